@@ -1,13 +1,12 @@
 """Conversions between float32 and the narrow floats: of 2 bytes (as bits in an i16), TFloat32.
 
-Integer code, branch-free and made of what every CPU has as vector instructions; GPUs have
-instructions for what narrows to 2 bytes.  They round to nearest, ties to even; subnormals are
-exact, NaN stays NaN.  Each is an internal function of the module, there from its first use on, and
+On CPUs they are branch-free integer code, of operations that every CPU has as vector instructions;
+GPUs have instructions for narrowing to 2 bytes.  They round to nearest, ties to even; subnormals
+are exact, NaN stays NaN. Each is an internal function of the module, defined at its first use, and
 always inlined.
 
-The narrowing of a float64 goes through a float32 that is rounded to *odd*: it keeps, in its last
-bit, that something was cut off, so that the second rounding sees no false tie and the result is
-that of one rounding.
+A float64 is narrowed through a float32 that is rounded to *odd*: its last bit records that digits
+were cut off, so that the second rounding sees no false tie and the result is that of one rounding.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _HALF: Final = ir.HalfType()
 
 
 class BFloatType(ir.Type):  # type: ignore[misc]
-    """LLVM's bfloat, which llvmlite has no class for."""
+    """LLVM's bfloat, for which llvmlite has no class."""
 
     def _to_string(self) -> str:
         return "bfloat"
@@ -91,7 +90,7 @@ def _widen_float16(b: ir.IRBuilder, bits: ir.Value) -> ir.Value:
     shifted = b.shl(magnitude, _i32(13))
     normal = b.add(shifted, _i32(112 << 23))
     special = b.add(shifted, _i32(224 << 23))
-    # By an integer conversion: a process that flushes subnormal floats to zero gets them too.
+    # An integer conversion, because some processes flush subnormal floats to zero.
     tiny = b.fmul(b.sitofp(magnitude, F32), ir.Constant(F32, 2.0**-24))
     finite = b.select(b.icmp_unsigned("<", magnitude, _i32(0x400)), b.bitcast(tiny, I32), normal)
     result = b.select(b.icmp_unsigned(">=", magnitude, _i32(0x7C00)), special, finite)

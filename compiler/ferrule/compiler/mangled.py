@@ -1,8 +1,8 @@
-"""The names of C++'s functions as its sources have them, templates' instances among them.
+"""Demangles the names of C++ functions, including instances of templates.
 
 By the Itanium C++ ABI, 5.1.3 to 5.1.5: `_Z`, then a length and a name, or several of these between
-`N` and `E`; behind a template's name its arguments between `I` and `E`.  Of arguments those are
-read that are built-in types, names, and integers.
+`N` and `E`; a template's name is followed by its arguments between `I` and `E`.  Of arguments, only
+built-in types, names and integers are read.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ BUILT_IN: Final = MappingProxyType(
 )
 _LITERAL: Final = re.compile(r"L([bcahstijlmxy])(n?)(\d+)E")
 LONGEST: Final = 512
-"""Of a longer symbol nobody wants to write the name."""
+"""Longer symbols are not demangled: nobody wants to write such a name."""
 
 
 def spoken_name(symbol: str) -> str:
-    """`ns::add` of `_ZN2ns3addEPf`, `scale<float, 4>` of `_Z5scaleIfLi4EEvPT_`; a symbol of
-    another kind as it is."""
+    """`ns::add` for `_ZN2ns3addEPf`, `scale<float, 4>` for `_Z5scaleIfLi4EEvPT_`; any other symbol
+    is returned unchanged."""
     if len(symbol) > LONGEST:
         return symbol
     rest = symbol.removeprefix("_Z")
@@ -54,7 +54,7 @@ def spoken_name(symbol: str) -> str:
 
 
 def by_spoken_names(symbols: Iterable[str]) -> dict[str, str]:
-    """Symbols by their spoken names; by themselves where several are called alike."""
+    """Symbols by their demangled names; by the symbol itself if several have the same name."""
     listed = list(symbols)
     spoken = [spoken_name(symbol) for symbol in listed]
     return {
@@ -64,7 +64,7 @@ def by_spoken_names(symbols: Iterable[str]) -> dict[str, str]:
 
 
 def _named(text: str) -> tuple[str, str] | None:
-    """The name that a text begins with, a template's with its arguments, and what is behind it."""
+    """The name at the start of a text, with template arguments, and the rest of the text."""
     found = _lengthy(text)
     if found is None or not found[1].startswith("I"):
         return found
@@ -80,7 +80,7 @@ def _named(text: str) -> tuple[str, str] | None:
 
 
 def _lengthy(text: str) -> tuple[str, str] | None:
-    """The name behind its length, and what is behind it."""
+    """A name that its length precedes, and the rest of the text."""
     length = _LENGTH.match(text)
     if length is None:
         return None
@@ -89,7 +89,7 @@ def _lengthy(text: str) -> tuple[str, str] | None:
 
 
 def _argument(text: str) -> tuple[str, str] | None:
-    """A template's argument, and what is behind it; None for one that is not read."""
+    """A template argument, and the rest of the text; None if it is not supported."""
     if text[:1] in BUILT_IN:
         return BUILT_IN[text[:1]], text[1:]
     literal = _LITERAL.match(text)

@@ -1,9 +1,9 @@
-"""What a C++ function takes, as its symbol says it.
+"""Reads the parameter types of a C++ function from its mangled symbol.
 
-By the Itanium C++ ABI, 5.1: behind the name of a function stand the types of its parameters, behind
-that of a template's instance that of its result before them.  What was said once is referred to by
-its number (5.1.10), a template's parameter is `T_`.  A symbol with anything that is not read here,
-such as expressions and member pointers, says nothing: the answer is None, never a guess.
+By the Itanium C++ ABI, 5.1: the types of the parameters follow the name of a function; for an
+instance of a template, the result type comes before them.  Components that occurred before are
+referred to by a number (5.1.10), and `T_` is a template parameter.  For a symbol with anything
+else, such as expressions and member pointers, the answer is None, never a guess.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _VECTOR: Final = re.compile(r"Dv(\d+)_")
 _QUALIFIERS: Final = re.compile(r"r?V?K?")
 _WORDS: Final = (("K", "const"), ("V", "volatile"), ("r", "__restrict__"))
 _NO_NAME: Final = "_GLOBAL__N_"
-"""What a namespace without a name begins with: gcc and clang put a 1 behind, nvcc a file."""
+"""The prefix of an unnamed namespace: gcc and clang append a 1, nvcc a file."""
 _PACK: Final = "DpT_"
 
 
 class _NotRead(Exception):
-    """The symbol has something that is not read here."""
+    """The symbol has a component that this reader does not support."""
 
 
 def parameter_types(symbol: str) -> tuple[str, ...] | None:
-    """The types of the parameters, as C++ writes them: `("const float *", "unsigned int")` of
-    `_Z3addPKfj`.  None for a symbol that does not say them, and for one that is not read."""
+    """The types of the parameters, as C++ writes them: `("const float *", "unsigned int")` for
+    `_Z3addPKfj`.  None for a symbol that does not encode them, or is not supported."""
     if not symbol.startswith("_Z") or len(symbol) > LONGEST:
         return None
     try:
@@ -61,12 +61,12 @@ def parameter_types(symbol: str) -> tuple[str, ...] | None:
 
 
 class _Reader:
-    """A symbol that is read from left to right."""
+    """Reads a symbol from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text, self._at = text, 0
         self._said: Final = list[str]()
-        """What can be referred to by its number."""
+        """The components that can be referred to by their number."""
         self._given: tuple[str, ...] = ()
         """The arguments of the function's own template."""
 
@@ -86,7 +86,7 @@ class _Reader:
         return self._text.startswith(word, self._at)
 
     def _take(self, word: str) -> bool:
-        """Go behind a word where the text goes on with it."""
+        """Skip a word if the text continues with it."""
         found = self._starts(word)
         self._at += len(word) if found else 0
         return found
@@ -104,7 +104,7 @@ class _Reader:
     # ---- names ----
 
     def _function_name(self) -> bool:
-        """Read the name of the function; whether it is a template's instance."""
+        """Read the name of the function; returns whether it is an instance of a template."""
         name, given = self._nested() if self._take("N") else self._plain()
         if not name:
             raise _NotRead

@@ -1,8 +1,8 @@
-"""Functions of a body that some CPUs have an instruction for.
+"""Functions of a body for which some CPUs have an instruction.
 
-The text of a body is the same for every CPU.  It calls each of `NATIVES` by name and defines it in
-portable code; `with_instructions` makes the calls instructions where the target has them, with the
-same results.
+The text of a body is the same for every CPU. It calls each of `NATIVES` by name and defines it in
+portable code; `with_instructions` replaces the calls by instructions if the target has them, with
+the same results.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from ferrule.compiler.targets import HostTarget
 
 NATIVES: Final = {"ferrule_fma_f32": "llvm.fma.f32", "ferrule_fma_f64": "llvm.fma.f64"}
-"""Functions by name, and the LLVM intrinsic that is the same."""
+"""The functions by name, and the equivalent LLVM intrinsic of each."""
 
 _TYPES: Final = {"f32": "float", "f64": "double"}
 _WITH_FMA: Final = ("x86-64-v3", "x86-64-v4")

@@ -1,7 +1,7 @@
-"""What a compiled function was made from: its modules, and an object for any name and CPU.
+"""`CompiledOrigin`: the modules of a compiled function, and its object for each name and CPU.
 
-Modules are kept as they were before optimisation.  For another export name only the wrapper is
-generated again, because its symbol and its messages carry the name.
+Modules are stored unoptimised.  For another export name only the wrapper is generated again,
+because its symbol and its messages contain the name.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def _device_images(code: DeviceCode) -> Iterator[DeviceImage]:
 
 
 class CompiledOrigin:
-    """The `runtime.Origin` of a function that was compiled here.
+    """The `runtime.Origin` of a function compiled in this process.
 
-    Any number of threads may ask; an object is made at most once for a name, CPU and triple.
+    It is thread-safe, and makes the object for a name, CPU and triple at most once.
     """
 
     __slots__ = (
@@ -83,11 +83,11 @@ class CompiledOrigin:
         mlir: Callable[[], str] | None = None,
         notes: Mapping[str, Any] = _NO_NOTES,
     ) -> None:
-        """`ir` is the text of the kernel IR, or makes it when it is asked for.  `target` is what
-        `export` makes code for, the baseline CPU of this machine's platform by default; `doc` and
-        `traits` are the docstring and the traits of what is exported.  `sources` are functions by
-        the symbols of them that the code needs.  `mlir` gives the kernel IR as MLIR.  `notes` are
-        kept in what is exported.
+        """`ir` is the text of the kernel IR, or a function that makes it on demand.  `target` is
+        the target of `export`, by default the baseline CPU of this machine's platform; `doc` and
+        `traits` are the docstring and the traits of the exported function.  `sources` are functions
+        that the code needs, by symbol.  `mlir` makes the kernel IR as MLIR. `notes` are stored in
+        exported files.
         """
         self._notes: Final = notes
         self._mlir: Final = mlir
@@ -99,7 +99,7 @@ class CompiledOrigin:
         self._traits: Final = traits
         self._files: Final[dict[tuple[str, ExportForm, str | None], bytes]] = {}
         self._objects: Final[dict[tuple[str, str, str], ObjectCode]] = {}
-        self._lock: Final = ForkLock()  # a finaliser may ask while its own thread makes an object
+        self._lock: Final = ForkLock()  # a finaliser may call while this thread holds it
 
     @property
     def module(self) -> HostModule:
@@ -108,12 +108,12 @@ class CompiledOrigin:
 
     @property
     def sources(self) -> Mapping[str, Function]:
-        """The functions that the code calls as those of other objects, by symbol."""
+        """The functions of other objects that the code calls, by symbol."""
         return self._sources
 
     @property
     def ir(self) -> str:
-        """The kernel IR; "" for code that came from elsewhere."""
+        """The kernel IR; "" for foreign code."""
         text = self._ir
         if not isinstance(text, str):
             text = self._ir = text()
@@ -126,17 +126,17 @@ class CompiledOrigin:
 
     @property
     def notes(self) -> Mapping[str, Any]:
-        """What whoever made the function wrote down."""
+        """The notes that the maker of the function passed to `build`."""
         return self._notes
 
     @property
     def target(self) -> ExportTarget | None:
-        """What `export` makes code for; None for the baseline of this platform."""
+        """The target of `export`; None for the baseline of this platform."""
         return self._target
 
     @property
     def traits(self) -> CallTraits:
-        """What a call of the function needs."""
+        """The needs of a call of the function: whether it takes long, uses streams, allocates."""
         return self._traits
 
     def emit(self, name: str, cpu: str, triple: str) -> ObjectCode:
@@ -152,7 +152,7 @@ class CompiledOrigin:
     def export(self, name: str, form: ExportForm, system_lib: str | None = None) -> bytes:
         """The code that exports `__tvm_ffi_<name>`, with its metadata and docstring.
 
-        With the prefix `system_lib` it has a constructor that registers them.
+        With the prefix `system_lib`, it has a constructor that registers them.
         """
         key = (name, form, system_lib)
         with self._lock:
@@ -191,7 +191,8 @@ class CompiledOrigin:
         )
 
     def wrapper_text(self) -> str:
-        """Wrapper, body and support code as one LLVM module, with what describes the function."""
+        """Wrapper, body and support code as one LLVM module, with the description of the
+        function."""
         self._check_exportable()
         chosen = export_target() if self._target is None else self._target
         name, metadata = self._module.signature.name, self._metadata(self._module, chosen)
@@ -199,7 +200,7 @@ class CompiledOrigin:
         return assemble.wrapper_text(self._module, chosen.target, description)
 
     def _check_exportable(self) -> None:
-        """StageError for code that calls an address of this process."""
+        """StageError if the code calls an address of this process."""
         here = [link for link in self._module.body.links if link.address is not None]
         if here:
             raise StageError(
@@ -210,7 +211,8 @@ class CompiledOrigin:
             )
 
     def text(self, stage: Stage) -> str:
-        """The kernel IR; the LLVM modules as they are kept; the assembly for this machine."""
+        """The text of a stage: the kernel IR, the stored LLVM modules, or the assembly for this
+        machine."""
         match stage:
             case "ir":
                 if not self.ir:
@@ -230,16 +232,16 @@ class CompiledOrigin:
                 return "\n".join(self.ptx().values())
 
     def ptx(self) -> Mapping[str, str]:
-        """The PTX of the kernels by architecture.  StageError where there are none for a GPU."""
+        """The PTX of the kernels by architecture.  StageError if the function has no PTX."""
         found = self._device_code().ptx
         if not found:
             raise StageError("ptx", ("llvm", "asm"), "its kernels came as cubins alone")
         return found
 
     def kernel_info(self) -> Mapping[str, Mapping[str, KernelInfo]]:
-        """What each kernel takes of a GPU, by architecture and name.
+        """The resources that each kernel uses, by architecture and name.
 
-        StageError where there are none for a GPU, CompileError where there is no assembler.
+        StageError if there are no GPU kernels, CompileError if there is no assembler.
         """
         from ferrule.compiler.cuda.assembling import kernel_info
 

@@ -1,4 +1,4 @@
-"""One module of many: the host module of an overload, from those of its candidates."""
+"""The host module of an overload, made from the modules of its candidates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ferrule.specs.overloads import Overloads
 
 
 def overload_module(signature: Overloads, modules: Sequence[HostModule]) -> HostModule:
-    """The module whose wrapper calls the first of its candidates that takes the arguments."""
+    """The module whose wrapper calls the first candidate that accepts the arguments."""
     candidates = [_numbered(i, module) for i, module in enumerate(modules)]
     wrapper = build_overloads(signature, candidates)
     pairs = zip(candidates, modules, strict=True)
@@ -25,7 +25,7 @@ def overload_module(signature: Overloads, modules: Sequence[HostModule]) -> Host
 
 
 def _needed(modules: Sequence[HostModule]) -> frozenset[str] | None:
-    """The handlers of the support code that the checks of any candidate need, None for all."""
+    """The handlers of the support code that the checks of all candidates need; None means all."""
     found: frozenset[str] = frozenset()
     for module in modules:
         if module.needed is None:
@@ -35,7 +35,7 @@ def _needed(modules: Sequence[HostModule]) -> frozenset[str] | None:
 
 
 def _numbered(position: int, module: HostModule) -> HostModule:
-    """The module with a symbol that no other candidate's body has."""
+    """The module with a body symbol that is unique among the candidates."""
     symbol = f"{module.body.symbol}.{position}"
     return replace(module, body=replace(module.body, symbol=symbol))
 

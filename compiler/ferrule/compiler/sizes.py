@@ -1,11 +1,10 @@
-"""The one lowering of sizes to LLVM: expressions of `specs` in checked 64-bit arithmetic.
+"""The lowering of sizes to LLVM: expressions of `specs` in checked 64-bit arithmetic.
 
-The meaning is `specs.evaluate`'s: floor division, and no result where any part overflows or
-divides by zero.  Instead of an exception there is a flag.  Code is straight: no branches, and no
-instruction that traps.
+The semantics is that of `specs.evaluate`: floor division, and no result if any part overflows or
+divides by zero.  Instead of an exception there is a flag.  The code is straight-line: no branches,
+and no instruction that traps.
 
-Symbols that were proved to be in their range let checks be left out: `n * m` of two 32-bit sizes
-cannot overflow.
+Symbols with a proved range allow checks to be omitted: `n * m` of two 32-bit sizes cannot overflow.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ FULL_RANGE: Final = (INT64_MIN, INT64_MAX)
 
 @dataclass(frozen=True, slots=True)
 class Size(Generic[V]):
-    """The value of a size, i64, and the flag, i1, that says that it has none.
+    """The value of a size, i64, and a flag, i1, which is true if the size is undefined.
 
-    Without a flag it always has one.  `low` and `high` bound the value.
+    Without a flag the size is always defined.  `low` and `high` bound the value.
     """
 
     value: V
@@ -35,16 +34,17 @@ class Size(Generic[V]):
 
     @property
     def constant(self) -> int | None:
-        """The value, where it is known."""
+        """The value, if it is known at compile time."""
         return self.low if self.low == self.high else None
 
 
 @dataclass(slots=True)
 class Sizes(Generic[V]):
-    """Lowers sizes for these values of the symbols, each expression once.
+    """Lowers sizes, given the values of the symbols; it emits each expression once.
 
-    `ranges` are of those symbols that have been checked.  With `refuse` no size has a flag:
-    `refuse` gets it as soon as it is there, and goes on where it does not hold.
+    `ranges` has the ranges of the symbols that have been checked.  With `refuse` no size has a
+    flag: `refuse` gets each flag as soon as it is computed, and the code that follows runs only if
+    the flag is false.
     """
 
     emitter: Arithmetic[V]
@@ -54,7 +54,7 @@ class Sizes(Generic[V]):
     _known: dict[Dim, Size[V]] = field(default_factory=dict)
 
     def inner(self, symbols: Mapping[Sym, V]) -> Sizes[V]:
-        """The same for code that this one's dominates, with other symbols too."""
+        """A copy for code that is dominated by the code emitted so far, with other symbols too."""
         return Sizes(self.emitter, symbols, dict(self.ranges), self.refuse, dict(self._known))
 
     def lower(self, dim: Dim) -> Size[V]:
@@ -83,7 +83,7 @@ class Sizes(Generic[V]):
                 return self._divide(op, lhs, rhs)
 
     def _flag(self, *flags: V | None) -> V | None:
-        """The disjunction of those flags that there are."""
+        """The disjunction of the flags that are not None."""
         found: V | None = None
         for flag in flags:
             if flag is not None:
@@ -135,7 +135,7 @@ class Sizes(Generic[V]):
                 return Size(emitter.binary("add", quotient, above), flag)
 
     def _shift(self, op: ExprOp, lhs: Size[V], divisor: int) -> Size[V]:
-        """A division by a power of two, without a division: shifts round down, as Python does."""
+        """A division by a power of two as a shift, which rounds down as Python does."""
         emitter, flag = self.emitter, self._flag(lhs.undefined)
         bits = emitter.const_i64(divisor.bit_length() - 1)
         mask = emitter.const_i64(divisor - 1)
@@ -153,7 +153,7 @@ class Sizes(Generic[V]):
                 return Size(value, flag, -(-lhs.low // divisor), -(-lhs.high // divisor))
 
     def _divisor(self, op: ExprOp, lhs: Size[V], rhs: Size[V]) -> tuple[V, V | None]:
-        """What to divide by so that nothing traps, and the flag of what would have."""
+        """A divisor that never traps, and the flag of the divisors that would have."""
         emitter = self.emitter
         if rhs.constant is not None and rhs.constant not in (0, -1):
             return rhs.value, None

@@ -1,4 +1,4 @@
-"""Types of C and C++ as their compilers spell them: what a parameter is, read from the text.
+"""Reads types of C and C++ from the text with which compilers spell them.
 
 read_type("const float * __restrict__")      an address of float that is read only, restrict
 read_type("long unsigned int")               the number "unsigned long", a uint64
@@ -43,11 +43,10 @@ VECTORS: Final = {
     }.items()
     for lanes in (2, 3, 4)
 } | {"__half2": 4, "__nv_bfloat162": 4}
-"""What the addresses of CUDA's vectors are multiples of (CUDA C++ Programming Guide, "Built-in
-Vector Types")."""
+"""The alignments of CUDA's vectors (CUDA C++ Programming Guide, "Built-in Vector Types")."""
 
 _IN_HALVES: Final = ("std::complex<", "_Complex ")
-"""Complex numbers that are aligned as their parts are."""
+"""Complex numbers, which are aligned like their parts."""
 
 DTYPES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -124,7 +123,7 @@ _ALSO_CALLED: Final = MappingProxyType(
         "cuDoubleComplex": "double2",
     }
 )
-"""Names that headers have for others."""
+"""Aliases in headers."""
 
 _COMPLEX: Final = MappingProxyType(
     {"float _Complex": "_Complex float", "double _Complex": "_Complex double"}
@@ -132,14 +131,16 @@ _COMPLEX: Final = MappingProxyType(
 PLURAL: Final[Mapping[str, str]] = MappingProxyType(
     {"float2": "complex64", "double2": "complex128"}
 )
-"""Structs that a complex number is handed over in: those of cuComplex.h are these."""
+"""Structs that represent a complex number: the types of cuComplex.h are aliases of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spelled:
-    """A type: `text` as it was spelled, `name` without qualifiers and of a pointer what it points
-    to, `stars` how often.  `lengths` are those of an array that is pointed to, None for one that
-    is not said.  `is_const` is said of what is behind the last star, `is_restrict` of a pointer."""
+    """A type: `text` is the original spelling, `name` the unqualified name; for a pointer `name` is
+    its pointee, and `stars` the levels of indirection.  `lengths` are the lengths of an array
+    behind the pointer, None for an unspecified length.  `is_const` belongs to the pointee,
+    `is_restrict` to the pointer.
+    """
 
     text: str
     name: str
@@ -151,7 +152,7 @@ class Spelled:
 
     @property
     def dtype(self) -> str | None:
-        """The dtype of the number that it is or points to."""
+        """The dtype of the number, or of the number behind the pointer."""
         return DTYPES.get(self.name)
 
     @property
@@ -161,7 +162,7 @@ class Spelled:
 
 
 def read_type(text: str) -> Spelled:
-    """The type that a text spells; what is no number and no pointer is a name."""
+    """The type that a text spells; a type that is neither a number nor a pointer is just a name."""
     behind = _BEHIND.match(text)
     if behind is None:
         return _pointers(text, text)
@@ -173,7 +174,7 @@ def read_type(text: str) -> Spelled:
 
 
 def as_called(spelled: Spelled) -> Spelled:
-    """The type that a name of the headers of C and CUDA stands for: `size_t`, `half`."""
+    """The type behind an alias of the headers of C and CUDA: `size_t`, `half`."""
     return replace(spelled, name=_ALSO_CALLED.get(spelled.name, spelled.name))
 
 
@@ -191,7 +192,7 @@ def _words(text: str) -> list[str]:
 
 
 def _name(words: list[str]) -> str:
-    """What a type is called, whichever way its words are ordered."""
+    """The name of a type, independent of the order of its words."""
     kept = [each for each in words if each not in _QUALIFIERS and each not in _TAGS]
     if kept and set(kept) <= _INTEGER:
         return _integer(kept)
@@ -209,8 +210,8 @@ def _integer(words: list[str]) -> str:
 
 
 def parameter_list(text: str) -> tuple[str, ...] | None:
-    """The types of the parameters of a function, by its type; "..." where it has more.  None for
-    what is no function, and for one that does not say what it takes."""
+    """The types of the parameters in a function type; "..." at the end if it is variadic.  None for
+    other types, and for a function type without a prototype."""
     end = text.rfind(")")
     start = _opening(text, end)
     if start is None or not text[start + 1 : end].strip():
@@ -220,7 +221,7 @@ def parameter_list(text: str) -> tuple[str, ...] | None:
 
 
 def result_of(text: str) -> str | None:
-    """The type of what a function returns, by its type; None for what is not read."""
+    """The result type in a function type; None if it is not recognised."""
     start = _opening(text, text.rfind(")"))
     before = "" if start is None else text[:start].strip()
     result = re.sub(r"\(\s*[*&]\s*\)$", "", before).strip()
@@ -228,7 +229,7 @@ def result_of(text: str) -> str | None:
 
 
 def _opening(text: str, end: int) -> int | None:
-    """Where the parenthesis opens that closes at `end`."""
+    """The index of the parenthesis that matches the one at `end`."""
     depth = 0
     for at in range(end, -1, -1):
         depth += (text[at] == ")") - (text[at] == "(")
@@ -238,7 +239,7 @@ def _opening(text: str, end: int) -> int | None:
 
 
 def split_list(text: str) -> Iterator[str]:
-    """What stands between the commas that are in no parentheses."""
+    """The items of a list, split at commas outside of all brackets."""
     depth, start = 0, 0
     for at, letter in enumerate(text):
         depth += (letter in "(<[{") - (letter in ")>]}")
@@ -249,8 +250,8 @@ def split_list(text: str) -> Iterator[str]:
 
 
 def natural_alignment(pointer: Spelled) -> int:
-    """What is behind a pointer is aligned to, as its name says: a number, an address, or a vector
-    of CUDA; 1 for others."""
+    """The alignment that the pointee type guarantees: a number, an address, or a vector of CUDA; 1
+    for others."""
     if pointer.is_function or not pointer.stars:
         return 1
     if pointer.stars > 1:

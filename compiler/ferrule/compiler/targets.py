@@ -1,7 +1,7 @@
 """Targets of code generation: triple, CPU and features, and LLVM's machine for them.
 
-The engine asks for the host's own CPU, export for the baseline of the architecture, so that an
-exported object runs on every machine of it.
+The engine compiles for the host's own CPU, export for the baseline of the architecture, so that an
+exported object runs on every machine of that architecture.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _BASELINES: Final = {
     "aarch64": ("generic", ""),
     "riscv64": ("generic-rv64", "+m,+a,+f,+d,+c"),
 }
-"""The least CPU of an architecture, and what LLVM must be told that it has."""
+"""The baseline CPU of an architecture, and the features that LLVM does not imply for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostTarget:
-    """What code is generated for."""
+    """A target of code generation."""
 
     triple: str
     cpu: str
@@ -43,19 +43,19 @@ def host_triple() -> str:
 
 
 def architecture(triple: str) -> str:
-    """The first word of a triple, with one name for each architecture."""
+    """The architecture of a triple, under one name for each architecture."""
     word = triple.partition("-")[0]
     return "aarch64" if word == "arm64" else word
 
 
 def baseline(triple: str | None = None) -> HostTarget:
-    """What every CPU of the architecture can run; of this machine's by default."""
+    """The target that every CPU of the architecture can run; by default of this machine's."""
     chosen = host_triple() if triple is None else triple
     return HostTarget(chosen, *_BASELINES.get(architecture(chosen), ("generic", "")))
 
 
 def target(cpu: str, triple: str) -> HostTarget:
-    """The target of this name; the host's CPU comes with the host's features."""
+    """The target with this CPU and triple; the host's CPU has the host's features."""
     here = host()
     if (cpu, triple) == (here.cpu, here.triple):
         return here
@@ -63,9 +63,9 @@ def target(cpu: str, triple: str) -> HostTarget:
 
 
 def has_assembler(triple: str) -> bool:
-    """Whether LLVM reads assembly for this target: llvmlite brings the host's assembler alone.
+    """Whether LLVM can read assembly for this target: llvmlite has only the host's assembler.
 
-    LLVM ends the process that gives it assembly for another.
+    LLVM aborts the process if it gets assembly for another target.
     """
     return architecture(triple) == architecture(host_triple())
 
@@ -74,9 +74,9 @@ def has_assembler(triple: str) -> bool:
 def machine(chosen: HostTarget, opt_level: int = 2) -> Any:
     """LLVM's machine for position-independent code of a target.
 
-    `opt_level`, from 0 to 2, is the care that instruction selection takes.  One machine serves all
-    compilations: it holds nothing but facts of its target, which cost a millisecond to look up,
-    and llvmlite lets one thread at a time into LLVM.
+    `opt_level`, from 0 to 2, is the effort of instruction selection.  One machine serves all
+    compilations: it has only facts about its target, which take a millisecond to look up, and
+    llvmlite lets only one thread at a time into LLVM.
     """
     if has_assembler(chosen.triple):
         llvm.initialize_native_target()

@@ -1,8 +1,8 @@
-"""Other people's kernels: what brings them here from the systems that they were written in.
+"""Frontends, which compile kernels and functions written for other systems.
 
 `fe.frontends.triton`, `fe.frontends.cuda`, …: each is imported on first use, and imports the
-package of its system when it is first asked for something.  `fe.frontends.fixed` says of sizes of
-a launch that they are the same in every call.
+package of its system when one of its functions is first called.  `fe.frontends.fixed` marks sizes
+of a launch that are intended to be the same in every call.
 """
 
 from __future__ import annotations

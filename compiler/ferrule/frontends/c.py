@@ -1,11 +1,11 @@
-"""C: `fe.frontends.c.compile(source, signature, …)`, through a compiler that the machine has.
+"""C: `fe.frontends.c.compile(source, signature, …)`, through an installed C compiler.
 
     sig = specs.Signature("axpy", …)
     fn = fe.frontends.c.compile("void axpy(const float* x, float* y, int n, float a) { … }", sig,
                                 arguments=[sig["x"].data, sig["y"].data, n, sig["a"]])
 
-The compiler runs once, when the function is made: what it made is a part of the function and of all
-that is exported of it.
+The compiler runs once, when the function is made: its object code is a part of the function and of
+each export of it.
 """
 
 from __future__ import annotations
@@ -84,14 +84,16 @@ def compile(
     `source` is the text or the path of a file.  `function` is the name of the C function, by
     default that of the signature.  `arguments`, `returns` and `variadic_from` are as for
     `conventions.CFunction`; by default it gets the addresses of the signature's tensors and its
-    numbers, in their order, and returns nothing.  What the function takes and returns is compared
-    with them; `conventions.cast(x.data, "struct point*")` is an address that is meant to be taken
-    for something else.  `apart` are tensors that share no memory, a ValueError of the call where
-    they do; left out, they are those of parameters that the function declares `restrict`.
-    `results`, `zero`, `doc` and `options` are as for `compiler.build`, the others as for `module`.
+    numbers, in their order, and returns nothing.  The function's parameter and result types are
+    compared with them; `conventions.cast(x.data, "struct point*")` passes an address as another
+    type on purpose.  `apart` are tensors that must not share memory: a call in which they do raises
+    ValueError.  By default they are the tensors of parameters that the function declares
+    `restrict`.  `results`, `zero`, `doc` and `options` are as for `compiler.build`, the others as
+    for `module`.
 
-    Raises CompileError where there is no compiler, with its lines where it refuses the source, and
-    for arguments that the function does not take; OSError for a file that cannot be read.
+    Raises CompileError if there is no compiler, if the compiler rejects the source (with its
+    messages), and for arguments that do not match the function's parameters; OSError for a file
+    that cannot be read.
     """
     from ferrule.compiler.building import build
     from ferrule.compiler.conventions import CFunction
@@ -115,7 +117,8 @@ def compile(
 def _checks(
     called: CFunction, prototype: Prototype | None, apart: Sequence[Memory] | None
 ) -> list[CallingConvention]:
-    """What comes before the call: tensors that share no memory, a remark on what nobody gets."""
+    """The conventions before the call: a check that tensors share no memory, and a remark on an
+    unused result."""
     from ferrule.compiler.conventions.apart import Apart, apart_of
     from ferrule.compiler.conventions.remarks import Remark
     from ferrule.compiler.conventions.restricted import RESTRICTED, restricted_pairs
@@ -145,12 +148,13 @@ def module(
 ) -> HostCode:
     """The functions of a C source, for `conventions.CFunction` and what builds on it.
 
-    A text is called `name` in messages.  `cc` is the compiler: its command, by default that of the
-    environment variable CC, else clang, gcc or cc.  `defines` are macros with their values, `flags`
-    more words for the compiler: code for the machine's own CPU, `-march=native`, must not be
-    exported to others.  `libraries` are those that have what the code calls, as "libz.so.1".
+    `name` is the name of a source text in messages.  `cc` is the compiler: its command, by default
+    that of the environment variable CC, else clang, gcc or cc.  `defines` are macros with their
+    values, `flags` further options of the compiler: code that needs this machine's CPU
+    (`-march=native`) must not be exported to other machines.  `libraries` are the shared libraries
+    whose functions the code calls, such as "libz.so.1".
 
-    Raises as `compile` does, and CompileError as `HostCode.from_object`.
+    Raises the errors of `compile`, and those of `HostCode.from_object`.
     """
     read = read_source(source, name)
     search = search_words(read, include_paths, defines or {})
@@ -195,7 +199,7 @@ def _object(source: Source, cc: str | None, search: Sequence[str], flags: Sequen
 
 
 def _compiler(named: str | None) -> list[str]:
-    """The words of the compiler's command."""
+    """The compiler's command, split into words."""
     if named is not None and not isinstance(named, str):
         raise TypeError(f"cc must be the command of a compiler, such as 'gcc', but got {named!r}")
     who = "cc" if named is not None else "the environment variable CC"

@@ -1,7 +1,7 @@
-"""What a kernel reads beside its arguments: globals, closures, and values of modules, by their
-names, also of the functions that it calls.
+"""The values that a kernel reads in addition to its arguments: globals, closure variables, and
+attributes of modules, by their names, in the kernel and in the functions that it calls.
 
-Other systems compile such values in as they were.  A name that only might be read counts as read.
+Other systems compile these values in as constants.  A name counts as read if the code may read it.
 """
 
 from __future__ import annotations
@@ -18,30 +18,31 @@ from ferrule.frontends.given import brief
 from ferrule.frontends.surroundings import contents, names_in
 
 _FUNCTIONS: Final = ("py_func", "func", "fn", "_pyfunc")
-"""Where decorated functions of Numba, Warp, Triton and cuTile have the Python function."""
+"""The attributes in which decorated functions of Numba, Warp, Triton and cuTile hold the Python
+function."""
 _LIBRARIES: Final = frozenset(
     {*"numpy torch numba warp triton cuda tilelang ferrule".split(), *sys.stdlib_module_names}
 ) - {"__main__"}
-"""Packages of which no value is the user's, and no function is looked into."""
+"""Packages whose values are not the user's, and whose functions are not searched."""
 _SHOWN: Final = 8
 
 
 def captured(function: Any) -> Iterator[tuple[str, str, Any]]:
-    """For each value that a function, or one that it calls, names outside of itself: the function,
+    """For each outer value that a function, or a function that it calls, refers to: the function,
     the name, and the value."""
     yield from _captured(function, set())
 
 
 def own_values(function: Any) -> Iterator[tuple[str, Any]]:
-    """The values that a function itself names outside of itself, by these names."""
+    """The outer values that a function itself refers to, by their names."""
     plain = _plain(function)
     if plain is not None:
         yield from _named(plain)
 
 
 def compiled_in(function: Any) -> tuple[str, ...]:
-    """What callers are to know of numbers, texts and arrays that a kernel reads beside its
-    arguments: that they are as they were; nothing where there are none."""
+    """The remark for callers on numbers, texts and arrays that a kernel reads in addition to its
+    arguments: their values are compiled in.  Empty if there are none."""
     texts = {name: _text(value) for _, name, value in captured(function)}
     found = [f"{name} = {text}" for name, text in texts.items() if text is not None]
     if not found:
@@ -62,7 +63,7 @@ def _captured(function: Any, seen: set[int]) -> Iterator[tuple[str, str, Any]]:
 
 
 def _plain(function: Any) -> FunctionType | None:
-    """The Python function that this is, or was made of; None for anything else."""
+    """The Python function that this is, or that it wraps; None for anything else."""
     if isinstance(function, type):
         return None
     parts = (function, *(_attribute(function, each) for each in _FUNCTIONS))
@@ -81,7 +82,7 @@ def _is_library(module: str | None) -> bool:
 
 
 def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """The values that a function's code names, outside of itself."""
+    """The outer values whose names a function's code contains."""
     names = list(names_in(function.__code__))
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         for value in contents(cell):
@@ -92,7 +93,7 @@ def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _inside(path: str, value: Any, names: list[str], seen: set[int]) -> Iterator[tuple[str, Any]]:
-    """A value, and of a module those in it of which the code has the name."""
+    """A value; for a module, also those of its attributes whose names the code contains."""
     yield path, value
     if not isinstance(value, ModuleType) or _is_library(value.__name__) or id(value) in seen:
         return
@@ -103,7 +104,7 @@ def _inside(path: str, value: Any, names: list[str], seen: set[int]) -> Iterator
 
 
 def _globals(code: CodeType) -> Iterator[str]:
-    """The globals that code reads, and code inside of it."""
+    """The globals that a code object reads, and the code objects nested in it."""
     for each in get_instructions(code):
         if each.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             yield each.argval
@@ -113,7 +114,7 @@ def _globals(code: CodeType) -> Iterator[str]:
 
 
 def _text(value: Any) -> str | None:
-    """A value as it is shown; None for what is no data, as a function and a module are."""
+    """A value as text; None for a value that is not data, such as a function or a module."""
     if type(value).__name__ == "constexpr":  # A number of Triton's.
         return _text(_attribute(value, "value"))
     if isinstance(value, np.ndarray):

@@ -1,4 +1,4 @@
-"""What stands for a parameter of somebody else's function: a spec, an example, a dtype."""
+"""Specs of the parameters of a foreign function, from a spec, an example, or a dtype."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ _EXPECTED: Final = "a fake tensor, a spec such as specs.Tensor(...), a real tens
 
 
 def tensor_named(specs: Iterable[Param], name: str, what: str = "results") -> Tensor:
-    """The tensor of this name, which `what` gave; CompileError where there is none."""
+    """The tensor of this name, which the argument `what` contains; CompileError if there is
+    none."""
     tensors = [spec for spec in specs if isinstance(spec, Tensor)]
     for tensor in tensors:
         if tensor.name == name:
@@ -49,9 +50,9 @@ def tensor_named(specs: Iterable[Param], name: str, what: str = "results") -> Te
 
 
 def parted(specs: Iterable[Param], results: Any) -> tuple[tuple[Param, ...], list[Tensor]]:
-    """The parameters of a call, and the arrays that it makes: those that `results` names.
+    """The parameters of a call, and the arrays that it allocates: those that `results` names.
 
-    Raises TypeError for what is no name, CompileError for one that is not there.
+    Raises TypeError for a value that is not a name, CompileError for the name of no parameter.
     """
     listed, returned = list(specs), names(results)
     made = [tensor_named(listed, each) for each in returned]
@@ -60,7 +61,8 @@ def parted(specs: Iterable[Param], results: Any) -> tuple[tuple[Param, ...], lis
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a real tensor was: sizes and strides in elements, whether 16 divides its address."""
+    """The properties of a real tensor: sizes and strides in elements, and whether its address is a
+    multiple of 16."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -70,12 +72,14 @@ class Seen:
 
 @dataclass(slots=True)
 class SeenSizes:
-    """The sizes of real tensors that are examples of one function: those that a call may change.
+    """The sizes that may differ between calls, from the real tensors that are examples for one
+    function.
 
-    A size of 1 stays 1, for it is broadcast or left out as a rule.  What is in tensors of several
-    shapes is one symbol, for the kernel was to go over these together; of one shape, however many
-    tensors have it, each axis has a symbol of its own, so a square matrix need not stay one.
-    `constant` are sizes and strides that stay as they are.
+    A size of 1 stays 1, because the kernel usually broadcasts or ignores that axis.  A size that
+    occurs in tensors of different shapes becomes one symbol, because the kernel presumably iterates
+    over these tensors together.  If it occurs in one shape only, however many tensors have that
+    shape, each axis has its own symbol, so that a square matrix need not stay square.  `constant`
+    are sizes and strides that stay constant.
     """
 
     shapes: list[tuple[int, ...]] = field(default_factory=list)
@@ -86,12 +90,12 @@ class SeenSizes:
     def of(
         cls, examples: Iterable[Any], numbers: Iterable[int] = (), constants: Iterable[int] = ()
     ) -> SeenSizes:
-        """Those of all real tensors among examples, in tuples and lists, too.
+        """The sizes of all real tensors among the examples, including those in tuples and lists.
 
-        `numbers` are what every call is told: a tensor of which one is a size, a stride or the
-        number of elements keeps its sizes, for they belong together.  `constants` are compiled in:
-        a size that is one stays as it is, and so do all of a tensor whose number of elements or
-        stride is one.
+        `numbers` are passed to every call: if one of them is a size, a stride or the number of
+        elements of a tensor, all sizes of this tensor stay constant, because they belong together.
+        `constants` are compiled in: a size that equals one of them stays constant, and so do all
+        sizes of a tensor whose number of elements or stride equals one.
         """
         all_seen, kept = list(_seen(examples)), {each for each in numbers if each > 1}
         compiled = {each for each in constants if each > 1}
@@ -107,7 +111,7 @@ class SeenSizes:
         return [self._dim(shape, axis) for axis in range(len(shape))]
 
     def stride(self, step: int) -> Dim:
-        """A stride of a tensor with gaps."""
+        """The stride of a tensor with gaps."""
         return step if step == 1 or step in self.constant else sym_int64()
 
     def _dim(self, shape: tuple[int, ...], axis: int) -> Dim:
@@ -119,7 +123,8 @@ class SeenSizes:
 
 
 def sizes_seen(examples: Iterable[Any]) -> set[int]:
-    """Sizes, strides and numbers of elements of the real tensors among examples, but for 1."""
+    """The sizes, strides and numbers of elements, except 1, of the real tensors among the
+    examples."""
     found = (
         number
         for each in _seen(examples)
@@ -135,7 +140,7 @@ def _seen(examples: Iterable[Any]) -> Iterator[Seen]:
         elif isinstance(example, Seen):
             yield example
         elif is_real(example):
-            # One that cannot be looked at is refused when its spec is asked for.
+            # A tensor that cannot be read is refused later, when its spec is made.
             with suppress(CompileError):
                 yield seen("", example)
 
@@ -156,10 +161,11 @@ def spec_of(
 ) -> Param:
     """The spec of the parameter of this name.
 
-    `example` is a spec of that name, or with `rename` of any; what says its own spec, as fake
-    tensors do; a real tensor, of which dtype and rank count, steps of 1 and alignment, and the last
-    dims, as many as `constant`; or the dtype of a number, of ferrule, NumPy or Python, or its name.
-    `sizes` are those of all real tensors of the function.  Raises CompileError for anything else.
+    `example` is a spec of that name (with `rename`, of any name); an object with a spec of its own,
+    such as a fake tensor; a real tensor, of which dtype, rank, strides of 1, alignment, and the
+    last `constant` dims are used; or the dtype of a number, of ferrule, NumPy or Python, or its
+    name.  `sizes` are those of all real tensors among the function's examples.  Raises CompileError
+    for anything else.
     """
     if isinstance(example, _KINDS):
         return _named(name, example, rename)
@@ -180,7 +186,8 @@ def spec_of(
 
 
 def seen(name: str, tensor: Any) -> Seen:
-    """What a real tensor is.  Raises CompileError for what DLPack cannot hand over."""
+    """The properties of a real tensor.  Raises CompileError for a tensor that DLPack cannot
+    pass."""
     from ferrule.runtime.views import view_of
 
     try:
@@ -195,10 +202,10 @@ def seen(name: str, tensor: Any) -> Seen:
 
 
 def tensor_like(name: str, like: Seen, constant: int = 0, sizes: SeenSizes | None = None) -> Tensor:
-    """The spec of tensors like one: of the same rank, and compact if it is, else with the strides
-    of 1 that it has; aligned to 16 bytes if it is.
+    """The spec of tensors with the properties of an example: the same rank; compact if the example
+    is, otherwise with its strides of 1; aligned to 16 bytes if the example is.
 
-    The last dims, as many as `constant`, are as they are; the others are those of `sizes`.
+    The last `constant` dims keep their sizes; the others are those of `sizes`.
     """
     free, known = max(0, len(like.shape) - constant), sizes or SeenSizes()
     shape: list[Dim] = [*known.dims(like.shape[:free]), *like.shape[free:]]
@@ -212,13 +219,14 @@ def tensor_like(name: str, like: Seen, constant: int = 0, sizes: SeenSizes | Non
 
 
 def is_compact(tensor: Tensor) -> bool:
-    """Whether a tensor has no gaps, row by row, as far as its spec tells."""
+    """Whether the spec guarantees that a tensor has no gaps, in row-major order."""
     order = tuple(reversed(range(len(tensor.shape))))
     return tensor.strides == compact_strides(tensor.shape, order)
 
 
 def _dtype(example: Any) -> DType | None:
-    """The dtype that an example names, as ferrule, NumPy or Python write it; None for no dtype."""
+    """The dtype that an example names, in the notation of ferrule, NumPy or Python; None if it is
+    no dtype."""
     if isinstance(example, type) and example in _OF_PYTHON:
         return _OF_PYTHON[example]
     if isinstance(example, np.dtype) or _is_numpy_type(example):

@@ -1,7 +1,7 @@
-"""Compiled code in files, whatever it is: `fe.frontends.files.load(path)`.
+"""Compiled code in files of any kind: `fe.frontends.files.load(path)`.
 
 PTX and cubins become a `DeviceCode` for `conventions.CudaLaunch`; objects, shared libraries, LLVM
-IR and bitcode a `HostCode` for `conventions.CFunction`.
+IR and bitcode become a `HostCode` for `conventions.CFunction`.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def load(
     kernels: Sequence[str] | None = None,
     libraries: Sequence[str] = (),
 ) -> DeviceCode | HostCode:
-    """What a file holds, told by its bytes and not by its name.
+    """The code in a file, whose kind is recognised by its contents, not by its name.
 
-    `kernels` are those of device code to use, all by default; `libraries` those that have what
-    objects and LLVM IR call.  Raises OSError for a file that cannot be read, TypeError for what is
-    no path, ValueError for what is none of these, which says what it is and what to write instead,
-    and for `kernels` of host code and `libraries` of other code; CompileError for host code that
-    cannot be used.
+    `kernels` are the kernels of device code to use, all by default; `libraries` are those whose
+    functions objects and LLVM IR call.  Raises OSError for a file that cannot be read; TypeError
+    for a value that is not a path; ValueError for a file of another kind (the message names the
+    kind and the function to use instead), for `kernels` with host code, and for `libraries` with
+    other code; CompileError for host code that cannot be used.
     """
     from ferrule.compiler.hostcode import HostCode, Library
 

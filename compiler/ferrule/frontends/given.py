@@ -1,4 +1,4 @@
-"""What callers hand to a frontend, checked: lists of texts, names, architectures, signatures."""
+"""Checks of the arguments of frontends: lists of texts, names, architectures, signatures."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _MEANT: Final = re.compile(r"(?:sm|compute)?[_-]?(\d{2,3})([af]?)", re.IGNORECAS
 
 
 def brief(value: object) -> str:
-    """A value as an error shows it: the text of some is pages long."""
+    """A value as text in an error, shortened: the `repr` of some values is pages long."""
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def check_signature(given: object, function: str) -> None:
-    """Raises TypeError for what is no signature."""
+    """Raises TypeError for a value that is not a signature."""
     if not isinstance(given, Signature):
         raise TypeError(
             f"fe.frontends.{function}: signature must be a specs.Signature(name, [specs]), "
@@ -35,7 +35,8 @@ def check_signature(given: object, function: str) -> None:
 
 
 def location_of(function: Any) -> Location | None:
-    """Where a function of Python is written, which errors of a call show; None for others."""
+    """The place where a Python function is defined, which errors of a call show; None for other
+    values."""
     from ferrule.compiler.artefacts import Location
 
     code = getattr(function, "__code__", None)
@@ -46,7 +47,8 @@ def location_of(function: Any) -> Location | None:
 
 
 def texts(what: str, given: Any) -> tuple[str, ...]:
-    """Several texts or paths.  Raises TypeError for one alone, which is a sequence of letters."""
+    """Several texts or paths.  Raises TypeError for a single text, which would be a sequence of
+    letters."""
     if isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping)):
         found = [os.fspath(each) if isinstance(each, os.PathLike) else each for each in given]
         if all(isinstance(each, str) for each in found):
@@ -56,7 +58,8 @@ def texts(what: str, given: Any) -> tuple[str, ...]:
 
 
 def names(given: Any, what: str = "results") -> tuple[str, ...]:
-    """The arrays that `what` names: one name or several.  Raises TypeError for others."""
+    """The arrays that the argument `what` names: one name or several.  Raises TypeError for other
+    values."""
     if isinstance(given, str):
         return (given,)
     listed = _listed(given)
@@ -73,9 +76,10 @@ def _listed(given: Any) -> list[Any]:
 
 
 def architectures(what: str, given: Any, also: str = "") -> tuple[str, ...]:
-    """Architectures, each once: one, several, or several in one text.
+    """Architectures without duplicates: one, several, or several in one text.
 
-    `also` names what `what` may be besides.  Raises CompileError for what is none.
+    `also` names other values that `what` may have.  Raises CompileError for a value that is no
+    architecture.
     """
     listed = given.split(",") if isinstance(given, str) else _listed(given)
     archs = dict.fromkeys(each.strip() if isinstance(each, str) else each for each in listed)
@@ -97,7 +101,8 @@ def architectures(what: str, given: Any, also: str = "") -> tuple[str, ...]:
 
 
 def check_on_cpu(params: Iterable[Param], name: str) -> None:
-    """Raises CompileError for a tensor whose spec puts it where code for the CPU cannot reach."""
+    """Raises CompileError for a tensor whose spec requires memory that code for the CPU cannot
+    access."""
     for param in params:
         if isinstance(param, Tensor) and param.device == "cuda":
             raise CompileError(

@@ -1,5 +1,5 @@
-"""What frontends of Python kernels do last: build the function of a kernel's call, with what the
-kernel's text and its surroundings say about it."""
+"""The last step of frontends of Python kernels: they build the function of a kernel's call, with
+the facts from the kernel's source and its outer values."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ def build_kernel(
     doc: str | None,
     options: str | Options | None,
 ) -> Function:
-    """The function of a call of `kernel`, a function of Python: it has the kernel's docstring and
-    place, remarks on the results that the kernel reads first, and what was compiled in."""
+    """The function of a call of `kernel`, a Python function: it has the kernel's docstring and
+    source location, remarks on results that the kernel reads before it writes them, and remarks on
+    values that are compiled in."""
     from ferrule.compiler.building import build
 
     return build(

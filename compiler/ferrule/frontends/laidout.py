@@ -1,7 +1,9 @@
-"""Whether structs, by value, by address and returned, have the members that a C function takes.
+"""Checks that structs passed by value, by address or returned have the members that a C function
+takes.
 
-Two structs of one size are handed over in other registers where their members are others, and mean
-something else where they are not.  What a compiler cannot say is not compared.
+Two structs of equal size are passed in different registers if their members have different classes,
+and mean different things if the members are at other offsets.  Facts that a compiler cannot show
+are not compared.
 """
 
 from __future__ import annotations
@@ -54,11 +56,11 @@ def check_layouts(
     *,
     asked: bool,
 ) -> list[Taken]:
-    """The addresses in structs that a call gives or points to; the compiler is `asked`, or where it
-    gives a struct back.
+    """The addresses in the structs that a call passes or points to; the compiler is asked if
+    `asked` is set, or if the call returns a struct.
 
-    Raises CompileError where a struct has other members than the function's, and for an address
-    that may not be aligned as the function takes it.
+    Raises CompileError if a struct has other members than the function's, and for an address whose
+    alignment may be less than the function requires.
     """
     result = return_type(called.returns)
     if not isinstance(result, Shape) and not asked:
@@ -85,7 +87,7 @@ def check_layouts(
 
 
 def _misfit(signature: Signature, given: Given, actual: Layout) -> str | None:
-    """What to do about a struct that is not what is taken; None for one that is."""
+    """The hint about a struct that does not match the parameter; None if it matches."""
     if given.memory is None:
         return None
     if given.kind == "address" and (_is_byte(actual) or not actual.size):
@@ -107,7 +109,7 @@ def _misfit(signature: Signature, given: Given, actual: Layout) -> str | None:
 
 
 def _repeated(memory: Struct, actual: Layout) -> list[Leaf]:
-    """The leaves of as many structs as there are in the memory, one at least."""
+    """The leaves of all structs that fit into the memory, at least one."""
     count = memory.size // actual.size if actual.size else 1
     return [
         replace(leaf, at=leaf.at + i * actual.size)
@@ -116,7 +118,7 @@ def _repeated(memory: Struct, actual: Layout) -> list[Leaf]:
 
 
 def _misfit_of_member(given: Given, leaf: Leaf) -> str | None:
-    """What to do about a member of the right bytes that means something else."""
+    """The hint about a member of the right size that has another meaning."""
     is_address = given.kind == "address"
     if is_address != (leaf.kind == "pointer"):
         return None
@@ -128,7 +130,7 @@ def _misfit_of_member(given: Given, leaf: Leaf) -> str | None:
         )
     behind = leaf.pointee
     if behind is not None and (behind.kind, behind.size) == ("float", 2) and given.dtype in _NARROW:
-        given = replace(given, dtype=None)  # which of the two it is, only the type's name tells
+        given = replace(given, dtype=None)  # only the type's name tells which of the two it is
     wanted = _pointer(leaf) if is_address else _number(leaf)
     plain = replace(given, pointer=None, dtype=None) if given.pointer is not None else given
     hint = misfit(plain, wanted)
@@ -139,13 +141,15 @@ def _misfit_of_member(given: Given, leaf: Leaf) -> str | None:
 
 
 def _number(leaf: Leaf) -> Spelled:
-    """The type of a number; of an enum, which any integer of its size is, a name of no type."""
+    """The type of a number; an enum, which any integer of its size matches, gets a name that is no
+    type."""
     name = _NUMBERS.get((leaf.kind, leaf.size), leaf.kind)
     return Spelled(name, name)
 
 
 def _pointer(leaf: Leaf) -> Spelled:
-    """The type of a pointer; that of bytes is of `char`, which has either sign."""
+    """The type of a pointer; a pointer to bytes is one to `char`, which matches either
+    signedness."""
     behind, stars = leaf.pointee, 1
     name = "void" if behind is None else _number(behind).name
     if behind is not None and behind.kind == "pointer":
@@ -157,7 +161,7 @@ def _pointer(leaf: Leaf) -> Spelled:
 
 
 def _is_byte(actual: Layout) -> bool:
-    """Whether an address is one of bytes, which any memory is."""
+    """Whether an address points to bytes, which any memory matches."""
     return not actual.is_struct and [
         (leaf.size, leaf.kind in _INTEGERS) for leaf in actual.leaves
     ] == [(1, True)]
@@ -168,7 +172,7 @@ def _sized(actual: Layout) -> str:
 
 
 def _differ(given: Sequence[tuple[int, str]], taken: Sequence[Leaf]) -> str | None:
-    """What to say where members differ."""
+    """The hint if members differ."""
     odd = next((leaf.kind for leaf in taken if leaf.kind in _NEVER), None)
     if odd is not None:
         return _NEVER[odd]
@@ -180,8 +184,8 @@ def _differ(given: Sequence[tuple[int, str]], taken: Sequence[Leaf]) -> str | No
 
 
 def _alike(one: Leaf, other: Leaf) -> bool:
-    """Whether two are handed over alike; an address may be said to be an integer, and the other way
-    round."""
+    """Whether two leaves are passed alike; an address may be declared as an integer, and the other
+    way round."""
     return (one.at, one.size, _class(one)) == (other.at, other.size, _class(other))
 
 

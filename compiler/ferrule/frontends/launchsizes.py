@@ -1,11 +1,12 @@
-"""Sizes of a launch that are the same in every call: said on purpose, or refused.
+"""Sizes of a launch that are the same in every call: they are refused unless they are marked by
+`fixed`.
 
     fe.frontends.numba.compile(f, x, y, grid=fixed(97), block=256, target="sm_90")
 
-A grid is mostly made of an example's sizes.  As plain ints it would be that of the example in every
-call, whatever arrays it brings, and a part of them would be left out without a word.  So where a
-call may bring other sizes or numbers, a grid that follows from none of them is a CompileError, and
-`fixed` says that it is meant.
+A grid is mostly computed from an example's sizes.  As plain ints it would be the example's grid in
+every call, regardless of the arrays, and a part of larger arrays would silently not be processed.
+So where sizes or numbers may differ between calls, a grid that depends on none of them is a
+CompileError, unless `fixed` marks it as intended.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ _AXES: Final = "xyz"
 
 
 def checked_sizes(what: str, given: Any, signature: Signature) -> Any:
-    """The sizes of a launch, or what a function of the signature says for them.
+    """The sizes of a launch, or the result of a function that computes them from the signature.
 
-    Raises CompileError for those that no call changes, where calls differ.
+    Raises CompileError for sizes that are the same in every call, although the arguments' sizes
+    differ.
     """
     found = given(signature) if callable(given) else given
     sizes = listed(found)
@@ -39,24 +41,24 @@ def checked_sizes(what: str, given: Any, signature: Signature) -> Any:
 
 
 def listed(found: Any) -> Sequence[Any]:
-    """Several sizes, or one alone."""
+    """The sizes as a sequence; a single size becomes one of length 1."""
     return found if isinstance(found, tuple | list) else (found,)
 
 
 def constants_of(*given: Any) -> list[int]:
-    """The sizes of a launch that are plain numbers, and so may come from an example; a number that
-    is `fixed` is said on purpose; for functions of the signature see `constants_said`."""
+    """The sizes of a launch that are plain numbers, and so may come from an example.  A number
+    marked by `fixed` is not one of them; for functions of the signature see `constants_said`."""
     sizes = (size for each in given for size in listed(each))
     return [each for each in sizes if type(each) is int]
 
 
 def constants_said(signature: Signature, *given: Any) -> list[int]:
-    """The plain numbers that functions of the signature give as sizes of a launch."""
+    """The plain numbers that functions of the signature return as sizes of a launch."""
     return constants_of(*(each(signature) for each in given if callable(each)))
 
 
 def unmarked(sizes: Any) -> Any:
-    """Sizes of a launch without what `fixed` says of them."""
+    """The sizes of a launch without the marks of `fixed`."""
     return [plain(each) for each in sizes] if isinstance(sizes, tuple | list) else plain(sizes)
 
 
@@ -66,7 +68,8 @@ def _first(signature: Signature) -> str:
 
 
 def free_of(params: Sequence[Param]) -> list[str]:
-    """What a call may bring otherwise than the examples did: sizes of tensors, integers."""
+    """The names of values that may differ between a call and the examples: sizes of tensors,
+    integers."""
     return [name for param in params for name in _free(param)]
 
 
@@ -92,12 +95,13 @@ def check_sizes(
     decided: bool = False,
     example: str,
 ) -> None:
-    """Refuse sizes that no call changes, of `where` for the argument `what`, such as "grid".
+    """Refuses sizes that are the same in every call; `where` names the launch, `what` the argument,
+    such as "grid".
 
-    `given` are the sizes, `watched` the same made of ints that remember where they are from, () if
-    they could not be made so.  `free` names what differs between calls, `decided` says that a
-    call's sizes choose between these and others.  `example` is what the hint says to write.
-    Raises CompileError.
+    `given` are the sizes; `watched` are the same sizes computed from ints that record their origin,
+    or () if that was not possible.  `free` names the values that differ between calls; `decided` is
+    set if a call's sizes choose between these sizes and others.  `example` is the code that the
+    hint suggests.  Raises CompileError.
     """
     if not free:
         return
@@ -115,8 +119,8 @@ def check_sizes(
 
 
 def sources_of(size: Any) -> tuple[str, ...]:
-    """The variables that fix a size: one that is made of them alone, or is so many times as much
-    as one of the call.  As a divisor or a bound a variable says no size."""
+    """The variables that fix a size: it is computed from them only, or is a multiple of a size of
+    the call by their value.  A variable that is only a divisor or a bound does not fix a size."""
     if isinstance(size, Told):
         return () if size.compared else size.sources
     if not isinstance(size, Compound):

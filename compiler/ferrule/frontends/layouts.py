@@ -1,8 +1,9 @@
-"""How C's structs lie in memory: read from what a compiler writes for debuggers.
+"""The memory layout of C structs, read from debugging information.
 
-No name of a member is known here, and no expression of C shows the type of one without its name.
-So the compiler is asked for the debugging information of a pointer to the function, which has all
-types that it takes and returns, with the members of structs (DWARF 4 and 5, chapter 7).
+The names of members are not known here, and no expression of C shows the type of a member without
+its name.  So the compiler is asked for the debugging information of a pointer to the function: it
+contains all types that the function takes and returns, with the members of structs (DWARF 4 and 5,
+chapter 7).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Final, TypeAlias
 
 _FLAGS: Final = ("-g", "-gdwarf-4", "-gz=none", "-gno-split-dwarf", "-fno-lto", "-w", "-fPIC", "-c")
 _LINE: Final = 7_654_321
-"""The line of the pointer, by which it is found: names may be elsewhere."""
+"""The line of the pointer, by which it is found: another variable may have its name."""
 
 _ARRAY, _CLASS, _ENUM, _PARAMETER, _MEMBER = 0x01, 0x02, 0x04, 0x05, 0x0D
 _POINTERS: Final = (0x0F, 0x10, 0x42)
@@ -27,7 +28,7 @@ _CONST: Final = 0x26
 _STRUCT, _FUNCTION, _TYPEDEF, _UNION, _BASE_CLASS = 0x13, 0x15, 0x16, 0x17, 0x1C
 _RANGE, _BASE, _SUBPROGRAM, _VARIABLE, _RESTRICT = 0x21, 0x24, 0x2E, 0x34, 0x37
 _SAME: Final = (_TYPEDEF, _CONST, 0x35, _RESTRICT, 0x47)
-"""Other names, const, volatile, restrict, _Atomic."""
+"""Typedefs, const, volatile, restrict, _Atomic."""
 
 _NAME, _LINKAGE, _SPECIFICATION = 0x03, 0x6E, 0x47
 _UNIT: Final = 0x11
@@ -44,33 +45,33 @@ _FIXED: Final = {
     0x13: 4, 0x14: 8, 0x17: 4, 0x1E: 16, 0x1F: 4, 0x20: 8, 0x25: 1, 0x26: 2, 0x28: 4, 0x29: 1,
     0x2A: 2, 0x2C: 4,
 }  # fmt: skip
-"""The bytes of the forms of a fixed width."""
+"""The sizes in bytes of the forms with a fixed width."""
 _LEBS: Final = (0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23)
 _BLOCKS: Final = {0x0A: 1, 0x03: 2, 0x04: 4}
 _MOST: Final = 4096
-"""Leaves of a struct that are compared."""
+"""The greatest number of leaves of a struct that are compared."""
 
 
 @dataclass(slots=True)
 class _Entry:
-    """A type, variable or member as a debugger knows it."""
+    """A type, variable or member in the debugging information."""
 
     tag: int
     values: dict[int, int]
     name: str = ""
     symbol: str = ""
-    """The name for the linker, where it is another."""
+    """The linkage name, if it differs."""
     around: _Entry | None = None
     children: list[_Entry] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A number or an address in a struct: where it is, its bytes, "int", "uint", "bool", "enum",
-    "float", "pointer", or another word for what a `Struct` has not.
+    """A number or an address in a struct: its offset, its size, and its kind: "int", "uint",
+    "bool", "enum", "float", "pointer", or another word for a kind that a `Struct` cannot have.
 
-    Of a pointer: what it points to, None for void and what is no complete type, whether that is
-    only read, whether the pointer is `restrict`, and what the address is a multiple of.
+    For a pointer: the leaf that it points to (None for void and for an incomplete type), whether
+    that is const, whether the pointer is `restrict`, and the alignment of the address.
     """
 
     at: int
@@ -84,7 +85,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A type: its bytes, what it is aligned to where that is said, and its leaves."""
+    """A type: its size, its alignment if it is given, and its leaves."""
 
     size: int
     align: int | None
@@ -94,9 +95,9 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Layouts:
-    """The types of a function: of what it returns, None where that is nothing, of each parameter,
-    and of what the addresses among these point to, None for what is no complete type.  `aligned` is
-    what each address is a multiple of, 1 for what is none."""
+    """The types of a function: of its result (None for void), of each parameter, and of the memory
+    to which the addresses among these point (None for an incomplete type).  `aligned` is the
+    alignment of each address, 1 for a parameter that is none."""
 
     result: Layout | None
     parameters: tuple[Layout | None, ...]
@@ -105,15 +106,15 @@ class Layouts:
 
 
 class Debugging:
-    """What a compiler tells debuggers of a source.  Of C++ it is read once, when it is first asked
-    for: its functions' entries say all."""
+    """The debugging information that a compiler makes of a source.  For C++ it is read once, on the
+    first query: the functions' own entries contain everything."""
 
     def __init__(self, command: Sequence[str], source: str, language: str) -> None:
         self._command, self._source, self._language = command, source, language
 
     def layouts(self, function: str, symbol: str) -> Layouts | None:
-        """The types of a function, which the source calls so, and the linker by its `symbol`; None
-        where the compiler does not say them."""
+        """The types of a function by its name in the source and its linker `symbol`; None if the
+        compiler does not show them."""
         told = self._functions(symbol) if self._language == "c++" else []
         if told:
             return _layouts(self._entries, max(told, key=lambda each: len(_parameters(each))))
@@ -122,17 +123,18 @@ class Debugging:
         return _layouts(entries, _pointed(entries))
 
     def restricted_parameters(self, symbol: str) -> tuple[bool, ...] | None:
-        """Of each parameter of a function that the source defines whether it is an address that is
-        `restrict`, which is no part of its type; None where the compiler does not say it."""
+        """For each parameter of a function that the source defines whether it is a `restrict`
+        pointer, which is not a part of the function's type; None if the compiler does not show
+        it."""
         found: tuple[bool, ...] | None = None
-        for each in self._functions(symbol):  # a declaration, which says less, and the definition
+        for each in self._functions(symbol):  # a declaration may lack `restrict`
             said = tuple(_is_restrict(self._entries, inner) for inner in _parameters(each))
             found = said if found is None or any(said) else found
         return found or None
 
     def qualified_name(self, symbol: str) -> str | None:
-        """What C++ calls a function with this name for the linker, with its namespaces and classes;
-        None where the compiler does not say it."""
+        """The qualified C++ name of the function with this linker symbol, with its namespaces and
+        classes; None if the compiler does not show it."""
         for each in self._entries.values():
             if _symbol_of(each) == symbol:
                 return "::".join(reversed([*_names_around(each)]))
@@ -143,7 +145,7 @@ class Debugging:
         return _asked(self._command, self._source, self._language) or {}
 
     def _functions(self, symbol: str) -> list[_Entry]:
-        """What is said of a function, where its parameters have types."""
+        """The entries of a function whose parameters have types."""
         return [
             each
             for each in self._entries.values()
@@ -157,8 +159,8 @@ def _parameters(function: _Entry) -> list[_Entry]:
 
 
 def _names_around(entry: _Entry | None) -> Iterator[str]:
-    """The name of an entry, then the names of the namespaces and classes around it, from the inner
-    one on.  An anonymous namespace has no name and needs none."""
+    """The name of an entry, then the names of the namespaces and classes around it, from inner to
+    outer.  An anonymous namespace has no name and needs none."""
     while entry is not None and entry.tag != _UNIT:
         if entry.name:
             yield entry.name
@@ -166,19 +168,19 @@ def _names_around(entry: _Entry | None) -> Iterator[str]:
 
 
 def _declared(entries: Mapping[int, _Entry], entry: _Entry) -> _Entry:
-    """The declaration of a function that is defined outside of its namespace or class."""
+    """The declaration of a function that is defined outside its namespace or class."""
     return entries.get(entry.values.get(_SPECIFICATION, -1), entry)
 
 
 def _symbol_of(entry: _Entry) -> str | None:
-    """The name of a function for the linker."""
+    """The linker symbol of a function."""
     if entry.tag != _SUBPROGRAM:
         return None
     return entry.symbol if _LINKAGE in entry.values else entry.name
 
 
 def _asked(command: Sequence[str], source: str, language: str) -> dict[int, _Entry] | None:
-    """What a debugger is told of a source; None where the compiler does not say it."""
+    """The debugging information of a source; None if the compiler makes none."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "asked.o"
         done = subprocess.run(
@@ -198,7 +200,7 @@ def _asked(command: Sequence[str], source: str, language: str) -> dict[int, _Ent
 
 
 def _is_restrict(entries: Mapping[int, _Entry], entry: _Entry) -> bool:
-    """Whether the type of an entry is an address that is `restrict`."""
+    """Whether the type of an entry is a `restrict` pointer."""
     while _TYPE in entry.values:
         entry = entries[entry.values[_TYPE]]
         if entry.tag == _RESTRICT:
@@ -209,7 +211,7 @@ def _is_restrict(entries: Mapping[int, _Entry], entry: _Entry) -> bool:
 
 
 def _pointed(entries: Mapping[int, _Entry]) -> _Entry | None:
-    """The type of the function that the pointer points to."""
+    """The type of the function to which the pointer points."""
     found = [
         each for each in entries.values()
         if each.tag == _VARIABLE and each.values.get(_LINE_OF) == _LINE
@@ -219,7 +221,7 @@ def _pointed(entries: Mapping[int, _Entry]) -> _Entry | None:
 
 
 def _layouts(entries: Mapping[int, _Entry], function: _Entry | None) -> Layouts | None:
-    """The types of a function, or of its type."""
+    """The types of a function, given by its entry or by the entry of its type."""
     try:
         return None if function is None else _of_function(entries, function)
     except (KeyError, ValueError):
@@ -241,7 +243,7 @@ def _of_function(entries: Mapping[int, _Entry], function: _Entry) -> Layouts:
 
 
 def _behind(entries: Mapping[int, _Entry], pointer: _Entry | None) -> Layout | None:
-    """What a type points to; None for what is no pointer."""
+    """The layout of the type behind a pointer; None if the type is not a pointer."""
     if pointer is None or pointer.tag not in _POINTERS:
         return None
     apart = _is_restrict(entries, pointer)
@@ -249,11 +251,11 @@ def _behind(entries: Mapping[int, _Entry], pointer: _Entry | None) -> Layout | N
 
 
 def _alignment(entries: Mapping[int, _Entry], entry: _Entry) -> int:
-    """What the type of an entry says it is aligned to, and a vector is; 1 for all others, whose
-    numbers are aligned as their dtypes are."""
+    """The alignment that the type of an entry declares, or that a vector has; 1 for all others,
+    whose numbers are aligned as their dtypes are."""
     while _TYPE in entry.values:
         entry = entries[entry.values[_TYPE]]
-        if _ALIGN in entry.values:  # a typedef may ask for less than the type that it names
+        if _ALIGN in entry.values:  # a typedef may require less than the type that it names
             return entry.values[_ALIGN]
         if entry.tag not in _SAME:
             break
@@ -263,7 +265,7 @@ def _alignment(entries: Mapping[int, _Entry], entry: _Entry) -> int:
 
 
 def _plain(entries: Mapping[int, _Entry], entry: _Entry | None) -> _Entry | None:
-    """The type of an entry, without other names and qualifiers; None for void."""
+    """The type of an entry, without typedefs and qualifiers; None for void."""
     while entry is not None and _TYPE in entry.values:
         entry = entries[entry.values[_TYPE]]
         if entry.tag not in _SAME:
@@ -311,7 +313,7 @@ def _leaves(
 
 
 def _pointee(entries: Mapping[int, _Entry], pointer: _Entry) -> Leaf | None:
-    """What is behind a pointer, as one leaf; of what it is made is not looked at."""
+    """The type behind a pointer, as one leaf; its own members are not examined."""
     behind = _plain(entries, pointer)
     if behind is None or _DECLARED in behind.values:
         return None
@@ -322,7 +324,7 @@ def _pointee(entries: Mapping[int, _Entry], pointer: _Entry) -> Leaf | None:
 
 
 def _reads(entries: Mapping[int, _Entry], pointer: _Entry) -> bool:
-    """Whether what is behind a pointer is const, or code."""
+    """Whether the memory behind a pointer is const, or code."""
     entry = pointer
     while _TYPE in entry.values:
         entry = entries[entry.values[_TYPE]]
@@ -334,7 +336,7 @@ def _reads(entries: Mapping[int, _Entry], pointer: _Entry) -> bool:
 
 
 def _is_stored(member: _Entry) -> bool:
-    """Whether it is one of each value: static members of C++ are elsewhere."""
+    """Whether each value contains the member: static members of C++ are stored elsewhere."""
     return _DECLARED not in member.values
 
 
@@ -380,7 +382,7 @@ def _size(entries: Mapping[int, _Entry], entry: _Entry) -> int:
 
 
 def _sections(data: bytes) -> dict[str, bytes]:
-    """The sections of an object file, ELF of 64 bits."""
+    """The sections of a 64-bit ELF object file."""
     if data[:6] != b"\x7fELF\x02\x01":
         raise ValueError("no ELF of 64 bits")
     start, width, count, names = (
@@ -415,7 +417,7 @@ class _Reader:
                 return value
 
     def form(self, form: int) -> int:
-        """The value of an attribute; of texts and blocks only where they end."""
+        """The value of an attribute; texts and blocks are only skipped."""
         if form in _FIXED:
             return self.fixed(_FIXED[form])
         if form in _LEBS:
@@ -437,7 +439,7 @@ _Kinds: TypeAlias = "dict[int, tuple[int, bool, list[tuple[int, int, int]]]]"
 
 
 def _kinds(data: bytes) -> _Kinds:
-    """What each kind of entry has: its tag, whether children, and its attributes."""
+    """The abbreviations by number: the tag, whether there are children, and the attributes."""
     reader = _Reader(data)
     found: _Kinds = {}
     while code := reader.leb():
@@ -457,7 +459,7 @@ _MOVED: Final = struct.Struct("<QQq")
 
 
 def _texts(sections: Mapping[str, bytes]) -> dict[int, str]:
-    """The texts that entries name, by where they do."""
+    """The texts that entries refer to, by the position of the reference."""
     texts = sections.get(".debug_str", b"")
     moved = _MOVED.iter_unpack(sections.get(".rela.debug_info", b""))
     return {
@@ -467,7 +469,7 @@ def _texts(sections: Mapping[str, bytes]) -> dict[int, str]:
 
 
 def _entries(sections: Mapping[str, bytes]) -> dict[int, _Entry]:
-    """The entries of the first unit, by where they are in it."""
+    """The entries of the first unit, by their offsets in it."""
     kinds, reader = _kinds(sections[".debug_abbrev"]), _Reader(sections[".debug_info"])
     texts = _texts(sections)
     end = reader.fixed(4) + 4

@@ -9,12 +9,12 @@ from typing import Any
 def load(module: str, frontend: str, extra: str | None = None) -> Any:
     """A module of an optional package.
 
-    Raises ImportError that names the extra to install, by default that of the frontend's name.
+    Raises an ImportError that names the extra to install, by default that of the frontend's name.
     """
     try:
         found = importlib.import_module(module)
         if getattr(found, "__file__", None) is None:
-            # Any folder of that name on the path can be imported so.
+            # Any folder of that name on the path can be imported as a namespace package.
             raise ImportError(f"{found!r} is a folder")
         return found
     except ImportError as error:

@@ -1,10 +1,10 @@
-"""Whether a function of a C source takes what a call hands to it, and returns what it expects: its
-compiler is asked.
+"""Checks that a function of a C source takes the arguments of a call, and returns the expected
+type: the source's compiler is asked.
 
-Behind the source a float is made of the function, which is an error that shows the function's type,
-with all of its parameters; pointers of casts are shown in the same way.  Where a type is a struct,
-an enum or what a typedef names, the compiler is asked a second time, for its size.  A compiler that
-cannot be asked says nothing.
+Lines are added after the source that initialise a float with the function: this is an error whose
+message shows the function's type, with all of its parameters; pointers of casts are shown in the
+same way.  If a type is a struct, an enum or a typedef, the compiler is asked a second time, for its
+size.  If a compiler does not answer, nothing is checked.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _ALIGNED: Final = "aligned"
 _SIZED: Final = "sized"
 _ABI: Final = "abi"
 _PASSED: Final = "passed"
-"""What the compiler calls the files of what is asked."""
+"""The names of the files of the questions in the compiler's messages."""
 
 _PLAIN: Final = (
     "-fsyntax-only",
@@ -64,13 +64,13 @@ _SAID: Final = re.compile(r"^(\w+):(\d+):(?:\d+:)? (?:fatal )?error: (.*)", re.M
 _QUOTED: Final = re.compile(r"""(['"])(.*?)\1(?: [({]aka '([^']*)'[)}])?""")
 _NO_ADDRESSES: Final = ("int64_t", "uint64_t", "size_t", "ssize_t", "ptrdiff_t")
 _ROWS: Final = re.compile(r"\[[A-Za-z_]\w*\]$")
-"""Of the type of a parameter: an array of variable length is pointed to."""
+"""Matches the type of a parameter that is a pointer to an array of variable length."""
 _NEGATIVE: Final = re.compile("negative")
 _PROMOTED: Final = {
     "float32": "float64", "bool": "int32", "int8": "int32", "int16": "int32", "uint8": "int32",
     "uint16": "int32",
 }  # fmt: skip
-"""Numbers that C hands over as others where a function has no prototype (C11, 6.5.2.2)."""
+"""Numbers that C passes as another type if a function has no prototype (C11, 6.5.2.2)."""
 _OWN: Final = (
     "a class with a copy constructor, a move constructor or a destructor of its own is no struct "
     "by value: let the function "
@@ -79,17 +79,18 @@ _OWN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Prototype:
-    """A function's type: as it is written in the source, and without the names of typedefs."""
+    """A function's type: as written in the source, and with typedefs resolved."""
 
     written: tuple[str, ...]
     parameters: tuple[str, ...]
     result: str
     is_told: bool = True
-    """Whether it says what the parameters are: `f()` of C does not."""
+    """Whether it declares its parameters: `f()` in C does not."""
     defined: tuple[bool, ...] = ()
-    """Of each parameter whether its definition says `restrict`, where the type does not: C++."""
+    """For each parameter whether its definition has `restrict`, where the type does not show it:
+    C++."""
     members: tuple[Taken, ...] = ()
-    """The addresses in structs that a call gives."""
+    """The addresses in structs that a call passes."""
 
     @property
     def types(self) -> list[Spelled]:
@@ -98,11 +99,11 @@ class Prototype:
 
     @property
     def restricted(self) -> tuple[bool, ...]:
-        """Of each parameter whether it is an address that is declared `restrict`."""
+        """For each parameter whether it is an address that is declared `restrict`."""
         return self.defined or tuple(each.is_restrict for each in self.types)
 
     def taken(self, arguments: Sequence[CArgument]) -> list[Taken]:
-        """The addresses that a call with these arguments gives, those in structs too."""
+        """The addresses that a call with these arguments passes, including those in structs."""
         return [*taken_addresses(arguments, self.types, self.restricted), *self.members]
 
 
@@ -111,7 +112,7 @@ _Said = dict[tuple[str, int], str]
 
 @dataclass(frozen=True, slots=True)
 class Callee:
-    """A call: the function as its source calls it, with namespaces, and as the linker does."""
+    """A call: the function's name in its source, with namespaces, and its linker symbol."""
 
     function: str
     symbol: str
@@ -123,11 +124,12 @@ class Callee:
 def check_call(
     command: Sequence[str], source: Source, signature: Signature, call: CFunction
 ) -> Prototype | None:
-    """The type of the function, None where the compiler does not show it.
+    """The type of the function, None if the compiler does not show it.
 
-    `command` are the words of the compiler, which has compiled the source.  Raises CompileError
-    where the function does not take what the call gives it, or returns something else; for a cast
-    to what is no type of the source.  Arguments of a `...` are not compared.
+    `command` is the command of the compiler that compiled the source, as a list of words.  Raises
+    CompileError if the function's parameters do not match the arguments, if it returns another
+    type, and for a cast to a type that the source does not have.  Arguments of a `...` are not
+    compared.
     """
     called = Callee(call.function, call.function, call.arguments, call.returns, call.variadic_from)
     debugging = Debugging(command, source.text, source.language)
@@ -176,7 +178,7 @@ def _checked(
 def _with_restrict(
     debugging: Debugging, source: Source, symbol: str, prototype: Prototype
 ) -> Prototype:
-    """The prototype with what C++ leaves out of a function's type."""
+    """The prototype with the `restrict` qualifiers, which C++ omits from a function's type."""
     if source.language != "c++" or not any(each.stars for each in prototype.types):
         return prototype
     found = debugging.restricted_parameters(symbol)
@@ -186,7 +188,7 @@ def _with_restrict(
 
 
 def _prototype(words: str, language: str) -> Prototype | None:
-    """A function's type by what the compiler says of it; None for what it says no type of."""
+    """A function's type from the compiler's message; None if the message shows no type."""
     written, plain = _types(words)
     if not plain:
         return None
@@ -196,7 +198,7 @@ def _prototype(words: str, language: str) -> Prototype | None:
 
 
 def _types(words: str) -> tuple[str, str]:
-    """The type of a function that the compiler shows, as it is written and without typedefs."""
+    """The type of a function in the compiler's message, as written and with typedefs resolved."""
     for found in _QUOTED.finditer(words):
         if "(" in found[2]:
             return found[2], found[3] or found[2]
@@ -207,8 +209,8 @@ def _types(words: str) -> tuple[str, str]:
 
 
 def _said(command: Sequence[str], source: Source, questions: str) -> _Said:
-    """What the compiler refuses, by the file of a question and the line in it; g++ says two things
-    of some lines."""
+    """The compiler's errors, by the file of a question and the line in it; g++ reports two errors
+    for some lines."""
     done = subprocess.run(
         [*command, *_PLAIN, "-x", source.language, "-"],
         input=f"{source.text}\n{questions}".encode("utf-8", "surrogateescape"),
@@ -224,7 +226,7 @@ def _said(command: Sequence[str], source: Source, questions: str) -> _Said:
 
 
 def _first_questions(function: str, casts: Sequence[Given]) -> str:
-    """What shows the types of the function and of pointers, and whether these are aligned."""
+    """Lines that show the types of the function and of pointers, and whether these are aligned."""
     pointers = [each.pointer.text for each in casts if each.pointer is not None]
     shown = [f"static float ferrule_shown = ({function});"]
     shown += [
@@ -238,7 +240,7 @@ def _first_questions(function: str, casts: Sequence[Given]) -> str:
 
 
 def _abi_question(function: str) -> str:
-    """What is refused where a function is called as Windows does."""
+    """Lines with an error if a function has the Windows calling convention."""
     lines = [
         "#if defined(__x86_64__) && !defined(__cplusplus)",
         f"typedef __typeof__({function}) ferrule_called;",
@@ -265,7 +267,7 @@ def _file(name: str, lines: Sequence[str]) -> str:
 
 
 def _shown_casts(function: str, said: _Said, values: Sequence[Given]) -> Iterator[Given]:
-    """The values; what addresses were cast to as the compiler calls it."""
+    """The values; the types of casts as the compiler names them."""
     line = 1
     for position, given in enumerate(values):
         if given.pointer is None:
@@ -322,7 +324,8 @@ def _check_count(
 
 
 def _check_dots(signature: Signature, called: Callee, wanted: int) -> None:
-    """CompileError where the arguments of a `...` begin elsewhere than the function says."""
+    """Raises CompileError if the arguments of a `...` begin at another position than in the
+    function's type."""
     if called.variadic_from is None:
         return
     before = given_values(signature, called.arguments[: called.variadic_from])
@@ -337,7 +340,8 @@ def _check_dots(signature: Signature, called: Callee, wanted: int) -> None:
 
 
 def _check_promoted(function: str, values: Sequence[Given]) -> None:
-    """CompileError for a number that a function without a prototype takes as another type."""
+    """Raises CompileError for a number that a function without a prototype takes as another
+    type."""
     for position, given in enumerate(values):
         promoted = _PROMOTED.get(given.dtype or "")
         if given.kind == "number" and promoted is not None:
@@ -353,7 +357,7 @@ def _check_promoted(function: str, values: Sequence[Given]) -> None:
 
 
 def _passed(function: str, position: int, text: str) -> Spelled:
-    """The type of a parameter.  CompileError for one that nothing can be passed to."""
+    """The type of a parameter.  Raises CompileError for one to which nothing can be passed."""
     wanted = read_type(text)
     if wanted.is_number and wanted.dtype in ("float16", "bfloat16"):
         raise CompileError(
@@ -366,7 +370,7 @@ def _passed(function: str, position: int, text: str) -> Spelled:
 
 
 def _check_reference(function: str, position: int, given: Given, text: str) -> None:
-    """CompileError for an address that may be null and goes to a reference of C++."""
+    """Raises CompileError for an address that may be null and is passed to a C++ reference."""
     if given.may_be_null and text.rstrip().endswith("&"):
         hint = (
             "a reference is never null: say nullable=False of a Pointer, or let it take a pointer"
@@ -375,9 +379,10 @@ def _check_reference(function: str, position: int, given: Given, text: str) -> N
 
 
 def _check_rows(called: Callee, values: Sequence[Given], parameters: Sequence[str]) -> None:
-    """CompileError for rows of `x[][n]` that lie as far apart as no number of the call says.
+    """Raises CompileError for rows of `x[][n]` whose distance no number of the call gives.
 
-    Which parameter `n` is, the type does not say; a number of the caller's may be any.
+    The type does not show which parameter `n` is; a number that the caller passes may have any
+    value.
     """
     given = {each.value if isinstance(each, Cast) else each for each in called.arguments}
     if any(isinstance(each, Scalar) and each.dtype.kind in ("int", "uint") for each in given):
@@ -395,7 +400,8 @@ def _check_rows(called: Callee, values: Sequence[Given], parameters: Sequence[st
 
 
 def _check_integers(function: str, values: Sequence[Given], prototype: Prototype) -> None:
-    """CompileError for an address that goes to C's own integers, or to one that is no address."""
+    """Raises CompileError for an address that is passed to a plain C integer, or to an integer type
+    that holds no address."""
     pairs = zip(values, _fixed(prototype.written), _fixed(prototype.parameters), strict=False)
     for position, (given, written, text) in enumerate(pairs):
         name = read_type(written).name
@@ -418,8 +424,8 @@ def _check_alignments(
 
 
 def _has_layouts(values: Sequence[Given], prototype: Prototype) -> bool:
-    """Whether there is a struct, or an address of what a typedef may align: its name, or an array,
-    of which the compiler does not show the name."""
+    """Whether there is a struct, or an address whose type a typedef may align: a name, or an array,
+    whose typedef the compiler does not show."""
     listed = zip(values, _fixed(prototype.parameters), _fixed(prototype.written), strict=False)
     return any(
         given.memory is not None
@@ -430,7 +436,8 @@ def _has_layouts(values: Sequence[Given], prototype: Prototype) -> bool:
 
 
 def _aligned(number: int, pointer: str, align: int) -> str:
-    """An array of a negative size where what a pointer points to is aligned to more."""
+    """A line that declares an array of negative size if the type behind a pointer has a greater
+    alignment."""
     right = f"__alignof__(*({pointer})0) <= {align}"
     return f"typedef char ferrule_aligned_{number}[{right} ? 1 : -1];"
 
@@ -442,7 +449,7 @@ def _check_others(
     values: Sequence[Given],
     prototype: Prototype,
 ) -> None:
-    """Compare what the names of types do not tell: structs and enums, by value and returned."""
+    """Compares types that names do not determine: structs and enums, by value and returned."""
     unknown = list(_unknown(values, prototype))
     is_told = returned.spelled(prototype.result) is not None
     if not unknown and is_told:
@@ -478,8 +485,9 @@ def _check_others(
 
 
 def _copied(called: Callee, prototype: Prototype, kinds: Sequence[str]) -> Iterator[str]:
-    """An array of a negative size for a class of C++ that is not handed over as its members are
-    (Itanium C++ ABI, 3.1.2): the parameters, and the result where a struct is expected."""
+    """A line that declares an array of negative size for a C++ class that is not passed as its
+    members are (Itanium C++ ABI, 3.1.2): for the parameters, and for the result if a struct is
+    expected."""
     has_struct = isinstance(return_type(called.returns), Shape)
     for i, kind in enumerate([*kinds, *([prototype.result] if has_struct else [])]):
         copied = f"__is_trivially_constructible({kind}, const {kind}&)"
@@ -489,7 +497,8 @@ def _copied(called: Callee, prototype: Prototype, kinds: Sequence[str]) -> Itera
 
 
 def _unknown(values: Sequence[Given], prototype: Prototype) -> Iterator[tuple[int, Given, str]]:
-    """The parameters by value whose types say no size: position, value, and type."""
+    """The parameters passed by value whose types do not give their size: position, value, and
+    type."""
     pairs = zip(values, _fixed(prototype.parameters), _fixed(prototype.written), strict=False)
     for position, (given, text, written) in enumerate(pairs):
         wanted = read_type(text)
@@ -498,8 +507,8 @@ def _unknown(values: Sequence[Given], prototype: Prototype) -> Iterator[tuple[in
 
 
 def _sized(number: int, kind: str, given: Given) -> str:
-    """An array of a negative size where a value is not one of this type: bytes of another size;
-    a number that is no enum, or of another size."""
+    """A line that declares an array of negative size if a value does not match this type: bytes of
+    another size, or a number that is no enum or has another size."""
     if given.kind == "bytes":
         right = f"sizeof({kind}) == {given.size}"
     else:

@@ -1,5 +1,5 @@
-"""What the text of a kernel says of its arrays: which of them are added to or read first, and which
-are not read at all.  What cannot be told counts as the unsafe of the two."""
+"""Facts about a kernel's arrays from its source: which are added to or read first, and which are
+not read at all.  In case of doubt the unsafe one is assumed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILL: Final = "zero=[{0!r}] fills it"
 
 
 def tree_of(function: Any) -> ast.AST | None:
-    """The syntax tree of a function; None where its text is not to be had."""
+    """The syntax tree of a function; None if its source is not available."""
     try:
         return ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
@@ -26,11 +26,12 @@ def tree_of(function: Any) -> ast.AST | None:
 
 
 def read_first(tree: ast.AST | None, names: tuple[str, ...]) -> dict[str, str]:
-    """The arrays among `names` of which the text reads what was there before, and what it does.
+    """The arrays among `names` whose previous contents the source uses, and how.
 
-    `_ADDS`: `h[i] += 1`, and what is handed to an atomic function, as `cuda.atomic.add` and
-    `wp.atomic_add`.  `_READS`: an element, or with `load` a tile, is read further above than one is
-    written."""
+    `_ADDS`: `h[i] += 1`, and arguments of atomic functions, such as `cuda.atomic.add` and
+    `wp.atomic_add`.  `_READS`: the first read of an element, or of a tile with `load`, is above the
+    first write.
+    """
     if tree is None:
         return {}
     added = {name for node in ast.walk(tree) for name in _added(node)}
@@ -45,8 +46,8 @@ def read_first(tree: ast.AST | None, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def _uses(node: ast.AST) -> Iterator[tuple[str, bool]]:
-    """The arrays of which elements are used, in the order in which that happens, and whether they
-    are read."""
+    """The arrays whose elements are used, in the order of execution, and whether each use is a
+    read."""
     match node:
         case ast.Assign(targets=targets, value=value):
             for part in (value, *targets):
@@ -68,8 +69,8 @@ def _uses(node: ast.AST) -> Iterator[tuple[str, bool]]:
 def remarks_on(
     name: str, function: Any, results: Sequence[str], advice: str
 ) -> dict[str, list[str]]:
-    """Notes on results, of those that are not filled, which a function adds to, or reads before
-    it writes to them: each is also a `BuildWarning`.  `advice` says how one is filled."""
+    """Remarks on results that are not filled and that a function adds to, or reads before it writes
+    them; each is also a `BuildWarning`.  `advice` explains how to fill one."""
     from ferrule.compiler.assumptions import REMARKS, warn
 
     remarks = [
@@ -82,7 +83,8 @@ def remarks_on(
 
 
 def unfilled(results: Sequence[Tensor], zero: Any) -> list[str]:
-    """The names of the results that are not filled with zeros, as `zero` of `compile` says."""
+    """The names of the results that are not filled with zeros, according to the argument `zero` of
+    `compile`."""
     filled = (zero,) if isinstance(zero, str) else zero
     names = [each.name for each in results]
     return [] if zero is True else [each for each in names if each not in (filled or ())]
@@ -104,7 +106,7 @@ def _is_atomic(function: ast.expr) -> bool:
 
 
 def is_unread(tree: ast.AST | None, path: str) -> bool:
-    """Whether the text names other fields of a parameter alone, and so does not use the array at
+    """Whether the source names only other fields of a parameter, and so does not use the array at
     this path."""
     if tree is None:
         return False
@@ -112,7 +114,7 @@ def is_unread(tree: ast.AST | None, path: str) -> bool:
 
 
 def _chains(node: ast.AST) -> Iterator[ast.expr]:
-    """The names that are used, each with the fields behind it: `x`, `options.weights`."""
+    """The names that are used, each with its chain of fields: `x`, `options.weights`."""
     if isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and _is_dotted(node)):
         yield node
         return
@@ -127,5 +129,5 @@ def _is_dotted(node: ast.expr) -> bool:
 
 
 def _reaches(used: str, path: str) -> bool:
-    """Whether what is used is what stands at a path, has it as a field, or is a part of it."""
+    """Whether the used name is the path itself, a prefix of it, or an extension of it."""
     return f"{path}.".startswith(f"{used}.") or used.startswith(f"{path}.")

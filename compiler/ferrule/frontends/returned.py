@@ -1,8 +1,8 @@
-"""What a function of a C source returns, and whether the call expects that.
+"""The type that a function of a C source returns, and whether the call expects it.
 
-The type of most functions says it.  For a struct, an enum and what a typedef names, the compiler is
-asked, one type after the other: behind the source stand assertions that the type of a call, which
-is never made, is not the one or the other.  Those that fail say what it is.
+The type of most functions shows it.  For a struct, an enum and a typedef, the compiler is asked:
+after the source there is an assertion for each possible type that the type of a call, which is
+never executed, is not that one.  The assertion that fails names the type.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NUMBERS: Final = (
 _DTYPES: Final = {name: DTYPES[name] for name in _NUMBERS}
 _OTHERS: Final = ("void", "long double", "_Float16", "__bf16", "__int128", "unsigned __int128")
 _CLASSES: Final = {"a pointer": 5, "a complex number": 9, "a struct": 12, "a union": 13}
-"""Types by the numbers of `__builtin_classify_type`."""
+"""Classes of types by the numbers of `__builtin_classify_type`."""
 
 _SEVERAL: Final = ("a complex number", "a struct", "a union")
 _ASKED: Final = (*_DTYPES, *_OTHERS, *_CLASSES)
@@ -39,13 +39,14 @@ template <class A> struct ferrule_alike<A, A> { static const bool is = true; };
 template <class T, bool = __is_enum(T)> struct ferrule_plain { typedef T type; };
 template <class T> struct ferrule_plain<T, true> { typedef __underlying_type(T) type; };
 """
-"""What C has `__builtin_types_compatible_p` for, in C++: an enum is alike to its integers."""
+"""The C++ replacement of C's `__builtin_types_compatible_p`: an enum is compatible with its
+integers."""
 FILE: Final = "returned"
-"""What the compiler calls the file of the assertions."""
+"""The name of the assertions' file in the compiler's messages."""
 
 
 def questions(function: str, arguments: str, size: int) -> str:
-    """The assertions; `size` is that of the struct which the caller expects, in bytes."""
+    """The assertions; `size` is that of the expected struct, in bytes."""
     made = f"({function})({arguments})"
     alike = f"__builtin_types_compatible_p(__typeof__({made}), {{}})"
     asked = [f"!{alike.format(each)}" for each in (*_DTYPES, *_OTHERS)]
@@ -56,8 +57,8 @@ def questions(function: str, arguments: str, size: int) -> str:
 
 
 def questions_of_cpp(result: str, size: int) -> str:
-    """The same assertions for C++, of the type that is returned: an expression that calls the
-    function is no constant there."""
+    """The same assertions for C++, about the return type: in C++ an expression that calls the
+    function is not a constant."""
     plain = f"ferrule_plain<{result}>::type"
     asked = [f"!ferrule_alike<{plain}, {each}>::is" for each in (*_DTYPES, *_OTHERS)]
     asked += ["true", "true", f"!__is_class({result})", f"!__is_union({result})"]
@@ -67,23 +68,24 @@ def questions_of_cpp(result: str, size: int) -> str:
 
 
 def failed(words: str) -> bool:
-    """Whether what the compiler says is that an assertion fails."""
+    """Whether the compiler's message is that an assertion fails."""
     return _FAILED.search(words) is not None
 
 
 def answered(lines: Collection[int]) -> str | None:
-    """What a function returns, by the lines of the `questions` whose assertions fail; None for a
-    type that is none of those asked for."""
+    """The type that a function returns, from the lines of the `questions` whose assertions fail;
+    None for a type that was not among the questions."""
     return next((each for i, each in enumerate(_ASKED) if i + 2 in lines), None)
 
 
 def has_size(lines: Collection[int]) -> bool:
-    """Whether it has the size that was asked for."""
+    """Whether the result has the size that was asked for."""
     return len(_ASKED) + 2 not in lines
 
 
 def spelled(result: str) -> str | None:
-    """What a function returns, by the type; None for one whose name does not say it."""
+    """The kind that a function returns, from the name of its type; None if the name does not show
+    it."""
     read = read_type(result)
     if read.stars:
         return "a pointer"
@@ -93,9 +95,9 @@ def spelled(result: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """What a function returns: what `answered` or `spelled` gives, whether it has the size of the
-    struct that the call expects, whether an integer is an enum, whose sign nobody chose, and what
-    a pointer points to where its type says it."""
+    """The type that a function returns: the answer of `answered` or `spelled`; whether it has the
+    size of the expected struct; whether an integer is an enum, whose signedness the compiler chose;
+    and the type that a pointer points to, if it is known."""
 
     name: str
     is_sized: bool = False
@@ -104,8 +106,8 @@ class Returned:
 
 
 def check_returned(function: str, found: Returned, wanted: Checked, size: int) -> None:
-    """Raises CompileError where a function returns something else than the call expects; `size` is
-    that of the struct which it expects."""
+    """Raises CompileError if a function returns another type than the call expects; `size` is that
+    of the expected struct."""
     actual = found.name
     if isinstance(wanted, tuple):
         if actual in _SEVERAL and found.is_sized:
@@ -134,7 +136,7 @@ def _is_never_negative(actual: str, found: Returned, wanted: Checked) -> bool:
 
 def _fits(actual: str, wanted: _Returned, any_sign: bool) -> bool:
     if wanted is None:
-        # Whoever does not know of a long double leaves it in the x87 unit, which has room for 8.
+        # A caller that ignores a long double leaves it on the x87 stack, which has 8 places.
         return actual not in ("a struct", "a union", "long double")
     if actual not in _DTYPES:
         return actual == "a pointer" and (isinstance(wanted, str) or _is_address(wanted))

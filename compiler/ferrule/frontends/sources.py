@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ferrule.compiler.conventions.arguments import Argument
 
 SourceLike: TypeAlias = "str | os.PathLike[str]"
-"""The text, if it has a line break or a brace; else the path of a file."""
+"""The text, if it contains a line break, a brace or a semicolon; otherwise the path of a file."""
 
 
 _OF_CPP: Final = frozenset({".cc", ".cpp", ".cxx", ".c++", ".C", ".hpp", ".hh", ".hxx"})
@@ -27,12 +27,12 @@ _MACRO: Final = re.compile(r"[^\W\d]\w*(?:\([\w, .]*\))?")
 _NO_HEADER: Final = re.compile(
     r"""fatal error: ['"]?([^'":\n]+?)['"]?(?:: No such file| file not found)"""
 )
-"""Of gcc and of clang."""
+"""Matches the messages of gcc and of clang."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text; `name` is what messages call it, `folder` where its own includes are."""
+    """A text; `name` is its name in messages, `folder` is where its own includes are."""
 
     text: str = field(repr=False)
     name: str
@@ -40,21 +40,21 @@ class Source:
 
     @property
     def language(self) -> str:
-        """The language as compilers of C call it: C++ where the name of the file says so, else C,
-        which a header alone is, too."""
+        """The language, in the form of C compilers' options: C++ if the suffix of the name is one
+        of C++, otherwise C, also for a header."""
         return "c++" if Path(self.name).suffix in _OF_CPP else "c"
 
     @property
     def data(self) -> bytes:
-        """The text as bytes: those of the file where they are no UTF-8, too."""
+        """The text as bytes; bytes of a file that are not UTF-8 are preserved."""
         return self.text.encode("utf-8", "surrogateescape")
 
 
 def read_source(source: SourceLike, name: str) -> Source:
-    """The source; `name` is for one that is a text.
+    """The source; `name` is the name of a source that is given as a text.
 
-    Raises OSError for a file that cannot be read, ValueError for no text at all and for a path with
-    a NUL, TypeError.
+    Raises OSError for a file that cannot be read, ValueError for an empty text and for a path with
+    a NUL, TypeError for any other object.
     """
     if is_text(source):
         return Source(source, name)
@@ -64,12 +64,13 @@ def read_source(source: SourceLike, name: str) -> Source:
 
 
 def is_text(source: object) -> TypeGuard[str]:
-    """Whether this is the text of a source, and no path."""
+    """Whether this is the text of a source, not a path."""
     return isinstance(source, str) and any(each in source for each in "\n{;")
 
 
 def read_file(source: SourceLike) -> tuple[Path, bytes]:
-    """The path that a source is, and what the file has.  Raises what `read_source` does."""
+    """The path that a source names, and the contents of the file.  Raises the errors of
+    `read_source`."""
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"expected the text or the path of a source, but got {source!r}")
     if not os.fspath(source):
@@ -90,10 +91,10 @@ def read_file(source: SourceLike) -> tuple[Path, bytes]:
 def search_words(
     source: Source, include_paths: Sequence[str | os.PathLike[str]], defines: Mapping[str, object]
 ) -> list[str]:
-    """The words for a compiler: where includes are found, and the macros; True is defined as 1.
+    """The compiler's options for include folders and macros; True is defined as 1.
 
-    Raises TypeError for a path that is not in a list, and for macros that are in no dict or None;
-    ValueError for what is no name of a macro.
+    Raises TypeError for a path that is not in a list, for macros that are not in a dict, and for a
+    macro whose value is None; ValueError for a name that is not that of a macro.
     """
     if not isinstance(defines, Mapping):
         raise TypeError(f"defines must be a dict, such as {{'N': 4}}, but got {defines!r}")
@@ -109,7 +110,7 @@ def search_words(
 
 
 def hint_for_headers(said: str) -> str | None:
-    """What to do where a compiler of C or C++ says that a file is not there."""
+    """The hint if a compiler of C or C++ reports that a file is missing."""
     found = _NO_HEADER.search(said)
     if found is None:
         return None
@@ -117,9 +118,9 @@ def hint_for_headers(said: str) -> str | None:
 
 
 def in_order(signature: Signature) -> tuple[Argument, ...]:
-    """The parameters as they come: addresses of tensors, numbers; streams are left out.
+    """The parameters in order: addresses of tensors, numbers; streams are omitted.
 
-    Raises CompileError for one that is neither.
+    Raises CompileError for a parameter of another kind.
     """
     found: list[Argument] = []
     for param in signature.params:

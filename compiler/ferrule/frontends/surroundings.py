@@ -1,8 +1,9 @@
-"""A function of the user's with the numbers of its surroundings marked: which it takes shows in
-what it computes.
+"""A user's function in which the integers that it reads from outside are marked: they show in its
+result.
 
-Closures, globals, defaults, arguments of a partial and the object of a method are replaced; the
-function itself stays as it is.  What is computed so is only looked at, and used for nothing else.
+Closures, globals, defaults, arguments of a partial and the object of a method are replaced in a
+copy; the function itself is not changed.  The result is only examined for marks, and not used for
+anything else.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _AS_IT_IS: Final = (type(None), bool, str, bytes, float, ModuleType, Told)
 
 
 def watched(function: Any) -> Any:
-    """A function that computes the same, of ints that remember the variables they are from."""
+    """A function that computes the same from ints that record the variables from which they
+    come."""
     match function:
         case partial():
             given = [_marked(f"#{i}", each) for i, each in enumerate(function.args)]
@@ -55,7 +57,7 @@ def _cell(name: str, cell: CellType) -> CellType:
 
 
 def names_in(code: CodeType) -> Iterator[str]:
-    """The names that a function and those inside of it read beside its own."""
+    """The names that a function and the functions nested in it read from outside."""
     yield from code.co_names
     for each in code.co_consts:
         if isinstance(each, CodeType):
@@ -67,7 +69,7 @@ def _each(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _marked(name: str, value: Any) -> Any:
-    """A value of the surroundings; what is no data as it is."""
+    """A value from outside with its integers marked; a value that is not data is unchanged."""
     if isinstance(value, _AS_IT_IS) or callable(value) or _is_ours(value):
         return value
     if isinstance(value, Integral):
@@ -83,12 +85,12 @@ def _marked(name: str, value: Any) -> Any:
 
 
 def _is_ours(value: object) -> bool:
-    """Whether it is a size or a spec, which a call tells."""
+    """Whether it is a size or a spec, whose value a call gives."""
     return type(value).__module__.partition(".")[0] == "ferrule"
 
 
 class _Watched:
-    """An object whose numbers are marked: a tensor, an object with fields, what has methods."""
+    """An object whose integers are marked: a tensor, an object with fields, or one with methods."""
 
     def __init__(self, name: str, value: Any) -> None:
         self.__dict__["_told"] = name, value
@@ -116,8 +118,8 @@ class _Watched:
 
 
 def state(function: Any, depth: int = 4) -> Any:
-    """What a function's surroundings hold, to compare with what they hold later: closures,
-    globals that it reads, its object, and those of functions that it calls."""
+    """A snapshot of the values that a function reads from outside, to compare with a later one:
+    closures, globals, its object, and the same for functions that it calls."""
     match function:
         case partial():
             return state(function.func, depth), _held([*function.args, function.keywords], depth)
@@ -137,7 +139,7 @@ def _around(function: FunctionType) -> Iterator[Any]:
 
 
 def contents(cell: CellType) -> Iterator[Any]:
-    """What a cell holds; nothing where nothing has been put into it yet."""
+    """The contents of a cell; nothing if the cell is still empty."""
     try:
         yield cell.cell_contents
     except ValueError:
@@ -145,7 +147,8 @@ def contents(cell: CellType) -> Iterator[Any]:
 
 
 def _held(value: Any, depth: int) -> Any:
-    """A value as it is now: what can change is taken apart, anything else is that object."""
+    """A snapshot of a value: mutable values are taken apart, any other value is the object
+    itself."""
     if depth and isinstance(value, FunctionType | MethodType | partial):
         return state(value, depth - 1)
     if depth and isinstance(value, dict):
@@ -160,7 +163,7 @@ def _held(value: Any, depth: int) -> Any:
 
 
 def probed(function: Callable[..., Any], *given: Any) -> Any:
-    """What a function gives with its surroundings marked; () where that cannot be told."""
+    """The result of a function whose outer integers are marked; () if that is not possible."""
     try:
         return watched(function)(*given)
     except Exception:

@@ -1,6 +1,7 @@
-"""Ints that remember where they are from: said on purpose, or of variables.
+"""Ints that record their origin: variables, or `fixed`.
 
-Sizes of a launch are looked at so: `fixed` says that one is the same in every call.
+They are used to examine sizes of a launch: `fixed` marks one that is the same in every call on
+purpose.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ _KEPT: Final = "add radd sub rsub mul rmul floordiv rfloordiv mod rmod neg pos a
 
 
 class Told(int):
-    """An int that remembers through arithmetic where it is from.
+    """An int that keeps its origin through arithmetic.
 
-    `sources` names the variables that it was made of; none: it was said on purpose.  `compared`:
-    whether a size of the call was compared with it, so that the call decides whether it counts.
+    `sources` names the variables from which it was computed; if empty, it was marked by `fixed`.
+    `compared`: whether a size of the call was compared with it, so that the call decides whether it
+    has an effect.
     """
 
     sources: tuple[str, ...]
@@ -37,7 +39,7 @@ class Told(int):
 
 
 class _Ratio(float):
-    """A quotient of such ints, of which `math.ceil` and `math.floor` are such ints again."""
+    """A quotient of such ints, whose `math.ceil` and `math.floor` are such ints again."""
 
     parts: tuple[int, int]
 
@@ -68,15 +70,17 @@ for _name in _KEPT:
 
 
 def _like(value: int, parts: Sequence[int]) -> Told:
-    """What was made of these: of variables where one of them was, else on purpose."""
+    """An int computed from these parts: its sources are those of the parts; without any it counts
+    as `fixed`."""
     sources = (name for each in parts if isinstance(each, Told) for name in each.sources)
     return Told(value, *dict.fromkeys(sources))
 
 
 def fixed(sizes: Any) -> Any:
-    """Sizes of a grid, or of what is launched, that are the same in every call, on purpose.
+    """Marks sizes of a grid, or of another launch, that are intended to be the same in every call.
 
-    An int or several; what is computed of such an int is one, too.  Raises TypeError for others.
+    Takes an int or several; a number computed from such an int is marked, too.  Raises TypeError
+    for other values.
     """
     if isinstance(sizes, tuple | list):
         return tuple(fixed(each) for each in sizes)
@@ -86,5 +90,5 @@ def fixed(sizes: Any) -> Any:
 
 
 def plain(dim: Any) -> Any:
-    """A size without its origin; anything else as it is."""
+    """A size without its origin; other values are unchanged."""
     return int(dim) if isinstance(dim, Told) else dim

@@ -1,4 +1,4 @@
-"""Functions that raise errors and call other functions; see `faces` for what a face is."""
+"""Functions that raise errors and call other functions; see `faces` for the meaning of a face."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from ferrule.language.faces import outside
 def raise_error(kind: str | type[Exception], text: str, *values: Any) -> None:
     """Ends the call with an error of this class, `raise_error("ValueError", "n is {}", n)`.
 
-    `kind`: the name of any class that is registered with tvm-ffi; one that the caller does not know
-    is a RuntimeError there.  Each `{}` of the text stands for a value: a number, a string, a dtype,
-    a device, or a tuple of these; floats are shown as C's `%g` does.
+    `kind`: the name of any class that is registered with tvm-ffi; an unknown class becomes a
+    RuntimeError in the caller.  Each `{}` of the text is replaced by a value: a number, a string, a
+    dtype, a device, or a tuple of these; floats are formatted like C's `%g`.
     """
     outside("raise_error")
 
 
 def call(function: str | Any, *arguments: Any, result: Any = None) -> Any:
-    """Calls a function that any language registered with tvm-ffi, by its name.
+    """Calls a function of any language that is registered with tvm-ffi, by its name.
 
-    In a host function.  `function` may also be a parameter that is a function; `f(x)` is the same
-    then.  Arguments are numbers, strings, bytes, None, tensors, dtypes, devices and objects; the
-    callee may read and write a tensor, but must not keep it.  `result`: what comes back, as a
+    In a host function.  `function` may also be a function parameter; then `f(x)` is the same.
+    Arguments are numbers, strings, bytes, None, tensors, dtypes, devices and objects; the callee
+    may read and write a tensor, but must not keep it.  `result`: the type of the result, as a
     dtype, `str`, `bytes`, a fake tensor, a spec, `Optional` of one of these, or a tuple of them; it
-    is checked.  Without it whatever comes back is dropped.  What the callee raises ends the call.
+    is checked.  Without it the result is dropped.  An error of the callee ends the call.
     """
     outside("call")
 
@@ -57,12 +57,12 @@ class ImportedFunction:
 
 
 def import_func(name: str, *, result: Any = None) -> ImportedFunction:
-    """A function of a module that is no code, to be called in host functions.
+    """A function of a module that is not code, for calls in host functions.
 
-    It is looked up in what the caller's module imports, `ferrule.Module(..., imports=[...])`, then
-    among registered functions.  `result`: what comes back, as for `call`.  Raises ValueError for an
-    empty name or one with a NUL character; the call raises RuntimeError where there is no such
-    function, or the code was not loaded as a module.
+    It is looked up in the imports of the caller's module, `ferrule.Module(..., imports=[...])`,
+    then among registered functions.  `result`: the type of the result, as for `call`.  Raises
+    ValueError for an empty name or one with a NUL character; the call raises RuntimeError if there
+    is no such function, or the code was not loaded as a module.
     """
     if not isinstance(name, str) or not name or "\0" in name:
         raise ValueError(f"import_func takes the name of a function, but got {name!r}")
@@ -72,13 +72,14 @@ def import_func(name: str, *, result: Any = None) -> ImportedFunction:
 def extern_func(
     name: str, *, library: str | None = None, function: Any = None, result: Any = None
 ) -> ExternFunction:
-    """A function of another object, to be called directly in host functions.
+    """A function of another object, for direct calls in host functions.
 
-    The symbol is `__tvm_ffi_<name>`; an exported object needs it of whatever it is linked with.  In
-    this process its address is that of `function`, a compiled function; else `library`, the path of
-    a shared library, has it, which an object that is loaded later finds too; else what this process
-    has loaded for everybody.  `result`: what comes back, as for `call`.  Raises ValueError for a
-    name that is none in C, TypeError for a function that was not compiled.
+    The symbol is `__tvm_ffi_<name>`; an exported object leaves it undefined, for the linker.  In
+    this process its address is that of `function`, a compiled function; else it is in `library`,
+    the path of a shared library, which an object that is loaded later uses too; else among the
+    symbols that this process has loaded globally.  `result`: the type of the result, as for `call`.
+    Raises ValueError for a name that is invalid in C, TypeError for a function that was not
+    compiled.
     """
     from ferrule.runtime import Function
 

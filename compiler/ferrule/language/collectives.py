@@ -1,8 +1,8 @@
-"""What the threads of a warp or block compute together, written in the kernel language itself.
+"""Collective operations of the threads of a warp or block, written in the kernel language itself.
 
-A reduction or scan takes any function of two numbers that can be computed in any grouping, and a
-reduction in any order: a helper, a lambda, `max`, `operator.add`, a `ReductionOp`.  Both depend on
-the size of the block alone, so results are the same in every run and on every target.
+A reduction or scan accepts any associative function of two numbers; for a reduction it must also be
+commutative: a helper, a lambda, `max`, `operator.add`, a `ReductionOp`.  The order of operations
+depends only on the size of the block, so results are the same in every run and on every target.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ferrule.language.threads import (
 from ferrule.language.vectors import ReductionOp, where
 
 _WARPS: Final = 32
-"""Of a block, at most."""
+"""The largest number of warps in a block."""
 _GROUPS: Final = (1, 2, 4, 8, 16, 32)
 _FUNCTIONS: Final[dict[Any, Any]] = {
     ReductionOp.ADD: operator.add,
@@ -46,19 +46,20 @@ def _block_size() -> Any:
 
 
 def _lanes(warp: Any) -> Any:
-    """How many lanes a warp has: fewer than 32 in the last one, maybe."""
+    """The number of lanes in a warp; the last warp may have fewer than 32."""
     return maths.min(_block_size() - warp * 32, 32)
 
 
 def warp_reduction(val: Any, op: Any, threads_in_group: int = 32) -> Any:
-    """`op` of the values of neighbouring lanes, in groups of so many; each lane gets its group's.
+    """`op` of the values of neighbouring lanes, in groups of this size; each lane gets its group's
+    result.
 
-    A group at the end of the block may have fewer.  The value may be a vector.
+    A group at the end of the block may have fewer lanes.  The value may be a vector.
     """
     static_assert(
         threads_in_group in _GROUPS, f"threads_in_group is one of {_GROUPS}: {threads_in_group}"
     )
-    # Which way it goes is alike for the whole block: no warp parts.
+    # The condition is uniform in the block: no warp diverges.
     if _block_size() & (threads_in_group - 1) == 0:
         total = _of_full_groups(val, op, threads_in_group)
     else:
@@ -73,7 +74,8 @@ def _of_full_groups(val: Any, op: Any, size: int) -> Any:
 
 
 def _of_groups(val: Any, op: Any, size: int) -> Any:
-    """The same where lanes may be missing: the first lane of a group combines as in a full one."""
+    """The same for groups with missing lanes: the first lane of a group combines values as in a
+    full one."""
     lane, lanes = lane_idx(), _lanes(warp_idx())
     end = maths.min((lane & -size) + size, lanes)
     for step in range_constexpr(_GROUPS.index(size)):
@@ -98,7 +100,7 @@ def warp_reduction_min(val: Any, threads_in_group: int = 32) -> Any:
 
 
 def _first_of_warp(val: Any, op: Any, lane: Any, warp: Any) -> Any:
-    """`op` of the values of all lanes that are there, in lane 0; what others get means nothing."""
+    """`op` of the values of all present lanes, in lane 0; the other results are meaningless."""
     lanes = _lanes(warp)
     for step in range_constexpr(5):
         other = shuffle_sync_down(val, 16 >> step, mask_and_clamp=lanes - 1)
@@ -107,7 +109,7 @@ def _first_of_warp(val: Any, op: Any, lane: Any, warp: Any) -> Any:
 
 
 def warp_scan(val: Any, op: Any) -> Any:
-    """`op` of the values of the lanes up to the own one."""
+    """`op` of the values of the lanes up to and including this one."""
     lane = lane_idx()
     for step in range_constexpr(5):
         other = shuffle_sync_up(val, 1 << step)
@@ -116,9 +118,9 @@ def warp_scan(val: Any, op: Any) -> Any:
 
 
 def block_reduction(val: Any, op: Any) -> Any:
-    """`op` of the values of all threads of the block; each of them gets it.
+    """`op` of the values of all threads of the block; each of them gets the result.
 
-    A block of any size.  All threads must get here; it waits twice.
+    A block may have any size.  All threads must call it; it has two barriers.
     """
     parts = alloc_smem(type(val), _WARPS)
     lane, warp = lane_idx(), warp_idx()
@@ -134,9 +136,10 @@ def block_reduction(val: Any, op: Any) -> Any:
 
 
 def block_scan(val: Any, op: Any) -> Any:
-    """`op` of the values of the block's threads up to the own one, counted along x first.
+    """`op` of the values of the block's threads up to and including this one, numbered along x
+    first.
 
-    A block of any size.  All threads must get here; it waits twice.
+    A block may have any size.  All threads must call it; it has two barriers.
     """
     parts = alloc_smem(type(val), _WARPS)
     own, warp = warp_scan(val, op), warp_idx()
@@ -153,7 +156,7 @@ def block_scan(val: Any, op: Any) -> Any:
 
 
 def block_scan_exclusive(val: Any, op: Any, initial: Any) -> Any:
-    """`op` of `initial` and the values of the threads before the own one; see `block_scan`."""
+    """`op` of `initial` and the values of the threads before this one; see `block_scan`."""
     parts = alloc_smem(type(val), _WARPS)
     sums, lane, warp = warp_scan(val, op), lane_idx(), warp_idx()
     if lane == _lanes(warp) - 1:

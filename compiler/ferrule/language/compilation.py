@@ -1,4 +1,4 @@
-"""`compile`: from a Python function and examples to something to call."""
+"""`compile`: from a Python function and examples to a callable function."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ T = TypeVar("T")
 class Job:
     """One compilation: the function, its signature for a target, its examples, and the options.
 
-    `witness` gains what the compilation read from around the function.
+    `witness` records the outer values that the compilation reads.
     """
 
     function: Callable[..., Any]
@@ -56,10 +56,10 @@ def compile(
     """Compiles a host function for its example arguments.
 
     `args`, `kwargs`: one example for each parameter without a default: fake tensors, tensors,
-    numbers, dtypes.  With free dtypes in them it is compiled for each.  `options`: `Options`, or a
-    string such as "--target cpu".  The result is a TVM-FFI function: it can be called with NumPy
-    arrays, torch tensors and anything else with DLPack, and given to every tvm-ffi API.  Raises
-    CompileError, which says what to change.
+    numbers, dtypes.  If they have free dtypes, it is compiled for each combination.  `options`:
+    `Options`, or a string such as "--target cpu".  The result is a TVM-FFI function: it can be
+    called with NumPy arrays, torch tensors and anything else with DLPack, and passed to every
+    tvm-ffi API.  Raises CompileError with a hint for the fix.
     """
     function = _host_function(fn)
     free = free_examples(function, args, kwargs)
@@ -70,7 +70,7 @@ def compile(
 
 
 def _build_each(function: Callable[..., Any], free: FreeExamples, options: Options) -> Function:
-    """One function of those for all combinations of free dtypes."""
+    """One function that combines the functions for all combinations of free dtypes."""
     from ferrule.language.overloads import joined
 
     choices = list(free.choices())
@@ -89,8 +89,8 @@ def _build_each(function: Callable[..., Any], free: FreeExamples, options: Optio
 def compile_for_call(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[object, tuple[list[Any], dict[str, Any]], Callable[[], tuple[Function, Witness]]]:
-    """For a call of a `@jit` function: the key of its arguments, the arguments as the compiled one
-    takes them, and what compiles for them and notes what that depends on besides.
+    """For a call of a `@jit` function: the key of its arguments, the arguments for the compiled
+    function, and a function that compiles and records the outer values.
 
     Raises TypeError, as Python does, for arguments that do not fit the parameters.
     """
@@ -111,7 +111,7 @@ def compile_for_call(
 
 
 def _params_key(given: tuple[params.Param, ...]) -> tuple[object, ...]:
-    """The parameters; of one whose default has no hash the default is told as constants are."""
+    """The parameters as a key; an unhashable default is replaced like a constant's value."""
     return tuple(
         each if is_hashable(each) else (changed(each, default=params.REQUIRED), _told(each.default))
         for each in given
@@ -119,9 +119,9 @@ def _params_key(given: tuple[params.Param, ...]) -> tuple[object, ...]:
 
 
 def _constants_key(constants: dict[str, Any]) -> tuple[object, ...]:
-    """What tells the values of Constexpr parameters apart.
+    """A key for the values of Constexpr parameters.
 
-    An object of a class of its own is told by value where it has a hash, else by which one it is.
+    An object of a user's class is compared by value if it has a hash, else by identity.
     """
     return tuple((name, _told(value)) for name, value in constants.items())
 
@@ -133,7 +133,7 @@ def _told(value: Any) -> object:
 
 
 def _guarded(function: Callable[..., Any], compute: Callable[[], T]) -> T:
-    """Runs a compilation; a CompileError leaves it without ferrule's own frames."""
+    """Runs a compilation; ferrule's own frames are removed from the traceback of a CompileError."""
     try:
         return with_fewer_collections(lambda: on_enough_stack(compute))
     except CompileError as error:
@@ -190,7 +190,7 @@ def _job(function: Callable[..., Any], examples: Examples, options: Options) -> 
 
 
 def _devices(param: params.Param) -> Iterator[str]:
-    """The devices that a parameter's tensors are said to be on."""
+    """The devices in the specs of a parameter's tensors."""
     match param:
         case params.Tensor(device=str(device)):
             yield device
@@ -202,7 +202,8 @@ def _devices(param: params.Param) -> Iterator[str]:
 
 
 def _placed(param: params.Param, target: str) -> params.Param:
-    """A tensor without a device takes the target's; one on another device cannot be used."""
+    """The parameter with the target's device in tensors without one; a tensor on another device is
+    an error."""
 
     def change(each: params.Param) -> params.Param:
         if not isinstance(each, params.Tensor):
@@ -221,9 +222,10 @@ def _placed(param: params.Param, target: str) -> params.Param:
 
 
 def _with_read_only(signature: Signature, program: Program) -> Signature:
-    """Marks the tensors that nothing writes to, so that calls may give read-only arrays.
+    """Marks the tensors that the program never writes as read-only, so that calls may pass
+    read-only arrays.
 
-    One that is written to is none, whatever its example was.
+    A tensor that is written is not read-only, even if its example was.
     """
     written, values = written_params(program), iter(program.host.params)
     marked = tuple(
@@ -239,7 +241,7 @@ def _with_read_only(signature: Signature, program: Program) -> Signature:
 def _writable(
     param: params.Param, values: Iterator[Value], written: set[Value]
 ) -> tuple[list[Value], params.Param]:
-    """The values of a parameter, and its spec, in which what is written to is not read-only."""
+    """The values of a parameter, and its spec without read-only marks on written tensors."""
     from ferrule.compiler.wrapper.leaves import leaves_of
 
     if isinstance(param, params.Tuple):
@@ -310,7 +312,7 @@ def compiled(job: Job) -> CompiledOrigin:
 
 
 def _program(job: Job) -> tuple[Program, Signature, dict[Op, object] | None]:
-    """The function as kernel IR, its signature, and where ops come from if that is asked."""
+    """The kernel IR of the function, its signature, and the origins of ops if they are needed."""
     from ferrule.language.ir.verifier import verify
     from ferrule.language.lowering.program import lower_program
 
@@ -339,7 +341,7 @@ def _program(job: Job) -> tuple[Program, Signature, dict[Op, object] | None]:
 
 
 def _body(job: Job, program: Program, name: str, origins: dict[Op, object] | None) -> Body:
-    """What a program becomes for the target; kernels for GPUs are kept where that is asked."""
+    """The body of a program for the target; writes GPU code to files if the options request it."""
     from ferrule.language.codegen import CodegenError
     from ferrule.language.ir.collapse import collapse
 

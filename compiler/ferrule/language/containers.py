@@ -1,6 +1,6 @@
 """Containers and objects of tvm-ffi: their faces, which are annotations and examples too.
 
-`fe.Array[fe.Int32]` describes a parameter; `fe.Array(x, y)` in a host function makes one.
+`fe.Array[fe.Int32]` describes a parameter; `fe.Array(x, y)` in a host function makes an array.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TEXTS: Final[dict[object, type[params.String | params.Bytes]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What `fe.Array[fe.Int32]` is: a spec without a name."""
+    """The value of `fe.Array[fe.Int32]`: a spec without a name."""
 
     spec: params.Param
 
@@ -38,7 +38,7 @@ class Described:
 
 
 def _either(spec: params.Param, other: Any, first: params.Param | None) -> Described:
-    """`Array[int] | None`, `Array[int] | str`; `first` is what stands before the other."""
+    """`Array[int] | None`, `Array[int] | str`; `first` is the member before the other."""
     if other is None or other is type(None):
         known = spec if isinstance(spec, params.Optional) else params.Optional(spec.name, spec)
         return Described(known)
@@ -57,7 +57,7 @@ def _members(spec: params.Param) -> tuple[params.Param, ...]:
 
 
 def named(spec: params.Param, name: str) -> params.Param:
-    """The spec under another name, as all in it that stands for the same value."""
+    """The spec under another name, together with the inner specs of the same value."""
     from ferrule.specs.changing import changed
 
     match spec:
@@ -96,7 +96,7 @@ class _Pairs:
 
 
 class Array(_Elements):
-    """An ffi.Array, which never changes: `Array[Int32]`, or of any elements.
+    """An ffi.Array, which is immutable: `Array[Int32]`, or of any elements.
 
     In a host function `Array(x, y)` makes one; `len(x)`, `x[i]`, `for v in x` read it.
     """
@@ -105,13 +105,13 @@ class Array(_Elements):
 
 
 class List(_Elements):
-    """An ffi.List, which may change; else as an `Array`.  Needs apache-tvm-ffi 0.1.9."""
+    """An ffi.List, which is mutable; otherwise like an `Array`.  Needs apache-tvm-ffi 0.1.9."""
 
     kind = params.List
 
 
 class Map(_Pairs):
-    """An ffi.Map, which never changes: `Map[str, Int32]`, or of any keys and values.
+    """An ffi.Map, which is immutable: `Map[str, Int32]`, or of any keys and values.
 
     In a host function `Map({key: value})` makes one; `len(m)`, `m[key]`, `key in m`, `m.get(key,
     default)`, `for key, value in m.items()` read it.
@@ -121,13 +121,13 @@ class Map(_Pairs):
 
 
 class Dict(_Pairs):
-    """An ffi.Dict, which may change; else as a `Map`.  Needs apache-tvm-ffi 0.1.9."""
+    """An ffi.Dict, which is mutable; otherwise like a `Map`.  Needs apache-tvm-ffi 0.1.9."""
 
     kind = params.Dict
 
 
 class Object:
-    """An object of a registered type, `Object["my.Type"]`, or of one derived from it."""
+    """An object of a registered type, `Object["my.Type"]`, or of a derived type."""
 
     def __new__(cls) -> Any:
         raise TypeError("Object is an annotation; make_object makes one")
@@ -144,17 +144,17 @@ class Object:
 def make_object(type_key: str, *arguments: Any, **fields: Any) -> Any:
     """A new object of a registered type, in a host function: `make_object("my.Type", 1, x=2)`.
 
-    What the type's own constructor takes, `__ffi_init__`.  The class itself, `Type(1, x=2)`, does
-    the same.
+    The arguments are those of the type's constructor, `__ffi_init__`.  A call of the class itself,
+    `Type(1, x=2)`, does the same.
     """
     outside("make_object")
 
 
 def as_type(value: Any, kind: Any) -> Any:
-    """A value of any kind as what it must be, in a host function: `as_type(x, str)`.
+    """A value of any kind with a checked type, in a host function: `as_type(x, str)`.
 
-    `kind` is what the `result=` of `call` takes: a dtype, `str`, a fake tensor, the class of an
-    object.  The call is a TypeError or ValueError where the value is something else.
+    `kind` is as for `result=` of `call`: a dtype, `str`, a fake tensor, the class of an object.
+    Another type of value is a TypeError or ValueError of the call.
     """
     outside("as_type")
 
@@ -167,7 +167,8 @@ def type_key_of(cls: object) -> str | None:
 
 
 def element_spec(item: Any) -> params.Param | None:
-    """The spec of the elements of a container; None for any.  Raises TypeError and ValueError."""
+    """The spec of the elements of a container; None for any elements.  Raises TypeError and
+    ValueError."""
     if item is Any or item is None or item is object:
         return None
     if isinstance(item, DType) or (isinstance(item, type) and item in _CLASSES):
@@ -193,7 +194,8 @@ def _optional(item: Any) -> params.Param | None:
 
 
 def annotated_spec(annotation: Any, name: str) -> params.Param | None:
-    """The spec that an annotation is alone: `fe.Array[fe.Int32]`, `tvm_ffi.Array[int]`, a class."""
+    """The spec that an annotation determines without an example: `fe.Array[fe.Int32]`,
+    `tvm_ffi.Array[int]`, a class."""
     if isinstance(annotation, Described):
         return annotation.__ferrule_spec__(name)
     origin = typing.get_origin(annotation)
@@ -226,7 +228,8 @@ _OTHERS: Final[dict[str, type[params.Function | params.Module]]] = {
 
 
 def _generic(face: type[_Elements | _Pairs], args: tuple[Any, ...], name: str) -> params.Param:
-    """A container as tvm-ffi annotates it; of what it says nothing known, of anything."""
+    """A container in tvm-ffi's annotation; its elements may be anything if they are unknown
+    here."""
     try:
         specs = [element_spec(each) for each in args]
     except (TypeError, ValueError):

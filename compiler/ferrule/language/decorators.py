@@ -1,4 +1,4 @@
-"""`@kernel` and `@jit`: a Python function, marked for what it is."""
+"""`@kernel` and `@jit`: mark a Python function as a kernel or a host function."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _VERSIONS: Final = 8
-"""Of what is around a function, for which its code is kept."""
+"""The number of versions of the outer values for which compiled code is cached."""
 
 
 class _Named:
-    """What is copied and pickled as Python's functions are: as itself, and by its name."""
+    """Copied and pickled like Python's functions: as itself, and by its name."""
 
     function: Callable[..., Any]
 
@@ -34,7 +34,7 @@ class _Named:
 
 
 class KernelFunction(_Named):
-    """A function that many threads run; a host function calls and launches it.
+    """A kernel, which many threads run; a host function calls and launches it.
 
     `function` is the Python function.  Its source is read when a host function that launches it is
     compiled.
@@ -55,17 +55,17 @@ class KernelFunction(_Named):
 
 
 class JitFunction(_Named):
-    """A host function.  Calling it compiles it for its arguments' specs and keeps the result, as
-    long as what the function takes from around it stays the same.
+    """A host function.  A call compiles it for its arguments' specs and caches the result as long
+    as the outer values that the function uses stay the same.
 
-    `function` is the Python function.  `ferrule.compile` compiles it for examples instead, which is
-    how one compiled function serves many sizes.
+    `function` is the Python function.  `ferrule.compile` compiles it for examples instead, so that
+    one compiled function serves many sizes.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self._compiled: dict[object, list[tuple[Any, Any]]] = {}
-        self._lock = ForkLock()  # a finaliser may call it while it is compiled
+        self._lock = ForkLock()  # a finaliser may call it during its compilation
         functools.update_wrapper(self, function)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -83,7 +83,7 @@ class JitFunction(_Named):
         return compiled(*positional, **named)
 
     def _known(self, key: object) -> Any:
-        """What was compiled for this, from what the names around the function mean now."""
+        """The cached function for this key, if the outer values are unchanged."""
         for compiled, witness in self._compiled.get(key, ()):
             if witness.same() or witness.unchanged():
                 return compiled
@@ -94,12 +94,14 @@ class JitFunction(_Named):
 
 
 def kernel(function: Callable[..., Any]) -> KernelFunction:
-    """Marks a function as a kernel: `@ferrule.kernel`.  Raises CompileError for no function."""
+    """Marks a function as a kernel: `@ferrule.kernel`.  Raises CompileError unless it is a
+    function."""
     return KernelFunction(_checked(function, "kernel"))
 
 
 def jit(function: Callable[..., Any]) -> JitFunction:
-    """Marks a function as a host function: `@ferrule.jit`.  Raises CompileError for no function."""
+    """Marks a function as a host function: `@ferrule.jit`.  Raises CompileError unless it is a
+    function."""
     return JitFunction(_checked(function, "jit"))
 
 
@@ -112,7 +114,7 @@ def _checked(function: Callable[..., Any], decorator: str) -> Callable[..., Any]
 
 
 def check_undecorated(function: Callable[..., Any]) -> None:
-    """Refuses what a decorator made of another function: only one of the two could be compiled."""
+    """Refuses a function that another decorator wraps: only one of the two could be compiled."""
     inner = getattr(function, "__wrapped__", None)
     if inner is not None:
         raise CompileError(

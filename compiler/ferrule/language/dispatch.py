@@ -1,6 +1,6 @@
-"""Free dtypes: a function is compiled for each combination of them, and a call chooses.
+"""Free dtypes: a function is compiled for each combination of them, and a call selects one.
 
-Inside of each body the dtypes are known, so `if a.dtype == fe.Float16:` keeps one side.
+Inside each body the dtypes are known, so `if a.dtype == fe.Float16:` keeps one branch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ferrule.specs.free_tensors import FreeFakeTensor
 from ferrule.specs.signature import marked
 
 MOST: Final = 64
-"""Combinations of dtypes that one function is compiled for."""
+"""The largest number of dtype combinations for one function."""
 
 Choice = Mapping[DTypeSym, DType]
 
@@ -36,12 +36,12 @@ class FreeExamples:
     symbols: tuple[DTypeSym, ...]
 
     def choices(self) -> Iterator[Choice]:
-        """All combinations, those of the last symbol fastest."""
+        """All combinations; the last symbol varies fastest."""
         for dtypes in product(*(symbol.dtypes for symbol in self.symbols)):
             yield dict(zip(self.symbols, dtypes, strict=True))
 
     def chosen(self, choice: Choice) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of one combination, as an ordinary compilation takes them."""
+        """The arguments of one combination, for an ordinary compilation."""
         chooser = _Chooser(choice)
         bound = copy.copy(self.arguments)
         bound.arguments = {
@@ -55,8 +55,8 @@ def free_examples(
 ) -> FreeExamples | None:
     """The examples, if any dtype in them is free.
 
-    A number whose parameter is annotated with a free dtype has that.  Raises CompileError for a
-    symbol that no tensor has, two symbols of one name, and too many combinations.
+    A number whose parameter is annotated with a free dtype has that dtype.  Raises CompileError for
+    a symbol that no tensor has, two symbols of one name, and too many combinations.
     """
     signature = signature_of(function)
     try:
@@ -103,7 +103,7 @@ def _check(function: str, symbols: Sequence[DTypeSym], chosen: set[DTypeSym]) ->
 
 
 def _items(value: Any) -> Sequence[Any]:
-    """What is inside of a tuple, list or dataclass."""
+    """The items of a tuple, list or dataclass."""
     if isinstance(value, (tuple, list)):
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, (type, FreeFakeTensor, DTypeSym)):
@@ -112,7 +112,7 @@ def _items(value: Any) -> Sequence[Any]:
 
 
 def _symbols(value: Any, *, of_tensors: bool = False) -> Iterator[DTypeSym]:
-    """The symbols in a value; those alone that tensors have where it is so said."""
+    """The symbols in a value; with `of_tensors`, only those of tensors."""
     match value:
         case DTypeSym():
             yield from () if of_tensors else (value,)
@@ -125,13 +125,13 @@ def _symbols(value: Any, *, of_tensors: bool = False) -> Iterator[DTypeSym]:
 
 @dataclass(slots=True)
 class _Chooser:
-    """Puts dtypes in the place of symbols; knows the tensor that each symbol is known from."""
+    """Replaces symbols by dtypes, and records the tensor that determines each symbol."""
 
     choice: Choice
     known: dict[DTypeSym, str] = field(default_factory=dict)
 
     def value(self, value: Any, name: str) -> Any:
-        """The value with the dtypes of the choice in it."""
+        """The value with the dtypes of this combination."""
         match value:
             case DTypeSym():
                 return self.choice[value]
@@ -144,7 +144,7 @@ class _Chooser:
         return _rebuilt(value, chosen)
 
     def expected(self, symbol: DTypeSym, name: str) -> str:
-        """What messages say of the dtype here."""
+        """The expected dtype in messages."""
         owner = self.known.setdefault(symbol, name)
         if owner != name:
             return f"{self.choice[symbol].name} like {owner}"
@@ -170,7 +170,7 @@ _WORD: Final = re.compile(r"\w+|\W")
 
 
 def shown(signatures: Sequence[Signature], choices: Sequence[Choice]) -> str:
-    """What stands behind the name: `(a: Tensor([n], T), k: int32) where T: float16 | float32`.
+    """The signature after the name: `(a: Tensor([n], T), k: int32) where T: float16 | float32`.
 
     `signatures` are those of the combinations, in order.
     """
@@ -199,7 +199,7 @@ def _head(signature: Signature) -> str:
 
 
 def _merged(texts: Sequence[str], choices: Sequence[Choice], names: dict[DTypeSym, str]) -> str:
-    """Texts that differ in names of dtypes alone as one; others side by side."""
+    """Texts that differ only in names of dtypes, as one text; other texts side by side."""
     split = [_WORD.findall(text) for text in texts]
     if len(set(map(len, split))) > 1:
         return " | ".join(dict.fromkeys(texts))
@@ -212,7 +212,7 @@ def _merged(texts: Sequence[str], choices: Sequence[Choice], names: dict[DTypeSy
 
 
 def told(error: CompileError, choice: Choice) -> CompileError:
-    """The error of one combination, which says for which dtypes it is."""
+    """The error of one combination, with a note about its dtypes."""
     names = _names(choice, "")
     where = ", ".join(f"{names[symbol]} = {dtype.name}" for symbol, dtype in choice.items())
     diagnostic = error.diagnostic

@@ -1,10 +1,11 @@
-"""Whether a function's text is still the one that it was made from.
+"""Checks that a function's source file still has the text from which Python made the function.
 
-Python keeps code and no text: a file that was edited and not imported again would be compiled as it
-is now, while the function runs as it was.  A decorated function remembers when its file was written
-last, any other one when it is read first.  If that is another time now, the file is compiled by
-Python, and must have the same code in the same place.  Where this cannot be said (a cell of a
-notebook, a module whose loader changes its text), the function passes.
+Python keeps the code and not the text: if a file is edited and not imported again, ferrule would
+compile the new text while Python runs the old code.  For a decorated function the file's time and
+size are recorded at import, for other functions when their source is first read.  If they are
+different now, Python compiles the file, which must give the same code at the same place.  If this
+cannot be decided (a cell of a notebook, a module whose loader changes its text), the function
+passes.
 """
 
 from __future__ import annotations
@@ -22,18 +23,19 @@ _Stamp: TypeAlias = "tuple[int, int]"
 
 _OF_FUNCTIONS: Final[WeakKeyDictionary[types.FunctionType, _Stamp]] = WeakKeyDictionary()
 _OF_FILES: Final[dict[str, _Stamp]] = {}
-"""When the decorators of a file ran last."""
+"""The time and size of a file when its decorators last ran."""
 
 
 def remember(function: types.FunctionType) -> None:
-    """Called where a function is decorated, which is when its file is imported."""
+    """Called when a function is decorated, at the import of its file."""
     stamp = _stamp(function)
     if stamp is not None:
         _OF_FUNCTIONS[function] = _OF_FILES[function.__code__.co_filename] = stamp
 
 
 def check_unedited(function: types.FunctionType, place: Span, lines: list[str]) -> None:
-    """CompileError if the lines of its file are not those that the function was made from."""
+    """Raise CompileError if the lines of its file are not those from which the function was
+    made."""
     stamp = _stamp(function)
     if stamp is None:
         return
@@ -50,7 +52,7 @@ def check_unedited(function: types.FunctionType, place: Span, lines: list[str]) 
 
 
 def _stamp(function: types.FunctionType) -> _Stamp | None:
-    """Time and size of the file that a function is in."""
+    """Time and size of the file that contains a function."""
     try:
         found = os.stat(function.__code__.co_filename)
     except (OSError, ValueError):
@@ -59,7 +61,7 @@ def _stamp(function: types.FunctionType) -> _Stamp | None:
 
 
 def _is_there(function: types.FunctionType, lines: list[str]) -> bool:
-    """Whether the code of a function is what Python makes of these lines; True in doubt."""
+    """Whether Python compiles these lines to the code of a function; True in doubt."""
     own = function.__code__
     if type(function.__globals__.get("__loader__")) is not SourceFileLoader:
         return True
@@ -82,7 +84,7 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _traits(code: types.CodeType) -> list[object]:
-    """What a function does, wherever it stands; 1, 1.0 and True are not the same."""
+    """The code of a function, independent of its position; 1, 1.0 and True are different."""
     return [
         part
         for each in _codes(code)

@@ -1,8 +1,8 @@
 """From example arguments and annotations to specs.
 
-An example says what it stands for through `__ferrule_spec__`, or is a spec itself; numbers, DSL
-scalars, dtypes, strings, tuples, named tuples, dataclasses and real tensors are known here.
-Anything else is a CompileError that says what can stand there.
+An example has a spec through `__ferrule_spec__`, or is a spec itself; this module handles numbers,
+DSL scalars, dtypes, strings, tuples, named tuples, dataclasses and real tensors.  Anything else is
+a CompileError that lists the possible examples.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _EMPTY: Final = inspect.Parameter.empty
 
 @dataclass(slots=True)
 class Examples:
-    """A function's parameters as its examples say.
+    """A function's parameters according to its examples.
 
-    `given`: the arguments that a call gave, by name.  `constants`: parameters known at compile
-    time.  `classes`: the named tuples and dataclasses that tuples stand for, by path.  `variadic`:
-    the name of `*args` and the names of the parameters that it became.  `positional_only` and
-    `keyword_only` as in `Signature`.
+    `given`: the arguments of the call, by name.  `constants`: parameters known at compile time.
+    `classes`: the named tuples and dataclasses of tuples, by path.  `variadic`: the name of `*args`
+    and the names of the parameters that it became.  `positional_only` and `keyword_only` as in
+    `Signature`.
     """
 
     parameters: tuple[params.Param, ...] = ()
@@ -62,16 +62,16 @@ class Examples:
     keyword_only: int = 0
 
     def add(self, param: params.Param, parameter: inspect.Parameter) -> None:
-        """Takes in the next parameter, and how calls give what it is derived from."""
+        """Adds the next parameter, and how callers pass it."""
         self.parameters = (*self.parameters, param)
         self.positional_only += parameter.kind is parameter.POSITIONAL_ONLY
         self.keyword_only += parameter.kind is parameter.KEYWORD_ONLY
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
-    """A function's Python signature, with annotations that are text evaluated.
+    """A function's Python signature, with evaluated string annotations.
 
-    A name that is not defined at run time (it was imported for type checkers alone) stays text;
+    A name that is undefined at run time (it was imported only for type checkers) stays a string;
     any other error is a CompileError, because a misspelt annotation would change the meaning.
     """
     signature = inspect.signature(function)
@@ -101,7 +101,7 @@ def _evaluated(function: Callable[..., Any], parameter: inspect.Parameter) -> An
 def bind_examples(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Examples:
-    """The specs of a function's parameters.  Raises CompileError where an example cannot be one."""
+    """The specs of a function's parameters.  Raises CompileError for an invalid example."""
     name = getattr(function, "__name__", repr(function))
     signature = signature_of(function)
     try:
@@ -124,7 +124,7 @@ def bind_examples(
 def check_binds(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> None:
-    """TypeError, by Python's own words, where a call of the function could not be made so."""
+    """Raise TypeError, with Python's own message, if the arguments do not fit the parameters."""
     signature = inspect.signature(function)
     try:
         signature.bind(*args, **kwargs)
@@ -143,7 +143,7 @@ def check_binds(
 
 
 def _method_hint(signature: inspect.Signature) -> str:
-    """What to do where a method was marked: its object is not given to it."""
+    """The hint if a method was marked: it does not get its object."""
     if next(iter(signature.parameters), None) != "self":
         return ""
     return (
@@ -155,7 +155,8 @@ def _method_hint(signature: inspect.Signature) -> str:
 def _derive_parameter(
     function: str, parameter: inspect.Parameter, example: Any, examples: Examples
 ) -> None:
-    """Adds what one parameter of the function becomes: a constant, a spec, or those of `*args`."""
+    """Adds the parameters for one parameter of the function: a constant, a spec, or those of
+    `*args`."""
     name = parameter.name
     annotation = parameter.annotation if is_hashable(parameter.annotation) else parameter.empty
     derivation = _Derivation(function, examples.classes)
@@ -177,10 +178,10 @@ def _derive_parameter(
 
 
 def with_default(spec: params.Param, default: Any) -> params.Param:
-    """The spec with a parameter's default, where a call can leave it out.
+    """The spec with the default of a parameter, so that a call can omit it.
 
-    A default of another kind than the example, such as 1.0 for an integer, is left away: what is
-    compiled for that example requires the argument.
+    A default of another kind than the example, such as 1.0 for an integer, is dropped: the function
+    that is compiled for that example requires the argument.
     """
     if default is _EMPTY or isinstance(spec, (params.Tensor, params.EnvStream)):
         return spec
@@ -194,7 +195,7 @@ def with_default(spec: params.Param, default: Any) -> params.Param:
 
 
 def _holds(spec: params.Param, default: Any) -> bool:
-    """Whether a default is of the kind that the spec takes."""
+    """Whether a default is of a kind that the spec accepts."""
     match spec:
         case params.Scalar(dtype=dtype):
             try:
@@ -221,7 +222,7 @@ def _holds(spec: params.Param, default: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Derivation:
-    """Derives the spec of one example; `classes` gains what tuples stand for."""
+    """Derives the spec of one example, and records the classes of tuples in `classes`."""
 
     function: str
     classes: dict[Path, type]
@@ -236,7 +237,7 @@ class _Derivation:
         )
 
     def spec(self, name: str, example: Any, annotation: Any, path: Path) -> params.Param:
-        """The spec that an example stands for."""
+        """The spec of an example."""
         try:
             found = self.annotated(name, example, annotation, path)
             if found is None:
@@ -249,7 +250,7 @@ class _Derivation:
     def annotated(
         self, name: str, example: Any, annotation: Any, path: Path
     ) -> params.Param | None:
-        """What the annotation decides, if it does."""
+        """The spec from the annotation, if it determines one."""
         if annotation is faces.Constexpr:
             return self.constant(name, example)
         if typing.get_origin(annotation) in _UNIONS:
@@ -269,7 +270,7 @@ class _Derivation:
         return None
 
     def plain(self, name: str, example: Any, annotation: Any, path: Path) -> params.Param:
-        """What the example itself says."""
+        """The spec from the example itself."""
         if isinstance(example, get_args(params.Param)):
             named: params.Param = changed(example, name=name)
             return named
@@ -305,7 +306,7 @@ class _Derivation:
         return self.scalar(name, example, annotation)
 
     def constant(self, name: str, example: Any) -> params.Constant:
-        """A field that is known at compile time: the call must have this very value."""
+        """A field that is known at compile time: a call must pass the same value."""
         value = example.value if isinstance(example, Numeric) else example
         if not isinstance(value, (bool, int, float, str)):
             self.fail(name, f"{example!r} is no constant", "a bool, int, float or str")
@@ -318,7 +319,7 @@ class _Derivation:
         kinds = [each for each in annotations if each is not type(None)]
         members = [self.member(name, example, each, path) for each in kinds]
         known = [member for member in members if member is not None]
-        if not known:  # only None can come: nothing says what else could
+        if not known:  # only None is possible: nothing tells the other type
             return self.plain(name, example, _EMPTY, path)
         if len(known) < len(members) and example is not None:
             self.fail(name, f"{example!r} says nothing of the other members of {annotations}")
@@ -326,7 +327,7 @@ class _Derivation:
         return params.Optional(name, inner) if len(kinds) < len(annotations) else inner
 
     def member(self, name: str, example: Any, annotation: Any, path: Path) -> params.Param | None:
-        """One member of a union: by its annotation alone, or by the example if that is one."""
+        """One member of a union: by its annotation, or by the example if it is of that member."""
         if isinstance(annotation, DType):
             return params.Scalar(name, annotation)
         if annotation is str:
@@ -343,7 +344,7 @@ class _Derivation:
             return None
 
     def shape(self, name: str, example: Any, kind: params.TupleKind) -> params.Param:
-        """A tuple of sizes; None stands for any size.  A nested one is a tuple of these."""
+        """A tuple of sizes; None means any size.  A nested one is a tuple of these."""
         if any(isinstance(item, (tuple, list)) for item in example):
             items = [
                 self.shape(str(i), item if isinstance(item, (tuple, list)) else (item,), kind)
@@ -399,7 +400,7 @@ class _Derivation:
     def check_annotation(
         self, name: str, spec: params.Param, annotation: Any, example: Any
     ) -> None:
-        """An annotation that names one kind must be that of the spec."""
+        """Raise an error if an annotation names another kind than the spec."""
         kinds: dict[object, type] = {faces.Tensor: params.Tensor, faces.Pointer: params.Pointer}
         wanted: type | None = params.Scalar if isinstance(annotation, DType) else None
         if annotation in _SHAPES:

@@ -1,7 +1,6 @@
-"""What users import to write kernels: `arch`, `math`, `Tensor`.  Each is a name without a meaning
-of its own: the lowering finds its meaning by identity in `intrinsics`, and outside of a compiled
-function a call raises `OutsideKernel`.
-"""
+"""Names that users import to write kernels: `arch`, `math`, `Tensor`.  Each is a *face*, a name
+without a meaning of its own: the lowering finds its meaning by identity in `intrinsics`, and a call
+outside of a compiled function raises `OutsideKernel`."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from typing import Any, NoReturn
 
 
 class OutsideKernel(RuntimeError):
-    """Something that only a compiled function can do was called as ordinary Python."""
+    """A function that works only in compiled code was called in ordinary Python."""
 
 
 def outside(name: str) -> NoReturn:
@@ -29,8 +28,8 @@ class Tensor:
     element and `a[i, j] = x` writes one, with one integer coordinate for each dim; a None keeps its
     dim, so that `a[i, None]` is a tensor.  `a.layout`, `a.iterator`, `a.reshape(…)`,
     `a.transpose(…)`, `a.recast(dtype)`: see the page about layouts.  `a.dim()`, `a.size(i)` and the
-    others are what libraries of kernels in C++ call these.  In a host function `a[:]` is
-    the whole tensor, in expressions and as the target of an assignment.
+    others are the names in C++ kernel libraries.  In a host function `a[:]` is the whole tensor, in
+    expressions and as the target of an assignment.
     """
 
     shape: tuple[Any, ...]
@@ -56,7 +55,7 @@ class Tensor:
         outside("Tensor.__setitem__")
 
     def load(self) -> Any:
-        """The vector of all elements, of a tensor of a shape known at compile time."""
+        """The vector of all elements; the shape must be known at compile time."""
         outside("Tensor.load")
 
     def store(self, data: Any) -> None:
@@ -64,12 +63,12 @@ class Tensor:
         outside("Tensor.store")
 
     def fill(self, value: Any) -> None:
-        """Writes one number to every element, of a tensor of a shape known at compile time."""
+        """Writes one number to every element; the shape must be known at compile time."""
         outside("Tensor.fill")
 
 
 class _Annotation:
-    """A class that stands only in annotations."""
+    """A class for annotations only."""
 
     def __init__(self) -> None:
         raise TypeError(f"{type(self).__name__} is an annotation")
@@ -102,8 +101,8 @@ class IntTuple(_Annotation):
 class Constexpr(_Annotation):
     """A parameter whose value is known at compile time: `Constexpr`, or `Constexpr[int]`.
 
-    It is gone from the calls of the compiled function.  A field of a dataclass or named tuple stays
-    in the call, where it must have the value of the example.
+    Calls of the compiled function do not have it.  A field of a dataclass or named tuple remains in
+    the call, and must have the value of the example.
     """
 
     def __class_getitem__(cls, item: object) -> type[Constexpr]:
@@ -118,12 +117,12 @@ def range(
     prefetch_stages: int | None = None,
     at_least_once: bool = False,
 ) -> builtins.range:
-    """Python's `range` with wishes of how the loop over it is compiled.
+    """Python's `range` with hints for the compilation of the loop over it.
 
-    `unroll`: into how many iterations at once, 1 for none; `unroll_full`: into all.  `vectorize`:
-    whether to use vectors, or of how many elements.  No wish changes a result: floats are added up
-    in order.  The compiler may do otherwise, and a loop with a `break` or `return` has no wishes.
-    The last two are taken and mean nothing.
+    `unroll`: the number of iterations to unroll, 1 for none; `unroll_full`: unroll completely.
+    `vectorize`: whether to use vectors, or of how many elements.  No hint changes a result: floats
+    are added in order.  The compiler may ignore hints, and a loop with a `break` or `return` has
+    none.  The last two arguments are accepted and ignored.
     """
     return builtins.range(*args)
 
@@ -131,7 +130,7 @@ def range(
 def range_constexpr(*args: int) -> builtins.range:
     """`range` with bounds known at compile time: the loop over it is unrolled.
 
-    Raises TypeError for bounds that are known only at the call.
+    Raises TypeError for run-time bounds.
     """
     return builtins.range(*args)
 
@@ -142,7 +141,7 @@ def const_expr(value: Any) -> Any:
 
 
 def static_assert(condition: object, message: object = "") -> None:
-    """Ends a compilation with a CompileError that has this message, unless the condition holds.
+    """Ends a compilation with a CompileError with this message, unless the condition holds.
 
     The condition must be known at compile time.  Outside of a compilation: an AssertionError.
     """
@@ -154,7 +153,7 @@ def printf(*args: Any, end: str = "\n") -> None:
     """Prints at run time: `printf("i = {}, x = {:.3f}", i, x)`, `printf("%d", i)`, `printf(i, x)`.
 
     Takes the format of Python's `format` without names and alignment, or that of C's `printf`.  The
-    text goes to the process's standard output at once, with `end` behind it if it does not end with
-    a newline already.
+    text goes to the process's standard output at once, followed by `end` unless it ends with a
+    newline.
     """
     outside("printf")

@@ -1,13 +1,13 @@
-"""Fewer collections of garbage while a program is compiled.
+"""Runs Python's garbage collector less often during a compilation.
 
-A compilation makes many objects that live until it ends. Python's collector of cycles looks at them
-again and again, at each 700 that are new: a tenth to a fifth of the time of a long kernel. So it
-looks at each `MORE` meanwhile. The collector is never stopped, memory stays bounded, and what the
-process had is there again at the end of the last compilation. Always:
+A compilation makes many objects that live until its end.  Python's cycle collector scans them after
+each 700 new objects, which takes a tenth to a fifth of the time for a long kernel.  Meanwhile it
+runs after each `MORE`.  The collector is never stopped, memory stays bounded, and the process's own
+setting is restored at the end of the last compilation.  Always:
 
-* a number that is as large already, or 0, which means never, stays as it is;
-* whether the collector is enabled is not touched;
-* a number that somebody sets in the meantime stays.
+* a threshold that is already as large, or 0, which means never, is unchanged;
+* the collector is neither enabled nor disabled;
+* a threshold that someone else sets in the meantime is kept.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ferrule.runtime.forks import ForkLock
 T = TypeVar("T")
 
 MORE: Final = 5_000
-"""How many new objects there are before the collector looks at them."""
+"""The number of new objects between two runs of the collector."""
 
 
 class _Compilation:
-    """One that runs, in a thread. It counts as long as the frame that made it lives."""
+    """A running compilation, in a thread.  It counts as long as the frame that made it lives."""
 
     __slots__ = ("__weakref__", "thread")
 
@@ -37,7 +37,7 @@ class _Compilation:
 
 
 class _Collector:
-    """The compilations that run, and the process's number from before the first."""
+    """The running compilations, and the process's threshold from before the first."""
 
     def __init__(self) -> None:
         self._lock = ForkLock()
@@ -45,7 +45,7 @@ class _Collector:
         self._before: int | None = None
 
     def begin(self, compilation: _Compilation) -> None:
-        """Raises the number, unless it is as large."""
+        """Raises the threshold, unless it is already as large."""
         with self._lock:
             self._running.add(compilation)
             number = gc.get_threshold()[0]
@@ -54,13 +54,13 @@ class _Collector:
                 gc.set_threshold(MORE)
 
     def end(self, compilation: _Compilation) -> None:
-        """Puts the number back after the last one, unless somebody else set it."""
+        """Restores the threshold after the last compilation, unless someone else changed it."""
         with self._lock:
             self._running.discard(compilation)
             self._restore()
 
     def in_child(self) -> None:
-        """After a fork: the compilations of all other threads are no more."""
+        """After a fork: drop the compilations of all other threads."""
         here = threading.get_ident()
         self._running = WeakSet(each for each in self._running if each.thread == here)
         self._restore()
@@ -78,7 +78,7 @@ os.register_at_fork(after_in_child=_COLLECTOR.in_child)
 
 
 def with_fewer_collections(compute: Callable[[], T]) -> T:
-    """What a function returns or raises; while it runs, garbage is looked for less often."""
+    """The result or exception of a function, which runs with a rarer garbage collection."""
     compilation = _Compilation()
     try:
         _COLLECTOR.begin(compilation)

@@ -1,9 +1,10 @@
-"""Whether words of memory are what they were: a table of them, compared by machine code.
+"""Guards: tables of memory words and their expected values, compared by machine code.
 
-A guard answers in some nanoseconds what costs microseconds in Python: whether names of dicts, cells
-of closures and attributes of functions still hold the very same objects.  Where CPython keeps these
-is found by looking at live objects, and nothing is taken for granted: where it is not found, there
-is no guard.  A guard that says no says nothing: the same may be there at another place.
+In some nanoseconds a guard decides a question that takes microseconds in Python: whether names of
+dicts, cells of closures and attributes of functions still refer to the same objects.  The offsets
+in CPython's objects are found by inspection of live objects, without assumptions: if one is not
+found, there is no guard.  True from a guard is certain; False means unknown, because the same
+objects may be at another place.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 ABSENT: Final = object()
-"""In place of a value: the name is not there, the cell is empty."""
+"""The value of a missing name or an empty cell."""
 
 _ALL: Final = (1 << 64) - 1
 _NO_ARGUMENTS: Final = 4  # METH_NOARGS
@@ -26,7 +27,8 @@ _HEADER: Final = 16
 """Bytes of an object's reference count and type."""
 _ROW: Final = 32
 _LARGEST: Final = 1 << 16
-"""Bytes of a dict's keys that are looked at; the allocator gives larger ones back to the system."""
+"""The largest size in bytes of a dict's keys for a guard; the allocator returns larger ones to the
+system."""
 
 _TEXT: Final = """
 declare void @Py_IncRef(ptr)
@@ -87,10 +89,12 @@ other:
   ret ptr inttoptr (i64 FALSE to ptr)
 }
 """
-"""A row is an address, a mask, the word wanted, and what happens besides.  That is 0 for a plain
-comparison.  Above 0 the rows of so many bytes behind it are left out where it holds, and all of
-them are compared where it does not.  Below 0 it never fails, and puts the word that is there into
-the row so far back: what those rows say was true of it."""
+"""A row is an address, a mask, the expected word, and an action.  The action 0 is a plain
+comparison.  With a positive action, if the comparison holds, that many bytes of rows after it are
+skipped; otherwise all of them are compared.  With a negative action the row never fails, and stores
+the current word as the expected word of the row that far back: the rows between them were true for
+it.
+"""
 
 
 class _Method(ctypes.Structure):
@@ -113,10 +117,10 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Bytes from the start of an object to what it holds.
+    """Offsets in bytes from the start of an object to its contents.
 
-    `count` is in a dict's keys, of which `size` masks what of their second word tells how large
-    they are.  `version` is None where dicts have none.
+    `count` is an offset in a dict's keys; `size` masks the bits of their second word that encode
+    their size.  `version` is None if dicts have none.
     """
 
     cell: int
@@ -134,8 +138,8 @@ class _Places:
 
 @dataclass(slots=True)
 class Guard:
-    """Collects what is to be the same.  Each `add` says whether words of memory can tell it; where
-    not, the guard knows nothing of it."""
+    """Collects conditions.  Each `add` returns whether memory words can decide the condition;
+    otherwise the guard does not include it."""
 
     _places: _Places
     _rows: list[_Row] = field(default_factory=list)
@@ -143,14 +147,14 @@ class Guard:
     _kept: list[object] = field(default_factory=list)
 
     def add_name(self, namespace: Any, name: str, value: Any) -> bool:
-        """A name of a dict has this value, or is `ABSENT`."""
+        """A name of a dict has this value, or is missing (`ABSENT`)."""
         if type(namespace) is not dict or type(name) is not str:
             return False
         _, names = self._names.setdefault(id(namespace), (namespace, {}))
         return names.setdefault(name, value) is value
 
     def add_cell(self, cell: types.CellType, value: Any) -> None:
-        """A variable of a closure has this value, or is `ABSENT`."""
+        """A variable of a closure has this value, or none (`ABSENT`)."""
         self._pointer(cell, self._places.cell, value)
 
     def add_function(self, function: types.FunctionType, code: object, defaults: object) -> None:
@@ -159,12 +163,12 @@ class Guard:
         self._pointer(function, self._places.defaults, ABSENT if defaults is None else defaults)
 
     def add_keyword_defaults(self, function: types.FunctionType, values: object) -> None:
-        """A function has this dict of the defaults of keyword-only parameters."""
+        """A function has this dict of defaults of keyword-only parameters."""
         found = ABSENT if values is None else values
         self._pointer(function, self._places.keyword_defaults, found)
 
     def add_annotation(self, function: types.FunctionType, name: str) -> bool:
-        """A function has the annotation that it has now, or has none."""
+        """A function has its current annotation of this name, or none."""
         found = function.__annotations__
         self._pointer(function, self._places.annotations, found)
         return self.add_name(found, name, found.get(name, ABSENT))
@@ -192,13 +196,13 @@ class Guard:
         return True
 
     def add_class(self, value: Any) -> None:
-        """An object has the class that it has now, and one that is a class has its bases."""
+        """An object has its current class, and a class its current bases."""
         self._pointer(value, 8, type(value))
         if isinstance(value, type):
             self._pointer(value, self._places.bases, value.__mro__)
 
     def made(self) -> Callable[[], bool] | None:
-        """What says whether all of it is so; None where that cannot be told."""
+        """The function that checks all conditions; None if they cannot be checked."""
         for namespace, names in self._names.values():
             rows = self._name_rows(namespace, names)
             if rows is None:
@@ -211,7 +215,7 @@ class Guard:
         self._kept += [owner, value]
 
     def _name_rows(self, namespace: dict[Any, Any], names: dict[str, Any]) -> list[_Row] | None:
-        """Rows of some names of a dict; of all keys where one must not come."""
+        """Rows for some names of a dict; for all keys if a name must stay missing."""
         keys, items = _word(id(namespace) + self._places.keys), tuple(dict.items(namespace))
         slots = _slots(namespace, keys, items)
         if slots is None:
@@ -231,7 +235,8 @@ class Guard:
         return self._versioned(namespace, rows)
 
     def _head(self, value: dict[Any, Any], keys: int) -> list[_Row]:
-        """The keys are at the same place and as large, so that what is read next is in them."""
+        """The keys are at the same place with the same size, so that the next reads are within
+        them."""
         size = _word(keys + 8) & self._places.size
         return [_Row(id(value) + self._places.keys, keys), _Row(keys + 8, size, self._places.size)]
 
@@ -240,16 +245,16 @@ class Guard:
         return _Row(keys + self._places.count, _word(keys + self._places.count))
 
     def _versioned(self, value: dict[Any, Any], rows: list[_Row]) -> list[_Row]:
-        """The rows, which are left out while the dict has not been changed at all."""
+        """The rows, skipped while the dict has not changed at all."""
         if self._places.version is None:
             return rows
         at, size = id(value) + self._places.version, _ROW * (len(rows) + 1)
-        # No version is 0, so that the first time compares.
+        # No version is 0, so the first check compares.
         return [_Row(at, 0, skip=size), *rows, _Row(at, 0, skip=16 - size)]
 
 
 def new_guard() -> Guard | None:
-    """A guard for this interpreter, if its objects are as they must be."""
+    """A guard for this interpreter, if its objects have the expected layout."""
     places = _places()
     return None if places is None else Guard(places)
 
@@ -265,8 +270,8 @@ def _words(address: int, count: int) -> list[int]:
 def _slots(
     value: dict[Any, Any], keys: int, items: tuple[tuple[Any, Any], ...]
 ) -> list[int] | None:
-    """Where each key is, with its value right behind it; None where they are kept apart, and of
-    a dict that is very large."""
+    """The place of each key, with its value right after it; None for a dict with separate values,
+    and for a very large one."""
     size = dict.__sizeof__(value) - dict.__basicsize__
     if size > _LARGEST:
         return None
@@ -288,7 +293,7 @@ def _slots(
 
 @cache
 def _method() -> tuple[_Method, object]:
-    """The machine code as a function for Python, and what keeps it."""
+    """The machine code as a Python function, and the object that keeps it alive."""
     from ferrule.runtime.engine import Engine
     from ferrule.runtime.llvm.native import compile_native
 
@@ -302,7 +307,7 @@ def _method() -> tuple[_Method, object]:
 
 
 def _callable(rows: list[_Row], kept: object) -> Callable[[], bool]:
-    """A function of C whose `self` is the table, and whose module keeps the objects."""
+    """A C function whose `self` is the table, and whose module keeps the objects alive."""
     words = [word for row in rows for word in (row.address, row.mask, row.wanted, row.skip)]
     table = b"".join((word & _ALL).to_bytes(8, sys.byteorder) for word in words)
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)(
@@ -313,13 +318,12 @@ def _callable(rows: list[_Row], kept: object) -> Callable[[], bool]:
     return found
 
 
-# ---- where things are ----
+# ---- offsets ----
 
 
 @cache
 def _places() -> _Places | None:
-    """What was found by looking at live objects; None where something is unlike all that is
-    known."""
+    """The offsets found by inspection of live objects; None if anything is unexpected."""
     if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
         return None
     sound = object.__basicsize__ == _HEADER and ctypes.sizeof(ctypes.c_void_p) == 8
@@ -327,7 +331,7 @@ def _places() -> _Places | None:
         return None
     try:
         return _found()
-    except Exception:  # an interpreter whose objects are other ones
+    except Exception:  # an interpreter with another object layout
         return None
 
 
@@ -355,21 +359,22 @@ def _found() -> _Places:
 
 
 def _pointer(owner: Any, value: object) -> int:
-    """Where in an object the address of another one is; ValueError unless there is one place."""
+    """The offset in an object of the address of another one; ValueError unless there is exactly
+    one."""
     offsets = range(_HEADER, type(owner).__basicsize__, 8)
     (found,) = [each for each in offsets if _word(id(owner) + each) == id(value)]
     return found
 
 
 def _keys() -> int:
-    """Where a dict has the address of its keys: one place leads to all of them, in each dict."""
+    """The offset of the keys' address in a dict: one offset that works for all dicts."""
     offset = 32
     for count in (1, 5, 40, 300):
         for shape in ("{}", "a {}"):
             value: dict[Any, Any] = {shape.format(i): object() for i in range(count)}
             if _slots(value, _word(id(value) + offset), tuple(value.items())) is None:
                 raise LookupError
-            value[count] = object()  # now not all keys are texts
+            value[count] = object()  # now not all keys are strings
             if _slots(value, _word(id(value) + offset), tuple(value.items())) is None:
                 raise LookupError
             del value[count]
@@ -377,7 +382,7 @@ def _keys() -> int:
 
 
 def _count(keys: int) -> int:
-    """Where keys of a dict have how many were ever added: one more with each, never fewer."""
+    """The offset in a dict's keys of the number of keys ever added: it grows by one with each."""
     found = set(range(8, 40, 8))
     for start in (0, 7, 25):
         value = dict.fromkeys(map(str, range(start)), 0)
@@ -406,8 +411,8 @@ _CHANGES: Final = (
 
 
 def _version() -> int | None:
-    """Where dicts have a number that each change of any dict makes new; None where they have
-    none, as from CPython 3.14 on."""
+    """The offset of a dict's version, a number that is new after each change of any dict; None if
+    dicts have none, as since CPython 3.14."""
     offset = 24
     value: dict[str, Any] = {"__builtins__": __builtins__, "x": 0}
     seen = {0, _word(id(value) + offset)}
@@ -416,7 +421,7 @@ def _version() -> int | None:
         seen.add(_word(id(value) + offset))
     others = [{}, {"x": 1}, dict(value), dict.fromkeys("ab")]
     module = types.ModuleType("probe")
-    for i in range(64):  # often enough that the interpreter takes its shorter ways
+    for i in range(64):  # often enough that the interpreter specialises the code
         module.x = i  # type: ignore[attr-defined]
         seen.add(_word(id(vars(module)) + offset))
     quiet = _word(id(others[3]) + offset)
@@ -427,7 +432,7 @@ def _version() -> int | None:
 
 
 def _list_items() -> int:
-    """Where a list has the address of its items."""
+    """The offset of the items' address in a list."""
     offset = 24
     for count in (1, 3, 50):
         value = [object() for _ in range(count)]

@@ -1,9 +1,9 @@
-"""Functions of run-time numbers and of whole tensors.  Of values known at compile time they are
-computed at compile time.  Integers are taken as Float32, except by `max`, `min`, `popc` and `clz`;
-float16 and bfloat16 are computed in float32 and rounded once more.
+"""Functions of run-time numbers and of whole tensors.  For compile-time values they are computed at
+compile time.  Integers are converted to Float32, except by `max`, `min`, `popc` and `clz`; float16
+and bfloat16 are computed in float32 and rounded once more.
 
-Special values are those of C's Annex F.  `fast=True` (or `fastmath=True`) allows a GPU its own,
-less precise instruction; a CPU computes as without it.  How precise each is: docs/maths.md.
+Special values are those of C's Annex F.  `fast=True` (or `fastmath=True`) allows a GPU's less
+precise instruction; a CPU ignores it.  Precision of each function: docs/maths.md.
 """
 
 from __future__ import annotations
@@ -64,22 +64,22 @@ def cbrt(x: Any, *, fast: bool = False, fastmath: bool = False) -> Any:
 
 
 def pow(x: Any, y: Any, *, fast: bool = False, fastmath: bool = False) -> Any:
-    """x to the power of y; NaN for x < 0 and a y that is no integer."""
+    """x to the power of y; NaN for x < 0 and a y that is not an integer."""
     outside("math.pow")
 
 
 def sin(x: Any, *, fast: bool = False, fastmath: bool = False) -> Any:
-    """The sine of x in radians, right for every x."""
+    """The sine of x in radians, precise for every x."""
     outside("math.sin")
 
 
 def cos(x: Any, *, fast: bool = False, fastmath: bool = False) -> Any:
-    """The cosine of x in radians, right for every x."""
+    """The cosine of x in radians, precise for every x."""
     outside("math.cos")
 
 
 def tan(x: Any, *, fast: bool = False, fastmath: bool = False) -> Any:
-    """The tangent of x in radians, right for every x."""
+    """The tangent of x in radians, precise for every x."""
     outside("math.tan")
 
 
@@ -169,7 +169,7 @@ def fma(x: Any, y: Any, z: Any) -> Any:
 
 
 def fmod(x: Any, y: Any) -> Any:
-    """What is left of x / y with the quotient rounded towards zero: exact, with the sign of x."""
+    """The remainder of x / y with the quotient rounded towards zero: exact, with the sign of x."""
     outside("math.fmod")
 
 
@@ -194,10 +194,10 @@ def isinf(x: Any) -> Any:
 
 
 def popc(x: Any) -> Any:
-    """How many bits of an integer are 1: an Int32."""
+    """The number of 1 bits in an integer: an Int32."""
     outside("math.popc")
 
 
 def clz(x: Any) -> Any:
-    """How many bits of an integer are 0 above the first 1, all of them for 0: an Int32."""
+    """The number of leading 0 bits in an integer, its width for 0: an Int32."""
     outside("math.clz")

@@ -1,6 +1,6 @@
-"""Barriers in shared memory and copies that arrive at them, as `arch` has them; see `faces`.
+"""Barriers in shared memory and copies that arrive at them, available in `arch`; see `faces`.
 
-A barrier is at a pointer into shared memory, to an `Int64` that nothing else reads or writes.
+A barrier is at a pointer into shared memory, to an `Int64` that no other code reads or writes.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from ferrule.language.faces import outside
 
 
 def mbarrier_init(mbar_ptr: Any, cnt: Any) -> None:
-    """Makes a barrier for `cnt` arrivals; the others see it behind a `sync_threads()`.
+    """Initialises a barrier for `cnt` arrivals; other threads see it after a `sync_threads()`.
 
-    From sm_90 on, as all of these.
+    From sm_90 on, like all functions here.
     """
     outside("arch.mbarrier_init")
 
 
 def mbarrier_init_fence() -> None:
-    """Lets the copies and the other blocks of the cluster see barriers that were made."""
+    """Makes initialised barriers visible to copies and to other blocks of the cluster."""
     outside("arch.mbarrier_init_fence")
 
 
@@ -29,12 +29,12 @@ def mbarrier_arrive(mbar_ptr: Any, peer_cta_rank_in_cluster: Any = None) -> None
 
 
 def mbarrier_expect_tx(mbar_ptr: Any, bytes: Any) -> None:
-    """Lets the phase of a barrier wait for so many bytes more."""
+    """Makes the current phase of a barrier wait for this number of bytes more."""
     outside("arch.mbarrier_expect_tx")
 
 
 def mbarrier_arrive_and_expect_tx(mbar_ptr: Any, bytes: Any) -> None:
-    """`mbarrier_expect_tx`, then `mbarrier_arrive`, in one."""
+    """`mbarrier_expect_tx` and `mbarrier_arrive` in one step."""
     outside("arch.mbarrier_arrive_and_expect_tx")
 
 
@@ -44,25 +44,25 @@ def mbarrier_wait(mbar_ptr: Any, phase: Any) -> None:
 
 
 def mbarrier_try_wait(mbar_ptr: Any, phase: Any) -> Any:
-    """Whether the phase with this number has ended, when the thread has waited for a while.
+    """Whether the phase with this number has ended, after the thread has waited for a while.
 
-    On a CPU it waits until it has.
+    On a CPU it waits until the phase has ended.
     """
     outside("arch.mbarrier_try_wait")
 
 
 def cp_async_bulk(dst: Any, src: Any, bytes: Any, mbar_ptr: Any = None) -> None:
-    """Begins to copy so many bytes from global to shared memory; they arrive at a barrier.
+    """Begins a copy of this number of bytes from global to shared memory; they arrive at a barrier.
 
-    From shared to global memory without a barrier: `cp_async_bulk_commit_group` makes a group of
-    such copies.  One thread asks for all of it.  The size and both addresses are multiples of 16
+    Copies from shared to global memory have no barrier: `cp_async_bulk_commit_group` makes a group
+    of them.  One thread requests the whole copy.  The size and both addresses are multiples of 16
     bytes.
     """
     outside("arch.cp_async_bulk")
 
 
 def fence_proxy(kind: str, space: str | None = None) -> None:
-    """Orders what the thread did to memory before and what copies do to it after.
+    """Orders the thread's earlier memory accesses before later accesses by copies.
 
     `kind`: "alias", "async", "async.global" or "async.shared", of the `space` "cta" or "cluster".
     """

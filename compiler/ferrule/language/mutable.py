@@ -1,9 +1,9 @@
-"""What in Python objects can change: found from a value on, noted, and compared later.
+"""Finds mutable state that is reachable from a value, records it, and compares it later.
 
-Lists and the like are compared by which items they hold, arrays and buffers by their contents,
-objects by their attributes, iterators and generators of numbers by the state that pickling them
-shows.  What shows no state is `opaque`: whoever calls it may have changed it.  Functions are
-searched for what they can change: the variables and globals that they name.
+Lists and the like are compared by the identity of their items, arrays and buffers by their
+contents, objects by their attributes, iterators and generators of numbers by their pickled state.
+An object without visible state is `opaque`: any call of it may have changed it.  Functions are
+searched for the state that they can change: the variables and globals that they name.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ATOMS: Final = frozenset(
         *(kind for kind in RUN_TIME if kind is not KernelCall),
     }
 )
-"""Classes of what never changes, so that most values are known by a look at their class."""
+"""Immutable classes, so that a look at its class suffices for most values."""
 
 _PLAIN: Final = (bool, int, float, complex, str, bytes)
 _WRAPPERS: Final = (staticmethod, classmethod, functools.partialmethod)
@@ -58,14 +58,14 @@ _ABSENT: Final = object()
 _STORES: Final = frozenset(dis.opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL"))
 
 Part = tuple[str, Any]
-"""What is inside of a value: what a message puts behind the value's name, and what it is."""
+"""An inner value: the suffix of its name in messages, and the value."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Held:
-    """A value that can change: `read` gives what it holds, which was `content`.
+    """A mutable value: `read` returns its contents, which were `content` before.
 
-    `path` is what messages call it.
+    `path` is its name in messages.
     """
 
     value: Any
@@ -74,14 +74,14 @@ class Held:
     content: list[Any]
 
     def now(self) -> list[Any]:
-        """What it holds now; nothing that compares equal where it cannot be read any more."""
+        """Its current contents; an object that equals nothing if they cannot be read any more."""
         try:
             return self.read(self.value)
         except Exception:
             return [object()]
 
     def is_same(self) -> bool:
-        """Whether it holds what it held."""
+        """Whether its contents are unchanged."""
         now = self.now()
         return len(now) == len(self.content) and all(map(_alike, now, self.content))
 
@@ -98,7 +98,7 @@ def _alike(now: Any, before: Any) -> bool:
 
 @dataclass(slots=True)
 class Search:
-    """What can change of all that was visited, and what is opaque, by identity."""
+    """The mutable state of everything visited, and the opaque objects, by identity."""
 
     held: list[Held] = dataclasses.field(default_factory=list)
     opaque: dict[int, str] = dataclasses.field(default_factory=dict)
@@ -107,7 +107,8 @@ class Search:
     """The functions whose globals were visited."""
 
     def visit(self, value: Any, path: str, *, function: bool = False) -> None:
-        """Notes a value and all that it reaches; of a `function`, not the globals."""
+        """Records a value and everything reachable from it; for a `function`, without its
+        globals."""
         if not function or not isinstance(value, types.FunctionType):
             self.visit_all([(path, value)])
         elif id(value) not in self.seen:
@@ -115,7 +116,7 @@ class Search:
             self.visit_all(self._inside(value, path, function=True))
 
     def visit_all(self, todo: Iterable[Part]) -> None:
-        """Notes values and all that they reach."""
+        """Records values and everything reachable from them."""
         stack = list(todo)
         while stack:
             path, value = stack.pop()
@@ -125,13 +126,13 @@ class Search:
             stack += self._inside(value, path)
 
     def globals_of(self, function: Any) -> None:
-        """Visits the globals that a function of Python names, whoever made the function."""
+        """Visits the globals that a Python function names, independent of its origin."""
         if isinstance(function, types.MethodType):
             function = function.__func__
         if isinstance(function, types.FunctionType):
             self.visit_all(self._globals(function))
 
-    # ---- what is inside ----
+    # ---- inner values ----
 
     def _inside(self, value: Any, path: str, *, function: bool = False) -> list[Part]:
         if isinstance(value, (JitFunction, KernelFunction)):
@@ -150,7 +151,7 @@ class Search:
         return content
 
     def _of_function(self, function: types.FunctionType, path: str) -> list[Part]:
-        """What it keeps from call to call, and the variables around it."""
+        """The state that a function keeps from call to call, and its closure variables."""
         if is_library(function):
             return []
         content = self._note(function, path, _function_state)
@@ -184,7 +185,7 @@ class Search:
         ]
 
     def _of_object(self, value: Any, path: str) -> list[Part]:
-        """Attributes, items, and what else there is of a value."""
+        """The attributes, items and other state of a value."""
         cls = type(value)
         parts: list[Part] = [(cls.__name__, cls)]
         if _has_attributes(value):
@@ -204,7 +205,7 @@ class Search:
         return parts + list(_labelled(value, content, path))
 
     def _by_pickle(self, value: Any, path: str) -> list[Any]:
-        """What pickling shows of an object of C; it is opaque if it shows nothing."""
+        """The pickled state of a C object; it is opaque if it has none."""
         try:
             return self._note(value, path, _pickled)
         except Exception:
@@ -227,7 +228,7 @@ def _labelled(value: Any, content: list[Any], path: str) -> Iterator[Part]:
 
 
 def _known_parts(value: Any, path: str) -> list[Part] | None:
-    """What is inside of what never changes itself; None for all else."""
+    """The inner values of an immutable value; None for other values."""
     match value:
         case types.MethodType():
             return [(path, value.__func__), (_owner(path), value.__self__)]
@@ -261,11 +262,11 @@ def _owner(path: str) -> str:
     return path.rpartition(".")[0] or path
 
 
-# ---- what values hold ----
+# ---- contents of values ----
 
 
 def _reader(value: Any) -> Callable[[Any], list[Any]] | None:
-    """What gives the items or contents of a value of a known class of C."""
+    """The function that reads the items or contents of a value of a known C class."""
     match value:
         case OrderedDict():
             return _ordered
@@ -319,7 +320,7 @@ def _array(value: Any) -> list[Any]:
 
 
 def _digest(buffer: Any) -> bytes:
-    """Short contents themselves, a digest of long ones."""
+    """Short contents unchanged, a digest of long ones."""
     data = buffer.tobytes()
     return data if len(data) <= _SMALL else hashlib.blake2b(data).digest()
 
@@ -351,13 +352,13 @@ def _version(value: Any) -> list[Any]:
 
 def _pickled(value: Any) -> list[Any]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # iterators will not be pickled in newer versions
+        warnings.simplefilter("ignore")  # pickling of iterators is deprecated
         reduced = value.__reduce_ex__(2)
     return list(_flat(reduced, 0))
 
 
 def _flat(data: Any, depth: int) -> Iterator[Any]:
-    """What containers of Python hold, which pickling makes anew each time."""
+    """The leaves of Python containers, which pickling makes anew each time."""
     if depth > 6 or not isinstance(data, (tuple, list, dict, np.ndarray)):
         yield data
     elif isinstance(data, np.ndarray):
@@ -382,7 +383,8 @@ def _slots(cls: type) -> Iterator[str]:
 
 
 def _named_attributes(value: Any) -> Iterator[Part]:
-    """The attributes of the object itself; what a cached property keeps is no change of it."""
+    """The attributes of the object itself; the value of a cached property does not count as a
+    change."""
     cls, unset = type(value), object()
     for name, inner in list(getattr(value, "__dict__", {}).items()):
         if not isinstance(getattr(cls, name, None), functools.cached_property):
@@ -398,14 +400,14 @@ def _attributes(value: Any) -> list[Any]:
 
 
 def _is_pure_python(cls: type) -> bool:
-    """Whether instances have attributes and slots alone, by their size."""
+    """Whether instances have only attributes and slots, judged by their size."""
     offsets = (cls.__dictoffset__, cls.__weakrefoffset__)
     words = sum(offset > 0 for offset in offsets) + sum(1 for _ in _slots(cls))
     return not cls.__itemsize__ and cls.__basicsize__ == object.__basicsize__ + _POINTER * words
 
 
 def _has_value_hash(cls: type) -> bool:
-    """Whether instances are hashed by what they hold, so that this never changes."""
+    """Whether instances are hashed by their contents, so that these never change."""
     own: Any = cls.__hash__
     return own is not None and own is not object.__hash__
 
@@ -415,7 +417,7 @@ def _is_builtin(cls: type) -> bool:
 
 
 def _is_own(name: str, inner: Any) -> bool:
-    """Whether this is code or data of a class, and not what Python itself keeps of it."""
+    """Whether this is code or data of a class, and not Python's own bookkeeping."""
     return name[:2] != "__" or isinstance(inner, (types.FunctionType, *_WRAPPERS))
 
 
@@ -440,10 +442,10 @@ def _cell(cell: types.CellType) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def _names_of(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names in a function and those inside it; and the globals that it assigns.
+    """The names in a function and its inner functions; and the globals that it assigns.
 
-    pytest puts names that nobody can write, with an @, into functions that assert: behind them is
-    its whole session.
+    pytest puts names with an @, which are impossible in source code, into functions that assert:
+    they lead to its whole session.
     """
     names, stored = {name for name in code.co_names if not name.startswith("@")}, set()
     if not _STORES.isdisjoint(code.co_code[::2]):

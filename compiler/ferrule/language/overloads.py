@@ -1,4 +1,4 @@
-"""`overload`: several compiled functions as one, which the arguments of a call choose from."""
+"""`overload`: several compiled functions as one, selected by the arguments of a call."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ if TYPE_CHECKING:
 
 
 def overload(functions: Sequence[Function], name: str | None = None) -> Function:
-    """One function that is the first of these that takes the arguments of a call.
+    """One function that calls the first of these that accepts the arguments.
 
-    `functions`: what `compile` gave, in the order in which they are tried.  `name`: that of the
-    first one by default.  A call that all refuse is one TypeError with the reason of each.  In C it
-    is one symbol, in Python it takes keywords where the functions agree in the names.  Raises
-    CompileError for anything but compiled functions, and where the functions have defaults that
-    differ.
+    `functions`: results of `compile`, in the order in which they are tried.  `name`: by default
+    that of the first one.  A call that all refuse is one TypeError with the reason of each.  In C
+    it is one symbol; in Python it accepts keywords if the functions agree in the names.  Raises
+    CompileError for anything but compiled functions, and if the functions have different defaults.
     """
     if not isinstance(functions, Sequence) or not functions:
         got = "none" if isinstance(functions, Sequence) else repr(functions)
@@ -61,7 +60,7 @@ def _origin(position: int, function: Any) -> CompiledOrigin:
 def joined(name: str, origins: Sequence[CompiledOrigin], *, shown: str | None = None) -> Function:
     """One function of compiled ones; `shown` as in `Overloads`.
 
-    Raises CompileError where they cannot be one.
+    Raises CompileError if they cannot be combined.
     """
     from ferrule.compiler.binding import load
     from ferrule.compiler.origin import CompiledOrigin
@@ -89,6 +88,6 @@ def _ir(origins: Sequence[CompiledOrigin]) -> str:
 
 
 def _traits(given: Sequence[CallTraits]) -> CallTraits:
-    """What can happen in one of the functions can happen in all."""
+    """The union of the traits: an effect of one function can be an effect of all."""
     known = [asdict(traits) for traits in given]
     return CallTraits(**{key: any(each[key] for each in known) for key in known[0]})

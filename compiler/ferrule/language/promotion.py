@@ -1,10 +1,10 @@
-"""Which dtype an operation on two run-time numbers has, and which stores convert by themselves.
+"""The dtype of an operation on two run-time numbers, and the stores that convert implicitly.
 
-Two run-time numbers promote as `torch.promote_types` does.  Where torch has no answer (Uint16,
-Uint32 and Uint64 beside other integers and bools), it is the smallest integer that holds both, and
-there is none for Uint64 and a signed integer.  A TFloat32 is computed with as a Float32, as tensor
-cores do it: its products and sums are no TFloat32.  A Python number is weak: it takes the other
-operand's dtype where that can hold its kind.
+Two run-time numbers promote like `torch.promote_types`.  If torch has no answer (Uint16, Uint32 and
+Uint64 with other integers and bools), the result is the smallest integer that holds both; there is
+none for Uint64 and a signed integer.  A TFloat32 is computed as a Float32, as in tensor cores: its
+products and sums are not TFloat32.  A Python number is weak: it gets the other operand's dtype if
+that can hold its kind.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SIGNED: dict[int, DType] = {8: Int8, 16: Int16, 32: Int32, 64: Int64}
 
 
 class NoCommonType(Exception):
-    """Two dtypes have none that holds both; the caller words the error."""
+    """No dtype holds both of two dtypes; the caller formulates the error."""
 
 
 def rank(dtype: DType) -> int:
@@ -25,12 +25,12 @@ def rank(dtype: DType) -> int:
 
 
 def computed(dtype: DType) -> DType:
-    """The dtype that operators compute in for this one."""
+    """The dtype in which operators compute for this one."""
     return Float32 if dtype is TFloat32 else dtype
 
 
 def promote(left: DType, right: DType) -> DType:
-    """The dtype of an operation on these two.  Raises NoCommonType where there is none."""
+    """The dtype of an operation on these two.  Raises NoCommonType if there is none."""
     left, right = computed(left), computed(right)
     if left is right:
         return left
@@ -61,7 +61,7 @@ def _promote_mixed_signs(left: DType, right: DType) -> DType:
 
 
 def weak(number: bool | int | float, other: DType | None) -> DType:
-    """The dtype of a Python number beside a run-time number (None: beside nothing)."""
+    """The dtype of a Python number together with a run-time number (None: alone)."""
     if isinstance(number, bool):
         return other or Boolean
     if isinstance(number, int):
@@ -70,9 +70,9 @@ def weak(number: bool | int | float, other: DType | None) -> DType:
 
 
 def stores_implicitly(source: DType, target: DType) -> bool:
-    """Whether a value of one dtype is stored to another without an explicit conversion.
+    """Whether a value of one dtype is stored in another without an explicit conversion.
 
-    Yes within a kind and upwards (bool → integer → float), as C does it; not from float to
-    integer, nor from anything to bool.
+    Yes within a kind and upwards (bool → integer → float), as in C; not from float to integer, nor
+    from anything to bool.
     """
     return source is target or (target is not Boolean and rank(source) <= rank(target))

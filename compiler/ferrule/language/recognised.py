@@ -1,6 +1,6 @@
-"""Examples that are recognised by what they are: streams, numbers, real tensors.
+"""Recognises examples by their class: streams, numbers, real tensors.
 
-None of the packages that they come from is imported here.
+It imports none of the packages that define them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ferrule.specs.dtypes import BY_NAME
 
 
 def is_stream_annotation(annotation: Any) -> bool:
-    """Whether this is cuda-python's CUstream, as a class or as text."""
+    """Whether this is cuda-python's CUstream, as a class or as a string."""
     name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     return name.rpartition(".")[2] == "CUstream"
 
@@ -38,7 +38,8 @@ def hints_of(cls: type) -> dict[str, Any]:
 
 
 def scalar_dtype(example: Any) -> DType | None:
-    """The dtype of a number: a dtype itself, NumPy's and ferrule's by their own, or the usual."""
+    """The dtype of a number: a dtype itself, the own dtype of NumPy's and ferrule's numbers, or the
+    default."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(example, numpy.generic):
         return BY_NAME.get(example.dtype.name)

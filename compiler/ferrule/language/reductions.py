@@ -1,8 +1,9 @@
-"""Reductions of whole tensors in host functions, and of vectors; see `faces` for what a face is.
+"""Reductions of whole tensors in host functions, and of vectors; see `faces` for the meaning of a
+face.
 
-Every result is computed in order, from the first element to the last.  Of no elements a sum is 0, a
-product 1.  Sums and products of integers and bools are `Int64` (`Uint64` of unsigned ones), of
-2-byte floats `Float32`.
+Every result is computed in order, from the first element to the last.  The sum of no elements is 0,
+the product is 1.  Sums and products of integers and bools are `Int64` (`Uint64` for unsigned ones),
+of 2-byte floats `Float32`.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ def prod(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 def max(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """The largest element; NaN where one is NaN; a ValueError where there is none."""
+    """The largest element; NaN if one is NaN; a ValueError if there are no elements."""
     outside("max")
 
 
 def min(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """The smallest element; NaN where one is NaN; a ValueError where there is none."""
+    """The smallest element; NaN if one is NaN; a ValueError if there are no elements."""
     outside("min")

@@ -1,8 +1,8 @@
-"""Compile-time values as they were when they were read, to be compared with what they are later.
+"""Snapshots of compile-time values, for a comparison with their later state.
 
-Numbers, texts, dtypes and containers of Python are compared by what they hold, with their types and
-the signs of zeros; functions, classes, modules and all other objects by which one they are.
-Of more than `MOST` items, or an array of more than as many bytes, what is inside is not looked at.
+Numbers, strings, dtypes and Python containers are compared by value, including types and the signs
+of zeros; functions, classes, modules and all other objects by identity.  Containers with more than
+`MOST` items, and arrays with more bytes than that, are not compared inside.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CONTAINERS: Final = (tuple, frozenset, *_CHANGING)
 
 
 class Same:
-    """Equal to another one of the very same object, which it keeps alive."""
+    """Equal only for the same object, which it keeps alive."""
 
     __slots__ = ("value",)
 
@@ -41,7 +41,7 @@ class Same:
 
 
 def snapshot(value: Any, depth: int = 0) -> Any:
-    """Something with a hash that equals the snapshot of what compiles alike."""
+    """A hashable value that is equal for values that compile to the same code."""
     kind = type(value)
     if kind in _PLAIN:
         return kind, value
@@ -67,7 +67,8 @@ def _array(value: Any) -> Any:
 
 
 def _inside(value: Any, depth: int) -> Any:
-    """What a container or a dataclass holds; of one that could hold itself no more than that."""
+    """The contents of a container or a dataclass; beyond a depth, which cycles reach, only the
+    identity."""
     kind = type(value)
     is_record = dataclasses.is_dataclass(kind)
     if depth > 8 or not (is_record or isinstance(value, _CONTAINERS)):
@@ -87,7 +88,8 @@ def _inside(value: Any, depth: int) -> Any:
 
 
 def may_change(value: Any) -> bool:
-    """Whether what a value holds, and compiles to, can change while it stays the same object."""
+    """Whether the contents of a value, and so its compiled form, can change while its identity
+    stays."""
     if isinstance(value, (*_CHANGING, np.ndarray, functools.partial)):
         return True
     if isinstance(value, (tuple, frozenset)):

@@ -1,4 +1,5 @@
-"""From a Python function to its AST, with what its names mean and where its lines are."""
+"""From a Python function to its AST, with the values of its names and the positions of its
+lines."""
 
 from __future__ import annotations
 
@@ -23,16 +24,16 @@ SPLIT: Final = (
     "split long expressions and chains of elif, and write recursion as a loop: one that a value of "
     "the call ends has no end while compiling"
 )
-"""What to do against code that is nested too deeply."""
+"""The hint for code that is nested too deeply."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """A function's AST, whose lines are those of its file.
+    """A function's AST, with the line numbers of its file.
 
-    `outer` holds the names that it takes from around it (closure, globals), `defaults` the
-    parameters' defaults, made where the function was, and `annotations` what Python knows of the
-    parameters' annotations already.  `lines` begin with `first_line`.
+    `outer` has its outer names (closure, globals), `defaults` the parameters' defaults, evaluated
+    where the function was defined, and `annotations` the annotations that Python has already
+    evaluated.  `lines` begin with `first_line`.
     """
 
     name: str
@@ -55,7 +56,7 @@ class Source:
         return Span(self.file, self.name, line, column, end, text)
 
     def location(self, node: ast.AST) -> Location:
-        """The place of a node, as faults carry it."""
+        """The place of a node, for faults."""
         return Location(self.file, self.name, getattr(node, "lineno", self.first_line))
 
     def nested(
@@ -70,16 +71,17 @@ class Source:
 
 
 def _characters(text: str, column: int | None) -> int:
-    """A column of the AST, which counts bytes of UTF-8, in characters."""
+    """A column of the AST, which counts UTF-8 bytes, in characters."""
     if column is None:
         return len(text)
     return len(text.encode()[:column].decode(errors="ignore"))
 
 
 def read_source(function: Callable[..., Any], *, helper: bool = False) -> Source:
-    """The source of a Python function; of a decorated one, that of what the decorator made.
+    """The source of a Python function; for a decorated one, of the function that the decorator
+    returned.
 
-    Raises CompileError for what is no Python function, has no source that can be found, or is a
+    Raises CompileError if it is not a Python function, its source cannot be found, or it is a
     generator, a coroutine or, unless it is a `helper` of another function, a lambda.
     """
     if not isinstance(function, types.FunctionType):
@@ -94,9 +96,9 @@ def read_source(function: Callable[..., Any], *, helper: bool = False) -> Source
         lines, node = _statement(rest, first_line)
     except SyntaxError:
         raise _no_source(function) from None
-    except (RecursionError, MemoryError):  # as Python's parser says that
+    except (RecursionError, MemoryError):  # Python's parser reports deep nesting like this
         raise too_deep(place) from None
-    # Python may show other text for a function that `exec` made: since 3.13 that of `python -c`.
+    # Python may have other text for a function made by `exec`: since 3.13 that of `python -c`.
     if not isinstance(node, ast.FunctionDef) or node.name != function.__code__.co_name:
         raise _no_source(function)
     return Source(
@@ -112,7 +114,7 @@ def read_source(function: Callable[..., Any], *, helper: bool = False) -> Source
 
 
 def _read_lambda(function: types.FunctionType) -> Source:
-    """A lambda of a module: that on its line, or the only one there that compiles to its code."""
+    """A lambda of a module: the one on its line, or the only one there with the same code."""
     lines, first_line = _all_lines(function), function.__code__.co_firstlineno
     place = _place(function, lines[first_line - 1 :], first_line)
     check_unedited(function, place, lines)
@@ -148,7 +150,7 @@ def _read_lambda(function: types.FunctionType) -> Source:
 def _may_be(node: ast.Lambda, function: types.FunctionType) -> bool:
     """Whether a lambda has the parameters, names, constants and columns of a function.
 
-    The code of its defaults stands before its own.
+    The code of its defaults comes before its own.
     """
     outer = compile(ast.Expression(node), _LAMBDA, "eval", dont_inherit=True)
     *_, code = (each for each in outer.co_consts if isinstance(each, types.CodeType))
@@ -156,10 +158,10 @@ def _may_be(node: ast.Lambda, function: types.FunctionType) -> bool:
 
 
 def _traits(code: types.CodeType) -> tuple[object, ...]:
-    """What of a function's code is the same for a text, whatever is around it.
+    """The properties of a function's code that depend only on its text.
 
-    Constants are texts: 1, 1.0 and True are not the same.  Columns are there from Python 3.11 on,
-    unless they were left out.
+    Constants are compared as strings: 1, 1.0 and True are different.  Columns exist since Python
+    3.11, unless they were disabled.
     """
     plain = [repr(each) for each in code.co_consts if not isinstance(each, types.CodeType)]
     positions: Iterable[tuple[int | None, ...]] = getattr(code, "co_positions", tuple)()
@@ -181,7 +183,7 @@ def place_of(function: Callable[..., Any]) -> Span:
 
 
 def definition_of(function: Callable[..., Any]) -> Location:
-    """Where a function is defined, as the errors of its calls show it."""
+    """The place of a function's definition, as the errors of its calls show it."""
     place = place_of(function)
     return Location(place.file, function.__name__, place.line)
 
@@ -198,9 +200,9 @@ def _lines(function: types.FunctionType) -> tuple[list[str], int]:
 
 
 def _all_lines(function: types.FunctionType) -> list[str]:
-    """The lines of the file that a function is in, which has its first line at least.
+    """The lines of the file of a function, which include its first line.
 
-    `inspect` would find the same, but searches all modules for a file that is on no disk.
+    `inspect` would find the same, but searches all modules for a file that is not on disk.
     """
     code = function.__code__
     file = _source_file(code)
@@ -212,7 +214,7 @@ def _all_lines(function: types.FunctionType) -> list[str]:
 
 
 def _source_file(code: types.CodeType) -> str:
-    """The file of a function, whether it is there or not; for that of bytecode, its source."""
+    """The file of a function, which may not exist; for bytecode, its source."""
     stem, suffix = os.path.splitext(code.co_filename)
     return stem + SOURCE_SUFFIXES[0] if suffix in BYTECODE_SUFFIXES else code.co_filename
 
@@ -228,17 +230,17 @@ def _no_source(function: types.FunctionType) -> CompileError:
 
 
 def _statement(lines: list[str], first_line: int) -> tuple[list[str], ast.stmt]:
-    """The lines of the function that these begin with, and its AST."""
+    """The lines of the function at the start of these, and its AST."""
     block = _block(lines)
     try:
         return block, _parse(block, first_line)
-    except SyntaxError:  # cut off too early, in a text of several lines: then by Python's words
+    except SyntaxError:  # cut off too early, inside a multi-line string: then by tokens
         block = inspect.getblock(lines)
         return block, _parse(block, first_line)
 
 
 def _block(lines: list[str]) -> list[str]:
-    """The lines of a function by their indentation, which is much faster than word by word."""
+    """The lines of a function by their indentation, which is much faster than by tokens."""
     margin = _margin(lines[0])
     inside, end = False, 0
     for number, line in enumerate(lines):
@@ -258,13 +260,13 @@ def _margin(line: str) -> int:
 
 _HEADS: Final = ("def ", "async ")
 _GOES_ON: Final = ("", "#", ")", "]", "}")
-"""What a line begins with that ends no statement, wherever it stands; the first is an empty one."""
+"""Starts of lines that do not end a block at any indentation; "" is an empty line."""
 
 
 def _parse(lines: list[str], first_line: int) -> ast.stmt:
-    """The first statement of these lines, as it stands: indented, and with its file's lines.
+    """The first statement of these lines, with its indentation and its file's line numbers.
 
-    An indented one is parsed inside an `if`; to dedent the text would change strings in it.
+    An indented one is parsed inside an `if`; dedenting the text would change strings in it.
     """
     text = "".join(lines)
     if not lines[0][:1].isspace():
@@ -275,23 +277,23 @@ def _parse(lines: list[str], first_line: int) -> ast.stmt:
 
 
 def default_values(function: types.FunctionType) -> dict[str, Any]:
-    """The defaults of a function's parameters, by name, as they were when it was defined."""
+    """The defaults of a function's parameters, by name, as evaluated at its definition."""
     code, values = function.__code__, function.__defaults__ or ()
     names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
     return {**dict(zip(names, values, strict=True)), **(function.__kwdefaults__ or {})}
 
 
 def evaluated_annotations(function: types.FunctionType) -> dict[str, Any]:
-    """The annotations of a function that are no strings."""
+    """The annotations of a function that are not strings."""
     try:
         known = function.__annotations__
-    except Exception:  # since Python 3.14 they are evaluated here, and may be wrong
+    except Exception:  # since Python 3.14 they are evaluated here, and may raise
         return {}
     return {name: value for name, value in known.items() if not isinstance(value, str)}
 
 
 def is_hashable(value: object) -> bool:
-    """Whether it can be looked up; what cannot, such as a list, is no annotation of ours."""
+    """Whether it is hashable; unhashable values, such as lists, are not annotations of ours."""
     try:
         hash(value)
     except TypeError:
@@ -300,7 +302,7 @@ def is_hashable(value: object) -> bool:
 
 
 def refuse_kinds(function: Callable[..., Any], place: Span) -> None:
-    """CompileError for a function that is none to be compiled: a lambda, a generator."""
+    """Raise CompileError for a function that cannot be compiled: a lambda, a generator."""
     assert isinstance(function, types.FunctionType)
     if function.__code__.co_name == _LAMBDA:
         raise CompileError(
@@ -331,9 +333,9 @@ def outer_names(function: types.FunctionType) -> dict[str, Any]:
 
 
 def display_path(path: str) -> str:
-    """A source path as messages show it: relative to the working directory where it is below it.
+    """A source path in messages: relative to the working directory if it is inside.
 
-    What is no UTF-8 in it is shown as `\\udcff`: messages are texts, also in machine code.
+    Invalid UTF-8 in it is shown as `\\udcff`: messages are valid text, also in machine code.
     """
     shown = path.encode("utf-8", "backslashreplace").decode()
     try:

@@ -1,7 +1,7 @@
-"""Runs a compilation where its thread has enough stack.
+"""Runs a compilation with enough stack.
 
-Python's parser and LLVM recurse in C: in a thread with a small stack (musl's have 128 KiB, and
-`threading.stack_size` sets what it likes) brackets in brackets would end the process.
+Python's parser and LLVM recurse in C: in a thread with a small stack (128 KiB with musl, any size
+with `threading.stack_size`), nested brackets would crash the process.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from ferrule.runtime.forks import ForkLock
 T = TypeVar("T")
 
 ENOUGH: Final = 4 << 20
-"""Bytes of stack for whatever Python itself can parse."""
+"""The bytes of stack for any code that Python itself can parse."""
 _LARGE: Final = 16 << 20
 _ATTRIBUTES: Final = 256
-"""More bytes than a `pthread_attr_t` has anywhere."""
+"""An upper bound of the size of `pthread_attr_t` on all platforms."""
 _LOCK: Final = ForkLock()
 
 
 def on_enough_stack(compute: Callable[[], T]) -> T:
-    """What a function returns or raises, which runs in a thread of its own if this one's stack is
+    """The result or exception of a function, which runs in a separate thread if this one's stack is
     small."""
     return compute() if _stack_size() >= ENOUGH else _elsewhere(compute)
 
 
 def _stack_size() -> int:
-    """The bytes of this thread's stack; many where that cannot be known."""
+    """The bytes of this thread's stack; a large number if unknown."""
     if threading.current_thread() is threading.main_thread():
-        # The C library would read the process's map, which takes longer than a limit.
+        # The C library would parse the process's memory map, which is slower than reading a limit.
         soft, _ = resource.getrlimit(resource.RLIMIT_STACK)
         return sys.maxsize if soft == resource.RLIM_INFINITY else soft
     library = _pthreads()
@@ -53,7 +53,7 @@ def _stack_size() -> int:
 
 @cache
 def _pthreads() -> Any:
-    """The functions of the C library; None where it has not all of them."""
+    """The functions of the C library; None if it lacks one."""
     library = ctypes.CDLL(None)
     if not hasattr(library, "pthread_getattr_np"):
         return None
@@ -73,7 +73,7 @@ def _elsewhere(compute: Callable[[], T]) -> T:
         except BaseException as error:
             raised.append(error)
 
-    with _LOCK:  # the size is the process's: a thread of others that starts now gets more stack
+    with _LOCK:  # the size is global: a thread that other code starts now gets a larger stack
         before = threading.stack_size(_LARGE)
         try:
             thread = threading.Thread(target=run, name="ferrule compiles")

@@ -1,7 +1,7 @@
-"""What a kernel says of its threads and how they work together; see `faces` for what a face is.
+"""The threads of a kernel and their cooperation; see `faces` for the meaning of a face.
 
-`arch` has these, under the names of CuTe DSL.  Every `mask` is of lanes of the warp, bit by bit;
-without one it is all of them.
+`arch` has these functions, under the names of CuTe DSL.  Every `mask` has a bit for each lane of
+the warp; the default is all lanes.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def warp_idx() -> Any:
 
 
 def make_warp_uniform(value: Any) -> Any:
-    """The value itself; says that all threads of the warp have the same."""
+    """The value itself; promises that it is uniform in the warp."""
     outside("arch.make_warp_uniform")
 
 
@@ -85,32 +85,33 @@ def elect_one() -> Any:
 
 
 def sync_threads() -> None:
-    """Waits for all threads of the block; what they wrote before is seen after it."""
+    """Waits for all threads of the block; their earlier writes are visible after it."""
     outside("arch.sync_threads")
 
 
 def barrier(*, barrier_id: Any = None, number_of_threads: Any = None) -> None:
-    """Waits until so many threads of the block wait at the barrier of this number.
+    """Waits until this number of threads of the block wait at the barrier with this number.
 
-    `barrier_id`: from 0 (which `sync_threads` takes too) to 15; `number_of_threads`: a multiple of
+    `barrier_id`: from 0 (which `sync_threads` uses too) to 15; `number_of_threads`: a multiple of
     32, by default all.
     """
     outside("arch.barrier")
 
 
 def barrier_arrive(barrier_id: Any, number_of_threads: Any) -> None:
-    """Arrives at a barrier, for so many threads together with those that wait there in `barrier`,
-    and goes on.  Of GPUs alone."""
+    """Arrives at a barrier without waiting; `number_of_threads` includes the threads that wait
+    there in `barrier`.  Only on GPUs."""
     outside("arch.barrier_arrive")
 
 
 def sync_warp(mask: Any = FULL_MASK) -> None:
-    """Waits for the lanes of the mask; what they wrote before is seen after it."""
+    """Waits for the lanes of the mask; their earlier writes are visible after it."""
     outside("arch.sync_warp")
 
 
 def fence_acq_rel_cta() -> None:
-    """Orders what the thread wrote before and what it does after, for the threads of its block."""
+    """Orders the thread's earlier writes before its later accesses, for the threads of its
+    block."""
     outside("arch.fence_acq_rel_cta")
 
 
@@ -136,28 +137,28 @@ def shuffle_sync(value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp:
     """The value of the lane with number `offset`.
 
     Of any dtype, or a vector.  `mask_and_clamp` is as in PTX: the bound in bits 0 to 4, and in 8 to
-    12 the bits of a lane's number that make its segment of the warp; from out of the bound comes
-    the own value.
+    12 the bits of a lane's number that select its segment of the warp; for a lane beyond the bound
+    the result is the lane's own value.
     """
     outside("arch.shuffle_sync")
 
 
 def shuffle_sync_up(value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = 0) -> Any:
-    """The value of the lane `offset` below; the own one where there is none."""
+    """The value of the lane `offset` below; the lane's own value if there is none."""
     outside("arch.shuffle_sync_up")
 
 
 def shuffle_sync_down(
     value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = 31
 ) -> Any:
-    """The value of the lane `offset` above; the own one where there is none."""
+    """The value of the lane `offset` above; the lane's own value if there is none."""
     outside("arch.shuffle_sync_down")
 
 
 def shuffle_sync_bfly(
     value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = 31
 ) -> Any:
-    """The value of the lane whose number is the own one xor `offset`."""
+    """The value of the lane whose number is the own number xor `offset`."""
     outside("arch.shuffle_sync_bfly")
 
 
@@ -187,7 +188,7 @@ def match_any_sync(value: Any, mask: Any = FULL_MASK) -> Any:
 
 
 def match_all_sync(value: Any, mask: Any = FULL_MASK) -> Any:
-    """The lanes of the mask, those that the block has, if all have the same value, else 0.
+    """The lanes of the mask, as far as the block has them, if all have the same value, else 0.
 
     A Uint32; of 32 or 64 bits.
     """
@@ -198,22 +199,22 @@ def match_all_sync(value: Any, mask: Any = FULL_MASK) -> Any:
 
 
 def atomic_add(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
-    """Adds to the element at a pointer, `a.iterator + i`, in one step; gives the old element.
+    """Adds to the element at a pointer, `a.iterator + i`, in one step; returns the old element.
 
     Of integers of 32 and 64 bits and floats of 16, 32 and 64.  `sem`: "relaxed" (the default),
-    "acquire", "release" or "acq_rel"; `scope`, whose threads see it as one step: "cta", "cluster",
-    "gpu" (the default) or "sys".
+    "acquire", "release" or "acq_rel"; `scope`, the threads for which it is one step: "cta",
+    "cluster", "gpu" (the default) or "sys".
     """
     outside("arch.atomic_add")
 
 
 def atomic_min(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
-    """The smaller one; see `atomic_add`."""
+    """Stores the smaller one; see `atomic_add`."""
     outside("arch.atomic_min")
 
 
 def atomic_max(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
-    """The larger one; see `atomic_add`."""
+    """Stores the larger one; see `atomic_add`."""
     outside("arch.atomic_max")
 
 
@@ -233,7 +234,7 @@ def atomic_xor(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None 
 
 
 def atomic_exch(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
-    """The new one; see `atomic_add`."""
+    """Stores the new one; see `atomic_add`."""
     outside("arch.atomic_exch")
 
 
@@ -258,14 +259,14 @@ def atomic_cas(
 
 
 def alloc_smem(element_type: Any, size_in_elems: Any, alignment: Any = None) -> Any:
-    """A pointer to new memory that the threads of the block share; nobody has written to it.
+    """A pointer to new uninitialised memory that the threads of the block share.
 
-    The number of elements is known at compile time; a kernel has at most 48 KiB of it.
-    Each call in the text is one place, also in a loop at run time.
+    The number of elements is known at compile time; a kernel has at most 48 KiB of it.  Each call
+    in the source is one place, also in a run-time loop.
     """
     outside("arch.alloc_smem")
 
 
 def get_dyn_smem(element_type: Any, alignment: Any = None) -> Any:
-    """A pointer to the memory that the launch asks for with `smem=`, in bytes."""
+    """A pointer to the memory that the launch requests with `smem=`, in bytes."""
     outside("arch.get_dyn_smem")

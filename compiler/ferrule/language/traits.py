@@ -1,4 +1,4 @@
-"""What a program needs while it runs: read off its ops, for calls from Python."""
+"""The run-time needs of a program, derived from its ops, for calls from Python."""
 
 from __future__ import annotations
 

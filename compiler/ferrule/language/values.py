@@ -1,8 +1,8 @@
-"""What a name can hold while a function is lowered.
+"""The values that a name can have while a function is lowered.
 
-Anything that is not one of the classes here is known at compile time: an ordinary Python object.
-The classes here stand for what is known only at the call; they are opaque to ordinary Python, and
-their operators raise, so that compile-time code cannot use them by accident.
+An instance of any class that is not listed here is a compile-time value: an ordinary Python object.
+The classes here represent run-time values; they are opaque to ordinary Python, and their operators
+raise, so that compile-time code cannot use them by accident.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Opaque:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Number(_Opaque):
-    """A scalar that is known at the call.  `dim`: the size that it is, where that is known."""
+    """A run-time scalar.  `dim`: its value as a size, if known."""
 
     value: ops.Value
     dim: Dim | None = None
@@ -60,10 +60,10 @@ class Number(_Opaque):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorView(_Opaque):
-    """A tensor: a parameter, or a part of one; `name` is what messages call it.
+    """A tensor: a parameter, or a view of one; `name` is its name in messages.
 
-    `nested`: its layout where the modes nest; the dims of its type are the leaves.  `whole`: a part
-    that was written with `:`, which stands for all of it in a whole-tensor expression.
+    `nested`: its layout if the modes nest; the dims of its type are the leaves.  `whole`: a view
+    that was written with `:`, which represents all of it in a whole-tensor expression.
     """
 
     value: ops.Value
@@ -78,26 +78,26 @@ class TensorView(_Opaque):
 
     @property
     def layout(self) -> Layout:
-        """From coordinates to elements."""
+        """The layout from coordinates to elements."""
         return self.nested or Layout(self.type.shape, self.type.strides)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PointerView(_Opaque):
-    """The address of elements of a dtype: a tensor of one dim, stride 1 and no known end."""
+    """The address of elements of a dtype: a tensor of one dim, with stride 1 and an unknown end."""
 
     value: ops.Value
     name: str
 
     @property
     def type(self) -> TensorType:
-        """Of the elements that begin there."""
+        """The type of the elements that begin there."""
         return self.value.tensor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorMapView(_Opaque):
-    """What copies of boxes know of a tensor; in a kernel, of its parameter `value`."""
+    """A tensor map; in a kernel, of its parameter `value`."""
 
     value: ops.Value
     name: str
@@ -106,11 +106,11 @@ class TensorMapView(_Opaque):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Whole(_Opaque):
-    """A whole-tensor expression such as `a[:] + b[:]`: what it is at each coordinate.
+    """A whole-tensor expression such as `a[:] + b[:]`: its value at each coordinate.
 
-    `element` emits the ops of one element, given Int64 coordinates.  `name` is what messages call
-    the tensor that its shape comes from.  A computed one (not `a[:]` itself) stands for what the
-    tensors hold `since` it was written down: the count of writes then.
+    `element` emits the ops of one element, given Int64 coordinates.  `name` is the name in messages
+    of the tensor with its shape.  A computed one (not `a[:]` itself) uses the contents of the
+    tensors at the time `since` it was evaluated: the count of writes then.
     """
 
     shape: tuple[Dim, ...]
@@ -124,7 +124,7 @@ class Whole(_Opaque):
 class Vector(_Opaque):
     """Numbers of one dtype in a shape known at compile time, such as `a.load()`.
 
-    `items`: as `layouts` counts the elements of a shape, the first mode fastest; at least one.
+    `items`: in the order of `layouts`, the first mode fastest; at least one.
     """
 
     shape: tuple[Any, ...]
@@ -144,14 +144,14 @@ class KernelCall(_Opaque):
     arguments: dict[str, Any]
 
     def __hash__(self) -> int:
-        return object.__hash__(self)  # told apart by which it is, not by what it holds
+        return object.__hash__(self)  # compared by identity, not by contents
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Handle(_Opaque):
-    """A parameter that is only handed on: a pointer, stream, string, dtype, object.
+    """A parameter that is only passed on: a pointer, stream, string, dtype, object.
 
-    `leaves` are its values as a body receives them.
+    `leaves` are its values in the parameters of a body.
     """
 
     param: Param
@@ -160,9 +160,9 @@ class Handle(_Opaque):
 
 
 class Generated:
-    """What a generator expression in a compiled function makes: items that are taken once.
+    """The value of a generator expression in a compiled function: items that are consumed once.
 
-    `rest` are those that nobody has taken yet.
+    `rest` are the items that are not consumed yet.
     """
 
     __slots__ = ("rest",)
@@ -180,10 +180,10 @@ class Generated:
 
 
 class Parts(tuple[Any, ...]):
-    """A value that a host function returns, as numbers: the address of a tensor, say.
+    """A value that a host function returns, as numbers: for example the address of a tensor.
 
-    Each kind of value has a class of its own, so that two kinds are not taken for one.  `words` is
-    what messages call it.
+    Each kind of value has a class of its own, so that kinds are not mixed up.  `words` is its name
+    in messages.
     """
 
     __slots__ = ()
@@ -193,7 +193,7 @@ class Parts(tuple[Any, ...]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Maybe(_Opaque):
-    """An optional parameter: `present` is a Boolean, `item` the parameter where it holds."""
+    """An optional parameter: `present` is a Boolean, `item` the parameter if it is present."""
 
     present: Number
     item: Any
@@ -202,7 +202,7 @@ class Maybe(_Opaque):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneOf(_Opaque):
-    """A parameter of a union: `tag` is the position of the member that came, an Int32.
+    """A parameter of a union: `tag` is the position of the actual member, an Int32.
 
     `members` maps the positions that are still possible to the member's spec and value.
     """
@@ -222,9 +222,9 @@ class BoundMethod:
 
 @dataclass(frozen=True, slots=True)
 class Undefined(_Opaque):
-    """A name that only one side of a run-time branch or loop defined; reading it is an error.
+    """A name that only one branch of a run-time `if` or a loop defines; reading it is an error.
 
-    `error`: the error that reading it is, where the sides define it as two things.
+    `error`: the error of reading it, if the branches define it as two kinds of value.
     """
 
     reason: str
@@ -260,14 +260,14 @@ RUN_TIME: Final = (
 
 
 def is_record(value: object) -> bool:
-    """Whether this is an instance of a user's dataclass; ferrule's own classes are no records."""
+    """Whether this is an instance of a user's dataclass; ferrule's own classes are not."""
     if isinstance(value, type) or not is_dataclass(value):
         return False
     return not type(value).__module__.startswith("ferrule.")
 
 
 def is_run_time(value: object) -> bool:
-    """Whether this, or an item of this container or dataclass, is known only at the call."""
+    """Whether this, or an item of this container or dataclass, is a run-time value."""
     if isinstance(value, (tuple, list)):
         return any(is_run_time(item) for item in value)
     if isinstance(value, Generated):

@@ -1,7 +1,8 @@
-"""Vectors and fragments: what one thread holds in registers; see `faces` for what a face is.
+"""Vectors and fragments: values in the registers of one thread; see `faces` for the meaning of a
+face.
 
-A vector is a value of a shape that is known while compiling, such as `a.load()` or `full(4, 0.0,
-Float32)`; operators and `math` take it element by element.  A fragment is a tensor in registers.
+A vector is a value with a compile-time shape, such as `a.load()` or `full(4, 0.0, Float32)`;
+operators and `math` work element by element.  A fragment is a tensor in registers.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ferrule.language.faces import outside
 
 
 class ReductionOp(Enum):
-    """What `v.reduce(op, init)` does with the elements of a vector."""
+    """The operation of `v.reduce(op, init)` on the elements of a vector."""
 
     ADD = "add"
     MUL = "mul"
@@ -22,7 +23,7 @@ class ReductionOp(Enum):
 
 
 def make_fragment(layout_or_shape: Any, dtype: Any) -> Any:
-    """A tensor in registers of a shape (column-major) or layout known at compile time.
+    """A tensor in registers with a compile-time shape (column-major) or layout.
 
     Its elements are undefined until they are written.
     """
@@ -35,15 +36,15 @@ def make_rmem_tensor(layout_or_shape: Any, dtype: Any) -> Any:
 
 
 def make_fragment_like(src: Any, dtype: Any = None) -> Any:
-    """A compact tensor in registers of the shape and dtype of a tensor, vector or layout.
+    """A compact tensor in registers with the shape and dtype of a tensor, vector or layout.
 
-    Its modes are in the order of the other's strides, where these are known at compile time.
+    Its modes have the order of the other's strides, if these are known at compile time.
     """
     outside("make_fragment_like")
 
 
 def full(shape: Any, fill_value: Any, dtype: Any) -> Any:
-    """A vector of one number; in a host function a new tensor, as `empty` makes one."""
+    """A vector filled with one number; in a host function a new tensor, allocated like `empty`."""
     outside("full")
 
 
@@ -63,7 +64,7 @@ def ones_like(a: Any, dtype: Any = None) -> Any:
 
 
 def where(cond: Any, x: Any, y: Any) -> Any:
-    """x where a condition holds, else y: of numbers, vectors or whole tensors.
+    """x if a condition holds, else y: of numbers, vectors or whole tensors.
 
     Both are computed.
     """
@@ -81,8 +82,8 @@ def all_(x: Any) -> Any:
 
 
 def autovec_copy(src: Any, dst: Any) -> None:
-    """Copies a tensor of a shape known at compile time: all of it is read, then written.
+    """Copies a tensor with a compile-time shape: all of it is read, then written.
 
-    Neighbours are read and written at once where their alignment is known.
+    Neighbours are read and written together if their alignment is known.
     """
     outside("autovec_copy")

@@ -1,4 +1,4 @@
-"""Functions that view tensors and pointers anew; see `faces` for what a face is."""
+"""Functions that make views of tensors and pointers; see `faces` for the meaning of a face."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ferrule.language.faces import outside
 
 
 def make_tensor(iterator: Any, layout: Any) -> Any:
-    """The elements from a pointer on, in a layout or a compact column-major shape."""
+    """The elements from a pointer on, with a layout or a compact column-major shape."""
     outside("make_tensor")
 
 
@@ -23,10 +23,10 @@ def recast_ptr(ptr: Any, swizzle_: None = None, dtype: Any = None) -> Any:
 
 
 def domain_offset(coord: Any, tensor: Any) -> Any:
-    """The tensor in its layout, as if the element at a coordinate were its first."""
+    """The tensor with its layout, with the element at a coordinate as its first."""
     outside("domain_offset")
 
 
 def elem_less(lhs: Any, rhs: Any) -> Any:
-    """Whether every number of a coordinate is less than the one at its place in the other."""
+    """Whether every number of a coordinate is less than the corresponding one of the other."""
     outside("elem_less")

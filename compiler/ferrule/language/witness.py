@@ -1,7 +1,7 @@
-"""What a compilation took from around the function: names, attributes, functions and their code.
+"""The outer values that a compilation read: names, attributes, functions and their code.
 
-A direct call of a `@jit` function asks whether all of it is still so, and compiles anew if not.
-Each value is noted when it is first read, and is the same then for the whole compilation.
+A direct call of a `@jit` function checks whether all of them are unchanged, and compiles again if
+not.  Each value is recorded when it is first read, and stays the same for the whole compilation.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from ferrule.language.snapshots import MOST, may_change, snapshot
 
 MISSING: Final = object()
 _RENEWED: Final = 16
-"""After so many comparisons that a guard did not spare, a new one is worth its making."""
+"""After this number of comparisons without a valid guard, making a new guard pays off."""
 _LIBRARIES: Final = frozenset({"ferrule", "numpy", "torch", "tvm_ffi"})
 _TOOLS: Final = frozenset({"_pytest", "pytest", "pluggy", "hypothesis", "IPython", "ipykernel"})
-"""What runs other programs, and changes of its own accord."""
+"""Modules that run other programs, and change on their own."""
 _OURS: Final = frozenset({"ferrule", "tvm_ffi"})
-"""Whose objects never change; those of other libraries hold what the user puts into them."""
-_HEAP_TYPE: Final = 1 << 9  # of a class that a class statement made
+"""Modules whose objects never change; objects of other libraries may contain the user's."""
+_HEAP_TYPE: Final = 1 << 9  # of a class made by a class statement
 _STANDARD: Final = os.path.dirname(os.__file__)
 
 
 def _untold(guard: Guard, value: Any) -> bool:
-    """For what words of memory cannot tell."""
+    """The default for values that memory words cannot decide."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """A value that was read, and how it is read again; `held`: what it held, if that can change.
+    """A value that was read, and how to read it again; `held`: its contents, if they can change.
 
-    `watch` has a guard tell that reading it gives a value, if it can.
+    `watch` adds the condition that reading returns a value to a guard, if possible.
     """
 
     read: Callable[[], Any]
@@ -48,7 +48,7 @@ class _Note:
     watch: Callable[[Guard, Any], bool] = _untold
 
     def holds(self) -> bool:
-        """Whether reading it again gives what compiles alike."""
+        """Whether reading it again returns a value that compiles to the same code."""
         now = self.read()
         if now is self.value and self.held is MISSING:
             return True
@@ -58,13 +58,13 @@ class _Note:
         return bool(snapshot(now) == held)
 
     def guarded(self, guard: Guard) -> bool:
-        """Whether the guard can tell that this stays as it is now."""
+        """Whether the guard can check that this stays as it is now."""
         now = self.read()
         return self.watch(guard, now) and _watch_inside(guard, now)
 
 
 def _watch_inside(guard: Guard, value: Any, depth: int = 0) -> bool:
-    """Has a guard tell that a value holds what it holds, if that can change."""
+    """Add the condition that a value's contents are unchanged to a guard, if they can change."""
     if not may_change(value):
         return True
     if depth > 8 or type(value) not in (tuple, list, dict) or len(value) > MOST:
@@ -80,11 +80,11 @@ def _watch_inside(guard: Guard, value: Any, depth: int = 0) -> bool:
 
 
 def _watch_attribute(owner: Any, name: str, guard: Guard, value: Any) -> bool:
-    """Has a guard tell that an attribute has this value, if it can."""
+    """Add the condition that an attribute has this value to a guard, if possible."""
     if type(owner) is types.FunctionType and name in ("__defaults__", "__kwdefaults__"):
         if name == "__kwdefaults__":
             guard.add_keyword_defaults(owner, value)
-        return True  # the guard has the code and the defaults of all functions
+        return True  # the guard includes the code and the defaults of all functions
     if type(owner) not in (types.ModuleType, type) or hasattr(type(owner), name):
         return False
     guard.add_class(owner)
@@ -96,7 +96,7 @@ def _watch_attribute(owner: Any, name: str, guard: Guard, value: Any) -> bool:
 
 def _watch_class(guard: Guard, owner: type, name: str, value: Any) -> bool:
     for base in owner.__mro__:
-        (namespace,) = gc.get_referents(vars(base))  # what the view of it that there is shows
+        (namespace,) = gc.get_referents(vars(base))  # the dict behind the read-only view
         found = namespace.get(name, ABSENT)
         if not guard.add_name(namespace, name, found):
             return False
@@ -107,15 +107,15 @@ def _watch_class(guard: Guard, owner: type, name: str, value: Any) -> bool:
 
 
 def _member(cls: type, name: str) -> Any:
-    """What a class or the first of its bases defines by a name, as it was written there."""
+    """The definition of a name in a class or the first of its bases, as written there."""
     return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), MISSING)
 
 
 def _watch_member(cls: type, name: str, guard: Guard, value: Any) -> bool:
-    """Has a guard tell that a class or the first of its bases defines this by a name."""
+    """Add the condition that a class or the first of its bases defines this name so to a guard."""
     guard.add_class(cls)
     for base in cls.__mro__:
-        (namespace,) = gc.get_referents(vars(base))  # what the view of it that there is shows
+        (namespace,) = gc.get_referents(vars(base))  # the dict behind the read-only view
         found = namespace.get(name, ABSENT)
         if not guard.add_name(namespace, name, found):
             return False
@@ -125,16 +125,16 @@ def _watch_member(cls: type, name: str, guard: Guard, value: Any) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a class gives this as its attribute as it is, and always will."""
+    """Whether a class returns this attribute unchanged, and always will."""
     kind = type(value)
     of_python = not kind.__flags__ & _HEAP_TYPE
     return kind is types.FunctionType or (of_python and not hasattr(kind, "__get__"))
 
 
 class Outer(Mapping[str, Any]):
-    """The names that a function takes from around it, which notes those that are asked for.
+    """The outer names of a function; it records the ones that are read.
 
-    A name that the function assigns is its own, before the assignment too, as in Python.
+    A name that the function assigns is local, also before the assignment, as in Python.
     """
 
     __slots__ = ("_cells", "_function", "_globals", "_own", "names", "noted")
@@ -176,7 +176,7 @@ class Outer(Mapping[str, Any]):
         return value
 
     def _watch(self, name: str, guard: Guard, value: Any) -> bool:
-        """Has a guard tell that a name has this value, if it can."""
+        """Add the condition that a name has this value to a guard, if possible."""
         found = ABSENT if value is MISSING else value
         if name not in self._cells:
             return guard.add_name(self._globals, name, found)
@@ -192,11 +192,11 @@ class Outer(Mapping[str, Any]):
             return MISSING
 
     def is_library(self) -> bool:
-        """Whether nobody changes these names."""
+        """Whether these names are a library's, which nobody changes."""
         return is_library(self._function)
 
     def plain(self) -> Iterator[tuple[dict[str, Any], str, Any]]:
-        """The globals whose values cannot change inside."""
+        """The globals with immutable values."""
         return (
             (self._globals, name, value)
             for name, value in self.names.items()
@@ -207,7 +207,7 @@ class Outer(Mapping[str, Any]):
 def _own_names(code: types.CodeType) -> frozenset[str]:
     """The names that a function assigns."""
     own = frozenset((*code.co_varnames, *code.co_cellvars))
-    # Since CPython 3.12 those of comprehensions are among them, and can be globals elsewhere.
+    # Since CPython 3.12 variables of comprehensions are included, and can be globals elsewhere.
     return own - frozenset(code.co_names) if sys.version_info >= (3, 12) else own
 
 
@@ -219,9 +219,9 @@ def _noted(
 
 @dataclass(slots=True)
 class Witness:
-    """Notes of one compilation, from the first to the last.
+    """The records of one compilation.
 
-    `same` is a faster `unchanged`, which says False also where it does not know.
+    `same` is a faster `unchanged`, which may also return False if it does not know.
     """
 
     _globals: list[tuple[dict[str, Any], str, Any]] = field(default_factory=list)
@@ -234,7 +234,7 @@ class Witness:
     _looked: int = 0
 
     def unchanged(self) -> bool:
-        """Whether everything is still what it was; an error of reading it again says no."""
+        """Whether everything is unchanged; False if reading it again raises."""
         if self._told():
             try:
                 return all(note.holds() for note in self._untold)
@@ -248,7 +248,7 @@ class Witness:
         return True
 
     def _make_guard(self) -> None:
-        """Has words of memory tell from now on what they can."""
+        """Make a guard for everything that memory words can decide."""
         guard = new_guard()
         if guard is None:
             return
@@ -259,7 +259,7 @@ class Witness:
             guard.add_function(function, code, defaults)
         untold = tuple(note for note in self._notes.values() if not note.guarded(guard))
         told = guard.made()
-        # What was compared is what the guard knows: nothing has changed meanwhile.
+        # The guard contains the values that were compared: nothing has changed meanwhile.
         if told is not None and told() and self._compared() and told():
             self._told, self._untold = told, untold
             self.same = bool if untold else told
@@ -278,7 +278,7 @@ class Witness:
             return False
 
     def add_names(self, outer: Outer) -> None:
-        """All that was asked of the names around a function."""
+        """Record all outer names that a function read."""
         if outer.is_library():
             return
         self._globals += outer.plain()
@@ -297,7 +297,8 @@ class Witness:
             self.add_attribute(function, "__kwdefaults__", function.__kwdefaults__)
 
     def add_attribute(self, owner: Any, name: str, value: Any) -> None:
-        """An attribute; one that is another object each time, such as a property, says nothing."""
+        """Record an attribute; one that returns a new object each time, such as a property, is
+        ignored."""
         key = (id(owner), name)
         if key in self._notes or is_library(owner):
             return
@@ -309,14 +310,15 @@ class Witness:
             self._kept.append(owner)
 
     def add_special(self, value: Any, *names: str) -> None:
-        """Methods that Python looks up in the class of an object, and what they can read."""
+        """Record methods that Python looks up in the class of an object, and everything that they
+        can read."""
         if not type(value).__flags__ & _HEAP_TYPE or is_library(type(value)):
             return
         for name in names:
             self.add_called(self.add_member(type(value), name))
 
     def add_member(self, cls: type, name: str) -> Any:
-        """What a class or the first of its bases defines by a name, which it may not; gives it."""
+        """Record the definition of a name in a class or its bases, or its absence; returns it."""
         found = _member(cls, name)
         key = (id(cls), name, "member")
         if key not in self._notes and not is_library(cls):
@@ -326,17 +328,18 @@ class Witness:
         return found
 
     def add_returns(self, function: Any, read: Callable[[], Any], value: Any) -> None:
-        """The annotation of a function's result, which may be text to be evaluated."""
+        """Record the annotation of a function's result, which may be a string to be evaluated."""
 
         def watch(guard: Guard, _: Any) -> bool:
             text = function.__annotations__.get("return")
-            plain = not isinstance(text, str) or text == "None"  # other text means other names
+            plain = not isinstance(text, str) or text == "None"  # other strings contain other names
             return plain and guard.add_annotation(function, "return")
 
         self._notes.setdefault("returns", _noted(read, value, watch))
 
     def add_called(self, function: Any) -> None:
-        """What a function of Python and those that it calls, as far as names tell, can read."""
+        """Record everything that a Python function and its callees, as far as names show them, can
+        read."""
         plain = getattr(function, "__func__", function)
         todo = [plain] if isinstance(plain, types.FunctionType) else []
         done: set[int] = set()
@@ -368,7 +371,8 @@ def _alike(now: Any, value: Any) -> bool:
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
-    """The names of globals, variables around it and attributes in a function and those inside."""
+    """The names of globals, closure variables and attributes in a function and its inner
+    functions."""
     yield from (*code.co_names, *code.co_freevars)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -376,7 +380,7 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 
 def is_library(owner: Any) -> bool:
-    """Whether this is of a library, in which nobody changes functions and constants."""
+    """Whether this belongs to a library, whose functions and constants nobody changes."""
     name = owner.__name__ if isinstance(owner, types.ModuleType) else _module_of(owner)
     root = name.partition(".")[0]
     if not isinstance(owner, (types.ModuleType, types.FunctionType, type)):
@@ -386,7 +390,7 @@ def is_library(owner: Any) -> bool:
 
 @cache
 def _is_standard(name: str) -> bool:
-    """Whether this is Python's own module, and not a file of the user's with such a name."""
+    """Whether this is Python's own module, and not a user's file with such a name."""
     spec = getattr(sys.modules.get(name), "__spec__", None)
     origin = getattr(spec, "origin", None) or ""
     return origin in ("built-in", "frozen") or origin.startswith(_STANDARD)

@@ -1,6 +1,6 @@
 """Assembles a check program: rows, the texts and paths that they refer to, labels.
 
-The result depends on the calls alone, so the same signature gives the same bytes.
+The result depends only on the calls, so the same signature gives the same bytes.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ferrule.compiler.messages.context import (
 from ferrule.specs.params import DYNAMIC
 
 KEY: Final = 1 << 30
-"""A step to the key that the loop of its low bits has taken last."""
+"""A step to the current key of the loop whose level is in the low bits."""
 VALUE: Final = 1 << 29
-"""The same for the value."""
+"""A step to the current value of that loop."""
 
 _WORD: Final = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """Where a value of a call is: an argument, then steps into it, and what messages call it.
+    """The place of a value in a call: an argument, then steps into it, and its name in messages.
 
     `suffix` is a format: each running index in it is a `%lld`.
     """
@@ -46,15 +46,15 @@ class At:
         return self._step(position, f"[{position}]")
 
     def running(self, level: int) -> At:
-        """The element of the container here that loop `level` is at."""
+        """The current element of the container here, in loop `level`."""
         return self._step(RUNNING | _checked(level), "[%lld]")
 
     def key(self, level: int) -> At:
-        """The key that loop `level` over the map here is at."""
+        """The current key of the map here, in loop `level`."""
         return self._step(KEY | _checked(level), ".keys()[%lld]")
 
     def value(self, level: int) -> At:
-        """The value that loop `level` over the map here is at."""
+        """The current value of the map here, in loop `level`."""
         return self._step(VALUE | _checked(level), ".values()[%lld]")
 
     def _step(self, step: int, suffix: str) -> At:
@@ -62,7 +62,7 @@ class At:
 
     @property
     def first(self) -> str:
-        """What to call this in the first round of every loop."""
+        """The name of this place in the first iteration of every loop."""
         return self.name + self.suffix.replace("%lld", "0")
 
 
@@ -87,7 +87,7 @@ class Mask:
 
 
 def mask_of(indices: Iterable[int]) -> Mask:
-    """The set of these; `DYNAMIC` stands for all that are registered at run time."""
+    """The mask of these indices; `DYNAMIC` means all types that are registered at run time."""
     bits = sum(1 << index for index in indices if index != DYNAMIC)
     return Mask(bits & ((1 << 64) - 1), bits >> 64, int(DYNAMIC in indices))
 
@@ -109,7 +109,7 @@ class Code:
 
     @property
     def ops(self) -> frozenset[Op]:
-        """What rows do so far."""
+        """The operations of the rows so far."""
         return frozenset(Op(row[0]) for row in self._rows)
 
     def row(self, op: Op, *, kind: int = 0, axis: int = 0, a: int = 0, b: int = 0) -> int:
@@ -118,27 +118,27 @@ class Code:
         return len(self._rows) - 1
 
     def here(self, *rows: int, at: At | None = None) -> None:
-        """Let these rows go to the next one that is added.
+        """Let these rows go to the row that is added next.
 
-        `at` is the path that is chosen, where it is the same on every way here.
+        `at` is the current path, if it is the same for all predecessors.
         """
         for row in rows:
             self._rows[row][3] = len(self._rows)
         self._at = at
 
     def at(self, at: At) -> None:
-        """Choose the path of what follows."""
+        """Choose the path for the rows that follow."""
         if self._at != at:
             self.row(Op.AT, a=self.path(at))
             self._at = at
 
     def head(self) -> int:
-        """The number of the next row, which others can go back to."""
+        """The number of the next row, as a target of backward jumps."""
         self._at = None
         return len(self._rows)
 
     def text(self, text: str) -> int:
-        """The offset of a text; behind it are one to four bytes 0."""
+        """The offset of a text, which is padded with one to four zero bytes."""
         known = self._offsets.get(text)
         if known is None:
             known = self._offsets[text] = PROGRAM.size + len(self._texts)
@@ -182,7 +182,8 @@ class Code:
         return packed.ljust(code, b"\0") + self._packed_rows()
 
     def _packed_rows(self) -> bytes:
-        """The rows, and 8 bytes behind the last, so that it can be read like a longer one."""
+        """The rows, and 8 bytes after the last one, so that every row can be read like a longer
+        one."""
         starts = list(accumulate((row_size(row[-1]) for row in self._rows), initial=0))
         packed = (
             pack_row(Op(op), kind, axis, starts[a] if op in GOING else a, b)

@@ -1,4 +1,4 @@
-"""Handlers of the rows that move about: paths, jumps, type indices, leaves, loops."""
+"""Handlers of the rows for control flow: paths, jumps, type indices, leaves, loops."""
 
 from __future__ import annotations
 
@@ -151,7 +151,8 @@ def _next(frame: Frame) -> None:
 
 
 def _pairs(frame: Frame) -> None:
-    """tvm-ffi knows how its maps are laid out: it hands out a function that iterates."""
+    """Begin a loop over a map with tvm-ffi's iterator function: only tvm-ffi knows the layout of
+    maps."""
     emitter, level = frame.emitter, frame.operand("kind")
     held, payload = frame.held(level), frame.payload("v_ptr")
     emitter.store(emitter.const_i64(0), frame.loop_index(level))
@@ -178,7 +179,7 @@ def _pairs(frame: Frame) -> None:
 
 
 def _iterator(frame: Frame) -> ir.Value:
-    """The name of tvm-ffi's function, as a byte array."""
+    """The name of tvm-ffi's iterator function, as a byte array."""
     emitter, build = frame.emitter, frame.build
     is_map = frame.equal(frame.operand("axis"), 0)
     names = [f"ffi.{kind}ForwardIterFunctor" for kind in ("Map", "Dict")]
@@ -237,7 +238,8 @@ def _ask(frame: Frame, function: ir.Value, command: int, result: ir.Value) -> No
 
 
 def define_release(emitter: Emitter) -> None:
-    """Functions that give up what an Any, a loop over a map, or all such loops own."""
+    """Functions that release the references of an Any, of a loop over a map, or of all such
+    loops."""
     with emitter.define(
         "ferrule_release_any",
         VOID,
@@ -286,12 +288,12 @@ def define_release(emitter: Emitter) -> None:
 
 
 def release_any(emitter: Emitter, any_value: ir.Value) -> None:
-    """Give up what an Any owns; it is None then."""
+    """Release the reference of an Any and set it to None."""
     emitter.call(emitter.symbol("ferrule_release_any", RELEASE), [any_value])
 
 
 def release_held(emitter: Emitter, held: ir.Value) -> None:
-    """Give up what a loop over a map owns."""
+    """Release the references of a loop over a map."""
     emitter.call(emitter.symbol("ferrule_release", RELEASE), [held])
 
 

@@ -1,11 +1,11 @@
-"""What a check program is made of: rows of 8, 12 or 16 bytes, little-endian.
+"""The format of check programs: rows of 8, 12 or 16 bytes, little-endian.
 
-A row is an operation with its operands `kind`, `axis`, `a` and `b`.  `a` is a number of a path, a
-row to go to (how many bytes it is behind the first), the offset of a text, or the number of a
-symbol; `b` a number or bits.  `b` takes no bytes where it is 0, and 4 where it fits them: the two
-upper bits of the operation say how many.  Rows work on a
-few registers: the value at the path that `AT` chose, the number that was loaded last, and a stack
-for expressions.  Every operation has one handler in the interpreter.
+A row is an operation with its operands `kind`, `axis`, `a` and `b`.  `a` is the number of a path, a
+target row (its distance in bytes from the first), the offset of a text, or the number of a symbol;
+`b` is a number or bits.  `b` takes 0 bytes if it is 0, 4 if it fits, else 8: the two upper bits of
+the operation encode this.  Rows work on a few registers: the value at the path that `AT` chose, the
+number that was loaded last, and a stack for expressions.  Every operation has one handler in the
+interpreter.
 """
 
 from __future__ import annotations
@@ -20,37 +20,38 @@ ROW: Final = Layout(
     "Row",
     [Field("op", I8), Field("kind", I8), Field("axis", I16), Field("a", I32)],
 )
-"""A row without `b`, which stands behind it."""
+"""A row without `b`, which follows it."""
 _ROW: Final = struct.Struct("<BBHI")
 FORM_BITS: Final = 6
-"""Where the form of a row is in its first byte: `b` takes four times as many bytes."""
+"""The position of the form of a row in its first byte: `b` takes four bytes times the form."""
 assert ROW.size == _ROW.size
 
 
 class Op(IntEnum):
-    """What a row does.  `number` is the number that was loaded last, `value` the one at the path.
+    """The operation of a row.  `number` is the number that was loaded last, `value` the value at
+    the path.
 
     Masks of type indices are `b` for 0 … 63, `axis` for 64 … 79 and `kind` for all others.
     """
 
     END = 0
-    """All is well."""
+    """End: the call is accepted."""
     COUNT = auto()
-    """There are `b` arguments; `a` is how the message says that."""
+    """Check that there are `b` arguments; `a` is the phrase for this in the message."""
     AT = auto()
     """Choose the path `a`."""
     JUMP = auto()
     """Go to row `a`."""
     UNLESS = auto()
-    """Go to row `a` unless the value's type index is in the mask."""
+    """Go to row `a` unless the type index of the value is in the mask."""
     TYPE = auto()
-    """The value's type index is in the mask; `a` is what the message expects."""
+    """Check that the type index of the value is in the mask; `a` names the expected types."""
     FIELD = auto()
-    """Put `b` in the leaf `a`."""
+    """Store `b` in the leaf `a`."""
     CLEAR = auto()
-    """Put 0 in `b` leaves from `a` on."""
+    """Store 0 in `b` leaves from `a` on."""
     STORE = auto()
-    """Put the number in the leaf `a`."""
+    """Store the number in the leaf `a`."""
     EACH = auto()
     """The value is a container: go to row `a` if the index of loop `kind` is past its end."""
     RESET = auto()
@@ -59,48 +60,51 @@ class Op(IntEnum):
     """Advance loop `kind` and go to row `a`."""
     # Tensors.
     DLTENSOR = auto()
-    """The value is no null DLTensor pointer; `a` is what the message expects."""
+    """Check that the value is not a null DLTensor pointer; `a` names the expected types."""
     NDIM = auto()
-    """The tensor has `b` dims, and sizes if it has any."""
+    """Check that the tensor has `b` dims, and an array of sizes unless `b` is 0."""
     DTYPE = auto()
-    """The tensor's dtype is `b`, its name `a`; with `kind` 1 its lowest bit does not matter."""
+    """Check that the tensor's dtype is `b`, with the name `a`; with `kind` 1 its lowest bit is
+    ignored."""
     DEVICE = auto()
-    """The tensor's device type is `b`, its name `a`."""
+    """Check that the tensor's device type is `b`, with the name `a`."""
     DEVICE_ID = auto()
-    """The tensor's device index is `b`."""
+    """Check that the tensor's device index is `b`."""
     SAME_DEVICE = auto()
-    """The tensor's device index is that of the first; `a` is what to call this one's."""
+    """Check that the tensor's device index is that of the first tensor; `a` is the tensor's
+    name."""
     HINT = auto()
-    """Messages about strides show the text `a` if they look like those of the order `kind`."""
+    """Messages about strides show the text `a` if the strides look like the order `kind`."""
     DATA = auto()
-    """The number is the address of the first element."""
+    """Load the address of the first element as the number."""
     ALIGNED_DATA = auto()
-    """The number is a multiple of `b`."""
+    """Check that the number, a data address, is a multiple of `b`."""
     ELEMENTS = auto()
-    """The tensor has an address or no elements."""
+    """Check that the tensor has an address or no elements."""
     # Numbers.
     LOAD = auto()
-    """The number is that of place `kind` at `axis`, twice as large if `b` is 1; a stride that means
-    nothing goes to row `a`."""
+    """Load the number at `axis` of place `kind`, doubled if `b` is 1; go to row `a` if it is an
+    arbitrary stride."""
     EXACT = auto()
-    """The number is `b`."""
+    """Check that the number is `b`."""
     MATCH = auto()
-    """The number is that of symbol `a`."""
+    """Check that the number equals symbol `a`."""
     RELATED = auto()
-    """The number is that on the stack; `a` is the formula."""
+    """Check that the number equals the top of the stack; `a` is the formula."""
     RANGE = auto()
-    """The number is at most `b` and at least 0, with `kind` 1 at least -b - 1; `a` names it."""
+    """Check that the number is at most `b` and at least 0, or with `kind` 1 at least -b - 1; `a`
+    names the range."""
     DIVISIBLE = auto()
-    """The number is a multiple of `b`."""
+    """Check that the number is a multiple of `b`."""
     BIND = auto()
-    """Symbol `a`, if it has no value yet, gets the number; `b` is what to call the place."""
+    """Bind symbol `a` to the number if it is unbound; `b` is the name of the place."""
     SOLVE = auto()
-    """Symbol `a` gets what is on the stack, 0 if that is undefined; `b` as for BIND."""
+    """Bind symbol `a` to the top of the stack, 0 if that is undefined; `b` as for BIND."""
     SYMBOL = auto()
-    """The number is that of symbol `a`; `b` is its name."""
+    """Load symbol `a` as the number; `b` is its name."""
     # Expressions.
     FORMULA = auto()
-    """Begin with an empty stack."""
+    """Clear the stack."""
     PUSH = auto()
     """Push `b`."""
     PUSH_SYMBOL = auto()
@@ -108,57 +112,59 @@ class Op(IntEnum):
     PUSH_NUMBER = auto()
     """Push the number."""
     PUSH_UNDEFINED = auto()
-    """Push what has no value."""
+    """Push an undefined value."""
     BINARY = auto()
-    """Replace the two on top by the result of operation `kind`."""
+    """Replace the top two values by the result of operation `kind`."""
     RELATION = auto()
-    """The two on the stack are equal, else message `a` of the table; `b` if they are undefined."""
+    """Check that the two values on the stack are equal, else show message `a` of the table; `b` if
+    one is undefined."""
     # Scalars.
     INTEGER = auto()
-    """The number is the value, an int or bool, at most `b` and at least 0, with `kind` 1 at least
-    -b - 1; `a` names the range."""
+    """Load an int or bool as the number: at most `b` and at least 0, or with `kind` 1 at least -b -
+    1; `a` names the range."""
     BOOLEAN = auto()
-    """The value is a bool, or an int that is 0 or 1; the number is it."""
+    """Load a bool, or an int that is 0 or 1, as the number."""
     UNSIGNED = auto()
-    """The number is the value, an int of 0 … 2**64 - 1; `a` names the range."""
+    """Load an int of 0 … 2**64 - 1 as the number; `a` names the range."""
     FLOAT = auto()
-    """The number is the bits of the value in the float type `kind`.
+    """Load the bits of the value in the float type `kind` as the number.
 
-    Where `axis` is 1, an int has 64 bits at most: `a` names that range.
+    If `axis` is 1, an int must fit into 64 bits: `a` names that range.
     """
     # Other kinds.
     PAYLOAD = auto()
-    """The number is the value's payload, of which `b` are the bits that count."""
+    """Load the value's payload as the number; `b` is the mask of its valid bits."""
     ADDRESS = auto()
-    """The number is an address: the payload, 0 for None; `a` names the range of an int."""
+    """Load an address as the number: the payload, 0 for None; `a` names the range of an int."""
     NOT_NULL = auto()
-    """The number is not 0; `a` is what the message expects."""
+    """Check that the number is not 0; `a` names the expected values."""
     ALIGNED = auto()
-    """The number is a multiple of `b`."""
+    """Check that the number is a multiple of `b`."""
     SEQUENCE = auto()
-    """The value, an Array or List, has `b` items."""
+    """Check that the value, an Array or List, has `b` items."""
     SHAPE = auto()
-    """The value, a Shape or an Array or List of ints, has `b` elements."""
+    """Check that the value, a Shape or an Array or List of ints, has `b` elements."""
     TEXT = auto()
-    """The value, a string or bytes, is readable; its address and length go to the leaves from `a`
-    on unless `kind` is 1."""
+    """Check that the value, a string or bytes, is readable; unless `kind` is 1, store its address
+    and length in the leaves from `a` on."""
     DATA_TYPE = auto()
-    """The number is the dtype that the value is or names."""
+    """Load the dtype that the value is or names as the number."""
     DEVICE_VALUE = auto()
-    """The number is the device that the value is or names."""
+    """Load the device that the value is or names as the number."""
     CONSTANT = auto()
-    """The value, an int, bool or float, has the payload `b`; `a` is what the message expects."""
+    """Check that the value, an int, bool or float, has the payload `b`; `a` names the expected
+    value."""
     CONSTANT_TEXT = auto()
-    """The value, a string, is the text `b`; `a` is what the message expects."""
+    """Check that the value, a string, is the text `b`; `a` names the expected value."""
     OBJECT = auto()
-    """The value is an object of the type with the key `b` or of one derived from it; `a` is what
-    the message expects."""
+    """Check that the value is an object of the type with the key `b` or of a derived type; `a`
+    names the expected type."""
     ANY = auto()
-    """The number is the address of the value."""
+    """Load the address of the value as the number."""
     PAIRS = auto()
-    """Begin the loop `kind` over the keys and values of a Map, with `axis` 1 of a Dict."""
+    """Begin the loop `kind` over the keys and values of a Map, or with `axis` 1 of a Dict."""
     PAIR = auto()
-    """Take the next key and value of loop `kind`; go to row `a` if there is none."""
+    """Take the next key and value of loop `kind`; go to row `a` if there are no more."""
 
 
 class Float(IntEnum):
@@ -185,13 +191,13 @@ class Binary(IntEnum):
 
 
 GOING: Final = frozenset({Op.JUMP, Op.UNLESS, Op.EACH, Op.NEXT, Op.PAIR, Op.LOAD})
-"""Rows whose `a` is a row to go to."""
+"""Operations whose `a` is a target row."""
 
 assert max(Op) < 1 << FORM_BITS
 
 
 def row_size(b: int) -> int:
-    """The bytes of a row with this `b`."""
+    """The size in bytes of a row with this `b`."""
     return _ROW.size + 4 * _form(b)
 
 

@@ -1,7 +1,7 @@
-"""What the handlers of the interpreter share: its registers, and the ways to read and end a row.
+"""`Frame`: the registers of the interpreter for its handlers, and ways to read and end a row.
 
 A handler is a function of its own, `i32 ferrule_op_<op>(ptr machine, ptr row)`, so that an object
-carries those that its program needs.  It ends with one of `Status`.
+contains only the handlers that its program needs.  It ends with one of `Status`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ferrule.runtime.llvm.layouts import (
 )
 
 HELD: Final = Layout("Held", [Field("next", PTR), Field("key", ANY), Field("value", ANY)])
-"""What a loop over a map owns: the function that iterates, the key and value that it is at."""
+"""The state of a loop over a map: the iterator function, the current key and value."""
 
 MACHINE: Final = Layout(
     "Machine",
@@ -59,10 +59,11 @@ MACHINE: Final = Layout(
         *(Field(f"held{level}", HELD) for level in range(MAX_LOOPS)),
     ],
 )
-"""The registers.  What many handlers use stands in front, where instructions reach it shortest.
+"""The registers.  The ones that many handlers use come first, where the offset in instructions is
+shortest.
 
 `b` is that operand of the row, `pc` the place of the next row, `reached` the number of rows so far.
-`release`, where it is set, is a function of the machine that gives up what loops hold.
+`release`, if not null, is a function of the machine that releases the references of loops.
 """
 
 SEQ_OBJECT: Final = Layout("SeqObj", [Field("header", OBJECT), Field("cell", SEQ)])
@@ -87,12 +88,12 @@ TYPE_INFO: Final = Layout(
 
 
 class Status(IntEnum):
-    """What a handler gives back."""
+    """The result of a handler."""
 
     NEXT = 0
-    """Go on with the row that the register `pc` says."""
+    """Go on with the row at the register `pc`."""
     DONE = 1
-    """All is well."""
+    """The call is accepted."""
     FAILED = -1
     """An error is set."""
 
@@ -113,7 +114,7 @@ class Frame:
 
     @property
     def build(self) -> ir.IRBuilder:
-        """For arithmetic and comparisons."""
+        """The builder of arithmetic and comparisons."""
         return self.emitter.builder
 
     # ---- registers and operands ----
@@ -135,7 +136,7 @@ class Frame:
         return self.build.zext(self.emitter.load_field(self.row, ROW, name), I64)
 
     def operand32(self, name: str) -> ir.Value:
-        """The same as i32, without its upper bits."""
+        """The lower 32 bits of an operand, i32."""
         return self.build.trunc(self.operand(name), I32)
 
     def any(self) -> ir.Value:
@@ -184,7 +185,7 @@ class Frame:
         return self.emitter.index(first, I64, level)
 
     def held(self, level: ir.Value) -> ir.Value:
-        """The address of what a loop over a map owns."""
+        """The address of the state of a loop over a map."""
         first = self.emitter.field_ptr(self.machine, MACHINE, "held0")
         return self.emitter.index(first, HELD, level)
 
@@ -200,12 +201,12 @@ class Frame:
         self.go_on()
 
     def number(self, value: ir.Value) -> None:
-        """End: this is the number."""
+        """End: set the number."""
         self.set("number", value)
         self.go_on()
 
     def finish(self) -> None:
-        """End: all is well."""
+        """End: the call is accepted."""
         self._end(Status.DONE)
 
     def fail(self) -> None:
@@ -225,7 +226,7 @@ class Frame:
     ) -> None:
         """End with a message.
 
-        It shows the text `a` of the row as what is expected, the first two numbers, and `shown`,
+        It shows the text `a` of the row as the expectation, the first two numbers, and `shown`,
         fields of the context.
         """
         numbers = {"value0": wanted, "value1": actual}
@@ -239,7 +240,8 @@ class Frame:
     def refuse_big_int(
         self, value: ir.Value, large: Said, small: Said, shown: Mapping[str, ir.Value | int]
     ) -> None:
-        """End with one of two messages: for a BigInt above 64 bits, and for one below."""
+        """End with one of two messages: `large` for a BigInt above 64 bits, `small` for one
+        below."""
         self.check(self.build.not_(self.emitter.is_null(value)), Said.NULL_VALUE, **shown)
         count = self.emitter.load_field(value, BIG_INT_OBJECT, "n_words")
         zero = self.emitter.const_i64(0)
@@ -251,13 +253,13 @@ class Frame:
         self.refuse(large, **shown)
 
     def check(self, ok: ir.Value, said: Said, **shown: Any) -> None:
-        """Refuse unless this holds."""
+        """Refuse unless this is true."""
         with self.emitter.if_then(self.build.not_(ok)):
             self.refuse(said, **shown)
 
 
 def _message(emitter: Emitter, said: Said) -> ir.Value:
-    """The address of a message, which stands in the module once."""
+    """The address of a message, which is in the module once."""
     name = report_symbol(said)
     known = emitter.module.globals.get(name)
     if known is None:

@@ -1,7 +1,8 @@
-"""The first part of a program: kind, ndim, dtype and device of each parameter, left to right.
+"""The first part of a program: checks kind, ndim, dtype and device of each parameter, left to
+right.
 
-Behind it every value is what its parameter takes, as far as its type says, so that the second part
-can read it.  Leaves that need no more than that are filled here.
+After it every value has an accepted type, so that the second part can read it.  Leaves that need no
+further check are stored here.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from ferrule.specs.typeindex import BIG_INT
 
 
 def words_of(param: Param) -> tuple[str, ...]:
-    """What messages call the values that a parameter takes."""
+    """The words of messages for the values that a parameter accepts."""
     match param:
         case Scalar(dtype=dtype):
             return ("int" if dtype.is_integer else dtype.kind,)
@@ -66,7 +67,8 @@ def words_of(param: Param) -> tuple[str, ...]:
 
 
 def check_kinds(code: Code, node: Node, also: tuple[str, ...] = ()) -> None:
-    """Rows that check the kind of a value; `also` are words for what else may stand there."""
+    """Rows that check the kind of a value; `also` are words for other values that are valid
+    there."""
     expected = code.text(" or ".join((*words_of(node.param), *also)))
     code.at(node.at)
     match node.param:
@@ -99,7 +101,7 @@ def check_kinds(code: Code, node: Node, also: tuple[str, ...] = ()) -> None:
 
 
 def _check_plain(code: Code, node: Node, payload: Payload, expected: int) -> None:
-    """A kind of which the traits say all."""
+    """Check a kind that its traits describe completely."""
     match payload:
         case Payload.NOTHING | Payload.BITS:
             _check_type(code, node, expected)

@@ -1,4 +1,4 @@
-"""Loops of a program over what a container holds."""
+"""Loops of a program over the elements of a container."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Visit: TypeAlias = "Callable[[Code, Node], None]"
 
 
 def over_elements(code: Code, node: Node, visit: Visit) -> None:
-    """Rows that `visit` gives for an element, run for each one; none where it gives none."""
+    """Run the rows that `visit` adds for each element; no loop if it adds none."""
     children = [child for child in node.children if not isinstance(child.param, AnyValue)]
     match node.param:
         case Elements() if children:

@@ -1,14 +1,14 @@
 """The interpreter of check programs, as LLVM code: `ferrule_check`.
 
 `i32 ferrule_check(ptr table, ptr program, ptr args, i32 num_args, ptr values, ptr out)` runs a
-program over the arguments of a call and decodes everything itself.  It sets the error of the first
-check that fails and returns -1; or it returns 0, the leaves of all parameters are in the first
-slots of `out` (each an i64, floats by their bits), and behind them is the value of each symbol.
-With a null `table` it sets no error and returns how many rows it came, a positive number.
+program over the arguments of a call and decodes all of them itself.  It sets the error of the first
+check that fails and returns -1; or it returns 0, with the leaves of all parameters in the first
+slots of `out` (each an i64, floats by their bits), followed by the value of each symbol.  If
+`table` is null, it sets no error and returns the number of rows that it ran, a positive number.
 `table` has the messages of relations; `values` is not used.
 
-It is safe for any argument: nothing is read before the rows in front of it have made sure that it
-is there.  What a row may rely on is documented in `format`.
+It is safe for any argument: rows read memory only after earlier rows have checked that it exists.
+`format` documents the assumptions of each row.
 """
 
 from __future__ import annotations
@@ -51,14 +51,15 @@ RARE: Final = tuple(op for op in Op if op >= Op.INTEGER)
 
 
 def define_check(emitter: Emitter) -> None:
-    """See the module; without the handlers of `RARE` and the table of all."""
+    """Define `ferrule_check`, see the module; without the handlers of `RARE` and the table of all
+    handlers."""
     _define_refuse(emitter)
     _define_handlers(emitter, (op for op in Op if op not in RARE))
     _define_check(emitter)
 
 
 def define_rare_rows(emitter: Emitter) -> None:
-    """The handlers of `RARE`, and what they call."""
+    """The handlers of `RARE`, and their helpers."""
     define_release(emitter)
     define_narrow(emitter)
     define_big_float(emitter)
@@ -114,7 +115,7 @@ def _define_check(emitter: Emitter) -> None:
 
 
 def _answer(emitter: Emitter, machine: ir.Value, status: ir.Value) -> None:
-    """Return what the module says, of the status of the last row."""
+    """Return the result that the module documents, from the status of the last row."""
     with emitter.if_then(emitter.icmp("eq", status, emitter.const_i32(Status.DONE))):
         emitter.ret(emitter.const_i32(0))
     quiet = emitter.is_null(emitter.load_field(machine, MACHINE, "table"))
@@ -127,7 +128,7 @@ def _header(emitter: Emitter, program: ir.Value, name: str) -> ir.Value:
 
 
 def _prepare(emitter: Emitter, machine: ir.Value, program: ir.Value, out: ir.Value) -> None:
-    """Room for symbols and the stack; no symbol has a value, each reads as 1."""
+    """Allocate symbols and the stack; symbols are unbound and read as 1."""
     leaves, count = (_header(emitter, program, name) for name in ("leaves", "symbols"))
     symbols = emitter.index(out, I64, leaves)
     owners = _room(emitter, I32, count)
@@ -140,7 +141,7 @@ def _prepare(emitter: Emitter, machine: ir.Value, program: ir.Value, out: ir.Val
 
 
 def _room(emitter: Emitter, kind: ir.Type, count: ir.Value) -> ir.Value:
-    """Room on the stack for as many elements as the program needs."""
+    """Allocate as many elements on the stack as the program needs."""
     room = emitter.builder.alloca(kind, size=count)
     room.type = PTR
     return room
@@ -179,7 +180,7 @@ def _next_row(emitter: Emitter, machine: ir.Value, code: ir.Value) -> tuple[ir.V
 
 
 def _number_behind(emitter: Emitter, row: ir.Value, form: ir.Value) -> ir.Value:
-    """The number of no, four or eight bytes behind a row."""
+    """The number of 0, 4 or 8 bytes after a row."""
     build, place = emitter.builder, emitter.index(row, I8, ROW.size)
     whole = build.load(place, align=4, typ=I64)
     half = build.sext(build.trunc(whole, I32), I64)

@@ -1,7 +1,7 @@
-"""The parameters of a signature as a tree: where each value is in a call, and its leaves.
+"""The parameters of a signature as a tree: the place of each value in a call, and its leaves.
 
-Invariant: what stands inside of a container has no leaf; everything else has its leaves in the
-order that `artefacts.Body` documents.
+Invariant: elements of containers have no leaves; everything else has its leaves in the order that
+`artefacts.Body` documents.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ferrule.specs.params import (
 from ferrule.specs.signature import Signature
 
 Guard = tuple[At, Mask]
-"""A value is there if the type index of what stands here is in the mask."""
+"""A value is present if the type index at this place is in the mask."""
 
 NOT_NONE = mask_of([*range(1, 80), DYNAMIC])
 JUST_NONE = mask_of([0])
@@ -44,8 +44,8 @@ JUST_NONE = mask_of([0])
 class Node:
     """A parameter at its place in a call.
 
-    `path` is the position in the signature, then of items; `leaf` the first of its leaves, -1 for
-    what has none; `loops` the number of loops around it; `guards` must hold where it is there.
+    `path` is the position in the signature, then of items; `leaf` the first of its leaves, -1 if it
+    has none; `loops` the number of loops around it; `guards` hold if it is present.
     """
 
     param: Param
@@ -57,19 +57,19 @@ class Node:
     children: tuple[Node, ...] = ()
 
     def walk(self) -> Iterator[Node]:
-        """This one and all inside of it."""
+        """This node and all its descendants."""
         yield self
         for child in self.children:
             yield from child.walk()
 
 
 def leaf_count(param: Param) -> int:
-    """How many leaves a parameter has."""
+    """The number of leaves of a parameter."""
     return len(leaves_of(param))
 
 
 def nodes_of(signature: Signature) -> tuple[Node, ...]:
-    """The parameters that a call gives, each with its leaves."""
+    """The parameters that a caller passes, each with its leaves."""
     nodes, leaf, argument = [], 0, 0
     for position, param in enumerate(signature.params):
         if not isinstance(param, EnvStream):

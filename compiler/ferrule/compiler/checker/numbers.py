@@ -46,7 +46,7 @@ def _load(frame: Frame) -> None:
 
 
 def _load_scaled(frame: Frame, value: ir.Value) -> None:
-    """The number, doubled where the row says so; what leaves 64 bits then stays at their end."""
+    """Set the number, doubled if the row requests it; the result saturates at 64 bits."""
     build, emitter = frame.build, frame.emitter
     with emitter.if_then(frame.equal(frame.operand("b"), 0)):
         frame.number(value)

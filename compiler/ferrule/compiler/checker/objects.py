@@ -61,7 +61,7 @@ def _device_names() -> bytes:
 
 
 def _read_index(emitter: Emitter, rest: ir.Value, size: ir.Value, out: ir.Value) -> None:
-    """End with 1 if the rest of a device's name is nothing or an index; `out` gets it."""
+    """Return 1 if the rest of a device's name is empty or an index; store the index in `out`."""
     build, const = emitter.builder, emitter.const_i64
     with emitter.if_then(build.icmp_signed("==", size, const(0))):
         emitter.ret(ir.Constant(I1, 1))
@@ -166,7 +166,7 @@ def _constant_text(frame: Frame) -> None:
 
 
 def _forget_error(frame: Frame) -> None:
-    """Drop the error that tvm-ffi set, for one of ours."""
+    """Discard the error that tvm-ffi set, to set one of ours."""
     emitter = frame.emitter
     handle = emitter.alloca(PTR, name="handle")
     emitter.store(emitter.null(), handle)

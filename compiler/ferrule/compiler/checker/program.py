@@ -1,13 +1,14 @@
-"""From a signature to its check program: what `ferrule_check` runs over the arguments of a call.
+"""`build_program`: from a signature to the check program that `ferrule_check` runs for a call.
 
 The order of the rows is the order of the errors: the number of arguments; kind, ndim, dtype and
-device of each parameter from left to right; then symbols get their values; sizes, strides,
-alignment and values of each parameter from left to right; the relations that the body needs.
+device of each parameter from left to right; then the symbols are bound; sizes, strides, alignment
+and values of each parameter from left to right; the relations that the body needs.
 
-Some rules of kinds that are decided here:
+Rules of kinds that are decided here:
 
-* an int constant takes an int, or a bool that is equal to it;
-* a pointer that must not be null refuses None, a null pointer and 0 with a ValueError, as values;
+* an int constant accepts an int, or a bool that is equal to it;
+* a non-null pointer refuses None, a null pointer and 0 with a ValueError, because they are values
+  of the right type;
 * an int of more than 64 bits is an int out of range, except for uint64;
 * the elements of containers have no leaves.
 """
@@ -32,10 +33,10 @@ from ferrule.specs.signature import Signature
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A check program, to stand in an object as a constant aligned to 8 bytes.
+    """A check program, a constant of an object with an alignment of 8 bytes.
 
-    `leaves` is the number of slots of `out` before those of the signature's symbols, `ops` what its
-    rows do.
+    `leaves` is the number of slots of `out` before the symbols of the signature, `ops` the
+    operations of its rows.
     """
 
     data: bytes
@@ -54,9 +55,9 @@ def build_program(
 ) -> Program:
     """The program of a signature; messages of relations go to `table`.
 
-    `location` is where the function comes from, for the traceback of an error; `shown` what its
-    messages call the signature; `is_result`: what is checked is what a call gave back.  Raises
-    ValueError where the device of a tensor is not decided.
+    `location` is the source of the function, for the traceback of an error; `shown` is the
+    signature in its messages; `is_result` means that the program checks the result of a call.
+    Raises ValueError if the device of a tensor is not decided.
     """
     code, nodes = Code(), nodes_of(signature)
     sizes = SizeRows(code, signature, nodes)

@@ -1,7 +1,7 @@
-"""The messages of the checker: those of the catalogue, filled with where the checker is.
+"""The messages of the checker: entries of the catalogue, with parts that describe the current row.
 
-They are the same for every function, so they stand in the support code, each by itself; what
-differs from function to function is in its program.
+They are the same for every function, so they are in the support code, each as a symbol of its own;
+the parts that differ between functions are in its program.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ _MESSAGES: Final[Mapping[Said, tuple[Entry, Mapping[str, Filling]]]] = MappingPr
 
 
 def report_symbol(said: Said) -> str:
-    """What the message is called in the support code."""
+    """The symbol of a message in the support code."""
     return f"ferrule_said_{said.name.lower()}"
 
 

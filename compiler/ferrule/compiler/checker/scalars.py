@@ -21,7 +21,7 @@ NARROW: Final = ir.FunctionType(I64, [I64, I64, I64])
 BIG_FLOAT: Final = ir.FunctionType(F64, [PTR])
 _NOTHING: Final[Mapping[str, ir.Value | int]] = MappingProxyType({})
 TF32_ZEROS: Final = 13
-"""Bits of a float32 that a TFloat32 leaves 0, at the lower end."""
+"""The number of low bits of a float32 that are 0 in a TFloat32."""
 _F64_MANTISSA: Final = 52
 _F64_BIAS: Final = 1023
 _F64_WORDS: Final = 17
@@ -31,8 +31,8 @@ _F64_WORDS: Final = 17
 def define_narrow(emitter: Emitter) -> None:
     """`i64 ferrule_narrow(i64 bits, i64 mantissa, i64 exponent)`: a double in fewer bits.
 
-    Rounds once, to nearest, ties to even; what is too large is infinite, NaN stays NaN.  Integer
-    code, for not every target has the instruction.
+    It rounds once, to nearest, ties to even; too large values become infinity, NaN stays NaN.  It
+    is integer code because not every target has the instruction.
     """
     names = ("bits", "mantissa", "exponent")
     with emitter.define(
@@ -66,9 +66,10 @@ def define_narrow(emitter: Emitter) -> None:
 
 
 def define_big_float(emitter: Emitter) -> None:
-    """`double ferrule_big_float(ptr object)`: a BigInt as Python's `float` gives it.
+    """`double ferrule_big_float(ptr object)`: a BigInt as a double, rounded to nearest, ties to
+    even.
 
-    To nearest, ties to even; what a double cannot hold is infinite.
+    Values beyond the range of a double become infinity.
     """
     with emitter.define(
         "ferrule_big_float", F64, [PTR], names=("object",), linkage="internal", attributes=COLD
@@ -84,8 +85,8 @@ def define_big_float(emitter: Emitter) -> None:
         with emitter.if_then(build.icmp_signed(">", count, const(_F64_WORDS))):
             infinity = build.or_(build.shl(sign, const(63)), const(0x7FF << _F64_MANTISSA))
             emitter.ret(build.bitcast(infinity, F64))
-        # Its 64 upper bits behind those that only repeat the sign.  Where others are not 0 the
-        # lowest bit says so: more bits than a double has are rounded once, and rightly.
+        # Take the 64 bits below the copies of the sign. If any lower bit is set, set the lowest one
+        # too (a sticky bit): then one rounding from more bits than a double has is correct.
         second = emitter.load(emitter.index(words, I64, build.sub(last, one)), I64)
         repeated = build.sub(build.ctlz(build.xor(high, sign), emitter.const_i1(False)), one)
         rest = build.lshr(build.lshr(second, one), build.sub(const(63), repeated))
@@ -103,7 +104,7 @@ def define_big_float(emitter: Emitter) -> None:
 
 
 def _shortest(emitter: Emitter, words: ir.Value, count: ir.Value) -> ir.Value:
-    """How many words are left without upper ones that only repeat the sign; one at least."""
+    """The number of words without upper words that only repeat the sign; at least one."""
     build, one, before = emitter.builder, emitter.const_i64(1), emitter.builder.block
     look, compare, drop, end = map(emitter.block, ("look", "compare", "drop", "end"))
     emitter.branch(look)
@@ -127,7 +128,7 @@ def _shortest(emitter: Emitter, words: ir.Value, count: ir.Value) -> ir.Value:
 
 
 def _rounded(emitter: Emitter, value: ir.Value, shift: ir.Value) -> ir.Value:
-    """The value shifted right, to nearest, ties to even.  Not for a normal shift past 62."""
+    """The value shifted right, rounded to nearest, ties to even.  The shift must be at most 62."""
     build, one = emitter.builder, emitter.const_i64(1)
     lowest = build.and_(build.lshr(value, shift), one)
     half = build.sub(build.shl(one, build.sub(shift, one)), one)
@@ -143,7 +144,7 @@ def _refuse_big_int(
 
 
 def _bounds(low: ir.Value, high: ir.Value) -> dict[str, ir.Value | int]:
-    """What messages show of a range."""
+    """The bounds of a range, for messages."""
     return {"value2": low, "value3": high}
 
 
@@ -179,7 +180,7 @@ def _unsigned(frame: Frame) -> None:
 
 
 def _big_int(frame: Frame, shown: dict[str, ir.Value | int]) -> None:
-    """Two words of which the upper is 0 are what does not fit an int64."""
+    """Accept a BigInt of two words whose upper word is 0: a uint64 that does not fit an int64."""
     emitter, build, value = frame.emitter, frame.build, frame.payload("v_ptr")
     frame.check(build.not_(emitter.is_null(value)), Said.NULL_VALUE, **shown)
     with emitter.if_then(frame.equal(emitter.load_field(value, BIG_INT_OBJECT, "n_words"), 2)):
@@ -227,7 +228,8 @@ def _float(frame: Frame) -> None:
 
 
 def _big_float(frame: Frame) -> ir.Value:
-    """A BigInt as a double.  Elements of containers are read later, so they have 64 bits."""
+    """A BigInt as a double.  Elements of containers are read later, so they must fit into 64
+    bits."""
     emitter, build, value = frame.emitter, frame.build, frame.payload("v_ptr")
     shown = _bounds(emitter.const_i64(INT64_MIN), emitter.const_i64(INT64_MAX))
     frame.check(build.not_(emitter.is_null(value)), Said.NULL_VALUE)

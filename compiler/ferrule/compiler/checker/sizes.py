@@ -1,4 +1,4 @@
-"""Rows for sizes: where symbols get their values, and what sizes, strides and elements must be."""
+"""Rows for sizes: they bind symbols, and check sizes, strides and elements."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _Key = tuple[tuple[int, ...], int]
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A size, stride or element of what a node is."""
+    """A size, stride or element of a node."""
 
     node: Node
     kind: PlaceKind
@@ -49,7 +49,7 @@ class Number:
 
     @property
     def doubled(self) -> bool:
-        """Whether the DLTensor holds half of it: two packed elements count as one there."""
+        """Whether the DLTensor has half of it, because it counts two packed elements as one."""
         spec = self.node.param
         if not isinstance(spec, Tensor) or not spec.packed:
             return False
@@ -58,12 +58,12 @@ class Number:
         return spec.strides[self.axis] != 1
 
     def load(self, code: Code) -> int:
-        """The row that loads it; its `a` is where a stride goes that means nothing."""
+        """Add the row that loads it; its `a` is the target for an arbitrary stride."""
         code.at(self.node.at)
         return code.row(Op.LOAD, kind=self.kind, axis=self.axis, b=int(self.doubled))
 
     def stands_at(self, place: Place) -> bool:
-        """Whether this is that place."""
+        """Whether this number is at that place."""
         same = self.node.path == place.path and self.node.param is place.param
         return same and (self.kind, self.axis) == (_KINDS[place.kind], place.axis)
 
@@ -105,7 +105,7 @@ class SizeRows:
     # ---- symbols ----
 
     def bind(self) -> None:
-        """Give every symbol its value."""
+        """Bind every symbol."""
         for binding in self._signature.bindings:
             for place in binding.places:
                 self._bind_at(binding, place)
@@ -129,13 +129,13 @@ class SizeRows:
     # ---- expressions ----
 
     def formula(self, *dims: Dim) -> None:
-        """Rows that leave the values of these on the stack."""
+        """Rows that push the values of these dims."""
         self.code.row(Op.FORMULA)
         for position, dim in enumerate(dims):
             self.stack = max(self.stack, position + self._push(dim))
 
     def _push(self, dim: Dim) -> int:
-        """Push one; the room on the stack that it needs."""
+        """Push a dim; returns the number of stack entries that this needs."""
         code = self.code
         match dim:
             case Sym() if dim == ACTUAL:
@@ -158,7 +158,7 @@ class SizeRows:
     # ---- checks ----
 
     def check(self, number: Number) -> None:
-        """What a size, stride or element must be."""
+        """Check a size, stride or element."""
         code, dim = self.code, number.dim
         moot = number.load(code)
         match dim:
@@ -194,7 +194,7 @@ class SizeRows:
             self._check_range(symbol, number.signed)
 
     def _check_range(self, symbol: Sym, signed: bool) -> None:
-        """The range and the divisibility of a symbol, for the number."""
+        """Check the range and the divisibility of a symbol for the number."""
         code, high = self.code, (1 << (symbol.width - 1)) - 1
         if symbol.width < 64 or not signed:
             name = code.text(f"int{symbol.width}")

@@ -1,6 +1,6 @@
-"""The last part of a program: sizes, strides, alignment and values of each parameter.
+"""The last part of a program: checks sizes, strides, alignment and values of each parameter.
 
-Leaves that the first part did not fill are filled here.
+It stores the leaves that the first part did not store.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ValueRows:
         self.sizes = sizes
 
     def check(self, node: Node) -> None:
-        """Rows that check the value of what stands there, and store its leaves."""
+        """Rows that check a value and store its leaves."""
         if not has_values(node.param):
             return
         self.code.at(node.at)
@@ -127,7 +127,7 @@ class ValueRows:
         self._store(node)
 
     def _hint(self, spec: Tensor) -> None:
-        """Words for the commonest mistake: a tensor in the other of the two usual orders."""
+        """A hint for the most frequent mistake: a tensor in the other of the two usual orders."""
         columns_first = tuple(range(len(spec.shape)))
         rows_first = tuple(reversed(columns_first))
         is_row_major = spec.strides == compact_strides(spec.shape, rows_first)
@@ -190,7 +190,7 @@ class ValueRows:
 
 
 def has_values(param: Param | None) -> bool:
-    """Whether the last part has anything to do for a parameter."""
+    """Whether the last part has any rows for a parameter."""
     match param:
         case Tuple(items=items):
             return any(map(has_values, items))

@@ -1,4 +1,4 @@
-"""Calling conventions: how a wrapper hands checked values to the code that it wraps.
+"""Calling conventions: how a wrapper passes checked values to the code that it wraps.
 
 A convention is a frozen dataclass with `emit`, which writes a call into the body; adding one
 touches no other file.

@@ -1,4 +1,4 @@
-"""Whether tensors of a call share memory, for code that was compiled as if none did.
+"""`Apart`: checks that tensors do not overlap, for code that was compiled with this assumption.
 
     Sequence([Apart(y, read=[x, w]), CFunction("scale", [y.data, x.data, w.data, n], code=code)])
 
@@ -30,12 +30,12 @@ _HINT: Final = "the code was compiled for arrays that share no memory"
 
 @dataclass(frozen=True, slots=True, init=False)
 class Apart:
-    """Ends a call in which one of some tensors shares memory with another; calls nothing.
+    """Raises an error in the call if tensors share memory; calls nothing.
 
         Apart(y, z, read=[x, w])
 
-    Each of `y` and `z`, which the code writes, must share no byte with the other and none with
-    those of `read`, which the code reads alone: `x` and `w` may be the same.  This is what
+    Each of `y` and `z`, which the code writes, must share no byte with the other or with the
+    tensors in `read`, which the code only reads: `x` and `w` may be the same.  This is what
     `noalias` and `restrict` promise.  A tensor stands for itself, its `.data`, or an optional one,
     which overlaps nothing where it was not given.  The memory of a tensor is from its first byte to
     its last, with the gaps that its strides leave; an empty one has none.  What the call allocates
@@ -87,7 +87,7 @@ class Apart:
         hint: str = _HINT,
         when: Condition | None = None,
     ) -> Apart:
-        """Such a check of these pairs alone, which may be none."""
+        """A check of exactly these pairs, possibly none."""
         made = cls.__new__(cls)
         made._put(tuple(pairs), hint, when)
         return made
@@ -109,7 +109,8 @@ class Apart:
 
 
 def apart_of(given: collections.abc.Sequence[Memory]) -> Apart:
-    """The check that all of these share no memory, none for an empty list.  Raises as `Apart`."""
+    """The check that these tensors share no memory, no check for an empty list.  Raises as
+    `Apart`."""
     tensors = listed(given, "apart")
     return Apart(*tensors) if tensors else Apart.of_pairs([])
 
@@ -117,11 +118,8 @@ def apart_of(given: collections.abc.Sequence[Memory]) -> Apart:
 def require_apart(
     call: Call, pairs: collections.abc.Iterable[tuple[Tensor, Tensor]], hint: str
 ) -> None:
-    """End a call in which the tensors of a pair have a byte in common, as far as their ranges of
-    memory say.
-
-    It is a ValueError with this hint.
-    """
+    """Raise a ValueError with this hint in a call in which the tensors of a pair overlap, judged by
+    their ranges of memory."""
     ranges: dict[int, _Range] = {}
     for pair in pairs:
         if any(map(call.makes, pair)):
@@ -137,8 +135,8 @@ def require_apart(
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """The addresses of the first byte of a tensor and of that behind its last, i64, and whether
-    there is any byte, i1."""
+    """The address of a tensor's first byte and the address after its last, i64, and whether there
+    is any byte, i1."""
 
     low: ir.Value
     high: ir.Value
@@ -157,7 +155,7 @@ class _Range:
         )
 
     def meets(self, call: Call, other: _Range) -> ir.Value:
-        """Whether both have a byte in common, i1."""
+        """Whether both ranges have a byte in common, i1."""
         e = call.emitter
         below, above = e.icmp("ult", self.low, other.high), e.icmp("ult", other.low, self.high)
         both = e.binary("and", self.some, other.some)
@@ -165,7 +163,7 @@ class _Range:
 
 
 def ends(tensor: Tensor) -> tuple[Dim, Dim]:
-    """Where a tensor begins and ends, in bytes from its first element on."""
+    """The start and the end of a tensor, in bytes relative to its first element."""
     first: Dim = 0
     last: Dim = 0
     for size, stride in zip(tensor.shape, tensor.strides, strict=True):
@@ -180,7 +178,7 @@ def ends(tensor: Tensor) -> tuple[Dim, Dim]:
 
 
 def _tensor_of(given: object) -> Tensor:
-    """The tensor whose memory something is.  Raises TypeError for what is none."""
+    """The tensor behind an argument.  Raises TypeError if there is none."""
     match given:
         case Tensor():
             return given

@@ -1,15 +1,16 @@
-"""What a convention can hand to its callee, and the values that it becomes.
+"""The arguments that a convention can pass to its callee, and the values that they become.
 
     sig["x"].data                     the address of a tensor's first element; .byte_offset(4 * n)
     n, sig["x"].shape[0] // 4, 128    sizes: a symbol with its own width, another as int64
     sig["alpha"]                      a parameter: its leaves, see `artefacts.Body`
     cast(n, Int64), cast(1.5, Float16), cast(sig["alpha"], BFloat16)
-    cast(sig["x"].data, "float4*")    an address that the callee takes for that of something else
+    cast(sig["x"].data, "float4*")    an address that is passed as one of another type
     NULL                              a null pointer
     Struct([...])                     a struct by value, with the layout that C gives it
     TensorStruct(sig["x"])            the struct that kernels of CuTe take for a tensor
 
-What is narrower than an int is what C calls it, and extended by whoever calls a C function.
+An integer narrower than an int is passed with its own C type; the caller of a C function extends
+it.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ NULL: Final = Null()
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A number converted to a dtype: made by `cast`."""
+    """A number converted to a dtype, see `cast`."""
 
     value: Dim | float | Scalar
     dtype: DType
@@ -74,7 +75,7 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class PointerCast:
-    """An address as that of something else, in C's words: made by `cast`."""
+    """An address with another pointer type, as C writes it, see `cast`."""
 
     value: Data | Pointer
     pointer: str
@@ -82,25 +83,26 @@ class PointerCast:
 
 @runtime_checkable
 class InMemory(Protocol):
-    """An argument that is handed over as bytes: a struct by value, a tensor map."""
+    """An argument that is passed as bytes: a struct by value, a tensor map."""
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """Its size in bytes."""
         ...
 
     @property
     def align(self) -> int:
-        """What its address is a multiple of."""
+        """Its alignment in bytes."""
         ...
 
     def store(self, call: Call, place: ir.Value, what: str) -> None:
-        """Write it to an address; `what` names it in errors."""
+        """Store it at an address; `what` is its name in errors."""
         ...
 
 
 _VALUES: Final = (Data, Cast, PointerCast, Null, Sym, Compound, *_PARAMS)
-"""What is handed over as values: asked first, for it takes less time than to ask for `InMemory`."""
+"""Arguments that are passed as values.  They are checked first, because that is faster than an
+`isinstance` with the protocol `InMemory`."""
 
 Argument: TypeAlias = "Data | Dim | Param | Cast | PointerCast | Null | InMemory"
 _POINTER: Final = re.compile(r"[A-Za-z_][\w\s:<>,*()]*\*\s*(?:const)?")
@@ -111,16 +113,17 @@ def cast(value: Dim | float | Scalar, dtype: DType | str) -> Cast: ...
 @overload
 def cast(value: Data | Pointer, dtype: str) -> PointerCast: ...
 def cast(value: Dim | float | Scalar | Data | Pointer, dtype: DType | str) -> Cast | PointerCast:
-    """A number as the callee takes it: a size, a parameter that is a number, or a Python number.
+    """A number with the dtype that the callee takes: a size, a scalar parameter, or a Python
+    number.
 
-    Or an address, of a tensor or a `Pointer`, that the callee takes for that of something else: the
-    second is the pointer in C's words then, `cast(sig["x"].data, "float4*")`, and is compared with
-    what the callee takes where that is known.
+    Or the address of a tensor or a `Pointer`, which the callee takes with another pointer type:
+    then the second argument is the pointer type as C writes it, `cast(sig["x"].data, "float4*")`,
+    and is compared with the callee's type if that is known.
 
-    Integers become any integer or float, floats any float, rounded to nearest, ties to even, in
-    one step; an integer that the dtype does not have is a ValueError of the call.  Raises TypeError
-    for a float that is to become an integer and for what is no number, ValueError for a constant
-    that does not fit and for dtypes that no scalar has.
+    Integers become any integer or float, floats any float, rounded to nearest, ties to even, in one
+    step; an integer outside the range of the dtype is a ValueError of the call.  Raises TypeError
+    for a float that would become an integer and for values that are not numbers, ValueError for a
+    constant that does not fit and for dtypes that no scalar has.
     """
     if isinstance(value, (Data, Pointer)):
         return _cast_pointer(value, dtype)
@@ -155,7 +158,7 @@ def _cast_pointer(value: Data | Pointer, pointer: object) -> PointerCast:
 
 
 def check_argument(argument: object, what: str) -> None:
-    """Raises TypeError for what no convention can hand over; `what` names it there."""
+    """Raise TypeError for a value that no convention can pass; `what` is its name in the error."""
     if not (is_dim(argument) or isinstance(argument, _VALUES) or isinstance(argument, InMemory)):
         raise TypeError(
             f"{what} must be a parameter, the .data of a tensor, a size, a cast(...), NULL, a "
@@ -174,7 +177,8 @@ def check_argument(argument: object, what: str) -> None:
 
 
 def _objects(argument: object) -> Iterator[object]:
-    """What of a parameter is an object of tvm-ffi at a call, which only tvm-ffi's own API reads."""
+    """The parts of a parameter that are tvm-ffi objects in a call, which only tvm-ffi's own API
+    reads."""
     match argument:
         case kinds.Tuple(items=inner) | kinds.Union(members=inner):
             for each in inner:
@@ -186,7 +190,7 @@ def _objects(argument: object) -> Iterator[object]:
 
 
 def is_object(argument: object) -> bool:
-    """Whether this is a parameter that is an object of tvm-ffi at a call, or can be one."""
+    """Whether this is a parameter that is, or can be, a tvm-ffi object in a call."""
     return kinds.payload_of(argument) in (kinds.Payload.OBJECT, kinds.Payload.ANY)
 
 
@@ -204,7 +208,7 @@ def _object_advice(found: object) -> str:
 
 
 def _advice(argument: object) -> str:
-    """What to write for what is nearly an argument."""
+    """The hint for a value that is nearly an argument."""
     if argument is None:
         return ": a null pointer is NULL"
     if isinstance(argument, bool):
@@ -239,7 +243,8 @@ def types(argument: Argument) -> list[ir.Type]:
 
 
 def values(call: Call, argument: Argument, what: str) -> list[ir.Value]:
-    """The values that an argument becomes, of its `types`; `what` names it in errors."""
+    """The values that an argument becomes, with the types of `types`; `what` is its name in
+    errors."""
     e = call.emitter
     match argument:
         case Data():
@@ -270,7 +275,7 @@ def parameters(argument: Argument) -> list[tuple[int, int]]:
 
 
 def store(call: Call, argument: Argument, place: ir.Value, what: str) -> None:
-    """Write an argument that is one value to an address."""
+    """Store an argument that is one value at an address."""
     if isinstance(argument, InMemory):
         argument.store(call, place, what)
         return
@@ -295,14 +300,15 @@ def in_memory(call: Call, argument: Argument, what: str) -> list[ir.Value]:
 
 
 def listed(given: Any, what: str) -> tuple[Any, ...]:
-    """The items of a list or another sequence.  Raises TypeError for one thing alone and a text."""
+    """The items of a list or another sequence.  Raises TypeError for a single value and for a
+    text."""
     if isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
         return tuple(given)
     raise TypeError(f"{what} must be in a list, but got {shown(given)}")
 
 
 def shown(value: Any) -> str:
-    """A thing as errors show it that has no place in a signature."""
+    """A value as errors show it if it has no name in a signature."""
     match value:
         case Data(tensor=tensor):
             return f"{tensor.name}.data"

@@ -1,8 +1,8 @@
-"""What every calling convention builds on: the body under construction, and the values in it.
+"""`Call`, the base of all conventions: the body under construction, and the values in it.
 
-The wrapper checks all arguments and calls a body, see `artefacts.Body`; a convention writes what
-the body does.  Its code runs straight through: `Call.require` and `Call.refuse` end the body where
-something went wrong, undoing first what `Call.undone` was told of.
+The wrapper checks all arguments and calls a body, see `artefacts.Body`; a convention writes the
+code of the body.  This code is straight-line: `Call.require` and `Call.refuse` end the body after
+an error, and run the clean-up that was registered with `Call.undone` first.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class _Entered:
 class Call(Flow):
     """The body under construction.
 
-    `device`: the ordinal of the GPU of the call, i32, -1 without one.  `target` is where tensors
-    without a device are: "cpu" or "cuda".
+    `device` is the ordinal of the GPU of the call, i32, -1 without one.  `target` is the place of
+    tensors without a device: "cpu" or "cuda".
     """
 
     signature: Signature
@@ -80,9 +80,9 @@ class Call(Flow):
     # ---- values of the call ----
 
     def leaves(self, param: Param) -> list[ir.Value]:
-        """The leaves of a parameter or of an item of one, with the types that `Body` documents.
+        """The leaves of a parameter or of an item inside one, with the types that `Body` documents.
 
-        Raises ValueError for what is in no parameter of the signature.
+        Raises ValueError for a parameter that is not in the signature.
         """
         places = list(first_slots(self.signature.params))
         found = [slot for each, slot in places if each is param]
@@ -94,7 +94,7 @@ class Call(Flow):
         return [self.given[first + i] for i in range(len(leaves_of(param)))]
 
     def _near(self, param: Param) -> str:
-        """What to do about a parameter that is not there, if there is one nearly like it."""
+        """The hint for an unknown parameter if a similar one exists."""
         made = any(each.name == param.name for each, _ in self._made)
         known = any(each.name == param.name for each in self.signature.params)
         if not (made or known):
@@ -103,9 +103,9 @@ class Call(Flow):
         return f": {where} of this name has other properties, so name that object itself"
 
     def address(self, data: Data) -> ir.Value:
-        """The address of a tensor's data: a parameter's, a result's, a temporary's.
+        """The address of a tensor's data: of a parameter, a result or a temporary.
 
-        Null for an optional tensor that was not given.
+        Null for an absent optional tensor.
         """
         self._handed.add(id(data.tensor))
         made = next((at for each, at in reversed(self._made) if each is data.tensor), None)
@@ -116,9 +116,9 @@ class Call(Flow):
         return self.emitter.index(first, I8, offset)
 
     def size(self, dim: Dim, what: str, kind: str = "ValueError") -> ir.Value:
-        """The value of a size, i64; an error of this kind at the call where it has none.
+        """The value of a size, i64; an error of this kind in the call if it is undefined.
 
-        `what` names it in that error.  Raises ValueError for a size of another signature.
+        `what` is its name in that error.  Raises ValueError for a size of another signature.
         """
         self.check_known(dim, what)
         fault = Fault(kind, f"{literal(what)} overflows 64 bits or divides by zero")
@@ -132,7 +132,7 @@ class Call(Flow):
         return lowering.lower(dim).value
 
     def check_known(self, dim: Dim, what: str) -> None:
-        """Raises ValueError for a size that this signature cannot tell."""
+        """Raise ValueError for a size with a symbol that this signature does not bind."""
         for symbol in symbols_of(dim):
             if symbol not in self.symbols and not isinstance(symbol.key, ValueOf):
                 raise ValueError(
@@ -152,7 +152,7 @@ class Call(Flow):
         return self.wide(self.leaves(param)[0], param, what)
 
     def wide(self, value: ir.Value, param: Scalar, what: str) -> ir.Value:
-        """An integer parameter, i64; an uint64 beyond that is a ValueError of the call."""
+        """An integer parameter as i64; a uint64 that does not fit is a ValueError of the call."""
         if param.dtype.bits < 64:
             signed = param.dtype.kind == "int"
             return getattr(self.emitter.builder, "sext" if signed else "zext")(value, I64)
@@ -180,11 +180,11 @@ class Call(Flow):
             case Junction(op, lhs, rhs):
                 return e.binary(op, self.condition(lhs), self.condition(rhs))
 
-    # ---- the ways on ----
+    # ---- control flow ----
 
     @contextmanager
     def where(self, condition: Condition | None) -> Iterator[None]:
-        """Emit code that runs where a condition holds, for None always."""
+        """Emit code that runs if a condition holds; None means always."""
         if condition is None:
             yield
             return
@@ -198,7 +198,7 @@ class Call(Flow):
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """Emit code that does not always run: the tensors that it makes are known in it alone."""
+        """Emit code that may not run: the tensors that it makes are not visible after it."""
         known = len(self._made)
         self._sometimes += 1
         yield
@@ -208,9 +208,9 @@ class Call(Flow):
     # ---- tensors ----
 
     def dltensor(self, tensor: Tensor, address: ir.Value | None = None) -> ir.Value:
-        """A DLTensor on the stack with the sizes and strides of a tensor, and its address.
+        """A DLTensor on the stack with the sizes and strides of a tensor; returns its address.
 
-        `address` is that of its data where the call does not tell it.
+        `address` is the address of the data if the signature does not have it.
         """
         e = self.emitter
         at = self.address(tensor.data) if address is None else address
@@ -227,7 +227,7 @@ class Call(Flow):
             yield self.size(dim, f"{name}[{axis}] of {tensor.name}")
 
     def device_type(self, tensor: Tensor) -> DeviceType:
-        """Where a tensor is."""
+        """The device type of a tensor."""
         return DeviceType["CUDA" if (tensor.device or self.target) == "cuda" else "CPU"]
 
     def device_index(self, tensor: Tensor) -> ir.Value:
@@ -239,7 +239,7 @@ class Call(Flow):
         return self.emitter.select(none, zero, self.device)
 
     def allocate(self, tensor: Tensor) -> ir.Value:
-        """Make a tensor, which the body owns from here on; its address is known then."""
+        """Allocate a tensor, which the body owns from now on; its address is known afterwards."""
         e, name = self.emitter, tensor.name
         if tensor.strides != compact_strides(tensor.shape, range(len(tensor.shape))[::-1]):
             raise ValueError(
@@ -260,9 +260,8 @@ class Call(Flow):
         return address
 
     def allocated(self, tensor: Tensor, prototype: ir.Value) -> ir.Value:
-        """The handle of a new tensor, which the body owns from here on, as a DLTensor on the stack
-        describes it (see `tensors.allocate`).  It is aligned as `tensor` is.
-        """
+        """The handle of a new tensor like the prototype, a DLTensor on the stack (see
+        `tensors.allocate`), which the body owns from now on.  Its alignment is that of `tensor`."""
         e = self.emitter
         place = e.index(self.handles, PTR, self.owned)
         self.owned += 1
@@ -272,69 +271,69 @@ class Call(Flow):
         return e.load(place, PTR, name=tensor.name)
 
     def makes(self, tensor: Tensor) -> bool:
-        """Whether the call has made this tensor, a result or a temporary, in memory of its own."""
+        """Whether the call allocated this tensor, a result or a temporary."""
         return any(each is tensor for each, _ in self._made)
 
     def fills(self, tensor: Tensor) -> None:
-        """Remember that the call has written to all of a tensor."""
+        """Record that the call has written all of a tensor."""
         self._filled.add(id(tensor))
 
     def is_filled(self, tensor: Tensor) -> bool:
-        """Whether the call has filled a tensor that it has made."""
+        """Whether the call has filled a tensor that it allocated."""
         return id(tensor) in self._filled
 
     def handed(self) -> frozenset[int]:
-        """The tensors whose addresses were asked for until now, by identity."""
+        """The tensors whose addresses have been requested so far, by identity."""
         return frozenset(self._handed)
 
-    # ---- results and what the code needs of others ----
+    # ---- results and dependencies of the code ----
 
     def give(self, leaves: Sequence[ir.Value]) -> None:
-        """Give back one of the convention's `results`, as its leaves; in their order."""
+        """Return one of the convention's `results`, as its leaves; call this in their order."""
         self.given_back.append(list(leaves))
 
     def keep(self) -> ir.Value:
-        """The address of a TVMFFIAny, None now, that lives until the call has made its results:
-        there is one for each string that a convention gives back."""
+        """The address of a TVMFFIAny, None at first, that lives until the call has made its
+        results.  There is one for each string that a convention returns."""
         assert self.keeps is not None, "a convention that gives no string back keeps one"
         place = self.emitter.index(self.keeps, ANY, self.kept)
         self.kept += 1
         return place
 
     def part(self, part: Part) -> None:
-        """Code that becomes part of the object, whose function is `part.symbol` here."""
+        """Add code to the object; its function is `part.symbol` here."""
         if part not in self.parts:
             self.parts.append(part)
 
     def link(self, link: Link) -> None:
-        """A symbol of another library that the code calls."""
+        """Add a symbol of another library that the code calls."""
         self.links[link] = None
 
-    # ---- what is said of the function ----
+    # ---- notes about the function ----
 
     def assume(self, text: str) -> None:
-        """Something that every call must keep, and that the code written here checks: it stands in
-        the function's documentation.  Of code that does not always run it is none."""
+        """Add a requirement on every call that the code checks; it is part of the function's
+        documentation.  It is ignored in code that may not run."""
         if not self._sometimes:
             self.assumed[text] = None
 
     def remark(self, text: str, *, quiet: bool = False) -> None:
-        """Something that whoever builds the function should know: it is in its notes and, unless
-        it is `quiet`, a `BuildWarning`."""
+        """Add a remark for the builder of the function: it is in the notes and, unless it is
+        `quiet`, a `BuildWarning`."""
         self.remarks.setdefault(text, not quiet)
 
     # ---- GPUs ----
 
     def launcher(self, code: DeviceCode) -> tuple[Launcher, ir.Value]:
-        """The launcher of some kernels, on the call's device, and that device's ordinal.
+        """The launcher of these kernels on the call's device, and the ordinal of the device.
 
-        It stands behind `entered`.
+        It must be used inside `entered`.
         """
         entered = self._entered[id(code)]
         return entered.launcher, entered.device
 
     def innermost_launcher(self) -> Launcher | None:
-        """That of the innermost `entered`, None outside of any."""
+        """The launcher of the innermost `entered`, None outside of any."""
         entered = next(reversed(self._entered.values()), None)
         return None if entered is None else entered.launcher
 

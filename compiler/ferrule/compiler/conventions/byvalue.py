@@ -1,8 +1,8 @@
-"""Structs by value, as C hands them over and gives them back on x86-64 and AArch64.
+"""Structs by value, as C passes and returns them on x86-64 and AArch64.
 
-Which registers a struct goes into depends on the processor, and the text of a body is the same for
-all.  So a body calls a *bridge*, which gets the addresses of structs, and beside the body stands
-one bridge for each processor (`Part.machine`), which makes the call as C does there.
+The registers for a struct depend on the processor, but the text of a body is the same for all.  So
+a body calls a *bridge*, which gets the addresses of structs; the object has one bridge for each
+processor (`Part.machine`), which makes the call as C does there.
 
 Sources: System V ABI, AMD64 supplement, 3.2.3 "Parameter Passing"; Procedure Call Standard for the
 Arm 64-bit Architecture, 6.8.2 "Parameter passing rules" and 6.9 "Result return".
@@ -32,7 +32,7 @@ _FLOATS: Final = {"float": 4, "double": 8}
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Size and alignment of a struct in bytes, and its members: where each is, its LLVM type."""
+    """Size and alignment of a struct in bytes, and the offset and LLVM type of each member."""
 
     size: int
     align: int
@@ -40,10 +40,10 @@ class Shape:
 
     @classmethod
     def of(cls, given: InMemory, what: str) -> Shape:
-        """That of an argument.
+        """The shape of an argument.
 
-        Raises TypeError for a struct without members, and for one that fits registers but is
-        aligned to more than they are wide: C's compilers do not agree on those.
+        Raises TypeError for a struct without members, and for one that fits into registers but has
+        a larger alignment than they are wide: C compilers do not agree on those.
         """
         members = tuple(_members(given, 0))
         is_small = given.size <= _MOST_IN_REGISTERS
@@ -58,12 +58,12 @@ class Shape:
 
     @classmethod
     def of_memory(cls, given: InMemory) -> Shape:
-        """That of what is in memory and goes nowhere by value."""
+        """The shape of a struct that is in memory and never passed by value."""
         return cls(given.size, given.align, tuple(_members(given, 0)))
 
     @classmethod
     def of_types(cls, kinds: Sequence[ir.Type]) -> Shape:
-        """That of a struct with members of these types, one after the other."""
+        """The shape of a struct with members of these types, in order."""
         names = [str(position) for position in range(len(kinds))]
         layout = Layout("struct", map(Field, names, kinds))
         members = zip(map(layout.offset, names), map(str, kinds), strict=True)
@@ -71,15 +71,15 @@ class Shape:
 
     @property
     def words(self) -> int:
-        """The eight-byte words that it takes in memory."""
+        """Its size in eight-byte words."""
         return -(-self.size // _WORD)
 
 
 Passed: TypeAlias = "str | Shape"
-"""What a function takes: a value with its LLVM type and attributes, or a struct."""
+"""A parameter of a function: a value with its LLVM type and attributes, or a struct."""
 
 _Way: TypeAlias = "tuple[str, ...]"
-"""How a struct is handed over: the types of the values that its words become, or in memory."""
+"""How a struct is passed: the types of the values that its words become, or in memory."""
 
 _IN_MEMORY: Final[_Way] = ("memory",)
 
@@ -92,11 +92,11 @@ def call_by_value(
     given: Sequence[ir.Value],
     fixed: int | None = None,
 ) -> ir.Value:
-    """Call a function some of whose arguments, or whose result, are structs.
+    """Call a function with structs among its arguments, or with a struct as its result.
 
-    `given` has an address for each struct, see `on_stack`.  `fixed` is how many are before the
-    `...` of a function that has one.  The result is what the function returns, or where the struct
-    is.
+    `given` has an address for each struct, see `on_stack`.  `fixed` is the number of arguments
+    before the `...` of a variadic function.  Returns the function's result, or the address of the
+    struct.
     """
     e = call.emitter
     texts = {machine: call_text(machine, symbol, returned, passed, fixed) for machine in _RULES}
@@ -115,14 +115,14 @@ def call_by_value(
 
 
 def on_stack(call: Call, given: InMemory, what: str) -> ir.Value:
-    """The address of a struct, in whole words whose gaps are zero."""
+    """The address of a struct in whole words, with zeros in its gaps."""
     (place,) = in_memory(call, given, what)
     fill(call, place, given.size, rounded(given.size, _WORD))
     return place
 
 
 def _members(given: object, start: int) -> Iterator[tuple[int, str]]:
-    """The numbers and addresses in a struct; nothing of what only has bytes."""
+    """The numbers and addresses in a struct; none for an argument that is just bytes."""
     match given:
         case Struct(fields=fields, offsets=offsets):
             for field, offset in zip(fields, offsets, strict=True):
@@ -134,11 +134,12 @@ def _members(given: object, start: int) -> Iterator[tuple[int, str]]:
             yield start, str(kind)
 
 
-# ---- what the processors say ----
+# ---- the rules of the processors ----
 
 
 def _sysv_words(shape: Shape) -> _Way:
-    """Each word in a register for floats if it has floats alone, else in one for integers."""
+    """Each word is in a floating-point register if it has only floats, else in an integer
+    register."""
     if shape.size > _MOST_IN_REGISTERS:
         return _IN_MEMORY
     words = []
@@ -149,7 +150,7 @@ def _sysv_words(shape: Shape) -> _Way:
 
 
 def _sysv(returned: _Way, passed: Sequence[Passed]) -> Iterator[_Way]:
-    """A struct goes into registers if there are enough for all of it, else onto the stack."""
+    """A struct is in registers if enough are free for all of it, else on the stack."""
     free = {"i64": 5 if returned == _IN_MEMORY else 6, "double": 8}
     for each in passed:
         if isinstance(each, Shape):
@@ -165,7 +166,7 @@ def _sysv(returned: _Way, passed: Sequence[Passed]) -> Iterator[_Way]:
 
 
 def _aapcs_words(shape: Shape) -> _Way:
-    """Up to four floats of one type in registers for floats, else up to two words."""
+    """Up to four floats of one type are in floating-point registers, else up to two words."""
     kinds, count = {kind for _, kind in shape.members}, len(shape.members)
     if len(kinds) == 1 and kinds.issubset(_FLOATS) and count <= 4:
         (kind,) = kinds
@@ -177,15 +178,15 @@ def _aapcs_words(shape: Shape) -> _Way:
 
 
 def _aapcs(returned: _Way, passed: Sequence[Passed]) -> Iterator[_Way]:
-    """LLVM puts an array into registers all or none."""
+    """LLVM puts all elements of an array into registers, or none."""
     for each in passed:
         yield _aapcs_words(each) if isinstance(each, Shape) else (each,)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """How one struct is handed over, and the arguments of a call; the attributes of the address of
-    one in memory."""
+    """The rules for one struct and for the arguments of a call; the attributes of the address of a
+    struct in memory."""
 
     words: Callable[[Shape], _Way]
     ways: Callable[[_Way, Sequence[Passed]], Iterator[_Way]]
@@ -211,7 +212,7 @@ class _Operand:
 
     @property
     def param(self) -> str:
-        """The parameter that takes it."""
+        """The parameter for this operand."""
         return f"{self.kind} {self.how}".rstrip()
 
     def __str__(self) -> str:
@@ -225,7 +226,7 @@ def call_text(
     passed: Sequence[Passed],
     fixed: int | None = None,
 ) -> str:
-    """LLVM IR of the function `bridge`: `returned` is the first parameter where it is a struct.
+    """LLVM IR of the function `bridge`: `returned` is the first parameter if it is a struct.
     `fixed` as for `call_by_value`."""
     rules, is_struct = _RULES[machine], isinstance(returned, Shape)
     back = rules.words(returned) if isinstance(returned, Shape) else (str(returned),)
@@ -246,7 +247,7 @@ def call_text(
 
 
 def _head(returned: ir.Type | Shape, passed: Sequence[Passed]) -> str:
-    """The type of a bridge, which gets structs by their addresses."""
+    """The head of a bridge, which gets structs by their addresses."""
     kinds = ("ptr" if isinstance(each, Shape) else each.partition(" ")[0] for each in passed)
     taken = [f"{kind} %a{number}" for number, kind in enumerate(kinds)]
     if isinstance(returned, Shape):
@@ -255,7 +256,7 @@ def _head(returned: ir.Type | Shape, passed: Sequence[Passed]) -> str:
 
 
 def _place(returned: Shape) -> _Operand:
-    """Where the function writes a struct that is returned in memory."""
+    """The place of a struct that is returned in memory."""
     align = max(_WORD, returned.align)
     return _Operand("ptr", "%result", f"sret([{returned.size} x i8]) align {align}")
 
@@ -272,7 +273,7 @@ def _operands(lines: list[str], value: str, each: Passed, way: _Way, memory: str
 
 
 def _loaded(lines: list[str], place: str, way: _Way) -> list[_Operand]:
-    """Load the words of a struct; the operands of the call."""
+    """Load the words of a struct; returns the operands of the call."""
     operands = []
     for position, kind in enumerate(way):
         value = f"{place}.{position}"
@@ -283,7 +284,7 @@ def _loaded(lines: list[str], place: str, way: _Way) -> list[_Operand]:
 
 
 def _result(returned: ir.Type | Shape, back: _Way) -> str:
-    """The LLVM type of what the function returns."""
+    """The LLVM type of the function's result."""
     if not isinstance(returned, Shape):
         return str(returned)
     if back == _IN_MEMORY:
@@ -292,7 +293,7 @@ def _result(returned: ir.Type | Shape, back: _Way) -> str:
 
 
 def _called(call: str, kind: str, is_struct: bool) -> Iterator[str]:
-    """The call, and what becomes of its value."""
+    """The call, and the instructions that store or return its result."""
     yield call if kind == "void" else f"%value = {call}"
     if is_struct and kind != "void":
         yield f"store {kind} %value, ptr %result, align {_WORD}"

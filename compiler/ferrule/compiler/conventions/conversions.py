@@ -1,4 +1,4 @@
-"""Numbers as the callee takes them: conversions that a call makes, rounded once, never wrapped."""
+"""Conversions of numbers to the callee's types: rounded once, never wrapped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TYPES: Final[dict[str, ir.Type]] = {
     "float": F32,
     "double": F64,
 }
-"""The LLVM types of leaves, by the names that `wrapper.leaves` gives them."""
+"""The LLVM types of leaves, by their names in `wrapper.leaves`."""
 
 
 def limits(dtype: DType) -> tuple[int, int]:
@@ -38,9 +38,9 @@ def type_of(dtype: DType) -> ir.Type:
 
 
 def converted(call: Call, source: Dim | float | Scalar, wanted: DType, what: str) -> ir.Value:
-    """A number as a dtype, with its type of `TYPES`; `what` names it in the errors of a call.
+    """A number as a dtype, with its type of `TYPES`; `what` is its name in the errors of a call.
 
-    A constant is one that fits.
+    A constant must fit.
     """
     if isinstance(source, int) and wanted.kind != "float":
         return ir.Constant(type_of(wanted), source)
@@ -71,8 +71,9 @@ def _from_integer(call: Call, value: ir.Value, wanted: DType, *, signed: bool) -
 
 
 def _rounded_to_odd(call: Call, value: ir.Value, *, signed: bool) -> ir.Value:
-    """An i64 that a float64 has: where it needs more than 53 bits, the last of those that stay says
-    whether any was lost, so that what rounds it to fewer rounds as if it were the whole number."""
+    """An i64 that is exact as a float64: if it needs more than 53 bits, it is rounded to odd, so
+    its lowest bit records whether bits were lost, and a second rounding gives the result of one
+    rounding."""
     e = call.emitter
     lost = e.binary("and", value, e.const_i64(2047))
     odd = e.binary("or", value, e.binary("add", lost, e.const_i64(2047)))
@@ -83,7 +84,7 @@ def _rounded_to_odd(call: Call, value: ir.Value, *, signed: bool) -> ir.Value:
 
 
 def _fitting(call: Call, number: ir.Value, wanted: DType, what: str) -> ir.Value:
-    """An i64 as an integer type that must have its value."""
+    """An i64 as an integer type; a value that does not fit is an error of the call."""
     e = call.emitter
     low, high = limits(wanted)
     flags = []

@@ -1,4 +1,4 @@
-"""Launches of kernels for NVIDIA GPUs that somebody else compiled."""
+"""Launches of kernels for NVIDIA GPUs that other compilers made."""
 
 from __future__ import annotations
 
@@ -82,28 +82,29 @@ class CudaLaunch:
 
         CudaLaunch(code, "add", [sig["x"].data, sig["y"].data, n], grid=ceil_div(n, 256), block=256)
 
-    `kernel` is a name as `DeviceCode.parameters` takes it.  `params` are arguments as `arguments`
-    lists them; what they take is compared with what the kernel takes when the function is built.
-    `grid`, `block` and `cluster` are one to three sizes, `smem` the dynamic shared memory of a
-    block in bytes.  `stream` is a parameter that is one; by
-    default it is the caller's current stream.  `cooperative`: all blocks run at the same time;
-    `use_pdl`: it may begin before the kernel before it on the stream has ended (programmatic
-    dependent launch); `priority`: as of streams, the lower the sooner; `preferred_smem_carveout`:
-    the part of an SM's memory that is to be shared memory, in percent; `cluster_scheduling`:
-    "spread" or "load_balancing", where the blocks of a cluster go.  `launch_completion_event` and
+    `kernel` is a name for `DeviceCode.parameters`.  `params` are arguments of
+    `conventions.arguments`; their sizes and types are compared with the kernel's parameters when
+    the function is built.  `grid`, `block` and `cluster` are one to three sizes, `smem` the dynamic
+    shared memory of a block in bytes.  `stream` is a stream parameter; the default is the caller's
+    current stream.  `cooperative`: all blocks run at the same time; `use_pdl`: it may begin before
+    the kernel before it on the stream has ended (programmatic dependent launch); `priority`: like
+    the priority of streams, lower numbers run first; `preferred_smem_carveout`: the part of an SM's
+    memory that is to be shared memory, in percent; `cluster_scheduling`: "spread" or
+    "load_balancing", where the blocks of a cluster go.  `launch_completion_event` and
     `programmatic_event` are pointers without a dtype, each a CUevent that the launch records, with
     the flags of cuEventRecordWithFlags.  An empty grid launches nothing.  Sizes beyond CUDA's
     limits are a LaunchError of the call.
 
-    `smem` left out is no dynamic shared memory, and a CompileError of a kernel whose PTX shows that
-    it uses some.  `constants` are values of `__constant__` and `__device__` variables, by their
-    names: bytes or an array, a tensor of the call, 0 for zeros; they are written on the stream
-    before each launch.  None leaves one as the kernels did.  A variable without a value that is not
-    named is a CompileError.  `apart` are tensors that share no memory, a ValueError of the call;
-    left out, they are those of parameters that the source declares `__restrict__`.
+    Without `smem` there is no dynamic shared memory; for a kernel whose PTX shows that it uses
+    some, this is a CompileError.  `constants` are values of `__constant__` and `__device__`
+    variables, by their names: bytes or an array, a tensor of the call, 0 for zeros; they are
+    written on the stream before each launch.  With None, a variable keeps the value that kernels
+    wrote.  A variable without an initial value must be named, else it is a CompileError.  `apart`
+    lists tensors that must not share memory, else it is a ValueError of the call; the default is
+    the tensors of parameters that the source declares `__restrict__`.
 
-    Raises TypeError for what is no size and no argument, ValueError for a number of sizes other
-    than 1 to 3 and constants beyond the limits.
+    Raises TypeError for invalid sizes and arguments, ValueError for a number of sizes other than 1
+    to 3 and for constants beyond the limits.
     """
 
     code: DeviceCode
@@ -257,7 +258,7 @@ class CudaLaunch:
             call.require(status, failures(f"in the launch of {self.kernel}", None))
 
     def _check_shared(self, kernel: KernelParameters, facts: KernelFacts) -> None:
-        """A kernel that uses dynamic shared memory is launched with some, or without on purpose."""
+        """Refuse a kernel that uses dynamic shared memory if the launch does not set its size."""
         known = facts.dynamic_shared
         if self.is_smem_said or not (kernel.dynamic_shared if known is None else known):
             return
@@ -270,7 +271,7 @@ class CudaLaunch:
         )
 
     def _apart(self, facts: KernelFacts) -> Apart:
-        """The check of what shares no memory."""
+        """The check of tensors that must not share memory."""
         if self.apart is not None:
             return self.apart
         types = [read_type(each) for each in facts.types or ()]
@@ -285,7 +286,7 @@ class CudaLaunch:
         return in_memory(call, self.params[position], what)
 
     def packed(self, call: Call) -> list[tuple[int, str]]:
-        """The bytes of each parameter as the list has them, and what it is."""
+        """The size in bytes of each parameter in the launch's list, and its description."""
         names = call.signature
         return [
             (size, describe(names, argument))
@@ -314,7 +315,8 @@ class CudaLaunch:
     def _require_block(
         self, call: Call, images: Sequence[KernelParameters], block: Sequence[ir.Value]
     ) -> None:
-        """A block that the kernel was compiled for; where images differ, in one of them."""
+        """Require a block size for which the kernel was compiled; if images differ, for one of
+        them."""
         most = max(prod(each.max_block or (MAX_THREADS,)) for each in images)
         most = min(MAX_THREADS, most)
         message = too_many_threads(self.kernel, most)
@@ -329,7 +331,7 @@ class CudaLaunch:
     def _require_product(
         self, call: Call, message: str, most: int, dims: Sizes, sizes: Sequence[ir.Value]
     ) -> None:
-        """At most as many threads or blocks as there can be."""
+        """Require a product of sizes that is not above the limit of threads or blocks."""
         if all(isinstance(dim, int) for dim in dims):
             return
         e, (x, y, z) = call.emitter, sizes
@@ -383,7 +385,7 @@ class CudaLaunch:
     def _require_whole(
         self, call: Call, grid: Sequence[ir.Value], cluster: Sequence[ir.Value]
     ) -> None:
-        """A grid of whole clusters."""
+        """Require a grid of whole clusters."""
         e = call.emitter
         for axis, blocks, size in zip(AXES, grid, cluster, strict=True):
             if isinstance(size, ir.Constant) and size.constant == 1:
@@ -395,7 +397,7 @@ class CudaLaunch:
 
 
 def _narrow(call: Call, size: ir.Value) -> ir.Value:
-    """A number that fits, i32; a constant stays one."""
+    """A number that fits as i32; a constant remains a constant."""
     if isinstance(size, ir.Constant):
         return ir.Constant(I32, size.constant)
     return call.emitter.builder.trunc(size, I32)

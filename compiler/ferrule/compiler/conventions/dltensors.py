@@ -1,4 +1,4 @@
-"""Calls of C functions that take tensors as `DLTensor*`, lent for the time of the call.
+"""Calls of C functions that take tensors as `DLTensor*`, which are valid during the call.
 
     DLTensors("scale", [sig["x"], sig["y"], sig["alpha"]], code=HostCode.from_object("scale.o"))
 
@@ -26,7 +26,7 @@ from ferrule.specs import params as kinds
 
 @dataclass(frozen=True, slots=True)
 class Lent:
-    """A tensor as a `DLTensor*`; null where an optional one did not come."""
+    """A tensor as a `DLTensor*`; null for an absent optional tensor."""
 
     tensor: Tensor
     optional: kinds.Optional | None = None
@@ -47,10 +47,11 @@ class Lent:
 
 @dataclass(frozen=True, slots=True, init=False)
 class DLTensors:
-    """Calls a C function whose tensors are `DLTensor*`, with shape and strides; null for an
-    optional tensor that did not come.
+    """Calls a C function whose tensors are `DLTensor*`, with shape and strides; null for an absent
+    optional tensor.
 
-    All else is as for `CFunction`, which `function` is.  The callee must not keep what it was lent.
+    Everything else is as for `CFunction`, which is `function`.  The callee must not keep the
+    pointers after the call.
     """
 
     function: CFunction

@@ -53,7 +53,7 @@ from ferrule.specs.conditions import checked_condition
 
 _LOADED: Final = HostCode.from_library(None)
 _SOME_FUNCTION: Final = ir.FunctionType(PTR, [])
-"""For code whose functions have no types that are known."""
+"""The type that declares functions with unknown types."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -62,24 +62,24 @@ class CFunction:
 
         CFunction("axpy", [sig["x"].data, sig["y"].data, n, sig["alpha"]], code=code)
 
-    calls `axpy(float* x, float* y, int32_t n, float alpha)`.  `function` is the name of one of
-    `code`, by default of one that the process has loaded; or an address, a ctypes function or an
-    object with an `address`.  The arguments are those of `conventions.arguments` and `Reference`;
-    what is narrower than an int is extended as C wants it, a 2-byte float is passed as its bits,
-    uint16_t, except to LLVM IR, which may take `half`.  A `Struct` goes by value, as on x86-64 and
-    AArch64; a complex number is a struct of two floats.
+    calls `axpy(float* x, float* y, int32_t n, float alpha)`.  `function` is the name of a function
+    in `code`, by default of a function that the process has loaded; or an address, a ctypes
+    function or an object with an `address`.  The arguments are those of `conventions.arguments` and
+    `Reference`; integers narrower than an int are extended as C requires, a 2-byte float is passed
+    as its bits, uint16_t, except to LLVM IR, which may take `half`.  A `Struct` goes by value, as
+    on x86-64 and AArch64; a complex number is a struct of two floats.
 
-    `returns` is None for a function whose result nobody wants, "status" for one that returns an
-    int, 0 where all went well (any other is a RuntimeError of the call), or a `ReturnCode`.  With a
-    dtype or "pointer" the call gives the value back, with "string" a copy of the text at it; with
-    a list of dtypes and "pointer" the members of a struct that comes back by value.
-    `variadic_from` is the position of the first argument that a function such as snprintf takes by
-    its `...`.  Made only where `when` holds.
+    `returns` is None to ignore the result, "status" for an int that is 0 on success (any other
+    value is a RuntimeError of the call), or a `ReturnCode`.  With a dtype or "pointer" the call
+    returns the value, with "string" a copy of the text at the returned address; with a list of
+    dtypes and "pointer" the members of a struct that is returned by value.  `variadic_from` is the
+    position of the first argument in the `...` of a function such as snprintf.  The call is made
+    only if `when` holds.
 
-    Raises TypeError for arguments of other kinds; ValueError for what is no name of a C function,
-    for a value given back only sometimes, and for a function of libc with `...` whose arguments
-    there are not told.  When it is built, CompileError for a function that the code does not have,
-    or that takes something else where that is known, and for a struct by value to LLVM IR.
+    Raises TypeError for arguments of other kinds; ValueError for an invalid name of a C function,
+    for a result of a call with a condition, and for a variadic function of libc without
+    `variadic_from`.  When it is built, CompileError for a function that the code does not have, or
+    whose known types differ, and for a struct by value to LLVM IR.
     """
 
     function: str
@@ -139,7 +139,7 @@ class CFunction:
         self.give(call, self.value(call))
 
     def give(self, call: Call, value: ir.Value) -> None:
-        """Give back what the function returned, or end the call where that says so."""
+        """Return the function's result, or end the call if it is a failure."""
         if isinstance(self.returns, ReturnCode):
             self._check_status(call, self.returns, value)
         if isinstance(self.returns, tuple):
@@ -151,7 +151,7 @@ class CFunction:
             call.give([value])
 
     def value(self, call: Call) -> ir.Value:
-        """Make the call; what the function returns, of a struct its address."""
+        """Make the call; returns the function's result, or the address of a struct."""
         name, symbol = self.function, self.code.symbol(self.function)
         given: list[ir.Value] = []
         before = call.handed()
@@ -181,7 +181,7 @@ class CFunction:
         return received(call, value, returned, self.returns)
 
     def _say_what_is_lost(self, call: Call) -> None:
-        """Remark numbers that the function may write and nobody gets."""
+        """Add a remark if numbers that the function may write are lost."""
         if not any(isinstance(each, Reference) for each in self.arguments):
             return
         promises = iter(self.code.promises(self.function))
@@ -201,7 +201,7 @@ class CFunction:
             )
 
     def _has_structs(self) -> bool:
-        """Whether a struct goes or comes back by value."""
+        """Whether a struct is passed or returned by value."""
         by_value = any(isinstance(each, InMemory) for each in self.arguments)
         return by_value or isinstance(self.returns, tuple)
 
@@ -221,15 +221,15 @@ class CFunction:
                 f"{call.signature.name}: {self.function} is called with different types, so nobody "
                 f"can define it: give the functions names of their own"
             )
-        # Whoever reads the declaration alone, as MLIR does, passes them so, too.
+        # The declaration has them too, for readers that use it alone, such as MLIR.
         for position, parameter in enumerate(getattr(callee, "args", ())):
             for how in extended.get(position, ()):
                 parameter.add_attribute(how)
         return call.emitter.builder.call(callee, given, arg_attrs=extended)
 
     def _fixed(self, kinds: collections.abc.Sequence[ir.Type]) -> int | None:
-        """How many of the values, of these types, are before the `...` of the function; None for
-        one that has none."""
+        """The number of values before the `...` of a variadic function, given their types; None if
+        it is not variadic."""
         if self.variadic_from is None:
             return None
         before = self.arguments[: self.variadic_from]
@@ -238,7 +238,7 @@ class CFunction:
         return fixed
 
     def _passed(self) -> list[Passed]:
-        """What the function takes, with structs."""
+        """The parameters of the function, with structs."""
         passed: list[Passed] = []
         for position, argument in enumerate(self.arguments):
             if isinstance(argument, InMemory):
@@ -251,7 +251,7 @@ class CFunction:
     def _fitted(
         self, call: Call, given: list[ir.Value], kind: ir.FunctionType
     ) -> tuple[list[ir.Value], ir.FunctionType]:
-        """The values as LLVM IR takes them, where that is what is called: flags, halves."""
+        """The values with the types of an LLVM IR callee: flags as i1, 2-byte floats as half."""
         source = self.code.source
         if not isinstance(source, LlvmModule):
             return given, kind
@@ -276,7 +276,7 @@ class CFunction:
         return [*fitted, *given[len(fitted) :]], wanted
 
     def _check_status(self, call: Call, code: ReturnCode, value: ir.Value) -> None:
-        """End the call where the function failed."""
+        """End the call if the function failed."""
         e = call.emitter
         wide = widened(call, value, code.dtype)
         op: Literal["ne", "slt"] = "ne" if code.fails == "nonzero" else "slt"
@@ -291,7 +291,7 @@ class CFunction:
 
 
 def chosen_function(function: object, code: HostCode | None) -> tuple[str, HostCode]:
-    """The name of a function and the code that has it, as `CFunction` documents them."""
+    """The name of a function and the code that contains it, as `CFunction` documents them."""
     if code is not None and not isinstance(code, HostCode):
         raise TypeError(
             f"CFunction: expected code=HostCode.from_object(…), from_llvm(…) or from_library(…), "
@@ -321,7 +321,7 @@ def _not_in_ir(name: str, function: str) -> CompileError:
 
 
 def declared(call: Call, symbol: str, kind: ir.FunctionType) -> ir.Value:
-    """The function of this name, whatever type it was declared with."""
+    """The function of this name, even if it was declared with another type."""
     known = call.emitter.module.globals.get(symbol)
     if known is None:
         return ir.Function(call.emitter.module, kind, symbol)

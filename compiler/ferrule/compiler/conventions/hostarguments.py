@@ -1,4 +1,4 @@
-"""What a C function can be given, beyond what every callee can."""
+"""Arguments that only C functions can take."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ferrule.specs import params as kinds
 
 @runtime_checkable
 class HostArgument(Protocol):
-    """An argument that host code alone can take, such as an address on the stack."""
+    """An argument for host code only, such as an address on the stack."""
 
     def types(self) -> list[ir.Type]:
         """The LLVM types of the values that it becomes."""
@@ -44,13 +44,13 @@ CArgument: TypeAlias = "Argument | HostArgument"
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The address of a struct, number or tensor map on the stack, for the time of the call.
+    """The address of a struct, number or tensor map on the stack, valid during the call.
 
-    What the callee writes there is lost: a number that is wanted goes into a result without dims,
-    `Tensor("info", (), "int32").data`.  `reads_only` says that it writes nothing, as a `const`
-    pointer does; otherwise the function's notes say that it may be lost.
+    Values that the callee writes there are lost; to get a number back, pass a result without dims,
+    `Tensor("info", (), "int32").data`.  `reads_only` promises that the callee writes nothing, as a
+    `const` pointer does; otherwise the function's notes mention the loss.
 
-    Raises TypeError for what becomes no single value.
+    Raises TypeError for a value that becomes several.
     """
 
     value: Argument
@@ -69,7 +69,7 @@ class Reference:
 
     @property
     def size_in_memory(self) -> int:
-        """The bytes that it refers to."""
+        """The number of bytes behind the address."""
         ((size, _),) = parameters(self.value)
         return size
 
@@ -84,10 +84,10 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """The `TVMFFIObjectHandle` of a parameter that is an object of tvm-ffi, such as a function or a
-    list, for a callee that reads it through tvm-ffi's C API; of an `AnyValue` the `TVMFFIAny*`.
+    """The `TVMFFIObjectHandle` of a parameter that is a tvm-ffi object, such as a function or a
+    list, for a callee that reads it through tvm-ffi's C API; for an `AnyValue` the `TVMFFIAny*`.
 
-    It is lent for the time of the call.  Raises TypeError for other parameters.
+    It is valid during the call.  Raises TypeError for other parameters.
     """
 
     value: Param
@@ -109,7 +109,7 @@ class Handle:
 
 
 def addresses(argument: CArgument) -> list[Data | None]:
-    """Of each value that an argument becomes the address of a tensor that it is, if it is one."""
+    """For each value of an argument, the tensor address that it is, or None."""
     match argument:
         case Data():
             return [argument]
@@ -124,7 +124,7 @@ def addresses(argument: CArgument) -> list[Data | None]:
 
 
 def check_c(argument: object, what: str) -> None:
-    """Raises TypeError for what no C function can be given; `what` names it there."""
+    """Raise TypeError for a value that cannot be passed to a C function; `what` is its name."""
     if isinstance(argument, HostArgument):
         return
     instead = _instead(argument)
@@ -136,7 +136,7 @@ def check_c(argument: object, what: str) -> None:
 
 
 def _instead(argument: object) -> str | None:
-    """What to write for things that look like an argument in Python."""
+    """The hint for Python values that look like an argument."""
     if isinstance(argument, str | bytes):
         return "a text goes as conventions.CString(…)"
     if isinstance(argument, float):
@@ -147,12 +147,12 @@ def _instead(argument: object) -> str | None:
 
 
 def c_types(argument: CArgument) -> list[ir.Type]:
-    """The LLVM types of the values that an argument becomes; not of a struct by value."""
+    """The LLVM types of the values that an argument becomes; not for a struct by value."""
     return argument.types() if isinstance(argument, HostArgument) else types(argument)
 
 
 def c_values(call: Call, argument: CArgument, what: str) -> list[ir.Value]:
-    """The values that an argument becomes; of a struct by value its address."""
+    """The values that an argument becomes; the address for a struct by value."""
     if isinstance(argument, HostArgument):
         return argument.values(call, what)
     if isinstance(argument, InMemory):
@@ -161,7 +161,7 @@ def c_values(call: Call, argument: CArgument, what: str) -> list[ir.Value]:
 
 
 def extensions(argument: CArgument) -> list[str]:
-    """Of each value how it is extended to an int, nothing for what is as wide."""
+    """For each value, its extension to an int, "" if it is as wide."""
     pairs = zip(c_types(argument), are_signed(argument), strict=True)
     return [
         ("signext" if signed else "zeroext")
@@ -172,7 +172,7 @@ def extensions(argument: CArgument) -> list[str]:
 
 
 def are_signed(argument: CArgument) -> list[bool]:
-    """Of each value whether it is an integer that has a sign."""
+    """For each value, whether it is a signed integer."""
     match argument:
         case Cast(dtype=dtype) | Scalar(dtype=dtype):
             return [dtype.kind == "int"]

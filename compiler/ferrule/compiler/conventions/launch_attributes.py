@@ -1,4 +1,4 @@
-"""What a CudaLaunch asks for besides its sizes: what it may be, and its value in a call."""
+"""The launch attributes of a CudaLaunch: their valid values, and their values in a call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ferrule.specs.params import Pointer
 
 
 def scheduling(given: str | None) -> ClusterScheduling | None:
-    """The policy of a name.  Raises ValueError for a name that is none."""
+    """The policy with this name.  Raises ValueError for an unknown name."""
     words = {"spread": ClusterScheduling.SPREAD, "load_balancing": ClusterScheduling.LOAD_BALANCING}
     if given is not None and given not in words:
         raise ValueError(
@@ -24,18 +24,18 @@ def scheduling(given: str | None) -> ClusterScheduling | None:
 
 
 PRIORITIES: Final = (-(1 << 31), (1 << 31) - 1)
-"""Those that an int of C has."""
+"""The range of a C int."""
 
 
 def checked_flag(name: str, given: object) -> bool:
-    """Raises TypeError for what is neither True nor False."""
+    """Raise TypeError unless it is True or False."""
     if isinstance(given, bool):
         return given
     raise TypeError(f"CudaLaunch: {name} must be True or False, but got {given!r}")
 
 
 def checked_carveout(given: Any) -> int | None:
-    """A part of an SM's memory in percent; -1 is what the driver takes by default."""
+    """A part of an SM's memory in percent; -1 is the driver's default."""
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int):
@@ -49,7 +49,7 @@ def checked_carveout(given: Any) -> int | None:
 
 
 def checked_priority(given: Dim | None) -> Dim | None:
-    """A size that an int of C has, as far as it is constant."""
+    """A size that fits into a C int, as far as it is constant."""
     if given is None:
         return None
     if not is_dim(given):
@@ -60,7 +60,7 @@ def checked_priority(given: Dim | None) -> Dim | None:
 
 
 def require_event(name: str, event: Param | None, *wants: object) -> None:
-    """Raises ValueError for what is said of an event where there is none."""
+    """Raise ValueError if properties of an event are set without an event."""
     if event is None and any(wants):
         raise ValueError(f"CudaLaunch: without a {name}, what is said of it would be ignored")
 
@@ -76,7 +76,7 @@ def checked_event(name: str, event: Param | None) -> Param | None:
 
 
 def checked_flags(name: str, flags: int) -> int:
-    """Flags of cuEventRecordWithFlags.  Raises ValueError for what they cannot be."""
+    """Flags of cuEventRecordWithFlags.  Raises ValueError for invalid numbers."""
     if not isinstance(flags, int) or not 0 <= flags < 1 << 31:
         raise ValueError(f"CudaLaunch: {name} must be a number from 0 on, but got {flags!r}")
     return int(flags)
@@ -85,5 +85,5 @@ def checked_flags(name: str, flags: int) -> int:
 def event_of(
     call: Call, param: Param | None, flags: int, at_block_start: bool = False
 ) -> Event | None:
-    """The event that a call gives for a parameter."""
+    """The event that a parameter is in a call."""
     return None if param is None else Event(call.leaves(param)[0], flags, at_block_start)

@@ -1,4 +1,4 @@
-"""The sizes of a CudaLaunch as they are written: one to three, within CUDA's limits."""
+"""The sizes of a CudaLaunch: one to three, within CUDA's limits."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Sizes = tuple[Dim, Dim, Dim]
 
 
 def three(name: str, sizes: Dim | Sequence[Dim], limits: Sequence[tuple[int, int]]) -> Sizes:
-    """Three sizes of one to three, the others 1.
+    """One to three sizes, filled up with ones to three.
 
-    Raises TypeError for what is no size, ValueError for another number of them and for constants
+    Raises TypeError for invalid sizes, ValueError for another number of them and for constants
     beyond the limits.
     """
     given = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
@@ -39,7 +39,7 @@ def three(name: str, sizes: Dim | Sequence[Dim], limits: Sequence[tuple[int, int
 
 
 def check_product(what: str, items: str, sizes: Sizes, most: int) -> None:
-    """Raises ValueError where the constants among sizes are more than there can be."""
+    """Raise ValueError if the product of the constant sizes is above the limit."""
     known = prod(size for size in sizes if isinstance(size, int))
     if known > most:
         raise ValueError(f"CudaLaunch: {what} has at most {most} {items}, but {sizes} has {known}")

@@ -2,10 +2,10 @@
 
     Memref("matmul", [sig["a"], sig["b"], sig["c"]], code=HostCode.from_llvm(text))
 
-A descriptor is `{allocated, aligned, offset, sizes[rank], strides[rank]}`, pointers and i64, as
-MLIR's "LLVM IR Target" page has it.  A function with `llvm.emit_c_interface` has a twin,
-`_mlir_ciface_<name>`, that takes pointers to them; the function itself takes each member as an
-argument of its own, or, lowered with bare pointers, the address of the data alone.
+A descriptor is `{allocated, aligned, offset, sizes[rank], strides[rank]}`, pointers and i64, see
+MLIR's "LLVM IR Target" page.  A function with `llvm.emit_c_interface` has a twin,
+`_mlir_ciface_<name>`, that takes pointers to them; the function itself takes each member as a
+separate argument, or, if it was lowered with bare pointers, only the address of the data.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _C_PREFIX: Final = "_mlir_ciface_"
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """A tensor as a descriptor, in the form of an interface."""
+    """A tensor as a descriptor, in the form of the interface."""
 
     tensor: Tensor
     interface: Interface
@@ -108,7 +108,7 @@ def _dims(call: Call, tensor: Tensor, what: str) -> list[ir.Value]:
 
 
 def _stored(call: Call, members: collections.abc.Sequence[ir.Value]) -> ir.Value:
-    """The address of words on the stack."""
+    """Store words on the stack; returns their address."""
     e = call.emitter
     place = e.alloca(I64, len(members), name="descriptor")
     for position, value in enumerate(members):
@@ -118,7 +118,7 @@ def _stored(call: Call, members: collections.abc.Sequence[ir.Value]) -> ir.Value
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """An address that is known while the call is written."""
+    """An address that is known when the call is emitted."""
 
     address: ir.Value
 
@@ -133,26 +133,27 @@ class _Place:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Memref:
-    """Calls a function of MLIR's lowering.
+    """Calls a function that MLIR lowered.
 
-    `function` is its name in MLIR.  Of the arguments a tensor becomes what `interface` says: "c" a
-    pointer to its descriptor, of the function's twin for C; "expanded" the members one by one;
-    "bare" the address of its data.  `Unranked(tensor)` is for a parameter without a rank.  A size
-    is an `index`, 64 bits; all else is as for `CFunction`.
+    `function` is its name in MLIR.  `interface` is the form of a tensor argument: "c" a pointer to
+    its descriptor, for the function's C twin; "expanded" the members one by one; "bare" the address
+    of its data.  `Unranked(tensor)` is for an unranked parameter.  A size is an `index`, 64 bits;
+    everything else is as for `CFunction`.
 
-    `returns` is what `CFunction` takes, or a list with an entry for each result of the function: a
-    dtype, or a `specs.Tensor` for a memref that the function allocates with malloc.  Of that the
-    elements are copied into a tensor of the caller's allocator, with the shape that it has at the
-    call, and the memref is freed, unless it is an argument or a constant of the code.  To save the
-    copy, lower results to parameters (`buffer-results-to-out-params`) and name tensors in the
-    `results` of `build`.  Memrefs and several results need interface "c".
+    `returns` is as for `CFunction`, or a list with an entry for each result of the function: a
+    dtype, or a `specs.Tensor` for a memref that the function allocates with malloc.  The elements
+    of such a memref are copied into a tensor of the caller's allocator, with the shape that it has
+    in the call; then the memref is freed, unless it is an argument or a constant of the code.  To
+    avoid the copy, lower results to parameters (`buffer-results-to-out-params`) and name tensors in
+    the `results` of `build`.  Memrefs and several results need interface "c".
 
-    With `raises` the function takes one more pointer, behind all others, to a pointer that is null:
-    where it fails, it leaves there the address of a text that ends with a zero and outlives the
-    call, and what it returns means nothing.  The call is a RuntimeError with that text.
+    With `raises` the function takes one more pointer, after all others, to a pointer that is null.
+    To report an error, the function stores the address of a NUL-terminated text there, which
+    outlives the call; then its result is ignored, and the call raises a RuntimeError with that
+    text.
 
-    Raises TypeError and ValueError for what cannot be handed over so; `build` raises as for
-    `CFunction`.
+    Raises TypeError and ValueError for arguments that cannot be passed in this way; `build` raises
+    as for `CFunction`.
     """
 
     function: CFunction
@@ -223,7 +224,7 @@ class Memref:
         layout.give(call, place, [call.address(tensor.data) for tensor in self.tensors])
 
     def _value(self, call: Call, function: CFunction) -> ir.Value:
-        """What a function returns; with `raises` the call ends where it failed."""
+        """The function's result; with `raises` the call ends if the function reported an error."""
         if not self.raises:
             return function.value(call)
         e, name = call.emitter, self.function.function.removeprefix(_C_PREFIX)
@@ -264,7 +265,7 @@ def _tensors(arguments: collections.abc.Sequence[CArgument]) -> collections.abc.
 def _returned(
     name: str, interface: Interface, returns: Returns | collections.abc.Sequence[object]
 ) -> tuple[Returns, tuple[DType | Tensor, ...]]:
-    """What the C function returns by value, else what it leaves in a struct of results."""
+    """The result that the C function returns by value, and the results in its result struct."""
     if returns is None or isinstance(returns, (str, DType, ReturnCode)):
         return returns, ()
     several = [returns] if isinstance(returns, Tensor) else listed(returns, f"{name}: `returns`")

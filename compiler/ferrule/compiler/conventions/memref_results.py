@@ -1,7 +1,7 @@
-"""What a function of MLIR's C interface gives back: a struct of numbers and memref descriptors.
+"""The results of a function with MLIR's C interface: a struct of numbers and memref descriptors.
 
-The memrefs are copied into tensors of the caller's allocator, for who holds a tensor must be able
-to free it when the function's code is gone; then they are freed.
+The memrefs are copied into tensors of the caller's allocator, because the owner of a tensor must be
+able to free it after the function's code is unloaded; then the memrefs are freed.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from ferrule.runtime.llvm.layouts import (
 from ferrule.specs import DType, Tensor, symbols_of
 
 _STATIC: Final = 0xDEADBEEF
-"""What MLIR writes as the allocation of a constant of the code."""
+"""MLIR's marker in place of the allocation of a constant."""
 
 _ALIGNED, _OFFSET, _SIZES = 1, 2, 3
-"""The words of a descriptor, behind its allocation."""
+"""The positions of the words of a descriptor, after its allocation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The results of a function, with the layout that C gives a struct of them."""
+    """The results of a function, as members of a C struct."""
 
     function: str
     given: tuple[DType | Tensor, ...]
 
     def room(self, call: Call) -> ir.Value:
-        """A place for the struct, on the stack."""
+        """Allocate the struct on the stack."""
         *_, (end, _) = self._placed()
         return call.emitter.alloca(I64, -(-end // 8), name="returned")
 
     def give(self, call: Call, place: ir.Value, addresses: Sequence[ir.Value]) -> None:
-        """Give back what the function left at a place; `addresses` are those of the arguments."""
+        """Return the results in the struct; `addresses` are the addresses of the arguments."""
         memrefs = [
             (call.emitter.index(place, I8, offset), each)
             for offset, each in self._placed()
@@ -70,7 +70,7 @@ class Results:
                 call.give([call.emitter.load(at, type_of(each))])
 
     def _placed(self) -> Iterator[tuple[int, DType | Tensor | None]]:
-        """Where each result is, in bytes; at last where they end."""
+        """The offset of each result in bytes, and at last the end."""
         end = 0
         for each in self.given:
             size, align = 8, 8
@@ -84,7 +84,7 @@ class Results:
         yield end, None
 
     def _free(self, call: Call, memrefs: Sequence[ir.Value], addresses: Sequence[ir.Value]) -> None:
-        """Free each allocation once, of those that are the function's to give away."""
+        """Free each allocation that belongs to the results once."""
         e = call.emitter
         kept = [*addresses, e.builder.inttoptr(e.const_i64(_STATIC), PTR)]
         for at in memrefs:
@@ -123,7 +123,7 @@ def _copied(call: Call, at: ir.Value, tensor: Tensor, function: str) -> ir.Value
 
 
 def _check(call: Call, tensor: Tensor, sizes: Sequence[ir.Value], function: str) -> None:
-    """End the call where the memref has other sizes than the spec says."""
+    """End the call if the memref's sizes differ from the spec."""
     e = call.emitter
     for axis, (dim, size) in enumerate(zip(tensor.shape, sizes, strict=True)):
         what = f"shape[{axis}] of {tensor.name}"
@@ -142,7 +142,7 @@ def _copy(
     strides: Sequence[ir.Value],
     element: ir.Type,
 ) -> None:
-    """Copy elements to a place where they lie without gaps, row by row."""
+    """Copy elements to a place without gaps, row by row."""
     e = call.emitter
     if not sizes:
         e.store(e.load(source, element), to)

@@ -1,17 +1,17 @@
-"""What LLVM IR promises its compiler of the arguments that a call hands over: compared with the
-specs when a function is built, and checked by the call where these do not say it.
+"""The promises of LLVM IR about its arguments: compared with the specs when a function is built,
+and checked in the call if the specs do not imply them.
 
-* `align`, of the parameter or of what is read and written at known distances from it: the spec
-  promises as much, or the build is refused.
-* What is written is no array that the spec says to be only read.
-* `noalias`: arrays of which one is written share no memory; of functions that the code calls with
-  such arrays, too.
-* `nonnull`, `dereferenceable`: an address is given, with as many bytes behind it.
-* `range`: a number lies in it.
-* `nofpclass`: a number is no NaN, and not infinite.
-* `signext`, `zeroext`: an integer has a sign, or has none, as its dtype says.
+* `align`, of the parameter or of accesses at known distances from it: the spec must promise as
+  much, or the build is refused.
+* A written array must not be read-only in the spec.
+* `noalias`: arrays of which one is written must not share memory; this includes functions that the
+  code calls with such arrays.
+* `nonnull`, `dereferenceable`: an address must not be null, with as many bytes behind it.
+* `range`: a number must be in the range.
+* `nofpclass`: a number must not be NaN, or not infinite.
+* `signext`, `zeroext`: the sign of an integer must match its dtype.
 
-What a call checks stands in the function's documentation and notes.
+The checks of a call are listed in the function's documentation and notes.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _HINT: Final = "the LLVM IR was compiled for arrays that share no memory (noalia
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A value that a function is given: the argument that it is of, the address that it is if it
-    is one of a tensor, what is promised of it, and whether it is an integer with a sign."""
+    """A value passed to a function: its argument, the tensor address that it is (or None), its
+    promises, and whether it is a signed integer."""
 
     what: str
     argument: CArgument
@@ -62,12 +62,12 @@ class _Given:
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """Its name in errors."""
         argument = self.argument if self.data is None else self.data.tensor
         return str(getattr(argument, "name", self.what))
 
     def place(self, call: Call) -> str:
-        """What errors call the address: a tensor's own is the tensor."""
+        """The address in errors: a tensor's name for its first element."""
         if self.data is None or self.data.offset == 0:
             return self.name
         return f"{self.name}.data.byte_offset({call.signature.format(self.data.offset)})"
@@ -81,10 +81,11 @@ def kept(
     promises: Sequence[Promised],
     seen: frozenset[int],
 ) -> list[ir.Value]:
-    """The values of a function's arguments as its promises want them, behind the checks that they
-    keep them.  `seen` are the tensors whose addresses other calls had before, by identity.
+    """The values of a function's arguments in the form that its promises require, after emitting
+    the checks.  `seen` are the tensors whose addresses earlier calls got, by identity.
 
-    Raises CompileError for what no call could keep, and for an alignment that no spec promises.
+    Raises CompileError for promises that no call can keep, and for an alignment that no spec
+    promises.
     """
     rows = [
         (f"argument #{position} of {name}", argument, data)
@@ -124,7 +125,7 @@ def _checked(call: Call, name: str, given: _Given, value: ir.Value) -> ir.Value:
 
 
 def _check_extension(call: Call, name: str, what: str, way: str, promised: Promised) -> None:
-    """`signext`, `zeroext`: raises CompileError for an integer of the other sign."""
+    """`signext`, `zeroext`: raise CompileError for an integer of the other sign."""
     if not way or not promised.extends or way == promised.extends:
         return
     sign, other = ("a sign", "int") if promised.extends == "signext" else ("no sign", "uint")
@@ -138,11 +139,12 @@ def _check_extension(call: Call, name: str, what: str, way: str, promised: Promi
 
 
 def _check_limits(call: Call, given: _Given, value: ir.Value) -> None:
-    """`range`: from the first to before the second, around the largest number where it is less."""
+    """`range`: from the first number up to the second, exclusive; it wraps around if that is
+    less."""
     if given.promised.limits is None or not isinstance(value.type, ir.IntType):
         return
     e, (bits, low, high) = call.emitter, given.promised.limits
-    if value.type.width > bits:  # a bool comes as a byte
+    if value.type.width > bits:  # a bool is passed as a byte
         value = e.builder.trunc(value, ir.IntType(bits))
     first, count = (ir.Constant(value.type, each % (1 << bits)) for each in (low, high - low))
     outside = e.icmp("uge", e.binary("sub", value, first), count)
@@ -156,8 +158,8 @@ def _check_limits(call: Call, given: _Given, value: ir.Value) -> None:
 
 
 def _intervals(limits: tuple[int, int, int], is_signed: bool) -> str:
-    """The numbers of a range, as an integer with or without a sign has them: two intervals of one
-    that goes around the largest."""
+    """The numbers of a range as a signed or unsigned integer: two intervals if the range wraps
+    around."""
     bits, low, high = limits
     count = 1 << bits
     least = -(count // 2) if is_signed else 0
@@ -168,7 +170,7 @@ def _intervals(limits: tuple[int, int, int], is_signed: bool) -> str:
 
 
 def _check_classes(call: Call, name: str, given: _Given, value: ir.Value) -> None:
-    """`nofpclass`: no NaN, not infinite; what is neither cannot be checked."""
+    """`nofpclass`: no NaN, not infinite; other classes cannot be checked."""
     classes = given.promised.classes
     if not classes:
         return
@@ -231,7 +233,7 @@ def _check_alignment(call: Call, name: str, given: _Given, value: ir.Value) -> N
 
 
 def _promised_alignment(call: Call, given: _Given) -> int | None:
-    """What an address is a multiple of; None where a call alone tells."""
+    """The alignment of an address; None if it is known only in the call."""
     match given.argument:
         case Null():
             return 4096
@@ -247,8 +249,8 @@ def _promised_alignment(call: Call, given: _Given) -> int | None:
 
 
 def _there(call: Call, name: str, given: _Given, value: ir.Value) -> ir.Value:
-    """An address that is not null: that of an array without elements may be, and becomes another
-    that nothing is read of."""
+    """An address that is not null: the null address of an empty array is replaced by another one,
+    from which nothing is read."""
     e = call.emitter
     if isinstance(given.argument, Null):
         raise CompileError(
@@ -270,7 +272,7 @@ def _is_optional(call: Call, tensor: Tensor) -> bool:
 
 
 def _check_bytes(call: Call, name: str, given: _Given, value: ir.Value) -> None:
-    """`dereferenceable`: so many bytes can be read behind an address."""
+    """`dereferenceable`: that many bytes can be read behind an address."""
     e, wanted = call.emitter, given.promised.bytes
     known = getattr(given.argument, "size_in_memory", None)
     if known is not None and known < wanted:
@@ -326,8 +328,8 @@ def _check_apart(call: Call, name: str, given: Sequence[_Given]) -> None:
 
 
 def _pairs(given: Sequence[_Given]) -> Iterator[tuple[Tensor, Tensor]]:
-    """The tensors of which one is written and one promised to be apart, each pair once.  Two parts
-    of one tensor are where whoever lists them says."""
+    """The pairs of tensors of which one is written and one is promised not to alias, each pair
+    once.  For two parts of one tensor, the argument that contains them is responsible."""
     found: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
     for (_, left), (at, right) in combinations(enumerate(given), 2):
         if left.data is None or right.data is None or left.what == right.what:
@@ -343,7 +345,7 @@ def _pairs(given: Sequence[_Given]) -> Iterator[tuple[Tensor, Tensor]]:
     yield from found.values()
 
 
-# ---- memory that nobody has written ----
+# ---- uninitialised memory ----
 
 
 def _remark(call: Call, name: str, given: _Given, seen: frozenset[int]) -> None:

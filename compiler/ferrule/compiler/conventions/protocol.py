@@ -1,4 +1,4 @@
-"""What a calling convention is, and whether something is one."""
+"""The protocol of calling conventions, and its check."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class CallingConvention(Protocol):
 
     @property
     def when(self) -> Condition | None:
-        """Whether to call at all, as the sizes of a call decide; None for always."""
+        """The condition for the call, from its sizes; None for always."""
         ...
 
     def codes(self) -> Sequence[DeviceCode]:
@@ -25,19 +25,19 @@ class CallingConvention(Protocol):
         ...
 
     def results(self) -> Sequence[Param]:
-        """What it gives back besides the tensors that the caller of `build` names."""
+        """Its results, besides the tensors in the `results` of `build`."""
         ...
 
     def emit(self, call: Call) -> None:
-        """Write the call at the insertion point of `call.emitter`, and `call.give` its results.
+        """Emit the call at the insertion point of `call.emitter`, and `call.give` its results.
 
-        Raises TypeError, ValueError or CompileError for what cannot be called so.
+        Raises TypeError, ValueError or CompileError if the call is not possible.
         """
         ...
 
 
 def check_convention(convention: object, what: str) -> None:
-    """Raises TypeError for what is no calling convention; `what` names it."""
+    """Raise TypeError for an object that is not a calling convention; `what` is its name."""
     if isinstance(convention, type):
         raise TypeError(
             f"{what} must be a calling convention, but got the class {convention.__name__}: call it"

@@ -1,4 +1,4 @@
-"""Whether a GPU can read the memory whose addresses a launch gives it, as far as specs say."""
+"""Checks whether a GPU can read the memory of a launch's arguments, as far as specs show it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ferrule.specs import Data, Tensor
 from ferrule.specs import params as kinds
 
 READ_BY_GPUS: Final = (None, "cuda", "cuda_host", "cuda_managed")
-"""The devices of such tensors, as `specs.Tensor` has them."""
+"""The devices of tensors that GPUs can read, as in `specs.Tensor`."""
 
 
 def check_reach(kernel: str, argument: Argument) -> None:
-    """Raises CompileError for an argument with the address of a tensor that no GPU can read."""
+    """Raise CompileError for an argument with the address of a tensor that no GPU can read."""
     if _has_text(argument):
         raise CompileError(
             Diagnostic(

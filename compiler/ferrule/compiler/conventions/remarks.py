@@ -1,4 +1,4 @@
-"""What whoever builds a function should know of it, said by a frontend."""
+"""Remarks of frontends for the builder of a function."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Addresses that a callee declares `restrict`: which tensors of a call share no memory, then.
+"""Addresses that a callee declares `restrict`: which tensors of a call must not share memory.
 
-A pointer is `restrict` as a parameter, or as a member of a struct that is handed over or pointed to
-(C11, 6.7.3.1): what is reached through it is reached through no other, unless nobody writes there.
+A pointer is `restrict` as a parameter, or as a member of a struct that is passed or pointed to
+(C11, 6.7.3.1): an object accessed through it is not accessed through another pointer, unless
+nothing writes it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ RESTRICTED: Final = "the code declares an address restrict"
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """An address that a callee takes: where, what is given for it, and how it is declared."""
+    """An address that a callee takes: its position, its argument, and its declaration."""
 
     what: str
     argument: object
@@ -35,12 +36,12 @@ class Taken:
 
     @property
     def tensor(self) -> Tensor | None:
-        """The tensor whose address it is; None for another address."""
+        """The tensor with this address; None for another address."""
         return _tensor_of(self.argument)
 
     @property
     def address(self) -> object:
-        """What is given, without casts; of a tensor its address."""
+        """The argument without casts; for a tensor its address."""
         given = self.argument
         while isinstance(given, PointerCast):
             given = given.value
@@ -50,8 +51,8 @@ class Taken:
 def taken_addresses(
     arguments: Sequence[CArgument], types: Sequence[Spelled], restricted: Sequence[bool]
 ) -> Iterator[Taken]:
-    """The addresses among the parameters of a callee, which have these types; whether each is
-    `restrict` is said beside them.  An argument may become several parameters."""
+    """The addresses among the parameters of a callee, which have these types; `restricted` tells
+    which are `restrict`.  An argument may become several parameters."""
     declared = list(zip(types, restricted, strict=False))
     position = 0
     for each in arguments:
@@ -62,7 +63,7 @@ def taken_addresses(
 
 
 def taken_members(what: str, struct: Struct, declared: Mapping[int, Spelled]) -> Iterator[Taken]:
-    """The addresses in a struct, whose types are known by where they are."""
+    """The addresses in a struct, whose types are known by their offsets."""
     for offset, each in given_fields(struct):
         kind = declared.get(offset)
         if kind is not None:
@@ -71,10 +72,10 @@ def taken_members(what: str, struct: Struct, declared: Mapping[int, Spelled]) ->
 
 
 def restricted_pairs(callee: str, taken: Iterable[Taken]) -> list[tuple[Tensor, Tensor]]:
-    """The tensors that a callee takes to share no memory: that of an address that is `restrict` and
-    of each other one, unless both are only read.
+    """The tensors that a callee assumes not to share memory: the tensor of a `restrict` address
+    with each other one, unless both are only read.
 
-    Raises CompileError for one address that is given twice to such a pair.
+    Raises CompileError if one address is passed as both of such a pair.
     """
     pairs = [
         (one, other)

@@ -1,4 +1,4 @@
-"""What a C function returns, as a value or an error; and types that LLVM IR alone has."""
+"""The result of a C function, as a value or an error; and types that only LLVM IR has."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ferrule.specs.params.numbers import check_scalar_dtype
 Returns: TypeAlias = "ReturnCode | DType | str | collections.abc.Sequence[DType | str] | None"
 Checked: TypeAlias = "ReturnCode | DType | Literal['pointer', 'string'] | Members | None"
 Members: TypeAlias = "tuple[DType | Literal['pointer'], ...]"
-"""Of a struct that comes back by value."""
+"""The members of a struct that is returned by value."""
 
 _ROW: Final = '{-1: (ValueError, "what is wrong")}'
 _OF_C: Final = MappingProxyType(
@@ -48,14 +48,14 @@ _OF_C: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, init=False)
 class ReturnCode:
-    """How a C function says that it failed.
+    """How a C function reports failure.
 
         ReturnCode(errors={-2: (ValueError, "the stream is damaged")}, fails="negative")
 
-    `dtype` is the C type of what it returns.  `fails`: which codes are failures, all but 0 or those
-    below 0.  `errors` are the class and message of the error for each code; any other failure is a
-    RuntimeError that shows the code.  With `value` a code that is no failure is what the call gives
-    back.
+    `dtype` is the C type of its result.  `fails` tells which codes are failures: "nonzero" or
+    "negative" ones.  `errors` are the class and message of the error for each code; any other
+    failure is a RuntimeError that shows the code.  With `value`, the call returns a code that is
+    not a failure.
     """
 
     dtype: DType
@@ -71,8 +71,8 @@ class ReturnCode:
         errors: collections.abc.Mapping[int, tuple[type[Exception] | str, str]] | None = None,
         value: bool = False,
     ) -> None:
-        """Raises ValueError for a dtype that is no integer, and for codes that are no failure or
-        that the dtype does not have."""
+        """Raises ValueError for a dtype that is not an integer, and for codes that are not failures
+        or do not fit the dtype."""
         put = object.__setattr__
         put(self, "dtype", check_scalar_dtype(as_dtype(dtype)))
         put(self, "fails", fails)
@@ -124,7 +124,7 @@ def _class_name(kind: type[Exception] | str) -> str:
 
 
 def checked_returns(given: Returns) -> Checked:
-    """What a function returns, as a convention keeps it; "status" is a `ReturnCode`, a list the
+    """The form of `returns` that a convention stores; "status" becomes a `ReturnCode`, a list the
     members of a struct."""
     if given is None or isinstance(given, ReturnCode):
         return given
@@ -153,12 +153,12 @@ def _one(given: DType | str) -> DType | Literal["pointer"]:
 
 
 def result_param(returned: DType | Literal["pointer"]) -> Scalar | Pointer:
-    """What a call gives back for one value that a function returns."""
+    """The result of a call for one value that a function returns."""
     return Scalar("result", returned) if isinstance(returned, DType) else Pointer("result")
 
 
 def return_type(returns: Checked) -> ir.Type | Shape:
-    """The LLVM type of what a function returns, as C has it; of a struct its shape."""
+    """The LLVM type of a C function's result; the shape of a struct."""
     match returns:
         case None:
             return VOID
@@ -188,11 +188,11 @@ _IR_TYPES: Final = {"i1": ir.IntType(1), **_HALVES}
 """Types of LLVM IR that no value of a call has."""
 
 UNWANTED: Final = {**TYPES, **_IR_TYPES, "void": VOID}
-"""Types of results that may be left alone."""
+"""Types of results that can be ignored."""
 
 
 def as_ir(call: Call, value: ir.Value, wanted: str) -> ir.Value:
-    """A flag as i1, a 2-byte float as half, where LLVM IR takes these."""
+    """A flag as i1 and a 2-byte float as half, if LLVM IR takes these."""
     build = call.emitter.builder
     if wanted == "i1" and value.type == I8:
         return build.trunc(value, _IR_TYPES["i1"])
@@ -202,7 +202,7 @@ def as_ir(call: Call, value: ir.Value, wanted: str) -> ir.Value:
 
 
 def received(call: Call, value: ir.Value, wanted: ir.Type, returns: Checked) -> ir.Value:
-    """What a function returned as the leaf of a result; of a flag its lowest bit."""
+    """A function's result as the leaf of a result; for a flag its lowest bit."""
     build = call.emitter.builder
     if value.type in _HALVES.values():
         return build.bitcast(value, I16)

@@ -1,4 +1,4 @@
-"""Calls of C functions that tvm-ffi calls: arguments and result as `TVMFFIAny`."""
+"""Calls of C functions with tvm-ffi's signature: arguments and result are `TVMFFIAny`."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from ferrule.specs.expr import is_dim
 
 @dataclass(frozen=True, slots=True, init=False)
 class SafeCall:
-    """Calls a function of tvm-ffi's own C type, `TVMFFISafeCallType`.
+    """Calls a function of tvm-ffi's C type, `TVMFFISafeCallType`.
 
         SafeCall("__tvm_ffi_scale", [sig["x"], sig["alpha"]], code=HostCode.from_object("scale.o"))
 
     `int scale(void* self, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result)`: `self` is
-    null, a tensor is a `DLTensor*`, None for an optional one that did not come; a size and an
-    integer are an int, a float a float64, a flag a bool, a pointer or stream an opaque pointer.
-    Where it does not return 0 the error that it has set is that of the call.  What it gives back is
-    released; with `returns`, "int64", "float64" or "bool", it is what the call gives back, and
-    anything else a TypeError of the call.
+    null, a tensor is a `DLTensor*`, an absent optional tensor is None; a size and an integer are an
+    int, a float a float64, a flag a bool, a pointer or stream an opaque pointer.  If it does not
+    return 0, the error that it has set becomes the error of the call.  Its result is released; with
+    `returns`, "int64", "float64" or "bool", the call returns it, and any other type is a TypeError
+    of the call.
 
     Raises TypeError for other arguments, ValueError for other results, and as `CFunction` does.
     """
@@ -97,7 +97,7 @@ class SafeCall:
         self._give(call, result)
 
     def _require(self, call: Call, status: ir.Value) -> None:
-        """End the call with the error that the function has set, -1 and -2 say."""
+        """End the call with the error that the function has set: its status is -1 or -2."""
         e = call.emitter
         fault = Fault("RuntimeError", f"{literal(self.function)} returned {{}}, which is no status")
         with e.if_then(e.icmp("ne", status, e.const_i32(0)), likely=False):
@@ -145,7 +145,7 @@ def _check_any(argument: object, what: str) -> None:
 
 
 def _as_any(call: Call, argument: Data | Dim | Param, what: str) -> tuple[ir.Value, ir.Value]:
-    """The two words of a TVMFFIAny: the type index, and what it holds."""
+    """The two words of a TVMFFIAny: the type index, and the payload."""
     e = call.emitter
     match argument:
         case Tensor():

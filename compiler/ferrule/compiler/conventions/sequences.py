@@ -1,4 +1,4 @@
-"""Several calls in one function: one after the other, or the first of them that fits."""
+"""Several calls in one function: in order, or the first one whose condition holds."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ from ferrule.specs.conditions import checked_condition, format_condition
 
 @dataclass(frozen=True, slots=True, init=False)
 class Sequence:
-    """Calls in order, each where its `when` holds.
+    """Calls in order, each if its `when` holds.
 
         Sequence([first, second], temporaries=[partial])
 
-    `temporaries` are tensors with memory of their own, of the caller's allocator, until the last
-    call has been made; nothing is in them at first.  On a GPU that is safe behind asynchronous
-    launches with allocators that follow the stream's order, as torch's does; `.data` of one is
-    their address.
+    `temporaries` are tensors from the caller's allocator, which live until the last call has been
+    made; they are uninitialised.  On a GPU, freeing them after asynchronous launches is safe with
+    stream-ordered allocators, such as torch's; `.data` of one is their address.
     """
 
     steps: tuple[CallingConvention, ...]
@@ -58,7 +57,7 @@ class Sequence:
         return _codes(self.steps)
 
     def results(self) -> tuple[Param, ...]:
-        """See `CallingConvention`; only a step that is always made can give something back."""
+        """See `CallingConvention`; only an unconditional step can have results."""
         for step in self.steps:
             if step.when is not None and step.results():
                 raise ValueError(
@@ -86,7 +85,8 @@ class Sequence:
                     step.emit(call)
 
     def _stream(self, call: Call) -> ir.Value | None:
-        """That of the first step that names one: whether it is captured is asked at the start."""
+        """The stream of the first step that names one: at the start the call tests whether it is
+        captured."""
         named = (getattr(step, "stream", None) for step in self.steps)
         stream = next((each for each in named if each is not None), None)
         return None if stream is None else call.leaves(stream)[0]
@@ -94,7 +94,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True, init=False)
 class FirstOf:
-    """The first of several calls whose `when` holds; a ValueError of the call where none does.
+    """The first of several calls whose `when` holds; a ValueError of the call if there is none.
 
     FirstOf([CudaLaunch(…, when=divisible(n, 4)), CudaLaunch(…)])
     """

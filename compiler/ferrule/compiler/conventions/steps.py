@@ -1,4 +1,4 @@
-"""What a convention does, itself or in one of its steps."""
+"""Properties of a convention or of one of its steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def allocates(convention: object) -> bool:
 
 
 def streams_of(convention: object) -> Iterator[Param]:
-    """The parameters that say on which streams a convention launches, itself or in its steps."""
+    """The stream parameters of the launches in a convention or its steps."""
     stream = getattr(convention, "stream", None)
     if stream is not None:
         yield stream
@@ -25,12 +25,12 @@ def streams_of(convention: object) -> Iterator[Param]:
 
 
 def gives_tensors(convention: CallingConvention) -> bool:
-    """Whether it makes tensors that it gives back."""
+    """Whether it returns tensors that it makes."""
     return any(isinstance(result, Tensor) for result in convention.results())
 
 
 def undefined(convention: object) -> Iterator[str]:
-    """The functions that a convention calls, itself or one of its steps, and nobody has yet."""
+    """The functions that a convention, or one of its steps, calls and that are not defined yet."""
     inner = _steps(convention)
     function, code = getattr(convention, "function", None), getattr(convention, "code", None)
     if isinstance(code, HostCode) and isinstance(code.source, Undefined):

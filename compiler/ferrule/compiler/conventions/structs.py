@@ -1,4 +1,4 @@
-"""Structs by value, laid out as C does, of what a convention can hand over."""
+"""Structs by value with C's layout, made of arguments that a convention can pass."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _MOST_ALIGNED: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """A struct by value: its fields one after the other, each at its natural alignment.
+    """A struct by value: its fields in order, each at its natural alignment.
 
-    `least_align` is what it is aligned to at least, for one that the callee declares so; `size` and
-    `align` are in bytes, `size` with what fills it up, and `offsets` say where each field is.
+    `least_align` is its minimum alignment, for a callee that declares one; `size` and `align` are
+    in bytes, `size` includes the padding at the end, and `offsets` are the offsets of the fields.
     """
 
     fields: tuple[Argument, ...]
@@ -59,7 +59,7 @@ class Struct:
         put(self, "size", rounded(end, self.align))
 
     def store(self, call: Call, place: ir.Value, what: str) -> None:
-        """See `InMemory`; what fills it up is zeros, and not what was on the stack."""
+        """See `InMemory`; padding is filled with zeros instead of old stack contents."""
         end = 0
         for position, (each, offset) in enumerate(zip(self.fields, self.offsets, strict=True)):
             fill(call, place, end, offset)
@@ -71,10 +71,10 @@ class Struct:
 
 @dataclass(frozen=True, slots=True, init=False)
 class TensorStruct(Struct):
-    """A tensor as CuTe's kernels take it, by value: `{data, {shape, stride}}`.
+    """A tensor by value, as CuTe's kernels take it: `{data, {shape, stride}}`.
 
-    Of sizes and strides only those stand there that the spec does not fix: a symbol with its own
-    width, an expression as int64; a part that would be empty is left out.
+    It has only the sizes and strides that the spec does not fix: a symbol in its own width, an
+    expression as int64; an empty part is omitted.
     """
 
     def __init__(self, tensor: Tensor) -> None:
@@ -101,14 +101,14 @@ class TensorStructs(tuple[TensorStruct, ...]):
 
 
 def fill(call: Call, place: ir.Value, start: int, stop: int) -> None:
-    """Write zeros to the bytes of a struct in which no field is."""
+    """Write zeros to the bytes of a struct between its fields."""
     if start < stop:
         zeros = ir.Constant(ir.ArrayType(I8, stop - start), None)
         call.emitter.store(zeros, call.emitter.index(place, I8, start))
 
 
 def _fitted(argument: Argument) -> tuple[int, int]:
-    """Size and alignment of a field of a struct, which is one value."""
+    """Size and alignment of a field of a struct, which must be one value."""
     found = parameters(argument)
     if len(found) != 1:
         raise TypeError(

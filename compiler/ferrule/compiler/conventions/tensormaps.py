@@ -39,23 +39,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, init=False)
 class TensorMap:
-    """The map of a tensor that bulk tensor copies of `box` elements use.
+    """The map of a tensor, for bulk tensor copies of `box` elements.
 
     `box`, `element_strides`, `shape` and `strides` (in elements) are in the order of the tensor's
-    dims; the latter two are the tensor's own by default, others are those of a view of its memory.
-    In the map the dims stand in the driver's order: first the one whose stride is 1, the last one
-    of the tensor where several have it, then the others from the last to the first.  So of a
-    row-major tensor they are reversed, and the kernel's coordinates with them.
+    dims; the defaults of the latter two are the tensor's own; others describe a view of its memory.
+    In the map the dims are in the driver's order: first the dim whose stride is 1 (the last such
+    dim), then the others from the last to the first.  So the dims of a row-major tensor are
+    reversed, and the kernel's coordinates with them.
 
-    `interleave`: "none", "16B" or "32B".  `swizzle`: "none", "32B", "64B" or "128B", or of the
+    `interleave`: "none", "16B" or "32B".  `swizzle`: "none", "32B", "64B" or "128B", or on
     architectures since sm_100 "128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B" or "128B_ATOM_64B".
-    `l2_promotion`: "none", "64B", "128B" or "256B".  `oob_fill`, what is outside of the tensor:
+    `l2_promotion`: "none", "64B", "128B" or "256B".  `oob_fill`, the values outside of the tensor:
     "zero" or "nan".  `dtype`: another name for elements of the same size, TFloat32 of float32.
 
-    Raises TypeError for what is no tensor or no size, ValueError for what breaks the rules of
-    `cuTensorMapEncodeTiled` and for a tensor of which no dim is known to have stride 1.  What only
-    the call tells is a ValueError there, and what the driver refuses a CudaError.  A tensor without
-    elements gets a map of zeros, which no copy may use.
+    Raises TypeError for invalid tensors and sizes, ValueError for violations of the rules of
+    `cuTensorMapEncodeTiled` and for a tensor without a dim that is known to have stride 1.
+    Violations that depend on the arguments are a ValueError of the call, and errors of the driver a
+    CudaError.  The map of a tensor without elements is all zeros; no copy may use it.
     """
 
     tensor: Tensor
@@ -120,12 +120,12 @@ class TensorMap:
 
     @property
     def byte_strides(self) -> tuple[Dim, ...]:
-        """Those of all dims but the innermost one, as the driver takes them."""
+        """The strides in bytes of all dims but the innermost, in the driver's order."""
         itemsize = self.tiling.dtype.itemsize
         return tuple(make("mul", self.strides[dim], itemsize) for dim in self.order[1:])
 
     def store(self, call: Call, place: ir.Value, what: str) -> None:
-        """See `InMemory`.  Raises ValueError where nothing is launched."""
+        """See `InMemory`.  Raises ValueError outside of a kernel launch."""
         launcher = call.innermost_launcher()
         if launcher is None:
             raise ValueError(f"{what}: only the launch of a kernel can be given a TensorMap")
@@ -140,7 +140,7 @@ class TensorMap:
         call.require(encoded, encoding_faults(self.tiling, name, where, None))
 
     def _check_constants(self) -> None:
-        """What is wrong with every call is wrong when the function is built."""
+        """Raise errors for violations by constants when the function is built."""
         name, unit = self.tensor.name, self.tiling.alignment
         for stride in self.byte_strides:
             if isinstance(stride, int) and (stride % unit or not 0 <= stride < STRIDE_LIMIT):
@@ -168,7 +168,7 @@ def _require_rank(name: str, what: str, rank: int, count: int) -> None:
 
 
 def _numbers(name: str, what: str, given: Sequence[int], rank: int, most: int) -> tuple[int, ...]:
-    """As many constants as there are dims, each from 1 to a limit."""
+    """A constant for each dim, from 1 to a limit."""
     numbers = listed(given, f"TensorMap of {name}: {what}")
     _require_rank(name, what, rank, len(numbers))
     for dim, number in enumerate(numbers):

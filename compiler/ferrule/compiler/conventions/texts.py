@@ -1,4 +1,4 @@
-"""Texts as C has them: the address of bytes that end with a zero."""
+"""Texts as C strings: the address of NUL-terminated bytes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ferrule.specs.params import String
 
 @dataclass(frozen=True, slots=True)
 class CString:
-    """A `const char*`: a `String` of the signature, or a text that is always the same.
+    """A `const char*`: a `String` of the signature, or a constant text.
 
         CFunction("setenv", [CString(sig["name"]), CString(sig["value"]), cast(1, "int32")])
 
-    It is lent for the time of the call, UTF-8.  A string with a zero in it is a ValueError of the
-    call.  Raises TypeError for anything else, ValueError for a text with a zero in it.
+    It is UTF-8, and valid during the call.  A string that contains a NUL is a ValueError of the
+    call.  Raises TypeError for anything else, ValueError for a constant text with a NUL.
     """
 
     value: String | str
@@ -52,8 +52,8 @@ class CString:
 
 
 def text_leaves(call: Call, address: ir.Value, function: str) -> list[ir.Value]:
-    """The leaves of a copy of a string that a function returned, for its memory may be gone when
-    the call makes its result; a null pointer ends the call."""
+    """The leaves of a copy of a string that a function returned; a copy, because the memory may be
+    invalid when the call makes its result.  A null pointer ends the call."""
     e = call.emitter
     fault = Fault("RuntimeError", f"{literal(function)} returned a null pointer, not a string")
     call.refuse(e.is_null(address), fault)
@@ -63,7 +63,7 @@ def text_leaves(call: Call, address: ir.Value, function: str) -> list[ir.Value]:
     made = e.call("TVMFFIStringFromByteArray", [text, place])
     with e.if_then(e.icmp("ne", made, ir.Constant(I32, 0)), likely=False):
         call.fail(ir.Constant(I32, RAISED))
-    # A short one is inside of its TVMFFIAny; the object of a long one begins with such a pair.
+    # A short text is inside its TVMFFIAny; the object of a long text begins with such a pair.
     e.store_field(text, BYTE_ARRAY, "data", e.field_ptr(place, ANY, "v_bytes"))
     index = e.load_field(place, ANY, "type_index")
     is_short = e.icmp("eq", index, e.const_i32(TypeIndex.SMALL_STR))

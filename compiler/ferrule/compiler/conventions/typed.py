@@ -1,9 +1,9 @@
-"""Whether what a call gives to a callee has the types that the callee takes.
+"""Compares the types of a call's values with the types that the callee takes.
 
-The callee's types are texts of C or C++, see `spelledtypes`.  Compared is what a pointer points to,
-whether that may be written, integers with their width and their sign, floats, `bool`.  A size that
-cannot be negative is as good for an unsigned integer as for a signed one.  `void*` takes every
-address; what is meant to be taken for something else is said by `cast(x.data, "float4*")`.
+The callee's types are texts of C or C++, see `spelledtypes`.  Compared are the pointees of pointers
+and whether they are const, the width and sign of integers, floats, and `bool`.  A size that cannot
+be negative fits signed and unsigned integers.  `void*` accepts every address; `cast(x.data,
+"float4*")` passes an address with another type.
 """
 
 from __future__ import annotations
@@ -52,12 +52,11 @@ _INTEGERS: Final = ("int", "uint")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value that a call gives: an address, a number or bytes.
+    """A value that a call passes: an address, a number or bytes.
 
-    `dtype` is that of the number or of what is at the address, None where that may be anything;
-    `pointer` what the address was cast to.  Of an address: whether what is there may be written,
-    what it is known to be a multiple of, the sizes of the array there.  `is_natural`: a number
-    that is never negative.
+    `dtype` is that of the number or of the pointee, None if that may be anything; `pointer` is the
+    type of a cast.  For an address: whether the memory is read-only, its known alignment, the shape
+    and strides of the array.  `is_natural`: a number that is never negative.
     """
 
     what: str
@@ -70,26 +69,26 @@ class Given:
     strides: tuple[Dim, ...] = ()
     is_natural: bool = False
     is_between: bool = False
-    """Whether the address may be inside of an element of the tensor."""
+    """Whether the address may be inside an element of the tensor."""
     is_null: bool = False
     may_be_null: bool = False
-    """Whether a call may give null for the address."""
+    """Whether the address may be null in a call."""
     size: int = 0
-    """Of bytes, how many they are."""
+    """The number of bytes."""
     memory: InMemory | None = None
-    """What the bytes are, or what is at the address."""
+    """The argument behind the bytes, or behind the address."""
     is_text: bool = False
-    """Whether it is the address of a text of C."""
+    """Whether it is the address of a C string."""
 
 
 def given_values(signature: Signature, arguments: Sequence[CArgument]) -> list[list[Given]]:
-    """What the arguments become: of each its values."""
+    """For each argument, the values that it becomes."""
     sizes = frozenset(_sizes(signature.params))
     return [[*_given(signature, sizes, each)] for each in arguments]
 
 
 def given_members(signature: Signature, struct: Struct) -> dict[int, Given]:
-    """The numbers and addresses of a struct and of structs in it, by where they are."""
+    """The numbers and addresses of a struct and of structs inside it, by their offsets."""
     sizes = frozenset(_sizes(signature.params))
     found: dict[int, Given] = {}
     for offset, each in given_fields(struct):
@@ -98,7 +97,7 @@ def given_members(signature: Signature, struct: Struct) -> dict[int, Given]:
 
 
 def given_fields(struct: Struct) -> Iterator[tuple[int, Argument]]:
-    """The fields of a struct and of structs in it, with where they are."""
+    """The fields of a struct and of structs inside it, with their offsets."""
     for field, offset in zip(struct.fields, struct.offsets, strict=True):
         if isinstance(field, Struct):
             yield from ((offset + at, each) for at, each in given_fields(field))
@@ -113,9 +112,9 @@ def check_typed(
     types: Sequence[str],
     aligned: Sequence[int] = (),
 ) -> None:
-    """CompileError where a callee of parameters with these types does not take what the arguments
-    become, or takes what is behind an address to be `aligned` to more.  Where these are not as many
-    values, the types are not those of the parameters, and say nothing."""
+    """Raise CompileError if a callee with these parameter types does not accept the arguments'
+    values, or needs a larger alignment (`aligned`).  If the numbers of values and types differ, the
+    types are not those of the parameters, and nothing is compared."""
     values = [each for listed in given_values(signature, arguments) for each in listed]
     if len(values) != len(types):
         return
@@ -133,8 +132,8 @@ def check_members(
     arguments: Sequence[CArgument],
     members: Sequence[tuple[Member, ...] | None],
 ) -> None:
-    """CompileError where a struct by value is not given what its members are: `members` has those
-    that are numbers and addresses."""
+    """Raise CompileError if the fields of a struct by value differ from its declared members;
+    `members` has the declared numbers and addresses."""
     values = [each for listed in given_values(signature, arguments) for each in listed]
     if len(values) != len(members):
         return
@@ -162,7 +161,7 @@ def _check_struct(
 
 
 def _misfit_of_member(given: Given | None, wanted: Spelled, aligned: int) -> str | None:
-    """What to do about a member that is not what is taken; None for one that is."""
+    """The hint for a member of the wrong type; None if it fits."""
     if given is None:
         return "nothing is given there"
     hint = misfit(given, wanted)
@@ -173,14 +172,14 @@ def _misfit_of_member(given: Given | None, wanted: Spelled, aligned: int) -> str
 
 
 def check_value(callee: str, position: int, given: Given, wanted: Spelled) -> None:
-    """CompileError where the parameter at a position does not take a value."""
+    """Raise CompileError if the parameter at a position does not accept a value."""
     hint = misfit(given, wanted)
     if hint is not None:
         raise refused(callee, position, given, wanted, hint)
 
 
 def refused(callee: str, position: int, given: Given, wanted: Spelled, hint: str) -> CompileError:
-    """The error for a value that the parameter at a position does not take."""
+    """The error for a value that the parameter at a position does not accept."""
     return CompileError(
         Diagnostic(
             f"argument #{position} of {callee} is {given.what}, but it takes {wanted.text}",
@@ -192,8 +191,8 @@ def refused(callee: str, position: int, given: Given, wanted: Spelled, hint: str
 def too_loose(
     callee: str, position: int, given: Given, wanted: Spelled, needs: int = 1
 ) -> CompileError:
-    """The error for an address that may not be aligned as what it was cast to is, or as the callee
-    `needs` it."""
+    """The error for an address whose alignment may be less than the cast's type, or the callee
+    (`needs`), requires."""
     needs = max(needs, _alignment_of(given))
     return refused(callee, position, given, wanted, _align_hint(given, needs))
 
@@ -205,11 +204,11 @@ def _align_hint(given: Given, needs: int) -> str:
     )
 
 
-# ---- what is given ----
+# ---- values of the call ----
 
 
 def _sizes(params: Sequence[Param]) -> Iterator[Sym]:
-    """The symbols that are the size of a tensor, which no call has negative."""
+    """The symbols that are the size of a tensor, which is never negative."""
     for param in params:
         match param:
             case Tensor(shape=shape):
@@ -221,7 +220,7 @@ def _sizes(params: Sequence[Param]) -> Iterator[Sym]:
 
 
 def is_natural(dim: Dim, sizes: frozenset[Sym]) -> bool:
-    """Whether a size is never negative; `sizes` are symbols that are not."""
+    """Whether a size is never negative; `sizes` are symbols that never are."""
     match dim:
         case int():
             return dim >= 0
@@ -311,7 +310,7 @@ def _of_host(
 
 
 def _parts(signature: Signature, sizes: frozenset[Sym], argument: CArgument) -> Iterator[Given]:
-    """What a parameter with several parts becomes, or one that is an address of its own kind."""
+    """The values of a parameter with several parts, or of one that is a special address."""
     match argument:
         case kinds.Optional(name=name, item=item):
             yield Given(f"whether {name} was given", "number")
@@ -347,12 +346,11 @@ def _plain_parts(name: str, payload: kinds.Payload) -> Iterator[Given]:
             assert_never(payload)
 
 
-# ---- what is taken ----
+# ---- parameters of the callee ----
 
 
 def misfit(given: Given, wanted: Spelled) -> str | None:
-    """None where a value is what is taken; else what to do about it, nothing where there is nothing
-    to say."""
+    """None if a value fits the parameter; else the hint, "" if there is none."""
     if given.kind == "address":
         return _misfit_of_address(given, wanted)
     if given.kind == "bytes":
@@ -416,7 +414,7 @@ def _misplaced(given: Given) -> str | None:
 
 
 def _written(given: Given) -> str:
-    """What to do about an address of what is only read that may be written to."""
+    """The hint for a read-only address that the callee may write."""
     if given.is_text:
         return "it may write there: declare the parameter as const, or give it a tensor of int8"
     mark = "reads_only=True" if given.what.startswith(("a Ref", "the addr")) else "read_only=True"
@@ -425,7 +423,7 @@ def _written(given: Given) -> str:
 
 
 def _points_alike(given: Given, wanted: Spelled) -> bool:
-    """Whether a pointer is one to what is at an address."""
+    """Whether a pointer type fits the elements at an address."""
     if wanted.name == "char":
         return given.dtype in ("int8", "uint8")
     dtype = PLURAL.get(wanted.name, wanted.dtype)
@@ -433,9 +431,9 @@ def _points_alike(given: Given, wanted: Spelled) -> bool:
 
 
 def _rows_alike(given: Given, lengths: tuple[int | None, ...]) -> bool:
-    """Whether the last sizes are those of an array that is pointed to, one row behind the other;
-    a length that is no constant may be any, and a tensor with one dim is the elements of all, of
-    whole rows, whose lengths are known then."""
+    """Whether the last sizes match the array behind a pointer, with contiguous rows.  A length that
+    is not constant matches any size; a tensor with one dim matches if all lengths are known and it
+    consists of whole rows."""
     if len(given.shape) == 1 and lengths:
         if None in lengths:
             return False
@@ -478,6 +476,6 @@ def _other_pointer(given: Given, wanted: Spelled) -> str:
 
 
 def _alignment_of(given: Given) -> int:
-    """What an address is a multiple of that was cast to a pointer, as far as the name of what that
-    points to says it; 1 for a struct, which may be any."""
+    """The alignment that the pointee type of a cast requires, by its name; 1 for a struct, whose
+    alignment is unknown."""
     return 1 if given.pointer is None else natural_alignment(given.pointer)

@@ -1,6 +1,4 @@
-"""What a launch gives to a kernel and nothing could be compared with, though its source was read:
-whoever builds the function is told.
-"""
+"""Remarks about a launch whose kernel's source was read, but could not be fully compared."""
 
 from __future__ import annotations
 
@@ -34,8 +32,8 @@ _ALIGNED: Final = (
 def untold(
     kernel: str, params: Sequence[Argument], facts: KernelFacts, *, is_apart_said: bool
 ) -> Iterator[str]:
-    """What to say of a launch of a kernel of which this is known; `is_apart_said`: which tensors
-    share no memory is said on purpose."""
+    """The remarks about a launch, given the known facts of its kernel; `is_apart_said`: the launch
+    lists the tensors that share no memory."""
     if not facts.is_read:
         return
     if facts.types is None:
@@ -54,8 +52,8 @@ def untold(
 def structs(
     params: Sequence[Argument], facts: KernelFacts
 ) -> Iterator[tuple[int, Struct, tuple[Member, ...] | None]]:
-    """The structs by value that a launch gives: which parameter of the kernel each is, and what is
-    known of its members.  An argument may become several parameters."""
+    """The structs by value of a launch: the parameter of the kernel for each, and the known
+    members.  An argument may become several parameters."""
     position = 0
     for each in params:
         if isinstance(each, Struct) and position < len(facts.members):
@@ -64,7 +62,7 @@ def structs(
 
 
 def _may_share(params: Sequence[Argument], types: Sequence[str]) -> bool:
-    """Whether there are two tensors of which one may be written: what is restrict matters then."""
+    """Whether there are two tensors of which one may be written: only then `restrict` matters."""
     kinds = [read_type(each) for each in types]
     taken = [*taken_addresses(params, kinds, [True] * len(kinds))]
     tensors = {id(each.tensor) for each in taken if each.tensor is not None}

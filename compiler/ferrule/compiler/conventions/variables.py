@@ -1,7 +1,7 @@
-"""Values for the `__constant__` and `__device__` variables of kernels that a launch is told.
+"""Values for the `__constant__` and `__device__` variables of kernels, set by a launch.
 
-On the host of CUDA C++ they are written by cudaMemcpyToSymbol.  Here a launch writes them itself,
-on its stream and before each launch; one that nobody writes would be zeros without a word.
+In host code of CUDA C++, cudaMemcpyToSymbol writes them.  Here the launch writes them itself, on
+its stream and before each launch; otherwise they would silently be zeros.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from ferrule.specs import Data, Tensor, compact_strides
 
 Value: TypeAlias = "bytes | Tensor | int | None"
 Constant: TypeAlias = "tuple[str, Value]"
-"""A variable's name and its value: bytes, a tensor of the call, 0 for zeros, None for what is
-there."""
+"""A variable's name and its value: bytes, a tensor of the call, 0 for zeros, None to keep the
+current value."""
 _PERHAPS: Final = (
     "{image} may use the variable {name}, {size} bytes that have no value but what kernels write; "
     "constants={{{name!r}: …}} gives it one, None says that it needs none"
@@ -37,8 +37,8 @@ _PERHAPS: Final = (
 def checked_constants(given: Mapping[str, object] | None) -> tuple[Constant, ...]:
     """The values of variables by their names.
 
-    Raises TypeError for what is no dict by names, and for values of other kinds: a number has no
-    type here, an array of NumPy has.
+    Raises TypeError for anything but a dict by names, and for values of other kinds: a Python
+    number has no type here, an array of NumPy does.
     """
     if given is None:
         return ()
@@ -73,9 +73,10 @@ def chosen_variables(
 ) -> list[tuple[Variable, Value]]:
     """The variables that a launch writes, with their values.
 
-    CompileError for a value of another size, for a variable that is not there, and for one that the
-    kernel uses and that neither the code nor the launch gives a value.  Where a cubin does not tell
-    who uses it, that is so for what kernels cannot write, and else a remark.
+    CompileError for a value of the wrong size, for an unknown variable, and for a variable that the
+    kernel uses and that neither the code nor the launch initialises.  If a cubin does not show
+    which kernels use it, this is an error for variables that kernels cannot write, and otherwise a
+    remark.
     """
     kernel = images[0]
     named = dict(_found(kernel, constants))
@@ -89,7 +90,7 @@ def chosen_variables(
 
 
 def _found(kernel: KernelParameters, constants: Sequence[Constant]) -> Iterator[Constant]:
-    """The values by the names that the binary has for variables."""
+    """The values by the names that variables have in the binary."""
     known = [each.name for each in kernel.variables]
     for name, value in constants:
         symbol = find_kernel(name, known)

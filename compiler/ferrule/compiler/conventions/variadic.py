@@ -1,4 +1,4 @@
-"""C functions that take any number of arguments, `int printf(const char* format, ...)`."""
+"""Variadic C functions, such as `int printf(const char* format, ...)`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _OF_LIBC: Final = {
     **dict.fromkeys(("execl", "execlp", "execle"), 2),
     **dict.fromkeys(("snprintf", "swprintf", "openat", "error"), 3),
 }
-"""Functions of libc, which has no prototypes to ask, and where their `...` begins."""
+"""Variadic functions of libc, which has no prototypes at hand, and the position of their `...`."""
 
 
 def check_named(name: str, code: HostCode, start: object, count: int) -> None:
-    """Raises ValueError for a function of libc with `...` that does not say where these begin, and
-    for a position that is none; TypeError for what is no position."""
+    """Raise ValueError for a variadic function of libc without the position of its `...`, and for
+    an invalid position; TypeError for a value that is not a position."""
     if start is not None:
         if not isinstance(start, int) or isinstance(start, bool):
             raise TypeError(
@@ -40,7 +40,7 @@ def check_named(name: str, code: HostCode, start: object, count: int) -> None:
 
 
 def check_promoted(name: str, fixed: int, kinds: Sequence[ir.Type]) -> None:
-    """Raises TypeError for a value behind the fixed ones that C would have promoted."""
+    """Raise TypeError for a value in the `...` of a type that C would have promoted."""
     for position, kind in enumerate(kinds):
         is_short = isinstance(kind, ir.IntType) and kind.width < 32
         if position >= fixed and (is_short or isinstance(kind, ir.FloatType)):

@@ -1,4 +1,4 @@
-"""Memory filled with zeros, for code that adds to what it finds or writes only a part."""
+"""`Zero`: fills memory with zeros, for code that accumulates or writes only a part."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from ferrule.specs.params import EnvStream, Stream
 
 @dataclass(frozen=True, slots=True, init=False)
 class Zero:
-    """Sets all bytes of some tensors to 0: on the CPU at once, on a GPU in the order of `stream`,
-    by default the caller's current one.
+    """Sets all bytes of these tensors to 0: on the CPU at once, on a GPU in the order of `stream`,
+    by default the caller's current stream.
 
         Sequence([Zero(partial), first, second], temporaries=[partial])
 
     A tensor is a parameter, a result, a temporary, or the `.data` of one, compact and row-major; on
-    a GPU it stands in a function that launches kernels there.  `zero=` of `build` does it for
-    results.  Raises TypeError for what is no tensor, ValueError for none, and for tensors that are
-    read-only or have strides of their own.
+    a GPU it needs a function that launches kernels there.  `zero=` of `build` does it for results.
+    Raises TypeError for other objects, ValueError for an empty list, and for tensors that are
+    read-only or not compact.
     """
 
     tensors: tuple[Tensor, ...]
@@ -74,9 +74,9 @@ def _checked(given: object) -> Tensor:
 
 
 def fill(call: Call, tensor: Tensor, stream: ir.Value | None) -> None:
-    """Write the code that sets all bytes of a compact tensor to 0.
+    """Emit code that sets all bytes of a compact tensor to 0.
 
-    Raises ValueError for one on a GPU where nothing is launched.
+    Raises ValueError for a tensor on a GPU in a function without launches.
     """
     e, at = call.emitter, call.address(tensor.data)
     size = call.size(tensor.nbytes, f"the bytes of {tensor.name}")

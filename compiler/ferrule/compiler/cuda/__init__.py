@@ -1,6 +1,6 @@
-"""Launching kernels of an image on NVIDIA GPUs from generated code, through the driver alone.
+"""Launches of kernels on NVIDIA GPUs from generated code, through the driver alone.
 
-`driver` is libcuda as generated code sees it; `state` what an object keeps about an image;
-`support` the cold code, the same in every object; `launch` the hot code, emitted where it runs.
-Nothing here knows what language the kernels were written in.
+`driver` describes libcuda for generated code; `state` is the record of an object about its images;
+`support` is the cold code, the same in every object; `launch` is the hot code, emitted at each
+launch.  Nothing here depends on the language of the kernels.
 """

@@ -1,8 +1,8 @@
-"""The GPU architectures that PTX is made for, and LLVM's machine for each.
+"""The GPU architectures for which PTX can be made, and LLVM's machine for each.
 
-LLVM ends in a warning, not in an error, where it does not know one: so those that it knows stand
-here, with the first LLVM that has them.  Below sm_50 there is none: the drivers that know
-`cuLibraryLoadData` (CUDA 12) run nothing older.
+LLVM gives a warning instead of an error for an unknown architecture, so the ones that it knows are
+listed here, with the first LLVM that has them.  There is none below sm_50: the drivers that have
+`cuLibraryLoadData` (CUDA 12) support nothing older.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 TRIPLE: Final = "nvptx64-nvidia-cuda"
 
 SMALL_PARAMETERS: Final = 4096
-"""Bytes of parameters that a kernel may have on every architecture and in every version of PTX."""
+"""The bytes of parameters that a kernel may have on every architecture and in every PTX version."""
 
 NO_GPU: Final = "this machine has no GPU to take it from"
-"""What an error says where nobody names an architecture."""
+"""The end of an error if no architecture is given."""
 
 _Arch = TypeVar("_Arch")
 _Named = TypeVar("_Named")
@@ -42,7 +42,7 @@ _SINCE: Final = MappingProxyType(dict.fromkeys(_LLVM_20, 20) | dict.fromkeys(_LL
 
 
 def known_archs() -> tuple[str, ...]:
-    """The architectures that this LLVM knows, the oldest first."""
+    """The architectures that this LLVM knows, oldest first."""
     version = llvm.llvm_version_info[0]
     return tuple(sorted((arch for arch, since in _SINCE.items() if since <= version), key=_order))
 
@@ -58,8 +58,8 @@ def capability(arch: str) -> int:
 
 
 def check_arch(arch: str, where: str) -> str:
-    """The architecture, if PTX can be made for it.  Raises CompileError; `where` says who named
-    it."""
+    """The architecture, if LLVM can make PTX for it.  Raises CompileError; `where` describes its
+    source."""
     known = known_archs()
     if arch in known:
         return arch
@@ -73,7 +73,7 @@ def check_arch(arch: str, where: str) -> str:
 
 
 def _advice(arch: str) -> str | None:
-    """What to say about an architecture that is not known."""
+    """The hint for an unknown architecture."""
     known = known_archs()
     found = re.fullmatch(r"(?:sm|compute)?[_-]?(\d+)([af]?)", arch.strip().lower())
     if found is None:
@@ -93,10 +93,10 @@ def _advice(arch: str) -> str | None:
 def choose_archs(
     named: str | None, environ: Mapping[str, str], gpus: Callable[[], Sequence[tuple[int, int]]]
 ) -> tuple[str, ...]:
-    """The architectures: those of the option, with commas between them; else those of
-    `FERRULE_GPU_ARCH`; else that of the first GPU.
+    """The architectures of the option (separated by commas); else of `FERRULE_GPU_ARCH`; else of
+    the first GPU.
 
-    Raises CompileError for one that LLVM makes no PTX for, and where there is none to choose.
+    Raises CompileError for one that LLVM cannot make PTX for, and if there is none to choose.
     """
     lacking = Diagnostic(
         f"the target cuda needs an architecture: {NO_GPU}",
@@ -114,11 +114,11 @@ def choose(
     gpus: Callable[[], Sequence[tuple[int, int]]],
     lacking: Diagnostic,
 ) -> tuple[_Arch, ...]:
-    """The architectures that are named; else those of `FERRULE_GPU_ARCH`; else that of the first
-    GPU; else a CompileError, which is `lacking`.
+    """The given architectures; else those of `FERRULE_GPU_ARCH`; else the first GPU's; else the
+    CompileError `lacking`.
 
-    `read` makes architectures of what names them, behind words for where that stands: `what`, or
-    the environment's variable.
+    `read` parses architectures; its first argument describes their source: `what`, or the
+    environment variable.
     """
     if named is not None:
         return read(what, named)
@@ -140,8 +140,8 @@ def _listed(where: str, text: str) -> tuple[str, ...]:
 
 
 def arch_of(major: int, minor: int) -> str:
-    """The architecture for a device's compute capability: its own, with all its features, where
-    this LLVM knows it; else the newest plain one that is not above it."""
+    """The architecture for a device's compute capability: its own, with all its features, if this
+    LLVM knows it; else the newest plain one that is not above it."""
     known = known_archs()
     exact = f"sm_{major}{minor}"
     if f"{exact}a" in known:
@@ -162,11 +162,11 @@ def parameter_limit(arch: str) -> int:
 
 
 def features(arch: str, parameter_bytes: int = 0) -> str:
-    """What the machine needs beyond the architecture for kernels with so many bytes of parameters.
+    """The features that the machine needs beyond the architecture for so many bytes of parameters.
 
-    More than `SMALL_PARAMETERS` came with version 8.1 of PTX (CUDA 12.1); LLVM writes the oldest
-    version that knows the architecture, and for those since sm_100 that is newer.  Version 8.0
-    (CUDA 12.0) has all instructions of sm_90, of which the oldest that knows it lacks some.
+    More than `SMALL_PARAMETERS` need version 8.1 of PTX (CUDA 12.1); LLVM writes the oldest version
+    that knows the architecture, and since sm_100 that is newer.  Version 8.0 (CUDA 12.0) has all
+    instructions of sm_90; the oldest version that knows it lacks some.
     """
     number = _order(arch)[0]
     if number < 100 and parameter_bytes > SMALL_PARAMETERS:
@@ -176,9 +176,9 @@ def features(arch: str, parameter_bytes: int = 0) -> str:
 
 @cache
 def machine(arch: str, features: str = "", opt_level: int = 3) -> Any:
-    """LLVM's machine for an architecture that `known_archs` has.
+    """LLVM's machine for an architecture of `known_archs`.
 
-    One serves all compilations: it holds nothing but facts of its target.
+    One serves all compilations: it has only facts about its target.
     """
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()

@@ -1,7 +1,7 @@
-"""Assembling PTX ahead of time: ptxas, or nvJitLink of the package `cuda-bindings`.
+"""Assembles PTX ahead of time: with ptxas, or nvJitLink of the package `cuda-bindings`.
 
-Both print what each kernel takes of a GPU, which `kernel_info` reads.  Each runs in a process of
-its own, which may end as it likes.
+Both print the resources that each kernel uses, which `kernel_info` parses.  Each runs in a separate
+process, so that a crash of it does no harm.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _INSTALL: Final = (
     "install the package nvidia-cuda-nvcc, which has ptxas, or cuda-bindings and nvidia-nvjitlink"
 )
 _NO_NVJITLINK: Final = 3
-"""How the process of nvJitLink ends where there is none."""
+"""The exit status of the nvJitLink process if there is no nvJitLink."""
 
 _NVJITLINK: Final = f"""
 import sys
@@ -58,7 +58,7 @@ open(target, "wb").write(cubin)
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """A cubin, and what each of its kernels takes."""
+    """A cubin, and the resources of each kernel."""
 
     cubin: bytes = field(repr=False)
     kernels: dict[str, KernelInfo]
@@ -67,7 +67,7 @@ class Assembled:
 def assemble(ptx: str, arch: str, words: Sequence[str] = ()) -> Assembled:
     """The cubin of PTX text for an architecture; `words` are options of ptxas.
 
-    Raises CompileError where there is no assembler, and with what it says against the text.
+    Raises CompileError if there is no assembler, or with its messages if it rejects the text.
     """
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "kernels.ptx", Path(folder) / "kernels.cubin"
@@ -92,7 +92,7 @@ def assemble(ptx: str, arch: str, words: Sequence[str] = ()) -> Assembled:
 
 
 def _commands(source: Path, target: Path, arch: str, words: Sequence[str]) -> Iterator[list[str]]:
-    """How to call each assembler that may be there."""
+    """The command line of each possible assembler."""
     ptxas = find_ptxas()
     if ptxas is not None:
         yield [ptxas, f"-arch={arch}", "-v", *words, str(source), "-o", str(target)]
@@ -121,7 +121,7 @@ _PROPERTIES: Final = re.compile(
 
 
 def read_info(said: str) -> dict[str, KernelInfo]:
-    """What `-v` has ptxas say of each kernel."""
+    """Parse the output of `ptxas -v` about each kernel."""
     return {
         name: KernelInfo(
             registers=int(registers),
@@ -140,7 +140,8 @@ def _bytes(text: str, what: str) -> int:
 
 
 def kernel_info(code: DeviceCode) -> dict[str, dict[str, KernelInfo]]:
-    """What each kernel takes, by architecture and name.  CompileError where that is not known."""
+    """The resources of each kernel, by architecture and name.  CompileError if they are not
+    known."""
     without = [image.arch for image in code.images if not image.modules]
     if without:
         raise CompileError(

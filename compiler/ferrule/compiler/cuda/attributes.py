@@ -1,4 +1,4 @@
-"""What a launch asks for besides its sizes, as an array of `CUlaunchAttribute` on the stack."""
+"""The attributes of a launch, as an array of `CUlaunchAttribute` on the stack."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The attributes of a launch; what is not said the driver decides.
+    """The attributes of a launch; the driver decides the ones that are not set.
 
-    `cluster`: blocks along x, y and z, i32 each; `compiled_cluster`: how many they are where the
-    kernel says so itself; `scheduling`: where they go.  `programmatic`: it may begin before the
-    launch before it on the stream has ended.  `priority`: i32, as of streams, the lower the sooner.
-    `carveout`: the part of an SM's memory that is to be shared memory, in percent.
+    `cluster`: blocks along x, y and z, i32 each; `compiled_cluster`: the number of blocks if the
+    kernel itself fixes it; `scheduling`: the placement of a cluster's blocks.  `programmatic`: the
+    launch may begin before the previous launch on the stream has ended.  `priority`: i32, like the
+    priority of streams, lower numbers run first.  `carveout`: the percentage of an SM's memory for
+    shared memory.
     """
 
     cluster: tuple[ir.Value, ir.Value, ir.Value] | None = None
@@ -51,7 +52,7 @@ class Asked:
 
 
 def blocks_of_cluster(emitter: Emitter, asked: Asked) -> ir.Value:
-    """How many blocks a cluster has, i32; a constant where that is known."""
+    """The number of blocks in a cluster, i32; a constant if it is known."""
     if asked.cluster is None:
         return emitter.const_i32(asked.compiled_cluster)
     sizes = [size for size in asked.cluster if not isinstance(size, ir.Constant)]
@@ -60,7 +61,7 @@ def blocks_of_cluster(emitter: Emitter, asked: Asked) -> ir.Value:
 
 
 def store_attributes(emitter: Emitter, asked: Asked) -> tuple[ir.Value, int]:
-    """Where the attributes are, null without any, and how many."""
+    """The address of the attributes, null if there are none, and their number."""
     stores = list(_stores(emitter, asked))
     if not stores:
         return emitter.null(), 0
@@ -75,7 +76,7 @@ def store_attributes(emitter: Emitter, asked: Asked) -> tuple[ir.Value, int]:
 def _stores(
     emitter: Emitter, asked: Asked
 ) -> list[tuple[LaunchAttribute, Callable[[ir.Value], None]]]:
-    """The kind of each attribute, and what stores its value."""
+    """The kind of each attribute, and a function that stores its value."""
     one = emitter.const_i32(1)
     found: list[tuple[LaunchAttribute, Callable[[ir.Value], None]]] = []
     if asked.cluster is not None:

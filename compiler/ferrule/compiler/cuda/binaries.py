@@ -1,7 +1,7 @@
-"""Device code that somebody else compiled: cubins and PTX become a `DeviceCode`.
+"""Foreign device code: cubins and PTX become a `DeviceCode`.
 
-The images are for several architectures, and a launch is for all of them: so all must have the same
-kernels with the same parameters.
+A launch must work with every image, for any architecture: so all images must have the same kernels
+with the same parameters.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ARCH: Final = re.compile(r"sm_(\d+)([af]?)")
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """An image, how an error calls it, and its kernels."""
+    """An image, its name in errors, and its kernels."""
 
     image: KernelImage = field(repr=False)
     what: str
@@ -57,7 +57,7 @@ def code_from_images(
 
 
 def image_kernels(image: KernelImage) -> tuple[KernelParameters, ...]:
-    """The kernels of an image, of its cubins where it has any."""
+    """The kernels of an image, from its cubins if it has any."""
     if image.cubins:
         found = [read_cubin(cubin).kernels for cubin in image.cubins]
     else:
@@ -71,7 +71,7 @@ def parameters_of(code: DeviceCode, kernel: str) -> KernelParameters:
 
 
 def all_parameters_of(code: DeviceCode, kernel: str) -> list[KernelParameters]:
-    """What a kernel takes as each image says."""
+    """The parameters of a kernel in each image."""
     name = find_kernel(check_name(kernel, "kernel"), code.kernels)
     every = (each for image in code.images for each in image_kernels(image))
     found = [each for each in every if each.kernel == name]
@@ -93,7 +93,7 @@ def _several(data: Binary | Sequence[Binary]) -> list[Binary]:
 
 
 def _content(data: Binary) -> tuple[bytes, str]:
-    """The bytes, and what to call them."""
+    """The bytes, and their name in errors."""
     match data:
         case bytes() | bytearray() | memoryview():
             return bytes(data), "the data"
@@ -144,7 +144,7 @@ def _read_text(data: Binary, arch: str | None) -> _Read:
 
 
 def _advice(content: bytes) -> str:
-    """What to do with bytes that are something else of CUDA."""
+    """The hint for bytes that are another kind of CUDA code."""
     if b"__global__" in content and b"\0" not in content:
         return "; CUDA C++ is for fe.frontends.cuda.compile"
     if b".nv_fatbin" in content:
@@ -185,7 +185,7 @@ def _joined(read: Sequence[_Read], kernels: Sequence[str] | None) -> DeviceCode:
 
 
 def _chosen(read: Sequence[_Read], kernels: Sequence[str] | None) -> tuple[str, ...]:
-    """The names of the kernels to use: all, unless some are asked for."""
+    """The names of the kernels to use: all, unless a list is given."""
     if isinstance(kernels, str):
         kernels = [kernels]
     if not isinstance(kernels, Iterable | None):
@@ -237,7 +237,7 @@ def _check_same(first: _Read, other: _Read, names: Sequence[str]) -> None:
 
 
 def _facts(left: KernelParameters, right: KernelParameters) -> Iterator[tuple[str, object, object]]:
-    """What must be the same in every image."""
+    """The facts that must be equal in every image."""
     yield "parameters with the bytes", left.sizes, right.sizes
     yield "the block", left.required_block, right.required_block
     yield "the cluster", left.cluster, right.cluster

@@ -1,7 +1,7 @@
-"""Which image a GPU gets: the first of an object's table that serves it.
+"""Chooses the image for a GPU: the first one in an object's table that serves it.
 
-The GPUs of most machines are alike, or get the same image: that is found out when the first kernel
-is loaded.
+On most machines all GPUs are of one kind, or get the same image: the code finds this out when the
+first kernel is loaded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SERVING_TYPE: Final = ir.FunctionType(I64, [PTR, I32, I64])
 COMMON: Final = "ferrule_cuda_common"
 COMMON_TYPE: Final = ir.FunctionType(I32, [PTR, PTR, PTR, PTR])
 DIFFERENT: Final = -1
-"""What `COMMON` finds where GPUs get different images."""
+"""The result of `COMMON` if GPUs get different images."""
 _SERVES: Final = "ferrule_cuda_serves"
 _SERVES_TYPE: Final = ir.FunctionType(I1, [PTR, I32])
 
@@ -44,7 +44,7 @@ def image_at(emitter: Emitter, program: ir.Value, number: ir.Value) -> ir.Value:
 
 
 def ordinal(emitter: Emitter, state: ir.Value, device: ir.Value) -> ir.Value:
-    """The ordinal of a device; for -1 that of the current one, 0 where there is none."""
+    """The ordinal of a device; for -1 that of the current device, or 0 if there is none."""
     place, zero = emitter.alloca(I32, name="wanted"), emitter.const_i32(0)
     emitter.store(device, place)
     with emitter.if_then(emitter.icmp("slt", device, zero)):
@@ -54,7 +54,8 @@ def ordinal(emitter: Emitter, state: ir.Value, device: ir.Value) -> ir.Value:
 
 
 def _define_capability(emitter: Emitter) -> None:
-    """`i32 ferrule_cuda_capability(ptr state, i32 device)`: ten times it; 0 if it cannot be had."""
+    """`i32 ferrule_cuda_capability(ptr state, i32 device)`: ten times the compute capability; 0 if
+    unknown."""
     wanted = (Attribute.COMPUTE_CAPABILITY_MAJOR, Attribute.COMPUTE_CAPABILITY_MINOR)
     with cold(emitter, CAPABILITY, CAPABILITY_TYPE) as (state, device):
         place, found = emitter.alloca(I32, name="asked"), []
@@ -89,9 +90,9 @@ def _define_serves(emitter: Emitter) -> None:
 
 def _define_serving(emitter: Emitter) -> None:
     """`i64 ferrule_cuda_serving(ptr program, i32 capability, i64 start)`: the number of the first
-    image from `start` on that serves a GPU, the number of all images where there is none.
+    image from `start` on that serves a GPU, or the number of images if there is none.
 
-    For a capability of 0, which is not known, every image does.
+    Every image serves the capability 0, which means unknown.
     """
     with cold(emitter, SERVING, SERVING_TYPE) as (program, capability, start):
         count = emitter.load_field(program, PROGRAM, "image_count")
@@ -107,8 +108,7 @@ def _define_serving(emitter: Emitter) -> None:
 
 def _define_common(emitter: Emitter) -> None:
     """`i32 ferrule_cuda_common(ptr state, ptr program, ptr out, ptr values)`: the number, i64, of
-    the image that is the best one for every GPU of the machine; `DIFFERENT` where there is none.
-    """
+    the image that is the best one for every GPU of the machine; `DIFFERENT` if there is none."""
     zero = emitter.const_i64(0)
     with cold(emitter, COMMON, COMMON_TYPE) as (state, program, out, values):
         emitter.store(zero, out)

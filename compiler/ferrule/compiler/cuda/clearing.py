@@ -26,14 +26,14 @@ def clear(
     stream: ir.Value,
     values: ir.Value,
 ) -> ir.Value:
-    """Fill so many bytes with zeros, in the order of a stream, behind `Launcher.enter`: a status,
-    see `faults.failures`."""
+    """Fill this number of bytes with zeros, in the order of a stream, after `Launcher.enter`;
+    returns a status, see `faults.failures`."""
     function = emitter.symbol(CLEAR, COLD_PROTOTYPES[CLEAR])
     return emitter.call(function, [state, address, count, stream, values], "cleared")
 
 
 def define_clearing(emitter: Emitter) -> None:
-    """`CLEAR`: the driver's function is looked up each time, for few functions need it."""
+    """`CLEAR`: it looks up the driver's function at each call, because few functions need it."""
     with entry(emitter, CLEAR) as (state, address, count, stream, values):
         with emitter.if_then(emitter.icmp("eq", count, emitter.const_i64(0)), likely=False):
             emitter.ret(status(Status.DONE))

@@ -1,12 +1,12 @@
-"""The end: images are unloaded with their code, and not after the driver has shut down.
+"""Unloads images together with their code, but not after the driver has shut down.
 
-A library that is closed runs its finalisers, and so does a process that ends; but then the driver
-may have gone before.  Which of the two it is, code is told by a handler of `__cxa_atexit`, which
-the system calls before any finaliser.  It belongs to the state, and goes with it.
+Finalisers run when a library is closed, and when a process ends; in the latter case the driver may
+have shut down before.  A handler of `__cxa_atexit`, which the system calls before any finaliser,
+distinguishes the cases.  It belongs to the state, and is removed with it.
 
-Handlers are called in turn, the last one first, and some of them close libraries, such as those of
-tvm-ffi 0.1.8 to 0.1.13.  So ours is there twice: from when the library is opened, and again when
-kernels were loaded, to be called before the driver's own.
+Handlers run in reverse order of registration, and some of them close libraries, such as those of
+tvm-ffi 0.1.8 to 0.1.13.  So our handler is registered twice: when the library is opened, and again
+after kernels were loaded, so that it runs before the driver's own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def define_closing(emitter: Emitter) -> None:
     """`REGISTER` and `UNLOAD`."""
     closed = ir.Constant(I32, int(Phase.CLOSED))
     with cold(emitter, _ENDING, _ENDING_TYPE) as (state,):
-        # Else its address would come from a table of the library's, which support code has not.
+        # Else its address would come from a table of the library, which support code does not have.
         emitter.current.linkage = "internal"
         phase = emitter.field_ptr(state, STATE, "phase")
         emitter.builder.atomic_rmw("xchg", phase, closed, "acq_rel")
@@ -57,7 +57,7 @@ def define_closing(emitter: Emitter) -> None:
         phase = emitter.field_ptr(state, STATE, "phase")
         before = emitter.builder.atomic_rmw("xchg", phase, closed, "acq_rel")
         loaded = is_one_of(emitter, before, (Phase.READY, Phase.MIXED))
-        # The driver's handles mean nothing in a child of a fork.
+        # In a child of a fork the driver's handles are invalid.
         own = emitter.icmp(
             "eq", emitter.call("getpid", []), emitter.load_field(state, STATE, "pid")
         )
@@ -70,14 +70,15 @@ def define_closing(emitter: Emitter) -> None:
 
 @contextmanager
 def _found(emitter: Emitter, name: str) -> Iterator[ir.Value]:
-    """Emit code for where the C library has this function; yields its address."""
+    """Emit code that runs if the C library has this function; yields its address."""
     function = emitter.call("dlsym", [emitter.null(), emitter.cstring(name)])
     with emitter.if_then(emitter.not_(emitter.is_null(function))):
         yield function
 
 
 def _let_go(emitter: Emitter, state: ir.Value) -> None:
-    """Unload the libraries and release the contexts, also while somebody captures a stream."""
+    """Unload the libraries and release the contexts, even during another thread's stream
+    capture."""
     mode = emitter.alloca(I32, name="mode")
     emitter.store(ir.Constant(I32, int(Capture.MODE_RELAXED)), mode)
     call_driver(emitter, state, "cuThreadExchangeStreamCaptureMode", [mode])

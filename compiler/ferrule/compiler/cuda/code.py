@@ -1,4 +1,4 @@
-"""Kernels as they are handed on: an image for each GPU architecture, and the names of entries."""
+"""`DeviceCode`: an image of the kernels for each GPU architecture, and their names."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class KernelImage:
     """Kernels for one GPU architecture: PTX modules, and the cubins that were assembled from them.
 
-    There are no cubins unless they were asked for.  A function has one module, what calls others
-    has theirs too.
+    There are cubins only if they were requested.  A function has one module; a function that calls
+    others has their modules too.
     """
 
     arch: str
@@ -32,8 +32,8 @@ class KernelImage:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A number or an address in a struct: the byte where it is, its type in C++'s words, and what
-    is behind an address is `aligned` to."""
+    """A number or an address in a struct: its offset in bytes, its type in C++ syntax, and for an
+    address the alignment (`aligned`) of the memory behind it."""
 
     at: int
     type: str
@@ -42,15 +42,14 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class KernelFacts:
-    """What the source of a kernel says of it beyond its binary; None for what is not known.
+    """Facts from the source of a kernel that its binary lacks; None for an unknown fact.
 
-    `types` are those of its parameters, in C++'s words, `restricted` says which of these are
-    addresses that share no memory with what others write or read, `aligned` what is behind each
-    is aligned to beyond what its type's name says, 0 where that was asked and not told,
-    `members` are the numbers and addresses in each parameter that is a struct by value, where
-    they are known, `variables` are the names of the module's variables that it uses,
-    `dynamic_shared` is as in `KernelParameters`.  `is_read`: its source was looked at for this,
-    so that callers are told what was not found there.
+    `types` are the types of its parameters in C++ syntax.  `restricted` tells which of them are
+    restrict addresses.  `aligned` is the alignment of the memory behind each one beyond its type's,
+    0 if the compiler does not show it.  `members` are the numbers and addresses in each parameter
+    that is a struct by value, if they are known.  `variables` are the names of the module's
+    variables that it uses.  `dynamic_shared` is as in `KernelParameters`.  `is_read`: the source
+    was read for these facts, so that callers get remarks about missing ones.
     """
 
     kernel: str
@@ -67,8 +66,8 @@ class KernelFacts:
 class DeviceCode:
     """The kernels of a body: an image for each GPU architecture, and the names of its entries.
 
-    `ptxas_options` are those that its modules are assembled with, `facts` what is known of kernels
-    beyond the images.
+    `ptxas_options` are the options for assembling its modules, `facts` are known facts about
+    kernels that the images lack.
     """
 
     images: tuple[KernelImage, ...]
@@ -78,12 +77,12 @@ class DeviceCode:
 
     @property
     def archs(self) -> tuple[str, ...]:
-        """The architectures, in the order in which they were named."""
+        """The architectures, in the given order."""
         return tuple(image.arch for image in self.images)
 
     @property
     def ptx(self) -> dict[str, str]:
-        """The PTX by architecture, of the images that have any."""
+        """The PTX by architecture, of the images that have PTX."""
         return {image.arch: image.ptx for image in self.images if image.modules}
 
     @classmethod
@@ -95,10 +94,10 @@ class DeviceCode:
     ) -> DeviceCode:
         """The kernels of a cubin, or of several for different architectures: bytes or paths.
 
-        `kernels` are the names of those to use, as `parameters` takes them, all by default.  A
-        cubin says its architecture itself; `arch` is for one that has lost the letter behind it.
-        ValueError for what is no cubin, is damaged, or where the images' kernels differ;
-        CompileError for a kernel that is not there.
+        `kernels` are the names of the kernels to use, as for `parameters`; the default is all.  A
+        cubin contains its architecture; `arch` is for one that lacks the suffix of it.  ValueError
+        for data that is not a cubin or is damaged, or if the images' kernels differ; CompileError
+        for an unknown kernel.
         """
         from ferrule.compiler.cuda.binaries import code_from_cubin
 
@@ -113,8 +112,9 @@ class DeviceCode:
     ) -> DeviceCode:
         """The kernels of PTX, or of several for different architectures: texts, bytes or paths.
 
-        It is for what its `.target` says and, without a letter there, all newer GPUs; `arch` is for
-        one to be used from a newer architecture on.  Errors are those of `from_cubin`.
+        PTX is for the architecture in its `.target` and, without a suffix there, for all newer
+        GPUs; `arch` restricts it to a newer architecture and those after it.  Errors are those of
+        `from_cubin`.
         """
         from ferrule.compiler.cuda.binaries import code_from_ptx
 
@@ -130,17 +130,17 @@ class DeviceCode:
         return code_from_images(images, kernels)
 
     def parameters(self, kernel: str) -> KernelParameters:
-        """What a kernel takes, as the first image says.
+        """The parameters of a kernel, from the first image.
 
-        `kernel` is its name there, or in a source of C++: `ns::add`, `scale<float, 4>`.
-        CompileError where it is not there.
+        `kernel` is its name there, or in a C++ source: `ns::add`, `scale<float, 4>`.  CompileError
+        for an unknown kernel.
         """
         from ferrule.compiler.cuda.binaries import parameters_of
 
         return parameters_of(self, kernel)
 
     def facts_of(self, kernel: str) -> KernelFacts:
-        """What is known of a kernel beyond the images; its name tells the types of C++'s."""
+        """The facts about a kernel beyond the images; a mangled C++ name contains its types."""
         from ferrule.compiler.mangledtypes import parameter_types
 
         known = next((each for each in self.facts if each.kernel == kernel), KernelFacts(kernel))
@@ -151,11 +151,11 @@ class DeviceCode:
     def check_launch(
         self, kernel: str, packed: Sequence[tuple[int, str]], sizes: LaunchSizes | None = None
     ) -> list[KernelParameters]:
-        """What the kernel takes as each image says, if that is what a launch gives: for each
-        parameter its bytes and what it is.
+        """The kernel's parameters in each image, if they match the launch: for each parameter its
+        bytes and description.
 
-        CompileError where it is not.  Of the sizes what is constant must be what every image
-        allows, on a GPU that it is for.
+        CompileError if they do not match.  Constant sizes must be within the limits of every image,
+        for the GPUs that it serves.
         """
         from ferrule.compiler.cuda.binaries import all_parameters_of
         from ferrule.compiler.cuda.fitting import check_launch
@@ -171,7 +171,7 @@ class DeviceCode:
 
 
 def joined_code(codes: Sequence[DeviceCode]) -> DeviceCode | None:
-    """The kernels of several bodies, by architecture; None where there are none."""
+    """The kernels of several bodies, by architecture; None if there are none."""
     if len(codes) < 2:
         return codes[0] if codes else None
     archs = dict.fromkeys(arch for code in codes for arch in code.archs)

@@ -1,6 +1,6 @@
-"""What the cold functions share: names and types, how they call, how they say what failed.
+"""Common parts of the cold functions: names and types, calls, and faults.
 
-Each returns a `Status` and leaves the values of its fault in `values`.
+Each function returns a `Status` and stores the values of its fault in `values`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PROTOTYPES: Final = MappingProxyType(
         WRITE: ir.FunctionType(I32, [PTR, PTR, PTR, I64, PTR, PTR]),
     }
 )
-"""What objects call, see `support`."""
+"""The functions that objects call, see `support`."""
 
 _FAILED: Final = "ferrule_cuda_failed"
 _FAILED_TYPE: Final = ir.FunctionType(I32, [PTR, I32, PTR, PTR])
@@ -80,13 +80,13 @@ HINTS: Final[Mapping[int, str]] = MappingProxyType(
         **dict.fromkeys((700, 714, 715, 716, 717, 718, 719), _LOST),
     }
 )
-"""What to do about an error, by its number in `CUresult`."""
+"""The hint for an error, by its number in `CUresult`."""
 
 _NO_NAME: Final = "an unknown error"
 _NO_TEXT: Final = "the driver has no text for it"
 CODE_SLOT: Final = 2
 HINT_SLOT: Final = 4
-"""Of the values of a call that failed: the number of its error, what to do about it."""
+"""The slots of a failed call's values: the number of its error, its hint."""
 
 
 @contextmanager
@@ -118,7 +118,7 @@ def put(emitter: Emitter, values: ir.Value, slot: int, value: ir.Value) -> None:
 
 
 def end(emitter: Emitter, fault: Status, values: ir.Value, *shown: ir.Value) -> None:
-    """End the function with a fault that shows these."""
+    """End the function with a fault that shows these values."""
     for slot, value in enumerate(shown):
         put(emitter, values, slot, value)
     emitter.ret(status(fault))
@@ -135,7 +135,7 @@ def is_one_of(emitter: Emitter, result: ir.Value, wanted: Sequence[int]) -> ir.V
 
 @contextmanager
 def unless(emitter: Emitter, result: ir.Value) -> Iterator[None]:
-    """Emit code for a result or a status that is not 0."""
+    """Emit code that runs if a result or a status is not 0."""
     with emitter.if_then(emitter.icmp("ne", result, ir.Constant(I32, 0)), likely=False):
         yield
 
@@ -143,7 +143,7 @@ def unless(emitter: Emitter, result: ir.Value) -> Iterator[None]:
 def attempt(
     emitter: Emitter, state: ir.Value, values: ir.Value, name: str, *arguments: ir.Value
 ) -> None:
-    """Call the driver; end the function if that fails."""
+    """Call the driver; end the function if the call fails."""
     result = call_driver(emitter, state, name, list(arguments))
     with unless(emitter, result):
         emitter.ret(failed(emitter, state, result, emitter.cstring(name), values))
@@ -152,12 +152,13 @@ def attempt(
 def failed(
     emitter: Emitter, state: ir.Value, result: ir.Value, what: ir.Value, values: ir.Value
 ) -> ir.Value:
-    """The status of a call that failed: CALL_FAILED."""
+    """The status of a failed call: CALL_FAILED."""
     return call(emitter, _FAILED, _FAILED_TYPE, state, result, what, values)
 
 
 def define_failed(emitter: Emitter) -> None:
-    """The values: what failed, the driver's name of the error, its number, its text, a hint."""
+    """Store the values: the failed call, the driver's name of the error, its number, its text, a
+    hint."""
     with cold(emitter, _FAILED, _FAILED_TYPE) as (state, result, what, values):
         put(emitter, values, 0, what)
         put(emitter, values, CODE_SLOT, result)

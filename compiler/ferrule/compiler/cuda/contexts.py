@@ -1,4 +1,4 @@
-"""Contexts: the primary one of a device is made current for a call, then what was before."""
+"""Contexts: a call makes the primary context of a device current, and restores the old one."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, I64, PTR
 
 GONE: Final = (Result.INVALID_CONTEXT, Result.CONTEXT_IS_DESTROYED)
-"""What a call says where no context is current, or none that lives."""
+"""The results of a call if there is no current context, or it was destroyed."""
 
 _CONTEXT: Final = ir.FunctionType(I32, [PTR, I32, PTR, PTR])
 _FORGET: Final = ir.FunctionType(I32, [PTR, I32, PTR])
 
 
 def define_contexts(emitter: Emitter) -> None:
-    """`PUSH` and `POP`, and what they call."""
+    """`PUSH` and `POP`, and their helpers."""
     _define_context(emitter)
     _define_forget(emitter)
     _define_push(emitter)
@@ -39,7 +39,8 @@ def define_contexts(emitter: Emitter) -> None:
 
 
 def _define_context(emitter: Emitter) -> None:
-    """`i32 ferrule_cuda_context(ptr state, i32 device, ptr out, ptr values)`: the primary one."""
+    """`i32 ferrule_cuda_context(ptr state, i32 device, ptr out, ptr values)`: the primary
+    context."""
     with cold(emitter, "ferrule_cuda_context", _CONTEXT) as (state, device, out, values):
         build = emitter.builder
         kept, slot = _slot(emitter, state, device)
@@ -56,14 +57,14 @@ def _define_context(emitter: Emitter) -> None:
         with emitter.if_then(kept):
             mine = emitter.load(out, PTR)
             taken = build.cmpxchg(slot, emitter.null(), mine, "acq_rel", "acquire")
-            # Another thread was faster: its count holds the same context.
+            # Another thread was faster: its reference counts for the same context.
             with emitter.if_then(emitter.not_(build.extract_value(taken, 1))):
                 call_driver(emitter, state, "cuDevicePrimaryCtxRelease_v2", [device])
         emitter.ret(status(Status.DONE))
 
 
 def _slot(emitter: Emitter, state: ir.Value, device: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Whether the context of a device is kept, and where."""
+    """Whether the context of a device is cached, and its place."""
     kept = emitter.icmp("ult", device, emitter.const_i32(MAX_DEVICES))
     contexts = emitter.field_ptr(state, STATE, "contexts")
     return kept, emitter.index(contexts, PTR, emitter.builder.zext(device, I64))
@@ -72,7 +73,7 @@ def _slot(emitter: Emitter, state: ir.Value, device: ir.Value) -> tuple[ir.Value
 def _end_without(
     emitter: Emitter, state: ir.Value, device: ir.Value, result: ir.Value, values: ir.Value
 ) -> None:
-    """End the function where the device is none that the driver has."""
+    """End the function if the driver has no such device."""
     with emitter.if_then(is_one_of(emitter, result, (Result.INVALID_DEVICE,))):
         place = emitter.alloca(I32, name="count")
         counted = call_driver(emitter, state, "cuDeviceGetCount", [place])
@@ -81,7 +82,7 @@ def _end_without(
 
 
 def _define_forget(emitter: Emitter) -> None:
-    """`i32 ferrule_cuda_forget(ptr state, i32 device, ptr context)`: one that was destroyed."""
+    """`i32 ferrule_cuda_forget(ptr state, i32 device, ptr context)`: forget a destroyed context."""
     with cold(emitter, "ferrule_cuda_forget", _FORGET) as (state, device, context):
         kept, slot = _slot(emitter, state, device)
         with emitter.if_then(kept):
@@ -92,7 +93,7 @@ def _define_forget(emitter: Emitter) -> None:
 
 
 def _define_push(emitter: Emitter) -> None:
-    """A context that was reset is retained anew, once."""
+    """A context that was reset is retained again, once."""
     with entry(emitter, PUSH) as (state, device, result, values):
         with emitter.if_then(emitter.not_(is_one_of(emitter, result, (Result.SUCCESS, *GONE)))):
             what = emitter.cstring("cuCtxGetDevice")
@@ -116,7 +117,7 @@ def _define_push(emitter: Emitter) -> None:
 def _context(
     emitter: Emitter, state: ir.Value, device: ir.Value, place: ir.Value, values: ir.Value
 ) -> ir.Value:
-    """The primary context of a device; ends the function where there is none."""
+    """The primary context of a device; ends the function if there is none."""
     emitter.store(emitter.null(), place)
     found = call(emitter, "ferrule_cuda_context", _CONTEXT, state, device, place, values)
     with unless(emitter, found):

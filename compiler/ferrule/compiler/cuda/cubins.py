@@ -1,28 +1,29 @@
 """Reads cubins, NVIDIA's ELF files of machine code: architecture, kernels, their parameters.
 
-There is no public description.  What stands here was found by comparing what ptxas 12.9, 13.0 and
-13.4 and NVRTC 13.5 make of kernels that differ in one thing, for architectures from sm_75 to
+There is no public description.  These facts were found by comparing the output of ptxas 12.9, 13.0
+and 13.4 and NVRTC 13.5 for kernels that differ in one thing, for architectures from sm_75 to
 sm_121:
 
-* e_machine is 190.  The number of the architecture is the low byte of e_flags where EI_OSABI is 51
-  (ABI version 7, CUDA 12), the second byte where it is 65 (version 8, CUDA 13, and 12 for sm_100
-  and newer).  An `a` behind it sets 0x800 there and, by ptxas 12.9, 0x8 here; ptxas 13 sets no flag
-  for `a` and `f`, but the note of the tool, of type 2000, has its command line: `-arch sm_90a`.
+* e_machine is 190.  The number of the architecture is the low byte of e_flags if EI_OSABI is 51
+  (ABI version 7, CUDA 12), the second byte if it is 65 (version 8, CUDA 13, and 12 for sm_100 and
+  newer).  The suffix `a` sets 0x800 in the former and, with ptxas 12.9, 0x8 in the latter; ptxas 13
+  sets no flag for `a` and `f`, but the note of the tool, of type 2000, has its command line: `-arch
+  sm_90a`.
 * A kernel is a function's symbol with 0x10 in st_other.
-* Sections of type 0x70000000 with sh_info hold what is known of the function whose code is in that
+* Sections of type 0x70000000 with sh_info have the facts about the function whose code is in that
   section: entries of a format, a code and a 16-bit value, which for format 4 is a length.
-* A parameter is an index, the ordinal, the offset and a word.  Of that, the low byte is the
-  logarithm of what a pointer's target is aligned to, the four bits above its state space (1 local,
-  2 shared, 4 global and constant, 5 any), and the upper 14 bits the size.  Where parameters take
+* A parameter is an index, the ordinal, the offset and a word.  In this word, the low byte is the
+  logarithm of the pointee's alignment, the four bits above it are its state space (1 local, 2
+  shared, 4 global and constant, 5 any), and the upper 14 bits are the size.  If parameters take
   more than 4 KB, and in cubins of tileiras, the size is the low half, and the other two are a byte
   each above it.
-* Variables are objects' symbols: those without a value are in a section of type NOBITS without
-  sh_info, those of constant memory in one with bytes, which are 0 where they have none.  Which
-  kernel uses them it does not say.
-* Shared memory is a section of type NOBITS with sh_info.  Where the symbol `.nv.reservedSmem` is
-  referred to (sm_90 and newer), it has the 1024 bytes that CUDA keeps for itself.
+* Variables are symbols of type object: uninitialised ones are in a section of type NOBITS without
+  sh_info, those of constant memory in a section with bytes, which are 0 without an initial value.
+  A cubin does not show which kernel uses them.
+* Shared memory is a section of type NOBITS with sh_info.  If the symbol `.nv.reservedSmem` is
+  referred to (sm_90 and newer), it includes 1024 bytes that CUDA reserves.
 
-No section is looked for by its place or name.
+The reader does not rely on the position or name of any section.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ MACHINE: Final = 190
 FATBIN: Final = b"\x50\xed\x55\xba"
 
 _OS_ABI: Final = 7
-"""Where EI_OSABI is."""
+"""The position of EI_OSABI."""
 _OLD_ABI: Final = 51
 _NEW_ABI: Final = 65
 _OLD_SPECIAL: Final = 0x800
@@ -57,7 +58,7 @@ _ENTRY: Final = 0x10
 _FUNCTION: Final = 2
 _OBJECT: Final = 1
 _OWN: Final = ("$", ".", "__nv_", "__cuda")
-"""What names of a compiler's own variables begin with."""
+"""Prefixes of a compiler's own variables."""
 _INFO: Final = 0x70000000
 _TOOL_NOTE: Final = 2000
 _RESERVED: Final = 1024
@@ -68,7 +69,7 @@ _SIZED: Final = 4
 
 
 class Info(IntEnum):
-    """What an entry of a section of information says of a kernel, by its code."""
+    """The meanings of the codes of information entries about a kernel."""
 
     MAX_BLOCK = 0x05
     REQUIRED_BLOCK = 0x10
@@ -83,20 +84,21 @@ _PARAMETER: Final = struct.Struct("<IHHI")
 """An index, the ordinal, the offset, and the word with the size."""
 _SIZE_SHIFT: Final = 18
 _LONG_SIZE: Final = 0xFFFF
-"""Of a long parameter's word; above it is what the parameter points to."""
+"""The mask of the size in a long parameter's word; above it are facts about the pointee."""
 _REGISTERS: Final = struct.Struct("<II")
 
 
 @dataclass(frozen=True, slots=True)
 class Cubin:
-    """What a cubin says: its architecture, and its kernels in the order of their symbols."""
+    """The content of a cubin: its architecture, and its kernels in the order of their symbols."""
 
     arch: str
     kernels: tuple[KernelParameters, ...]
 
 
 def read_cubin(data: bytes) -> Cubin:
-    """Read a cubin.  ObjectFileError, a ValueError, for what is none, is damaged or not linked."""
+    """Read a cubin.  ObjectFileError, a ValueError, for data that is not a cubin, is damaged or not
+    linked."""
     flags, sections = _read_headers(data)
     arch = _arch(data, flags, sections)
     symbols = [
@@ -128,7 +130,7 @@ def read_cubin(data: bytes) -> Cubin:
 
 
 def _read_headers(data: bytes) -> tuple[int, list[Section]]:
-    """The flags, and the sections, each inside of the file."""
+    """The flags, and the sections, each within the file."""
     if data.startswith(FATBIN):
         raise ObjectFileError(
             "wanted a cubin, got a fatbin, which has several: take them out of it with "
@@ -165,7 +167,7 @@ def _read_headers(data: bytes) -> tuple[int, list[Section]]:
 
 
 def _arch(data: bytes, flags: int, sections: Sequence[Section]) -> str:
-    """Such as sm_90a; see the description of this module."""
+    """The architecture, such as sm_90a; see the description of this module."""
     version = data[_OS_ABI]
     if version not in (_OLD_ABI, _NEW_ABI):
         raise ObjectFileError(
@@ -187,7 +189,7 @@ def _arch(data: bytes, flags: int, sections: Sequence[Section]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Symbol:
-    """A symbol: its position in the table, the section that it is in."""
+    """A symbol: its position in the table, and the section that contains it."""
 
     name: str
     index: int
@@ -215,8 +217,8 @@ def _symbols(data: bytes, sections: Sequence[Section], table: Section) -> Iterat
 def _variables(
     data: bytes, sections: Sequence[Section], symbols: Sequence[_Symbol]
 ) -> Iterator[Variable]:
-    """The variables of the module, without those of the compiler itself: not what is in shared
-    memory, which belongs to the code of a kernel."""
+    """The variables of the module, without the compiler's own, and without those in shared memory,
+    which belong to the code of a kernel."""
     for symbol in symbols:
         own = symbol.name.startswith(_OWN) or not symbol.size
         if own or not symbol.is_variable or not 0 < symbol.section < len(sections):
@@ -231,7 +233,7 @@ def _variables(
 
 
 def _entries(data: bytes, section: Section) -> Iterator[tuple[int, bytes]]:
-    """The codes of a section of information with what belongs to each."""
+    """The codes of a section of information, each with its value."""
     at, end = section.offset, section.offset + section.size
     while at + _HEAD.size <= end:
         form, code, value = _HEAD.unpack_from(data, at)
@@ -244,7 +246,7 @@ def _entries(data: bytes, section: Section) -> Iterator[tuple[int, bytes]]:
 
 
 def _by_code(sections: Sequence[Section]) -> Mapping[int, list[Section]]:
-    """The sections that are about the code in another, by its number."""
+    """The sections with facts about the code in another section, by its number."""
     found: defaultdict[int, list[Section]] = defaultdict(list)
     for section in sections:
         if section.kind in (_INFO, elf.SHT_NOBITS):
@@ -253,7 +255,7 @@ def _by_code(sections: Sequence[Section]) -> Mapping[int, list[Section]]:
 
 
 def _facts(data: bytes, about: Sequence[Section]) -> list[tuple[int, bytes]]:
-    """What is known of a function."""
+    """The facts about a function."""
     return [entry for each in about if each.kind == _INFO for entry in _entries(data, each)]
 
 
@@ -277,7 +279,7 @@ def _shared(about: Sequence[Section]) -> int:
 def _described(
     kernel: KernelParameters, facts: Sequence[tuple[int, bytes]], shared: int
 ) -> KernelParameters:
-    """A kernel with what is known of it."""
+    """A kernel with its facts."""
     parameters: dict[int, KernelParameter] = {}
     dims: dict[int, Dims] = {}
     for code, value in facts:

@@ -1,7 +1,7 @@
-"""libcuda as generated code calls it: functions, a struct and numbers.
+"""libcuda for generated code: functions, a struct and numbers.
 
-All of it is from the reference of the CUDA Driver API; a test compares it with `cuda.h` where there
-is one.  Names are those of the library's symbols: `cuda.h` maps `cuCtxPushCurrent` to
+All of it is from the reference of the CUDA Driver API; a test compares it with `cuda.h` if there is
+one.  Names are those of the library's symbols: `cuda.h` maps `cuCtxPushCurrent` to
 `cuCtxPushCurrent_v2`.  A device is its ordinal.
 """
 
@@ -20,28 +20,28 @@ LIBRARY: Final = "libcuda.so.1"
 SINCE: Final = "12.0"
 """The first version of CUDA whose driver has all of `CALLS`."""
 VERSION: Final = "cuDriverGetVersion"
-"""What every driver has, and says which one it is: 12040 is that of CUDA 12.4."""
+"""The function of every driver that returns its version: 12040 is that of CUDA 12.4."""
 SHARED_BY_DEFAULT: Final = 48 << 10
-"""Bytes of shared memory that a block may have, unless its kernel was allowed more."""
+"""The bytes of shared memory that a block may use without an attribute of its kernel."""
 
 
 class Result(IntEnum):
-    """The values of `CUresult` that mean something here."""
+    """The values of `CUresult` that are used here."""
 
     SUCCESS = 0
     INVALID_VALUE = 1
-    """Also of a launch whose sizes the device does not take."""
+    """Also the result of a launch whose sizes the device does not support."""
     NOT_INITIALIZED = 3
-    """Behind cuInit: in a process that was forked from one that had called it."""
+    """After cuInit: in a process that was forked from one that had called it."""
     INVALID_DEVICE = 101
     INVALID_CONTEXT = 201
     """No context is current."""
     NO_BINARY_FOR_GPU = 209
-    """The image is not for this device, or not for another one that has a context."""
+    """The image is not for this device, or not for another device that has a context."""
     UNSUPPORTED_PTX_VERSION = 222
     """The PTX is newer than the driver."""
     INVALID_HANDLE = 400
-    """Also of kernels whose library went with a context."""
+    """Also the result for kernels whose library was destroyed with a context."""
     LAUNCH_OUT_OF_RESOURCES = 701
     CONTEXT_IS_DESTROYED = 709
 
@@ -50,18 +50,18 @@ class Attribute(IntEnum):
     """Attributes of kernels and devices, of `CUfunction_attribute` and `CUdevice_attribute`."""
 
     MAX_THREADS_PER_BLOCK = 0
-    """Of a kernel: the threads that its registers leave to a block."""
+    """Of a kernel: the largest number of threads of a block that its registers allow."""
     SHARED_SIZE_BYTES = 1
     """Of a kernel: the static shared memory of a block."""
     COMPUTE_CAPABILITY_MAJOR = 75
     """Of a device."""
     COMPUTE_CAPABILITY_MINOR = 76
     MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
-    """Of a kernel: the dynamic shared memory that a launch may ask for; 48 KiB at first."""
+    """Of a kernel: the limit for the dynamic shared memory of a launch; 48 KiB at first."""
     NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14
     """Of a kernel: whether its clusters may have more than 8 blocks."""
     MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
-    """Of a device: how much that may be, together with the static one."""
+    """Of a device: the largest value of that limit, together with the static shared memory."""
 
 
 class JitOption(IntEnum):
@@ -77,11 +77,11 @@ class Capture(IntEnum):
     STATUS_ACTIVE = 1
     """The stream is being captured into a graph."""
     MODE_RELAXED = 2
-    """The thread may make calls that would end the captures of others."""
+    """The thread may make calls that would end the captures of other threads."""
 
 
 class LaunchAttribute(IntEnum):
-    """`CUlaunchAttributeID`: what a launch can ask for besides its sizes."""
+    """`CUlaunchAttributeID`: attributes of a launch besides its sizes."""
 
     COOPERATIVE = 2
     CLUSTER_DIMENSION = 4
@@ -94,7 +94,7 @@ class LaunchAttribute(IntEnum):
 
 
 class ClusterScheduling(IntEnum):
-    """`CUclusterSchedulingPolicy`: where the blocks of a cluster go."""
+    """`CUclusterSchedulingPolicy`: the placement of a cluster's blocks."""
 
     DEFAULT = 0
     SPREAD = 1
@@ -151,4 +151,4 @@ EVENT: Final = Layout(
     "programmaticEvent",
     [Field("event", PTR), Field("flags", I32), Field("triggerAtBlockStart", I32)],
 )
-"""That of LAUNCH_COMPLETION_EVENT is the same without its last field."""
+"""LAUNCH_COMPLETION_EVENT has the same struct without its last field."""

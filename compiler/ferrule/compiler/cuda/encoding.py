@@ -1,4 +1,4 @@
-"""The cold function that encodes a tensor map, and its call where the map is needed."""
+"""The cold function that encodes a tensor map, and its calls."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _SLOT: Final = "cuda.encode"
 _MODES: Final = ("interleave", "swizzle", "l2_promotion", "oob_fill")
 
 
-# ---- where a map is needed ----
+# ---- calls ----
 
 
 def tensor_map(emitter: Emitter) -> ir.Value:
-    """Room for a map on the stack, as the driver wants it aligned."""
+    """A place for a map on the stack, with the driver's alignment."""
     place = emitter.alloca(ir.ArrayType(I8, BYTES), name="tensor_map")
     place.align = ALIGN
     return place
@@ -49,7 +49,7 @@ def encode(
     strides: Sequence[ir.Value],
     values: ir.Value,
 ) -> ir.Value:
-    """Encode a map behind `Launcher.enter`: an `Encoded`; see there."""
+    """Encode a map after `Launcher.enter`; returns an `Encoded`, see there."""
     if (len(sizes), len(strides)) != (tiling.rank, tiling.rank - 1):
         raise ValueError(
             f"a map of {tiling.rank} dims has as many sizes and one stride less, but got "
@@ -74,7 +74,8 @@ def _stored(emitter: Emitter, numbers: Sequence[ir.Value]) -> ir.Value:
 
 
 def _slot(emitter: Emitter) -> ir.Value:
-    """Where the object keeps the address of the driver's function, null at start."""
+    """The variable of the object that caches the address of the driver's function, null at
+    start."""
     known = emitter.module.globals.get(_SLOT)
     if known is None:
         known = ir.GlobalVariable(emitter.module, PTR, _SLOT)
@@ -88,7 +89,7 @@ def _slot(emitter: Emitter) -> ir.Value:
 
 
 def define_encoding(emitter: Emitter) -> None:
-    """`ENCODE`: a tensor without elements gets a map of zeros, which no copy may use."""
+    """`ENCODE`: the map of a tensor without elements is all zeros, and no copy may use it."""
     with entry(emitter, ENCODE) as arguments:
         state, slot, tiling, place, address, sizes, strides, values = arguments
         function = _found(emitter, slot, values)
@@ -113,12 +114,12 @@ def define_encoding(emitter: Emitter) -> None:
 
 
 def _as_status(encoded: Encoded) -> Status:
-    """The status with the same number, as `end` wants it."""
+    """The status with the same number, for `end`."""
     return Status(int(encoded))
 
 
 def _found(emitter: Emitter, slot: ir.Value, values: ir.Value) -> ir.Value:
-    """The driver's function; ends the function where there is none."""
+    """The driver's function; ends the function if there is none."""
     place = emitter.alloca(PTR, name="function")
     emitter.store(emitter.builder.load_atomic(slot, "monotonic", 8, typ=PTR), place)
     with emitter.if_then(emitter.is_null(emitter.load(place, PTR)), likely=False):
@@ -166,7 +167,7 @@ def _check_strides(
 
 
 def _is_odd(emitter: Emitter, number: ir.Value, alignment: ir.Value) -> ir.Value:
-    """Whether a number is no multiple of a power of two."""
+    """Whether a number is not a multiple of a power of two."""
     mask = emitter.binary("sub", alignment, emitter.const_i64(1))
     return emitter.icmp("ne", emitter.binary("and", number, mask), emitter.const_i64(0))
 
@@ -179,7 +180,8 @@ def _show(
     strides: ir.Value,
     values: ir.Value,
 ) -> None:
-    """Behind what `failed` stored: the address, the sizes, the strides, then the hint."""
+    """Extend the values that `failed` stored: the address, the sizes, the strides, then the
+    hint."""
     hint = emitter.load(emitter.index(values, I64, HINT_SLOT), I64)
     put(emitter, values, HINT_SLOT, address)
     first = emitter.index(values, I64, HINT_SLOT + 1)

@@ -1,4 +1,4 @@
-"""What the statuses of launching mean to whoever called: classes and messages of errors."""
+"""The classes and messages of errors for the statuses of launching."""
 
 from __future__ import annotations
 

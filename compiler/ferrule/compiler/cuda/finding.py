@@ -1,4 +1,4 @@
-"""What comes before a load: libcuda is found, and whether the call's stream is captured."""
+"""The steps before a load: find libcuda, and test whether the call's stream is captured."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _define_find(emitter: Emitter) -> None:
 
 
 def driver_version(emitter: Emitter, library: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """The two parts of the driver's version, 0 where it does not say."""
+    """The two parts of the driver's version, 0 if it is unknown."""
     place = emitter.alloca(I32, name="version")
     emitter.store(emitter.const_i32(0), place)
     function = emitter.call("dlsym", [library, emitter.cstring(VERSION)])
@@ -61,7 +61,7 @@ def driver_version(emitter: Emitter, library: ir.Value) -> tuple[ir.Value, ir.Va
 def each_name(
     emitter: Emitter, names: ir.Value, count: ir.Value
 ) -> Iterator[tuple[ir.Value, ir.Value]]:
-    """Emit a loop over texts that follow each other; yields the index and the text."""
+    """Emit a loop over consecutive texts; yields the index and the text."""
     place = emitter.alloca(PTR, name="next")
     emitter.store(names, place)
     with emitter.loop(count) as i:
@@ -72,8 +72,8 @@ def each_name(
 
 
 def _define_captured(emitter: Emitter) -> None:
-    """`i32 ferrule_cuda_captured(ptr state, i32 device, ptr stream)`: whether it is, for null
-    the caller's current one."""
+    """`i32 ferrule_cuda_captured(ptr state, i32 device, ptr stream)`: whether the stream is
+    captured; null means the caller's current stream."""
     with cold(emitter, CAPTURED, CAPTURED_TYPE) as (state, device, named):
         place = emitter.alloca(I32, name="captured")
         emitter.store(device, place)

@@ -1,8 +1,9 @@
-"""Whether a launch, as far as its sizes are numbers, is one that the kernel's binaries allow.
+"""Checks the constant sizes of a launch against the limits in the kernel's binaries.
 
-What every driver would refuse at every call is an error of the build.  A cubin is for the
-architecture that it names; PTX without a letter there is for newer GPUs too, and what one of those
-allows is not refused: on the others the call is a LaunchError or what the driver says.
+A launch that every driver would refuse at every call is an error of the build.  A cubin is for the
+architecture that it names; PTX without a suffix is for newer GPUs too, and a launch that one of
+those supports is not refused: on the other GPUs the call is a LaunchError or an error of the
+driver.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LaunchSizes:
-    """What a launch asks for: three sizes each, those of no cluster None, and bytes."""
+    """The sizes of a launch: three each, None without a cluster, and bytes."""
 
     block: Sequence[Dim] | None = None
     cluster: Sequence[Dim] | None = None
@@ -32,8 +33,8 @@ class LaunchSizes:
 
 
 def check_launch(kernel: KernelParameters, sizes: LaunchSizes, or_newer: bool = False) -> None:
-    """CompileError where the kernel cannot be launched so, as far as the sizes are constant: on
-    its architecture, with `or_newer` on none of those from it on."""
+    """Raise CompileError if the constant sizes are impossible for the kernel: on its architecture,
+    or with `or_newer` on it and every newer one."""
     block, cluster = sizes.block, sizes.cluster
     if block is not None:
         _check_block(kernel, block)
@@ -128,7 +129,7 @@ def _check_shared(kernel: KernelParameters, smem: int, or_newer: bool) -> None:
 
 
 def _known(sizes: Sequence[Dim]) -> int:
-    """The product of the sizes that are numbers."""
+    """The product of the constant sizes."""
     return prod(size for size in sizes if isinstance(size, int))
 
 

@@ -1,11 +1,11 @@
-"""The images of an object: which GPUs each is for, and the table that the object has of them.
+"""The images of an object: the GPUs that each serves, and the table of images in the object.
 
-PTX for a plain architecture serves every GPU that is not older.  What has an `a` behind its number
-serves that architecture alone, what has an `f` the newer ones of its major version too (PTX ISA,
-".target").  A cubin serves its own architecture and the newer ones of its major version, with an
-`a` its own alone (CUDA C++ Programming Guide, "Binary Compatibility").  Of
-the images that serve a GPU it gets the one for the highest number; of one number the cubin goes
-before the PTX and the special before the plain one: the table is in this order.
+PTX for a plain architecture serves every GPU that is not older.  An image with the suffix `a`
+serves that architecture only, with the suffix `f` also the newer ones of its major version (PTX
+ISA, ".target").  A cubin serves its own architecture and the newer ones of its major version, with
+an `a` only its own (CUDA C++ Programming Guide, "Binary Compatibility").  A GPU gets, of the images
+that serve it, the one with the highest number; for equal numbers a cubin is before PTX, and a
+suffix before a plain architecture: the table is in this order.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from ferrule.runtime.llvm.layouts import I32, PTR, Field, Layout, size_of
 
 
 class Serves(IntEnum):
-    """Which GPUs an image is for."""
+    """The GPUs that an image serves."""
 
     ALL = 0
-    """Whatever its number: nothing is known of it."""
+    """Any number: the architecture of the image is unknown."""
     NEWER = 1
     SAME = 2
     FAMILY = 3
@@ -39,7 +39,7 @@ class Serves(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """PTX text or a cubin, for an architecture such as "sm_90a"; None where that is not known."""
+    """PTX text or a cubin, for an architecture such as "sm_90a"; None if that is unknown."""
 
     data: bytes = field(repr=False)
     arch: str | None = None
@@ -47,7 +47,7 @@ class Image:
 
     @property
     def serves(self) -> Serves:
-        """Which GPUs it is for."""
+        """The GPUs that it serves."""
         if self.arch is None:
             return Serves.ALL
         if self.arch.endswith("a"):
@@ -61,7 +61,7 @@ class Image:
 
     @property
     def newer(self) -> str | None:
-        """What to say where the driver does not know the version of the PTX."""
+        """The hint if the driver does not know the version of the PTX."""
         found = None if self.is_cubin else _VERSION.search(self.data)
         version = (0, 0) if found is None else (int(found[1]), int(found[2]))
         if version <= _ALWAYS_KNOWN:
@@ -80,20 +80,20 @@ IMAGE: Final = Layout(
     "CudaImage",
     [Field("number", I32), Field("serves", I32), Field("data", PTR), Field("newer", PTR)],
 )
-"""`newer` is what to say where the driver does not know the version of the PTX; null for none."""
+"""`newer` is the hint if the driver does not know the version of the PTX; null for none."""
 
 _VERSION: Final = re.compile(rb"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
 _ALWAYS_KNOWN: Final = (8, 0)
-"""The version of PTX that every driver knows which is new enough for the rest."""
+"""The newest version of PTX that every supported driver knows."""
 _CUDA_12: Final = {(8, 6): (12, 7), (8, 7): (12, 8), (8, 8): (12, 9)}
 NO_OPTIONS: Final[Mapping[JitOption, int]] = MappingProxyType({})
-"""The driver assembles PTX as it likes."""
+"""The driver's default options for assembling PTX."""
 
 
 def images_of(code: DeviceCode) -> list[Image]:
-    """What an object carries: PTX for every architecture, and the cubins that there are.
+    """The images of an object: PTX for every architecture, and the cubins.
 
-    PTX that serves one architecture alone is left out where there is a cubin for that.
+    PTX that serves only one architecture is omitted if there is a cubin for it.
     """
     images = []
     for image in code.images:
@@ -150,6 +150,6 @@ def program_constant(
 
 
 def _words(emitter: Emitter, numbers: Iterable[int], kind: ir.Type) -> ir.Value:
-    """The address of constant numbers of the size of a type; null for none."""
+    """The address of constant numbers, each with the size of the type; null if there are none."""
     data = b"".join(number.to_bytes(size_of(kind), "little") for number in numbers)
     return emitter.bytes_constant(data, align=size_of(kind)) if data else emitter.null()

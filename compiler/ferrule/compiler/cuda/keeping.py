@@ -1,4 +1,4 @@
-"""Files of what a compilation made for a GPU, for who wants to read it."""
+"""Writes the GPU code of a compilation to files, for inspection."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ferrule.compiler.options import Options
 
 
 def keep(name: str, code: DeviceCode, options: Options) -> None:
-    """Writes `<name>.<arch>.ptx` and `.cubin` into the folder that the options name.
+    """Writes `<name>.<arch>.ptx` and `.cubin` into the folder of the options.
 
-    Where they name a folder alone, it is the PTX.  Raises CompileError where that is impossible.
+    With only a folder, it writes the PTX.  Raises CompileError if that is impossible.
     """
     wants_ptx = options.keep_ptx or (options.dump_dir is not None and not options.keep_cubin)
     if not (wants_ptx or options.keep_cubin):

@@ -1,4 +1,4 @@
-"""The hot half of launching: code that stands where the kernels are launched.
+"""The hot half of launching: the code that is emitted at each launch.
 
     launcher = Launcher(emitter, image, ["add_one"])
     entered, token, device = launcher.enter(device, values)
@@ -6,10 +6,10 @@
     launched = launcher.launch("add_one", grid, block, smem, stream, [parameter], values)
     left = launcher.leave(token, values)
 
-On its way to a launch on the device that is current already it makes two calls, both of the
-driver: cuCtxGetDevice and cuLaunchKernelEx.  Every operation gives an i32: 0, or the number of the
-fault, from 1 on, in what `faults.failures` gives; the fault's values are in `values` then, which
-has room for `FAULT_ROOM`.
+A launch on the current device makes two calls, both to the driver: cuCtxGetDevice and
+cuLaunchKernelEx.  Every operation returns an i32: 0, or the number of the fault, from 1 on, in the
+result of `faults.failures`; then the fault's values are in `values`, which has room for
+`FAULT_ROOM`.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Large:
 class Launcher:
     """Launches the kernels of images from the module under construction.
 
-    The images go into the module as constants, with what the object keeps about them; each GPU gets
-    the best one.  What is loaded stays so until the object goes, by a finaliser of the module.
+    The images go into the module as constants, with a state record; each GPU gets the best image.
+    Loaded images stay loaded until a finaliser of the module unloads them.
     """
 
     def __init__(
@@ -78,9 +78,9 @@ class Launcher:
         kernels: Sequence[str],
         options: Mapping[JitOption, int] = NO_OPTIONS,
     ) -> None:
-        """`images` are those for several architectures, or the PTX text or cubin of one that is for
-        every GPU; `kernels` are names in each of them.  `options` are for the driver's assembler.
-        """
+        """`images` are images for several architectures, or the PTX text or cubin of one that
+        serves every GPU; `kernels` are names in each of them.  `options` are for the driver's
+        assembler."""
         if not kernels or len(set(kernels)) != len(kernels):
             raise ValueError(f"wanted the names of kernels, each once, but got {list(kernels)!r}")
         self._emitter: Final = emitter
@@ -94,12 +94,12 @@ class Launcher:
     def enter(
         self, device: ir.Value, values: ir.Value, stream: ir.Value | None = None
     ) -> tuple[ir.Value, ir.Value, ir.Value]:
-        """Make a device current: status, token, and the ordinal of the device.
+        """Make a device current; returns a status, a token, and the ordinal of the device.
 
-        `device` is an i32, the ordinal, or -1 for whatever is current, device 0 where nothing is.
-        libcuda is found and the image loaded on the first call, unless `stream` is captured, the
-        caller's current one if that is not given.  The token is for `leave`; where
-        the status is not 0 there is nothing to leave.
+        `device` is an i32: the ordinal, or -1 for the current device, or device 0 if there is none.
+        The first call finds libcuda and loads the image, unless `stream` (by default the caller's
+        current stream) is captured.  The token is for `leave`; if the status is not 0, `leave` must
+        not be called.
         """
         e = self._emitter
         opening, asking, changing, entered = map(
@@ -141,9 +141,9 @@ class Launcher:
         return e.select(token, status(Status.DONE), came), token, used
 
     def leave(self, token: ir.Value, values: ir.Value | None = None) -> ir.Value:
-        """Make current what was before `enter`: a status.
+        """Restore the context from before `enter`; returns a status.
 
-        Without `values`, after an error, it is 0 and the error stays as it is.
+        Without `values`, after an error, the status is 0 and the error is kept.
         """
         e = self._emitter
         start, popping, left = e.builder.block, e.block("cuda.pop"), e.block("cuda.left")
@@ -166,7 +166,7 @@ class Launcher:
         return self._emitter.call("TVMFFIEnvGetStream", [kind, device], "stream")
 
     def tensor_map(self) -> ir.Value:
-        """Room for a tensor map on the stack: the address of a kernel's parameter."""
+        """A place for a tensor map on the stack, the address of a kernel's parameter."""
         return encoding.tensor_map(self._emitter)
 
     def encode_tensor_map(
@@ -178,12 +178,12 @@ class Launcher:
         strides: Sequence[ir.Value],
         values: ir.Value,
     ) -> ir.Value:
-        """Encode a tensor map behind `enter`: 0, or the number of a fault in what
-        `tensormaps.encoding_faults` gives, from 1 on.
+        """Encode a tensor map after `enter`; returns 0, or the number of a fault, from 1 on, in the
+        result of `tensormaps.encoding_faults`.
 
         `place` is a `tensor_map`, `address` that of the tensor's first element.  `sizes` are its
-        dims, i64, from the innermost on, `strides` the bytes of all but the innermost one.  A
-        tensor without elements gets a map that no copy may use.
+        dims, i64, from the innermost on, `strides` the strides in bytes of all but the innermost.
+        The map of a tensor without elements must not be used by any copy.
         """
         given = (self._state, tiling, place, address, sizes, strides, values)
         return encoding.encode(self._emitter, *given)
@@ -191,16 +191,16 @@ class Launcher:
     def clear(
         self, address: ir.Value, count: ir.Value, stream: ir.Value, values: ir.Value
     ) -> ir.Value:
-        """Fill so many bytes, an i64, with zeros in the order of a stream, behind `enter`: a
-        status."""
+        """Fill this number of bytes, an i64, with zeros in the order of a stream, after `enter`;
+        returns a status."""
         return clearing.clear(self._emitter, self._state, address, count, stream, values)
 
     def write(
         self, name: str, source: ir.Value, size: int, stream: ir.Value, values: ir.Value
     ) -> ir.Value:
-        """Write a variable of the images behind `enter`, on a stream: a status.
+        """Write a variable of the images after `enter`, on a stream; returns a status.
 
-        `source` is the address of so many bytes, on the host or the device, or null for zeros.
+        `source` is the address of `size` bytes, on the host or the device, or null for zeros.
         """
         e = self._emitter
         given = [e.cstring(name), source, e.const_i64(size), stream, values]
@@ -218,12 +218,12 @@ class Launcher:
         large: Large | None = None,
         asked: Asked | None = None,
     ) -> ir.Value:
-        """Launch a kernel behind `enter`: a status.
+        """Launch a kernel after `enter`; returns a status.
 
         `grid` and `block` are three i64 each, within CUDA's limits; an empty grid launches nothing.
         `smem` is the dynamic shared memory of a block in bytes, an i32, `stream` an address.  Each
-        of `parameters` is the address of a kernel parameter's value.  `large`: where a block may
-        have more than 48 KiB of shared memory, which a kernel must be allowed to.  `asked`: its
+        of `parameters` is the address of a kernel parameter's value.  `large`: a block may use more
+        than 48 KiB of shared memory, for which a kernel needs an attribute.  `asked`: the launch
         attributes.
         """
         e = self._emitter
@@ -266,9 +266,9 @@ class Launcher:
         values: ir.Value,
         launched: ir.Block,
     ) -> list[tuple[ir.Value, ir.Block]]:
-        """Allow a kernel what it has not unasked, where a launch needs it.
+        """Set the attributes of a kernel that a launch needs beyond the defaults.
 
-        Gives the statuses where that fails, and the blocks from which it goes to `launched`.
+        Returns the statuses of failures, and the blocks from which the code branches to `launched`.
         """
         e, refused = self._emitter, []
         if large is not None:
@@ -284,7 +284,7 @@ class Launcher:
     def _allow(
         self, fits: ir.Value, name: str, given: Sequence[ir.Value], launched: ir.Block
     ) -> tuple[ir.Value, ir.Block]:
-        """Call one of the functions that allow, but where a launch fits."""
+        """Call a function that sets an attribute, unless the launch fits without it."""
         e = self._emitter
         allowing, allowed = e.block("cuda.allow"), e.block("cuda.allowed")
         e.cond_branch(fits, allowed, allowing)

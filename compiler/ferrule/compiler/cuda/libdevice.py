@@ -1,7 +1,7 @@
-"""libdevice, NVIDIA's library of mathematical functions as LLVM's bitcode: where it is, linking it.
+"""libdevice, NVIDIA's library of mathematical functions as LLVM bitcode: finding and linking it.
 
-Its functions are those of the libdevice user's guide; a module calls what it needs of them, and the
-rest goes.
+Its functions are those of the libdevice user's guide; a module gets only the functions that it
+calls.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BELOW: Final = Path("nvvm") / "libdevice" / _FILE
 
 @cache
 def libdevice() -> bytes:
-    """The bitcode.  CompileError where there is none."""
+    """The bitcode.  CompileError if there is none."""
     for path in _places():
         if path.is_file():
             return path.read_bytes()
@@ -41,7 +41,7 @@ def libdevice() -> bytes:
 
 
 def _places() -> Iterator[Path]:
-    """Where it may be: as cuda-pathfinder says, below a toolkit, or in a Python package."""
+    """The possible paths: from cuda-pathfinder, in a toolkit, or in a Python package."""
     if importlib.util.find_spec("cuda") and importlib.util.find_spec("cuda.pathfinder"):
         pathfinder = importlib.import_module("cuda.pathfinder")
         find = getattr(pathfinder, "find_bitcode_lib", None)
@@ -63,7 +63,7 @@ def _places() -> Iterator[Path]:
 
 
 def link_libdevice(module: Any, context: Any) -> None:
-    """Makes what a module calls of libdevice a part of it, if it calls anything."""
+    """Link the functions of libdevice that a module calls into it."""
     if not any(function.name.startswith(PREFIX) for function in module.functions):
         return
     kept = {function.name for function in module.functions if not function.is_declaration}

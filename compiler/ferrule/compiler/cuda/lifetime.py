@@ -1,4 +1,4 @@
-"""The memory that an object has for a state, from when it is opened till it is closed."""
+"""The memory of a state in an object, from opening to closing its library."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, PTR, VOID
 
 _USUAL: Final = 65535
-"""The priority of constructors and destructors that say none."""
+"""The default priority of constructors and destructors."""
 
 
 def static_state(emitter: Emitter, size: int) -> ir.Value:
-    """Memory of the object, zero at start; its images are unloaded with the code."""
+    """Memory of the object, zero at start; its images are unloaded together with the code."""
     kind = ir.ArrayType(I8, size)
     state = ir.GlobalVariable(emitter.module, kind, emitter.module.get_unique_name("cuda.state"))
     state.linkage = "internal"
@@ -28,7 +28,7 @@ def static_state(emitter: Emitter, size: int) -> ir.Value:
 
 
 def _with_library(emitter: Emitter, state: ir.Value) -> None:
-    """See to it that the state is unloaded with the code."""
+    """Register the state, and unload it together with the code."""
     for when, entry in (("llvm.global_ctors", REGISTER), ("llvm.global_dtors", UNLOAD)):
         name = emitter.module.get_unique_name(entry.replace("ferrule_cuda_", "cuda."))
         with emitter.define(name, VOID, [], linkage="internal") as function:
@@ -38,7 +38,7 @@ def _with_library(emitter: Emitter, state: ir.Value) -> None:
 
 
 def _append(module: ir.Module, name: str, function: ir.Function) -> None:
-    """Have a function run when the code is loaded, or unloaded (LLVM's language reference)."""
+    """Make a function run when the code is loaded, or unloaded (LLVM's language reference)."""
     address = ir.FormattedConstant(PTR, function.get_reference())
     row = ir.Constant.literal_struct([ir.Constant(I32, _USUAL), address, ir.Constant(PTR, None)])
     known = module.globals.get(name)

@@ -1,7 +1,7 @@
-"""Loading: libcuda is found, an image loaded and its kernels looked up, by one thread of many.
+"""Loading: one thread finds libcuda, loads an image and looks up its kernels.
 
-Where all GPUs of the machine get the same image it is loaded by the first call, and that is all.
-Where they differ, each image is loaded by the first call on a device that gets it.
+If all GPUs of the machine get the same image, the first call loads it.  If they differ, the first
+call on a device loads the image for that device.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, I64, PTR
 
 _WAIT: Final = 50
-"""Microseconds between two looks at a load that another thread does, which takes milliseconds."""
+"""Microseconds between two checks while another thread loads, which takes milliseconds."""
 
 _OPTIONS: Final = ("options", "option_values")
 _LOAD: Final = "ferrule_cuda_load"
@@ -82,7 +82,7 @@ _IMAGE_TYPE: Final = ir.FunctionType(I32, [PTR, PTR, I64, PTR])
 
 
 def define_loading(emitter: Emitter) -> None:
-    """`OPEN` and what it calls."""
+    """`OPEN` and its helpers."""
     define_finding(emitter)
     _define_image(emitter)
     _define_more(emitter)
@@ -92,7 +92,7 @@ def define_loading(emitter: Emitter) -> None:
 
 def _define_image(emitter: Emitter) -> None:
     """`i32 ferrule_cuda_image(ptr state, ptr program, i64 image, ptr values)`: load an image and
-    look up its kernels, into its row."""
+    look up its kernels, and store both in its row."""
     with cold(emitter, _IMAGE, _IMAGE_TYPE) as (state, program, image, values):
         none, place = emitter.null(), emitter.alloca(PTR, name="library")
         jit = [emitter.load_field(program, PROGRAM, name) for name in _OPTIONS]
@@ -122,7 +122,7 @@ def _load_image(
     options: list[ir.Value],
     values: ir.Value,
 ) -> None:
-    """Load the image of a row; end the function if that fails, for PTX with its version."""
+    """Load the image of a row; end the function on failure, with the version if PTX is too new."""
     data, name = emitter.load_field(image, IMAGE, "data"), "cuLibraryLoadData"
     result = call_driver(emitter, state, name, [library, data, *options])
     with unless(emitter, result):
@@ -162,7 +162,7 @@ def _define_load(emitter: Emitter) -> None:
 
 
 def _refuse_captures(emitter: Emitter, state: ir.Value, device: ir.Value, stream: ir.Value) -> None:
-    """End the function where the stream of the call is captured."""
+    """End the function if the stream of the call is captured."""
     asked = [state, device, stream]
     with unless(emitter, call(emitter, CAPTURED, CAPTURED_TYPE, *asked)):
         emitter.ret(status(Status.CAPTURING))
@@ -176,7 +176,7 @@ def _load_common(
     image: ir.Value,
     values: ir.Value,
 ) -> None:
-    """Load the image that all GPUs get; end the function if that fails."""
+    """Load the image that all GPUs get; end the function on failure."""
     _refuse_none(emitter, state, program, device, image, values)
     loaded = call(emitter, _IMAGE, _IMAGE_TYPE, state, program, image, values)
     with unless(emitter, loaded):
@@ -191,17 +191,17 @@ def _load_common(
 
 def _define_more(emitter: Emitter) -> None:
     """`i32 ferrule_cuda_more(…)`, as `ferrule_cuda_open`, for the one thread that loads the image
-    for a device where GPUs differ.
+    for a device if GPUs differ.
 
-    An image is loaded when a device that gets it is first used.  Where the driver loads images for
-    all contexts at once, it may refuse one because of another device: then it is the next that
-    serves this one.
+    An image is loaded when a device that gets it is first used.  If the driver loads images for all
+    contexts at once, it may refuse one because of another device: then the next image that serves
+    this device is tried.
     """
     with cold(emitter, _MORE, PROTOTYPES[OPEN]) as (state, program, device, stream, values):
         _refuse_captures(emitter, state, device, stream)
         wanted = ordinal(emitter, state, device)
         own = call(emitter, CAPABILITY, CAPABILITY_TYPE, state, wanted)
-        # Without such a device the driver says later what is wrong.
+        # For an unknown device, the driver reports the error later.
         with emitter.if_then(emitter.icmp("eq", own, emitter.const_i32(0))):
             emitter.ret(status(Status.DONE))
         place = emitter.alloca(I64, name="image")
@@ -236,7 +236,8 @@ def _is_for_others(
     loaded: ir.Value,
     values: ir.Value,
 ) -> ir.Value:
-    """Whether a load failed because of what the image is for, and there is another one to try."""
+    """Whether a load failed because the image does not suit the device, and there is another one to
+    try."""
     code = emitter.load(emitter.index(values, I64, CODE_SLOT), I64)
     other = emitter.icmp("eq", code, emitter.const_i64(Result.NO_BINARY_FOR_GPU))
     refused = emitter.icmp("eq", loaded, status(Status.CALL_FAILED))
@@ -247,7 +248,7 @@ def _is_for_others(
 
 
 def _renew_kernel(emitter: Emitter, state: ir.Value, kernel: ir.Value, handle: ir.Value) -> None:
-    """A kernel that was just loaded, which is allowed nothing yet."""
+    """Initialise a kernel that was just loaded, without any attributes set."""
     for name in ("allowed", "clustered"):
         bits, size = emitter.field_ptr(kernel, KERNEL, name), emitter.const_i64(MAX_DEVICES // 8)
         emitter.call("memset", [bits, emitter.const_i32(0), size])
@@ -256,7 +257,7 @@ def _renew_kernel(emitter: Emitter, state: ir.Value, kernel: ir.Value, handle: i
 
 
 def _choose(emitter: Emitter, state: ir.Value, device: ir.Value, image: ir.Value) -> None:
-    """Keep which image a device gets."""
+    """Record the image of a device."""
     more = emitter.binary("add", emitter.builder.trunc(image, I32), emitter.const_i32(1))
     place = chosen_at(emitter, state, device)
     emitter.builder.atomic_rmw("xchg", place, more, "release")
@@ -270,7 +271,7 @@ def _refuse_none(
     image: ir.Value,
     values: ir.Value,
 ) -> None:
-    """End the function where no image serves a device."""
+    """End the function if no image serves a device."""
     count = emitter.load_field(program, PROGRAM, "image_count")
     with emitter.if_then(emitter.icmp("eq", image, count), likely=False):
         wanted, ten = ordinal(emitter, state, device), emitter.const_i32(10)
@@ -281,7 +282,7 @@ def _refuse_none(
 
 
 def _register_again(emitter: Emitter, state: ir.Value, went_well: ir.Value) -> None:
-    """Have the end of the process told before the driver is, see `closing`."""
+    """Register the exit handler again so that it runs before the driver's, see `closing`."""
     registered = emitter.load_field(state, STATE, "registered")
     told = emitter.icmp("ne", registered, emitter.const_i32(0))
     with emitter.if_then(emitter.binary("and", went_well, told)):
@@ -289,8 +290,8 @@ def _register_again(emitter: Emitter, state: ir.Value, went_well: ir.Value) -> N
 
 
 def _define_open(emitter: Emitter) -> None:
-    """One thread takes the phase to -pid: from UNLOADED back, or on to READY or MIXED, and from
-    MIXED back."""
+    """One thread sets the phase to -pid: from UNLOADED, then back on failure or on to READY or
+    MIXED; or from MIXED, and back to it."""
     unloaded, mixed = (ir.Constant(I32, int(each)) for each in (Phase.UNLOADED, Phase.MIXED))
     with entry(emitter, OPEN) as arguments:
         state, build = arguments[0], emitter.builder
@@ -309,7 +310,7 @@ def _define_open(emitter: Emitter) -> None:
             _register_again(emitter, state, went_well)
             on = emitter.load_field(state, STATE, "loaded")
             behind = emitter.select(went_well, on, unloaded)
-            # Where the process began to end meanwhile, it stays CLOSED.
+            # If the process began to end meanwhile, the phase stays CLOSED.
             build.cmpxchg(phase, loading, behind, "release", "monotonic")
             emitter.ret(loaded)
         for found, ended in ((Phase.READY, Status.DONE), (Phase.CLOSED, Status.CLOSED)):
@@ -328,7 +329,7 @@ def _define_open(emitter: Emitter) -> None:
             emitter.branch(look)
         emitter.branch(other)
         emitter.at(other)
-        # A child of a fork never sees the end of its parent's load.
+        # In a child of a fork, the load of its parent never ends.
         with emitter.if_then(emitter.icmp("ne", before, loading), likely=False):
             emitter.ret(status(Status.FORKED))
         emitter.branch(wait)

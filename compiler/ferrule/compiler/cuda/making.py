@@ -1,4 +1,4 @@
-"""What options say about the making of kernels, behind the choice of a target."""
+"""The options for the compilation of kernels, after the target is chosen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ferrule.compiler.options import Options
 
 @dataclass(frozen=True, slots=True)
 class DeviceOptions:
-    """How kernels are made; `archs` are the architectures, each once."""
+    """The options for kernels; `archs` are the architectures, each once."""
 
     archs: tuple[str, ...]
     opt_level: int = 3
@@ -24,7 +24,7 @@ class DeviceOptions:
     libdevice: bool = False
     noalias: bool = False
     paths: bool = True
-    """Whether the code names source files with their folders."""
+    """Whether the code contains the paths of source files."""
 
     @property
     def assembling(self) -> tuple[str, ...]:
@@ -34,7 +34,7 @@ class DeviceOptions:
 
     @property
     def jit(self) -> dict[JitOption, int]:
-        """The options of the driver's assembler, where they are not its own."""
+        """The options of the driver's assembler that differ from its defaults."""
         found = {}
         if self.opt_level < _BEST:
             found[JitOption.OPTIMIZATION_LEVEL] = self.opt_level
@@ -47,7 +47,7 @@ _BEST: Final = 3
 
 
 def device_options(options: Options) -> DeviceOptions:
-    """Those of a compilation whose architectures have been chosen."""
+    """The options of a compilation with known architectures."""
     assert isinstance(options.gpu_arch, str)
     if options.ptxas_options and not (options.cubin or options.keep_cubin):
         raise CompileError(

@@ -1,4 +1,4 @@
-"""Kernels by their names: as the binary has them, and as the source of C++ has them."""
+"""Finds kernels by their names: as in the binary, and as in the C++ source."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mangled import by_spoken_names, spoken_name
 
 _MOST: Final = 50
-"""As many kernels does a message list."""
+"""The largest number of kernels that a message lists."""
 
 
 def find_kernel(name: str, known: Sequence[str]) -> str | None:
-    """The kernel among these that is called so, or the only one that C++'s source calls so:
-    `ns::add` and `add` are `_ZN2ns3addEPf`, `scale<float, 4>` is `_Z5scaleIfLi4EEvPT_`."""
+    """The kernel with this name, or the only one with this name in the C++ source: `ns::add` and
+    `add` are `_ZN2ns3addEPf`, `scale<float, 4>` is `_Z5scaleIfLi4EEvPT_`."""
     if name in known:
         return name
     spoken = {_plain(each): symbol for each, symbol in by_spoken_names(known).items()}
@@ -26,7 +26,7 @@ def find_kernel(name: str, known: Sequence[str]) -> str | None:
 
 
 def check_name(kernel: object, what: str) -> str:
-    """Raises TypeError for what is no name; `what` names it there."""
+    """Raise TypeError unless it is a name; `what` describes it."""
     if isinstance(kernel, str):
         return kernel
     raise TypeError(f"{what} must be the name of a kernel, a str, but got {kernel!r}")
@@ -69,7 +69,7 @@ def _shown(symbol: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name without the blanks that C++ does not count."""
+    """A name without insignificant blanks of C++."""
     return name.replace(", ", ",").strip()
 
 

@@ -1,7 +1,7 @@
-"""What a kernel takes, as its binary says, and whether a launch gives that.
+"""The parameters of a kernel in its binary, and the check that a launch matches them.
 
-A launch hands the driver a list of addresses and nothing more: a parameter too few, too many or of
-another size is no error there, and the kernel reads what it finds.  So the list is compared here.
+A launch passes the driver a list of addresses and nothing more: a missing, extra or wrongly sized
+parameter is no error there, and the kernel reads garbage.  So the list is checked here.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _BY_SIZE: Final = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
 
 @dataclass(frozen=True, slots=True)
 class KernelParameter:
-    """A parameter: where it is in the parameter space, its size, both in bytes.
+    """A parameter: its offset in the parameter space and its size, both in bytes.
 
-    `align` is None where the binary does not say it: a cubin does not.  Offsets of PTX are those of
-    a space that begins at 0.  On the machine it begins at an address that is aligned to 16 or 32,
-    so parameters that ask for more, such as tensor maps, can be at others in a cubin: sizes are
-    what is compared.
+    `align` is None if the binary does not have it: a cubin does not.  Offsets in PTX are relative
+    to a space that begins at 0.  On the machine it begins at an address that is aligned to 16 or
+    32, so parameters with a larger alignment, such as tensor maps, can have other offsets in a
+    cubin: therefore sizes are compared.
     """
 
     offset: int
@@ -35,9 +35,9 @@ class KernelParameter:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable in the memory of a GPU, `__device__` or `__constant__`: its bytes, whether the
-    binary has a value for it other than 0, whether kernels cannot write it, and whether the kernel
-    uses it, None where that is not known."""
+    """A variable in GPU memory, `__device__` or `__constant__`: its bytes, whether the binary has
+    an initial value other than 0, whether kernels cannot write it, and whether the kernel uses it
+    (None if unknown)."""
 
     name: str
     size: int
@@ -48,14 +48,14 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class KernelParameters:
-    """What a binary for one architecture says of a kernel.
+    """The facts about a kernel in a binary for one architecture.
 
-    `required_block` is the only block that it may be launched with (PTX's `.reqntid`), `max_block`
-    one whose number of threads is the most (`.maxntid`), `cluster` the blocks of its clusters
-    (`.reqnctapercluster`); None where it says nothing.  `static_shared` is its static shared memory
-    in bytes, of PTX what the text shows.  `registers` is known of a cubin alone.  `variables` are
-    those of the module; a cubin does not tell which of them it uses.  `dynamic_shared` says that
-    it uses shared memory whose size the launch says, which a cubin does not tell.
+    `required_block` is the only block size for launches (PTX's `.reqntid`), `max_block` a block
+    size with the largest number of threads (`.maxntid`), `cluster` the cluster size
+    (`.reqnctapercluster`); None if it has none.  `static_shared` is its static shared memory in
+    bytes; for PTX, the part that the text shows.  `registers` is known only for a cubin.
+    `variables` are those of the module; a cubin does not show which of them the kernel uses.
+    `dynamic_shared`: it uses shared memory whose size the launch sets, which a cubin does not show.
     """
 
     kernel: str
@@ -76,7 +76,7 @@ class KernelParameters:
 
     @property
     def size(self) -> int:
-        """The bytes of all parameters, with what lies between them."""
+        """The bytes of all parameters, with the gaps between them."""
         if not self.parameters:
             return 0
         return self.parameters[-1].offset + self.parameters[-1].size
@@ -86,7 +86,8 @@ class KernelParameters:
 
 
 def check_packed(kernel: KernelParameters, packed: Sequence[tuple[int, str]]) -> None:
-    """CompileError where a kernel does not take these: the bytes of each, and what it is."""
+    """Raise CompileError unless a kernel takes these parameters: the bytes of each, and its
+    description."""
     given = [size for size, _ in packed]
     if given == list(kernel.sizes):
         return
@@ -112,7 +113,7 @@ def _listed(packed: Sequence[tuple[int, str]]) -> str:
 
 
 def _differences(wanted: Sequence[int], packed: Sequence[tuple[int, str]]) -> Iterator[str]:
-    """The fewest parameters that are missing, too much or of another size, in their order."""
+    """A minimal list of the missing, extra and wrongly sized parameters, in order."""
     given = [size for size, _ in packed]
     least = _distances(wanted, given)
     i = j = 0
@@ -134,7 +135,7 @@ def _differences(wanted: Sequence[int], packed: Sequence[tuple[int, str]]) -> It
 
 
 def _distances(wanted: Sequence[int], given: Sequence[int]) -> list[list[int]]:
-    """At [i][j] how many differences there are behind the first i and j at least."""
+    """At [i][j], the smallest number of differences after the first i and j parameters."""
     rows, columns = len(wanted), len(given)
     least = [[0] * (columns + 1) for _ in range(rows + 1)]
     for i in range(rows, -1, -1):

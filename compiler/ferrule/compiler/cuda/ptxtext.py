@@ -1,4 +1,4 @@
-"""Reads PTX text as far as a launch needs it: version, target, kernels and their parameters.
+"""Reads the parts of PTX text that a launch needs: version, target, kernels and their parameters.
 
 From the PTX ISA: ".version", ".target", ".entry", "Kernel Function Parameter Attributes", the
 performance-tuning and cluster directives, and ".shared".
@@ -47,7 +47,7 @@ _GLOBAL: Final = re.compile(
     re.MULTILINE,
 )
 _OWN: Final = ("$", "__nv_", "__cuda")
-"""What names of a compiler's own variables begin with."""
+"""Prefixes of a compiler's own variables."""
 _FUNCTION: Final = re.compile(
     rf"\.func\s*(?:\([^)]*\)\s*)?({_NAME})\s*(?:\([^)]*\))?[^{{;]*([{{;])"
 )
@@ -62,7 +62,7 @@ _OPAQUE: Final = re.compile(r"\.(?:texref|samplerref|surfref)\b")
 
 @dataclass(frozen=True, slots=True)
 class Ptx:
-    """What a text says: version of PTX, architecture, and its kernels in the text's order."""
+    """The content of a text: version of PTX, architecture, and its kernels in order."""
 
     version: tuple[int, int]
     arch: str
@@ -70,7 +70,7 @@ class Ptx:
 
 
 def read_ptx(text: str) -> Ptx:
-    """Read PTX.  ObjectFileError, a ValueError, for what is none or is cut off."""
+    """Read PTX.  ObjectFileError, a ValueError, for text that is not PTX or is truncated."""
     text = _SKIPPED.sub(lambda found: found[0] if found[0][0] == '"' else " ", text)
     version, target = _VERSION.search(text), _TARGET.search(text)
     if version is None or target is None:
@@ -100,7 +100,7 @@ def read_ptx(text: str) -> Ptx:
 
 
 def facts_of_ptx(text: str) -> tuple[KernelFacts, ...]:
-    """What PTX says of its kernels that a cubin of it does not.  Raises as `read_ptx`."""
+    """The facts about kernels in PTX that its cubin lacks.  Raises as `read_ptx`."""
     return tuple(
         KernelFacts(
             each.kernel,
@@ -119,9 +119,9 @@ def _what(text: str) -> str:
 
 
 def as_text(data: bytes) -> str:
-    """The text of a file of PTX, without the NUL that may end it.
+    """The text of a PTX file, without the NUL that may end it.
 
-    ObjectFileError that says what the bytes are where they are no text of ASCII, as PTX is.
+    ObjectFileError, with a description of the bytes, unless they are ASCII text, as PTX is.
     """
     if data.startswith(FATBIN):
         raise ObjectFileError(
@@ -140,7 +140,7 @@ def as_text(data: bytes) -> str:
 
 
 def _odd(data: bytes) -> str:
-    """The first byte that PTX cannot have, and where it is."""
+    """The first byte that is invalid in PTX, and its line."""
     at = next(i for i, byte in enumerate(data) if byte == 0 or byte > 127)
     line = data[:at].count(b"\n") + 1
     return f"the byte {data[at]:#04x} in line {line}"
@@ -179,7 +179,7 @@ def _kernels(text: str, arch: str) -> Iterator[KernelParameters]:
 
 
 def _variables(text: str) -> Iterator[Variable]:
-    """The variables of a module, without those of the compiler itself and of other modules."""
+    """The variables of a module, without the compiler's own and those of other modules."""
     for found in _GLOBAL.finditer(text):
         if found[1] or _OPAQUE.search(found["attributes"]):
             continue
@@ -191,13 +191,13 @@ def _variables(text: str) -> Iterator[Variable]:
 
 
 def _dynamic(found: re.Match[str]) -> list[str]:
-    """The names of variables in shared memory whose size the launch says."""
+    """The names of variables in shared memory whose size the launch sets."""
     is_extern = found[1] is not None and found[1].startswith(".extern")
     return [name for name, _ in _VARIABLE.findall(found["names"])] if is_extern else []
 
 
 def _functions(text: str) -> dict[str, frozenset[str]]:
-    """The words of each function that is no kernel."""
+    """The words of each function that is not a kernel."""
     return {
         found[1]: frozenset(_WORD.findall(_body(text, found.end())))
         for found in _FUNCTION.finditer(text)
@@ -206,7 +206,7 @@ def _functions(text: str) -> dict[str, frozenset[str]]:
 
 
 def _reached(words: frozenset[str], functions: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """These words and those of all functions that are named by them, and so on."""
+    """These words, and transitively the words of all functions that they name."""
     reached, to_do = set(words), [each for each in functions if each in words]
     while to_do:
         more = functions[to_do.pop()] - reached
@@ -216,7 +216,7 @@ def _reached(words: frozenset[str], functions: Mapping[str, frozenset[str]]) -> 
 
 
 def _body(text: str, start: int) -> str:
-    """The text from behind a brace to the one that closes it."""
+    """The text between an opening brace and the brace that closes it."""
     depth = 1
     for found in re.compile(r"[{}]").finditer(text, start):
         depth += 1 if found[0] == "{" else -1
@@ -231,8 +231,8 @@ def _dims(numbers: str) -> Dims:
 
 
 def _integer(text: str) -> int:
-    """An integer as PTX has them: decimal, hexadecimal, octal behind a 0, binary, with or without
-    a U (PTX ISA, "Integer Constants")."""
+    """An integer in PTX: decimal, hexadecimal, octal after a 0, binary, with or without a U (PTX
+    ISA, "Integer Constants")."""
     digits = text.removesuffix("U")
     try:
         if len(digits) <= _LONGEST:
@@ -256,7 +256,8 @@ def _parameter(text: str) -> tuple[int, int]:
 
 
 def _type(attributes: str, text: str) -> tuple[int, int]:
-    """Size and alignment of a type; the alignment behind `.ptr` is that of what it points to."""
+    """Size and alignment of a type; an alignment after `.ptr` belongs to the pointee, and is
+    ignored."""
     if _OPAQUE.search(attributes):
         return 8, 8
     own = attributes.split(".ptr", maxsplit=1)[0]
@@ -288,7 +289,7 @@ def _laid_out(parameters: Sequence[tuple[int, int]]) -> Iterator[KernelParameter
 
 
 def _shared(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    """The variables in shared memory whose size the text says, with size and alignment."""
+    """The variables in shared memory with a static size, with size and alignment."""
     for found in _SHARED.finditer(text):
         if found[1]:
             continue
@@ -298,5 +299,5 @@ def _shared(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def _packed(places: Sequence[tuple[int, int]]) -> int:
-    """The bytes of these one behind the other, each aligned."""
+    """The bytes of these variables when they are laid out in order, each aligned."""
     return max((each.offset + each.size for each in _laid_out(places)), default=0)

@@ -1,4 +1,4 @@
-"""Launches that the driver refuses, or would: what they may have, what to try, what to say."""
+"""Launches that exceed a limit or fail: attributes to set, retries, and faults."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ SIZES: Final = (
     "sharedMemBytes",
     "hStream",
 )
-"""What a message shows of a launch."""
+"""The sizes of a launch in a message."""
 
 _AS_IT_WAS: Final = Status.PUSHED
-"""What `ferrule_cuda_renew` gives where there is nothing to renew."""
+"""The result of `ferrule_cuda_renew` if there is nothing to renew."""
 
 _RENEW: Final = ir.FunctionType(I32, [PTR, PTR, PTR, PTR, PTR])
 _LIMITS: Final = ir.FunctionType(I32, [PTR, PTR, PTR, PTR])
 
 
 def define_refusing(emitter: Emitter) -> None:
-    """`ALLOW`, `ALLOW_CLUSTERS` and `REFUSED`, and what they call."""
+    """`ALLOW`, `ALLOW_CLUSTERS` and `REFUSED`, and their helpers."""
     _define_allow(emitter)
     _define_allow_clusters(emitter)
     _define_renew(emitter)
@@ -66,12 +66,13 @@ def define_refusing(emitter: Emitter) -> None:
 
 
 def _define_allow(emitter: Emitter) -> None:
-    """Always all that the device has, because other threads may launch it at the same time."""
+    """Always allow the device's maximum, because other threads may launch the kernel at the same
+    time."""
     with entry(emitter, ALLOW) as (state, kernel, device, smem, values):
         keep = _unless_kept(emitter, kernel, "allowed", device)
         handle = call(emitter, HANDLE, HANDLE_TYPE, state, kernel, device)
         with emitter.if_then(emitter.is_null(handle)):
-            emitter.ret(status(Status.DONE))  # the launch finds out
+            emitter.ret(status(Status.DONE))  # the launch reports the error
         place = emitter.alloca(I32, 2, name="asked")
         most = _attribute(emitter, state, place, _SHARED, device, values=values)
         static = _attribute(emitter, state, place, _STATIC, handle, device, values=values)
@@ -87,7 +88,8 @@ def _define_allow(emitter: Emitter) -> None:
 def _unless_kept(
     emitter: Emitter, kernel: ir.Value, field: str, device: ir.Value
 ) -> Callable[[], None]:
-    """End the function well where a kernel has a device's bit; gives what sets it."""
+    """Return from the function with DONE if a kernel has the device's bit; returns a function that
+    sets the bit."""
     build = emitter.builder
     kept = emitter.icmp("ult", device, emitter.const_i32(MAX_DEVICES))
     wide = build.zext(device, I64)
@@ -115,7 +117,7 @@ def _define_allow_clusters(emitter: Emitter) -> None:
         emitter.store_field(kernel, KERNEL, "has_large_clusters", one)
         handle = call(emitter, HANDLE, HANDLE_TYPE, state, kernel, device)
         with emitter.if_then(emitter.is_null(handle)):
-            emitter.ret(status(Status.DONE))  # the launch finds out
+            emitter.ret(status(Status.DONE))  # the launch reports the error
         name, kind = "cuKernelSetAttribute", Attribute.NON_PORTABLE_CLUSTER_SIZE_ALLOWED
         asked = [emitter.const_i32(kind), one, handle, device]
         result = call_driver(emitter, state, name, asked)
@@ -127,7 +129,7 @@ def _define_allow_clusters(emitter: Emitter) -> None:
 
 
 def _end_if_gone(emitter: Emitter, result: ir.Value) -> None:
-    """End the function well where a kernel went with a context: its launch finds that out."""
+    """Return DONE if a kernel was destroyed with a context: its launch finds that out."""
     with emitter.if_then(is_one_of(emitter, result, (Result.INVALID_HANDLE,))):
         emitter.ret(status(Status.DONE))
 
@@ -145,7 +147,7 @@ def _attribute(
     *of: ir.Value,
     values: ir.Value,
 ) -> ir.Value:
-    """An attribute of a device, or of a kernel on it; ends the function where that fails."""
+    """An attribute of a device, or of a kernel on it; ends the function on failure."""
     name, attribute = asked
     result = call_driver(emitter, state, name, [place, emitter.const_i32(attribute), *of])
     with unless(emitter, result):
@@ -155,8 +157,8 @@ def _attribute(
 
 
 def _define_renew(emitter: Emitter) -> None:
-    """`i32 ferrule_cuda_renew(ptr state, ptr program, ptr kernel, ptr used, ptr values)`: see to it
-    that a kernel's handle holds, of which `used` was refused."""
+    """`i32 ferrule_cuda_renew(ptr state, ptr program, ptr kernel, ptr used, ptr values)`: make sure
+    that a kernel's handle is valid after a launch with `used` was refused."""
     with cold(emitter, "ferrule_cuda_renew", _RENEW) as (state, program, kernel, used, values):
         opening = [state, program, emitter.const_i32(-1), emitter.null(), values]
         opened = call(emitter, OPEN, PROTOTYPES[OPEN], *opening)
@@ -173,7 +175,7 @@ def _define_renew(emitter: Emitter) -> None:
         asked = [place, library, emitter.load_field(program, PROGRAM, "names")]
         result = call_driver(emitter, state, "cuLibraryGetKernel", asked)
         with emitter.if_then(is_one_of(emitter, result, (Result.SUCCESS,))):
-            # In MIXED nobody knows which handle was refused: it may have been renewed by now.
+            # In MIXED it is unknown which handle was refused: another thread may have renewed it.
             mixed = emitter.icmp("eq", used, kernel)
             ended = emitter.select(mixed, status(Status.DONE), status(_AS_IT_WAS))
             emitter.ret(ended)
@@ -186,8 +188,8 @@ def _define_renew(emitter: Emitter) -> None:
 
 
 def _define_limits(emitter: Emitter) -> None:
-    """`i32 ferrule_cuda_limits(ptr state, ptr kernel, ptr config, ptr values)`: which of the limits
-    of kernel and device a launch is beyond; 0 where that is not known."""
+    """`i32 ferrule_cuda_limits(ptr state, ptr kernel, ptr config, ptr values)`: the limit of kernel
+    or device that a launch exceeds; 0 if unknown."""
     with cold(emitter, "ferrule_cuda_limits", _LIMITS) as (state, kernel, config, values):
         place, at = emitter.alloca(I32, 2, name="asked"), emitter.alloca(I32, name="device")
         _ask(emitter, state, "cuCtxGetDevice", at)
@@ -217,7 +219,7 @@ def _define_limits(emitter: Emitter) -> None:
 
 
 def _ask(emitter: Emitter, state: ir.Value, name: str, *arguments: ir.Value) -> None:
-    """Call the driver; end the function well if that fails."""
+    """Call the driver; return DONE if the call fails."""
     with unless(emitter, call_driver(emitter, state, name, list(arguments))):
         emitter.ret(status(Status.DONE))
 
@@ -225,7 +227,7 @@ def _ask(emitter: Emitter, state: ir.Value, name: str, *arguments: ir.Value) -> 
 def _allow_again(
     emitter: Emitter, state: ir.Value, kernel: ir.Value, config: ir.Value, values: ir.Value
 ) -> None:
-    """Allow a kernel that was loaded again what it was allowed before."""
+    """Set the attributes again for a kernel that was loaded again."""
     smem = emitter.load_field(config, LAUNCH_CONFIG, "sharedMemBytes")
     with emitter.if_then(emitter.icmp("ne", smem, emitter.const_i32(0))):
         at = emitter.alloca(I32, name="device")
@@ -243,7 +245,7 @@ def _allow_again(
 
 
 def _define_refused(emitter: Emitter) -> None:
-    """A launch whose kernel went with its context is made again; else its fault is found."""
+    """Repeat a launch whose kernel was destroyed with its context; otherwise find its fault."""
     with entry(emitter, REFUSED) as (
         state, program, kernel, used, config, pointers, first, values,
     ):  # fmt: skip

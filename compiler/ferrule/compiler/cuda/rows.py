@@ -1,10 +1,10 @@
-"""What is loaded of each image, and which image is a device's.
+"""The loaded libraries and kernels of each image, and the image of each device.
 
-A row is an image's library with the handles of its kernels, `ROW`.  Where all GPUs get the same
-image its handles are in the kernels too, and a launch takes them there.  Where GPUs differ, a
-kernel's handle is its own address, and in place of the driver's cuLaunchKernelEx the state has a
-function that finds the handle for the device that is current.  So the code of a launch is the same
-on every machine, and where GPUs are alike it pays nothing for those that differ.
+A row is an image's library with the handles of its kernels, `ROW`.  If all GPUs get the same image,
+its handles are also in the kernel records, and a launch takes them from there.  If GPUs differ, a
+kernel's handle is the address of its record, and the state has, in place of the driver's
+cuLaunchKernelEx, a function that finds the handle for the current device.  So the code of a launch
+is the same on every machine, and machines with one kind of GPU pay nothing for the other case.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def row_at(emitter: Emitter, state: ir.Value, image: ir.Value) -> ir.Value:
 
 
 def handle_in(emitter: Emitter, row: ir.Value, number: ir.Value) -> ir.Value:
-    """Where a row has the handle of a kernel, by its number, i64."""
+    """The address of a kernel's handle in a row; the number is an i64."""
     return emitter.index(emitter.index(row, I8, ROW.size), PTR, number)
 
 
@@ -66,7 +66,7 @@ def each_kernel(emitter: Emitter, state: ir.Value) -> Iterator[tuple[ir.Value, i
 
 
 def chosen_at(emitter: Emitter, state: ir.Value, device: ir.Value) -> ir.Value:
-    """Where the state has which image a device gets."""
+    """The address of the record of a device's image."""
     last = emitter.const_i32(MAX_DEVICES - 1)
     kept = emitter.select(emitter.icmp("ult", device, last), device, last)
     chosen = emitter.field_ptr(state, STATE, "chosen")
@@ -74,7 +74,8 @@ def chosen_at(emitter: Emitter, state: ir.Value, device: ir.Value) -> ir.Value:
 
 
 def library_at(emitter: Emitter, row: ir.Value) -> ir.Value:
-    """The library of a row, null where it is not loaded; behind it the handles can be read."""
+    """The library of a row, null if it is not loaded; after this acquiring load the handles can be
+    read."""
     at = emitter.field_ptr(row, ROW, "library")
     return emitter.builder.load_atomic(at, "acquire", 8, typ=PTR, name="library")
 
@@ -85,7 +86,7 @@ def _kernel_count(emitter: Emitter, state: ir.Value) -> ir.Value:
 
 
 def _define_find_row(emitter: Emitter) -> None:
-    """`ptr ferrule_cuda_row(ptr state, i32 device)`: the row that is loaded for a device; null for
+    """`ptr ferrule_cuda_row(ptr state, i32 device)`: the loaded row of a device; null if there is
     none."""
     with cold(emitter, FIND_ROW, FIND_ROW_TYPE) as (state, device):
         place = chosen_at(emitter, state, device)
@@ -100,7 +101,7 @@ def _define_find_row(emitter: Emitter) -> None:
 
 def _define_handle(emitter: Emitter) -> None:
     """`ptr ferrule_cuda_handle(ptr state, ptr kernel, i32 device)`: the driver's handle of a kernel
-    on a device; null for none."""
+    on a device; null if there is none."""
     with cold(emitter, HANDLE, HANDLE_TYPE) as (state, kernel, device):
         build = emitter.builder
         row = call(emitter, FIND_ROW, FIND_ROW_TYPE, state, device)
@@ -113,9 +114,9 @@ def _define_handle(emitter: Emitter) -> None:
 
 
 def _define_launch_here(emitter: Emitter) -> None:
-    """As cuLaunchKernelEx, of a `KERNEL` on the device that is current."""
+    """Like cuLaunchKernelEx, for a `KERNEL` on the current device."""
     with cold(emitter, LAUNCH_HERE, CALLS[LAUNCH]) as (config, kernel, pointers, extra):
-        # Else its address would come from a table of the library's, which support code has not.
+        # Else its address would come from a table of the library, which support code does not have.
         emitter.current.linkage = "internal"
         state = emitter.load_field(kernel, KERNEL, "state")
         device = emitter.alloca(I32, name="device")

@@ -1,7 +1,8 @@
-"""The PTX that LLVM's back end selects for a module, with a mistake of that back end kept away.
+"""Selects PTX for a module with LLVM's back end, and works around a bug in that back end.
 
-The counts of PTX's shifts are 32 bits wide, and from the width of the operand on they shift every
-bit out.  So LLVM's NVPTX (seen in 22.1) makes one `shl.b64` of this, and drops the comparison:
+The counts of PTX's shifts are 32 bits wide, and a count that is at least the width of the operand
+shifts every bit out.  So LLVM's NVPTX (seen in 22.1) makes one `shl.b64` of this, and drops the
+comparison:
 
     define i64 @shifted(i64 %x, i64 %n) {
       %inside = icmp ult i64 %n, 64
@@ -11,13 +12,13 @@ bit out.  So LLVM's NVPTX (seen in 22.1) makes one `shl.b64` of this, and drops 
     }
 
 but it cuts %n to 32 bits for the instruction: 7 shifted by 2**32 + 1 is 14 and not 0.  It does the
-same with `lshr`, and with 32-bit shifts whose count is the `trunc` of what was compared.
+same with `lshr`, and with 32-bit shifts whose count is the `trunc` of the compared value.
 
-No other way to write the shift helps for certain: where a count is known to be below the width,
-because the program has asked, LLVM's passes take away a `umin` or an `and`, and may make a select
-of the branch afterwards.  So these counts are masked after all passes: for a count that is in
-range the mask changes nothing, and others are poison already.  The back end does not see through
-it, as it cannot know that the count was compared.
+No other form of the shift is safe: if a count is known to be below the width, because the program
+compares it, LLVM's passes remove a `umin` or an `and`, and may turn the branch into a select
+afterwards.  So these counts are masked after all passes: the mask does not change a count that is
+in range, and other counts are poison already.  The back end cannot remove the mask, because it does
+not know that the count was compared.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _WIDTH: Final = 32
 
 
 def select_ptx(module: Any, machine: Any, context: Any) -> str:
-    """The PTX of a module, after all passes; the module may be another one then."""
+    """The PTX of a module after all passes; the code may be emitted from a changed copy of it."""
     text = str(module)
     masked = with_masked_counts(text)
     if masked == text:
@@ -52,9 +53,9 @@ def select_ptx(module: Any, machine: Any, context: Any) -> str:
 
 
 def with_masked_counts(text: str) -> str:
-    """LLVM IR in which the counts of shifts that the back end may cut are within the width.
+    """LLVM IR with masked counts for the shifts whose counts the back end may truncate.
 
-    All of them do as before where the program defines what they do.
+    Results that were defined before are unchanged.
     """
     cut = set(_TRUNC.findall(text))
     pieces, end = list[str](), 0
@@ -69,7 +70,8 @@ def with_masked_counts(text: str) -> str:
 def _masked(
     number: int, head: str, type_: str, bits: str, count: str, rest: str | None
 ) -> Iterator[str]:
-    # The next power of two: for an odd width some of the counts beyond it stay, which are poison.
+    # The mask is a power of two minus one: for an odd width some larger counts pass, which are
+    # poison.
     mask = (1 << (int(bits) - 1).bit_length()) - 1
     constant = f"splat (i{bits} {mask})" if type_.startswith("<") else str(mask)
     yield f"  {_COUNT}{number} = and {type_} {count}, {constant}\n"

@@ -1,9 +1,9 @@
-"""What an object keeps about its images, and the statuses of what works on them.
+"""The record of an object about its images, and the statuses of operations on it.
 
-The state is zero at start.  Who finds `phase` READY, with an acquiring load, may read all of it;
-before that only the thread that is loading touches it.  Where GPUs get different images the phase
-is MIXED, and rows and `chosen` fill up as devices are used, each while one thread is loading.
-`contexts` fills up at any time: it has the primary context of each device that was ever made
+The state is zero at start.  A thread that loads `phase` READY, with an acquiring load, may read all
+of it; before that only the loading thread accesses it.  If GPUs get different images, the phase is
+MIXED, and rows and `chosen` are filled in when devices are first used, each by one loading thread.
+`contexts` is filled in at any time: it has the primary context of each device that was ever made
 current, retained once, and null before.
 """
 
@@ -19,27 +19,27 @@ from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, I64, PTR, Field, Layout, size_of
 
 MAX_DEVICES: Final = 128
-"""Devices whose contexts are kept; on others a context is retained each time, and they are taken to
-be like the last one of these."""
+"""The number of devices whose contexts are cached; for other devices a context is retained each
+time, and they are assumed to get the same image as the last cached one."""
 
 
 class Phase(IntEnum):
-    """How far the images are; while one is loaded, the process that does it, as -pid."""
+    """The loading phase of the images; during a load it is -pid of the loading process."""
 
     UNLOADED = 0
     READY = 1
-    """The image is loaded that every GPU of the machine gets."""
+    """The image that every GPU of the machine gets is loaded."""
     CLOSED = 2
-    """The library of the object was closed, or the process is ending: nothing is called again."""
+    """The library of the object was closed, or the process is ending: no more calls are made."""
     MIXED = 3
-    """GPUs get different images; which of them are loaded, their rows say."""
+    """GPUs get different images; the rows show which of them are loaded."""
 
 
 class Status(IntEnum):
-    """How an operation ended: from 1 on the number of its fault."""
+    """The result of an operation: from 1 on the number of its fault."""
 
     PUSHED = -1
-    """It went well, and a context was pushed."""
+    """Success, and a context was pushed."""
     DONE = 0
     CALL_FAILED = 1
     NO_KERNEL = 2
@@ -69,13 +69,14 @@ STATE: Final = Layout(
         Field("registered", I32),
     ],
 )
-"""`pid`: of the process that loaded the first image.  `launch`: the driver's cuLaunchKernelEx,
-where its own place has another function, see `rows`.  `chosen`: one more than the number of the
-image that a device gets, 0 where that is not known yet.  `loaded`: the phase behind a load that
-went well.  `registered`: not 0 where the end of the process is told, see `closing`.
+"""`pid`: the process that loaded the first image.  `launch`: the driver's cuLaunchKernelEx, if its
+own slot has another function, see `rows`.  `chosen`: one more than the number of a device's image,
+0 if unknown.  `loaded`: the phase after a successful load.  `registered`: not 0 if the exit handler
+is registered, see `closing`.
 
-A `KERNEL` for each kernel stands behind it, in the order of their names, then a `ROW` for each
-image of the program."""
+After it come a `KERNEL` for each kernel, in the order of their names, then a `ROW` for each image
+of the program.
+"""
 
 KERNEL: Final = Layout(
     "CudaKernel",
@@ -87,12 +88,12 @@ KERNEL: Final = Layout(
         Field("has_large_clusters", I32),
     ],
 )
-"""`state`: that which it belongs to.  `allowed`: a bit for each device on which it may have all the
-shared memory that there is; `clustered`: the same for clusters of more than 8 blocks.
-`has_large_clusters`: 1 from when one was first asked for."""
+"""`state`: the state that it belongs to.  `allowed`: a bit for each device on which it may use all
+the shared memory; `clustered`: the same for clusters of more than 8 blocks.  `has_large_clusters`:
+1 after such a cluster was first requested."""
 
 ROW: Final = Layout("CudaRow", [Field("library", PTR)])
-"""Null where an image is not loaded.  Behind it the driver's handle of each kernel."""
+"""Null if an image is not loaded.  The driver's handles of the kernels follow."""
 
 PROGRAM: Final = Layout(
     "CudaProgram",
@@ -108,14 +109,14 @@ PROGRAM: Final = Layout(
     ],
 )
 """A constant: the table of images (see `images`) with a text that lists them, the options of the
-driver's assembler with their values, and the names of the images' kernels, one behind the other,
-each with its NUL."""
+driver's assembler with their values, and the names of the kernels, one after the other, each with
+its NUL."""
 
 FIRST_CALL: Final = STATE.offset(next(iter(CALLS)))
 
 
 def state_size(kernels: int, images: int) -> int:
-    """The bytes of a state with all that stands behind it."""
+    """The bytes of a state with all records that follow it."""
     handle = size_of(PTR)
     return STATE.size + KERNEL.size * kernels + (ROW.size + handle * kernels) * images
 
@@ -123,7 +124,7 @@ def state_size(kernels: int, images: int) -> int:
 def call_driver(
     emitter: Emitter, state: ir.Value, name: str, arguments: list[ir.Value]
 ) -> ir.Value:
-    """Call a function of the driver through the state; its CUresult."""
+    """Call a function of the driver through the state; returns its CUresult."""
     function = emitter.load_field(state, STATE, name)
     return emitter.call_pointer(function, CALLS[name], arguments, name=f"{name}.result")
 

@@ -1,4 +1,4 @@
-"""Tensor maps: what a bulk tensor copy knows of a tensor, as the driver encodes it on the call.
+"""Tensor maps: descriptions of tensors for bulk tensor copies, which the driver encodes in a call.
 
     tiling = Tiling(data_type(Float16), box=(64, 128), swizzle=Swizzle.B128)
     place = launcher.tensor_map()
@@ -40,7 +40,7 @@ TILING: Final = Layout(
         Field("steps", ir.ArrayType(I32, MAX_RANK)),
     ],
 )
-"""A constant."""
+"""The constant part of a tensor map."""
 
 
 def tiling_constant(tiling: Tiling) -> ir.Constant:
@@ -55,7 +55,7 @@ def tiling_constant(tiling: Tiling) -> ir.Constant:
 
 
 class Encoded(IntEnum):
-    """How an encoding ended: from 1 on the number of its fault."""
+    """The result of an encoding: from 1 on the number of its fault."""
 
     DONE = 0
     CALL_FAILED = 1
@@ -68,9 +68,10 @@ class Encoded(IntEnum):
 def encoding_faults(
     tiling: Tiling, of: str, doing: str, location: Location | None
 ) -> tuple[Fault, ...]:
-    """The faults behind the statuses 1, 2, …; `of` is the tensor's name, `doing` where it is.
+    """The faults behind the statuses 1, 2, …; `of` is the tensor's name, `doing` the launch.
 
-    Those of another tiling have other messages, so that the numbers of each follow each other.
+    Faults of different tilings have different messages, so that the numbers of each are
+    consecutive.
     """
     name, where, shown = literal(of), literal(doing), literal(str(tiling))
     sizes = ", ".join(["{}"] * tiling.rank)

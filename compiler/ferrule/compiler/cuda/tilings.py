@@ -1,7 +1,7 @@
-"""What of a tensor map is known at compile time: its box and its modes.
+"""The compile-time part of a tensor map: its box and its modes.
 
-Every list of dims begins with the innermost one, whose elements follow each other in memory.
-Numbers and rules are those of `cuTensorMapEncodeTiled` in the reference of the CUDA Driver API.
+Every list of dims begins with the innermost one, whose elements are contiguous in memory.  Numbers
+and rules are those of `cuTensorMapEncodeTiled` in the reference of the CUDA Driver API.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class DataType(IntEnum):
 
     @property
     def is_float(self) -> bool:
-        """Whether NaN can fill what is outside."""
+        """Whether NaN can be the value outside of the tensor."""
         return self >= DataType.FLOAT16
 
 
@@ -76,7 +76,7 @@ class Interleave(IntEnum):
 
 
 class Swizzle(IntEnum):
-    """`CUtensorMapSwizzle`: how 16-byte chunks of the box change places in shared memory."""
+    """`CUtensorMapSwizzle`: how 16-byte chunks of the box are permuted in shared memory."""
 
     NONE = 0
     B32 = 1
@@ -88,7 +88,7 @@ class Swizzle(IntEnum):
 
     @property
     def span(self) -> int | None:
-        """The bytes that the inner dim of a box may have; None for any number."""
+        """The largest size in bytes of a box's inner dim; None for no limit."""
         return _SPANS[self]
 
 
@@ -105,7 +105,7 @@ class L2Promotion(IntEnum):
 
 
 class OobFill(IntEnum):
-    """`CUtensorMapFloatOOBfill`: what elements outside of the tensor read as."""
+    """`CUtensorMapFloatOOBfill`: the values of elements outside of the tensor."""
 
     ZERO = 0
     NAN = 1
@@ -129,9 +129,9 @@ _BY_SIZE: Final = {1: DataType.UINT8, 2: DataType.UINT16, 4: DataType.UINT32, 8:
 
 
 def data_type(dtype: DType) -> DataType:
-    """What a map calls the elements of a dtype: where it has no name for them, their bytes.
+    """A map's data type for the elements of a dtype, by their size if there is no exact one.
 
-    Raises ValueError for elements that are no whole bytes, or more than 8.
+    Raises ValueError for elements that are not 1, 2, 4 or 8 bytes.
     """
     found = _EXACT.get(dtype) or (_BY_SIZE.get(dtype.bits // 8) if dtype.bits % 8 == 0 else None)
     if found is None:
@@ -144,10 +144,10 @@ def data_type(dtype: DType) -> DataType:
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """What of a map is known at compile time; dims from the innermost on.
+    """The compile-time part of a map; dims from the innermost on.
 
-    `box`: the elements that one copy is of.  `element_strides`: it takes every so-manieth element,
-    (1, …) for ().  Raises ValueError for what the driver would refuse.
+    `box`: the elements of one copy.  `element_strides`: the step between copied elements, () means
+    (1, …).  Raises ValueError for values that the driver would refuse.
     """
 
     dtype: DataType
@@ -168,7 +168,7 @@ class Tiling:
 
     @property
     def rank(self) -> int:
-        """How many dims there are, from 1 to 5."""
+        """The number of dims, from 1 to 5."""
         return len(self.box)
 
     @property
@@ -178,18 +178,18 @@ class Tiling:
 
     @property
     def bytes(self) -> int:
-        """What a copy brings: the size of a box in shared memory."""
+        """The bytes of a copy: the size of a box in shared memory."""
         first, *outer = zip(self.box, self.steps, strict=True)
         counts = (-(-size // step) for size, step in outer)
         return first[0] * prod(counts) * self.dtype.itemsize
 
     @property
     def alignment(self) -> int:
-        """What the address and the strides are multiples of, in bytes."""
+        """The required alignment of the address and the strides, in bytes."""
         return 32 if self.interleave is Interleave.B32 else 16
 
     def __str__(self) -> str:
-        """What a message shows."""
+        """The text in a message."""
         parts = [f"box {self.box}"]
         parts += [f"element strides {self.steps}"] if any(s != 1 for s in self.steps) else []
         named = (("interleave", self.interleave), ("swizzle", self.swizzle))
@@ -237,9 +237,9 @@ _Mode = TypeVar("_Mode", bound=IntEnum)
 
 
 def named(kind: type[_Mode], what: str, name: str) -> _Mode:
-    """A mode by the name that users give it: "none", "128B", "zero".
+    """A mode by its public name: "none", "128B", "zero".
 
-    Raises ValueError for another.
+    Raises ValueError for another name.
     """
     known = {shown(each): each for each in kind}
     found = {text.upper(): each for text, each in known.items()}.get(str(name).upper())
@@ -249,16 +249,16 @@ def named(kind: type[_Mode], what: str, name: str) -> _Mode:
 
 
 def shown(mode: IntEnum) -> str:
-    """What users call a mode: B128 is "128B", NONE is "none"."""
+    """The public name of a mode: B128 is "128B", NONE is "none"."""
     text = re.sub(r"^B(\d+)", r"\1B", mode.name)
     return text if text[0].isdigit() else text.lower()
 
 
 def innermost_first(strides: Sequence[Dim]) -> tuple[int, ...]:
-    """The order in which the driver takes the dims of a tensor with these strides, in elements.
+    """The driver's order for the dims of a tensor with these strides, in elements.
 
-    First the last one with stride 1, then the others from the last to the first.  Raises ValueError
-    where no stride is known to be 1.
+    First the last dim with stride 1, then the others from the last to the first.  Raises ValueError
+    if no stride is known to be 1.
     """
     ones = [dim for dim, stride in enumerate(strides) if stride == 1]
     if not ones:

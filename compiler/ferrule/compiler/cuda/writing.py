@@ -1,8 +1,8 @@
 """Writes of a module's variables: `i32 ferrule_cuda_write(ptr state, ptr name, ptr source, i64
-size, ptr stream, ptr values)`, behind `open` and on the device that is current.
+size, ptr stream, ptr values)`, after `open` and on the current device.
 
-The driver's functions for it are looked up on each write, so that launches without one need no more
-of the driver than before.
+Each write looks up the driver's functions for it, so that launches without variables do not need a
+driver that has them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TYPES: Final = {
 
 
 def define_writing(emitter: Emitter) -> None:
-    """See the description of this module; zeros where the source is null."""
+    """See the description of this module; a null source means zeros."""
     e = emitter
     with entry(e, WRITE) as (state, name, source, size, stream, values):
         place, room = e.alloca(I32, name="device"), e.alloca(I64, 2, name="variable")
@@ -61,7 +61,7 @@ def _call(
     name: str,
     arguments: list[ir.Value],
 ) -> None:
-    """Call the driver; end the function if it has no such function, or if that fails."""
+    """Call the driver; end the function if the driver lacks the function, or if the call fails."""
     function = e.call("dlsym", [libcuda, e.cstring(name)])
     with e.if_then(e.is_null(function), likely=False):
         end(e, Status.NO_FUNCTION, values, e.cstring(name), *driver_version(e, libcuda))

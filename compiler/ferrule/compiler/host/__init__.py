@@ -1,5 +1,5 @@
-"""How host code is written, by calling conventions and by the kernel language alike.
+"""Common parts of host code, for calling conventions and the kernel language.
 
-`flow` ends a function where a step failed; `tensors` describes tensors on the stack and makes new
-ones; `owned` is the table of what a body owns.
+`flow` ends a function after a failed step; `tensors` describes tensors on the stack and makes new
+ones; `owned` is the table of the objects that a body owns.
 """

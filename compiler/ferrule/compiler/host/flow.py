@@ -1,4 +1,4 @@
-"""How code that runs straight through ends where something went wrong."""
+"""Ends straight-line code after an error."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _DONE: Final = ir.Constant(I32, 0)
 
 @contextmanager
 def failed(e: Emitter, status: ir.Value, passed: str) -> Iterator[None]:
-    """Emit code that runs where a status, i32, is not 0, and ends the function.
+    """Emit code that runs if a status, i32, is not 0, and ends the function.
 
-    The code behind goes on in a block with the name `passed`.
+    Otherwise execution continues in a block with the name `passed`.
     """
     bad, on = e.block("failed"), e.block(passed)
     e.cond_branch(e.icmp("eq", status, _DONE), on, bad, LIKELY)
@@ -30,9 +30,9 @@ def failed(e: Emitter, status: ir.Value, passed: str) -> Iterator[None]:
 
 
 def number_of(e: Emitter, status: ir.Value, numbers: Sequence[int]) -> ir.Value:
-    """The number of the fault that a status stands for: `RAISED`, or that of its position from 1.
+    """The number of the fault for a status: `RAISED`, or the number at its position, from 1 on.
 
-    The numbers follow each other, unless another step has made some of the faults before.
+    The numbers are consecutive, unless another step registered some of the faults before.
     """
     number = e.binary("add", status, ir.Constant(I32, numbers[0] - 1))
     for i, each in enumerate(numbers):
@@ -45,7 +45,7 @@ def number_of(e: Emitter, status: ir.Value, numbers: Sequence[int]) -> ir.Value:
 
 @dataclass(slots=True)
 class _Exit:
-    """Where the body goes on a failure: a block that gets the number of the fault."""
+    """The target of a failure in the body: a block that gets the number of the fault."""
 
     block: ir.Block
     number: ir.PhiInstr | None = None
@@ -55,7 +55,7 @@ class _Exit:
 class Flow:
     """A function under construction that returns an i32: 0, the number of a fault, or `RAISED`.
 
-    `values`: where the values of a fault go.
+    `values`: the buffer for the values of a fault.
     """
 
     emitter: Emitter
@@ -65,8 +65,8 @@ class Flow:
 
     @contextmanager
     def undone(self, undo: Callable[[bool], None]) -> Iterator[None]:
-        """Emit code behind which `undo` runs whether or not it fails; `undo` gets whether it went
-        well, and may fail itself where it did."""
+        """Emit code after which `undo` runs whether or not it fails; the argument of `undo` tells
+        whether it succeeded, and only then `undo` may fail itself."""
         way_out = _Exit(self.emitter.block("undo"))
         self._exits.append(way_out)
         yield
@@ -83,7 +83,7 @@ class Flow:
         self.emitter.at(on)
 
     def fail(self, number: ir.Value) -> None:
-        """Go where a failure goes, with the number of a fault or `RAISED`, i32."""
+        """Branch to the exit for failures, with the number of a fault or `RAISED`, i32."""
         if not self._exits:
             self.emitter.ret(number)
             return
@@ -99,7 +99,7 @@ class Flow:
         return self.faults.setdefault(fault, len(self.faults) + 1)
 
     def refuse(self, flag: ir.Value, fault: Fault, values: Sequence[ir.Value] = ()) -> None:
-        """End the call with a fault where a flag, i1, holds; its message shows these values."""
+        """End the call with a fault if a flag, i1, is set; its message shows these values."""
         e = self.emitter
         bad, on = e.block("refused"), e.block("fits")
         e.cond_branch(flag, bad, on, UNLIKELY)
@@ -111,7 +111,7 @@ class Flow:
 
     def require(self, status: ir.Value, faults: Sequence[Fault]) -> None:
         """End the call unless a status, i32, is 0: from 1 on it is the number of one of these
-        faults, whose values are where they belong, or it is `RAISED`."""
+        faults, whose values are already stored, or it is `RAISED`."""
         e = self.emitter
         with failed(e, status, "went.well"):
             self.fail(number_of(e, status, [self.fault(fault) for fault in faults]))

@@ -1,4 +1,5 @@
-"""The table of what a body owns: handles of objects, released when it ends, whatever came of it."""
+"""The table of the objects that a body owns; their handles are released when it ends, also after an
+error."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _SLOTS: Final = ir.FunctionType(VOID, [PTR, I64])
 
 
 def clear(e: Emitter, table: ir.Value, count: int) -> None:
-    """Null in so many places."""
+    """Store null in this number of slots."""
     for position in range(count):
         e.store(e.null(), e.index(table, PTR, position))
 
@@ -26,7 +27,7 @@ def release(e: Emitter, table: ir.Value, count: int) -> None:
 
 
 def retain(e: Emitter, status: ir.Value, results: ir.Value, slots: Sequence[int]) -> None:
-    """Give the caller references of its own to the objects in these slots, if all went well."""
+    """If the call succeeded, add references for the caller to the objects in these slots."""
     if not slots:
         return
     with e.if_then(e.icmp("eq", status, ir.Constant(I32, 0)), likely=True):

@@ -1,4 +1,5 @@
-"""Tensors in host code: DLTensors on the stack, new tensors, and where their elements begin."""
+"""Tensors in host code: DLTensors on the stack, new tensors, and the addresses of their
+elements."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _ALLOCATE_ALIGNED: Final = ir.FunctionType(I32, [PTR, PTR, PTR, I64])
 
 @dataclass(frozen=True, slots=True)
 class DLTensor:
-    """What a DLTensor says; `shape` and `strides` are addresses of int64, strides may be null."""
+    """The fields of a DLTensor; `shape` and `strides` are addresses of int64, strides may be
+    null."""
 
     data: ir.Value
     device: DeviceType
@@ -31,7 +33,7 @@ class DLTensor:
     strides: ir.Value
 
     def store(self, e: Emitter, name: str = "prototype") -> ir.Value:
-        """The address of one on the stack."""
+        """Store it on the stack; returns its address."""
         place = e.alloca(DLTENSOR, name=name)
         for field, value in (
             ("data", self.data),
@@ -48,9 +50,9 @@ class DLTensor:
 
 
 def dims(e: Emitter, count: int, values: Iterable[ir.Value], name: str) -> ir.Value:
-    """The address of so many int64 on the stack, which has room for one at least.
+    """The address of this number of int64 on the stack, with space for at least one.
 
-    Each is stored as soon as it is there, so that an iterator may emit the code for it.
+    Each value is stored as soon as the iterator yields it, so the iterator may emit its code.
     """
     array = e.alloca(I64, max(1, count), name=name)
     for axis, value in enumerate(values):
@@ -61,11 +63,11 @@ def dims(e: Emitter, count: int, values: Iterable[ir.Value], name: str) -> ir.Va
 def allocate(
     e: Emitter, prototype: ir.Value, place: ir.Value, values: ir.Value, align: int = ALIGNMENT
 ) -> ir.Value:
-    """The status of making a tensor as a DLTensor describes it; its handle goes to a place.
+    """Allocate a tensor like a DLTensor, and store its handle at a place; returns the status.
 
-    Beyond `ALIGNMENT`, what allocators promise, the strides of the DLTensor must be room for as
-    many as it has dims; else they are null.  A failure leaves what its message shows at `values`;
-    `support.allocation.failures` says what the statuses mean.
+    For an alignment beyond `ALIGNMENT`, which allocators guarantee, the strides of the DLTensor
+    must point to space for as many as it has dims; else they are null.  A failure stores the values
+    of its message at `values`; `support.allocation.failures` has the meanings of the statuses.
     """
     given = [prototype, place, values]
     if align <= ALIGNMENT:

@@ -1,8 +1,8 @@
-"""Code for the processor that others made: an address, an object, LLVM IR, a shared library.
+"""Foreign code for the processor: an address, an object, LLVM IR, a shared library.
 
-`code` is what a user gives and how a body comes to call it.  Objects are laid into ours without a
-linker (`embedding`).  LLVM code is compiled in a process of its own first (`trial`, `child`), and
-its text becomes a part of a body (`irtext`).
+`code` is the interface for users and bodies.  Objects are laid into ours without a linker
+(`embedding`).  LLVM code is first compiled in a separate process (`trial`, `child`), and its text
+becomes a part of a body (`irtext`).
 """
 
 from ferrule.compiler.hostcode.code import Address, HostCode, Library, LlvmModule, Undefined

@@ -1,4 +1,4 @@
-"""What to write instead where code of others is not what it was taken for."""
+"""Hints for foreign code of the wrong kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ferrule.compiler.mangled import spoken_name
 from ferrule.runtime import elf
 
 HOSTCODE: Final = "ferrule.compiler.conventions.HostCode"
-"""Where what the hints name is imported from."""
+"""The import path of the names in the hints."""
 
 _OBJECT: Final = f"objects are for {HOSTCODE}.from_object, shared libraries for its from_library"
 _IR: Final = f"LLVM IR is for {HOSTCODE}.from_llvm"
@@ -25,14 +25,14 @@ _COMPILE: Final = (
     "compile it with -c -fPIC for this processor, or link it to a shared library and name that"
 )
 _MOST_COMPARED: Final = 20_000
-"""Comparing takes a microsecond or more for each."""
+"""The limit for comparing names, which takes a microsecond or more for each."""
 
 _CUDA: Final = 190
 """The ELF machine of cubins."""
 
 
 def for_name(name: str, symbols: Sequence[str]) -> str | None:
-    """What to say to whoever asks for a function that is not among these symbols."""
+    """The hint for a function that is not among these symbols."""
     for symbol in symbols:
         if symbol != name and name in _names(symbol):
             return f'C++ calls it {symbol}: declare it extern "C", or name it so'
@@ -49,8 +49,8 @@ def for_name(name: str, symbols: Sequence[str]) -> str | None:
 
 
 def _names(symbol: str) -> tuple[str, ...]:
-    """What a source may call a symbol of C++: with its namespace, without, and without the
-    arguments of a template."""
+    """The names of a C++ symbol in a source: with its namespace, without it, and without template
+    arguments."""
     if not symbol.startswith("_Z"):
         return ()
     whole = spoken_name(symbol)
@@ -59,7 +59,7 @@ def _names(symbol: str) -> tuple[str, ...]:
 
 
 def for_object(data: bytes) -> str:
-    """What to do with bytes that cannot be embedded."""
+    """The hint for bytes that cannot be embedded."""
     if data.startswith(b"!<arch>\n"):
         return _ARCHIVE
     if data[:4] == b"\x7fELF":
@@ -75,7 +75,7 @@ def for_object(data: bytes) -> str:
 
 
 def for_library(name: str) -> str | None:
-    """What to do about a library that cannot be loaded."""
+    """The hint for a library that cannot be loaded."""
     if name.endswith((".o", ".ll", ".bc")):
         return f"objects are for {HOSTCODE}.from_object, LLVM IR for its from_llvm"
     if name.endswith(".a"):
@@ -86,8 +86,7 @@ def for_library(name: str) -> str | None:
 
 
 def check_llvm(data: bytes, what: str) -> None:
-    """Raises CompileError for bytes that LLVM would call unreadable, and for which there is a
-    better word."""
+    """Raise CompileError for bytes of a known other format, with a better message than LLVM's."""
     named = "what was given as LLVM IR" if what == "LLVM IR" else what
     if not data.strip():
         raise CompileError(f"{named} is empty")
@@ -118,11 +117,11 @@ _NOT_LLVM: Final = (
         "fe.frontends.c.compile compiles C; clang -S -emit-llvm makes LLVM IR of a source",
     ),
 )
-"""What is taken for LLVM IR, by what it begins with, and what to do with it."""
+"""Formats that are mistaken for LLVM IR, by their start, and the hint for each."""
 
 
 def check_libraries(given: object) -> None:
-    """Raises TypeError for what is no list of names."""
+    """Raise TypeError unless it is a list of names."""
     if isinstance(given, str) or not isinstance(given, Sequence):
         shown = f"[{given!r}]" if isinstance(given, str) else "['libz.so.1']"
         raise TypeError(f"libraries must be a list, such as {shown}, but got {given!r}")

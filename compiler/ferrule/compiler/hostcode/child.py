@@ -1,19 +1,19 @@
-"""Reads and compiles LLVM code of others, in a process of its own: LLVM ends it on some of them.
+"""Reads and compiles foreign LLVM code, in a separate process: LLVM aborts on some of it.
 
 Run as a program, without ferrule: `python child.py` reads JSON, `{"code": base64, "prefix": text,
-"path": where llvmlite is, "triple": of another platform, or ""}`, and writes JSON: `{"error":
+"path": folder of llvmlite, "triple": of another platform, or ""}`, and writes JSON: `{"error":
 text}`, or
 
-* `triple`, `layout`: what the code says that it is for; `target` and `target_layout`, what it was
-  compiled for, this machine's platform by default;
-* `text`: the module as LLVM prints it, each function and variable that others could see under a
-  name with the prefix, or hidden where a linker may leave it out;
-* `functions`: the LLVM types of the functions that it shows, by name;
+* `triple`, `layout`: the target that the code names; `target` and `target_layout`, the actual
+  target, this machine's platform by default;
+* `text`: the module as LLVM prints it; functions and variables that were visible get a name with
+  the prefix, or are hidden if a linker may drop them;
+* `functions`: the LLVM types of its visible functions, by name;
 * `promises`: by name, the attributes of each parameter of these, and `reads_first` for one through
-  which memory is read before anything is written through it, as far as that is plain to see;
-  `writes` for one that is written through, `assumes N` for one that the body takes for a multiple
-  of N bytes, `apart N` for one that the body takes to share no memory with that at position N;
-* `cpus`: what functions say that they are for, each `[target-cpu, target-features]` once;
+  which memory is read before it is written, as far as the analysis sees; `writes` for one that is
+  written through, `assumes N` for one that the body assumes to be a multiple of N bytes, `apart N`
+  for one that the body assumes not to alias the one at position N;
+* `cpus`: the target CPUs of functions, each `[target-cpu, target-features]` once;
 * `needed`: the functions and variables that it declares;
 * `object`: the machine code, base64.
 """
@@ -93,7 +93,7 @@ def _initialize(llvm: Any, native: bool) -> None:
 
 
 def _leave_no_core() -> None:
-    """What ends here by a signal is not for a debugger."""
+    """Disable core dumps: a crash here is expected, and not for a debugger."""
     try:
         import resource
     except ImportError:
@@ -119,7 +119,7 @@ def _rename(module: Any, llvm: Any, prefix: str) -> dict[str, str]:
 
 
 def _promises(function: Any, types: set[str], callees: _Callees) -> list[list[str]]:
-    """The attributes of each parameter of a function; `types` are names that mean types, too."""
+    """The attributes of each parameter of a function; `types` are names that are also types."""
     given = list(function.arguments)
     names = [match[0] if (match := _NAME.search(str(each))) else "" for each in given]
     pointers = [
@@ -136,8 +136,8 @@ def _promises(function: Any, types: set[str], callees: _Callees) -> list[list[st
 
 
 def _learn(function: Any, found: list[list[str]]) -> None:
-    """Add which parameters are not written through, and what else shows in the code that the
-    optimiser has made."""
+    """Add the parameters that are not written through, and other facts that the optimised code
+    shows."""
     asks = frozenset(at for at, words in enumerate(found) if "asks" in words)
     uses = _Uses(function, asks)
     for at, (argument, words) in enumerate(zip(function.arguments, found, strict=True)):
@@ -147,9 +147,10 @@ def _learn(function: Any, found: list[list[str]]) -> None:
 
 
 def _first_accesses(text: str, pointers: list[str], types: set[str]) -> dict[str, tuple[str, ...]]:
-    """By parameter, whether the first access through it, in the order of the text, is a read.
+    """For each parameter, whether the first access through it, in the order of the text, is a read.
 
-    The text is read, for LLVM prints it a hundred times as fast as its values can be asked.
+    This parses the text, because LLVM prints it a hundred times as fast as llvmlite walks its
+    values.
     """
     behind = {name: name for name in pointers}
     first: dict[str, tuple[str, ...]] = {}
@@ -201,10 +202,10 @@ _BYTES = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8}
 
 
 class _Callees:
-    """What the functions of a module take for granted of their parameters when others call them:
-    which share no memory, and what each is a multiple of, by positions.
+    """The assumptions of a module's functions about their parameters: the ones that must not alias,
+    and their alignments, by position.
 
-    What they call in turn counts, too.  Of LLVM's own functions the attributes say nothing: memcpy
+    Assumptions of their callees count, too.  The attributes of LLVM's own functions do not: memcpy
     may copy memory to itself.
     """
 
@@ -213,7 +214,7 @@ class _Callees:
         self._known: dict[str, tuple[set[tuple[int, int]], dict[int, int]]] = {}
 
     def promises(self, name: str) -> tuple[set[tuple[int, int]], dict[int, int]]:
-        """The pairs of parameters that share no memory, and the alignments."""
+        """The pairs of parameters that must not alias, and the alignments."""
         function = self._functions.get(name)
         if function is None or name.startswith(_KEPT):
             return set(), {}
@@ -225,7 +226,7 @@ class _Callees:
 
 
 def _declared(function: Any) -> tuple[set[tuple[int, int]], dict[int, int]]:
-    """What the attributes of a function's parameters say, as `_Callees.promises`."""
+    """The attributes of a function's parameters, in the form of `_Callees.promises`."""
     pointers = {at: each for at, each in enumerate(function.arguments) if each.type.is_pointer}
     words = {at: [word.decode() for word in each.attributes] for at, each in pointers.items()}
     pairs = {(at, other) for at in words if "noalias" in words[at] for other in words}
@@ -238,7 +239,7 @@ def _declared(function: Any) -> tuple[set[tuple[int, int]], dict[int, int]]:
 
 
 def _arguments(text: str) -> list[str]:
-    """The arguments of a call, of the text behind its opening parenthesis."""
+    """The arguments of a call, from the text after its opening parenthesis."""
     found, depth, start = [], 0, 0
     for at, letter in enumerate(text):
         if depth == 0 and letter in ",)":
@@ -251,11 +252,11 @@ def _arguments(text: str) -> list[str]:
 
 
 class _Uses:
-    """What a function does with memory behind its parameters, by the position of these: through
-    the pointer itself, and those that are made of it.
+    """The uses of memory through each parameter, by position: through the pointer itself, and
+    through pointers derived from it.
 
-    An alignment counts at distances that are known.  Behind a branch it does not where the function
-    asks for the address, which may be how it chooses the code.
+    An alignment counts at known distances.  After a branch it does not count if the function
+    computes with the address, because the branch may depend on it.
     """
 
     def __init__(
@@ -277,7 +278,7 @@ class _Uses:
             unnamed += not each.name
         lines = str(function).partition("{\n")[2].splitlines()
         lines = [re.sub(r", ![\w.]+ !.*$", "", each) for each in lines]
-        for _ in range(2):  # What a loop carries is named before it is made.
+        for _ in range(2):  # Values that a loop carries are used before they are defined.
             for line in lines:
                 self._define(line.strip())
         is_first = True
@@ -286,7 +287,7 @@ class _Uses:
             self._look(line.strip(), self._assumed if is_first else self._later)
 
     def words(self, at: int) -> list[str]:
-        """What is added to the attributes of the parameter at a position."""
+        """The words to add to the attributes of the parameter at a position."""
         found = self._assumed.get(at, 1)
         if at not in self._asks:
             found = max(found, self._later.get(at, 1))
@@ -343,7 +344,7 @@ class _Uses:
         self._look_at_callee(how, assumed)
 
     def _look_at_callee(self, how: str, assumed: dict[int, int]) -> None:
-        """What the function that is called takes for granted, or the call says of it."""
+        """Record the assumptions of the called function, or the attributes of the call."""
         called = _CALLED.search(how)
         if self._callees is None or called is None:
             return
@@ -362,7 +363,8 @@ class _Uses:
                 self._assume(named[at][1], align, assumed)
 
     def _set_apart(self, one: str, other: str) -> None:
-        """Parts of one parameter may be apart in ways that only the function knows."""
+        """Record that two values do not alias; parts of one parameter are skipped, because only the
+        function knows how they are apart."""
         for left, _ in self._of(one):
             for right, _ in self._of(other):
                 if left != right:
@@ -378,7 +380,7 @@ class _Uses:
 
 
 def _distance(kind: str, indices: str) -> int | None:
-    """The bytes that constant indices into a type are; None where they are not plain to see."""
+    """The distance in bytes of constant indices into a type; None if it is not obvious."""
     steps = [int(each) for each in re.findall(r" (-?\d+)(?:,|$)", indices)]
     if not any(steps):
         return 0
@@ -398,7 +400,7 @@ def _size(kind: str) -> int | None:
 
 
 def _cpu(function: Any) -> tuple[str, str]:
-    """The CPU and the features that a function says it is for; empty where it says nothing."""
+    """The CPU and the features in a function's attributes; empty if there are none."""
     said = b" ".join(function.attributes).decode()
     found = (re.search(rf'"target-{word}"="([^"]*)"', said) for word in ("cpu", "features"))
     cpu, features = (match[1] if match else "" for match in found)
@@ -406,7 +408,7 @@ def _cpu(function: Any) -> tuple[str, str]:
 
 
 def _compiled(llvm: Any, module: Any, machine: Any) -> bytes:
-    """The machine code, with the passes that a function's body gets."""
+    """The machine code, after the passes for a body."""
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = True
     options.loop_unrolling = False

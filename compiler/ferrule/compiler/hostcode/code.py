@@ -1,9 +1,9 @@
-"""Code for the processor that others made, and how a body comes to call it.
+"""`HostCode`: foreign code for the processor, and how a body calls it.
 
-`HostCode` is an address, an object file, LLVM IR or bitcode, or a shared library.  Objects and IR
-become a part of the function and of everything that is exported of it.  What they need of others
-is found when they are read: in the table of functions that every object may use, in the libraries
-that were named, or in what this process has loaded; it is listed in the metadata.
+It is an address, an object file, LLVM IR or bitcode, or a shared library.  Objects and IR become a
+part of the function and of everything that is exported from it.  Their undefined symbols are
+resolved when they are read: in the table of functions that every object may use, in the named
+libraries, or in the libraries that this process has loaded; the metadata lists them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _OURS: Final = ("ferrule_", "__tvm_ffi_")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A function of this process; `owner` keeps it."""
+    """A function of this process; the reference `owner` keeps it alive."""
 
     value: int
     owner: object = field(default=None, compare=False, repr=False)
@@ -54,15 +54,15 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A shared library, by its path or the name that the system finds it by; None for whatever
-    this process has loaded for everybody."""
+    """A shared library, by its path or the name for the system's loader; None for everything that
+    this process has loaded globally."""
 
     path: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Undefined:
-    """What another module defines that a wrapper is put into, see `emitting.emit_wrapper`."""
+    """A function of the module that a wrapper is inserted into, see `emitting.emit_wrapper`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,9 @@ class LlvmModule:
 
 @dataclass(frozen=True, slots=True)
 class HostCode:
-    """Code for the processor; made by one of the `from_` functions.
+    """Code for the processor, made by one of the `from_` functions.
 
-    `links` are the symbols that it needs of others.
+    `links` are its undefined symbols.
     """
 
     source: Address | Library | Undefined | LlvmModule | Embedded
@@ -88,11 +88,11 @@ class HostCode:
 
     @classmethod
     def from_address(cls, address: object, owner: object = None) -> HostCode:
-        """A function of this process: its address, a ctypes function, or anything with an
-        `address`, as Numba's `cfunc` has.
+        """A function of this process: its address, a ctypes function, or an object with an
+        `address`, such as Numba's `cfunc`.
 
         Code that calls it cannot be exported.  `owner`, or the object itself, stays alive as long
-        as the code does.  Raises TypeError for none of these, ValueError for the null pointer.
+        as the code.  Raises TypeError for other objects, ValueError for the null pointer.
         """
         return cls(_address(address, owner))
 
@@ -100,8 +100,8 @@ class HostCode:
     def from_object(cls, code: Code, *, libraries: Sequence[str] = ()) -> HostCode:
         """An object file, its bytes or its path, compiled with -fPIC for this processor.
 
-        `libraries` are those that have the symbols which it needs.  Raises CompileError for what
-        is none, needs a linker or loader to run, or a symbol that is nowhere.
+        `libraries` have the symbols that it needs.  Raises CompileError for other files, for an
+        object that needs a linker or loader, and for a symbol that is not found.
         """
         data, what = _read(code, "an object file")
         advice.check_libraries(libraries)
@@ -112,8 +112,8 @@ class HostCode:
     def from_llvm(cls, code: Code, *, libraries: Sequence[str] = ()) -> HostCode:
         """LLVM IR, as text or bitcode, or the path of a file with it, for this platform.
 
-        It is read, verified and compiled once in a process of its own.  Raises CompileError with
-        LLVM's words where that fails, for another platform, and as `from_object` does.
+        It is read, verified and compiled once in a separate process.  Raises CompileError with
+        LLVM's message if that fails, for another platform, and as `from_object` does.
         """
         data, what = _read(code, "LLVM IR")
         advice.check_libraries(libraries)
@@ -129,17 +129,17 @@ class HostCode:
         foreign = Foreign(tried["target"], not tried["triple"], features)
         found = {name: tuple(map(promised, each)) for name, each in tried["promises"].items()}
         module = LlvmModule(digest, tried["functions"], text, foreign, found)
-        # Calls that the optimiser takes away are there without it.
+        # Include calls that the optimiser removes: without it they are made.
         more = _known_links(set(tried["needed"]).difference(undefined), libraries)
         return cls(module, (*_links(undefined, libraries, what), *more))
 
     @classmethod
     def from_library(cls, path: str | os.PathLike[str] | None) -> HostCode:
-        """A shared library, by its path or the name that the system finds it by, `libz.so.1`; None
-        for what the process has loaded, and what every C program has.
+        """A shared library, by its path or the name for the system's loader, `libz.so.1`; None for
+        everything that the process has loaded, and the libraries of every C program.
 
-        The library is not copied: whoever loads exported code needs it.  Raises CompileError for
-        one that cannot be loaded, TypeError for what is no path, ValueError for an empty one.
+        The library is not copied: exported code needs it when it is loaded.  Raises CompileError
+        for one that cannot be loaded, TypeError if it is not a path, ValueError for an empty path.
         """
         if not isinstance(path, str | os.PathLike | None):
             raise TypeError(f"expected the name or path of a shared library, but got {path!r}")
@@ -151,12 +151,12 @@ class HostCode:
 
     @classmethod
     def undefined(cls) -> HostCode:
-        """Functions that nobody has yet: symbols of the wrapper that `emit_wrapper` gives, for the
-        module that it is put into.  A function with such code cannot be loaded."""
+        """Functions that are not defined yet: undefined symbols of the wrapper from `emit_wrapper`,
+        for the module that it is inserted into.  A function with such code cannot be loaded."""
         return cls(Undefined())
 
     def require(self, symbol: str, kind: ir.FunctionType, what: str) -> None:
-        """Raises CompileError where there is no such function, or one of another type."""
+        """Raise CompileError if there is no such function, or it has another type."""
         match self.source:
             case Address():
                 return
@@ -176,13 +176,12 @@ class HostCode:
                 assert_never(self.source)
 
     def promises(self, symbol: str) -> tuple[Promised, ...]:
-        """What the code promises its compiler of each parameter of a function, as far as it can be
-        read."""
+        """The known promises of the code about each parameter of a function."""
         source = self.source
         return source.promises.get(symbol, ()) if isinstance(source, LlvmModule) else ()
 
     def symbol(self, symbol: str) -> str:
-        """The name of a function of the code in the body that calls it."""
+        """The name under which the body calls a function of the code."""
         match self.source:
             case Address(value):
                 return f"ferrule_address_{value:x}"
@@ -192,7 +191,7 @@ class HostCode:
                 return f"{PREFIX}{digest}.{symbol}"
 
     def bring(self, call: Call, symbol: str) -> None:
-        """What a body needs that calls this function."""
+        """Add the dependencies of this function to the body that calls it."""
         for link in self.links:
             call.link(link)
         match self.source:
@@ -225,7 +224,7 @@ def _address(given: object, owner: object) -> Address:
 
 
 def _read(code: Code, kind: str) -> tuple[bytes, str]:
-    """The bytes, and what to call them in errors."""
+    """The bytes, and their name in errors."""
     if isinstance(code, bytes | bytearray | memoryview):
         return bytes(code), kind
     if isinstance(code, str) and (not code or "\n" in code or "define " in code):
@@ -265,7 +264,7 @@ def _check_name(symbol: str) -> None:
 
 
 def _links(undefined: Iterable[str], libraries: Sequence[str], what: str) -> tuple[Link, ...]:
-    """Where what some code needs is.  Raises CompileError for what is nowhere."""
+    """The libraries of undefined symbols.  Raises CompileError for a symbol that is not found."""
     found, missing = [], []
     for symbol in undefined:
         if symbol in C_FUNCTIONS or symbol in _LINKER_MAKES:
@@ -290,7 +289,7 @@ def _links(undefined: Iterable[str], libraries: Sequence[str], what: str) -> tup
 
 
 def _known_links(symbols: Iterable[str], libraries: Sequence[str]) -> Iterator[Link]:
-    """Where those of some symbols are that are anywhere."""
+    """The libraries of those symbols that are found."""
     for symbol in sorted(symbols):
         if symbol not in C_FUNCTIONS and not symbol.startswith("llvm."):
             with suppress(CompileError):
@@ -298,7 +297,7 @@ def _known_links(symbols: Iterable[str], libraries: Sequence[str]) -> Iterator[L
 
 
 def _link(symbol: str, libraries: Sequence[str]) -> Link:
-    """Where a symbol is: in one of the libraries, in one that belongs to C, or in this process."""
+    """The place of a symbol: one of the libraries, a library of C, or this process."""
     for path in libraries:
         if _has(_open(path), symbol):
             return Link(symbol, path)

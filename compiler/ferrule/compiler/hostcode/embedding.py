@@ -1,12 +1,12 @@
-"""Puts an object that others compiled into the objects of functions, without a linker.
+"""Embeds a foreign object file into the objects of functions, without a linker.
 
-Its sections become assembly that copies their bytes, with a directive for each place that a linker
-fills in.  So the code goes wherever a body goes: into this process, and into every file that is
-exported.  None of its symbols is visible outside of the object that it becomes a part of.
+Its sections become assembly that copies their bytes, with a directive for each relocation.  So the
+code is in every place where a body is: in this process, and in every exported file.  None of its
+symbols is visible outside of the object that it becomes a part of.
 
-For ELF and the processor of this process.  Of an object the code and data are carried; frames for
-unwinding are left behind, so code that throws and catches exceptions is refused, and so is what
-has to run before the first call.
+It supports ELF and the processor of this process.  The code and data of an object are copied;
+frames for unwinding are omitted, so code that throws and catches exceptions is refused, and so is
+code that must run before the first call.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from ferrule.runtime.elf import Machine, ObjectFileError
 from ferrule.runtime.objectfile import read_object
 
 PREFIX: Final = "ferrule_code_"
-"""What the names of embedded symbols begin with; the digest of the code follows."""
+"""The prefix of embedded symbols; the digest of the code follows."""
 
 SYMBOL: Final = re.compile(r"[A-Za-z_.$][\w.$]*", re.ASCII)
-"""Names that an assembler takes as they are."""
+"""Names that an assembler accepts without quotes."""
 
 _PROGBITS: Final = 1
 _WRITE, _EXECUTE = 1, 4
 _FUNCTION, _IFUNC = 2, 10
 _THROWS: Final = ("__cxa_throw", "__cxa_rethrow", "__cxa_begin_catch")
-"""Functions of the C++ ABI (Itanium, exception handling, 2.4): without frames to unwind the process
-ends."""
+"""Functions of the C++ ABI (Itanium, exception handling, 2.4): without frames to unwind, they end
+the process."""
 _RAN_BEFORE: Final = (".init_array", ".fini_array", ".preinit_array", ".ctors", ".dtors")
 
 _KINDS: Final = MappingProxyType(
@@ -70,27 +70,28 @@ _BY_SLOT: Final = MappingProxyType(
         "R_AARCH64_LD64_GOT_LO12_NC": "R_AARCH64_LDST64_ABS_LO12_NC",
     }
 )
-"""Places that refer to where an address stands, and what refers to a word that we fill in."""
+"""Relocations to the slot of an address in a linker's table, and the relocation to a slot of
+ours."""
 
 _BY_JUMP: Final = MappingProxyType({"R_X86_64_PLTOFF64": "R_X86_64_GOTOFF64"})
-"""Places that refer to a jump that a linker makes, and what refers to the function or our jump."""
+"""Relocations to a linker's jump, and the relocation to the function or to our jump."""
 
 _RESOLVED: Final = frozenset({31})
 _JUMP: Final = "\\377\\045"
-"""x86-64's jump to the address that stands as far behind it as its next four bytes say."""
+"""x86-64's jump to the address at the distance in its next four bytes."""
 
 _ADDRESS: Final = MappingProxyType({62: "R_X86_64_64", 183: "R_AARCH64_ABS64"})
 _DIRECT: Final = frozenset(
     {"R_X86_64_PC32", "R_X86_64_PC64", "R_X86_64_GOTOFF64", "R_AARCH64_ADR_PREL_PG_HI21"}
 )
-"""What cannot reach a symbol of another library."""
+"""Relocations that cannot reach a symbol of another library."""
 
 
 def embed(data: bytes, what: str) -> Embedded:
     """An object, ready to be a part of others; `what` names it in errors.
 
-    Raises CompileError for what is no object for this processor, was not compiled to be moved, or
-    needs what only a linker or a loader does.
+    Raises CompileError for bytes that are not an object for this processor, are not
+    position-independent, or need a linker or a loader.
     """
     try:
         header = read_object(data, _RESOLVED)
@@ -107,7 +108,7 @@ class _Section:
 
     @property
     def is_carried(self) -> bool:
-        """Code and data that are there at run time."""
+        """Whether it is code or data at run time."""
         loaded = self.at.kind in (_PROGBITS, elf.SHT_NOBITS) and self.at.flags & elf.SHF_ALLOC
         return bool(loaded and self.name != ".eh_frame")
 
@@ -122,7 +123,7 @@ class _Symbol:
 
 
 class _Reader:
-    """The sections and symbols of one object whose headers are sound."""
+    """The sections and symbols of one object with valid headers."""
 
     def __init__(self, data: bytes, machine: Machine, what: str) -> None:
         self._data: Final = data
@@ -168,7 +169,7 @@ class _Reader:
                 yield _Symbol(_text(names, at), info & 15, is_global, where, value)
 
     def _functions(self) -> Iterator[_Symbol]:
-        """What can be called from outside."""
+        """The functions that can be called from outside."""
         for symbol in self._symbols:
             if symbol.is_global and symbol.kind == _FUNCTION and SYMBOL.fullmatch(symbol.name):
                 if self._is_carried(symbol.section):
@@ -214,7 +215,7 @@ class _Reader:
                     yield f".reloc {self._label(rows.at.info)}{offset:+d}, {kind}, {target}"
 
     def _reference(self, number: int, index: int, addend: int) -> tuple[str, str]:
-        """The name of a relocation, and to where."""
+        """The name of a relocation, and its target."""
         if number == 0:
             return "", ""
         symbol, kind = self._symbols[index], _KINDS.get((self._machine, number))
@@ -240,11 +241,11 @@ class _Reader:
         return _BY_JUMP.get(kind, kind), f"{target}{addend:+d}"
 
     def _word(self, target: str) -> str:
-        """Where the address of a target stands."""
+        """The slot with the address of a target."""
         return self._slots.setdefault(target, f"{self._label(0)}_{len(self._slots)}")
 
     def _jumps(self) -> Iterator[str]:
-        """Jumps to functions of other libraries, for code that counts their distance."""
+        """Jumps to functions of other libraries, for code that uses their distance."""
         for symbol, label in self._stubs.items():
             yield '.section .text,"ax",@progbits'
             yield f"{label}:"
@@ -253,7 +254,7 @@ class _Reader:
             yield f".reloc {label}+2, R_X86_64_PC32, {self._word(symbol)}-4"
 
     def _words(self) -> Iterator[str]:
-        """Where the addresses stand that code reads of a table which a linker makes."""
+        """The slots of addresses, in place of a linker's table."""
         if not self._slots:
             return
         yield '.section .data.rel.ro,"aw",@progbits'
@@ -282,8 +283,7 @@ def _directive(at: elf.Section) -> str:
         return '.section .text,"ax",@progbits'
     if at.kind == elf.SHT_NOBITS:
         return '.section .bss,"aw",@nobits'
-    # A place in a constant that a linker fills in makes it one of these: they become constant
-    # when they are filled in.
+    # Constants with relocations go here too: the section becomes read-only after relocation.
     return (
         '.section .data,"aw",@progbits' if at.flags & _WRITE else '.section .rodata,"a",@progbits'
     )

@@ -1,4 +1,4 @@
-"""The functions of a shared library that is loaded, for messages that say what it has."""
+"""The functions of a loaded shared library, for messages that list them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _LINK_MAP: Final = 2
 
 
 class _LinkMap(ctypes.Structure):
-    """The beginning of glibc's and musl's `struct link_map`."""
+    """The first fields of glibc's and musl's `struct link_map`."""
 
     _fields_ = (("address", ctypes.c_void_p), ("name", ctypes.c_char_p))
 
 
 def exported_symbols(path: str) -> list[str]:
-    """The names that a library shows to others; none where they cannot be found out."""
+    """The names that a library exports; none if they cannot be found out."""
     try:
         return list(read_library(_file(path).read_bytes()).defined)
     except (OSError, AttributeError, ObjectFileError):

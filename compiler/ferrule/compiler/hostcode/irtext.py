@@ -1,6 +1,7 @@
-"""LLVM IR of others, as LLVM prints it: whether it can be a part of a body, and made so.
+"""Foreign LLVM IR, as LLVM prints it: checks that it can be a part of a body, and transforms it.
 
-Groups of functions that a linker would choose one of are dissolved: the names are the code's own.
+COMDAT groups, of which a linker would choose one, are dissolved: the names belong only to this
+code.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _REFUSED: Final = (
 def embeddable(tried: Mapping[str, Any], what: str) -> str:
     """The text of code that `child` compiled, as a part of a body.
 
-    Raises CompileError for another platform, and for what only a linker or loader can do.
+    Raises CompileError for another platform, and for code that needs a linker or loader.
     """
     _check_platform(tried, what)
     text: str = tried["text"]
@@ -66,7 +67,7 @@ def _platform(triple: str) -> tuple[str, str]:
 
 
 def _layout(text: str) -> dict[str, str]:
-    """What a data layout says, by the letter and number that each part begins with."""
+    """The parts of a data layout, by the letter and number that each begins with."""
     found: dict[str, str] = {}
     for part in filter(None, text.split("-")):
         if part in ("e", "E"):
@@ -79,10 +80,10 @@ def _layout(text: str) -> dict[str, str]:
 
 
 def require_type(symbol: str, found: str, wanted: ir.FunctionType, what: str) -> None:
-    """Raises CompileError where a function of the IR has another type than a call gives it.
+    """Raise CompileError if the type of a function in the IR does not match the call.
 
-    A flag may be i1 there, which is a byte in a call, a 2-byte float `half` or `bfloat`.  A call
-    that wants nothing back takes any function.
+    In the IR a flag may be i1, which is a byte in a call, and a 2-byte float `half` or `bfloat`.  A
+    call that ignores the result matches any result.
     """
     has, given = _split(found), _split(str(wanted))
     if has == given or _same(has, given):
@@ -97,8 +98,8 @@ def require_type(symbol: str, found: str, wanted: ir.FunctionType, what: str) ->
 
 
 def require_c(name: str, text: str, what: str) -> None:
-    """Raises CompileError where a function of some IR is not called as plain C functions are: LLVM
-    would drop the call, or pass something else, without a word."""
+    """Raise CompileError if a function of the IR does not have the plain C calling convention: LLVM
+    would silently drop the call, or pass wrong values."""
     head = re.search(rf'^define ([^@\n]*)@"?{re.escape(name)}"?(\(.*)$', text, re.M)
     if head is None:
         return
@@ -116,7 +117,7 @@ def require_c(name: str, text: str, what: str) -> None:
 _CONVENTION: Final = re.compile(
     r"(?<![\w%.\"])(?:\w+cc|cc ?\d+|\w+_cc\(\d+\)|\w+_pcs|(?:ptx|amdgpu|spir)_\w+)(?![\w.\"])"
 )
-"""What LLVM IR calls a calling convention other than C's (LLVM language reference)."""
+"""The names of calling conventions other than C's (LLVM language reference)."""
 
 _PASSED: Final = re.compile(
     r'(?<![\w%.$"])(?:byval|sret|inalloca|preallocated|inreg|nest|swiftself|swifterror|swiftasync)'
@@ -125,7 +126,7 @@ _PASSED: Final = re.compile(
 """Attributes of parameters that change how they are passed."""
 
 _FITTED: Final = {"i1": "i8", "half": "i16", "bfloat": "i16"}
-"""Types of LLVM IR, and those of a call that become them."""
+"""Types of LLVM IR, and the types of a call that correspond."""
 
 
 def _same(has: list[str], given: list[str]) -> bool:

@@ -1,7 +1,7 @@
-"""What LLVM IR promises of the parameters of its functions, and of the processor it is for.
+"""The promises of LLVM IR about the parameters of its functions, and about its processor.
 
-The optimiser takes all of it for granted: a call that breaks it gives other numbers, or ends the
-process, without a word.
+The optimiser relies on all of them: a call that breaks one silently computes wrong numbers, or
+crashes.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _OF_BASELINE: Final = frozenset(
         *("fp-armv8", "neon", "v8a", "outline-atomics", "fmv"),
     }
 )
-"""Features that every processor of its architecture has; evex512 is a part of avx512f."""
+"""Features that every processor of the architecture has; evex512 is a part of avx512f."""
 
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """What is promised of one parameter.
+    """The promises about one parameter.
 
-    `is_apart`: what is written through it is reached through no other (noalias).  `reads_only`:
-    nothing is written through it.  `align` in bytes.  `is_there`: it is no null pointer.  `bytes`
-    can be read behind it, unless it is null where it `may_be_null`.  `limits`: the numbers that it
-    can be, from the first to before the second.  `reads_first`: the first access is a read.
-    `assumes`: the bytes that the code takes it for a multiple of, without a promise.  `writes`:
-    something is written through it.  `classes`: the kinds of numbers that it is not (nofpclass).
-    `extends`: how it is extended to a register, signext or zeroext, nothing where it is not said.
-    `apart_from`: the positions of parameters with which it shares no memory where one is written.
+    `is_apart`: memory that is written through it is not accessed through another pointer (noalias).
+    `reads_only`: nothing is written through it.  `align` in bytes.  `is_there`: it is not null.
+    `bytes`: as many can be read behind it, unless it is null and `may_be_null`.  `limits`: the
+    range of its values, from the first to before the second.  `reads_first`: the first access is a
+    read.  `assumes`: the alignment in bytes that the code uses, without a promise.  `writes`:
+    memory is written through it.  `classes`: the kinds of numbers that it never is (nofpclass).
+    `extends`: its extension to a register, signext or zeroext, or "".  `apart_from`: the positions
+    of parameters that must not alias it if one of the two is written.
     """
 
     is_apart: bool = False
@@ -82,10 +82,10 @@ def promised(words: Iterable[str]) -> Promised:
 
 
 def needed_features(said: Sequence[Sequence[str]], triple: str, what: str) -> tuple[str, ...]:
-    """What the processor must have beyond its architecture's baseline: of each function the
-    `target-cpu` and `target-features` that it says.
+    """The CPU features that are needed beyond the architecture's baseline, from each function's
+    `target-cpu` and `target-features`.
 
-    Raises CompileError for a CPU alone, which does not say what it has.
+    Raises CompileError for a CPU without features, because its features are unknown.
     """
     needs: set[str] = set()
     for cpu, features in said:
@@ -104,7 +104,7 @@ def needed_features(said: Sequence[Sequence[str]], triple: str, what: str) -> tu
 
 
 def require_features(needs: Sequence[str], what: str) -> None:
-    """Raises CompileError where this machine's CPU lacks some of these features."""
+    """Raise CompileError if this machine's CPU lacks some of these features."""
     if not needs:
         return
     here = {word[1:] for word in targets.host().features.split(",") if word.startswith("+")}

@@ -1,4 +1,4 @@
-"""Compiles LLVM code of others in a process of its own first, see `child`."""
+"""Compiles foreign LLVM code first in a separate process, see `child`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 
 
 def tried_in_child(data: bytes, what: str, prefix: str, triple: str = "") -> dict[str, Any]:
-    """What `child` says of LLVM code, for this platform or that of a triple.
+    """The result of `child` for LLVM code, for this platform or that of a triple.
 
-    Raises CompileError with LLVM's words.
+    Raises CompileError with LLVM's message.
     """
     import llvmlite
 
@@ -55,8 +55,8 @@ def _run(request: str) -> subprocess.CompletedProcess[str]:
 
 
 def require_portable(foreign: Foreign, text: str, triple: str) -> None:
-    """Raises CompileError where LLVM code of others is not for this platform, or LLVM has no code
-    for it there."""
+    """Raise CompileError if foreign LLVM code is not for this platform, or LLVM cannot compile it
+    for it."""
     if triple == foreign.triple:
         return
     what = f"LLVM IR that is a part of this function and was read for {foreign.triple}"
@@ -79,6 +79,6 @@ def _llvm_version() -> str:
 
 
 def _shortened(words: str) -> str:
-    """The first lines of LLVM's words, without the addresses of its own stack."""
+    """The first lines of LLVM's message, without the addresses of its own stack."""
     lines = [line for line in words.strip().splitlines() if line.strip()]
     return "\n".join(lines[:8])

@@ -1,7 +1,7 @@
-"""An example and a remedy for each entry of the catalogue, for the page of errors.
+"""An example and a fix for each entry of the catalogue, for the page of errors.
 
-`ADVICE` has exactly the codes of the catalogue.  It stands apart from the catalogue so that
-building a wrapper does not load what only the documentation needs.
+`ADVICE` has exactly the codes of the catalogue.  It is separate from the catalogue so that building
+a wrapper does not load data that only the documentation needs.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _POINTER: Final = "fill(p: Pointer(float32))"
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What the page of errors says of one entry.
+    """The text of the page of errors about one entry.
 
-    `example` fills the fields of the entry's template; `fix` says what to do, in Markdown.
+    `example` fills the fields of the entry's template; `fix` is the remedy, in Markdown.
     """
 
     example: Mapping[str, str]

@@ -1,8 +1,8 @@
 """The catalogue: every way in which a wrapper refuses a call, each with a stable code.
 
 An entry has the class of the error and a template.  `fill` is the one renderer: it puts texts and
-parts in the template's fields.  The openings and the `expected …` clauses are those that people
-know from other TVM-FFI wrappers and search for; the actual value follows.
+parts in the template's fields.  The openings and the `expected …` clauses are those of other
+TVM-FFI wrappers, which people know and search for; the actual value follows.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from ferrule.compiler.messages.parts import (
 )
 
 Filling: TypeAlias = "str | int | Part | tuple[Part, ...]"
-"""What a field of a template can be."""
+"""The value of a field of a template."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One kind of refusal.  `meaning` says when it happens, for the documentation."""
+    """One kind of refusal.  `meaning` describes its cause, for the documentation."""
 
     code: str
     error: str
@@ -54,7 +54,7 @@ class Entry:
         location: Location | Trace | None = None,
         **own: Filling,
     ) -> Message:
-        """The message with these fields; `common` are those that many messages share."""
+        """The message with these fields; `common` are fields that many messages share."""
         fields = {**common, **own}
         trace = location if isinstance(location, Trace) else trace_of(location)
         parts: list[Part] = []

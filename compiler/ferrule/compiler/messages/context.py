@@ -1,11 +1,10 @@
-"""What a message is made from while the checker runs: the place that it was at, and the values.
+"""The state of the checker that a message shows: the current place, and the values.
 
-The checker keeps one `CONTEXT` for a call and hands it to `ferrule_raise` as the buffer of values:
-its first slots are that buffer.  A *program* is the constant that the checker runs; its header and
-its paths are read for messages too.  Everything in a program is found by its offset in bytes from
-the start; a text is its length (u32) and its UTF-8 bytes, offset 0 stands for no text.
-
-`is_result` is 1 where what is checked is no argument, but what a call gave back.
+The checker has one `CONTEXT` for a call and passes it to `ferrule_raise` as the buffer of values:
+its first slots are that buffer.  A *program* is the constant that the checker runs; messages read
+its header and its paths too.  Everything in a program is addressed by its offset in bytes from the
+start; a text is its length (u32) and its UTF-8 bytes, and offset 0 means no text.  `is_result` is 1
+if the checker checks the result of a call instead of arguments.
 
 A path leads from an argument to a value inside it: positions in tuples, and the running index of a
 loop over a container; `indices` are those of all loops.
@@ -20,11 +19,11 @@ from typing import Final
 from ferrule.runtime.llvm.layouts import I16, I32, I64, PTR, Field, Layout
 
 MAX_LOOPS: Final = 8
-"""Loops over containers that can stand inside each other."""
+"""The largest nesting depth of loops over containers."""
 
 
 class PlaceKind(IntEnum):
-    """What the checker looks at: a value itself, or one of its numbers."""
+    """The kind of the current place: a value itself, or one of its numbers."""
 
     VALUE = 0
     SHAPE = 1
@@ -34,7 +33,7 @@ class PlaceKind(IntEnum):
 
 
 class Order(IntEnum):
-    """The order of strides that a tensor has where a hint is to be shown."""
+    """The order of strides for which a tensor gets a hint."""
 
     NONE = 0
     ROW_MAJOR = 1
@@ -76,6 +75,6 @@ PATH: Final = Layout(
 )
 PATH_STRUCT: Final = struct.Struct("<HHIII")
 RUNNING: Final = 1 << 31
-"""A step that is the running index of the loop whose number is in its low bits."""
+"""A step by the running index of the loop whose number is in its low bits."""
 
 assert (PROGRAM.size, PATH.size) == (PROGRAM_STRUCT.size, PATH_STRUCT.size)

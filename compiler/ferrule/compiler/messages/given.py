@@ -1,4 +1,4 @@
-"""Handlers of values that a fault brings along: see `parts.Given`, and how values are shown."""
+"""Handlers of the values of a fault: see `parts.Given`, and the display of values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def kind(reader: Reader) -> None:
 
 
 def text(reader: Reader) -> None:
-    """Bytes at an address, as many as the next slot says."""
+    """Bytes at an address; the next slot is their length."""
     emitter = reader.emitter
     behind = emitter.builder.add(reader.arg, emitter.const_i64(1))
     size = emitter.load(emitter.index(reader.values, I64, behind), I64)
@@ -57,7 +57,7 @@ def c_string(reader: Reader) -> None:
 
 
 def show_boolean(reader: Reader, number: ir.Value) -> None:
-    """End with True or False, of an i64."""
+    """End with True or False for an i64."""
     emitter, build = reader.emitter, reader.emitter.builder
     is_false = build.icmp_signed("==", number, emitter.const_i64(0))
     data = build.select(is_false, emitter.cstring("False"), emitter.cstring("True"))
@@ -65,7 +65,7 @@ def show_boolean(reader: Reader, number: ir.Value) -> None:
 
 
 def show_float(reader: Reader, number: ir.Value, form: str) -> None:
-    """End with a double in C's format, with a point wherever the locale has something else."""
+    """End with a double in C's format, with a point as the decimal separator in every locale."""
     emitter, build = reader.emitter, reader.emitter.builder
     room = emitter.const_i64(SCRATCH)
     size = emitter.call("snprintf", [reader.scratch, room, emitter.cstring(form), number])
@@ -78,7 +78,7 @@ def show_float(reader: Reader, number: ir.Value, form: str) -> None:
 
 
 def show_dtype(reader: Reader, bits: ir.Value) -> None:
-    """End with the name of a dtype of 32 bits, or with its parts where it has none."""
+    """End with the name of a dtype of 32 bits, or with its components if it has no name."""
     build = reader.emitter.builder
     reader.show_name(DTYPES, bits)
     code, width = (build.and_(build.lshr(bits, bits.type(by)), bits.type(255)) for by in (0, 8))

@@ -1,4 +1,4 @@
-"""Handlers of the parts that speak of where the checker is: see `context`."""
+"""Handlers of the parts about the checker's current place: see `context`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _equal(reader: Reader, value: ir.Value, number: int) -> ir.Value:
 
 
 def _is_symbol(reader: Reader) -> ir.Value:
-    """Whether words about the place speak of a symbol, and not of where it stands."""
+    """Whether the words about the place describe a symbol instead of its position."""
     symbol = _equal(reader, reader.context("place"), PlaceKind.SYMBOL)
     return reader.emitter.builder.and_(symbol, _equal(reader, reader.arg, 0))
 
@@ -125,7 +125,7 @@ def hexadecimal(reader: Reader) -> None:
 
 
 def quote(reader: Reader) -> None:
-    """The quotation mark around a text, and around nothing else."""
+    """The quotation mark around a text; nothing for other values."""
     emitter = reader.emitter
     with emitter.if_then(is_there(emitter, find_text(emitter, reader.any()))):
         reader.show(emitter.cstring("'"), emitter.const_i64(1))
@@ -165,7 +165,7 @@ def hint(reader: Reader) -> None:
 
 
 def define_stride(emitter: Emitter) -> None:
-    """`i64 ferrule_stride(ptr tensor, i32 axis)`: a stride, computed where none are given."""
+    """`i64 ferrule_stride(ptr tensor, i32 axis)`: a stride, computed if the tensor has none."""
     names = ("tensor", "axis")
     with emitter.define(
         "ferrule_stride", I64, STRIDE.args, names=names, attributes=COLD

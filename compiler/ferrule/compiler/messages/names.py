@@ -47,7 +47,7 @@ TYPE_NAMES: Final[dict[int, str]] = {
     BIG_INT: "an int of more than 64 bits",
 }
 PACKED_DTYPE: Final = 0x00020411
-"""Two 4-bit floats in a byte, as DLPack writes it."""
+"""Two 4-bit floats in a byte, in DLPack's encoding."""
 
 FIND: Final = ir.FunctionType(TEXT, [PTR, I32])
 _ENTRY: Final = struct.Struct("<HB")
@@ -57,9 +57,9 @@ _LAST: Final = 0xFFFF
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of one sort of number: entries of half a number (u16), a length (u8), the name.
+    """The names of one kind of number: entries of half a number (u16), a length (u8), the name.
 
-    The other half of all is 0 until an entry without a name changes it; to `_LAST` at the end.
+    The other half is 0 until an entry without a name changes it; `_LAST` in it marks the end.
     """
 
     symbol: str
@@ -87,7 +87,7 @@ DEVICES: Final = Names("ferrule_devices", DEVICE_NAMES)
 
 
 def find_name(emitter: Emitter, names: Names, number: ir.Value) -> ir.Value:
-    """The name of a number of 32 bits, `ABSENT` where it has none."""
+    """The name of a number of 32 bits, `ABSENT` if it has none."""
     table = emitter.module.globals.get(names.symbol)
     if table is None:
         data = names.data()

@@ -1,7 +1,7 @@
-"""The page of errors in Markdown, from the catalogue: `python -m ferrule.compiler.messages.page`.
+"""Prints the page of errors in Markdown: `python -m ferrule.compiler.messages.page`.
 
-Each entry of the catalogue is a section: its code, the class of the error, when it happens, an
-example, and what to do.  The docs have what this prints, and a test compares the two.
+Each entry of the catalogue is a section: its code, the class of the error, its cause, an example,
+and the fix.  The documentation contains this output, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def example(entry: Entry) -> str:
 
 
 def opening(entry: Entry) -> str:
-    """What the example begins with: `Mismatched b.shape[0]`."""
+    """The start of the example: `Mismatched b.shape[0]`."""
     text = example(entry).partition(" when calling")[0]
     return text.partition(" on ")[0]
 

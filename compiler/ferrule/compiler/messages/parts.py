@@ -1,7 +1,7 @@
-"""What a message is made of: fixed text, and parts that are read from the call when it fails.
+"""The components of a message: fixed text, and parts that are read from the failing call.
 
-A closed union of frozen dataclasses.  Parts that speak of where the checker is read `context`; they
-stand in the messages of the checker alone.
+A closed union of frozen dataclasses.  Parts about the checker's current place read `context`; only
+messages of the checker have them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A number that the check left in the buffer of values, in decimal."""
+    """A number that the check stored in the buffer of values, in decimal."""
 
     slot: int
 
@@ -35,56 +35,56 @@ class CString:
 
 @dataclass(frozen=True, slots=True)
 class NumArgs:
-    """How many arguments came."""
+    """The number of arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The signature of the function, as its program has it."""
+    """The signature of the function, from its program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Where the function comes from, as its program has it."""
+    """The source location of the function, from its program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """The name of the argument that the checker is at; `nested`: only if it is inside of it."""
+    """The name of the current argument; `nested`: only if the place is inside of it."""
 
     nested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Suffix:
-    """Where in the argument the checker is: `[1]`.  Nothing for a symbol, unless `nested`."""
+    """The place inside the argument: `[1]`.  Nothing for a symbol, unless `nested`."""
 
     nested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """The words ` in ` where the checker is inside of an argument."""
+    """The words ` in ` if the place is inside of an argument."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentNumber:
-    """Which argument the checker is at: `argument #0`; `the result` of a call."""
+    """The number of the current argument: `argument #0`; or `the result` of a call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """The size, stride or element that the checker is at: `.shape[0]`."""
+    """The current size, stride or element: `.shape[0]`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The text of the program that the checker chose as what it expects."""
+    """The text in the program that describes the expected values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The text of the program that says where a symbol got its value."""
+    """The text in the program that tells where a symbol was bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,10 @@ class Hexadecimal:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value of a kind in the buffer of values, as the placeholder `{kind}` of a `Fault` shows it.
+    """A value of a kind in the buffer of values, displayed like the placeholder `{kind}` of a
+    `Fault`.
 
-    Of `bytes` the next slot is the length.
+    For `bytes` the next slot is the length.
     """
 
     kind: GivenKind
@@ -114,27 +115,27 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class TypeHere:
-    """The kind of the value that the checker is at."""
+    """The kind of the current value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueHere:
-    """The value that the checker is at: a bool, int or float, or a text in quotes."""
+    """The current value: a bool, int or float, or a text in quotes."""
 
 
 @dataclass(frozen=True, slots=True)
 class DTypeHere:
-    """The dtype of the tensor that the checker is at."""
+    """The dtype of the current tensor."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceHere:
-    """The device of the tensor that the checker is at."""
+    """The device of the current tensor."""
 
 
 @dataclass(frozen=True, slots=True)
 class HintHere:
-    """The hint for the strides that the checker is at, where they look like its order."""
+    """The hint for the current strides, if they look like its order."""
 
 
 ARGUMENT: Final = (
@@ -143,7 +144,7 @@ ARGUMENT: Final = (
     Inside(),
     ArgumentNumber(),
 )
-"""How messages name the argument that the checker is at, and the place inside of it."""
+"""The name of the current argument in messages, and the place inside of it."""
 
 Part: TypeAlias = (
     Text
@@ -172,7 +173,7 @@ Part: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One way in which a call can be refused: class of the error, its text, a traceback line."""
+    """The message of a refused call: class of the error, its text, a traceback line."""
 
     code: str
     error: str

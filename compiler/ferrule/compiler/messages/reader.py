@@ -1,8 +1,8 @@
-"""What a handler of an operation in a message can read, and what it can make of it.
+"""The interface of a handler of a message operation: its inputs, and its results.
 
 A handler is a function of its own, `{ptr, i64} ferrule_part_<op>(ptr context, i64 operand, ptr
-scratch)`, so that an object carries those that its messages need.  It shows one text and ends: a
-text of the program, or one that it formats in the scratch room.
+scratch)`, so that an object contains only the handlers that its messages need.  It returns one
+text: a text of the program, or one that it formats in the scratch buffer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_NUMBERS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The operation under the reader, and what it can be read from."""
+    """The current operation, and its inputs."""
 
     emitter: Emitter
     values: ir.Value
@@ -40,11 +40,11 @@ class Reader:
     scratch: ir.Value
 
     def context(self, name: str) -> ir.Value:
-        """A field of where the checker is."""
+        """A field of the checker's context."""
         return self.emitter.load_field(self.values, CONTEXT, name)
 
     def path(self, name: str) -> ir.Value:
-        """A field of the path that the checker is at, i64."""
+        """A field of the current path, i64."""
         emitter, program = self.emitter, self.context("program")
         first = emitter.load_field(program, PROGRAM, "paths")
         paths = emitter.index(program, I8, emitter.builder.zext(first, I64))
@@ -53,11 +53,11 @@ class Reader:
         return emitter.builder.zext(field, I64)
 
     def any(self) -> ir.Value:
-        """The address of the value that the checker is at."""
+        """The address of the current value."""
         return self.context("any")
 
     def tensor(self) -> ir.Value:
-        """The DLTensor that the checker is at."""
+        """The current DLTensor."""
         return self.context("tensor")
 
     def slot(self) -> ir.Value:
@@ -78,9 +78,9 @@ class Reader:
         self.emitter.ret(text_of(self.emitter, data, size))
 
     def show_formatted(self, text: str, *numbers: ir.Value) -> None:
-        """End with what C's printf makes of integers or addresses, at most three.
+        """End with integers or addresses in a format of C's printf, at most three.
 
-        The format has `l`, where it has any, for i64: what is shorter is widened without a sign.
+        Integer conversions in the format need `l` for i64; shorter values are zero-extended.
         """
         emitter, build = self.emitter, self.emitter.builder
         wide = [_widened(build, number) for number in numbers]
@@ -113,7 +113,7 @@ PROGRAM_TEXT: Final = ir.FunctionType(TEXT, [PTR, I64])
 
 
 def define_showing(emitter: Emitter) -> None:
-    """What handlers end with: `ferrule_format` and `ferrule_program_text`."""
+    """The functions that end handlers: `ferrule_format` and `ferrule_program_text`."""
     with emitter.define("ferrule_format", TEXT, FORMAT.args, attributes=COLD) as function:
         scratch, form, *numbers = function.args
         room = emitter.const_i64(SCRATCH)

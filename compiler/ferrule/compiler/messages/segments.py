@@ -1,7 +1,7 @@
 """LLVM code that writes a text of a message: `ferrule_write`, and the handlers of its operations.
 
-`ptr ferrule_write(ptr context, ptr text, ptr array)` appends the text to a byte array and gives
-back what is behind the text.  Where the array has no memory it only counts.
+`ptr ferrule_write(ptr context, ptr text, ptr array)` appends the text to a byte array and returns
+the end of the text.  If the array has no memory, it only counts.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, DLTENSOR, I8, I64, PTR
 
 WRITE: Final = ir.FunctionType(PTR, [PTR, PTR, PTR])
 PARTS: Final = "ferrule_parts"
-"""The table of handlers: their offsets from it, from the first of `HANDLED` on."""
+"""The table of handlers: their offsets from it, starting with the first of `HANDLED`."""
 
 
 RARE: Final = (Op.QUOTE, Op.VALUE_HERE, Op.GIVEN_BOOL, Op.GIVEN_FLOAT, Op.GIVEN_BYTES)
-"""Operations of values other than tensors and sizes."""
+"""Operations for values that are not tensors or sizes."""
 
 
 def define_write(emitter: Emitter) -> None:
-    """All that this module is about, but the handlers of `RARE` and the table of all."""
+    """All functions of this module, without the handlers of `RARE` and the table of all."""
     define_name(emitter)
     define_showing(emitter)
     here.define_stride(emitter)
@@ -41,7 +41,7 @@ def define_write(emitter: Emitter) -> None:
 
 
 def define_rare_parts(emitter: Emitter) -> None:
-    """The handlers of `RARE`, and what they call."""
+    """The handlers of `RARE`, and their helpers."""
     define_text(emitter)
     _define_handlers(emitter, RARE)
 
@@ -77,7 +77,7 @@ def _define_write(emitter: Emitter) -> None:
 class _Writing:
     """`ferrule_write` under construction.
 
-    `at` holds the place in the text, `behind` the place to come back to from a phrase.
+    `at` holds the place in the text, `behind` the return place from a phrase.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class _Writing:
         self.emitter.store(self.emitter.index(place, I8, 1), self.at)
 
     def _end(self) -> None:
-        """Back from a phrase, or the end of all."""
+        """Return from a phrase, or end the text."""
         emitter = self.emitter
         behind = emitter.load(self.behind, PTR)
         with emitter.if_then(emitter.is_null(behind)):
@@ -129,7 +129,7 @@ class _Writing:
         emitter.branch(self.head)
 
     def _plain(self, start: ir.Value) -> None:
-        """As many bytes as are text."""
+        """Write the bytes up to the next operation."""
         emitter, build = self.emitter, self.emitter.builder
         more = emitter.block("more")
         emitter.branch(more)
@@ -158,7 +158,7 @@ class _Writing:
         emitter.branch(self.head)
 
     def _part(self, op: ir.Value, arguments: list[ir.Value]) -> ir.Value:
-        """The text that the handler of an operation shows."""
+        """The text from the handler of an operation."""
         emitter, build = self.emitter, self.emitter.builder
         number = build.sub(build.zext(op, I64), emitter.const_i64(int(min(HANDLED))))
         handler = handler_of(emitter, PARTS, number)

@@ -1,15 +1,15 @@
-"""The support code of an object: what its wrappers need once a check has failed.
+"""The support code of an object: the functions that its wrappers need after a check has failed.
 
-The same LLVM module for every object, which carries of it what its wrapper can reach.  Nothing
-here is on the way of a call that succeeds.
+It is the same LLVM module for every object, which contains only the functions that its wrapper can
+reach.  A call that succeeds does not use it.
 
 * `void ferrule_raise(ptr table, i32 id, ptr args, i32 num_args, ptr values)`: set the error of a
-  message of a table; a negative id says that it is set already.
+  message of a table; a negative id means that the error is already set.
 * `i32 ferrule_check(ptr table, ptr program, ptr args, i32 num_args, ptr values, ptr out)`: run a
-  check program over the arguments; 0 and their leaves in `out`, or -1 and the error is set; with a
-  null `table` no error is set, and a positive number says how far it came.  It is
-  defined by `ferrule.compiler.checker`.
-* `i32 ferrule_say(ptr context, ptr message)`, inside: set the error of a message; -1.
+  check program over the arguments; returns 0 with their leaves in `out`, or -1 with the error set.
+  If `table` is null, no error is set, and a positive number counts the rows before the failure.
+  `ferrule.compiler.checker` defines it.
+* `i32 ferrule_say(ptr context, ptr message)`, internal: set the error of a message; returns -1.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ RAISE: Final = ir.FunctionType(VOID, [PTR, I32, PTR, I32, PTR])
 CHECK: Final = ir.FunctionType(I32, [PTR, PTR, PTR, I32, PTR, PTR])
 SAY: Final = ir.FunctionType(I32, [PTR, PTR])
 _TEXTS: Final = 3
-"""Texts of a message: class, what it says, line of the backtrace."""
+"""The texts of a message: class, message, line of the backtrace."""
 
 
 def define_support(emitter: Emitter) -> None:
-    """All but the checker."""
+    """All functions but the checker."""
     define_write(emitter)
     _define_say(emitter)
     _define_raise(emitter)
@@ -52,7 +52,7 @@ def _define_raise(emitter: Emitter) -> None:
 
 
 def _define_say(emitter: Emitter) -> None:
-    """Write the texts, make the error of them, and free them."""
+    """Write the texts, set an error with them, and free them."""
     with emitter.define(
         "ferrule_say", I32, SAY.args, names=("context", "message"), attributes=COLD
     ) as function:
@@ -78,7 +78,8 @@ def _define_say(emitter: Emitter) -> None:
 
 
 def _write(emitter: Emitter, context: ir.Value, place: ir.Value, array: ir.Value) -> None:
-    """Measure the text at `place`, then write it into memory from malloc; the next one follows."""
+    """Measure the text at `place`, then write it into memory from malloc; `place` moves to the next
+    text."""
     write, text = emitter.symbol("ferrule_write", WRITE), emitter.load(place, PTR)
     emitter.store(emitter.call(write, [context, text, array]), place)
     size = emitter.load_field(array, BYTE_ARRAY, "size")

@@ -1,9 +1,9 @@
-"""Messages as bytes, and the table of those that an object has of its own.
+"""Messages as bytes, and the table of an object's own messages.
 
-A message is three texts, one behind the other: the class of the error, what it says, and the line
-of its backtrace.  A text is UTF-8 with operations in it, and ends with a byte 0.  Bytes from 32 on
-are text; the smaller ones are operations, some with an operand behind them, see `Op`.  Words that
-many messages have stand in `PHRASES`, once for all.  `support` reads it.
+A message is three texts, one after the other: the class of the error, the message, and the line of
+its backtrace.  A text is UTF-8 with operations in it, and ends with a byte 0.  Bytes from 32 on are
+text; smaller ones are operations, some with an operand after them, see `Op`.  `PHRASES` has the
+words that many messages share.  `support` reads this format.
 
 A table is the offset (u32) of each message, then the messages.  Invariants: the id of a message is
 its place in the order of `add`, and no operand is 0.
@@ -24,13 +24,14 @@ from ferrule.compiler.messages.parts import Message, Part, Text
 
 OFFSET: Final = struct.Struct("<I")
 PLAIN: Final = 32
-"""The least byte that is text."""
+"""The smallest byte that is text."""
 
 
 class Op(IntEnum):
-    """What a byte below 32 means; see the classes of `parts`.
+    """The operations, bytes below 32; see the classes of `parts`.
 
-    Those that every wrapper's checker needs come first: a table of their handlers can end early.
+    Those that every wrapper's checker needs come first, so that a table of their handlers can end
+    early.
     """
 
     END = 0
@@ -51,9 +52,9 @@ class Op(IntEnum):
     HINT = auto()
     QUOTE = auto()
     VALUE_HERE = auto()
-    # With one: a number above 0, from which one is taken away.
+    # With an operand: a number above 0, one more than the value.
     PHRASE = auto()
-    """The phrase of this number; there are none in a phrase."""
+    """The phrase with this number; phrases do not contain phrases."""
     NAME = auto()
     SUFFIX = auto()
     VALUE = auto()
@@ -107,7 +108,7 @@ class Table:
 
     def __init__(self) -> None:
         self._messages: list[bytes] = []
-        # Most messages of a wrapper are of a few kinds, and point to the same line.
+        # Most messages of a wrapper are of a few kinds, and have the same line.
         self._as_bytes = cache(_as_bytes)
         self._shown: set[Op] = set()
 
@@ -116,17 +117,17 @@ class Table:
 
     @property
     def shown(self) -> frozenset[Op]:
-        """The operations that show parts of these messages."""
+        """The operations that show the parts of these messages."""
         return frozenset(self._shown)
 
     def add(self, message: Message) -> int:
-        """Take in a message; its id."""
+        """Add a message; returns its id."""
         self._messages.append(b"".join(map(self._as_bytes, _texts(message))))
         self._shown |= shown(message)
         return len(self._messages) - 1
 
     def data(self) -> bytes:
-        """The table as it stands."""
+        """The table of the messages so far."""
         offset, offsets = OFFSET.size * len(self._messages), []
         for message in self._messages:
             offsets.append(OFFSET.pack(offset))
@@ -157,14 +158,14 @@ def shown(message: Message) -> frozenset[Op]:
 
 @cache
 def phrases() -> tuple[bytes, ...]:
-    """The words that stand once for all messages.  Pure."""
+    """The phrases that all messages share.  Pure."""
     return tuple(map(_encoded, _PHRASES))
 
 
 def _shortened(text: bytes) -> bytes:
-    """The text with its phrases left out.
+    """The text with its phrases replaced by operations.
 
-    They begin with text, so that none is found in the operand of an operation.
+    Phrases begin with text, so that none matches inside the operand of an operation.
     """
     for number, phrase in enumerate(phrases()):
         text = text.replace(phrase, bytes((Op.PHRASE, number + 1)))

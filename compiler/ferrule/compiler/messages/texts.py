@@ -1,4 +1,4 @@
-"""LLVM code that finds the bytes of a string or bytes value, and what finds texts gives back."""
+"""LLVM code that finds the bytes of a string or bytes value, and the type of such results."""
 
 from __future__ import annotations
 

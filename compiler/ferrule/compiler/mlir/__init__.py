@@ -1,5 +1,5 @@
-"""MLIR, by the Python bindings of whatever package brings them.
+"""MLIR, through the Python bindings of any package that includes them.
 
-`bindings` finds the package, `session` is one context in it, and `jobs` does what a compiler asks
-of it, in a process of its own: MLIR ends the process that gives it what it does not expect.
+`bindings` finds the package, `session` is one context in it, and `jobs` runs requests in a separate
+process: MLIR aborts the process on unexpected input.
 """

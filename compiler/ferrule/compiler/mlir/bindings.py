@@ -1,8 +1,8 @@
-"""MLIR's Python bindings, recognised by what they offer.
+"""Finds MLIR's Python bindings by their features.
 
-Several packages bring the same bindings under their own name.  What counts is what is in them:
-modules `ir` and `passmanager`, the dialect `llvm` with its translation to LLVM IR, and the passes
-of upstream, registered.
+Several packages include the same bindings under their own name.  Accepted are those with the
+modules `ir` and `passmanager`, the dialect `llvm` with its translation to LLVM IR, and the
+registered passes of upstream.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any, Final
 from ferrule.compiler.errors import Diagnostic, render
 
 PACKAGES: Final = ("mlir", "iree.compiler", "torch_mlir")
-"""Where bindings may be, in the order in which they are asked."""
+"""The packages that may have bindings, in the order of the search."""
 
 VARIABLE: Final = "FERRULE_MLIR"
-"""The environment variable that names the package to take."""
+"""The environment variable with the name of the package to use."""
 
 INSTALL: Final = 'pip install "ferrule[mlir]", which brings torch-mlir'
 
@@ -29,12 +29,12 @@ _NEEDED_PASSES: Final = "builtin.module(convert-func-to-llvm,reconcile-unrealize
 
 
 class NoBindingsError(ImportError):
-    """No package here brings MLIR's bindings; the message says what each lacks."""
+    """No installed package has MLIR's bindings; the message tells what each lacks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bindings:
-    """Bindings that were found: the package, and those of its modules that are used."""
+    """The bindings that were found: the package, and its modules that are used."""
 
     package: str
     ir: Any
@@ -43,11 +43,10 @@ class Bindings:
 
 
 def open_mlir(environ: Mapping[str, str] = os.environ) -> Bindings:
-    """The bindings of the first package that has all that is needed, or of the one that the
-    environment variable FERRULE_MLIR names.
+    """The bindings of the first package with everything needed, or of the one that the environment
+    variable FERRULE_MLIR names.
 
-    Raises NoBindingsError, an ImportError, where there are none: what is missing and what to
-    install.
+    Raises NoBindingsError, an ImportError, if there are none: what is missing and what to install.
     """
     chosen = environ.get(VARIABLE)
     reasons = []
@@ -76,16 +75,17 @@ def recognise(package: str) -> Bindings | str:
     for name in ("ir", "passmanager", "dialects.llvm"):
         try:
             modules.append(importlib.import_module(f"{package}.{name}"))
-        except Exception as error:  # whatever of that name is on the path runs here
+        except Exception as error:  # any module of that name on the path runs here
             return f"{package} has no module {name} ({_first_line(error)})"
     ir, passmanager, llvm = modules
     return _lacking(package, ir, passmanager, llvm) or Bindings(package, ir, passmanager, llvm)
 
 
 def _absent(package: str) -> str | None:
-    """Why there is no package of this name.
+    """The reason why there is no package of this name.
 
-    A file of its name is none, and is not run to find that out: it may be the user's own script.
+    A file with its name is not a package, and is not run to test it: it may be the user's own
+    script.
     """
     top = package.partition(".")[0]
     try:
@@ -93,7 +93,7 @@ def _absent(package: str) -> str | None:
         if first is not None and first.submodule_search_locations is None:
             return f"{top} is the file {first.origin}, no package"
         found = first is not None and util.find_spec(package) is not None
-    except Exception as error:  # as above, of the package that another is in
+    except Exception as error:  # as above, for the parent package
         return f"{package} cannot be imported ({_first_line(error)})"
     return None if found else f"{package} is not installed"
 
@@ -103,7 +103,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _lacking(package: str, ir: Any, passmanager: Any, llvm: Any) -> str | None:
-    """What bindings whose modules are there do not offer."""
+    """The features that the bindings lack although their modules are there."""
     wanted: dict[str, Callable[[], object]] = {
         "ir.Context": lambda: ir.Context,
         "ir.Module.parse": lambda: ir.Module.parse,
@@ -134,7 +134,7 @@ def _missing(chosen: str | None, reasons: list[str]) -> Diagnostic:
 
 
 def _placeholder() -> tuple[str, ...]:
-    """A note where the package is installed that has the name and nothing else."""
+    """A note if the installed package has only the name."""
     try:
         version = metadata.version(_PLACEHOLDER)
     except metadata.PackageNotFoundError:

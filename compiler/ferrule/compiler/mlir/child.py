@@ -1,8 +1,8 @@
-"""Functions in a process of their own, which may end as it likes.
+"""Runs functions in a separate process, which may crash.
 
-MLIR's bindings dereference a null module where a translation fails, passes assert, and a text that
-nests too deeply is the end of the stack.  The parent gets a value, the CompileError that was
-raised, or one that says during which step the process ended and what MLIR had said until then.
+MLIR's bindings dereference a null module if a translation fails, passes assert, and deeply nested
+text overflows the stack.  The parent gets a value, the CompileError that was raised, or a
+CompileError with the step during which the process ended and MLIR's messages until then.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ _START: Final = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); sys.modules['torch'] = None; "
     "from ferrule.compiler.mlir.child import serve; serve()"
 )
-"""Without PyTorch, which tvm-ffi imports where it can, and which takes longer than all else."""
+"""The child does not import PyTorch, which tvm-ffi imports if it can: it takes longer than
+everything else."""
 
 _MARK: Final = "FERRULE_MLIR_PROCESS"
-"""An environment variable of such a process, which starts no other."""
+"""An environment variable that marks such a process; it starts no further one."""
 
 _FATAL: Final = re.compile(r"\berror:|\bERROR\b|Assertion")
 _MOST_LINES: Final = 4
@@ -61,10 +62,11 @@ class _Broken:
 
 
 def in_child(function: Callable[..., T], *arguments: object) -> T:
-    """What `function(session, *arguments)` gives in a process with the bindings of MLIR.
+    """The result of `function(session, *arguments)` in a process with the bindings of MLIR.
 
-    The function is one of a module; arguments and value are pickled.  Raises its CompileError, one
-    that says what MLIR said where the process ended, and ImportError where there are no bindings.
+    The function must be at module level; arguments and result are pickled.  Raises the function's
+    CompileError, a CompileError with MLIR's messages if the process ended, and ImportError if there
+    are no bindings.
     """
     value: T = alone(_with_session, function, arguments)
     return value
@@ -76,16 +78,17 @@ def _with_session(report: Report, function: Callable[..., T], arguments: tuple[o
 
 
 def alone(function: Callable[..., T], *arguments: object) -> T:
-    """What `function(report, *arguments)` gives in a process of its own; as `in_child` otherwise.
+    """The result of `function(report, *arguments)` in a separate process; otherwise like
+    `in_child`.
 
-    `report` takes each `Step` before it begins, for the message where the process ends in it.
+    `report` is called with each `Step` before it begins, for the message if the process ends in it.
     """
     if not sys.executable:
         raise CompileError("this needs a Python process of its own, but sys.executable is empty")
     if _MARK in os.environ:
         raise CompileError(_within_another())
     request = pickle.dumps(_path()) + pickle.dumps((function, arguments))
-    # Isolated, so that neither the current folder nor the environment replaces a module of it.
+    # Isolated, so that neither the current folder nor the environment can shadow its modules.
     command = [sys.executable, "-I", "-c", _START]
     environment = {**os.environ, _MARK: "1"}
     done = subprocess.run(command, input=request, capture_output=True, check=False, env=environment)
@@ -103,9 +106,9 @@ def _within_another() -> Diagnostic:
 
 
 def _path() -> list[str]:
-    """Where the process finds modules: in the same folders, but those of the script last.
+    """The path on which the process finds modules: the same folders, with the script's own last.
 
-    A script, or a file beside it, may have the name of a package that brings MLIR.
+    A script, or a file beside it, may have the name of a package that includes MLIR.
     """
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     own = {_real(""), _real(os.path.dirname(main or ""))}
@@ -123,7 +126,7 @@ def _real(folder: str) -> str:
 def serve() -> None:
     """The child: answer the request on standard input, on what was standard output."""
     answers = os.fdopen(os.dup(1), "wb")
-    # What MLIR prints is no answer.
+    # Keep MLIR's output out of the answer.
     os.dup2(2, 1)
     _without_core()
 
@@ -140,7 +143,8 @@ def serve() -> None:
         answer(_Missing(str(error), error.name))
     except Exception:
         answer(_Broken(traceback.format_exc()))
-    # Without the interpreter's end: modules that are still alive would go after their context.
+    # Skip the interpreter's shutdown: it would destroy modules that are still alive after their
+    # context.
     os._exit(0)
 
 
@@ -176,7 +180,7 @@ def _outcome(answers: bytes, status: int, printed: str) -> Any:
 
 
 def _ended(step: Step, said: list[Said], status: int, printed: str) -> Diagnostic:
-    """What is said of a process that ended before it answered."""
+    """The diagnostic for a process that ended before it answered."""
     how = _signal(-status) if status < 0 else f"status {status}"
     words = [line.strip() for line in printed.splitlines() if _FATAL.search(line)]
     if said:

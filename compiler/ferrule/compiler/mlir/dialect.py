@@ -1,8 +1,8 @@
-"""LLVM IR as a module of MLIR's dialect `llvm`: what upstream's importer does, which no package of
-bindings brings.
+"""Converts LLVM IR to a module of MLIR's dialect `llvm`, like upstream's importer, which no package
+of bindings includes.
 
-Written for the code that ferrule generates: instructions that this never has are a CompileError.
-What only helps the optimiser is left out: flags of overflow and of fast maths, attributes of
+It is written for the code that ferrule generates: other instructions are a CompileError.
+Information that only helps the optimiser is omitted: overflow and fast-math flags, attributes of
 parameters, metadata.  Each phi becomes an argument of its block.
 """
 
@@ -28,11 +28,12 @@ _KEPT: Final = (
     *("nounwind", "noinline", "optnone", "cold", "minsize", "optsize", "alwaysinline"),
     *('"no-builtins"', '"no-jump-tables"="true"'),
 )
-"""Attributes of functions that stay: without some of them a back end calls what is nowhere."""
+"""Attributes of functions that are kept: without some of them a back end calls undefined
+functions."""
 
 
 def to_dialect(text: str) -> str:
-    """The module of a text of LLVM IR.  Raises CompileError for what is not written."""
+    """The module for LLVM IR.  Raises CompileError for unsupported instructions."""
     from llvmlite import binding as llvm
 
     with llvm.parse_assembly(text, llvm.create_context()) as module:
@@ -60,7 +61,7 @@ def _assembly(text: str) -> Iterator[str]:
 
 
 def symbol(text: str) -> str:
-    """The name of a symbol; the dialect takes any in quotes."""
+    """The name of a symbol; the dialect accepts any name in quotes."""
     return '@"' + text.removeprefix("@").strip('"') + '"'
 
 
@@ -91,7 +92,7 @@ def _global(text: str) -> str:
 
 
 def _constructors(which: str, found: list[tuple[str, str]]) -> str:
-    """Functions that run before a program does, or behind it."""
+    """Functions that run before a program starts, or after it ends."""
     functions = ", ".join(symbol(name) for _, name in found)
     order = ", ".join(f"{priority} : i32" for priority, _ in found)
     data = ", ".join("#llvm.zero" for _ in found)

@@ -1,10 +1,10 @@
-"""Floats in LLVM's text, as every LLVM reads them.
+"""Rewrites floats in LLVM's text so that every version of LLVM reads them.
 
-From version 24 on LLVM prints a float as a decimal number that is nearest to it in its own type, or
-its bits, `f0x3FB8AA3B`, and says `+inf`, `+qnan`, `+nan(0x1)`, `+snan(0x1)`.  Earlier versions read
-decimal numbers as double and take only those that are exact.  For the rest they know hexadecimal
-digits alone: those of a double for `float` and `double`, `0xH` and `0xR` before the bits of `half`
-and `bfloat` (LLVM's language reference, "Simple Constants").
+From version 24 on LLVM prints a float as the nearest decimal number in its own type, or its bits,
+`f0x3FB8AA3B`, and `+inf`, `+qnan`, `+nan(0x1)`, `+snan(0x1)`.  Earlier versions read decimal
+numbers as double and accept only exact ones.  For the rest they accept only hexadecimal digits:
+those of a double for `float` and `double`, `0xH` and `0xR` before the bits of `half` and `bfloat`
+(LLVM's language reference, "Simple Constants").
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def readable(text: str) -> str:
 
 
 def _line(line: str) -> str:
-    """A line; a number is of the type that was named last before it."""
+    """A line; a number has the type that was named last before it."""
     known = "double"
 
     def token(found: re.Match[str]) -> str:
@@ -84,7 +84,7 @@ def _nearest(value: Fraction, exponent_bits: int, fraction_bits: int) -> int:
         exponent -= value < Fraction(2) ** exponent
         exponent = max(exponent, least)
     steps = round(value / Fraction(2) ** (exponent - fraction_bits))
-    # What is rounded up to the next power of two carries into the exponent.
+    # Rounding up to the next power of two carries into the exponent.
     return ((exponent - least) << fraction_bits) + steps
 
 

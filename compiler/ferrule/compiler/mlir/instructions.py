@@ -27,11 +27,11 @@ _CASTS: Final = frozenset(
 )
 _PHI: Final = re.compile(r"\[ (.+?), (%(?:\"[^\"]*\"|[\w.$-]+)) \]")
 _INLINE: Final = 1 << 28
-"""Up to here an index of a getelementptr is a part of the operation."""
+"""Smaller constant indices of a getelementptr are attributes of the operation."""
 
 
 class FunctionText:
-    """Writes the body of one function; `names` are those of its values here."""
+    """Writes the body of one function; `names` maps its values to their names here."""
 
     __slots__ = ("blocks", "lines", "names", "phis", "_count")
 
@@ -52,7 +52,7 @@ class FunctionText:
         return f"%{self._count - 1}"
 
     def made(self, text: str) -> str:
-        """The value that an operation makes."""
+        """The value that an operation defines."""
         name = self.fresh()
         self.line(f"{name} = {text}")
         return name
@@ -95,7 +95,7 @@ class FunctionText:
                 self._instruction(label, str(each).strip(), each.opcode)
 
     def successor(self, here: str, label: str) -> str:
-        """A block with what its phis get from here."""
+        """A successor block, with the values that its phis get from this block."""
         given = []
         for _, kind, incoming in self.phis[label]:
             value = self.operand((kind, Reader(incoming[here]).value()))
@@ -108,7 +108,7 @@ class FunctionText:
     # ---- values ----
 
     def operand(self, typed: Typed) -> str:
-        """The name of a value; constants are made where they are used."""
+        """The name of a value; constants are defined where they are used."""
         kind, value = typed
         match value:
             case Name(text) if text.startswith("%"):
@@ -194,7 +194,7 @@ class FunctionText:
 
 
 def _label(block: Any) -> str:
-    """The name of a block, in quotes where the text has them."""
+    """The name of a block, in quotes if the text has them."""
     head = str(block).lstrip("\n").split("\n", 1)[0]
     found = re.match(r'("[^"]*"|[\w.$-]+):', head)
     return found[1] if found else str(block.name)

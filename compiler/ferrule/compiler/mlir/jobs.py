@@ -1,11 +1,11 @@
-"""What a compiler asks of MLIR, each in a process of its own.
+"""The requests to MLIR, each in a separate process.
 
     jobs.verified(text)                       # the module as MLIR prints it
     jobs.passed(text, "builtin.module(cse)")  # the same behind passes
     jobs.translated(text, pipeline)           # LLVM IR, as llvmlite reads it
 
-All raise CompileError with MLIR's diagnostics and the place in the text, and ImportError where no
-package offers MLIR's bindings.
+All raise CompileError with MLIR's diagnostics and the place in the text, and ImportError if no
+package has MLIR's bindings.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from ferrule.compiler.mlir.session import Session
 
 
 def verified(text: str) -> str:
-    """The module that MLIR reads in a text, as it prints it."""
+    """The verified module of a text, as MLIR prints it."""
     return in_child(_passed, text, None)
 
 
 def passed(text: str, pipeline: str) -> str:
-    """The module behind passes; `pipeline` is as `builtin.module(canonicalize,cse)`."""
+    """The module after passes; `pipeline` is like `builtin.module(canonicalize,cse)`."""
     return in_child(_passed, text, pipeline)
 
 
 def translated(text: str, pipeline: str) -> str:
-    """The LLVM IR of the module behind passes, which lower it to the dialect `llvm`."""
+    """The LLVM IR of the module after passes, which lower it to the dialect `llvm`."""
     return in_child(_translated, text, pipeline)
 
 
 def package() -> str:
-    """The name of the package that brings the bindings."""
+    """The name of the package with the bindings."""
     return in_child(_package)
 
 

@@ -1,4 +1,4 @@
-"""Reads the pieces of LLVM's text, as LLVM prints it: types, values, attributes to pass over."""
+"""Parses parts of LLVM's text: types, values, attributes to skip."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ FLAGS: Final = (
     *("nuw", "nsw", "exact", "disjoint", "nneg", "samesign", "inbounds", "nusw", "volatile"),
     *("fast", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc"),
 )
-"""Words behind an opcode that say what may be assumed; nothing of them is kept."""
+"""Words after an opcode that allow assumptions; all of them are dropped."""
 
 _PLAIN: Final = ("null", "undef", "poison", "zeroinitializer", "true", "false")
 _ENDS: Final = {"{": "}", "[": "]", "<": ">"}
 _EXPRESSIONS: Final = ("getelementptr", "trunc", "sub", "add", "ptrtoint", "inttoptr")
 _EXTENSIONS: Final = ("signext", "zeroext")
 _IN_MEMORY: Final = ("byval", "sret")
-"""Attributes that say how a value is passed."""
+"""Attributes for the passing of a value in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A constant expression; `kind` is the type that it is converted to or that it steps over."""
+    """A constant expression; `kind` is its target type, or the element type of its steps."""
 
     opcode: str
     operands: tuple[Typed, ...]
@@ -78,7 +78,7 @@ Typed: TypeAlias = "tuple[str, Value]"
 
 
 class Reader:
-    """A line of LLVM's text, read from left to right; types come as those of MLIR."""
+    """A parser of one line of LLVM's text, from left to right; it returns types in MLIR's form."""
 
     __slots__ = ("at", "text")
 
@@ -87,7 +87,7 @@ class Reader:
         self.at = 0
 
     def refuse(self, why: str) -> CompileError:
-        """The error for what there is no form of in the dialect."""
+        """The error for text without an equivalent in the dialect."""
         return CompileError(f"the LLVM dialect is not written for {why}: {self.text.strip()[:120]}")
 
     def peek(self) -> str:
@@ -96,7 +96,7 @@ class Reader:
         return found[1] if found else ""
 
     def next(self) -> str:
-        """The next token, which is behind then."""
+        """Consume and return the next token."""
         found = _HEX.match(self.text, self.at) or _TOKEN.match(self.text, self.at)
         if found is None:
             raise self.refuse("a line that ends here")
@@ -104,21 +104,21 @@ class Reader:
         return found[1]
 
     def take(self, *tokens: str) -> str | None:
-        """The next token if it is one of these."""
+        """Consume the next token if it is one of these."""
         return self.next() if self.peek() in tokens else None
 
     def expect(self, token: str) -> None:
-        """The next token, which must be this."""
+        """Consume the next token, which must be this."""
         if self.next() != token:
             raise self.refuse(f"something other than {token!r}")
 
     def skip(self, *words: str) -> None:
-        """Everything that is one of these."""
+        """Skip all of these words."""
         while self.take(*words):
             pass
 
     def type(self) -> str:
-        """A type, as MLIR writes it."""
+        """Parse a type; returns it in MLIR's form."""
         token = self.next()
         if token in _SCALARS:
             if token == "ptr" and self.peek() == "addrspace":
@@ -150,8 +150,8 @@ class Reader:
         return found
 
     def attributes(self) -> str:
-        """Read the attributes of a parameter, argument or result; those of the dialect that say how
-        it is passed, in braces."""
+        """Parse the attributes of a parameter, argument or result; returns the dialect's attributes
+        for its passing, in braces."""
         passed: list[str] = []
         align = ""
         while re.fullmatch(r"[a-z_]\w*", self.peek()) and not self._is_value():
@@ -172,7 +172,7 @@ class Reader:
         return f" {{{', '.join(passed)}}}" if passed else ""
 
     def attributes_before_type(self) -> None:
-        """Pass over the attributes of a result, which stand before its type."""
+        """Skip the attributes of a result, which are before its type."""
         while re.fullmatch(r"[a-z_]\w*", self.peek()) and not self._is_type():
             self.next()
             if self.peek() == "(":
@@ -199,7 +199,7 @@ class Reader:
         return kind, self.value()
 
     def value(self) -> Value:
-        """A value whose type was read before."""
+        """Parse a value whose type was parsed before."""
         token = self.next()
         if token in _EXPRESSIONS:
             return self._expression(token)
@@ -235,12 +235,12 @@ class Reader:
 
 
 def _within(kind: str) -> str:
-    """A type within one of the dialect, where its name is short."""
+    """A type inside a type of the dialect, which has a short form."""
     return kind.removeprefix("!llvm.") if kind.startswith("!llvm.") else kind
 
 
 def float_bits(text: str, kind: str) -> str:
-    """A float as MLIR reads it, by its bits."""
+    """A float in MLIR's syntax, by its bits."""
     digits = text.lstrip("f").removeprefix("0x").lstrip("HR")
     if kind in ("f16", "bf16"):
         return f"0x{int(digits, 16):04X}"

@@ -1,4 +1,4 @@
-"""What each instruction of LLVM IR is in MLIR's dialect `llvm`, by its opcode."""
+"""The operation of MLIR's dialect `llvm` for each instruction of LLVM IR, by its opcode."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def _call(writer: FunctionText, reader: Reader, here: str) -> str:
 
 
 def _function_type(reader: Reader) -> list[str] | None:
-    """The fixed parameters of a callee that takes any number of them."""
+    """The fixed parameters of a variadic callee."""
     if reader.peek() != "(":
         return None
     reader.expect("(")
@@ -230,4 +230,5 @@ HANDLERS: Final[dict[str, Callable[[FunctionText, Reader, str], str]]] = {
     "atomicrmw": _read_modify_write,
     "fence": lambda writer, reader, here: f"llvm.fence {reader.next()}",
 }
-"""They get the writer, the line behind the opcode, and the block that they stand in."""
+"""Handlers by opcode.  Arguments: the writer, the rest of the line after the opcode, and the
+block."""

@@ -1,6 +1,6 @@
-"""LLVM IR of kernels to PTX, in a process of its own.
+"""LLVM IR of kernels to PTX, in a separate process.
 
-LLVM ends the process where a back end has no instruction for an operation, as NVPTX has none for
+LLVM aborts the process if a back end has no instruction for an operation, such as NVPTX for
 `llvm.exp`.
 """
 
@@ -15,15 +15,15 @@ from ferrule.compiler.mlir.said import Step
 from ferrule.compiler.mlir.session import Report
 
 _KNOWN: Final = ("llvm.", "__nvvm_reflect", "vprintf")
-"""What LLVM or the driver replaces."""
+"""Functions that LLVM or the driver replaces."""
 
 
 def to_ptx(texts: str | Sequence[str], archs: Sequence[str], opt_level: int = 3) -> dict[str, str]:
-    """The PTX of modules together, by architecture, each one that `archs.known_archs` has.
+    """The PTX of modules together, by architecture, each one of `archs.known_archs`.
 
     Functions of libdevice that they call become part of it.  Raises CompileError for a text that is
-    no LLVM IR, for a function that is nowhere, for what PTX has no instruction for, and where there
-    is no libdevice.
+    not LLVM IR, for an undefined function, for an operation that PTX has no instruction for, and if
+    there is no libdevice.
     """
     each = (texts,) if isinstance(texts, str) else tuple(texts)
     return alone(_to_ptx, each, tuple(archs), opt_level)
@@ -65,7 +65,7 @@ def _ptx(report: Report, texts: tuple[str, ...], arch: str, opt_level: int) -> s
 
 
 def _require_functions(module: object) -> None:
-    """CompileError for a function that PTX would only declare."""
+    """Raise CompileError for a function that PTX would only declare."""
     functions = module.functions  # type: ignore[attr-defined]
     missing = [each.name for each in functions if each.is_declaration]
     missing = [name for name in missing if not name.startswith(_KNOWN)]

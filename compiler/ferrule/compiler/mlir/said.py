@@ -1,4 +1,4 @@
-"""What MLIR says of a module, as data, and the diagnostic that is made of it."""
+"""MLIR's diagnostics as data, and the `Diagnostic` for them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ferrule.compiler.errors import Diagnostic, Span
 
 _PLACE: Final = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
 _TEXT: Final = "-"
-"""What MLIR calls a text, which is no file to it."""
+"""MLIR's name for a text that is not a file."""
 
 UNNAMED: Final = "<mlir>"
-"""What messages call a text that is in no file."""
+"""The name in messages for a text that is not a file."""
 
 _MOST_LINES: Final = 6
 _MOST_NOTES: Final = 8
@@ -32,12 +32,13 @@ _LOWERED_BY: Final = MappingProxyType(
         "tt": "fe.frontends.triton compiles kernels of Triton",
     }
 )
-"""Dialects that are not upstream's, and what makes modules of upstream's of them."""
+"""Dialects that are not upstream's, and the tools that lower them to upstream dialects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One diagnostic: `severity` as "error", the place as MLIR prints it, the words, its notes."""
+    """One diagnostic: `severity` such as "error", the place as MLIR prints it, the message, its
+    notes."""
 
     severity: str
     location: str
@@ -57,7 +58,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is asked for, as in "MLIR cannot …", the text that places mean, and its name."""
+    """A step: its verb phrase for "MLIR cannot …", the text for places, and its name."""
 
     doing: str
     source: str = ""
@@ -66,7 +67,7 @@ class Step:
 
 
 def failure(step: Step, said: Sequence[Said], otherwise: str = "") -> Diagnostic:
-    """Why a step failed; `otherwise` where MLIR said nothing.
+    """The diagnostic of a failed step; `otherwise` is used if MLIR reported nothing.
 
     The place is that of the first error, in the source of the step.
     """
@@ -98,7 +99,7 @@ def _hint(message: str) -> str | None:
 
 
 def _line(said: Said) -> str:
-    """A note on one line: what it shows of operations is cut."""
+    """A note on one line; long listings of operations are cut."""
     where = _PLACE.search(said.location)
     place = f"{where[2]}:{where[3]}: " if where else ""
     words = " ".join(said.message.split())
@@ -113,7 +114,7 @@ def _shortened(text: str) -> str:
 
 
 def span_of(location: str, step: Step) -> Span | None:
-    """The place that MLIR's text of a location means, None where it says none."""
+    """The source span of a location in MLIR's text, None if it has none."""
     found = _PLACE.search(location)
     if found is None:
         return None

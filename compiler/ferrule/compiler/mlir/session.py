@@ -1,8 +1,8 @@
-"""One MLIR context: parse, run passes, translate; what MLIR says is kept.
+"""One MLIR context: parses, runs passes, translates, and records MLIR's diagnostics.
 
-Runs in the process of `child`: a translation that fails ends the process in upstream's bindings,
-and so do assertions of passes.  Each step is announced before it begins, and what MLIR says is
-reported at once, so that the parent knows both of a process that ended.
+It runs in the process of `child`: in upstream's bindings a failed translation crashes the process,
+and so do assertions of passes.  Each step is reported before it begins, and diagnostics are
+reported at once, so that the parent has both if the process ends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ Report = Callable[[Said | Step], None]
 
 
 _NEWER: Final = re.compile(r"\bnocreateundeforpoison (?=[^\"\n]*\}$)", re.M)
-"""Attributes that the oldest LLVM of llvmlite's does not read, and that intrinsics have anyway."""
+"""Attributes that the oldest supported LLVM of llvmlite cannot read; intrinsics have them
+anyway."""
 
 
 class Session:
@@ -43,7 +44,7 @@ class Session:
 
     @property
     def package(self) -> str:
-        """The name of the package that the bindings are of."""
+        """The name of the package with the bindings."""
         return self._bindings.package
 
     def parse(self, text: str | bytes, name: str = "the module", *, file: str = UNNAMED) -> Any:
@@ -52,17 +53,17 @@ class Session:
         Raises CompileError with MLIR's lines and the place.
         """
         source = "" if isinstance(text, bytes) else text
-        # Upstream reads a text up to the first NUL and takes the rest for a comment.
+        # Upstream reads a text up to the first NUL and silently ignores the rest.
         if "\0" in source:
             raise CompileError(f"MLIR cannot read {name}: it has a NUL at {source.index(chr(0))}")
         with self._doing(Step(f"read {name}", source, file=file)):
             return self.ir.Module.parse(text)
 
     def run(self, module: Any, pipeline: str, name: str = "") -> None:
-        """Run passes on a module; `pipeline` is as `builtin.module(canonicalize,cse)`, and `name`
-        what messages call it instead of showing it.
+        """Run passes on a module; `pipeline` is like `builtin.module(canonicalize,cse)`, and `name`
+        replaces it in messages.
 
-        Raises CompileError for an unknown pass, a wrong option, and where a pass fails.
+        Raises CompileError for an unknown pass, a wrong option, and if a pass fails.
         """
         with self._doing(Step(f"read the pipeline {pipeline!r}")):
             passes = self._bindings.passmanager.PassManager.parse(pipeline)
@@ -76,9 +77,9 @@ class Session:
         return readable(_NEWER.sub("", text))
 
     def translate_gpu(self, module: Any) -> dict[str, str]:
-        """The LLVM IR of each `gpu.module` in a module, by its name; `nvvm` and `llvm` inside.
+        """The LLVM IR of each `gpu.module` in a module, by its name; inside are `nvvm` and `llvm`.
 
-        What is in them goes out of the module.
+        The operations in them are moved out of the module.
         """
         found = [each for each in module.body.operations if each.operation.name == "gpu.module"]
         return {_symbol(each): self.translate(self._outside(each)) for each in found}
@@ -94,15 +95,15 @@ class Session:
         return outside
 
     def place(self, operation: Any) -> Span | None:
-        """Where an operation stands in what was read, None where that is not known."""
+        """The source span of an operation, None if it is not known."""
         return span_of(str(operation.location), self._step)
 
     def _next(self, doing: str) -> Step:
-        """A step with what was read before."""
+        """A step on the source that was read last."""
         return replace(self._step, doing=doing)
 
     def hear(self, diagnostic: Any) -> bool:
-        """Keep what MLIR says; every diagnostic comes here."""
+        """Record a diagnostic; MLIR calls this for each."""
         self._keep(Said.of(diagnostic))
         return True
 
@@ -131,10 +132,10 @@ def _symbol(operation: Any) -> str:
 
 @contextmanager
 def opened(bindings: Bindings, report: Report) -> Iterator[Session]:
-    """A session, whose context is entered meanwhile."""
+    """A session, whose context is current meanwhile."""
     session = Session(bindings, report)
     with bindings.ir.Context() as context:
-        # Its threads would call the handler, for which they wait.
+        # Its threads would call the handler while the main thread waits for them with the GIL.
         context.enable_multithreading(False)
         context.emit_error_diagnostics = True
         handler = context.attach_diagnostic_handler(session.hear)

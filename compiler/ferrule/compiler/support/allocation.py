@@ -1,17 +1,16 @@
-"""Support code that makes the tensors of a body, and lets go of them.
+"""Support code that allocates the tensors of a body, and releases them.
 
-* `i32 ferrule_allocate(ptr prototype, ptr slot, ptr values)`: a new tensor of the prototype's
-  shape, dtype and device; its handle goes into the slot, in the place of the one that was there.
-  The memory is that of the allocator that the caller has with tvm-ffi.  Where it has none, on the
-  CPU it is one block of libc's that holds all that belongs to the tensor.
-* `i32 ferrule_allocate_aligned(ptr prototype, ptr slot, ptr values, i64 alignment)`: the same at a
-  multiple of more bytes than allocators promise, a power of two: a view of a larger one.  The
-  strides of the prototype are room for as many as it has dims.
+* `i32 ferrule_allocate(ptr prototype, ptr slot, ptr values)`: a new tensor with the prototype's
+  shape, dtype and device; its handle replaces the one in the slot.  The memory is from the caller's
+  allocator in tvm-ffi.  Without one, on the CPU, it is one block from libc for the whole tensor.
+* `i32 ferrule_allocate_aligned(ptr prototype, ptr slot, ptr values, i64 alignment)`: the same with
+  a larger alignment than allocators guarantee, a power of two: a view of a larger tensor.  The
+  strides of the prototype must point to space for as many as it has dims.
 * `void ferrule_keep(ptr results, i64 slot)`: the handle in a slot of the results gets a reference
-  of the caller's.
+  for the caller.
 * `void ferrule_let_go(ptr slots, i64 count)`: release the handles of a table.
 
-The first two return a `Status`, and leave the values of its fault in `values`.
+The first two return a `Status`, and store the values of its fault in `values`.
 """
 
 from __future__ import annotations
@@ -43,14 +42,14 @@ LET_GO: Final = "ferrule_let_go"
 ENTRIES: Final = (ALLOCATE, ALIGNED, KEEP, LET_GO)
 
 ALIGNMENT: Final = 64
-"""Bytes: what addresses of new tensors are multiples of."""
+"""The alignment of new tensors, in bytes."""
 
 _MAX_BYTES: Final = 1 << 62
 _DLPACK_MAJOR: Final = 1
 
 
 class Status(IntEnum):
-    """How an allocation ended: from 1 on the number of its fault."""
+    """The result of an allocation: from 1 on the number of its fault."""
 
     RAISED = RAISED
     DONE = 0
@@ -106,9 +105,10 @@ def _status(value: Status) -> ir.Constant:
 
 
 def _define_size(emitter: Emitter) -> ir.Function:
-    """`i64 ferrule_bytes(ptr prototype)`: the bytes of a compact tensor, -1 where it is too large.
+    """`i64 ferrule_bytes(ptr prototype)`: the bytes of a compact tensor, -1 if it is too large.
 
-    A size of 0 counts as 1 until the end: strides are products of the others, and must fit too.
+    A size of 0 counts as 1 until the end: strides are products of the other sizes, and must fit
+    too.
     """
     with emitter.define(
         "ferrule_bytes", I64, _BYTES.args, names=("prototype",), linkage="internal"
@@ -138,10 +138,11 @@ def _define_size(emitter: Emitter) -> ir.Function:
 
 
 def _define_from_libc(emitter: Emitter) -> ir.Function:
-    """`i32 ferrule_from_libc(ptr prototype, ptr slot, i64 bytes, ptr values)`: a tensor in a block.
+    """`i32 ferrule_from_libc(ptr prototype, ptr slot, i64 bytes, ptr values)`: a tensor in one
+    block.
 
-    The block holds the managed tensor, the shape, the strides and the elements, so `free` is all
-    that its deleter has to do.
+    The block holds the managed tensor, the shape, the strides and the elements, so its deleter is
+    just `free`.
     """
     names = ("prototype", "slot", "bytes", "values")
     with emitter.define(
@@ -175,7 +176,7 @@ def _define_from_libc(emitter: Emitter) -> ir.Function:
 def _fill_strides(
     emitter: Emitter, prototype: ir.Value, shape: ir.Value, strides: ir.Value, count: ir.Value
 ) -> None:
-    """Copy the shape, and set the strides of row-major elements."""
+    """Copy the shape, and set the strides for row-major order."""
     given = emitter.load_field(prototype, DLTENSOR, "shape")
     running = emitter.alloca(I64, name="stride")
     emitter.store(emitter.const_i64(1), running)
@@ -252,7 +253,8 @@ def _without_allocator(
 
 
 def _define_allocate_aligned(emitter: Emitter, size: ir.Function, allocate: ir.Function) -> None:
-    """The view came after tvm-ffi 0.1.0, so it is looked up; without it what comes is checked."""
+    """The function for views was added after tvm-ffi 0.1.0, so it is looked up; without it the
+    allocator's tensor is used if it is aligned."""
     names = ("prototype", "slot", "values", "alignment")
     with emitter.define(ALIGNED, I32, [PTR, PTR, PTR, I64], names=names) as function:
         prototype, slot, values, alignment = function.args
@@ -286,7 +288,7 @@ def _define_allocate_aligned(emitter: Emitter, size: ir.Function, allocate: ir.F
 
 
 def _require(emitter: Emitter, status: ir.Value) -> None:
-    """End the function with a status that is not 0."""
+    """End the function with a status unless it is 0."""
     with emitter.if_then(emitter.icmp("ne", status, emitter.const_i32(0)), likely=False):
         emitter.ret(status)
 
@@ -294,8 +296,8 @@ def _require(emitter: Emitter, status: ir.Value) -> None:
 def _larger(
     emitter: Emitter, prototype: ir.Value, bytes_: ir.Value, alignment: ir.Value
 ) -> ir.Value:
-    """A prototype of so many bytes that as many as wanted are in it at a multiple of `alignment`,
-    wherever it is; nothing for what allocators promise."""
+    """A prototype that is larger than needed, so that it contains an aligned range of `bytes_` at
+    any address; allocators guarantee a part of the alignment."""
     spare = emitter.binary("sub", alignment, emitter.const_i64(ALIGNMENT))
     shape, larger = emitter.alloca(I64, name="room"), emitter.alloca(DLTENSOR, name="larger")
     emitter.store(emitter.binary("add", bytes_, spare), shape)
@@ -313,7 +315,7 @@ def _larger(
 
 
 def _address(emitter: Emitter, tensor: ir.Value) -> ir.Value:
-    """Where the elements of a tensor begin, i64."""
+    """The address of the first element of a tensor, i64."""
     data = emitter.load_field(tensor, TENSOR_OBJECT, "dl.data")
     offset = emitter.load_field(tensor, TENSOR_OBJECT, "dl.byte_offset")
     return emitter.builder.add(emitter.builder.ptrtoint(data, I64), offset)
@@ -326,7 +328,8 @@ def _check_alignment(
     values: ir.Value,
     alignment: ir.Value | None = None,
 ) -> None:
-    """The code of the body relies on it; without elements there is nothing to be aligned."""
+    """Check the alignment, on which the body's code relies; a tensor without elements needs
+    none."""
     address = _address(emitter, tensor)
     less: ir.Value = emitter.const_i64(ALIGNMENT - 1)
     if alignment is not None:

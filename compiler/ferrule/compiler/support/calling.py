@@ -1,17 +1,18 @@
 """Support code of bodies that call functions of tvm-ffi.
 
 * `i32 ferrule_find(ptr known, ptr name, ptr out)`: the registered function of a NUL-terminated
-  name; `known` is where its handle is kept from the first call on.
+  name; `known` caches its handle from the first call on.
 * `i32 ferrule_find_imported(ptr module, ptr known, ptr name, ptr out)`: the function of this name
-  in what the module at `*module` imports; the registered one where that has none, or is null.
+  in the imports of the module at `*module`; the registered one if there is none, or the module is
+  null.
 * `i32 ferrule_pass_text(ptr data, i64 size, i1 is_text, ptr item, ptr owned)`: a string, or bytes,
-  as an argument; where it is an object its handle is `owned`.
+  as an argument; if it is an object, its handle goes to `owned`.
 * `i32 ferrule_pass_tensor(ptr prototype, ptr item, ptr owned)`: a tensor object over the memory of
   a DLTensor, which the caller keeps alive, as an argument.
-* `i32 ferrule_pass_object(ptr handle, ptr item)`: an object that somebody else owns; None for null.
+* `i32 ferrule_pass_object(ptr handle, ptr item)`: a borrowed object; None for null.
 * `i32 ferrule_invoke(ptr function, ptr items, i32 count, ptr result)`: the call of a handle.
-* `i32 ferrule_take(ptr result, i32 wanted, ptr out, ptr values)`: what came back, which is
-  released; `out` gets the i64 or double that is `Wanted`.
+* `i32 ferrule_take(ptr result, i32 wanted, ptr out, ptr values)`: convert and release a result;
+  `out` gets the i64 or double for `Wanted`.
 
 Each returns a `Status`.
 """
@@ -44,7 +45,8 @@ from ferrule.runtime.llvm.layouts import (
 from ferrule.specs.typeindex import BIG_INT
 
 LONGEST_BACKTRACE: Final = 1 << 12
-"""Bytes of the backtrace of a callee's error, some dozens of frames; the innermost come first."""
+"""The largest size in bytes of a callee error's backtrace, some dozens of frames; the innermost
+come first."""
 
 _UPDATE: Final = ir.FunctionType(VOID, [PTR, PTR, I32])
 _REPLACE: Final = 0  # kTVMFFIBacktraceUpdateModeReplace
@@ -77,24 +79,24 @@ _NO_IMPORTS: Final = (
 )
 _NOT_CALLABLE: Final = "a function that is null cannot be called"
 _PYTHONS_ERROR: Final = -2
-"""How a function of tvm-ffi ends where Python has an error set, of a signal for example."""
+"""The status of a tvm-ffi function if Python has an error set, for example by a signal."""
 _NO_ERROR: Final = "a function that was called failed, and tvm-ffi could not read its error"
 
 
 class Status(IntEnum):
-    """How a step ended: from 1 on the number of its fault."""
+    """The result of a step: from 1 on the number of its fault."""
 
     RAISED = RAISED
     DONE = 0
     WRONG_RESULT = 1
     TOO_LARGE = 2
-    """An int came back that is an object of tvm-ffi, and is not wanted or does not fit."""
+    """The result is an int that is an object of tvm-ffi, and is not expected or does not fit."""
     OUT_OF_BOUND = 3
-    """A number came back that what is wanted does not have: one below 0, or no 0 or 1."""
+    """The result is a number outside of the expected type: a negative one, or not 0 or 1."""
 
 
 class Wanted(IntEnum):
-    """What a call must give back."""
+    """The expected type of a call's result."""
 
     NOTHING = 0
     INT = 1
@@ -104,11 +106,11 @@ class Wanted(IntEnum):
 
 
 _RANGES: Final = {"int": "an int in [-2**63, 2**63)", "uint": "an int in [0, 2**64)"}
-"""What messages call the ints that can come back."""
+"""The ranges of int results in messages."""
 
 
 def failures(callee: str, wanted: str, location: Location | None) -> tuple[Fault, ...]:
-    """The faults behind the statuses 1, 2, …; `callee` is what messages call the function."""
+    """The faults behind the statuses 1, 2, …; `callee` is the function's name in messages."""
     name, shown = literal(callee), "int" if wanted == "uint" else wanted
     wrong = f"Mismatched type of the result of {name}, expected {shown}, but got {{type}}"
     error, bound = "OverflowError", f"Out of bound result of {name}, expected "
@@ -140,7 +142,7 @@ def _status(value: Status) -> ir.Constant:
 
 
 def _raise(emitter: Emitter, kind: str, *parts: ir.Value) -> None:
-    """Set an error of these texts and end the function."""
+    """Set an error with these texts and end the function."""
     texts = emitter.alloca(PTR, len(parts), name="texts")
     for position, part in enumerate(parts):
         emitter.store(part, emitter.index(texts, PTR, position))
@@ -174,7 +176,8 @@ def _define_find(emitter: Emitter) -> None:
 
 
 def _keep_registered(emitter: Emitter, known: ir.Value, name: ir.Value, out: ir.Value) -> None:
-    """The registered function, or null; from the first time on the one that is known."""
+    """Look up the registered function, or null, and cache it; a cached function is returned at
+    once."""
     kept = emitter.builder.load_atomic(known, "acquire", 8, typ=PTR)
     emitter.store(kept, out)
     with emitter.if_then(emitter.not_(emitter.is_null(kept)), likely=True):
@@ -186,14 +189,15 @@ def _keep_registered(emitter: Emitter, known: ir.Value, name: ir.Value, out: ir.
     found = emitter.load(out, PTR)
     with emitter.if_then(emitter.not_(emitter.is_null(found)), likely=True):
         taken = emitter.builder.cmpxchg(known, emitter.null(), found, "acq_rel", "acquire")
-        # Another thread was faster; its reference is kept instead.
+        # Another thread was faster; its reference is used instead.
         with emitter.if_then(emitter.not_(emitter.builder.extract_value(taken, 1)), likely=False):
             emitter.store(emitter.builder.extract_value(taken, 0), out)
             emitter.call("TVMFFIObjectDecRef", [found])
 
 
 def _define_find_imported(emitter: Emitter) -> None:
-    """What a module gives is not kept: the module owns it, and may go before this code does."""
+    """A function of a module is not cached: the module owns it, and may be destroyed before this
+    code."""
     names = ("module", "known", "name", "out")
     with emitter.define(FIND_IMPORTED, I32, TYPES[FIND_IMPORTED].args, names=names) as function:
         place, known, name, out = function.args
@@ -303,10 +307,11 @@ def _define_invoke(emitter: Emitter) -> None:
 
 
 def _end_with_error(emitter: Emitter, status: ir.Value) -> None:
-    """End the function with the error of a callee; callers crash where none is set.
+    """End the function with the error of a callee; if none is set, set one, because callers would
+    crash.
 
-    Python's callbacks set none where tvm-ffi cannot read the exception: its text is no UTF-8 or
-    cannot be made, or the recursion is too deep.  Functions in C++ set none where Python has one.
+    Callbacks in Python set none if tvm-ffi cannot read the exception: its text is not UTF-8 or
+    cannot be made, or the recursion is too deep.  Functions in C++ set none if Python has one.
     """
     place = emitter.alloca(PTR, name="error")
     emitter.store(emitter.null(), place)
@@ -326,8 +331,8 @@ def _end_with_error(emitter: Emitter, status: ir.Value) -> None:
 def _shorten(emitter: Emitter, error: ir.Value) -> None:
     """Cut an error's backtrace to `LONGEST_BACKTRACE`.
 
-    tvm-ffi makes a frame of Python of each line, and lines of the frames, on every way between C
-    and Python: with calls and callbacks a thousand deep those were millions.
+    At every transition between C and Python, tvm-ffi makes a Python frame of each line, and lines
+    of the frames: with calls and callbacks a thousand deep there would be millions.
     """
     e, cell = emitter, emitter.index(error, I8, OBJECT.size)
     most = e.const_i64(LONGEST_BACKTRACE)
@@ -362,8 +367,8 @@ def _is_big(emitter: Emitter, index: ir.Value) -> ir.Value:
 
 
 def _take_big(emitter: Emitter, result: ir.Value, wanted: ir.Value, out: ir.Value) -> None:
-    """End the function with an int outside of int64: two words of which the upper is 0 are one
-    that uint64 has."""
+    """End the function with an int outside of int64: two words with an upper word of 0 are a
+    uint64."""
     big = emitter.load_field(result, ANY, "v_obj")
     two = emitter.icmp(
         "eq", emitter.load_field(big, BIG_INT_OBJECT, "n_words"), emitter.const_i64(2)
@@ -390,7 +395,7 @@ def _release(emitter: Emitter, result: ir.Value) -> None:
 def _take_number(
     emitter: Emitter, result: ir.Value, wanted: ir.Value, out: ir.Value, values: ir.Value
 ) -> None:
-    """End the function with a number: an int also where a float is wanted, 0 and 1 for a bool."""
+    """End the function with a number; an int is valid for a float too, and 0 and 1 for a bool."""
     build, index = emitter.builder, emitter.load_field(result, ANY, "type_index")
     number = emitter.load_field(result, ANY, "v_int64")
     is_bool = _is(emitter, index, TypeIndex.BOOL)
@@ -409,7 +414,7 @@ def _take_number(
 
 
 def _is_outside(emitter: Emitter, number: ir.Value, wanted: ir.Value) -> ir.Value:
-    """Whether an int is none that a bool, or an unsigned number, can be."""
+    """Whether an int is outside of bool, or of unsigned numbers."""
     build = emitter.builder
     wants_bool = _is(emitter, wanted, Wanted.BOOL)
     no_bool = build.and_(wants_bool, emitter.icmp("ugt", number, emitter.const_i64(1)))

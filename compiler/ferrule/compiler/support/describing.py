@@ -1,7 +1,7 @@
-"""The functions that describe an exported one as support code, for objects: see `describe`.
+"""The functions that describe an exported function, as support code for objects: see `describe`.
 
-LLVM takes half a millisecond for the least of functions.  These two differ in what they point at,
-so their code is compiled once for a triple and copied.
+LLVM takes half a millisecond for the smallest function.  These two differ only in the data that
+they point to, so their code is compiled once for a triple and copied.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _PLAIN: Final = re.compile(r"\w+", re.ASCII)
 
 
 def described_data(name: str, metadata: str, doc: str | None, triple: str) -> str | None:
-    """What follows the text of an LLVM module; None where it has to be code in it."""
+    """The assembly after the text of an LLVM module; None if the functions must be LLVM code in
+    it."""
     code = precompiled(_DESCRIBING, triple, Half.COMMON)
     if code is None or not _PLAIN.fullmatch(name):
         return None
@@ -52,7 +53,7 @@ def described_data(name: str, metadata: str, doc: str | None, triple: str) -> st
 
 
 def _pointing(code: Piece, note: int, *, symbol: str = "", piece: int = 0) -> Piece:
-    """The code with another note."""
+    """The code with a reference to another note."""
 
     def moved(each: Reference) -> Reference:
         is_note = not each.symbol and each.piece == note
@@ -70,7 +71,7 @@ def _define(emitter: Emitter) -> None:
         size = e.load(e.index(note, I8, describe.NOTE_SIZE), I32)
         e.store_field(text, BYTE_ARRAY, "size", e.builder.zext(size, I64))
         e.ret(e.call("TVMFFIStringFromByteArray", [text, result]))
-    # A variable of the module, so that LLVM takes nothing for granted but its place.
+    # A variable of the module, so that LLVM assumes nothing but its address.
     note = ir.GlobalVariable(e.module, I64, _NOTE)
     note.linkage, note.initializer = "internal", ir.Constant(I64, 1)
     note.section, note.type = f".data.{_NOTE}", PTR

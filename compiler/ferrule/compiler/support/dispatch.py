@@ -1,6 +1,6 @@
-"""Tables of handlers in support code, as offsets from the table: constants that nothing relocates.
+"""Tables of handlers in support code, as offsets from the table: constants without relocations.
 
-An object carries the handlers that it needs, see `precompiled`; the offsets of others are 0.
+An object contains only the handlers that it needs, see `precompiled`; the offsets of others are 0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 def define_table(
     emitter: Emitter, name: str, function: ir.FunctionType, handlers: Sequence[str | None]
 ) -> None:
-    """The table of these functions, of the module or another; None for a number that has none."""
+    """The table of these functions, of this module or another; None for a number without a
+    handler."""
     for handler in handlers:
         if handler is not None:
             emitter.symbol(handler, function)

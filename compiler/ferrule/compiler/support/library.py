@@ -1,8 +1,8 @@
 """Support code: cold functions, the same in every object that calls one of them.
 
-LLVM would need longer for the support code than for a wrapper, so it is compiled once for a
-triple, for the baseline CPU, and goes into objects as module-level assembly that only copies its
-bytes: those that the object can reach.  Its symbols are local to the object.
+LLVM would need longer for the support code than for a wrapper, so it is compiled once for a triple,
+for the baseline CPU.  An object gets only the functions that it can reach, as module-level assembly
+that copies their bytes.  Their symbols are local to the object.
 """
 
 from __future__ import annotations
@@ -50,9 +50,10 @@ from ferrule.runtime.llvm.passes import passes
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """One piece of support code: what of it is called from outside, and what emits it.
+    """One part of support code: its entry points, and the function that emits it.
 
-    What `rare` emits is compiled when an object needs it.  `tables` emits what refers to both.
+    The code of `rare` is compiled only when an object needs it.  `tables` emits the tables that
+    refer to both.
     """
 
     name: str
@@ -63,7 +64,7 @@ class Support:
 
 
 class Half(Enum):
-    """What of a piece of support code one module has, each function in a section of its own."""
+    """A half of a part of support code in one module, each function in a section of its own."""
 
     COMMON = auto()
     RARE = auto()
@@ -87,30 +88,30 @@ def _define_tables(emitter: Emitter) -> None:
 CHECKS: Final = Support(
     "checks", ("ferrule_check", "ferrule_raise"), _define_checks, _define_rare, _define_tables
 )
-"""What wrappers call."""
+"""The functions that wrappers call."""
 
 _RARE: Final = needed_by(RARE_ROWS, RARE_PARTS)
 
 CUDA: Final = Support("cuda", CUDA_ENTRIES, define_cuda)
-"""What bodies call that launch kernels on NVIDIA GPUs."""
+"""The functions for bodies that launch kernels on NVIDIA GPUs."""
 
 ALLOCATION: Final = Support("allocation", ALLOCATION_ENTRIES, define_allocation)
-"""What bodies call that make tensors."""
+"""The functions for bodies that allocate tensors."""
 
 CALLING: Final = Support("calling", CALLING_ENTRIES, define_calling)
-"""What bodies call that call functions of tvm-ffi."""
+"""The functions for bodies that call tvm-ffi functions."""
 
 REFUSALS: Final = Support("refusals", REFUSAL_ENTRIES, define_refusals)
-"""What wrappers of overloads call."""
+"""The functions for wrappers of overloads."""
 
 OBJECTS: Final = Support("objects", OBJECT_ENTRIES, define_objects)
-"""What bodies call that read containers, and fields and methods of objects."""
+"""The functions for bodies that read containers, and fields and methods of objects."""
 
 THREADS: Final = Support("threads", THREADS_ENTRIES, define_threads)
-"""What bodies call that run kernels on the CPU."""
+"""The functions for bodies that run kernels on the CPU."""
 
 VALUES: Final = Support("values", VALUE_ENTRIES, define_values)
-"""What wrappers of functions call that return something."""
+"""The functions for wrappers of functions with a result."""
 
 _LABELS: Final = "support"
 
@@ -118,12 +119,12 @@ _DROPPED: Final = re.compile(
     r'^\s*\.(globl|file|ident|addrsig|addrsig_sym|section\s+"?\.note\.GNU-stack)\b.*\n', re.M
 )
 _LABEL: Final = re.compile(r"(?<![\w.$])(\.L(?=[\w.$])|L(?=(?:BB|CPI|JTI)\d|_\.)|l(?=_\.))")
-"""What labels begin with that LLVM makes, on ELF and on Mach-O."""
+"""The prefixes of labels that LLVM generates, on ELF and on Mach-O."""
 
 
 @cache
 def support_text(support: Support, half: Half | None = None) -> str:
-    """The LLVM module, of all or of a half."""
+    """The LLVM module, of all the code or of a half."""
     emitter = Emitter(f"ferrule.{support.name}")
     if half is not Half.RARE:
         support.define(emitter)
@@ -132,9 +133,9 @@ def support_text(support: Support, half: Half | None = None) -> str:
     if half is not Half.RARE and support.tables is not None:
         support.tables(emitter)
     for function in emitter.module.functions:
-        # Else LLVM makes calls of bcmp, which is no function that an object may need.
+        # Else LLVM makes calls of bcmp, which objects must not need.
         set.add(function.attributes, '"no-builtins"')
-        # A table of jumps would be a constant that functions share.
+        # A jump table would be a constant that several functions share.
         set.add(function.attributes, '"no-jump-tables"="true"')
     if half is not None:
         for symbol in emitter.module.global_values:
@@ -152,10 +153,10 @@ def _set_apart(symbol: ir.GlobalValue) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What an object needs of a piece of support code.
+    """The parts of support code that an object needs.
 
-    `symbols` are those of its entries that are called, all for None; of `CHECKS`, which objects
-    have both entries of, the handlers.
+    `symbols` are the entries that it calls, None for all; for `CHECKS`, whose entries every object
+    has, they are the handlers.
     """
 
     support: Support
@@ -163,7 +164,7 @@ class Need:
 
     @property
     def wanted(self) -> frozenset[str]:
-        """The symbols, of entries and handlers."""
+        """The symbols of entries and handlers."""
         if self.support is not CHECKS:
             return frozenset(self.support.entries) if self.symbols is None else self.symbols
         handlers = needed_by(Op, HANDLED) if self.symbols is None else self.symbols
@@ -172,13 +173,13 @@ class Need:
 
 @lru_cache(maxsize=256)
 def support_assembly(needs: tuple[Need, ...], triple: str) -> str:
-    """LLVM directives with the assembly of the code, all of it, to read."""
+    """LLVM directives with the assembly of all the code, for readers."""
     return "".join(as_module_assembly(_assembly(each.support, triple)) for each in needs)
 
 
 @lru_cache(maxsize=256)
 def support_data(needs: tuple[Need, ...], triple: str) -> str:
-    """LLVM directives with the bytes of the code, which is what objects get."""
+    """LLVM directives with the bytes of the code; objects contain these."""
     symbols = frozenset[str]().union(*(each.wanted for each in needs))
     supports = tuple(each.support for each in needs)
     code = _precompiled(supports, triple, not symbols.isdisjoint(_RARE))
@@ -190,13 +191,13 @@ def support_data(needs: tuple[Need, ...], triple: str) -> str:
 
 
 def _implied(symbol: str) -> Iterable[str]:
-    """What a message needs, in which the handlers of parts are mere numbers."""
+    """The handlers that a message needs: in messages they are only numbers, not references."""
     return map(part_symbol, shown_by().get(symbol, ()))
 
 
 @lru_cache(maxsize=64)
 def _precompiled(supports: tuple[Support, ...], triple: str, with_rare: bool) -> Precompiled | None:
-    """The code of all, with the rare halves or without."""
+    """The code of all parts, with the rare halves or without."""
     halves = [(each, Half.COMMON) for each in supports]
     halves += [(each, Half.RARE) for each in supports if with_rare and each.rare is not None]
     found = None
@@ -210,7 +211,7 @@ def _precompiled(supports: tuple[Support, ...], triple: str, with_rare: bool) ->
 
 @cache
 def precompiled(support: Support, triple: str, half: Half) -> Precompiled | None:
-    """The code of one module, taken apart; None where that is not known."""
+    """The code of one module, taken apart; None if its format is not supported."""
     if "-apple-" in triple:
         return None
     with _parsed(support, triple, half) as (machine, module):
@@ -220,7 +221,7 @@ def precompiled(support: Support, triple: str, half: Half) -> Precompiled | None
 def _assembly(support: Support, triple: str) -> str:
     with _parsed(support, triple) as (machine, module):
         text = str(machine.emit_assembly(module))
-    # Labels that LLVM gives to the object's own code must not meet these.
+    # Make them different from the labels that LLVM gives to the object's own code.
     label = rf"\g<1>ferrule_{support.name}_"
     return _LABEL.sub(label, _DROPPED.sub("", text))
 
@@ -236,7 +237,7 @@ def _parsed(support: Support, triple: str, half: Half | None = None) -> Iterator
 
 
 def _tidy(module: Any, machine: Any) -> None:
-    """Three cheap passes that make the code smaller, and its compilation no slower."""
+    """Run three cheap passes that make the code smaller without slowing its compilation."""
     with passes(module, machine) as manager:
         manager.add_sroa_pass()
         manager.add_instruction_combine_pass()

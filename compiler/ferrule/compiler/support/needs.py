@@ -1,4 +1,4 @@
-"""What a check program and its messages need of the support code: the handlers of what they say."""
+"""The handlers of the support code that a check program and its messages need."""
 
 from __future__ import annotations
 

@@ -1,20 +1,21 @@
 """Support code of bodies that read containers, and fields and methods of objects.
 
-An `item` is a TVMFFIAny that is None, where what is read goes; whoever has it releases it.
+An `item` is a TVMFFIAny that is None, for the value that is read; the caller releases it.
 
 * `void ferrule_item(ptr container, i64 index, ptr item)`: an element of an Array or List, at a
   position that is in it.
 * `i32 ferrule_method(ptr known, ptr key, ptr name, ptr out)`: the handle of a method of a
-  registered type; `known` is where it is kept from the first time on.
+  registered type; `known` caches it from the first time on.
 * `i32 ferrule_field(ptr known, ptr key, ptr name, ptr object, ptr item)`: the value of a field;
   `known` is a `KNOWN_FIELD`.
-* `i32 ferrule_set_field(ptr known, ptr key, ptr name, ptr object, ptr item)`: gives it a value;
-  without an object it only asks whether the field can hold a number.
+* `i32 ferrule_set_field(ptr known, ptr key, ptr name, ptr object, ptr item)`: set the value of a
+  field; without an object, only test whether the field can hold a number.
 * `i1 ferrule_elements_fit(ptr container, i64 kinds, i64 objects, i64 smallest, i64 largest)`:
-  whether each element of an Array or List has a type index that is a bit of `kinds`, or counted
-  from that of the first object on of `objects`, and is in this range if it is an int or a bool.
+  whether each element of an Array or List has a type index that is a bit of `kinds`, or for
+  objects, counted from the first object's index, of `objects`, and is in this range if it is an int
+  or a bool.
 * `i1 ferrule_is_instance(ptr known, ptr key, ptr item)`: whether this is an object of a registered
-  type, or of one derived from it; `known` is an i32, where the type's index is kept.
+  type, or of one derived from it; `known`, an i32, caches the type's index.
 
 Keys and names are NUL-terminated.  An i32 is a `Status`.
 """
@@ -82,10 +83,10 @@ KNOWN_FIELD: Final = Layout(
         Field("size", I64),
     ],
 )
-"""What is kept of a field: its offset + 1, 0 while nothing is known, and how it is read."""
+"""The cache for a field: its offset + 1, 0 while it is empty, and how to read the field."""
 
 _MOST_BYTES: Final = 32
-"""No field that can be a number is larger."""
+"""The size of the largest field that can hold a number."""
 
 WRITABLE: Final = 1 << 0
 SETTER_IS_FUNCTION: Final = 1 << 11
@@ -94,7 +95,7 @@ _KNOW: Final = ir.FunctionType(I32, [PTR, PTR, PTR])
 
 
 class Status(IntEnum):
-    """How a step ended: from 1 on the number of its fault."""
+    """The result of a step: from 1 on the number of its fault."""
 
     RAISED = RAISED
     DONE = 0
@@ -108,9 +109,9 @@ class Status(IntEnum):
 def failures(
     kind: str, key: str, name: str, location: Location | None, *, is_set: bool = False
 ) -> tuple[Fault, ...]:
-    """The faults behind the statuses 1, 2, …, of a field or method of a type.
+    """The faults behind the statuses 1, 2, …, for a field or method of a type.
 
-    The last two, of a field that is set, show the number that was given.
+    The last two, for setting a field, show the given number.
     """
     key, member = literal(key), literal(f"{key}.{name}")
     messages = {
@@ -155,7 +156,7 @@ def _end_if_failed(emitter: Emitter, status: ir.Value) -> None:
 
 
 def _none(emitter: Emitter, name: str) -> ir.Value:
-    """Room for a value, which is None."""
+    """A place for a value, with None."""
     place = emitter.alloca(ANY, name=name)
     emitter.store_field(place, ANY, "head", emitter.const_i64(TypeIndex.NONE))
     emitter.store_field(place, ANY, "v_int64", emitter.const_i64(0))
@@ -224,7 +225,7 @@ def _define_method(emitter: Emitter) -> None:
             emitter.ret(_status(Status.NO_MEMBER))
         emitter.call("TVMFFIObjectIncRef", [handle])
         taken = emitter.builder.cmpxchg(known, emitter.null(), handle, "acq_rel", "acquire")
-        # Another thread was faster; its reference is kept instead.
+        # Another thread was faster; its reference is used instead.
         with emitter.if_then(emitter.not_(emitter.builder.extract_value(taken, 1)), likely=False):
             emitter.call("TVMFFIObjectDecRef", [handle])
         emitter.store(emitter.load(known, PTR), out)
@@ -239,9 +240,9 @@ def _type_or_end(emitter: Emitter, key: ir.Value) -> ir.Value:
 
 
 def _define_know_field(emitter: Emitter) -> None:
-    """`i32 ferrule_know_field(ptr known, ptr key, ptr name)`: fill what is kept of a field.
+    """`i32 ferrule_know_field(ptr known, ptr key, ptr name)`: fill the cache of a field.
 
-    Threads that do so at once write the same.
+    Threads that do this at the same time write the same values.
     """
     names = ("known", "key", "name")
     with emitter.define(
@@ -262,7 +263,8 @@ def _define_know_field(emitter: Emitter) -> None:
 
 
 def _number_size(emitter: Emitter, row: ir.Value) -> ir.Value:
-    """The size of a field that may hold a number, a larger one than any of them for others."""
+    """The size of a field that may hold a number; for other fields a size that is too large for
+    one."""
     static = emitter.load_field(row, FIELD_INFO, "field_static_type_index")
     is_object = emitter.icmp("sge", static, emitter.const_i32(TypeIndex.OBJECT))
     has_none = emitter.is_null(emitter.load_field(row, FIELD_INFO, "setter"))
@@ -272,14 +274,14 @@ def _number_size(emitter: Emitter, row: ir.Value) -> ir.Value:
 
 
 def _put_once(emitter: Emitter, known: ir.Value, value: ir.Value) -> None:
-    """Put a number where 0 stands; where another thread was faster, the same is there."""
+    """Replace 0 by a number; another thread may have stored the same number before."""
     emitter.builder.cmpxchg(known, ir.Constant(value.type, 0), value, "acq_rel", "acquire")
 
 
 def _known_place(
     emitter: Emitter, known: ir.Value, key: ir.Value, name: ir.Value, of: ir.Value
 ) -> ir.Value:
-    """The address of a field of an object; ends the function where it cannot be known."""
+    """The address of a field of an object; ends the function if the field is unknown."""
     place = emitter.builder.load_atomic(known, "acquire", 8, typ=I64)
     with emitter.if_then(emitter.icmp("eq", place, emitter.const_i64(0)), likely=False):
         know = emitter.symbol("ferrule_know_field", _KNOW)
@@ -332,10 +334,10 @@ def _define_set_field(emitter: Emitter) -> None:
 
 
 def _end_unless_held(emitter: Emitter, known: ir.Value, item: ir.Value) -> None:
-    """End the function where a number is not what a field has when it was given it.
+    """End the function if a field would not hold a number exactly.
 
-    tvm-ffi's own setters cut what is too wide.  So one is tried on a field of its own first: no
-    other thread sees there what is wrong, and nothing has to be put back.
+    tvm-ffi's own setters truncate wide values.  So the setter is tried on a separate copy of the
+    field first: no other thread sees a wrong value, and nothing must be restored.
     """
     index = emitter.load_field(item, ANY, "type_index")
     above = emitter.builder.sub(index, emitter.const_i32(TypeIndex.INT))
@@ -355,7 +357,7 @@ def _end_unless_held(emitter: Emitter, known: ir.Value, item: ir.Value) -> None:
 
 
 def _end_if_changed(emitter: Emitter, item: ir.Value, fresh: ir.Value) -> None:
-    """End the function where an int, or whether a float is finite, is not what was given."""
+    """End the function if an int, or the finiteness of a float, differs from the given value."""
     build = emitter.builder
     kinds = [emitter.load_field(each, ANY, "type_index") for each in (item, fresh)]
     bits = [emitter.load_field(each, ANY, "v_int64") for each in (item, fresh)]
@@ -405,7 +407,7 @@ def _define_is_instance(emitter: Emitter) -> None:
 
 
 def _is_derived(emitter: Emitter, index: ir.Value, wanted: ir.Value) -> None:
-    """End with whether a type has another one among its ancestors."""
+    """Return whether a type has another type among its ancestors."""
     info = emitter.call("TVMFFIGetTypeInfo", [index])
     base = emitter.call("TVMFFIGetTypeInfo", [wanted])
     depth = emitter.load_field(base, TYPE_INFO, "type_depth")

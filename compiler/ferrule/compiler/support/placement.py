@@ -1,8 +1,8 @@
 """Puts pieces of precompiled code into an object: as assembly that only copies their bytes.
 
 An assembler takes as long for a line of assembly as for a thousand bytes of data.  An object gets
-the pieces that it can reach.  What is not written to stands in one section, code and constants, and
-places relative to each other are filled in here; for the rest there are directives for a linker.
+the pieces that it can reach.  Read-only code and constants are in one section, whose relative
+references are resolved here; other references become directives for the linker.
 
 Invariant: every label begins with `.Lferrule_` and the name of the code, and no symbol is visible
 outside of the object.
@@ -19,11 +19,11 @@ from typing import Final, TypeAlias
 from ferrule.compiler.support.precompiled import RELATIVE, Piece, Precompiled, Reference
 
 Implied: TypeAlias = "Callable[[str], Iterable[str]]"
-"""The symbols that a symbol needs besides those that it refers to."""
+"""The symbols that a symbol needs besides its references."""
 
 _CALL: Final = "R_X86_64_PLT32"
 _JUMP: Final = b"\xe9\0\0\0\0"
-"""x86-64's jump to where its last four bytes say, counted from its end."""
+"""x86-64's jump by the distance in its last four bytes, relative to its end."""
 _DISTANCE: Final = struct.Struct("<i")
 _CODE: Final = '.text.unlikely.,"ax"'
 _CHUNK: Final = 4096
@@ -32,10 +32,11 @@ _OCTAL: Final = tuple(f"\\{byte:03o}" for byte in range(256))
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What an object needs of precompiled code.
+    """The parts of precompiled code that an object needs.
 
-    `symbols` are what it calls; `tables` are of offsets of handlers: what they alone refer to does
-    not go there, its offsets are 0, and a table ends with the last that is there.
+    `symbols` are the symbols that it calls.  `tables` are tables of handler offsets: pieces that
+    only a table refers to are omitted and have offset 0, and a table ends with its last present
+    handler.
     """
 
     symbols: frozenset[str]
@@ -44,9 +45,9 @@ class Wanted:
 
 
 def as_data(code: Precompiled, name: str, entries: Sequence[str], wanted: Wanted) -> str:
-    """Assembly for what is wanted; those of `entries` that are get their names.
+    """Assembly for the wanted parts; the needed ones of `entries` get their names.
 
-    `name` tells the labels from those of other code in one object.
+    `name` distinguishes the labels from those of other code in one object.
     """
     tables = {code.symbols[table][0] for table in wanted.tables if table in code.symbols}
     reached = _reached(code, wanted, tables)
@@ -65,7 +66,7 @@ def as_data(code: Precompiled, name: str, entries: Sequence[str], wanted: Wanted
 
 
 def _reached(code: Precompiled, wanted: Wanted, tables: set[int]) -> frozenset[int]:
-    """The numbers of the pieces that go there."""
+    """The numbers of the pieces that the object gets."""
     named: dict[int, list[str]] = {}
     for symbol, (number, _) in code.symbols.items():
         named.setdefault(number, []).append(symbol)
@@ -84,7 +85,7 @@ def _reached(code: Precompiled, wanted: Wanted, tables: set[int]) -> frozenset[i
 
 
 def _cut(table: Piece, reached: frozenset[int]) -> Piece:
-    """The table of what is there."""
+    """The table, reduced to the present handlers."""
     there = (each for each in table.references if not each.symbol)
     kept = tuple(each for each in there if each.piece in reached)
     end = max((each.offset + _DISTANCE.size for each in kept), default=0)
@@ -92,9 +93,9 @@ def _cut(table: Piece, reached: frozenset[int]) -> Piece:
 
 
 def _with_stubs(pieces: dict[int, Piece]) -> dict[int, Piece]:
-    """The pieces, calling what they call more than once outside through a jump of their own.
+    """The pieces, with one jump for each outside function that they call more than once.
 
-    A jump takes 5 bytes on x86-64, what a linker must know of a call 24.
+    On x86-64 a jump takes 5 bytes, and the relocation of a call takes 24.
     """
     references = [each for piece in pieces.values() for each in piece.references]
     calls = Counter(each.symbol for each in references if each.kind == _CALL and each.symbol)
@@ -117,7 +118,8 @@ def _with_stubs(pieces: dict[int, Piece]) -> dict[int, Piece]:
 
 
 class _Layout:
-    """Where each piece is: constant ones in one section, written ones each in its own."""
+    """The places of the pieces: constant ones in one section, written ones in sections of their
+    own."""
 
     def __init__(self, label: str, pieces: dict[int, Piece]) -> None:
         self._label = label
@@ -148,7 +150,7 @@ class _Layout:
                 yield from _contents(section, piece.align, f"{self._label}_{number}", piece.data)
 
     def relocations(self) -> Iterator[str]:
-        """What a linker fills in."""
+        """The references that the linker resolves."""
         for number, piece in self._pieces.items():
             for each in piece.references:
                 if not self._is_known(number, each):
@@ -158,7 +160,7 @@ class _Layout:
                     yield f".reloc {self.place(number, each.offset)}, {each.kind}, {target}"
 
     def _filled(self) -> bytearray:
-        """The section of what is constant."""
+        """The section of constant pieces."""
         data = bytearray(self._end)
         for number, start in self._offsets.items():
             piece = self._pieces[number]
@@ -183,7 +185,7 @@ def _contents(section: str, align: int, label: str, data: bytes) -> Iterator[str
 
 
 def as_ascii(data: bytes) -> Iterator[str]:
-    """Directives for these bytes, whatever they are."""
+    """Directives for arbitrary bytes."""
     for start in range(0, len(data), _CHUNK):
         chunk = data[start : start + _CHUNK]
         yield '.ascii "' + "".join(map(_OCTAL.__getitem__, chunk)) + '"'

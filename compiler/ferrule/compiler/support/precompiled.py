@@ -1,7 +1,7 @@
-"""Code that was compiled before, taken apart: the functions and constants of an object from LLVM.
+"""Takes precompiled code apart: the functions and constants of an object file from LLVM.
 
-Each stands in a section of its own.  For ELF alone: `read` returns None for what it does not know.
-What goes into an object, and how, is in `placement`.
+Each of them is in a section of its own.  It supports ELF only: `read` returns None for anything
+unknown.  `placement` decides which parts go into an object, and in which form.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ RELOCATIONS: Final = MappingProxyType(
 )
 """Relocations by ELF machine and number."""
 RELATIVE: Final = frozenset({"R_X86_64_PC32", "R_X86_64_PLT32", "R_AARCH64_PREL32"})
-"""Those that are 32 bits of the distance from their place."""
+"""The relocations that are a 32-bit distance from their place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A place in a piece that refers to a symbol outside, or to a place in a piece by its number.
+    """A place in a piece that refers to an outside symbol, or to a place in a piece by its number.
 
-    `offset` is the place, `kind` the relocation's name; without a symbol `addend` counts from the
-    start of the piece that is referred to.
+    `offset` is the place, `kind` the relocation's name; without a symbol, `addend` counts from the
+    start of the target piece.
     """
 
     offset: int
@@ -78,7 +78,7 @@ class Precompiled:
 
 
 def joined(first: Precompiled, second: Precompiled) -> Precompiled:
-    """The pieces of both, each with what the other has of what it refers to outside."""
+    """Merges two objects and resolves the references between them."""
     after = max(first.pieces, default=0) + 1
     symbols = {name: (after + number, at) for name, (number, at) in second.symbols.items()}
     symbols |= first.symbols
@@ -100,7 +100,7 @@ def joined(first: Precompiled, second: Precompiled) -> Precompiled:
 
 
 class _UnknownError(Exception):
-    """There is something that is not known here."""
+    """The object contains something that this reader does not support."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class _Section:
 
     @property
     def is_carried(self) -> bool:
-        """Code and data; frames for unwinding are left behind."""
+        """Whether it is code or data; frames for unwinding are omitted."""
         loaded = self.kind == _PROGBITS and self.flags & _ALLOC
         return bool(loaded and self.data and self.name != ".eh_frame")
 
@@ -128,7 +128,7 @@ class _Symbol:
 
 
 def read(code: bytes) -> Precompiled | None:
-    """What is in an object; None where that is anything that is not known here."""
+    """The pieces of an object file; None if it contains anything unsupported."""
     if code[:7] != b"\x7fELF\x02\x01\x01":
         return None
     machine, sections = _sections(code)
@@ -191,7 +191,8 @@ def _references(
 
 
 def _piece(section: _Section, references: Sequence[Reference]) -> Piece:
-    # LLVM lets a linker write to constants with places in them, which relative ones do not need.
+    # LLVM makes constants with references writable for the linker; relative references do not need
+    # it.
     is_constant = section.name.startswith(".rodata.")
     is_relative = all(each.kind in RELATIVE for each in references)
     is_written = bool(section.flags & _WRITE) and not (is_constant and is_relative)

@@ -1,12 +1,12 @@
 """Support code of overloads: the one error of a call that no candidate takes.
 
 * `void ferrule_refuse(ptr checks, i64 count, ptr head, ptr args, i32 num_args, ptr out)`: a
-  TypeError of the text `head` and, a line for each, why the candidates refuse the call.
+  TypeError with the text `head` and one line for each candidate with its reason.
 * `void ferrule_refuse_one(…)`, with the same parameters: the error of the candidate whose checks
-  came farthest, the first one of several.
+  came farthest, the first of several such candidates.
 
-`checks` has the message table and the check program of each candidate, `out` is room for the values
-of any of them.
+`checks` has the message table and the check program of each candidate, `out` is a buffer for the
+values of any of them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def define_refusals(emitter: Emitter) -> None:
 def _checked(
     e: Emitter, function: ir.Function, i: ir.Value, table: ir.Value | None = None
 ) -> ir.Value:
-    """What the checks of a candidate find; without its `table` no error is set."""
+    """The result of the checks of a candidate; without its `table` no error is set."""
     checks, _, _, args, count, out = function.args
     each = e.index(checks, CHECKS, i)
     values = e.alloca(I64, _VALUES, name="values")
@@ -78,13 +78,13 @@ def _define_refuse_one(e: Emitter) -> None:
 
 
 def _changed_meanwhile(e: Emitter) -> None:
-    """Another thread made an argument right while it was looked at."""
+    """Set the error for arguments that another thread made valid during the checks."""
     text = e.cstring("the arguments changed while they were checked")
     e.call("TVMFFIErrorSetRaisedFromCStr", [e.cstring("RuntimeError"), text])
 
 
 def _define_refuse(e: Emitter) -> None:
-    """Twice through all candidates: the first time measures, the second one writes."""
+    """Loop over all candidates twice: first to measure the text, then to write it."""
     with e.define(REFUSE, VOID, _TYPES, names=_NAMES, attributes=COLD) as function:
         head = function.args[2]
         length = e.call("strlen", [head])
@@ -119,7 +119,7 @@ def _address(e: Emitter, pointer: ir.Value) -> ir.Value:
 
 
 def _error_of(e: Emitter, function: ir.Function, i: ir.Value) -> ir.Value:
-    """The error of a candidate, no longer raised; null where there is none."""
+    """The error of a candidate, moved out of tvm-ffi; null if there is none."""
     place = e.alloca(PTR, name="error")
     e.store(e.null(), place)
     status = _checked(e, function, i)
@@ -134,7 +134,7 @@ def _drop(e: Emitter, error: ir.Value) -> None:
 
 
 def _message(e: Emitter, error: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Address and length of an error's message; no text without an error."""
+    """Address and length of an error's message; without an error, a text that explains this."""
     other = e.cstring("it would take them now: they changed meanwhile")
     place = e.alloca(BYTE_ARRAY, name="message")
     e.store_field(place, BYTE_ARRAY, "data", other)
@@ -148,7 +148,7 @@ def _message(e: Emitter, error: ir.Value) -> tuple[ir.Value, ir.Value]:
 
 
 def _append(e: Emitter, place: ir.Value, end: ir.Value, data: ir.Value, size: ir.Value) -> None:
-    """Copy a text behind the others, as far as there is room."""
+    """Append a text, as far as there is space."""
     at = e.load(place, PTR)
     room = e.binary("sub", _address(e, end), _address(e, at))
     fits = e.builder.select(e.icmp("ult", size, room), size, room)

@@ -1,14 +1,14 @@
-"""Support code that looks into tvm-ffi's table of types: fields and methods by name.
+"""Support code that finds fields and methods by name in tvm-ffi's table of types.
 
 The structs are those of tvm-ffi's C header; they have been the same since version 0.1.0, and a test
 pins them.  The functions are internal to the module that defines them.
 
-* `ptr ferrule_type_of(ptr key)`: the TVMFFITypeInfo of a type key, null where there is none.
+* `ptr ferrule_type_of(ptr key)`: the TVMFFITypeInfo of a type key, null if there is none.
 * `ptr ferrule_find_field(ptr info, ptr name)`, `ptr ferrule_find_method(ptr info, ptr name)`: the
-  TVMFFIFieldInfo or TVMFFIMethodInfo of a type or its ancestors, null where there is none; the most
-  derived type goes first.
-* `ptr ferrule_init_of(ptr info, ptr name)`: the function that makes objects of a type, where it is
-  an attribute of the type; null for another name, and where the type has none.
+  TVMFFIFieldInfo or TVMFFIMethodInfo of a type or its ancestors, null if there is none; the most
+  derived type is searched first.
+* `ptr ferrule_init_of(ptr info, ptr name)`: the function that makes objects of a type, if it is an
+  attribute of the type; null for another name, and if the type has none.
 
 Keys and names are NUL-terminated.
 """
@@ -65,12 +65,12 @@ TYPE_INFO: Final = Layout(
     ],
 )
 TYPE_ATTR_COLUMN: Final = Layout(
-    # Before version 0.1.11 the size is an i64: what is the beginning now is its upper half, 0.
+    # Before version 0.1.11 the size is an i64: `begin_index` is its upper half there, which is 0.
     "TVMFFITypeAttrColumn",
     [Field("data", PTR), Field("size", I32), Field("begin_index", I32)],
 )
 INIT: Final = "__ffi_init__"
-"""The method that makes an object, or the attribute of the type with this name."""
+"""The name of the method that makes an object, or of the type attribute."""
 
 _TYPE_OF: Final = ir.FunctionType(PTR, [PTR])
 _FIND: Final = ir.FunctionType(PTR, [PTR, PTR])
@@ -127,7 +127,7 @@ def _byte_array(emitter: Emitter, text: ir.Value) -> ir.Value:
 
 
 def _forget_error(emitter: Emitter) -> None:
-    """Drop the error that tvm-ffi set, for one of ours."""
+    """Discard the error that tvm-ffi set, to set one of ours."""
     handle = emitter.alloca(PTR, name="error")
     emitter.store(emitter.null(), handle)
     emitter.call("TVMFFIErrorMoveFromRaised", [handle])

@@ -1,13 +1,13 @@
-"""Support code that makes and releases values of tvm-ffi, for functions that return something.
+"""Support code that makes and releases tvm-ffi values, for functions with a result.
 
 * `i32 ferrule_construct(ptr known, ptr name, ptr items, i32 count, ptr out)`: call the registered
-  function of this name; `known` is where its handle is kept from the first call on.
-* `i32 ferrule_unsigned(i64 value, ptr out, ptr what)`: the BigInt of an unsigned number; `what`
-  is what messages call it.
-* `i32 ferrule_own(ptr value, ptr out)`: a value that somebody else owns as one of the caller's own.
+  function of this name; `known` caches its handle from the first call on.
+* `i32 ferrule_unsigned(i64 value, ptr out, ptr what)`: the BigInt of an unsigned number; `what` is
+  its name in messages.
+* `i32 ferrule_own(ptr value, ptr out)`: an owned copy of a borrowed value.
 * `void ferrule_release_values(ptr values, i64 count)`: release every object of an array of values.
 
-The first three return 0, or -1 and the error is set.
+The first three return 0, or -1 with the error set.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ENTRIES: Final = (CONSTRUCT, UNSIGNED, OWN, RELEASE)
 
 _MAKE_BIG: Final = ir.FunctionType(I32, [PTR, PTR])
 _ROOM: Final = 32
-"""Bytes for the digits of any 64-bit number."""
+"""The size of a buffer for the digits of any 64-bit number."""
 
 
 def define_values(emitter: Emitter) -> None:
@@ -53,7 +53,7 @@ def _define_construct(emitter: Emitter) -> None:
 
 
 def _look_up(emitter: Emitter, known: ir.Value, name: ir.Value, place: ir.Value) -> None:
-    """Find a registered function and keep it; end the function where there is none."""
+    """Look up a registered function and cache it; end the function if there is none."""
     bytes_ = emitter.alloca(BYTE_ARRAY, name="name")
     emitter.store_field(bytes_, BYTE_ARRAY, "data", name)
     emitter.store_field(bytes_, BYTE_ARRAY, "size", emitter.call("strlen", [name]))
@@ -68,14 +68,14 @@ def _look_up(emitter: Emitter, known: ir.Value, name: ir.Value, place: ir.Value)
         )
         _raise(emitter, kind, before, name, behind)
     taken = emitter.builder.cmpxchg(known, emitter.null(), found, "acq_rel", "acquire")
-    # Another thread was faster; its reference is kept instead, to the same function.
+    # Another thread was faster; its reference to the same function is used instead.
     with emitter.if_then(emitter.not_(emitter.builder.extract_value(taken, 1)), likely=False):
         emitter.call("TVMFFIObjectDecRef", [found])
         emitter.store(emitter.builder.extract_value(taken, 0), place)
 
 
 def _raise(emitter: Emitter, kind: ir.Value, *parts: ir.Value) -> None:
-    """Set an error of these texts and end the function."""
+    """Set an error with these texts and end the function."""
     texts = emitter.alloca(PTR, len(parts), name="texts")
     for position, part in enumerate(parts):
         emitter.store(part, emitter.index(texts, PTR, position))
@@ -85,7 +85,7 @@ def _raise(emitter: Emitter, kind: ir.Value, *parts: ir.Value) -> None:
 
 
 def _define_unsigned(emitter: Emitter) -> None:
-    """The constructor came with apache-tvm-ffi 0.1.14, so it is looked up."""
+    """The constructor was added in apache-tvm-ffi 0.1.14, so it is looked up."""
     names = ("value", "out", "what")
     with emitter.define(UNSIGNED, I32, [I64, PTR, PTR], names=names, attributes=COLD) as function:
         value, out, what = function.args
@@ -116,7 +116,7 @@ def _define_unsigned(emitter: Emitter) -> None:
 
 
 def _define_own(emitter: Emitter) -> None:
-    """A DLTensor is the caller's, who lends it for the time of the call."""
+    """A DLTensor belongs to the caller, and is valid only during the call."""
     with emitter.define(OWN, I32, [PTR, PTR], names=("value", "out")) as function:
         value, out = function.args
         index = emitter.load_field(value, ANY, "type_index")

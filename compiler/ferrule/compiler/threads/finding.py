@@ -1,10 +1,10 @@
 """Finds an OpenMP runtime and reads the number of threads, on first use.
 
-Looked for, in this order: a runtime that the process finds without a path; one that is loaded under
-any name, as wheels carry them; the names by which the loader of the system knows them.
+The search has this order: a runtime that the process finds without a path; one that is loaded under
+any name, as wheels include them; the names that the system's loader knows.
 
-A process that was forked, and did not start another program since, gets no runtime that was loaded
-before: its threads may be those of the parent.
+A forked process that has not started another program since gets no runtime that was loaded before:
+its threads may belong to the parent.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from ferrule.runtime.llvm.emitter import COLD, Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR, VOID, Field, Layout
 
 INSTALLED: Final = ("libgomp.so.1", "libomp.so", "libomp.so.5", "libiomp5.so")
-"""What the loader of the system is asked for.
+"""The names for the system's loader.
 
-A file is a runtime too whose name begins as one of these does up to its dot, and goes on with a dot
-or a dash.
+A loaded file is also a runtime if its name begins with one of these up to its dot, followed by a
+dot or a dash.
 """
 
 _RTLD_LAZY: Final = 1
@@ -78,7 +78,7 @@ def _is(emitter: Emitter, byte: ir.Value, character: str) -> ir.Value:
 
 
 def _joined(emitter: Emitter, names: Sequence[str]) -> ir.Value:
-    """The address of names one behind the other, each with its NUL."""
+    """The address of consecutive names, each with its NUL."""
     return emitter.cstring("\0".join(names))
 
 
@@ -86,7 +86,7 @@ def _joined(emitter: Emitter, names: Sequence[str]) -> ir.Value:
 def _each(
     emitter: Emitter, names: ir.Value, count: ir.Value
 ) -> Iterator[tuple[ir.Value, ir.Value, ir.Value]]:
-    """Emit code that runs for each of some names: its number, the name, how long it is."""
+    """Emit code that runs for each name; yields its number, the name, and its length."""
     e, place = emitter, emitter.alloca(PTR, name="name")
     e.store(names, place)
     with e.loop(count) as i:
@@ -100,7 +100,7 @@ def _each(
 def _define_look_up(emitter: Emitter) -> None:
     """`void ferrule_threads_look_up(ptr library, ptr names, ptr places, i64 count)`.
 
-    The addresses of some functions, up to the first that is not there.
+    Stores the addresses of functions, up to the first that is missing.
     """
     e, names = emitter, ("library", "names", "places", "count")
     with e.define(
@@ -118,14 +118,14 @@ def _define_look_up(emitter: Emitter) -> None:
 def _look_up(
     emitter: Emitter, library: ir.Value, state: ir.Value, functions: Mapping[str, ir.FunctionType]
 ) -> None:
-    """Fill in the places that the state has for these functions."""
+    """Look up these functions and store them in the state."""
     e, names = emitter, list(functions)
     places, count = e.field_ptr(state, STATE, names[0]), e.const_i64(len(names))
     _own(e, "look_up", _LOOK_UP, library, _joined(e, names), places, count)
 
 
 def look_up_libc(emitter: Emitter, state: ir.Value) -> None:
-    """Fill in the functions of the C library."""
+    """Look up the functions of the C library and store them in the state."""
     _own(emitter, "libc", _LIBC, state)
 
 
@@ -164,9 +164,10 @@ def _define_number(emitter: Emitter) -> None:
 
 
 def _define_see(emitter: Emitter) -> None:
-    """`i32 ferrule_threads_see(ptr info, i64 size, ptr path)`: for each library of the process.
+    """`i32 ferrule_threads_see(ptr info, i64 size, ptr path)`: called for each library of the
+    process.
 
-    Copies the path of one that is a runtime, and ends the search.
+    Copies the path of the first runtime, and ends the search.
     """
     e, names = emitter, ("info", "size", "path")
     with e.define(
@@ -197,7 +198,7 @@ def _define_see(emitter: Emitter) -> None:
 def _matching(
     emitter: Emitter, name: ir.Value, known: ir.Value, length: ir.Value
 ) -> Iterator[None]:
-    """Emit code that runs where a file is a runtime by its name; `known` is one's full name."""
+    """Emit code that runs if a file is a runtime by its name; `known` is the full name of one."""
     e, other = emitter, emitter.block("other")
     with e.loop(length, name="k") as k:
         byte, wanted = _byte(e, name, k), _byte(e, known, k)
@@ -213,10 +214,10 @@ def _matching(
 
 
 def _forked(emitter: Emitter, state: ir.Value) -> ir.Value:
-    """Other than 0 where the process still runs what its parent ran.
+    """Not 0 if the process is a fork that still runs its parent's program.
 
-    Linux says so in the flags of /proc/self/stat, the seventh field behind the name, which is in
-    parentheses and may hold any.  0 where it cannot be read.
+    Linux shows this in the flags of /proc/self/stat, the seventh field after the name, which is in
+    parentheses and may contain any characters. 0 if the file cannot be read.
     """
     e, no = emitter, emitter.const_i32(0)
     text, flags = e.alloca(I8, _STAT_SIZE, name="text"), e.alloca(I32, name="flags")
@@ -232,14 +233,14 @@ def _forked(emitter: Emitter, state: ir.Value) -> ir.Value:
 def _read_field(
     emitter: Emitter, text: ir.Value, size: ir.Value, wanted: int, found: ir.Value
 ) -> None:
-    """Store the number that is the field with this number behind the last closing parenthesis."""
+    """Store the number in the field with this position after the last closing parenthesis."""
     e, b, none = emitter, emitter.builder, emitter.const_i32(0)
     field, number = e.alloca(I32, name="field"), e.alloca(I32, name="value")
     e.store(none, field)
     e.store(none, number)
     with e.loop(size) as i:
         byte = b.zext(_byte(e, text, i), I32)
-        # Rubbish where the field is none of digits, which no field that is wanted is.
+        # Garbage if the field has other characters than digits, which the wanted fields never have.
         before = e.load(number, I32)
         shifted = b.mul(before, e.const_i32(10))
         e.store(b.add(shifted, b.sub(byte, e.const_i32(ord("0")))), number)
@@ -254,7 +255,8 @@ def _read_field(
 
 
 def _define_open(emitter: Emitter) -> None:
-    """`ptr ferrule_threads_open(ptr state, ptr path, i32 mode)`: a handle; null if no runtime."""
+    """`ptr ferrule_threads_open(ptr state, ptr path, i32 mode)`: a handle; null if it is not a
+    runtime."""
     e, names = emitter, ("state", "path", "mode")
     with e.define(
         "ferrule_threads_open", PTR, _OPEN.args, names=names, attributes=COLD
@@ -267,14 +269,14 @@ def _define_open(emitter: Emitter) -> None:
 
 
 def _runtime(emitter: Emitter, library: ir.Value) -> ir.Value:
-    """The function by which a library is known to be a runtime."""
+    """The function that identifies a library as a runtime; null in others."""
     *others, last = CALLS
     name = emitter.index(_joined(emitter, [*others, last]), I8, len("\0".join([*others, ""])))
     return emitter.call("dlsym", [library, name])
 
 
 def _define_find(emitter: Emitter) -> None:
-    """`i64 ferrule_threads_find(ptr state)`: the library, as the state keeps it."""
+    """`i64 ferrule_threads_find(ptr state)`: the value of `library` in the state."""
     e, lazy = emitter, emitter.const_i32(_RTLD_LAZY)
     with e.define(
         "ferrule_threads_find", I64, [PTR], names=("state",), attributes=COLD
@@ -300,7 +302,7 @@ def _define_find(emitter: Emitter) -> None:
 
 
 def _see_loaded(emitter: Emitter, state: ir.Value, loaded: ir.Value) -> None:
-    """Store the handle of a library that is a runtime under any name."""
+    """Store the handle of a loaded library that is a runtime under any name."""
     e = emitter
     with e.if_then(e.not_(e.is_null(e.load_field(state, STATE, "dl_iterate_phdr")))):
         path = e.alloca(I8, _PATH_SIZE, name="path")
@@ -313,8 +315,8 @@ def _see_loaded(emitter: Emitter, state: ir.Value, loaded: ir.Value) -> None:
 
 
 def prepare(emitter: Emitter, state: ir.Value, values: ir.Value) -> None:
-    """Fill in the state, if it is not; the function ends with `BAD_SETTING` and the values of its
-    fault where the setting is wrong."""
+    """Fill in the state on first use; if the setting is wrong, the function ends with `BAD_SETTING`
+    and the values of its fault."""
     e, b = emitter, emitter.builder
     phase = e.field_ptr(state, STATE, "phase")
     ready = e.icmp("eq", b.load_atomic(phase, "acquire", 4, typ=I32), e.const_i32(_READY))
@@ -343,7 +345,7 @@ def _prepare_with_libc(emitter: Emitter, state: ir.Value, values: ir.Value) -> N
 
 
 def _agreed(emitter: Emitter, state: ir.Value) -> ir.Value:
-    """The library that the first thread found, which all then use."""
+    """The library that the first thread found, which all threads then use."""
     e, b = emitter, emitter.builder
     found, nothing = _own(e, "find", _FIND, state), e.const_i64(0)
     place = e.field_ptr(state, STATE, "library")

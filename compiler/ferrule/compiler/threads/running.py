@@ -1,16 +1,16 @@
 """Runs the blocks of a launch, on one thread or on many.
 
-* `i32 ferrule_run_blocks(ptr state, ptr code, ptr frame, ptr values, i64 count, i64 piece,
-  i64 grain)`: the blocks 0 <= i < count of `code` (see `CODE`), at first `piece` of them at once;
-  where it is negative one, and then so many.  Later numbers are multiples of `grain`, but where so
-  many blocks take very long.  A status of `CODE`, `BAD_SETTING` or `INTERRUPTED`.
+* `i32 ferrule_run_blocks(ptr state, ptr code, ptr frame, ptr values, i64 count, i64 piece, i64
+  grain)`: runs the blocks 0 <= i < count of `code` (see `CODE`), at first in pieces of `piece`
+  blocks; if that is negative, one block and then -`piece`.  Later sizes are multiples of `grain`,
+  unless so many blocks take very long.  Returns a status of `CODE`, `BAD_SETTING` or `INTERRUPTED`.
 
-How long a block takes is measured: the caller runs pieces that double in size until all is done, or
-until what is left would take longer than waking other threads does.  Then the team takes pieces
-from a counter, each thread as many blocks as it did in the time of a piece before.  Of the pieces
-that fail the first one counts: all before it run to their end, so the error does not depend on the
-number of threads.  The caller, if it is the main thread of the process, now and then asks for
-signals, when the launch begins and between two pieces of its own.
+The time of a block is measured: the caller runs pieces of doubling size until all is done, or until
+the rest would take longer than waking other threads.  Then the team takes pieces from a counter;
+each thread takes as many blocks as it completed before in the time of a piece.  Of the pieces that
+fail, the first one counts: all pieces before it are completed, so the error does not depend on the
+number of threads.  If the caller is the main thread of the process, it checks for signals at
+intervals: when the launch begins, and between its own pieces.
 """
 
 from __future__ import annotations
@@ -43,31 +43,35 @@ from ferrule.runtime.llvm.layouts import I32, I64, PTR, VOID, Field, Layout
 ENTRIES: Final = (RUN, SIGNALS)
 
 WORTH_SHARING: Final = 40_000
-"""Nanoseconds of work from which on it is shared: waking sleeping threads takes about as long."""
+"""The nanoseconds of work from which it is distributed: waking sleeping threads takes about as
+long."""
 
 LONG_ENOUGH: Final = 5_000
-"""Nanoseconds after which the time so far tells of the rest: beside them looking at the clock, and
-what the first blocks find in no cache, are little."""
+"""The nanoseconds after which the elapsed time predicts the rest: it is long compared with reading
+the clock and with the cache misses of the first blocks."""
 
 SHARED_PIECE: Final = 50_000
-"""Nanoseconds of a piece: long beside taking it and a look at the clock, short beside a launch."""
+"""The nanoseconds of a piece: long compared with taking it and reading the clock, short compared
+with a launch."""
 
 LONGEST_GRAIN: Final = 50_000_000
-"""Nanoseconds of a piece from which on it may be shorter than a grain: a signal waits for it."""
+"""The nanoseconds of a piece from which it may be shorter than a grain, because signals wait for
+it."""
 
 LANES_SHARE: Final = 16
-"""What part of a grain is done in whole vectors still, in about the time of one of its threads."""
+"""A grain divided by this still runs in whole vectors, in about the time of one of its threads."""
 
 PIECES_EACH: Final = 8
-"""Of short work each thread gets that many pieces, so that all end at about the same time."""
+"""The number of pieces for each thread in short work, so that all threads end at about the same
+time."""
 
 CHECK_EVERY: Final = 100_000_000
-"""Nanoseconds between two looks for signals, for which the GIL is taken."""
+"""The nanoseconds between two checks for signals, which need the GIL."""
 
 _MONOTONIC: Final = 1
 _COARSE: Final = 6
-"""Linux's numbers of clocks; the coarse one shows the other's time at the last tick, some
-milliseconds ago, and takes a third of the time."""
+"""Linux's numbers of clocks; the coarse one has the time of the last tick, some milliseconds ago,
+and takes a third of the time to read."""
 _TIME: Final = Layout("timespec", [Field("seconds", I64), Field("nanoseconds", I64)])
 _NOW: Final = ir.FunctionType(I64, [I32])
 _WORK: Final = ir.FunctionType(VOID, [PTR])
@@ -77,12 +81,12 @@ _SHARE: Final = ir.FunctionType(I32, [PTR, I64, I64])
 _TRY: Final = ir.FunctionType(PTR, [PTR])
 
 _SMALL: Final = ("minsize", "optsize")
-"""Attributes of functions that run once or twice a launch."""
+"""Attributes of functions that run once or twice in a launch."""
 
 _ENDED: Final = encoded(Message("", "EnvErrorAlreadySet", (Text("interrupted"),), ""))
-"""The error by whose kind tvm-ffi knows that the one to raise is Python's own.
+"""The error whose kind tells tvm-ffi to raise Python's own error.
 
-It has a backtrace, an empty one: without, tvm-ffi makes one, which can take seconds.
+It has an empty backtrace: without one, tvm-ffi makes one, which can take seconds.
 """
 
 
@@ -104,7 +108,7 @@ def _own(emitter: Emitter, name: str, kind: ir.FunctionType, *arguments: ir.Valu
 
 
 def _define_now(emitter: Emitter) -> None:
-    """`i64 ferrule_threads_now(i32 clock)`: one that never goes back, in nanoseconds."""
+    """`i64 ferrule_threads_now(i32 clock)`: a monotonic clock, in nanoseconds."""
     with emitter.define(
         "ferrule_threads_now", I64, [I32], names=("clock",), attributes=_SMALL
     ) as function:
@@ -120,10 +124,11 @@ def _now(emitter: Emitter) -> ir.Value:
 
 
 def _team(emitter: Emitter, state: ir.Value, alone: ir.Block) -> ir.Value:
-    """A place with how many threads may work; to the block `alone` where it is one for sure.
+    """A place with the number of threads that may work; branches to the block `alone` if it is
+    certainly one.
 
-    One inside the work of a team, and in a process that was forked from the one that found the
-    runtime: GNU's waits there for threads that are no more.
+    It is one inside the work of a team, and in a process that was forked from the one that found
+    the runtime: there GNU's runtime waits for threads that no longer exist.
     """
     e, none = emitter, emitter.const_i32(0)
 
@@ -146,9 +151,9 @@ def _team(emitter: Emitter, state: ir.Value, alone: ir.Block) -> ir.Value:
 
 
 def _define_try(emitter: Emitter) -> None:
-    """`ptr ferrule_threads_try(ptr job)`: makes a thread that does the same, and waits for it.
+    """`ptr ferrule_threads_try(ptr job)`: creates a thread that does the same, and waits for it.
 
-    So all that are asked for are there at once, unless one cannot be made.
+    So all requested threads exist at the same time, unless one cannot be created.
     """
     e = emitter
     with e.define(
@@ -169,14 +174,14 @@ def _define_try(emitter: Emitter) -> None:
 
 
 def _possible(emitter: Emitter, job: ir.Value, caller: ir.Value, team: ir.Value) -> None:
-    """Lower the number in the place `team` to that of the threads which can be made.
+    """Lower the number in the place `team` to the number of threads that can be created.
 
-    OpenMP runtimes end the process where a thread cannot be made.  Each calling thread has a team
+    OpenMP runtimes end the process if they cannot create a thread.  Each calling thread has a team
     of its own; it is tried before the first one, and again when the number changes.
     """
     e, b, wanted = emitter, emitter.builder, emitter.load(team, I32)
     state = e.load_field(job, JOB, "state")
-    # An address, of which threads have some that are pages apart.
+    # An address that is some pages apart for different threads.
     word = b.add(caller, b.zext(wanted, I64))
     slot = b.and_(b.lshr(caller, e.const_i64(12)), e.const_i64(TRIED - 1))
     place = e.index(e.field_ptr(state, STATE, "tried"), I64, slot)
@@ -194,7 +199,8 @@ def _possible(emitter: Emitter, job: ir.Value, caller: ir.Value, team: ir.Value)
 
 
 def _define_signals(emitter: Emitter) -> None:
-    """`i32 ferrule_threads_signals(ptr state)`: the status `INTERRUPTED` where one is an error."""
+    """`i32 ferrule_threads_signals(ptr state)`: the status `INTERRUPTED` if a signal raised an
+    error."""
     e, done = emitter, emitter.const_i32(DONE)
     with e.define(SIGNALS, I32, SIGNALS_TYPE.args, names=("state",), attributes=_SMALL) as function:
         state, b = function.args[0], e.builder
@@ -203,7 +209,7 @@ def _define_signals(emitter: Emitter) -> None:
         since = b.sub(now, e.load_field(state, STATE, "checked"))
         with e.if_then(e.icmp("slt", since, e.const_i64(CHECK_EVERY)), likely=True):
             e.ret(done)
-        # Where the C library cannot tell the threads apart, signals may come to this one.
+        # If the C library cannot tell threads apart, signals may be meant for this one.
         with b.if_else(e.is_null(e.load_field(state, STATE, "gettid"))) as (unknown, known):
             with unknown:
                 look_up_libc(e, state)
@@ -222,7 +228,7 @@ def _define_signals(emitter: Emitter) -> None:
 def _fail(
     emitter: Emitter, job: ir.Value, values: ir.Value, piece: ir.Value, status: ir.Value
 ) -> None:
-    """Note a failure, with its values."""
+    """Record a failure, with its values."""
     e, b = emitter, emitter.builder
     lock, free, taken = e.field_ptr(job, JOB, "lock"), e.const_i32(0), e.const_i32(1)
     wait, held = e.block("wait"), e.block("held")
@@ -242,7 +248,7 @@ def _fail(
 
 
 def _define_work(emitter: Emitter) -> None:
-    """`void ferrule_threads_work(ptr job)`: what each thread of a team does."""
+    """`void ferrule_threads_work(ptr job)`: the work of each thread of a team."""
     e = emitter
     with e.define(
         "ferrule_threads_work", VOID, [PTR], names=("job",), linkage="internal", attributes=_SMALL
@@ -269,7 +275,7 @@ def _define_work(emitter: Emitter) -> None:
         e.cond_branch(e.icmp("eq", status, e.const_i32(DONE)), on, fail, LIKELY)
         failures, ran = [(piece, status, b.block)], e.block("ran")
         e.at(on)
-        # Another thread would wait for the GIL, which the caller may have.
+        # Another thread would wait for the GIL, which the caller may hold.
         me, caller = call_found(e, state, "pthread_self", []), e.load_field(job, JOB, "caller")
         with e.if_then(e.icmp("eq", me, caller)):
             ended = _own(e, "signals", SIGNALS_TYPE, state)
@@ -302,11 +308,12 @@ def _most(emitter: Emitter, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 def _define_piece(emitter: Emitter) -> None:
-    """`i64 ferrule_threads_piece(i64 most, i64 time, i64 number, i64 grain)`: blocks of a piece.
+    """`i64 ferrule_threads_piece(i64 most, i64 time, i64 number, i64 grain)`: the blocks of a
+    piece.
 
-    `number` of them took `time` nanoseconds: at most `most`, rounded up to a multiple of the
-    grain; of a long grain what takes no longer than `LONGEST_GRAIN`, but as many as are done in
-    vectors.
+    `number` blocks took `time` nanoseconds.  The result is at most `most`, rounded up to a multiple
+    of the grain; for a long grain as many blocks as fit into `LONGEST_GRAIN`, but at least the
+    number that still runs in vectors.
     """
     e, names = emitter, ("most", "time", "number", "grain")
     with e.define(
@@ -323,7 +330,7 @@ def _define_piece(emitter: Emitter) -> None:
 
 
 def _blocks_in(emitter: Emitter, time: int, each: ir.Value, most: ir.Value) -> ir.Value:
-    """How many blocks that take `each` nanoseconds end in some time, at most `most`."""
+    """The number of blocks of `each` nanoseconds that end within some time, at most `most`."""
     b = emitter.builder
     timed, limit = b.fdiv(_float(time), each), b.sitofp(most, _FLOAT)
     return b.fptosi(b.select(b.fcmp_ordered("<", timed, limit), timed, limit), I64)
@@ -334,9 +341,10 @@ def _float(number: int) -> ir.Constant:
 
 
 def _define_share(emitter: Emitter) -> None:
-    """`i32 ferrule_threads_share(ptr job, i64 first, i64 time)`: do the blocks from `first` on.
+    """`i32 ferrule_threads_share(ptr job, i64 first, i64 time)`: run the blocks from `first` on.
 
-    Those before took so many nanoseconds.  On as many threads as may work; the status of all.
+    The blocks before took `time` nanoseconds.  It uses as many threads as may work, and returns the
+    status of all.
     """
     e, names = emitter, ("job", "first", "time")
     with e.define(
@@ -394,9 +402,10 @@ def _define_run(emitter: Emitter) -> None:
 def _run_first(
     emitter: Emitter, job: ir.Value, state: ir.Value, result: ir.Value, stop: ir.Block
 ) -> tuple[ir.Value, ir.Value]:
-    """Run pieces that double in size: how many blocks are done, and the time that they took.
+    """Run pieces of doubling size; returns the number of completed blocks and their time.
 
-    To `stop` with a status where all is done or one failed, behind this if sharing is worth it.
+    Branches to `stop` with a status if all are done or one failed; otherwise distribution is worth
+    it.
     """
     e, b = emitter, emitter.builder
     loop, on, measure, again, share = map(e.block, ("loop", "on", "measure", "again", "share"))
@@ -436,12 +445,13 @@ def _run_first(
 
 
 def _asked(emitter: Emitter, state: ir.Value, result: ir.Value, stop: ir.Block) -> ir.Value:
-    """Ask for signals if it is time, and stop with the status at one; the time after that."""
+    """Check for signals if it is time, and stop with the status if there was one; returns the time
+    after that."""
     e, b = emitter, emitter.builder
     look, ask, begin = map(e.block, ("look", "ask", "begin"))
     e.branch(look)
     e.at(look)
-    now = _now(e)  # once more after asking, which took time and is no work
+    now = _now(e)  # again after the check, which takes time and is not work
     since = b.sub(now, e.load_field(state, STATE, "asked"))
     e.cond_branch(e.icmp("sge", since, e.const_i64(CHECK_EVERY)), ask, begin)
     e.at(ask)

@@ -1,8 +1,9 @@
-"""What an object knows of the OpenMP runtime, what the threads of one launch share, and numbers.
+"""The state of an object about the OpenMP runtime, the job that the threads of a launch share, and
+limits.
 
-The state is zero at start.  Who finds `phase` 1, with an acquiring load, may read all of it.
-Before that any number of threads fill it in: they agree on `library` first, so that all write the
-same.
+The state is zero at start.  A thread that loads `phase` 1, with an acquiring load, may read all of
+it.  Before that any number of threads fill it in: they agree on `library` first, so that all write
+the same.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ MAX_THREADS: Final = 4096
 
 DONE: Final = 0
 BAD_SETTING: Final = -1
-"""The status of a launch whose number of threads is no number; its fault's value is the text."""
+"""The status of a launch whose number of threads is invalid; its fault's value is the text."""
 
 INTERRUPTED: Final = RAISED
-"""The status of a launch that a signal ended: the error is set."""
+"""The status of a launch that a signal ended, with the error set."""
 
 CALLS: Final = MappingProxyType(
     {
@@ -33,8 +34,8 @@ CALLS: Final = MappingProxyType(
         "GOMP_parallel": ir.FunctionType(VOID, [PTR, PTR, I32, I32]),
     }
 )
-"""What an OpenMP runtime must have, those of GNU, LLVM and Intel do; the last one runs a function
-in a team of threads, of which the caller is number 0."""
+"""The functions that an OpenMP runtime must have; those of GNU, LLVM and Intel do.  The last one
+runs a function in a team of threads, with the caller as number 0."""
 
 LIBC: Final = MappingProxyType(
     {
@@ -51,11 +52,12 @@ LIBC: Final = MappingProxyType(
         "gettid": ir.FunctionType(I32, []),
     }
 )
-"""Of the C library.  Like the others they are looked up in this order, up to the first that is not
-there: so whoever finds one has those before it.  A reference to each would make objects larger."""
+"""The functions of the C library.  Like the others they are looked up in this order, up to the
+first that is missing: so if one is present, all before it are.  References to each of them would
+make objects larger."""
 
 TRIED: Final = 64
-"""Calling threads of which an object knows that their teams can be made."""
+"""The number of calling threads for which an object records that their teams can be created."""
 
 STATE: Final = Layout(
     "ThreadsState",
@@ -71,12 +73,12 @@ STATE: Final = Layout(
         Field("tried", ir.ArrayType(I64, TRIED)),
     ],
 )
-"""`library`: a handle of dlopen's, or `ABSENT` or `EVERYWHERE`.  `wanted`: FERRULE_NUM_THREADS, or
-as many as could be made; 0 without.  `pid`: of the process that found the runtime, and whose
-threads it has.  `checked`: when the main thread last asked for signals, in nanoseconds, `asked`:
-when any launch last thought of it.  `tried`: teams whose threads could be made, each the calling
-thread and the number in one word.  Functions that are not there are null; the last of `CALLS` is
-there only with the others.
+"""`library`: a handle from dlopen, or `ABSENT` or `EVERYWHERE`.  `wanted`: FERRULE_NUM_THREADS, or
+the number that could be created; 0 without.  `pid`: the process that found the runtime, and that
+owns its threads.  `checked`: the time of the main thread's last check for signals, in nanoseconds,
+`asked`: the time of any launch's last consideration.  `tried`: the teams whose threads could be
+created, each the calling thread and the number in one word.  Missing functions are null; the last
+of `CALLS` is present only with the others.
 """
 
 ABSENT: Final = -1
@@ -104,25 +106,26 @@ JOB: Final = Layout(
     ],
 )
 """One launch: the blocks from `base` to below `count`, in pieces of at most `piece` blocks,
-multiples of `grain` but where that takes long.  `next` is the first block, counted from `base`, of
-the piece that is taken next, `failed` that of the first one that failed, or how many there are.
-`left` and `made` are of the trial that makes threads before a team does.  `caller`: the thread that
-made the launch, which asks for signals."""
+multiples of `grain` unless that takes long.  `next` is the first block, counted from `base`, of the
+next piece, `failed` that of the first piece that failed, or the number of blocks.  `left` and
+`made` belong to the trial that creates threads before a team does.  `caller`: the thread that made
+the launch, which checks for signals.
+"""
 
 CODE: Final = ir.FunctionType(I32, [PTR, PTR, I64, I64])
-"""`i32 (ptr frame, ptr values, i64 first, i64 last)`: runs the blocks first <= i < last one after
-the other; the status of the first that failed, with the values of its fault, else 0."""
+"""`i32 (ptr frame, ptr values, i64 first, i64 last)`: runs the blocks first <= i < last in order;
+returns the status of the first that failed, with the values of its fault, else 0."""
 
 SIGNALS: Final = "ferrule_threads_signals"
 SIGNALS_TYPE: Final = ir.FunctionType(I32, [PTR])
-"""`i32 (ptr state)`: the status `INTERRUPTED` where a signal's handler raised, else `DONE`."""
+"""`i32 (ptr state)`: the status `INTERRUPTED` if a signal handler raised, else `DONE`."""
 
 RUN: Final = "ferrule_run_blocks"
 RUN_TYPE: Final = ir.FunctionType(I32, [PTR, PTR, PTR, PTR, I64, I64, I64])
 
 
 def bad_setting() -> Fault:
-    """What `BAD_SETTING` means."""
+    """The fault of `BAD_SETTING`."""
     wanted = f"a whole number from 1 to {MAX_THREADS}, or unset"
     return Fault("ValueError", f"{SETTING} must be {wanted}, but it is '{{text}}'")
 

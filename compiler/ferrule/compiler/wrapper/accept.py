@@ -1,7 +1,7 @@
-"""The hot path of all kinds: one handler for each, and the items inside others.
+"""The hot path of all kinds: one handler for each kind, and the items of compound parameters.
 
-Arguments are taken from left to right, those that can be absent last, because what they have in
-common with others is known then.
+Arguments are checked from left to right.  Optionals and unions come last, because by then the
+symbols that they share with other arguments are known.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from ferrule.specs.binding import ACTUAL
 
 
 def accept_arguments(hot: Hot, signature: Signature, args: Value) -> None:
-    """Check the arguments of a call.  Raises Unfit where every call is the checker's."""
+    """Check the arguments of a call.  Raises Unfit if the hot path has no code for this
+    signature."""
     level = Level()
     for position, param in enumerate(signature.arguments):
         _accept(hot, level, Item(param, args, ANY.size * position, hot.slots.first(param)))
@@ -47,7 +48,7 @@ def accept_arguments(hot: Hot, signature: Signature, args: Value) -> None:
 
 
 def _solve(hot: Hot, level: Level, signature: Signature) -> None:
-    """Symbols that stand alone nowhere."""
+    """Bind the symbols that occur only inside expressions."""
     for binding in signature.bindings:
         if binding.symbol in hot.known or binding.solution == ACTUAL:
             continue
@@ -72,7 +73,7 @@ def _finish(hot: Hot, level: Level) -> None:
 
 
 def _accept(hot: Hot, level: Level, item: Item) -> None:
-    """One item; those that can be absent are put off."""
+    """Check one item; optionals and unions are postponed."""
     match item.param:
         case params.Tensor() as spec:
             accept_tensor(hot, level, item, spec)
@@ -104,7 +105,7 @@ def _accept(hot: Hot, level: Level, item: Item) -> None:
 
 
 def _accept_plain(hot: Hot, item: Item, traits: params.Traits) -> None:
-    """A kind of which the traits say all."""
+    """Check an item of a kind that its traits describe completely."""
     indices = map(TypeIndex, traits.stored)
     match traits.payload:
         case params.Payload.NOTHING:
@@ -130,7 +131,7 @@ def _accept_tuple(hot: Hot, level: Level, item: Item, inner: Sequence[Param]) ->
         slot += len(leaves_of(param))
 
 
-# ---- what can be absent ----
+# ---- items that can be absent ----
 
 
 def _accept_optional(hot: Hot, item: Item, inner: Param) -> None:
@@ -150,7 +151,8 @@ def _accept_optional(hot: Hot, item: Item, inner: Param) -> None:
 
 
 def _accept_union(hot: Hot, item: Item, members: Sequence[Param]) -> None:
-    """The first member that takes values of the type index; none is the checker's."""
+    """Take the first member that accepts values of this type index; if none does, go to the
+    checker."""
     writer = hot.writer
     _clear(hot, item)
     index = item.index(hot)
@@ -180,7 +182,7 @@ def _accept_inside(hot: Hot, item: Item) -> None:
 
 @contextmanager
 def _branch(hot: Hot, behind: Block) -> Iterator[None]:
-    """A branch that ends in `behind`, or with the checker."""
+    """A branch that ends in `behind`, or goes to the checker."""
     with hot.branch():
         try:
             yield
@@ -191,6 +193,6 @@ def _branch(hot: Hot, behind: Block) -> Iterator[None]:
 
 
 def _clear(hot: Hot, item: Item) -> None:
-    """The leaves of what does not come are zero."""
+    """Set the leaves of an absent item to zero."""
     for i in range(len(leaves_of(item.param))):
         hot.leaf(item.slot + i, i64(0))

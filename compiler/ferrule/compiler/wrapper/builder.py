@@ -1,15 +1,15 @@
 """The wrapper builder: from a signature to the LLVM text of `__tvm_ffi_<name>`.
 
 The generated function is `i32 (ptr handle, ptr args, i32 num_args, ptr result)`.  It decodes and
-checks every argument, calls the callee, sets `result` where the signature has one
-(else it stays as it is, None) and returns 0; or it sets an error and returns -1.  The body never
-runs unless every argument passed.
+checks every argument, calls the callee, sets `result` if the signature has a result (else it leaves
+it None) and returns 0; or it sets an error and returns -1.  The body never runs unless every
+argument passed.
 
-There are two ways to the call.  The hot path is generated for the signature: it accepts what is
-plainly right, without messages and calls.  Whatever else comes goes to `ferrule_check`, which is
+There are two paths to the call.  The hot path is generated for the signature: it accepts the usual
+valid arguments, without messages and calls.  All other arguments go to `ferrule_check`, which is
 the same in every object: it runs the signature's check program, in the order in which errors are
-reported, and either sets the error or finds that the call is right after all.  Both leave the
-values in the same slots.
+reported, and either sets the error or finds that the call is valid.  Both paths store the values in
+the same slots.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from ferrule.runtime.llvm.writer import Block, Value, Writer, i32
 from ferrule.specs import Signature
 
 VALUE_SLOTS: Final = FAULT_ROOM
-"""Room in the buffer of values that messages show."""
+"""The number of values that the buffer for messages holds."""
 
 _HANDLE, _ARGS, _NUM_ARGS, _RESULT = (
     Value(kind, f"%{name}")
     for kind, name in (("ptr", "handle"), ("ptr", "args"), ("i32", "num_args"), ("ptr", "result"))
 )
-# LLVM's optimising instruction selection takes five times as long, for code that is as fast:
-# there is nothing in a wrapper to optimise.
+# LLVM's optimising instruction selection takes five times as long, and the code is not faster: a
+# wrapper has nothing to optimise.
 _ATTRIBUTES: Final = "noinline optnone"
 
 
@@ -57,10 +57,9 @@ def build_wrapper(
 ) -> str:
     """The wrapper as LLVM text.
 
-    `location` is where the function comes from, for the traceback of an error.
-
-    `relations` are checked behind the parameters.  `faults` are what a status of the callee
-    other than 0 means.  Without `hot` every call is the checker's.
+    `location` is the source of the function, for the traceback of an error.  `relations` are
+    checked after the parameters.  `faults` are the meanings of a nonzero status of the callee.
+    Without `hot`, every call goes to the checker.
     """
     wrapper = wrapper_parts(signature, callee, relations, faults, location)
     return wrapper.text() if hot else wrapper.build(hot=False)
@@ -76,7 +75,7 @@ def wrapper_parts(
     *,
     is_result: bool = False,
 ) -> WrapperParts:
-    """What the wrapper of these is built from; `shown` is the signature in the checks' messages."""
+    """The parts of a wrapper; `shown` is the signature in the messages of the checks."""
     messages = Table()
     program = build_program(signature, relations, messages, location, shown, is_result=is_result)
     numbers = [messages.add(catalogue.body_fault(fault)) for fault in faults]
@@ -93,9 +92,9 @@ def wrapper_parts(
 
 @dataclass(frozen=True, slots=True)
 class WrapperParts:
-    """What a wrapper is built from; `fault` holds the number of the first fault's message.
+    """The parts of a wrapper; `fault` has the number of the first fault's message.
 
-    `needed` are the handlers of the support code that `program` and `table` mean.
+    `needed` are the handlers of the support code that `program` and `table` refer to.
     """
 
     signature: Signature
@@ -107,7 +106,7 @@ class WrapperParts:
     needed: frozenset[str]
 
     def text(self) -> str:
-        """The wrapper, with code for the usual calls where there can be any."""
+        """The wrapper, with a hot path if the signature allows one."""
         try:
             return self.build(hot=True)
         except Unfit:
@@ -137,7 +136,7 @@ class WrapperParts:
         return writer.text()
 
     def accept(self, hot: Hot) -> None:
-        """Go on only with arguments that are plainly right."""
+        """Go on only with arguments that the hot path accepts."""
         hot.require_that(_NUM_ARGS, "eq", len(self.signature.arguments), certain=True)
         accept_arguments(hot, self.signature, _ARGS)
         for relation in self.relations:
@@ -147,7 +146,7 @@ class WrapperParts:
             hot.require_that(left.value, "eq", right.value)
 
     def _check(self, writer: Writer, values: Value, slots: Slots, accepted: Block) -> None:
-        """Let the checker decide."""
+        """Call the checker, which decides."""
         table, program = writer.bytes_constant(self.table), writer.bytes_constant(self.program)
         arguments = [table, program, _ARGS, _NUM_ARGS, values, slots.base]
         status = writer.call("ferrule_check", "i32", arguments, "cold")
@@ -157,7 +156,7 @@ class WrapperParts:
         writer.ret(i32(-1))
 
     def call(self, writer: Writer, values: Value, slots: Slots) -> None:
-        """Make the call and return; a status other than 0 becomes the error of its fault."""
+        """Make the call and return; a nonzero status becomes the error of its fault."""
         streams = env_streams(writer, self.signature, _ARGS)
         results = None if self.signature.result is None else Results(writer, self.signature)
         left = None if results is None else results.slots

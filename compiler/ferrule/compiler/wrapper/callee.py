@@ -1,4 +1,4 @@
-"""What a wrapper calls when it has decoded and checked the arguments."""
+"""The callee of a wrapper: emits the call after the arguments are decoded and checked."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ferrule.specs import Signature
 
 
 class Callee(Protocol):
-    """Emits the call behind the checks."""
+    """Emits the call that follows the checks."""
 
     def emit(self, writer: Writer, call: DecodedCall) -> Value:
         """Make the call; the value is an i32, 0 or 1 + the number of the fault."""
         ...
 
     def faults(self, signature: Signature) -> Sequence[Fault]:
-        """What a value of `emit` other than 0 means."""
+        """The faults that nonzero values of `emit` mean."""
         ...
 
 
@@ -46,5 +46,5 @@ class BodyCall:
         return writer.call(self.body.symbol, "i32", arguments)
 
     def faults(self, signature: Signature) -> Sequence[Fault]:
-        """Those of the body."""
+        """The faults of the body."""
         return self.body.faults

@@ -1,4 +1,4 @@
-"""What a wrapper has decoded when it makes the call: the values behind each parameter."""
+"""`DecodedCall`: the values of the arguments that a wrapper has decoded for the call."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from ferrule.specs import (
 
 @dataclass(frozen=True, slots=True)
 class DecodedCall:
-    """A call that was accepted.
+    """An accepted call.
 
-    Leaves and symbols are read where they are asked for, and only what a callee asks for is
-    kept on the way to it.  `values` is the buffer
-    in which a callee leaves the numbers that the message of its fault shows, `results` the one for
-    the leaves of what it returns, None for a function that returns nothing; `keep` gives room for
-    values that the result lies in.
+    Leaves and symbols are loaded where the callee requests them, and only requested ones are stored
+    before.  `values` is the buffer for the numbers in the message of a fault, `results` the buffer
+    for the leaves of the result, None for a function without a result; `keep` allocates values that
+    the result may refer to.
     """
 
     signature: Signature
@@ -43,14 +42,14 @@ class DecodedCall:
         return list(self.slots.load_leaves(param))
 
     def device_index(self) -> Value:
-        """The index of the GPU on which the call's tensors are, else of the first parameter that is
-        a device, i32; -1 without any."""
+        """The index of the GPU with the call's tensors, else of the first device parameter, i32; -1
+        if there is neither."""
         writer = self.slots.writer
         index = device_index(writer, self.signature, self.args)
         named = next((p for p in self.signature.params if isinstance(p, Device)), None)
         return index if named is None else index_or_named(writer, index, self.leaves(named)[0])
 
     def symbol(self, symbol: Sym) -> Value:
-        """The value of a symbol, with its own width."""
+        """The value of a symbol, in its own width."""
         value = self.slots.load_symbol(symbol)
         return self.slots.writer.cast("trunc", value, f"i{symbol.width}")

@@ -1,9 +1,9 @@
 """The device of a call, and the caller's current stream on it.
 
-The device is that of the first tensor that is not on the CPU, wherever it stands, or else the one
-that the spec of an env stream names; a launch takes the first parameter that is a device after
-these.  Without any there is none, and an env stream is null.  The
-tensors were accepted before.
+The device is that of the first tensor that is not on the CPU, at any depth, or else the device in
+the spec of an env stream; a launch falls back to the first device parameter.  If there is none of
+these, the call has no device, and an env stream is null.  This code runs after the tensors were
+accepted.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from ferrule.specs.params import EnvStream, Optional, Tuple, Union, type_indices
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    """A tensor on a GPU: the positions that lead to it, and the kinds that it is told apart by.
+    """A tensor on a GPU: the positions that lead to it, and the guards on the way.
 
-    `guards` are those of the positions, from the outside, that can hold something else: how many
-    positions lead there, and type indices of what counts.
+    `guards` are the positions, from the outside, that can hold something else: the number of
+    positions that lead there, and the type indices of values that lead to the tensor.
     """
 
     spec: Tensor
@@ -34,7 +34,7 @@ class _Site:
 
 
 def env_streams(writer: Writer, signature: Signature, args: Value) -> dict[str, Value]:
-    """The streams of a signature's parameters of this kind, by name."""
+    """The values of the signature's env streams, by name."""
     sites = _all_sites(signature)
     return {
         param.name: _stream(writer, param, sites, args)
@@ -44,7 +44,7 @@ def env_streams(writer: Writer, signature: Signature, args: Value) -> dict[str, 
 
 
 def device_index(writer: Writer, signature: Signature, args: Value) -> Value:
-    """The index of the call's device, i32; -1 where it has none."""
+    """The index of the call's device, i32; -1 if it has none."""
     named = [param.device_id for param in signature.params if isinstance(param, EnvStream)]
     usual = next((index for index in named if index is not None), -1)
     device = _Device(writer, DEVICE_CODES["cuda"], usual)
@@ -53,7 +53,7 @@ def device_index(writer: Writer, signature: Signature, args: Value) -> Value:
 
 
 def index_or_named(writer: Writer, index: Value, bits: Value) -> Value:
-    """The index, or where that is -1 the one of a GPU whose bits a device parameter has."""
+    """The index, or, if it is -1 and `bits` is a GPU of a device parameter, that GPU's index."""
     code = writer.cast("trunc", bits, "i32")
     above = writer.binary("lshr", bits, writer.const_i64(32))
     is_gpu = writer.icmp("eq", code, i32(DEVICE_CODES["cuda"]))
@@ -92,7 +92,7 @@ def _sites(
 
 
 def _stream(writer: Writer, param: EnvStream, sites: list[_Site], args: Value) -> Value:
-    """Ask for the stream once the device is known."""
+    """Get the stream after the device is known."""
     usual = param.device or (sites[0].spec.device if sites else None)
     if usual is None or (usual == "cpu" and not sites):
         return NULL
@@ -103,7 +103,7 @@ def _stream(writer: Writer, param: EnvStream, sites: list[_Site], args: Value) -
 
 
 def _find(writer: Writer, sites: list[_Site], args: Value, device: _Device) -> None:
-    """Look for the first tensor that is there."""
+    """Find the first tensor that is present."""
     with writer.apart() as last:
         behind = writer.block("stream")
     for site in sites:
@@ -117,7 +117,7 @@ def _find(writer: Writer, sites: list[_Site], args: Value, device: _Device) -> N
 
 
 class _Device:
-    """Memory for the device that was found; the usual one at first."""
+    """Memory for the device that was found, with a default at first."""
 
     def __init__(self, writer: Writer, code: int, index: int) -> None:
         self.code: Final = writer.alloca("i32", name="device")
@@ -127,7 +127,7 @@ class _Device:
 
 
 def _visit(writer: Writer, site: _Site, args: Value, device: _Device, behind: Block) -> None:
-    """Take the device of a tensor that is there, and go behind; else go on."""
+    """If a tensor is present, store its device and go to `behind`; else go on."""
     other = None
     if site.guards:
         with writer.apart() as last:
@@ -148,7 +148,7 @@ def _visit(writer: Writer, site: _Site, args: Value, device: _Device, behind: Bl
 
 
 def _require(writer: Writer, site: _Site, depth: int, at: Value, other: Block | None) -> None:
-    """Go on only if what stands here is what leads to the tensor."""
+    """Go on only if the value at this position leads to the tensor."""
     for place, kinds in site.guards:
         if place == depth and other is not None:
             there = writer.block("there")

@@ -1,6 +1,6 @@
-"""Which signatures exclude each other: no call fits both, whatever it gives.
+"""Finds signatures that exclude each other: no call fits both, whatever its arguments.
 
-The answer yes is certain; no means that it is not known.
+True is certain; False means unknown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ferrule.specs.params import (
 
 
 def exclude_each_other(left: Signature, right: Signature) -> bool:
-    """Whether no call is one of both."""
+    """Whether no call fits both signatures."""
     if len(left.arguments) != len(right.arguments):
         return True
     return any(map(_exclude, left.arguments, right.arguments))
@@ -60,7 +60,8 @@ def _takes_none(param: Param) -> bool:
 
 
 def _indices(param: Param) -> frozenset[int]:
-    """All type indices that a parameter takes; those that tell unions apart are fewer."""
+    """All type indices that a parameter accepts, more than those that distinguish members of
+    unions."""
     indices = type_indices(param)
     if isinstance(param, (Pointer, Stream)):
         indices |= {0, 1, BIG_INT}

@@ -1,8 +1,8 @@
 """Rounding of a float64 to a 2-byte float or a TFloat32: to nearest, ties to even, in one step.
 
-Integer code without branches, because no baseline CPU has an instruction for it.  Normal results
-are rounded on the bits.  Subnormal ones by an addition to a number so large that its last bit is
-the smallest subnormal.  What is too large becomes infinity; NaN stays NaN.
+It is integer code without branches, because no baseline CPU has an instruction for it.  Normal
+results are rounded on the bits.  Subnormal results are rounded by adding a number so large that its
+last bit is the smallest subnormal.  Too large values become infinity; NaN stays NaN.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _BIAS: Final = 1023
 
 @dataclass(frozen=True, slots=True)
 class _Narrow:
-    """A narrow float: bits of its mantissa and exponent, and of the zeros below them in memory."""
+    """A narrow float: the bits of its mantissa and exponent, and the zero bits below them in
+    memory."""
 
     mantissa: int
     exponent: int
@@ -36,7 +37,7 @@ class _Narrow:
 
     @property
     def smallest_normal(self) -> int:
-        """As a float64's bits."""
+        """The smallest normal number, as a float64's bits."""
         return (_BIAS - self.bias + 1) << _MANTISSA
 
     @property
@@ -54,7 +55,7 @@ _NARROW: Final[dict[DType, _Narrow]] = {
 
 
 def round_to_narrow(writer: Writer, dtype: DType, value: Value) -> Value:
-    """The nearest one; a 2-byte float as its bits, i16, a TFloat32 as float."""
+    """The nearest narrow float; a 2-byte float as its bits, i16, a TFloat32 as float."""
     kind = _NARROW[dtype]
     bits = writer.cast("bitcast", value, "i64")
     magnitude = writer.binary("and", bits, i64((1 << 63) - 1))
@@ -70,7 +71,7 @@ def round_to_narrow(writer: Writer, dtype: DType, value: Value) -> Value:
 
 
 def _placed(writer: Writer, kind: _Narrow, bits: Value, rounded: Value) -> Value:
-    """The rounded magnitude where it is in memory, with the sign that `bits` have."""
+    """The rounded magnitude at its place in memory, with the sign of `bits`."""
     if kind.zeros:
         rounded = writer.binary("shl", rounded, i64(kind.zeros))
     width = 1 + kind.exponent + kind.mantissa + kind.zeros
@@ -81,7 +82,7 @@ def _placed(writer: Writer, kind: _Narrow, bits: Value, rounded: Value) -> Value
 
 
 def _normal(writer: Writer, kind: _Narrow, magnitude: Value) -> Value:
-    """Rounded and with the exponent moved; above infinity where it is too large."""
+    """The rounded magnitude with the new exponent; above infinity if it is too large."""
     cut = _MANTISSA - kind.mantissa
     last = writer.binary("and", writer.binary("lshr", magnitude, i64(cut)), i64(1))
     bias = writer.binary("add", last, i64((1 << (cut - 1)) - 1))
@@ -90,7 +91,7 @@ def _normal(writer: Writer, kind: _Narrow, magnitude: Value) -> Value:
 
 
 def _subnormal(writer: Writer, kind: _Narrow, magnitude: Value) -> Value:
-    """The number of smallest subnormals that are nearest."""
+    """The nearest number of smallest subnormals."""
     magic = i64(kind.magic)
     number = writer.cast("bitcast", magnitude, "double")
     ruler = writer.cast("bitcast", magic, "double")

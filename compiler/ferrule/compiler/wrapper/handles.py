@@ -33,7 +33,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.]+")
 
 
 def accept_address(hot: Hot, item: Item, spec: Pointer | Stream) -> None:
-    """A pointer, an int of at least 0, or None as null."""
+    """A pointer, an int that is at least 0, or None as null."""
     writer = hot.writer
     index, value = item.index(hot), item.payload(hot)
     is_none = writer.icmp("eq", index, i32(TypeIndex.NONE))
@@ -73,7 +73,7 @@ def _element(hot: Hot, spec: Shape, data: Value, axis: int) -> Value:
 
 
 def open_sequence(hot: Hot, item: Item, size: int) -> Value:
-    """The items of an Array or List of this many."""
+    """The items of an Array or List with this many items."""
     writer = hot.writer
     index = item.index(hot)
     is_array = writer.icmp("eq", index, i32(TypeIndex.ARRAY))
@@ -85,7 +85,7 @@ def open_sequence(hot: Hot, item: Item, size: int) -> Value:
 
 
 def accept_text(hot: Hot, item: Item, small: TypeIndex, large: TypeIndex) -> None:
-    """A small one, inside its TVMFFIAny, or an object; others are the checker's."""
+    """A small text, inside its TVMFFIAny, or an object; others go to the checker."""
     writer = hot.writer
     index = item.index(hot)
     inside, outside = writer.block("small"), writer.block("large")
@@ -109,7 +109,7 @@ def accept_text(hot: Hot, item: Item, small: TypeIndex, large: TypeIndex) -> Non
 
 
 def accept_bits(hot: Hot, item: Item, index: TypeIndex) -> None:
-    """A dtype or device as a value; its name is the checker's."""
+    """A dtype or device as a value; a name of one goes to the checker."""
     item.require_index(hot, index)
     item.keep(hot, item.payload(hot))
 
@@ -120,7 +120,7 @@ def accept_handle(hot: Hot, item: Item, index: TypeIndex) -> None:
 
 
 def accept_elements(hot: Hot, item: Item, index: TypeIndex, element: Param | None) -> None:
-    """An Array or List of anything, or of plain elements that all fit; Unfit for other kinds."""
+    """An Array or List of anything, or of plain elements that all fit; Unfit for other elements."""
     if element is None:
         accept_handle(hot, item, index)
         return
@@ -134,7 +134,7 @@ def accept_elements(hot: Hot, item: Item, index: TypeIndex, element: Param | Non
 
 
 def _element_kinds(element: Param) -> tuple[Set[int], tuple[int, int]]:
-    """The type indices of the elements, and the range of those that are ints."""
+    """The type indices of the elements, and the range of int elements."""
     match element:
         case Scalar(dtype=dtype):
             bounds = (0, 1) if dtype is Boolean else _ALL
@@ -151,7 +151,8 @@ def _element_kinds(element: Param) -> tuple[Set[int], tuple[int, int]]:
 
 
 def accept_registered(hot: Hot, item: Item, type_key: str) -> None:
-    """An object of a registered type, whose index is kept; whether it is derived is a call."""
+    """An object of a registered type, whose index is cached; a check for derived types is a
+    call."""
     writer = hot.writer
     index = item.index(hot)
     hot.require_that(index, "sge", int(TypeIndex.OBJECT))
@@ -171,5 +172,5 @@ def accept_registered(hot: Hot, item: Item, type_key: str) -> None:
 
 
 def accept_any(hot: Hot, item: Item) -> None:
-    """Anything, by its address."""
+    """Any value, by its address."""
     item.keep(hot, item.at(hot))

@@ -1,13 +1,13 @@
-"""The hot path under construction: strict, without messages, with one way out.
+"""The hot path under construction: strict, without messages, with one exit.
 
-What is not plainly right leaves for the checker, which decides again and says what is wrong.  So
-the hot path may refuse anything, but what it accepts must be right.  Behind `require` its
-condition holds: code that relies on it (a load through a pointer that must not be null) can follow
-at once.  A check is a compare and a branch; a load in front of its only compare is folded into it.
+Arguments that it does not accept go to the checker, which decides again and sets the error.  So the
+hot path may refuse any argument, but it must accept only valid ones.  After `require` its condition
+holds: code that relies on it (a load through a pointer that must not be null) can follow at once.
+A check is a compare and a branch; a load with this compare as its only use is folded into it.
 
-Symbols are known from where they were first met on.  Inside a branch (an optional parameter that
-is present, a member of a union) what is met first is known there alone; it is remembered in memory,
-so that later branches must agree with it.
+A symbol is known from its first occurrence on.  Inside a branch (an optional parameter that is
+present, a member of a union) a symbol that occurs first is known only there; its value is stored in
+memory, so that later branches can check that they agree.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from ferrule.specs.expr import symbols_of
 from ferrule.specs.params import BIG_INT
 
 DEVICE_INDEX: Final = Sym("device index", "device index")
-"""The index of the device on which all tensors of a call are that are not on the CPU."""
+"""The index of the device that all tensors of a call outside of the CPU must be on."""
 
 UNBOUND: Final = 1
-"""What a symbol reads as that nothing gives a value."""
+"""The value of a symbol that nothing binds."""
 
 _ALL_BITS: Final = (1 << 64) - 1
 
 
 class Unfit(Exception):
-    """Here every call is the checker's: the hot path has no code for this."""
+    """The hot path has no code for this signature; every call goes to the checker."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """What an earlier branch found, if it ran."""
+    """The value of a symbol from an earlier branch, if that branch ran."""
 
     given: Value
     value: Value
 
 
 class Hot:
-    """The checks of one wrapper; failures go to `slow`, or to `refused` where it is certain that
-    the checker refuses the call too."""
+    """The checks of one wrapper; failures go to `slow`, or to `refused` if the checker certainly
+    refuses the call too."""
 
     def __init__(
         self, writer: Writer, slots: Slots, slow: Block, refused: Block | None = None
@@ -59,7 +59,7 @@ class Hot:
         self._refused: Final = refused
         self.known: dict[Sym, Value] = {}
         self.sizes = Sizes(writer, self.known, refuse=self.refuse)
-        self.reusable: dict[Hashable, Sequence[Value]] = {}  # values to use again, by their meaning
+        self.reusable: dict[Hashable, Sequence[Value]] = {}  # values to reuse, by their meaning
         self._memories: dict[Sym, _Memory] = {}
         self._pending: dict[int, Value] = {}
         self._certain: list[tuple[Value, int]] = []
@@ -73,14 +73,15 @@ class Hot:
     # ---- checks ----
 
     def require(self, ok: Value, *, certain: bool = False) -> None:
-        """Go on only where an i1 holds; `certain`: else the checker refuses the call too."""
+        """Go on only if an i1 is true; `certain` means that otherwise the checker refuses the call
+        too."""
         behind = self.writer.block("ok")
         sure = certain and self._refused is not None and not self._depth
         self.writer.cond_branch(ok, behind, self._refused or self.slow if sure else self.slow)
         self.writer.at(behind)
 
     def refuse(self, flag: Value) -> None:
-        """Go on only where an i1 does not hold."""
+        """Go on only if an i1 is false."""
         behind = self.writer.block("ok")
         self.writer.cond_branch(flag, self.slow, behind)
         self.writer.at(behind)
@@ -88,12 +89,13 @@ class Hot:
     def require_that(
         self, left: Value, predicate: Predicate, right: Value | int, *, certain: bool = False
     ) -> None:
-        """Go on only where a comparison holds."""
+        """Go on only if a comparison is true."""
         other = const(left.type, right) if isinstance(right, int) else right
         self.require(self.writer.icmp(predicate, left, other), certain=certain)
 
     def require_kind(self, ok: Value, index: Value) -> None:
-        """Go on only where a number is of the right kind; of others, big ints are in doubt."""
+        """Go on only if a number is of the right kind; of other kinds, only big ints may be
+        valid."""
         if self._refused is None or self._depth:
             self.require(ok)
             return
@@ -105,17 +107,17 @@ class Hot:
         self.writer.at(behind)
 
     def require_word(self, value: Value, wanted: int) -> None:
-        """An i64 must be a constant too large for a comparison; one that was found to be it is in
-        a register, and later ones are compared with that.  The checker refuses any other.
-        """
+        """An i64 must equal a constant that is too large for an immediate operand.  After the first
+        comparison the value itself is in a register, and later values are compared with it.  The
+        checker refuses any other value."""
         before = self.reusable.get(("word", wanted))
         self.require_that(value, "eq", wanted if before is None else before[0], certain=True)
         self.reusable["word", wanted] = before or (value,)
 
     def require_clear(self, value: Value, bits: int, *, certain: bool = False) -> None:
-        """None of these bits of an i64 may be set; looked at in `settle`, for many values at once.
+        """None of these bits of an i64 may be set; `settle` checks many values at once.
 
-        So nothing may rely on it but what comes of the call if it is accepted.
+        So until then no code may rely on it.
         """
         before = self._pending.get(bits)
         self._pending[bits] = (
@@ -125,7 +127,7 @@ class Hot:
             self._certain.append((value, bits))
 
     def settle(self) -> None:
-        """Go on only where no bit is set that was to be clear."""
+        """Go on only if all bits from `require_clear` are clear."""
         target = self._doubt() if self._certain and self._pending else self.slow
         for bits, value in self._pending.items():
             clear = self.writer.icmp("eq", self.writer.binary("and", value, i64(bits)), i64(0))
@@ -135,7 +137,8 @@ class Hot:
         self._pending, self._certain = {}, []
 
     def _doubt(self) -> Block:
-        """Where it is found out whether what was not clear is certainly wrong."""
+        """The block that finds out whether the checker certainly refuses the values with set
+        bits."""
         writer, refused = self.writer, self._refused
         assert refused is not None
         doubt, here = writer.block("doubt"), writer.here
@@ -150,7 +153,8 @@ class Hot:
     def require_multiple(self, value: Value, by: int, *, certain: bool = False) -> None:
         """An i64 must be a multiple of a positive number.
 
-        One of an odd number has a quotient that does not wrap; dividing would cost far more.
+        The test multiplies by the inverse of the odd factor modulo 2**64: the quotient of a
+        multiple does not wrap.  A division would cost far more.
         """
         odd = by // (by & -by)
         if by > odd:
@@ -161,31 +165,31 @@ class Hot:
             self.require_that(quotient, "ule", _ALL_BITS // odd, certain=certain)
 
     def require_fit(self, value: Value, width: int, *, signed: bool, certain: bool = False) -> None:
-        """Go on only where an i64 fits fewer bits."""
+        """Go on only if an i64 fits into `width` bits."""
         narrow = self.writer.cast("trunc", value, f"i{width}")
         again = self.writer.cast("sext" if signed else "zext", narrow, "i64")
         if width < 64:
             self.require_that(again, "eq", value, certain=certain)
 
     def leaf(self, slot: int, value: Value) -> None:
-        """Keep the value of a leaf or symbol for the call, if that needs it."""
+        """Store the value of a leaf or symbol, if the call needs it."""
         if slot in self.slots.read:
             self.writer.store(value, self.slots.address(slot))
 
     # ---- symbols ----
 
     def knows(self, dim: Dim) -> bool:
-        """Whether all symbols of a size have their values."""
+        """Whether all symbols of a size have values."""
         return all(symbol in self.known for symbol in symbols_of(dim))
 
     def binds_at_strides(self, symbol: Sym) -> bool:
-        """Whether a symbol stands nowhere but in strides as a whole."""
+        """Whether a symbol occurs only as a whole stride."""
         return symbol in self._in_strides
 
     def bind(
         self, found: Iterable[tuple[Sym, Value]], *, signed: bool, certain: bool = False
     ) -> None:
-        """Give symbols their values, which must be in their ranges."""
+        """Bind symbols to values, which must be in their ranges."""
         for symbol, value in found:
             high = (1 << (symbol.width - 1)) - 1
             if signed:
@@ -197,7 +201,7 @@ class Hot:
             self.agree(symbol, value)
 
     def agree(self, symbol: Sym, value: Value) -> None:
-        """The symbol has this value, or gets it here."""
+        """Require that the symbol has this value, or bind it."""
         known = self.known.get(symbol)
         if known is not None:
             self.require_that(value, "eq", known)
@@ -223,7 +227,7 @@ class Hot:
         writer.store(value, memory.value)
 
     def default_symbols(self) -> None:
-        """The values of symbols that nothing gives one at a call."""
+        """Store default values for symbols that no argument binds."""
         for symbol in self.slots.signature.symbols:
             slot = self.slots.of(symbol)
             if slot is not None and slot in self.slots.read and symbol not in self.known:
@@ -231,7 +235,7 @@ class Hot:
 
     @contextmanager
     def branch(self) -> Iterator[None]:
-        """What becomes known inside is not known behind it."""
+        """A branch: facts that become known inside are not known after it."""
         known, sizes, pending = self.known, self.sizes, self._pending
         reusable, self.reusable = self.reusable, dict(self.reusable)
         self.known, self._pending = dict(known), {}

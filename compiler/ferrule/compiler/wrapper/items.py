@@ -1,4 +1,4 @@
-"""A parameter, or an item inside one, where the hot path meets it."""
+"""`Item`: a parameter, or an item inside one, at its place on the hot path."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ferrule.runtime.llvm.writer import FALSE, Value, Writer, i32
 from ferrule.specs import Compound, Dim, Param, params
 
 Load: TypeAlias = "Callable[[], Value]"
-"""Emits the reading of a number, i64."""
+"""Emits the load of a number, i64."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A parameter, where its TVMFFIAny is (bytes behind an address) and its first leaf's slot.
+    """A parameter, the place of its TVMFFIAny (bytes behind an address) and its first leaf's slot.
 
-    Addresses are made anew for every load, because LLVM folds them into it.
+    Addresses are computed again for every load, because LLVM folds them into the load.
     """
 
     param: Param
@@ -46,23 +46,23 @@ class Item:
         hot.require_that(self.index(hot), "eq", int(index))
 
     def object(self, hot: Hot, index: TypeIndex) -> Value:
-        """The object, of this kind."""
+        """The object, after a check of its kind."""
         self.require_index(hot, index)
         return self.payload(hot, "ptr")
 
     def keep(self, hot: Hot, *values: Value) -> None:
-        """The leaves of this parameter."""
+        """Store the leaves of this parameter."""
         for i, value in enumerate(values):
             hot.leaf(self.slot + i, value)
 
 
 @dataclass(slots=True)
 class Level:
-    """Items that are there together: the arguments, or those of one branch.
+    """Items that are present together: the arguments, or the items of one branch.
 
-    `sizes` reads the sizes of each parameter, by its identity and the axis.  `later` are checks
-    that need symbols which are met further on, each with the size in question.  `branches` are the
-    items that can be absent; they come last, when all else is known.
+    `sizes` loads the sizes of each parameter, by its identity and the axis.  `later` are checks
+    that need symbols which are bound later, each with its size.  `branches` are the items that can
+    be absent; they come last, when everything else is known.
     """
 
     sizes: dict[tuple[int, int], Load] = field(default_factory=dict)
@@ -70,9 +70,10 @@ class Level:
     branches: list[tuple[Item, params.Optional | params.Union]] = field(default_factory=list)
 
     def require_dim(self, hot: Hot, dim: Dim, load: Load, *, signed: bool) -> None:
-        """Go on only where a place holds its size; as soon as its symbols are known.
+        """Go on only if a place holds this size; the check is emitted as soon as its symbols are
+        known.
 
-        `signed`: a value below 0 is no mistake by itself.
+        `signed`: a negative value is not an error by itself.
         """
         if hot.knows(dim):
             _require_dim(hot, dim, load, signed)
@@ -80,7 +81,7 @@ class Level:
             self.later.append((dim, partial(_require_dim, hot, dim, load, signed)))
 
     def finish(self) -> None:
-        """The checks that had to wait; those that can give a symbol its value first."""
+        """Emit the postponed checks; those that can bind a symbol come first."""
         for _, check in sorted(self.later, key=lambda each: isinstance(each[0], Compound)):
             check()
 
@@ -95,7 +96,8 @@ def _require_dim(hot: Hot, dim: Dim, load: Load, signed: bool) -> None:
 
 
 def is_one_of(writer: Writer, index: Value, wanted: frozenset[int]) -> Value:
-    """Whether a type index is one of these; those of registered types and of big ints never are."""
+    """Whether a type index is in this set; the result is false for registered types and big
+    ints."""
     found = FALSE
     for each in sorted(wanted - {params.DYNAMIC, params.BIG_INT}):
         same = writer.icmp("eq", index, i32(each))

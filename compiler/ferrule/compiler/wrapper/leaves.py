@@ -1,8 +1,8 @@
-"""The leaves of parameters: what a body is handed for each, as `artefacts.Body` documents it.
+"""The leaves of parameters: the values that a body gets, as `artefacts.Body` documents them.
 
-Between the checks and the call every leaf has a slot of 8 bytes, in the order of the parameters,
-and behind them every symbol of the signature has one.  Both the hot path and the checker write to
-these slots; the call reads those that it needs.
+Between the checks and the call every leaf has a slot of 8 bytes, in the order of the parameters;
+the symbols of the signature have slots after them.  Both the hot path and the checker write to
+these slots; the call loads the ones that it needs.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _scalar(dtype: DType) -> str:
 
 @dataclass(slots=True)
 class Slots:
-    """The slots of one call.  `read` are those that the call needs."""
+    """The slots of one call.  `read` are the slots that the call needs."""
 
     signature: Signature
     writer: Writer
@@ -72,9 +72,10 @@ class Slots:
         self.base = self.writer.alloca("i64", max(1, position), name="out")
 
     def first(self, param: Param) -> int:
-        """The slot of the first leaf of a parameter, or of an item of one.
+        """The slot of the first leaf of a parameter, or of an item inside one.
 
-        Raises ValueError for what is in no parameter of the signature, or equal to several items.
+        Raises ValueError for a parameter that is not in the signature, or is equal to several
+        items.
         """
         known, slot = self._first.get(param.name, (None, 0))
         if known is param:
@@ -88,24 +89,24 @@ class Slots:
         return found[0]
 
     def of(self, symbol: Sym) -> int | None:
-        """The slot of a symbol; None for what is no symbol of the signature."""
+        """The slot of a symbol; None if it is not a symbol of the signature."""
         return self._symbols.get(symbol)
 
     def address(self, slot: int) -> Value:
-        """Where a slot is."""
+        """The address of a slot."""
         return self.writer.offset(self.base, SLOT_BYTES * slot)
 
     def preset(self, slot: int, value: int) -> None:
-        """What is in a slot before anything else happens."""
+        """Store the initial value of a slot, at the entry of the function."""
         self.writer.store_at_entry(i64(value), self.base, SLOT_BYTES * slot)
 
     def load(self, slot: int, kind: str, name: str) -> Value:
-        """What is in a slot, at the insertion point."""
+        """Load the value of a slot at the insertion point."""
         self.read.add(slot)
         return self.writer.load(self.address(slot), kind, name)
 
     def load_leaves(self, param: Param) -> Iterator[Value]:
-        """The leaves of a parameter of the signature, or of an item of one."""
+        """Load the leaves of a parameter of the signature, or of an item inside one."""
         first = self.first(param)
         for i, kind in enumerate(leaves_of(param)):
             yield self.load(first + i, kind, param.name)
@@ -116,7 +117,8 @@ class Slots:
 
 
 def first_slots(params: Iterable[Param], first: int = 0) -> Iterator[tuple[Param, int]]:
-    """Parameters and all items of theirs that have leaves of their own, with the first's slot."""
+    """Parameters and all their items that have leaves of their own, with the slot of the first
+    leaf."""
     for param in params:
         yield param, first
         match param:

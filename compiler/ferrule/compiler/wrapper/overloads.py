@@ -1,13 +1,13 @@
-"""The wrapper of a function that is several: it tries its candidates in order.
+"""The wrapper of an overloaded function: it tries its candidates in order.
 
-Each candidate becomes a function of its own, `i32 (ptr args, i32 num_args, ptr result, i32 way)`,
-which returns what a wrapper returns, or 1 where it refuses the arguments, without a message.  The
-hot way may refuse what the checker would accept, and returns 2 where that can be.  Then, before a
-candidate is tried that could take the same call, the checker has to say no to the one in front.
-Two candidates never take one call if, for example, they want another dtype in one place.  So the
-choice costs a call and a few compares for each candidate in front.
+Each candidate becomes a function, `i32 (ptr args, i32 num_args, ptr result, i32 way)`, which
+returns the status of a wrapper, or 1 if it refuses the arguments, without a message.  The hot path
+may refuse arguments that the checker would accept; it returns 2 if that is possible.  In this case
+the checker must confirm the refusal before a later candidate that could accept the same call is
+tried.  Two candidates never accept the same call if, for example, they need different dtypes at one
+place.  So the dispatch costs a call and a few compares for each candidate before the match.
 
-A call that nobody takes gets one error, which is made anew from the checks of all.
+A call that every candidate refuses gets one error, which combines the results of all checks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ferrule.specs.overloads import Overloads
 
 
 class Way(IntEnum):
-    """How a candidate looks at the arguments."""
+    """The path on which a candidate checks the arguments."""
 
     HOT = 0
     CHECKER = 1
@@ -48,7 +48,7 @@ _IN_DOUBT: Final = i32(2)
 
 
 def build_overloads(signature: Overloads, modules: Sequence[HostModule]) -> str:
-    """The wrapper as LLVM text; `modules` are those of the candidates, in order."""
+    """The wrapper as LLVM text; `modules` are the modules of the candidates, in order."""
     writer = Writer()
     shown = None if signature.shown is None else str(signature)
     candidates = [
@@ -75,7 +75,8 @@ def _candidate(name: str, signature: Signature, module: HostModule, shown: str |
 def _try_all(
     writer: Writer, signatures: Sequence[Signature], candidates: Sequence[Candidate]
 ) -> None:
-    """Try the candidates, one after the other; behind it all have refused the call."""
+    """Try the candidates one after the other; in the code that follows, all have refused the
+    call."""
     doubtful: dict[int, Value] = {}
     for position, signature in enumerate(signatures):
         for before in list(doubtful):
@@ -87,7 +88,7 @@ def _try_all(
 
 
 def _try(writer: Writer, candidate: Candidate, way: Way) -> Value:
-    """Return what a candidate does, unless it refuses the call; its answer then."""
+    """Return the status of a candidate unless it refuses the call; the status of the refusal."""
     arguments = [_ARGS, _NUM_ARGS, _RESULT, i32(way)]
     status = writer.call(candidate.name, "i32", arguments)
     taken, other = writer.block("taken"), writer.block("other")
@@ -99,7 +100,8 @@ def _try(writer: Writer, candidate: Candidate, way: Way) -> Value:
 
 
 def _ask_checker(writer: Writer, candidate: Candidate, status: Value) -> None:
-    """Try a candidate anew that has refused the call on the hot way, if that is in doubt."""
+    """Let the checker decide about a candidate whose hot path refused the call without
+    certainty."""
     ask, behind = writer.block("ask"), writer.block("behind")
     writer.cond_branch(writer.icmp("eq", status, _IN_DOUBT), ask, behind)
     writer.at(ask)
@@ -109,7 +111,7 @@ def _ask_checker(writer: Writer, candidate: Candidate, status: Value) -> None:
 
 
 def _refuse(writer: Writer, signature: Overloads, candidates: Sequence[Candidate]) -> None:
-    """Set the error of a call that no candidate takes."""
+    """Set the error of a call that every candidate refuses."""
     checks = writer.alloca("i64", 2 * len(candidates), name="checks")
     slots = max(each.slots for each in candidates)
     out = writer.alloca("i64", slots, name="out")
@@ -128,7 +130,7 @@ def _refuse(writer: Writer, signature: Overloads, candidates: Sequence[Candidate
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One function of an overload, and what its wrapper is built from."""
+    """One function of an overload, and the parts of its wrapper."""
 
     name: str
     parts: WrapperParts
@@ -141,7 +143,7 @@ class Candidate:
         return max(1, leaves + len(signature.symbols))
 
     def define(self, writer: Writer) -> None:
-        """Write the function."""
+        """Define the function."""
         try:
             self._define(writer, hot=True)
         except Unfit:
@@ -173,7 +175,7 @@ class Candidate:
             writer.arrange(behind)
 
     def _check(self, writer: Writer, values: Value, slots: Slots) -> Value:
-        """What the checker says, which sets no error without a table of messages."""
+        """The status of the checker; without a table of messages it sets no error."""
         program = writer.bytes_constant(self.parts.program)
         arguments = [NULL, program, _ARGS, _NUM_ARGS, values, slots.base]
         return writer.call("ferrule_check", "i32", arguments, "cold")

@@ -1,13 +1,13 @@
-"""Results: from what a body left behind to the owned value that a call gives back.
+"""Results: from the leaves that a body stores to the owned value that a call returns.
 
-A body leaves the leaves of its result in slots of 8 bytes, in order: those that `artefacts.Body`
-documents, with two differences.  A shape is its sizes, i64 each.  A tensor or object is a handle
-that the body owns and gives away; a null one comes back as None.
+A body stores the leaves of its result in slots of 8 bytes, in order, as `artefacts.Body` documents
+them, with two differences.  A shape is its sizes, i64 each.  A tensor or object is a handle; the
+body passes on its ownership, and a null handle is returned as None.
 
-Every value that needs memory is made by libtvm_ffi.  First all numbers and handles are put where
-they belong, which cannot fail; then what can fail is made, inner values first, the result itself
-last.  So whatever fails, what the result's place holds is as the caller left it, and all values
-that were made or given are released.
+libtvm_ffi makes every value that needs memory.  First all numbers and handles are stored at their
+places, which cannot fail; then the values whose construction can fail are made, inner values first,
+the result itself last.  So whenever a construction fails, the caller's result is unchanged, and all
+values that were made or passed on are released.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ferrule.specs import params as kinds
 
 
 def result_leaves(result: Param) -> tuple[str, ...]:
-    """The LLVM types of what a body leaves for a result, each in a slot of its own."""
+    """The LLVM types of the leaves of a result, each in a slot of its own."""
     match result:
         case kinds.Shape(dims=dims):
             return ("i64",) * len(dims)
@@ -40,7 +40,7 @@ def result_leaves(result: Param) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A value of the result: where its first leaf is, where it goes, and where its items go."""
+    """A value of the result: its first leaf, its destination, and the destination of its items."""
 
     param: Param
     slot: int
@@ -51,7 +51,7 @@ class _Node:
 
 @dataclass(slots=True)
 class Results:
-    """The result of one call of a function that has one."""
+    """The result of one call."""
 
     writer: Writer
     signature: Signature
@@ -68,7 +68,8 @@ class Results:
         self.slots = self.writer.alloca("i64", max(1, count), name="results")
 
     def keep(self, count: int) -> Value:
-        """Room for values that the body leaves, None now, which are released with the result's."""
+        """An array of values for the body, None at first, which is released together with the
+        result's."""
         place = self.writer.alloca("i64", 2 * count, name="kept")
         for position in range(2 * count):
             self.writer.store(i64(0), self.writer.offset(place, 8 * position))
@@ -76,7 +77,7 @@ class Results:
         return place
 
     def emit(self, out: Value) -> None:
-        """Put the value into `out`, a TVMFFIAny that holds None, and return from the wrapper."""
+        """Store the result in `out`, a TVMFFIAny that holds None, and return from the wrapper."""
         writer, result = self.writer, self.signature.result
         assert result is not None
         count = _count(result)
@@ -95,7 +96,8 @@ class Results:
             writer.ret(i32(-1))
 
     def _node(self, param: Param, slot: int, place: Value) -> _Node:
-        """Where a value and all in it go: the items of one beside each other in the table."""
+        """Assign places to a value and all its items; the items of one value are adjacent in the
+        table."""
         match param:
             case kinds.Shape(dims=dims):
                 return _Node(param, slot, place, array=self._room(len(dims)))
@@ -124,10 +126,10 @@ class Results:
         writer.store(head, writer.offset(place, ANY.offset("head")))
         writer.store(payload, writer.offset(place, ANY.offset("v_int64")))
 
-    # ---- what cannot fail ----
+    # ---- steps that cannot fail ----
 
     def _settle(self, node: _Node) -> None:
-        """Set a value that is whole as it is, to None one that has to be made."""
+        """Store a complete value, or None for one that must be constructed."""
         writer, place = self.writer, node.place
         match node.param:
             case kinds.Scalar():
@@ -149,7 +151,7 @@ class Results:
                 assert_never(node.param)
 
     def _settle_plain(self, node: _Node, traits: kinds.Traits) -> None:
-        """A value of a kind of which the traits say all."""
+        """Store a value of a kind that its traits describe completely."""
         match traits.payload:
             case kinds.Payload.BITS:
                 (index,), (kind,) = traits.stored, traits.leaves
@@ -184,7 +186,7 @@ class Results:
                 self._put(node.place, TypeIndex.FLOAT, number)
 
     def _object(self, node: _Node, known: int | None = None) -> None:
-        """An object's own type index, None for a null handle."""
+        """Store an object with its own type index; a null handle becomes None."""
         writer, handle = self.writer, self._leaf(node, "ptr")
         missing = writer.icmp("eq", handle, NULL)
         if known is None:
@@ -196,10 +198,10 @@ class Results:
         self._releases = True
         self._put(node.place, writer.select(missing, i64(TypeIndex.NONE), index), handle)
 
-    # ---- what can fail ----
+    # ---- steps that can fail ----
 
     def _make(self, node: _Node) -> None:
-        """Make a value that needs memory; the values in it are made."""
+        """Construct a value that needs memory, after its items."""
         match node.param:
             case kinds.Scalar(dtype=dtype) if (dtype.kind, dtype.bits) == ("uint", 64):
                 self._unsigned(node)
@@ -215,7 +217,7 @@ class Results:
                 self._construct(node, "ffi.Array", len(items))
 
     def _unsigned(self, node: _Node) -> None:
-        """A number of 2**63 or more is an object of its own."""
+        """A number of 2**63 or more becomes an object."""
         writer, leaf = self.writer, self._leaf(node, "i64")
         large, behind = writer.block("large"), writer.block("behind")
         writer.cond_branch(writer.icmp("slt", leaf, i64(0)), large, behind)
@@ -236,13 +238,13 @@ class Results:
         self._releases = True
 
     def _any(self, node: _Node) -> None:
-        """A value of any kind, which somebody else owns: one of the caller's own."""
+        """A borrowed value of any kind; store an owned copy of it."""
         given = self._leaf(node, "ptr")
         self._check(self.writer.call(OWN, "i32", [given, node.place]))
         self._releases = True
 
     def _construct(self, node: _Node, constructor: str, count: int) -> None:
-        """Call a registered constructor; what it is found by stays with the object."""
+        """Call a registered constructor; the object caches the function."""
         writer = self.writer
         known = writer.zeroed(f"ferrule.{constructor}", "ptr")
         name = writer.bytes_constant(constructor.encode() + b"\0")
@@ -260,7 +262,7 @@ class Results:
         self.writer.at(went_well)
 
     def _release(self) -> None:
-        """Let go of what the table holds: the result has its own references."""
+        """Release the values of the table: the result has its own references."""
         if self._size and self._releases:
             self.writer.call_void(RELEASE, [self._table, i64(self._size)])
         if self._kept is not None:
@@ -269,7 +271,7 @@ class Results:
 
 
 def _count(result: Param) -> int:
-    """How many values stand in the result, at any depth."""
+    """The number of values inside the result, at any depth."""
     match result:
         case kinds.Shape(dims=dims):
             return len(dims)
@@ -279,7 +281,7 @@ def _count(result: Param) -> int:
 
 
 def _walk(node: _Node) -> Iterator[_Node]:
-    """A value and all in it, the inner ones first."""
+    """A value and all values in it, the inner ones first."""
     for item in node.items:
         yield from _walk(item)
     yield node

@@ -1,7 +1,8 @@
 """Scalars and constants on the hot path.
 
-Integers take ints and bools, floats also floats, a bool takes bools and the ints 0 and 1.  What
-arrives as a BigInt is the checker's, and so are bools for int constants and heap strings.
+Integer parameters accept ints and bools, float parameters also floats, a bool parameter accepts
+bools and the ints 0 and 1.  BigInt objects, bools for int constants, and strings on the heap go to
+the checker.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from ferrule.runtime.llvm.writer import Value, i32
 from ferrule.specs import DType, Float32
 
 _SMALL: Final = 7
-"""The longest text that a TVMFFIAny can hold by itself."""
+"""The length of the longest text that fits into a TVMFFIAny."""
 
 
 def accept_scalar(hot: Hot, item: Item, dtype: DType) -> None:
-    """Check kind and range of a number; its value in its own type."""
+    """Check kind and range of a number, and store the value in the parameter's type."""
     index = item.index(hot)
-    # INT, BOOL and FLOAT are neighbours.
+    # INT, BOOL and FLOAT are consecutive, so one compare checks a range of them.
     last = TypeIndex.FLOAT if dtype.kind == "float" else TypeIndex.BOOL
     above = hot.writer.binary("sub", index, i32(TypeIndex.INT))
     hot.require_kind(hot.writer.icmp("ule", above, i32(last - TypeIndex.INT)), index)
@@ -69,14 +70,14 @@ def accept_none(hot: Hot, item: Item) -> None:
 def accept_constant(hot: Hot, item: Item, value: bool | int | float | str) -> None:
     """The same kind and the same bits."""
     head, payload = _constant(value)
-    # The padding is 0, but for a small text its length.
+    # The padding is 0, except for a small text: there it is the length.
     found = hot.writer.load(item.at(hot), "i64", "head")
     hot.require_that(found, "eq", head)
     hot.require_that(item.payload(hot), "eq", payload)
 
 
 def _constant(value: bool | int | float | str) -> tuple[int, int]:
-    """The two halves of the TVMFFIAny that holds a constant."""
+    """The two halves of the TVMFFIAny of a constant."""
     match value:
         case bool():
             return int(TypeIndex.BOOL), int(value)

@@ -1,8 +1,8 @@
 """Tensors on the hot path: the DLTensor, its header, sizes, strides and data.
 
-Strides of dims of size 0 or 1 mean nothing, and neither do those of a tensor without elements;
-what looks wrong for that reason alone is the checker's.  A stride gives a symbol its value only
-where it means something.
+Strides of dims of size 0 or 1 are arbitrary, and so are all strides of a tensor without elements;
+if only such a stride differs, the checker decides.  A symbol is bound to a stride only if that
+stride is meaningful.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def accept_tensor(hot: Hot, level: Level, item: Item, spec: Tensor) -> None:
 
 
 def dltensor(writer: Writer, at: Value) -> Value:
-    """The DLTensor of a tensor that was accepted."""
+    """The DLTensor of an accepted tensor."""
     index = writer.load_field(at, ANY, "type_index")
     is_object = writer.icmp("eq", index, i32(TypeIndex.TENSOR))
     offset = writer.select(is_object, i64(TENSOR_OBJECT.offset("dl")), i64(0))
@@ -45,7 +45,7 @@ def dltensor(writer: Writer, at: Value) -> Value:
 
 
 def _decode(hot: Hot, item: Item, spec: Tensor) -> Value:
-    """The DLTensor: inside a Tensor object, or what a DLTensor pointer points to."""
+    """The DLTensor: inside a Tensor object, or behind a DLTensor pointer."""
     writer, name = hot.writer, spec.name
     if spec.owning:
         return writer.offset(item.object(hot, TypeIndex.TENSOR), TENSOR_OBJECT.offset("dl"), name)
@@ -76,7 +76,7 @@ def _require_header(hot: Hot, spec: Tensor, dl: Value) -> None:
 
 
 def dlpack_dtype(spec: Tensor) -> int:
-    """The 4 bytes of the DLDataType that a call has."""
+    """The 4 bytes of the DLDataType that an argument must have."""
     return spec.dtype.dlpack + (PACKED_LANES - 1 << 16 if spec.packed else 0)
 
 
@@ -95,14 +95,14 @@ def _require_device(hot: Hot, spec: Tensor, dl: Value) -> None:
 
 
 def _checked_strides(spec: Tensor) -> Sequence[int]:
-    """The axes whose strides mean something at some call."""
+    """The axes whose strides are meaningful in some calls."""
     if 0 in spec.shape:
         return ()
     return [axis for axis, size in enumerate(spec.shape) if size != 1]
 
 
 def _arrays(hot: Hot, spec: Tensor, dl: Value) -> tuple[Value, Value]:
-    """The addresses of the sizes and strides that are needed; none is null."""
+    """The addresses of the sizes and strides that are needed; they are not null."""
     writer = hot.writer
     if not spec.shape:
         return NULL, NULL
@@ -111,7 +111,7 @@ def _arrays(hot: Hot, spec: Tensor, dl: Value) -> tuple[Value, Value]:
         hot.require(writer.icmp("ne", shape, NULL))
         return shape, NULL
     strides = writer.load_field(dl, DLTENSOR, "strides")
-    # Two addresses in one process have a bit in common; two that have not are the checker's.
+    # Two addresses in one process have a set bit in common; otherwise the checker decides.
     first, second = (writer.cast("ptrtoint", each, "i64") for each in (shape, strides))
     hot.require_that(writer.binary("and", first, second), "ne", 0)
     return shape, strides
@@ -135,7 +135,8 @@ class _Extents:
         self.unit = self.spec.strides.index(1) if self.spec.packed else -1
 
     def require(self) -> None:
-        """All that mean something are right, or the same as those of an earlier tensor."""
+        """Require all meaningful sizes and strides to be right, or equal to those of an earlier
+        tensor."""
         spec = self.spec
         for axis in range(len(spec.shape)):
             self.level.sizes.setdefault((id(spec), axis), partial(self.size, axis))
@@ -172,14 +173,14 @@ class _Extents:
         return self._doubled(value) if axis == self.unit else value
 
     def _doubled(self, value: Value) -> Value:
-        """Two elements in each."""
+        """The number of elements, of which two are packed into each stored one."""
         writer = self.hot.writer
         doubled = writer.binary("shl", value, i64(1))
         self.hot.require_that(writer.binary("ashr", doubled, i64(1)), "eq", value)
         return doubled
 
     def _require_sizes(self) -> None:
-        """Symbols that are met first bind, everything else must match."""
+        """Bind the symbols that occur first here, compare everything else."""
         found: dict[Sym, Value] = {}
         bound: set[int] = set()
         for axis, dim in enumerate(self.spec.shape):
@@ -201,7 +202,7 @@ class _Extents:
         return self._doubled(value) if doubled else value
 
     def _require_stride(self, axis: int) -> None:
-        """A symbol that stands in strides alone binds, everything else must match."""
+        """Bind a symbol that occurs only as a stride, compare everything else."""
         dim = self.spec.strides[axis]
         if isinstance(dim, Sym) and not self.hot.knows(dim):
             if self.hot.binds_at_strides(dim):
@@ -218,7 +219,8 @@ class _Extents:
             self._bind_stride(axis, dim)
 
     def _bind_stride(self, axis: int, symbol: Sym) -> None:
-        """The stride must mean something: its dim has many elements, the others have some."""
+        """The stride must be meaningful: its dim has more than one element, and no other dim is
+        empty."""
         self._require_above(axis, 1, self._many)
         for other in range(len(self.spec.shape)):
             if other not in self._many:
@@ -233,7 +235,7 @@ class _Extents:
 
 
 def _accept_data(hot: Hot, item: Item, spec: Tensor, dl: Value) -> None:
-    """An address where there are elements, aligned with the offset of the first."""
+    """Require an address if there are elements, aligned after adding the offset of the first."""
     writer = hot.writer
     base = writer.load(dl, "i64", "data")
     if 0 not in spec.shape:

@@ -1,6 +1,6 @@
-"""Floats as float64: exact, and by integer code for those of 2 bytes.
+"""Floats as float64: exact, by integer code for the 2-byte floats.
 
-No arithmetic has a subnormal operand, so the processor's mode for those does not matter.
+No arithmetic has a subnormal operand, so the processor's mode for subnormals does not matter.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _STEP: Final = Value("double", "0x3E70000000000000")
 
 
 def as_double(writer: Writer, dtype: DType, value: Value) -> Value:
-    """A leaf of this dtype, a float's or a 2-byte one's bits, as a double."""
+    """A leaf of this dtype, a float or the bits of a 2-byte float, as a double."""
     if dtype is BFloat16:
         bits = writer.cast("zext", value, "i32")
         wide = writer.binary("shl", bits, Value("i32", "16"))

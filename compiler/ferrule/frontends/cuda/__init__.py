@@ -8,8 +8,9 @@
         grid=specs.ceil_div(n, 256), block=256, target="sm_90",
     )
 
-`module` compiles a source whose kernels go to several launches.  NVRTC compiles, from the packages
-`cuda-bindings` and `nvidia-cuda-nvrtc`; without it nvcc does, of a toolkit.
+`module` compiles a source whose kernels are launched in several places.  The compiler is NVRTC,
+from the packages `cuda-bindings` and `nvidia-cuda-nvrtc`; if it is missing, it is the nvcc of a
+toolkit.
 """
 
 from __future__ import annotations
@@ -45,9 +46,10 @@ __all__ = ["CudaSource", "compile", "module"]
 
 @dataclass(frozen=True, slots=True)
 class CudaSource:
-    """A compiled source: `code` has its kernels, `names` their names in it by those in the source.
+    """A compiled source: `code` contains its kernels, `names` maps their names in the source to
+    those in `code`.
 
-    `log` is what the compiler said, such as warnings.
+    `log` is the output of the compiler, such as warnings.
     """
 
     code: DeviceCode
@@ -55,9 +57,11 @@ class CudaSource:
     log: str
 
     def kernel(self, name: str | None = None) -> str:
-        """The name in `code` of a kernel that the source calls so; None for the only one.
+        """The name in `code` of a kernel with this name in the source; None stands for the only
+        one.
 
-        CompileError where there is none or are several, with those that there are.
+        Raises CompileError if there is no such kernel or more than one; the message lists the
+        kernels.
         """
         if name is None and len(self.code.kernels) == 1:
             return self.code.kernels[0]
@@ -82,7 +86,7 @@ class CudaSource:
         smem: Dim | None = None,
         **more: Any,
     ) -> CudaLaunch:
-        """The launch of a kernel that the source calls so; `more` is as for `CudaLaunch`."""
+        """The launch of a kernel by its name in the source; `more` is as for `CudaLaunch`."""
         from ferrule.compiler.conventions import CudaLaunch
 
         return CudaLaunch(self.code, self.kernel(kernel), params, grid, block, smem, **more)
@@ -120,17 +124,18 @@ def compile(
     """A function with this signature that launches a kernel of a CUDA C++ source.
 
     `source` is the text or the path of a file.  `kernel` is the kernel's name or a name expression,
-    `scale<float>`; by default the one that is called as the signature is, or the only one.
-    `params` are what it gets, see
-    `compiler.conventions`; by default the addresses of the signature's tensors and its numbers, in
-    their order.  `grid`, `block`, `smem`, `cluster`, `stream`, `cooperative`, `use_pdl`,
-    `constants` and `apart` are as for `CudaLaunch`; `grid` may be a function of the signature, too,
-    and is not made of numbers alone where calls differ, but for `fe.frontends.fixed`.  `results`,
-    `zero`, `doc` and `options` are as for `compiler.build`, the others as for `module`.  What the
-    parameters point to, integers' signs, floats and bool are compared with the kernel's.
+    `scale<float>`; by default the one with the name of the signature, or the only one.  `params`
+    are its arguments, see `compiler.conventions`; by default the addresses of the signature's
+    tensors and its numbers, in their order.  `grid`, `block`, `smem`, `cluster`, `stream`,
+    `cooperative`, `use_pdl`, `constants` and `apart` are as for `CudaLaunch`; `grid` may be a
+    function of the signature, too; where sizes differ between calls it must not be constant, unless
+    it is marked by `fe.frontends.fixed`.  `results`, `zero`, `doc` and `options` are as for
+    `compiler.build`, the others as for `module`.  The arguments are compared with the kernel's
+    parameters: types behind pointers, signedness of integers, floats and bool.
 
-    Raises ImportError where there is no compiler, CompileError with its lines where it refuses the
-    source, and for parameters that are not the kernel's; OSError for a file that cannot be read.
+    Raises ImportError if there is no compiler; CompileError if the compiler rejects the source
+    (with its messages), and for arguments that do not match the kernel's parameters; OSError for a
+    file that cannot be read.
     """
     from ferrule.compiler.building import build
 
@@ -190,14 +195,15 @@ def module(
 ) -> CudaSource:
     """The kernels of a CUDA C++ source, the text or the path of a file.
 
-    `kernels` are names and name expressions, such as `ns::scale<float, 4>`; by default all
-    that are no templates.  A text is called `name` in messages.  `target` is an architecture
-    such as "sm_90a", several, or by default that of `FERRULE_GPU_ARCH` or the first GPU: each gets
-    an image, a `form` "cubin" or "ptx".  `compiler` is "nvrtc" or "nvcc"; by default the first that
-    is there.  `defines` are macros with their values.  `fast_math` is `--use_fast_math`,
-    `line_info` is `--generate-line-info`; `flags` are more words for the compiler.
+    `kernels` are names and name expressions, such as `ns::scale<float, 4>`; by default all kernels
+    that are not templates.  `name` is the name of a source text in messages.  `target` is an
+    architecture such as "sm_90a", several, or by default that of `FERRULE_GPU_ARCH` or the first
+    GPU: each gets an image, whose `form` is "cubin" or "ptx".  `compiler` is "nvrtc" or "nvcc"; by
+    default the first that is installed.  `defines` are macros with their values.  `fast_math` is
+    `--use_fast_math`, `line_info` is `--generate-line-info`; `flags` are further options of the
+    compiler.
 
-    Raises as `compile` does.
+    Raises the errors of `compile`.
     """
     if form not in FORMS:
         raise ValueError(f"form must be one of {', '.join(map(repr, FORMS))}, but got {form!r}")
@@ -221,7 +227,7 @@ def module(
 
 
 def _code(name: str, made: Sequence[Made], kernels: Sequence[str]) -> DeviceCode:
-    """The kernels of these names, all where there are none."""
+    """The code with the kernels of these names, or with all kernels if no names are given."""
     from ferrule.compiler.cuda.code import DeviceCode
 
     images = [each.image for each in made]
@@ -243,7 +249,7 @@ Compiles = Callable[[Request, str], Made]
 
 
 def _chosen(compiler: str | None) -> Compiles:
-    """What compiles a request for an architecture."""
+    """The function that compiles a request for an architecture."""
     if compiler not in (None, "nvrtc", "nvcc"):
         raise ValueError(f"compiler must be 'nvrtc' or 'nvcc', but got {compiler!r}")
     nvrtc = find_nvrtc() if compiler != "nvcc" else None
@@ -284,7 +290,7 @@ def _made(compiles: Compiles, request: Request, arch: str) -> Made:
 
 
 def _archs(given: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The architectures, each once."""
+    """The architectures, without duplicates."""
     from ferrule.compiler.cuda.archs import NO_GPU, choose
     from ferrule.runtime.devices import cuda_devices
 

@@ -1,9 +1,10 @@
-"""What a compiler of CUDA C++ says of types: what kernels take, what structs have in them, and what
-is aligned to what.
+"""Facts about types that only a compiler of CUDA C++ knows: the types of kernels' parameters, the
+members of structs, and alignments.
 
-Behind the source the size is taken of a type that has none, which is an error that shows the types
-or the numbers that it was made of.  The members of a struct have no names here: a declaration
-binds more names than there are members, and the types of those that are none are errors, too.
+Lines are added after the source that instantiate an incomplete template and take its size: this is
+an error whose message shows the types or numbers in the template's arguments.  The members of a
+struct have no names here: a structured binding binds more names than there are members, and the
+types of the surplus names are errors, too.
 """
 
 from __future__ import annotations
@@ -33,10 +34,12 @@ _SHOWN: Final = re.compile(
 )
 _NO_MEMBER: Final = "<error-type>"
 _MOST: Final = 64
-"""Members of a struct, and elements of an array in one, that are compared."""
+"""The greatest number of members of a struct, and of elements of an array in one, that are
+compared."""
 _ARRAY: Final = re.compile(r"([^\[\]()]*?)\s*((?:\[\d+\])+)")
 _AT_ONCE: Final = 20
-"""Lines that are asked together: a compiler stops after 100 errors, of which a line has several."""
+"""The number of lines that are compiled together: a compiler stops after 100 errors, and a line
+causes several."""
 _UNNAMED: Final = re.compile(r"<unnamed>::|\(anonymous namespace\)::")
 _TYPE_NAME: Final = re.compile(r"[A-Za-z_]\w*(?:::\w+)*")
 _KNOWN: Final = frozenset({"void", *VECTORS})
@@ -47,8 +50,10 @@ Ask = Callable[[Request], object]
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """A struct: its bytes, what it is aligned to, and its members that are numbers or addresses.
-    `is_whole`: between and behind the members are no bytes that their types do not explain."""
+    """A struct: its size, its alignment, and its members that are numbers or addresses.
+
+    `is_whole`: the members and their alignment explain all bytes between and after them.
+    """
 
     members: tuple[Member, ...]
     is_whole: bool
@@ -57,8 +62,8 @@ class Struct:
 def ask_types(
     request: Request, names: Sequence[str], ask: Ask
 ) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """The types of the parameters of kernels with these names, by their positions: as they are
-    written, and without the names of typedefs."""
+    """The types of the parameters of the kernels with these names, by the kernels' positions: as
+    written, and with typedefs resolved."""
     said = _answers(request, [_shown([f"decltype(&{name})"]) for name in names], ask)
     shown = {
         at: (parameter_list(written) or (), parameter_list(plain) or ())
@@ -69,8 +74,8 @@ def ask_types(
 
 
 def _named(request: Request, types: Sequence[str], ask: Ask) -> dict[str, str]:
-    """What the names of typedefs in types stand for: of one that is const the compiler shows none
-    of the type as a whole."""
+    """The types that typedefs in `types` stand for: the compiler does not resolve a typedef inside
+    a type that is const."""
     reads = [read_type(each) for each in types if "const" in each]
     names = [
         name for name in dict.fromkeys(each.name for each in reads if each.dtype is None)
@@ -81,7 +86,7 @@ def _named(request: Request, types: Sequence[str], ask: Ask) -> dict[str, str]:
 
 
 def _plainly(types: Sequence[str], known: Mapping[str, str]) -> tuple[str, ...]:
-    """Types in which names stand for others."""
+    """The types with these names replaced by the types that they stand for."""
     found = list(types)
     for name, plain in known.items():
         pattern = rf"(?<![\w:]){re.escape(name)}(?![\w:])"
@@ -90,7 +95,7 @@ def _plainly(types: Sequence[str], known: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def ask_members(request: Request, structs: Sequence[str], ask: Ask) -> dict[str, tuple[str, ...]]:
-    """The types of the members of structs, without the names of typedefs, in their order."""
+    """The types of the members of structs, with typedefs resolved, in order."""
     lines = [_bound(i, each, _MOST, _shown) for i, each in enumerate(structs)]
     said = _answers(_newer(request), lines, ask)
     listed = {structs[at]: list(split_list(plain)) for at, (_, plain) in said.items()}
@@ -109,8 +114,8 @@ def ask_alignments(
     structs: Mapping[str, tuple[str, ...]],
     ask: Ask,
 ) -> tuple[dict[str, int], dict[str, Struct]]:
-    """What is behind pointers of these types is aligned to, and where the members of structs are,
-    of those of which the compiler says it."""
+    """The alignment behind pointers of these types, and the layout of structs, as far as the
+    compiler shows them."""
     lines = [_numbered([f"__alignof__(*({_UNNAMED.sub('', each)})0)"]) for each in pointers]
     for number, (name, members) in enumerate(structs.items()):
         lines.append(_laid_out(number, name, members))
@@ -123,12 +128,13 @@ def ask_alignments(
 
 
 def _newer(request: Request) -> Request:
-    """Names are bound to members from C++17 on."""
+    """The request with C++17 or newer: earlier versions have no structured bindings."""
     return replace(request, std="c++17") if request.std in _OLD else request
 
 
 def _answers(request: Request, lines: Sequence[str], ask: Ask) -> dict[int, tuple[str, str]]:
-    """What the compiler shows on the lines, by their positions: as written, without typedefs."""
+    """The compiler's output for the lines, by their positions: as written, and with typedefs
+    resolved."""
     found: dict[int, tuple[str, str]] = {}
     for start in range(0, len(lines), _AT_ONCE):
         said = _answers_at_once(request, lines[start : start + _AT_ONCE], ask)
@@ -159,7 +165,7 @@ def _numbered(numbers: Iterable[str]) -> str:
 
 
 def _bound(number: int, struct: str, count: int, shown: Callable[[Iterable[str]], str]) -> str:
-    """A function that binds so many names to the members of a struct, and shows their types."""
+    """A function that binds `count` names to the members of a struct, and shows their types."""
     names = [f"ferrule_{i}" for i in range(count)]
     asked = shown(f"decltype({each})" for each in names)
     kind = _UNNAMED.sub("", struct)
@@ -170,8 +176,8 @@ def _bound(number: int, struct: str, count: int, shown: Callable[[Iterable[str]]
 
 
 def _laid_out(number: int, struct: str, members: Sequence[str]) -> str:
-    """What shows of a struct its bytes and what it is aligned to, and of each member these and
-    what is behind it is aligned to."""
+    """A line that shows the size and alignment of a struct, and for each member its size, its
+    alignment and that of the memory it points to."""
     if not members:
         return _numbered([])
 
@@ -184,8 +190,8 @@ def _laid_out(number: int, struct: str, members: Sequence[str]) -> str:
 
 
 def _sizes_of(position: int, kind: str) -> Iterator[str]:
-    """Of a member its bytes, what it is aligned to, and what is behind it is aligned to, of an
-    array behind its elements."""
+    """Expressions for the size of a member, its alignment (for an array, that of its elements), and
+    the alignment of the memory to which it points."""
     element, lengths = _elements(kind)
     name, read = f"ferrule_{position}" + "[0]" * len(lengths), read_type(element)
     yield f"sizeof(ferrule_{position})"
@@ -195,7 +201,8 @@ def _sizes_of(position: int, kind: str) -> Iterator[str]:
 
 
 def _elements(kind: str) -> tuple[str, list[int]]:
-    """The type of the elements of an array, and its lengths; none for what is no array."""
+    """The type of an array's elements, and its lengths; no lengths for a type that is not an
+    array."""
     found = _ARRAY.fullmatch(kind)
     if found is None:
         return kind, []
@@ -203,7 +210,7 @@ def _elements(kind: str) -> tuple[str, list[int]]:
 
 
 def _members_at(at: int, size: int, text: str, behind: int) -> Iterator[Member]:
-    """The numbers and addresses of a member: of an array each of its elements."""
+    """The numbers and addresses in a member; of an array, those in each element."""
     element, lengths = _elements(text)
     kind, count = read_type(element), prod(lengths)
     if count and (kind.stars or kind.dtype is not None):
@@ -212,15 +219,15 @@ def _members_at(at: int, size: int, text: str, behind: int) -> Iterator[Member]:
 
 
 def _numbers(text: str) -> Iterator[int]:
-    """The numbers that are shown; none where one of them is an error."""
+    """The numbers in the output; empty if one of them is an error."""
     shown = [re.fullmatch(r"(\d+)[UuLl]*", each.strip()) for each in text.split(",")]
     if all(shown):
         yield from (int(each[1]) for each in shown if each is not None)
 
 
 def _struct(members: Sequence[str], numbers: Sequence[int]) -> Struct | None:
-    """Members one behind the other as C++ has them; None where the struct is not as long then:
-    it has bits, a base, or is packed."""
+    """The struct with its members one after the other, as C++ lays them out; None if that does not
+    give its size: then it has bit-fields or a base class, or is packed."""
     if len(numbers) != 2 + 3 * len(members) or not members:
         return None
     total, align, *sizes = numbers

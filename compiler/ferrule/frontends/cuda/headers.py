@@ -1,4 +1,5 @@
-"""Where CUDA's headers are, which NVRTC is not told: in a toolkit, or in Python packages."""
+"""The location of CUDA's headers in a toolkit or in Python packages; NVRTC does not find them
+itself."""
 
 from __future__ import annotations
 
@@ -13,9 +14,10 @@ _USUAL: Final = Path("/usr/local/cuda")
 
 
 def header_paths() -> list[Path]:
-    """The folders with headers: of Python packages before those of a toolkit, one of each.
+    """The folders with headers: those of Python packages if they are installed, otherwise those of
+    a toolkit.
 
-    Of packages: nvidia-cuda-runtime has `cuda_fp16.h`, nvidia-cuda-cccl `cuda/std`.
+    The package nvidia-cuda-runtime contains `cuda_fp16.h`, nvidia-cuda-cccl contains `cuda/std`.
     """
     for folder in _candidates():
         if (folder / "cuda_fp16.h").is_file():

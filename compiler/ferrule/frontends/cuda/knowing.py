@@ -1,8 +1,8 @@
-"""What the source of kernels says of them: types, `__restrict__`, the variables that they use.
+"""Facts about kernels from their source: types, `__restrict__`, the variables that they use.
 
-The symbol of a C++ function says the types of its parameters.  For one that is `extern "C"`, and
-for what is not read of symbols, the compiler is asked; so it is for what only it knows: what
-structs have in them, and what types are aligned to.
+The mangled symbol of a C++ function contains the types of its parameters.  For an `extern "C"`
+kernel, and for symbols that cannot be read, the compiler is asked; it is also asked for facts that
+only it knows: the members of structs and the alignment of types.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _SCOPES: Final = re.compile(
     r'\b(?:inline\s+)?namespace\b(?P<namespace>[\w:\s]*)\{|\bextern\s*""(?P<extern>\s*)\{'
     r"|(?P<declared>\w+)\s*\(|[{}]"
 )
-"""Where a namespace, a block of `extern "C"` or another block begins, a function, and an end."""
+"""Matches the start of a namespace, of an `extern "C"` block or of another block, a function, and
+the end of a block."""
 _ALIGNS: Final = re.compile(r"align|\bpack", re.IGNORECASE)
 _OWN_HEADER: Final = re.compile(r"^[ \t]*#[ \t]*include[ \t]*\"", re.MULTILINE)
 _SPLICED: Final = re.compile(r"\\\r?\n")
@@ -43,7 +44,7 @@ _BEHIND: Final = re.compile(r"\s*\{")
 def facts_of(
     request: Request, made: Made, kernels: Sequence[str], ask: Ask
 ) -> tuple[KernelFacts, ...]:
-    """What is known of the kernels with these symbols; `ask` compiles a request for this."""
+    """The facts about the kernels with these symbols; `ask` compiles a request that shows them."""
     from ferrule.compiler.cuda.ptxtext import facts_of_ptx
 
     types, written = _types(request, made, kernels, ask)
@@ -71,8 +72,8 @@ def facts_of(
 def _types(
     request: Request, made: Made, kernels: Sequence[str], ask: Ask
 ) -> tuple[dict[str, tuple[str, ...] | None], dict[str, tuple[str, ...]]]:
-    """The types of the parameters of each kernel, None for one of which nothing says them; and
-    these as they are written, by names of typedefs, where those may say more."""
+    """The types of each kernel's parameters, None for a kernel whose types are not known; and the
+    types as written, with typedefs, where a typedef may change the alignment."""
     expressions = {symbol: name for name, symbol in made.names.items()}
     types = {symbol: parameter_types(symbol) for symbol in kernels}
     text = _text(request)
@@ -91,36 +92,40 @@ def _types(
 
 
 def _says_more(text: str, types: Sequence[str]) -> bool:
-    """Whether parameters of these types may be aligned as the types' names do not say."""
+    """Whether parameters of these types may have another alignment than the names of the types
+    imply."""
     reads = (read_type(each) for each in types)
     is_named = bool(_ALIGNS.search(text) or _OWN_HEADER.search(text))
     return is_named and any("*" in each for each in types) or any(map(_is_asked, reads))
 
 
 def _is_asked(pointer: Spelled) -> bool:
-    """Whether what a type points to may be aligned as its name does not say."""
+    """Whether the memory behind a pointer may have another alignment than the name of its type
+    implies."""
     is_plain = pointer.name in ("void", "char") or natural_alignment(pointer) > 1
     is_byte = pointer.dtype is not None
     return pointer.stars == 1 and not pointer.is_function and not (is_plain or is_byte)
 
 
 def _members(request: Request, types: Sequence[str], ask: Ask) -> dict[str, tuple[str, ...]]:
-    """The types of the members of structs among the types of parameters."""
+    """The types of the members of the structs among the parameters' types."""
     reads = {each: read_type(each) for each in types}
     structs = [each for each, kind in reads.items() if not kind.stars and kind.dtype is None]
     return ask_members(request, structs, ask) if structs else {}
 
 
 def _of_struct(text: str, struct: Struct | None) -> tuple[Member, ...] | None:
-    """The members of a struct; None where they may be elsewhere than their types say."""
+    """The members of a struct; None if their offsets may differ from those that their types
+    imply."""
     if struct is None or not (struct.is_whole or not _ALIGNS.search(text)):
         return None
     return struct.members
 
 
 def scoped(text: str, name: str) -> str:
-    """A name with the namespaces around the function that is declared so, as `extern "C"` has a
-    name without them; as it is where no such function is found outside of a class."""
+    """The name of a function, qualified by the namespaces around its declaration, which the symbol
+    of an `extern "C"` function lacks; the name itself if no such function is found outside a
+    class."""
     around: list[str | None] = []
     for found in _SCOPES.finditer(text):
         opened = found["namespace"] if found["extern"] is None else ""
@@ -140,9 +145,9 @@ def scoped(text: str, name: str) -> str:
 def restricted(
     request: Request, symbol: str, types: Sequence[str] | None
 ) -> tuple[bool, ...] | None:
-    """Of each parameter of a kernel whether the source declares it `__restrict__`; None where its
-    definition is not found.  Of several definitions all are taken together, and where none has the
-    kernel's name, all kernels whose names macros make."""
+    """For each parameter of a kernel whether the source declares it `__restrict__`; None if no
+    definition is found.  If there are several definitions, all are combined; if none has the
+    kernel's name, all kernels whose names are made by macros are."""
     if types is None:
         return None
     text = _text(request)
@@ -160,13 +165,15 @@ def restricted(
 
 
 def _text(request: Request) -> str:
-    """The source without its comments and what is in its texts, its continued lines in one."""
+    """The source without comments and without the contents of string literals, with continued lines
+    joined."""
     text = _SPLICED.sub(" ", request.source.text)
     return _SKIPPED.sub(lambda found: '""' if found[0][0] == '"' else " ", text)
 
 
 def _standing_for(words: re.Pattern[str], request: Request, text: str) -> frozenset[str]:
-    """The names of macros and types that stand for one of the words, by others of them too."""
+    """The names of macros and types that stand for one of the words, directly or through one
+    another."""
     said = [*_MACRO.findall(text), *_USING.findall(text)]
     said += [(name, value) for value, name in _TYPEDEF.findall(text)]
     said += [
@@ -185,13 +192,13 @@ def _says(words: re.Pattern[str], text: str, names: frozenset[str]) -> bool:
 
 
 def _is_restricted(declaration: str, names: frozenset[str]) -> bool:
-    """Whether a parameter is restrict; what it is called itself says nothing."""
+    """Whether a parameter is restrict; the parameter's own name is ignored."""
     said = _CALLED.sub(" ", declaration)
     return bool(_RESTRICT.search(declaration)) or _says(_RESTRICT, said, names)
 
 
 def _definitions(text: str, name: str) -> Iterator[list[str]]:
-    """The parameters of each definition of a function of this name, as they are written."""
+    """The parameters of each definition of a function of this name, as written."""
     for found in re.finditer(rf"\b{re.escape(name)}\s*\(", text):
         end = _closing(text, found.end() - 1)
         if end and _BEHIND.match(text, end):
@@ -199,8 +206,8 @@ def _definitions(text: str, name: str) -> Iterator[list[str]]:
 
 
 def _named_by_macros(request: Request, text: str) -> Iterator[list[str]]:
-    """The parameters of each kernel whose name is a macro, is put together by one, or is given to
-    one."""
+    """The parameters of each kernel whose name is a macro, is pasted together by a macro, or is an
+    argument of a macro."""
     words = (_GLOBAL.pattern, *map(re.escape, _standing_for(_GLOBAL, request, text)))
     made = {each for found in _DEFINED.findall(text) for part in found for each in part.split(",")}
     names = frozenset(each.strip() for each in made)
@@ -218,9 +225,9 @@ def _is_made(name: str, names: frozenset[str]) -> bool:
 
 
 def _last_list(text: str, at: int, ends: str) -> tuple[str, int, int]:
-    """Of a declaration that begins here the last parentheses before its body, or before the end of
-    the line where that is one of the `ends`: what stands before them, where they begin and end;
-    "", 0, 0 where there is none or no body."""
+    """The last parenthesised list before the body of the declaration that begins at `at`, or before
+    the end of the line if the newline is one of `ends`: the text before the list, and the list's
+    start and end; "", 0, 0 if there is none or no body."""
     begin, start, end = at, 0, 0
     while at < len(text) and text[at] not in ends:
         if text[at] == "(":
@@ -233,7 +240,7 @@ def _last_list(text: str, at: int, ends: str) -> tuple[str, int, int]:
 
 
 def _closing(text: str, at: int) -> int:
-    """Behind the parenthesis that closes the one here; 0 where none does."""
+    """The position after the parenthesis that closes the one at `at`; 0 if it is not closed."""
     depth = 0
     for place in range(at, len(text)):
         depth += (text[place] == "(") - (text[place] == ")")
@@ -243,5 +250,5 @@ def _closing(text: str, at: int) -> int:
 
 
 def _listed(inner: str) -> list[str]:
-    """Parameters, as they are written between parentheses."""
+    """The parameters in the text between parentheses, as written."""
     return list(split_list(inner.strip())) if inner.strip() not in ("", "void") else []

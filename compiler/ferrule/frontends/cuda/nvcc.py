@@ -1,4 +1,4 @@
-"""CUDA C++ through nvcc, the compiler of a CUDA toolkit, which needs a C++ compiler itself."""
+"""CUDA C++ through nvcc, the compiler of a CUDA toolkit; nvcc itself needs a C++ compiler."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMES: Final = "the names of kernels"
 _TWICE: Final = re.compile(
     rf"^{_NAMES}\((\d+)\): error: .* explicitly instantiated more than once", re.M
 )
-"""What is said of a template that the source itself instantiates."""
+"""The message about a template that the source itself instantiates."""
 _NAMED: Final = re.compile(rf"\b{_MARK}(\d+)\s*=\s*(?:generic\()?([\w$]+)")
 
 
@@ -33,10 +33,11 @@ def find_nvcc() -> str | None:
 
 
 def compile_nvcc(program: str, request: Request, arch: str) -> Made:
-    """The image for an architecture.  CompileError with nvcc's lines where it refuses.
+    """The image for an architecture.  Raises CompileError with nvcc's messages if it rejects the
+    source.
 
-    The name of a kernel is read from PTX, in which a variable has its address: that also has a
-    template instantiated.
+    The symbol of each kernel is read from the PTX, in which a variable contains its address: the
+    reference also instantiates a template.
     """
     names: dict[str, str] = {}
     if request.kernels:
@@ -64,8 +65,8 @@ def compile_nvcc(program: str, request: Request, arch: str) -> Made:
 def _run(
     program: str, request: Request, arch: str, form: Form, lines: Sequence[str]
 ) -> tuple[bytes, str, str]:
-    """The image of the source with more lines behind it, what nvcc said, and the image's PTX, ""
-    where nvcc has left none."""
+    """The image of the source with `lines` appended, nvcc's output, and the image's PTX, which is
+    "" if nvcc kept none."""
     source = request.source
     with tempfile.TemporaryDirectory() as folder:
         file, target = Path(folder) / "source.cu", Path(folder) / f"kernels.{form}"

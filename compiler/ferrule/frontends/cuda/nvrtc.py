@@ -1,6 +1,6 @@
 """CUDA C++ through NVRTC, NVIDIA's compiler as a library, by the package cuda-bindings.
 
-Nothing here needs a GPU or a driver: of cuda-bindings only `nvrtc` is imported.
+It needs neither a GPU nor a driver: only `nvrtc` is imported from cuda-bindings.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OF_THE_HOST: Final = (
 
 
 def find_nvrtc() -> Any | None:
-    """The module `cuda.bindings.nvrtc`, where it and the library are installed."""
+    """The module `cuda.bindings.nvrtc`; None unless the package and the library are installed."""
     try:
         nvrtc = importlib.import_module("cuda.bindings.nvrtc")
         nvrtc.nvrtcVersion()
@@ -37,7 +37,8 @@ def find_nvrtc() -> Any | None:
 
 
 def compile_nvrtc(nvrtc: Any, request: Request, arch: str) -> Made:
-    """The image for an architecture.  CompileError with NVRTC's lines where it refuses."""
+    """The image for an architecture.  Raises CompileError with NVRTC's messages if it rejects the
+    source."""
     source = request.source
     title = source.name.encode(errors="backslashreplace")
     program = _call(nvrtc, "CreateProgram", source.data, title, 0, [], [])
@@ -81,7 +82,7 @@ def _refused(nvrtc: Any, request: Request, arch: str, log: str) -> CompileError:
 
 
 def _call(nvrtc: Any, name: str, *arguments: Any) -> Any:
-    """Call a function; its result, or a tuple of several."""
+    """Calls a function of NVRTC; returns its result, or a tuple of several."""
     result, *found = getattr(nvrtc, f"nvrtc{name}")(*arguments)
     if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         raise CompileError(_NO_PROGRAM.format(result.name, f"nvrtc{name}"))

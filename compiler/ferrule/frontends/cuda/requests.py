@@ -1,4 +1,4 @@
-"""What a compiler of CUDA C++ is asked for, and what it makes."""
+"""The input of a compiler of CUDA C++, and its output."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ FORMS: Final = ("cubin", "ptx")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A source, the kernels in it by name or by name expressions, and how to compile them.
+    """A source, its kernels by name or name expression, and how to compile them.
 
-    `search` are the words for includes and macros, `flags` those that the user wrote.
+    `search` are the options for include folders and macros, `flags` those of the user.
     """
 
     source: Source
@@ -29,7 +29,7 @@ class Request:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What NVRTC and nvcc call alike."""
+        """The options that NVRTC and nvcc have in common."""
         chosen = ("--use_fast_math",) if self.fast_math else ()
         lines = ("--generate-line-info",) if self.line_info else ()
         return (f"--std={self.std}", *self.search, *chosen, *lines, *self.flags)
@@ -37,9 +37,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """An image, the kernels' names in it by their expressions, and what the compiler said.
+    """An image, the symbols of its kernels by their name expressions, and the compiler's output.
 
-    `ptx` is the text that the image was assembled from, "" where that is not known.
+    `ptx` is the text from which the image was assembled, "" if it is not known.
     """
 
     image: bytes = field(repr=False)

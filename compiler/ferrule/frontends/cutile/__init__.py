@@ -1,7 +1,8 @@
 """Kernels of cuTile: `fe.frontends.cutile.compile(kernel, parameters, grid=…, target="sm_100")`.
 
-cuTile compiles a kernel under constraints, and assumes that a call keeps them.  Here they are
-checked: they become the function's specs, and what specs cannot say is checked beside them.
+cuTile compiles a kernel under constraints, and assumes that each call satisfies them.  Here they
+are checked: they become the function's specs, and constraints that specs cannot express are checked
+in addition.
 """
 
 from __future__ import annotations
@@ -44,19 +45,20 @@ def compile(
 
     `parameters` say what the kernel is compiled for: a `KernelSignature` of cuTile, or for each
     parameter of the kernel a constraint, an example or spec, the dtype of a number, the value of a
-    constant, or a tuple of these.  An example becomes a constraint with all that it says: sizes and
-    strides that are constant or divisible, alignment; sizes of 32 bits, no negative strides, and no
-    memory in common with others.  Constants are no parameters of the function, but inside of a
-    tuple they are arguments that must equal them.  The arrays named by `results` are allocated and
-    returned, those that `zero` names, or all for True, filled with zeros before the call.
+    constant, or a tuple of these.  An example becomes a constraint with all properties that it has:
+    sizes and strides that are constant or divisible, alignment; its sizes fit 32 bits, its strides
+    are not negative, and it shares no memory with others.  A constant is not a parameter of the
+    function; inside a tuple it is an argument that must equal the constant.  The arrays named by
+    `results` are allocated and returned, those that `zero` names, or all for True, filled with
+    zeros before the call.
 
-    `grid` is one to three sizes, or a function that gets the signature and says them; where a call
-    may bring other sizes it follows from them, or is `fixed`.  `target` is
-    an architecture such as "sm_100", or several.  `options` are those of `compiler.build`.
+    `grid` is one to three sizes, or a function that computes them from the signature; if the sizes
+    of arrays differ between calls, it depends on them or is marked by `fixed`.  `target` is an
+    architecture such as "sm_100", or several.  `options` are those of `compiler.build`.
 
-    Raises ImportError without cuTile, TypeError for what is no kernel of it, CompileError with
-    cuTile's words for what it cannot compile.  A call that breaks a constraint is a ValueError or
-    TypeError.
+    Raises ImportError if cuTile is not installed, TypeError if `kernel` is not one of its kernels,
+    CompileError with cuTile's message for a kernel that it cannot compile.  A call that violates a
+    constraint raises ValueError or TypeError.
     """
     cutile = load("cuda.tile", "cutile")
     load("cuda.tile.compilation", "cutile")

@@ -1,8 +1,9 @@
 """Cubins of cuTile, and their launch.
 
-A tile kernel is launched with blocks of one thread, whatever number its cubin requires: the driver
-makes of it what the code was compiled for.  From sm_90 on its assembler makes code for the very
-architecture, such as sm_90a for sm_90, which is what the cubin says of itself.
+A tile kernel is launched with blocks of one thread, regardless of the number that its cubin
+requires: the driver replaces it by the number for which the code was compiled.  From sm_90 on
+cuTile's assembler makes architecture-specific code, such as sm_90a for sm_90, and the cubin names
+that architecture.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from ferrule.frontends.cutile.constraints import Parameter, arrays, handed
 
 @dataclass(frozen=True, slots=True)
 class TileCode(DeviceCode):
-    """Kernels of tiles, whose blocks are not those of a launch."""
+    """Kernels of tiles, whose block sizes are not those of the launch."""
 
     def check_launch(
         self, kernel: str, packed: Sequence[tuple[int, str]], sizes: LaunchSizes | None = None
     ) -> list[KernelParameters]:
-        """See `DeviceCode`: the sizes are whatever they are."""
+        """See `DeviceCode`; the sizes are not checked."""
         return DeviceCode.check_launch(self, kernel, packed)
 
 
@@ -42,7 +43,7 @@ def launch(
     grid: Any,
     archs: Sequence[str],
 ) -> CallingConvention:
-    """The launch of a kernel behind the checks of its constraints."""
+    """The launch of a kernel, after the checks of its constraints."""
     symbol = f"{name}_kernel"
     c = cutile.compilation
     version = c.CallingConvention.cutile_python_v2()
@@ -57,7 +58,7 @@ def launch(
 
 
 def _cubin(c: Any, kernel: Any, name: str, signature: Any, arch: str) -> bytes:
-    """The kernel for one architecture.  Raises CompileError with cuTile's words."""
+    """The kernel for one architecture.  Raises CompileError with cuTile's message."""
     if arch[-1] in "af":
         raise CompileError(
             Diagnostic(

@@ -1,8 +1,8 @@
-"""What cuTile assumes of arrays beyond their specs, checked on every call.
+"""Checks, on every call, of properties of arrays that cuTile assumes and that specs cannot express.
 
-Its documentation calls it undefined behaviour where an array breaks its constraint: a stride below
-its bound, an element that two indices reach, two arrays without a common alias group in the same
-memory.
+According to its documentation the behaviour is undefined if an array violates its constraint: a
+stride below its bound, an element that two indices reach, or two arrays without a common alias
+group that share memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HINT: Final = "give their constraints an alias group in common for arrays that 
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """Ends a call, with a ValueError, whose arrays break their constraints; calls nothing."""
+    """Ends a call with a ValueError if an array violates its constraint; it calls no code."""
 
     arrays: tuple[Array, ...]
     when: Condition | None = None
@@ -66,8 +66,8 @@ def _check_bounds(call: Call, array: Array) -> None:
 
 
 def _check_elements(call: Call, tensor: Tensor) -> None:
-    """Every element has a place of its own if the step along each axis is longer than all that the
-    shorter steps reach together."""
+    """Each element has its own address if the stride of each axis is greater than the distance that
+    all axes of smaller strides cover together."""
     if not tensor.shape:
         return
     e, name = call.emitter, tensor.name
@@ -90,7 +90,7 @@ def _check_elements(call: Call, tensor: Tensor) -> None:
 
 
 def _reach(call: Call, size: ir.Value, step: ir.Value, longest: ir.Value) -> ir.Value:
-    """How far an axis reaches, if its step is not longer than `longest`."""
+    """The distance that an axis covers, if its stride is not greater than `longest`."""
     e = call.emitter
     reach = e.binary("mul", e.binary("sub", size, e.const_i64(1)), step)
     return e.select(e.icmp("sle", step, longest), reach, e.const_i64(0))

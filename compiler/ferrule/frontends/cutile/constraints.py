@@ -1,8 +1,9 @@
-"""cuTile's constraints as specs, and what kernels take for them.
+"""cuTile's constraints as specs, and the arguments that kernels take for them.
 
-Of the calling conventions `cutile_python_v1` and `_v2`, as cuTile's documentation has them: a
-number is one parameter; an array is its address, then its sizes and strides, in elements and of the
-constraint's index dtype, constants among them; a constant is nothing, a tuple its items.
+The rules are those of the calling conventions `cutile_python_v1` and `_v2` in cuTile's
+documentation: a number is one argument; an array is its address, then its sizes and strides in
+elements, of the constraint's index dtype, including constant ones; a constant is no argument; a
+tuple is its items.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ferrule.specs.params import Constant, Scalar, Tensor, Tuple
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a kernel: cuTile's constraint, and the spec; None for a constant."""
+    """A parameter of a kernel: cuTile's constraint, and the spec, which is None for a constant."""
 
     constraint: Any
     spec: Param | None
@@ -31,17 +32,18 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """An array among the parameters, wherever in tuples it stands."""
+    """An array among the parameters, possibly nested in tuples."""
 
     tensor: Tensor
     constraint: Any
 
 
 def parameter(cutile: Any, name: str, given: Any, sizes: SeenSizes) -> Parameter:
-    """What a constraint of cuTile means, or an example, the value of a constant, a tuple of these.
+    """The parameter for a constraint of cuTile, an example, the value of a constant, or a tuple of
+    these.
 
-    `sizes` are those of all real tensors among the parameters.  Raises CompileError for what cuTile
-    has no constraint for, or the call no argument.
+    `sizes` are those of all real tensors among the parameters.  Raises CompileError for a value
+    that no constraint of cuTile or no argument of a call can express.
     """
     c = cutile.compilation
     known = (c.ScalarConstraint, c.ArrayConstraint, c.ListConstraint, c.TupleConstraint)
@@ -61,7 +63,7 @@ def parameter(cutile: Any, name: str, given: Any, sizes: SeenSizes) -> Parameter
 
 
 def _tuple(name: str, items: Sequence[Parameter]) -> Tuple:
-    """A tuple of parameters; its constants are arguments that must equal them."""
+    """A tuple of parameters; its constants become arguments that must equal them."""
     specs = [
         Constant(str(i), each.constraint.value) if each.spec is None else each.spec
         for i, each in enumerate(items)
@@ -70,7 +72,7 @@ def _tuple(name: str, items: Sequence[Parameter]) -> Tuple:
 
 
 def spec_of_constraint(cutile: Any, name: str, constraint: Any) -> Param | None:
-    """The spec of what a constraint allows; None for a constant."""
+    """The spec of the values that a constraint allows; None for a constant."""
     c = cutile.compilation
     match constraint:
         case c.ConstantConstraint():
@@ -126,7 +128,7 @@ def _dtype(name: str, dtype: Any) -> DType:
 
 
 def _constraint(cutile: Any, spec: Param) -> Any:
-    """The constraint that says what a spec does."""
+    """The constraint with the same meaning as a spec."""
     c = cutile.compilation
     match spec:
         case Scalar(name=name, dtype=dtype):
@@ -146,7 +148,8 @@ def _constraint(cutile: Any, spec: Param) -> Any:
 
 
 def _array_constraint(cutile: Any, tensor: Tensor) -> Any:
-    """An array without aliases, whose sizes fit 32 bits and whose strides are not negative."""
+    """The constraint of an array without aliases, whose sizes fit 32 bits and whose strides are not
+    negative."""
     return cutile.compilation.ArrayConstraint(
         _cutile_dtype(cutile, tensor.name, tensor.dtype),
         len(tensor.shape),
@@ -174,7 +177,7 @@ def _cutile_dtype(cutile: Any, name: str, dtype: DType) -> Any:
 
 
 def handed(cutile: Any, spec: Param | None, constraint: Any) -> Iterator[Argument]:
-    """What a kernel takes for a parameter."""
+    """The arguments that a kernel takes for a parameter."""
     match spec:
         case Tensor():
             index = "int64" if constraint.index_dtype == cutile.int64 else "int32"
@@ -189,7 +192,7 @@ def handed(cutile: Any, spec: Param | None, constraint: Any) -> Iterator[Argumen
 
 
 def arrays(spec: Param | None, constraint: Any) -> Iterator[Array]:
-    """The arrays that a parameter has."""
+    """The arrays in a parameter."""
     match spec:
         case Tensor():
             yield Array(spec, constraint)

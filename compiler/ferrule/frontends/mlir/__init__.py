@@ -5,9 +5,8 @@
     ''')
     fn(x, y, 2.0)
 
-The module is lowered by MLIR in a process of its own, see `ferrule.compiler.mlir`; what comes out,
-LLVM IR or PTX, is called as any other code.  Nothing of MLIR is needed to call the function, or to
-load what is exported of it.
+MLIR lowers the module in a child process, see `ferrule.compiler.mlir`; the result, LLVM IR or PTX,
+is called as any other code.  MLIR is not needed to call the function, or to load an export of it.
 """
 
 from __future__ import annotations
@@ -49,37 +48,38 @@ def compile(
     doc: str | None = None,
     options: str | Options | None = None,
 ) -> Function:
-    """The function of an MLIR module that the `func.func` of this name is, the only public one by
-    default.
+    """The function for the `func.func` of this name in an MLIR module, by default the only public
+    one.
 
-    `module`: its text, which has a line break or a brace, its bytecode, the path of a file of
-    either, or a module of any package's bindings.
-    Parameters follow from the function's type: a memref or tensor is a tensor, a dynamic size a
-    symbol, the same for sizes that the function's operations need to be the same, a strided layout
-    its strides; `index`, integers and floats are numbers.
-    `specs` refines some of them by name, with specs or fake tensors; `signature` says all of them.
-    Tensors are not written to, unless the argument is marked `bufferization.writable = true`.
+    `module`: its text (with a line break or a brace), its bytecode, the path of a file with either,
+    or a module object of any package's bindings.  Parameters follow from the function's type: a
+    memref or tensor is a tensor, a dynamic size is a symbol, the same one for sizes that the
+    function's operations require to be equal, a strided layout gives the strides; `index`, integers
+    and floats are numbers.  `specs` refines some of them by name, with specs or fake tensors;
+    `signature` gives all of them.  Tensors are read-only, unless the argument is marked
+    `bufferization.writable = true`.
 
     `pipeline` lowers the module to the dialect `llvm`, as `builtin.module(…)`, in place of the
-    passes of `pipelines`; where kernels are launched it gets the module with its launches
-    outlined, and lowers what is in each `gpu.module`.  `libraries` have functions that the module
-    only declares.  A `cf.assert` that fails is a RuntimeError of the call, and so are sizes that an
-    operation cannot have; `checks=True` adds the indices of loads and stores, and all of these to a
-    `pipeline`.  `asserts=False` leaves all of them out, and memory safety with them.
+    passes of `pipelines`; if kernels are launched, its input is the module with outlined launches,
+    and it lowers the contents of each `gpu.module`.  `libraries` contain functions that the module
+    only declares.  The call raises RuntimeError for a `cf.assert` that fails, and for sizes that do
+    not fit an operation; `checks=True` adds checks of the indices of loads and stores, and adds all
+    these checks to a `pipeline`.  `asserts=False` omits all of them, and so memory safety.
     `target` is "cpu", or for kernels an architecture such as "sm_90a", or several; by default the
-    module says which, and the architecture is that of `FERRULE_GPU_ARCH` or the first GPU.
+    module determines it, and the architecture is that of `FERRULE_GPU_ARCH` or the first GPU.
 
-    Raises ImportError without MLIR, CompileError with MLIR's diagnostics for a module or pipeline
-    that is wrong, for types that no argument has, for host code between launches that is no
-    arithmetic of sizes, and for another target than the module's; OSError for a file that cannot be
-    read, TypeError for what is no module, no text, or no list of libraries.
+    Raises ImportError if no package with MLIR is installed; CompileError with MLIR's diagnostics
+    for an invalid module or pipeline, for types that no argument can have, for host code between
+    launches other than arithmetic on sizes, and for a target that does not fit the module; OSError
+    for a file that cannot be read, TypeError for a module, a text or a list of libraries of another
+    type.
     """
     chosen = with_target(parse_options(options), target)
     request = Request(function, pipeline, asserts, checks)
     named = texts("libraries", libraries)
     lowered = in_child(lower, read_module(module), request)
     require_target(lowered.function.symbol, chosen, launches=bool(lowered.launches))
-    # Imported here, for the process of MLIR imports this module too.
+    # Imported here, because the process of MLIR imports this module too.
     from ferrule.compiler.building import build
     from ferrule.frontends.mlir.signatures import signature_of
 

@@ -1,7 +1,7 @@
-"""Brain floats in LLVM IR as their bits, where nothing is computed with them.
+"""Replaces bfloat16 in LLVM IR by integers, where code only moves the values.
 
-The code generator keeps one that crosses blocks as a float, and calls a function of a library, that
-few systems have, to get it back.
+LLVM's code generator keeps a bfloat16 that is live across blocks as a float, and converts it back
+by a library function that few systems have.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _DECIMAL: Final = re.compile(r"[-+]?\d+\.\d+(?:e[-+]\d+)?\b")
 
 
 def without_bfloat(text: str) -> str:
-    """The module with `i16` for `bfloat`; as it is where it computes with them, or hands them to
-    functions of others."""
+    """The module with `i16` for `bfloat`; unchanged if it computes with bfloat16, or passes it to
+    external functions."""
     lines = text.split("\n")
     used = [place for place, line in enumerate(lines) if _is_about(line)]
     if not all(_is_moved(lines[place].strip()) for place in used):
@@ -39,7 +39,7 @@ def _is_about(line: str) -> bool:
 
 
 def _is_moved(line: str) -> bool:
-    """Whether a line only moves such floats, so that it may move their bits."""
+    """Whether a line only moves such floats, so that it can move their bits instead."""
     if _OUTSIDE.match(line) or _INTRINSIC.search(line) or _DECIMAL.search(line):
         return False
     return bool(_MOVED.match(line) or line.startswith("declare"))

@@ -1,8 +1,8 @@
-"""In the process of MLIR: assertions that operations keep to the sizes of what they are given.
+"""In the process of MLIR: assertions that the sizes of an operation's operands fit.
 
-Upstream makes them: each operation whose operands have sizes that must fit asserts that they do.
-What is made once for an operation on whole memrefs is always wanted; one at each load and store
-costs a comparison in the innermost loop, and is made where it is asked for.
+Upstream makes them: each operation whose operands must have fitting sizes gets an assertion.  One
+that is executed once for an operation on whole memrefs is always made; one at each load and store
+costs a comparison in the innermost loop, and is made only on request.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNCHECKED: Final = frozenset(
         *("vector.transfer_read", "vector.transfer_write"),
     }
 )
-"""Loads and stores that upstream asserts nothing of."""
+"""Loads and stores for which upstream makes no assertions."""
 
 
 def add_checks(
@@ -40,8 +40,9 @@ def add_checks(
     loads: bool,
     places: frozenset[str] = frozenset(),
 ) -> None:
-    """Have operations assert; with `loads` loads and stores of elements, too, and in any case those
-    at these places, which passes have made of operations that nothing else checks."""
+    """Makes operations assert their operands' sizes; with `loads`, also loads and stores of
+    elements.  The loads and stores at `places` are always included: passes have made them from
+    operations that nothing else checks."""
     if loads:
         _require_checkable(session, module)
     session.run(module, pipelines.pipeline(pipelines.VERIFY), doing)
@@ -59,7 +60,7 @@ def add_checks(
 
 
 def _require_checkable(session: Session, module: Any) -> None:
-    """Raises CompileError for a load or store whose indices nothing would check."""
+    """Raises CompileError for a load or store whose indices no assertion would check."""
     for each in walk(module.operation):
         if each.name in _UNCHECKED:
             raise CompileError(

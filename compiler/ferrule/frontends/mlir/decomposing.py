@@ -1,6 +1,6 @@
-"""In the process of MLIR: operations of `linalg` that no pass makes loops of, taken apart.
+"""In the process of MLIR: decomposes operations of `linalg` that no pass lowers to loops.
 
-Only the dialect `transform` knows how, so that a sequence of its operations stands in the module
+Only the dialect `transform` can do this, so a sequence of its operations is added to the module
 while it runs.
 """
 
@@ -19,7 +19,8 @@ def _op(name: str) -> str:
 
 
 def _lowered(name: str, *results: str) -> tuple[str, str]:
-    """A handle's type, and the step that makes operations of these names of one of it."""
+    """A handle's type, and the step that replaces one operation of it by operations of these
+    names."""
     kind, given = _op(f"linalg.{name}"), ", ".join(map(_op, results))
     return kind, f"transform.structured.lower_{name} %each : ({kind}) -> ({given})"
 
@@ -37,7 +38,7 @@ _STEPS: Final = MappingProxyType(
         ),
     }
 )
-"""By operation: the type of a handle to it, and what takes one apart."""
+"""By operation: the type of a handle to it, and the step that decomposes one."""
 _SEQUENCE: Final = """module attributes {{transform.with_named_sequence}} {{
 transform.named_sequence @__transform_main(%root: !transform.any_op {{transform.readonly}}) {{
   %all = transform.structured.match ops{{["{name}"]}} in %root : (!transform.any_op) -> {kind}
@@ -51,13 +52,13 @@ _MARK: Final = "transform.with_named_sequence"
 
 
 def decompose(session: Session, module: Any, names: set[str]) -> None:
-    """Take such operations of a module apart; `names` are those of all its operations."""
+    """Decomposes such operations of a module; `names` are those of all its operations."""
     if any(name.startswith("transform.") for name in names):
         return
     for name in sorted(names & _STEPS.keys()):
         kind, step = _STEPS[name]
         text = _SEQUENCE.format(name=name, kind=kind, step=step)
-        # Kept till the end: the bindings free what the operation was part of with it.
+        # Kept alive: with the parsed module the bindings would free its operations.
         home = session.parse(text, f"how to take {name} apart")
         (sequence,) = home.body.operations
         sequence.operation.detach_from_parent()

@@ -1,8 +1,8 @@
-"""In the process of MLIR: what a value of a host function is, over the function's arguments.
+"""In the process of MLIR: values of a host function as expressions over its arguments.
 
 Sizes of launches and arguments of kernels are values of the function that launches them.  They are
-followed back to its arguments, to constants and to sizes of memrefs; what lies between is integer
-arithmetic.  Nothing is computed on the host otherwise.
+traced back to its arguments, to constants and to sizes of memrefs; the operations between must be
+integer arithmetic.  The host computes nothing else.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class FloatConstant:
-    """A constant that is no integer."""
+    """A constant that is not an integer."""
 
     value: float
 
@@ -81,7 +81,7 @@ _OF_POSITIVE: Final[dict[str, Operator]] = {
     "index.minu": "min",
     "index.maxu": "max",
 }
-"""The same as Python's where no operand is negative."""
+"""Operations that agree with Python's if no operand is negative."""
 
 _SAME: Final = ("arith.index_cast", "arith.extsi", "arith.trunci", "index.casts")
 _SAME_POSITIVE: Final = ("arith.index_castui", "arith.extui", "index.castu")
@@ -96,11 +96,12 @@ PURE: Final = frozenset(
         *("affine.apply", "affine.min", "affine.max"),
     }
 )
-"""Operations that can stand between the arguments and a launch."""
+"""Operations that are allowed between the arguments and a launch."""
 
 
 def expression(session: Session, value: Any) -> Expression:
-    """What a value is.  Raises CompileError for what cannot be expressed, with its place."""
+    """The expression for a value.  Raises CompileError, with the place, for a value that cannot be
+    expressed."""
     ir = session.ir
     if isinstance(value.owner, ir.Block):
         return ArgumentValue(ir.BlockArgument(value).arg_number)
@@ -125,7 +126,7 @@ def expression(session: Session, value: Any) -> Expression:
 
 
 def refused(session: Session, operation: Any, reason: str | None = None) -> CompileError:
-    """The error for an operation that the host part of launches cannot have."""
+    """The error for an operation that cannot be between launches on the host."""
     return CompileError(
         Diagnostic(
             f"{operation.name} cannot be part of a function that launches kernels"
@@ -138,7 +139,7 @@ def refused(session: Session, operation: Any, reason: str | None = None) -> Comp
 
 
 def _hint(name: str) -> str:
-    """What to do about an operation."""
+    """The hint for an operation."""
     if name.startswith(("scf.", "affine.", "cf.")):
         return "launch always: a grid of 0 blocks, a size like any other, launches nothing"
     if name.startswith("gpu.") or name in ("memref.alloc", "memref.copy"):
@@ -147,7 +148,7 @@ def _hint(name: str) -> str:
 
 
 def is_positive(found: Expression) -> bool:
-    """Whether a value is certainly not negative."""
+    """Whether a value is known not to be negative."""
     match found:
         case int():
             return found >= 0

@@ -1,6 +1,6 @@
-"""Conversions of float16 in LLVM IR, as code of our own.
+"""Conversions of float16 in LLVM IR, as code of this project.
 
-For a CPU without instructions for them LLVM calls functions of a library that not every system has.
+On a CPU without instructions for them LLVM calls library functions that not every system has.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DEFINITION: Final = re.compile(r"^define [\s\S]*?^}$", re.M)
 
 
 def with_conversions(text: str) -> str:
-    """The module with functions for conversions from and to `half`, and calls of these."""
+    """The module with functions for the conversions from and to `half`, and calls of them."""
     kinds: dict[str, tuple[str, str]] = {}
 
     def called(found: re.Match[str]) -> str:
@@ -44,7 +44,7 @@ def with_conversions(text: str) -> str:
 
 
 def _word(kind: str) -> str:
-    """A type in letters."""
+    """A type as an identifier."""
     return re.sub(r"\W+", "", kind)
 
 
@@ -66,7 +66,7 @@ def _type(text: str) -> ir.Type:
 
 
 def _converted(emitter: Emitter, value: ir.Value, kind: ir.Type) -> ir.Value:
-    """A float, or each of a vector, as another type."""
+    """A float, or each element of a vector, converted to another type."""
     if not isinstance(kind, ir.VectorType):
         return _scalar(emitter, value, kind)
     result: ir.Value = ir.Constant(kind, ir.Undefined)

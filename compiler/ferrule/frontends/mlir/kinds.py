@@ -1,4 +1,4 @@
-"""The type of an MLIR function, as data: what the child process tells of it."""
+"""The type of an MLIR function as data, which the child process returns."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ DTYPES: Final = {
     "f8E5M2FNUZ": "float8_e5m2fnuz",
     "f8E8M0FNU": "float8_e8m0fnu",
 }
-"""The dtypes of MLIR's element types; others have no whole bytes, or no array has them."""
+"""The dtypes for MLIR's element types; other types have no whole bytes, or no array has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A scalar; `kind` is MLIR's name of its type."""
+    """A scalar; `kind` is the MLIR name of its type."""
 
     kind: str
 
@@ -40,8 +40,8 @@ class Number:
 class Buffer:
     """A ranked memref, or the one that a tensor becomes: None in `shape` and `strides` is dynamic.
 
-    Without `strides` it is compact and row-major.  `is_value`: a tensor that the function may not
-    write to.
+    Without `strides` it is compact and row-major.  `is_value`: it is a tensor to which the function
+    must not write.
     """
 
     text: str
@@ -54,7 +54,7 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """A type that no argument of a call has, and why."""
+    """A type that no argument of a call can have, and the reason."""
 
     text: str
     reason: str
@@ -71,8 +71,8 @@ Place: TypeAlias = "tuple[int, int]"
 class FunctionType:
     """A function: its symbol, the names and types of its arguments, the types of its results.
 
-    `ties`: sizes of arguments that are the same, or that number.  `written`: what writes to the
-    arguments at these positions, or may.
+    `ties`: groups of sizes of arguments that are equal, or equal to a number.  `written`: for the
+    arguments at these positions, the operation that writes to them, or may.
     """
 
     symbol: str

@@ -1,7 +1,7 @@
 """In the process of MLIR: the launches of a host function, as data.
 
-What launches kernels is straight code: launches, and the arithmetic of their sizes.  Anything else
-in it would have to run on the host, and is an error.
+A function that launches kernels must be straight-line code: launches, and the arithmetic of their
+sizes.  Any other operation would have to run on the host, and is an error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _KERNEL_MARKS: Final = ("nvvm.kernel", "gpu.kernel")
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """What a kernel gets: a value, and MLIR's name of its type; `rank` that of a memref."""
+    """An argument of a kernel: a value, and the MLIR name of its type; `rank` is that of a
+    memref."""
 
     value: Expression
     kind: str
@@ -41,9 +42,9 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A launch of a kernel, which `kernel` names as (module, function).
+    """A launch of the kernel `kernel`, a pair (module, function).
 
-    `name` is what the kernel is called in the code that is made of all modules.
+    `name` is the kernel's name in the code that is compiled from all modules.
     """
 
     kernel: tuple[str, str]
@@ -56,7 +57,7 @@ class Launch:
 
 
 def launches_of(session: Session, function: Any) -> tuple[Launch, ...]:
-    """The launches of a function in order.  Raises CompileError for what else is in it."""
+    """The launches of a function in order.  Raises CompileError for any other operation in it."""
     blocks = list(function.regions[0].blocks)
     if len(blocks) != 1:
         raise CompileError(
@@ -76,7 +77,7 @@ def launches_of(session: Session, function: Any) -> tuple[Launch, ...]:
 
 
 def _is_unused(operation: Any) -> bool:
-    """Whether an operation is nothing by itself: what uses its value follows it back."""
+    """Whether an operation has no effect by itself: its value is evaluated where it is used."""
     return operation.name in PURE or operation.name.startswith(_VALUES)
 
 
@@ -106,8 +107,8 @@ def _three(sizes: list[Expression]) -> Sizes:
 
 
 def _segments(operation: Any) -> Iterator[list[Any]]:
-    """The operands by their groups: asynchronous dependencies, three sizes of the grid, three of
-    the block, three of the cluster, dynamic shared memory, operands of the kernel, the stream."""
+    """The operands in groups: asynchronous dependencies, three sizes of the grid, three of the
+    block, three of the cluster, dynamic shared memory, operands of the kernel, the stream."""
     operands, start = list(operation.operands), 0
     for size in operation.attributes[_SEGMENTS]:
         yield operands[start : start + int(size)]
@@ -124,7 +125,7 @@ def _operand(session: Session, operation: Any, value: Any) -> Operand:
 
 
 def rename_kernels(module: Any) -> dict[tuple[str, str], str]:
-    """Give kernels of different modules different names; the names that they have then."""
+    """Gives kernels of different modules different names, and returns these."""
     names: dict[tuple[str, str], str] = {}
     for gpu_module in module.body.operations:
         if gpu_module.operation.name != "gpu.module":

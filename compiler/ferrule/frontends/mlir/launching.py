@@ -1,4 +1,4 @@
-"""From the launches of a host function to the calling convention that makes them."""
+"""From the launches of a host function to the calling convention that executes them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def device_code(kernels: Sequence[str], options: Options) -> DeviceCode:
 def launching(
     launches: Sequence[Launch], code: DeviceCode, signature: Signature
 ) -> CallingConvention:
-    """The convention that makes these launches, in order."""
+    """The convention that executes these launches, in order."""
     steps = [_launch(each, code, signature) for each in launches]
     return steps[0] if len(steps) == 1 else conventions.Sequence(steps)
 
@@ -68,7 +68,7 @@ def _sizes(sizes: Sizes, signature: Signature) -> tuple[Dim, Dim, Dim]:
 
 
 def _arguments(operand: Operand, signature: Signature, *, bare: bool) -> Iterator[Argument]:
-    """What a kernel gets for an operand: a memref is its descriptor, member by member."""
+    """The arguments of a kernel for an operand: a memref is its descriptor, member by member."""
     if operand.rank is not None:
         assert isinstance(operand.value, ArgumentValue)
         tensor = signature.params[operand.value.position]

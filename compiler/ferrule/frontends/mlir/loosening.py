@@ -1,7 +1,7 @@
-"""In the process of MLIR: results whose strides are fixed become results of any strides.
+"""In the process of MLIR: results with fixed strides become results with dynamic strides.
 
-A memref that a function was given comes back as a copy, which is compact, and no pass makes one
-whose strides are fixed and of another kind.
+If a function returns a memref argument, the result is a copy, which is compact; no pass can make a
+copy with other fixed strides.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from ferrule.compiler.mlir.session import Session
 from ferrule.frontends.mlir.reading import symbol, walk
 
 _NAMING: Final = {"func.call": "callee", "func.constant": "value"}
-"""What names a function with its type, and the attribute that has the name."""
+"""Operations that refer to a function and its type, and the attribute with the function's name."""
 
 
 def loosen_results(session: Session, module: Any, function: Any) -> None:
-    """Give the function results of any strides; one that others name keeps its type."""
+    """Gives the function results with dynamic strides; a function to which others refer keeps its
+    type."""
     ir, kind = session.ir, function.attributes["function_type"].value
     if any(_names(each, symbol(function)) for each in walk(module.operation)):
         return

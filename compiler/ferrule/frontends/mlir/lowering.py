@@ -1,4 +1,4 @@
-"""In the process of MLIR: from a module to LLVM IR, kernels and the launches of them."""
+"""In the process of MLIR: from a module to LLVM IR, with the kernels and their launches."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ OURS: Final = "the passes of ferrule.frontends.mlir.pipelines"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked for; `pipeline` is the user's, None for ours.
+    """The parameters of a lowering; `pipeline` is the user's, None for ours.
 
-    Raises TypeError for a function or pipeline that is no text.
+    Raises TypeError for a function or pipeline that is not a text.
     """
 
     function: str | None = None
@@ -49,9 +49,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A function as LLVM IR: `host` for the CPU, or the kernels' modules, and their launches.
+    """A function as LLVM IR: either `host` for the CPU, or the kernels' modules and their launches.
 
-    `raises`: one more parameter of it says where it leaves the text of an assertion that failed.
+    `raises`: the function has one more parameter, the address to which a failed assertion writes
+    the address of its message.
     """
 
     function: FunctionType
@@ -62,7 +63,7 @@ class Lowered:
 
 
 def lower(session: Session, given: Given, request: Request) -> Lowered:
-    """The function of a module that is asked for, lowered."""
+    """The requested function of a module, lowered."""
     know_dialect(session, given)
     module = session.parse(given.source, file=given.name)
     text = given.source if isinstance(given.source, str) else ""
@@ -90,7 +91,7 @@ def lower(session: Session, given: Given, request: Request) -> Lowered:
 
 
 def _by_pipeline(session: Session, module: Any, passes: str, *, checks: bool) -> None:
-    """By the user's passes, which need not know the dialects that checks are made of."""
+    """Runs the user's passes; they need not know the dialects of the checks."""
     if checks:
         add_checks(session, module, OURS, loads=True)
     session.run(module, passes)
@@ -103,11 +104,11 @@ def _called(kind: FunctionType) -> str:
 
 
 def _to_llvm(session: Session, module: Any, request: Request, places: frozenset[str]) -> None:
-    """By the passes of `pipelines`, of a module without tensors; `places` are those of operations
-    whose loads and stores are checked in any case.
+    """Runs the passes of `pipelines` on a module without tensors; the loads and stores of the
+    operations at `places` are always checked.
 
-    A narrow float is rounded after each operation: the pass that computes in f32 allows others to
-    leave that out.
+    A narrow float is rounded after each operation: the pass that computes in f32 allows later
+    passes to omit these roundings.
     """
     if request.checks:
         session.run(module, pipelines.pipeline(pipelines.CHECKED_LOADS), OURS)
@@ -137,7 +138,7 @@ def _require_lowered(session: Session, module: Any) -> None:
 
 
 def _require_supported(function: FunctionType) -> None:
-    """Raises CompileError for types that no argument and no result of a call has."""
+    """Raises CompileError for types that no argument or result of a call can have."""
     rows = [
         (f"the argument {n!r}", k) for n, k in zip(function.names, function.arguments, strict=True)
     ]
@@ -173,10 +174,10 @@ def _path(kernel: tuple[str, str]) -> str:
 
 
 def _mark(session: Session, function: Any, kind: FunctionType) -> None:
-    """Ask for the C interface, and for tensors that are values not to be written to.
+    """Requests the C interface, and marks tensors that are values as read-only.
 
-    What the dialect llvm says of arguments goes: no call checks it, and the twin for C would say
-    it of the addresses of descriptors.
+    Attributes of the dialect llvm on arguments are removed: no call checks them, and the C
+    interface would apply them to the addresses of descriptors.
     """
     ir = session.ir
     function.attributes[_C_INTERFACE] = ir.UnitAttr.get()
@@ -192,7 +193,7 @@ def _mark(session: Session, function: Any, kind: FunctionType) -> None:
 
 
 def _settle_asserts(session: Session, module: Any, *, keep: bool, on_gpu: bool) -> None:
-    """Drop assertions that are not wanted; refuse those of functions that launch kernels."""
+    """Removes assertions that are not wanted; refuses those in functions that launch kernels."""
     found = [each for each in walk(module.operation) if each.name == "cf.assert"]
     if keep and on_gpu and found:
         raise CompileError(
@@ -209,7 +210,8 @@ def _settle_asserts(session: Session, module: Any, *, keep: bool, on_gpu: bool) 
 
 
 def _to_memrefs(session: Session, module: Any, kind: FunctionType) -> frozenset[str]:
-    """Leave no tensors in a module; the places of operations that have become loops already."""
+    """Converts all tensors of a module to memrefs; returns the places of operations that have
+    become loops already."""
     places = tm_tensor.to_memrefs(session, module, OURS)
     names = {each.name for each in walk(module.operation)}
     has_tensors = any(

@@ -1,4 +1,5 @@
-"""What is given as a module: its text, bytecode, a file of either, an object of the bindings."""
+"""The forms in which a module may be given: its text, bytecode, a file of either, an object of the
+bindings."""
 
 from __future__ import annotations
 
@@ -16,17 +17,17 @@ _BYTECODE: Final = b"ML\xefR"
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A module's text or bytecode; `name` is what messages call it."""
+    """A module's text or bytecode; `name` is its name in messages."""
 
     source: str | bytes = field(repr=False)
     name: str = UNNAMED
 
 
 def read_module(module: object) -> Given:
-    """The module that is given.
+    """The text or bytecode of the given module.
 
-    Raises OSError for a file that cannot be read, CompileError for what is neither text nor
-    bytecode, ValueError for an empty text, TypeError for what is no module.
+    Raises OSError for a file that cannot be read, CompileError for data that is neither text nor
+    bytecode, ValueError for an empty text, TypeError for an object that is not a module.
     """
     match module:
         case bytes():

@@ -1,7 +1,7 @@
-"""In the process of MLIR: conversions to brain floats that round once, and their `math.fma`.
+"""In the process of MLIR: conversions to bfloat16 that round once, and `math.fma` of narrow floats.
 
-The pass that computes in f32 makes of a conversion two, each of which rounds; and it leaves
-`math.fma` alone.  Each such operation becomes a call of a function that the module gets.
+The pass that computes in f32 splits a conversion into two, each of which rounds; and it does not
+lower `math.fma`.  Each such operation becomes a call of a function that is added to the module.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FROM_F64: Final = """
   %f = arith.bitcast %odd : {i32} to {f32}
   %r = arith.truncf %f : {f32} to {bf16}
 """
-"""To f32, of two neighbours to the odd one, which keeps that it is not exact; then to bf16."""
+"""Rounds to f32, to odd where the value is not exact, so that inexactness is kept; then to bf16."""
 
 _FROM_INT: Final = """
   %x = arith.{op} %n : {source} to {f64}
@@ -58,7 +58,8 @@ _FROM_I64: Final = """
   %m = arith.select %small, %n, %sticky : {i1}, {i64}
   %x = arith.{op} %m : {i64} to {f64}
 """
-"""Of an integer that f64 does not hold, what its last bits say stays in one that it holds."""
+"""For an integer that f64 cannot hold exactly, the last bits are combined into a sticky bit that
+f64 can hold."""
 
 _FMA: Final = """
   %a.f = arith.extf %a : {source} to {f32}
@@ -76,7 +77,7 @@ _INTEGERS: Final = {"i32": _FROM_INT, "i64": _FROM_I64}
 
 
 def narrow_once(session: Session, module: Any) -> None:
-    """Replace the operations of a module that would round twice, or be left."""
+    """Replaces the operations of a module that would round twice or would not be lowered."""
     made: set[str] = set()
     for each in list(walk(module.operation)):
         found = _function(each)
@@ -106,7 +107,7 @@ def _call(session: Session, operation: Any, name: str) -> None:
 
 
 def _function(operation: Any) -> tuple[str, str] | None:
-    """The function that an operation becomes a call of: its name and its text."""
+    """The function whose call replaces an operation: its name and its text."""
     name = operation.name
     if name not in ("arith.truncf", "arith.extf", "arith.sitofp", "arith.uitofp", "math.fma"):
         return None
@@ -128,7 +129,7 @@ def _element(kind: str) -> str:
 
 
 def _prefix(kind: str) -> str:
-    """What stands before the element in the type of a vector: `4x`; "" for a number."""
+    """The text before the element in a vector type: `4x`; "" for a number."""
     found = _SHAPE.fullmatch(kind)
     return found[1] or "" if found else ""
 

@@ -1,17 +1,17 @@
-"""The passes that lower a module where none are given."""
+"""The passes that lower a module if the user gives none."""
 
 from __future__ import annotations
 
 from typing import Final
 
 REACHED: Final = ("symbol-dce",)
-"""What nothing public needs goes."""
+"""Removes symbols that nothing public uses."""
 
 TOSA: Final = (
     "func.func(tosa-optional-decompositions,tosa-to-linalg-named,tosa-to-linalg)",
     *("tosa-to-arith", "tosa-to-tensor", "tosa-to-scf"),
 )
-"""tosa to linalg, arith, tensor and scf."""
+"""Lowers tosa to linalg, arith, tensor and scf."""
 
 BUFFERIZE: Final = (
     *("inline", "symbol-dce"),
@@ -23,22 +23,22 @@ BUFFERIZE: Final = (
     "function-boundary-type-conversion=identity-layout-map}",
     "canonicalize",
 )
-"""Tensors to memrefs, those of the function's arguments compact."""
+"""Converts tensors to memrefs; those of the function's arguments are compact."""
 
 DEALLOCATE: Final = ("buffer-deallocation-pipeline", "convert-bufferization-to-memref")
-"""Every memref that the function allocates is freed, and its results are its caller's."""
+"""Frees each memref that the function allocates; its results belong to its caller."""
 
 VERIFY: Final = ("generate-runtime-verification",)
-"""Assertions that operations keep to the sizes of what they are given."""
+"""Makes operations assert that their operands' sizes fit."""
 
 CHECKED_LOADS: Final = ("lower-affine",)
-"""Loads and stores of affine to those of memref, of which VERIFY knows assertions."""
+"""Lowers loads and stores of affine to those of memref, for which VERIFY makes assertions."""
 
 CHECKS_TO_LLVM: Final = ("convert-index-to-llvm", "reconcile-unrealized-casts")
-"""What such assertions compare with, where the passes of a user have left it."""
+"""Lowers the comparisons of such assertions, where the passes of a user have left them."""
 
 GENERALIZE: Final = ("func.func(linalg-generalize-named-ops)",)
-"""Operations of linalg with their indexing maps."""
+"""Rewrites operations of linalg with their indexing maps."""
 
 _TO_LOOPS: Final = (
     *("canonicalize", "cse", "convert-linalg-to-loops", "scf-forall-to-for", "lower-affine"),
@@ -51,8 +51,8 @@ TO_BRANCHES: Final = (
     *("convert-complex-to-standard", "math-extend-to-supported-types"),
     "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}",
 )
-"""linalg, affine, scf and complex to cf, memref and arith; arithmetic of narrow floats to that of
-f32, as not every CPU has it."""
+"""Lowers linalg, affine, scf and complex to cf, memref and arith, and arithmetic of narrow floats
+to that of f32, because not every CPU has it."""
 
 TO_LLVM: Final = (
     *("arith-expand{include-bf16=true}", "convert-math-to-llvm", "convert-math-to-libm"),
@@ -61,12 +61,12 @@ TO_LLVM: Final = (
     *("convert-arith-to-llvm", "convert-cf-to-llvm", "convert-func-to-llvm", "canonicalize", "cse"),
     "reconcile-unrealized-casts",
 )
-"""vector, math, complex, memref, arith, cf and func to the dialect llvm."""
+"""Lowers vector, math, complex, memref, arith, cf and func to the dialect llvm."""
 
 OUTLINE: Final = (
     *("inline", "canonicalize", "cse", "gpu-kernel-outlining", "canonicalize", "cse"),
 )
-"""Each `gpu.launch` to a function of a `gpu.module`, and its launch."""
+"""Turns each `gpu.launch` into a function of a `gpu.module`, and a launch of it."""
 
 _INSIDE: Final = (
     *_TO_LOOPS,
@@ -76,9 +76,9 @@ _INSIDE: Final = (
 )
 
 TO_NVVM: Final = (f"gpu.module({','.join(_INSIDE)})",)
-"""What is in each `gpu.module` to the dialects nvvm and llvm."""
+"""Lowers the contents of each `gpu.module` to the dialects nvvm and llvm."""
 
 
 def pipeline(*groups: tuple[str, ...]) -> str:
-    """Passes as the text that MLIR reads."""
+    """Passes in the text form that MLIR reads."""
     return f"builtin.module({','.join(each for group in groups for each in group)})"

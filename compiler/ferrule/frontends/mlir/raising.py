@@ -1,10 +1,10 @@
-"""In the process of MLIR: a failed `cf.assert` leaves its message and ends the call.
+"""In the process of MLIR: a failed `cf.assert` stores its message and ends the call.
 
 Upstream lowers it to a block that prints the message and ends the process.  Here that block stores
-the address of the message where one more parameter of the function says, and returns; a caller
-looks there behind each call, and returns, too.  The same parameter finds what was allocated, see
-`tracking`.  The module is lowered by then, so that whatever pipeline made it, nothing but `llvm` is
-left, and the regions of OpenMP.
+the address of the message at the address in one more parameter of the function, and returns; a
+caller checks that address after each call, and returns, too.  Through the same parameter
+allocations are recorded, see `tracking`.  This runs on the lowered module, so that after any
+pipeline it sees only the dialect `llvm` and the regions of OpenMP.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ llvm.func internal @{_FAILED}(%at: !llvm.ptr) -> i1 attributes {{always_inline}}
 }}
 """
 _ENDS: Final = ("puts", "abort")
-"""What the block of a failed assertion calls, in this order, before it ends."""
+"""The functions that the block of a failed assertion calls, in this order, before it ends."""
 
 
 def raise_asserts(session: Session, module: Any, name: str) -> bool:
-    """Have failed assertions of a lowered module end the call; whether the function of this name,
-    and its twin for C, have the parameter for it.
+    """Makes failed assertions of a lowered module end the call; returns whether the function of
+    this name, and its C interface, have the parameter for it.
 
-    Raises CompileError where a function cannot end so.
+    Raises CompileError if a function cannot end this way.
     """
     functions = {symbol(each): each for each in _functions(module)}
     failing = _failing(module, functions)
@@ -65,9 +65,9 @@ def _threads(module: Any) -> bool:
 
 
 def _add(session: Session, module: Any, text: str) -> None:
-    """Put the functions of a text into a module, but for those that it has."""
+    """Adds the functions of a text to a module, except those that it contains already."""
     there = {symbol(each) for each in _functions(module)}
-    support = session.ir.Module.parse(text)  # as long as its operations are looked at
+    support = session.ir.Module.parse(text)  # it must live while its operations are used
     with session.ir.InsertionPoint(module.body):
         for each in list(support.body.operations):
             if symbol(each.operation) not in there:
@@ -83,7 +83,7 @@ def _functions(module: Any) -> Iterator[Any]:
 def _failing(module: Any, functions: dict[str, Any]) -> set[str]:
     """The functions that assert, or call one that does.
 
-    Of what is called by its address any function may be meant whose address is taken.
+    An indirect call may call any function whose address is taken.
     """
     found = {name for name, each in functions.items() if any(map(_aborts, walk(each)))}
     if not found:
@@ -96,7 +96,7 @@ def _failing(module: Any, functions: dict[str, Any]) -> set[str]:
 
 
 def _with_callers(found: set[str], functions: dict[str, Any]) -> set[str]:
-    """These functions, and those that call one of them, or a function by its address."""
+    """These functions, and those that call one of them, or make an indirect call."""
     found = set(found)
     while more := {
         name
@@ -108,9 +108,9 @@ def _with_callers(found: set[str], functions: dict[str, Any]) -> set[str]:
 
 
 def _allocating(module: Any, functions: dict[str, Any], failing: set[str]) -> set[str]:
-    """The functions that allocate or free, or call one that does: those whose memory is tracked.
+    """The functions that allocate or free, or call one that does: their memory is tracked.
 
-    None where the module hands addresses out, or has a `malloc` of its own.
+    None of them if the module passes addresses to outside code, or defines its own `malloc`.
     """
     own = [name for name in tracking.REPLACED if name in functions and _has_body(functions[name])]
     calls = [(each, called(each)) for each in walk(module.operation)]
@@ -147,8 +147,8 @@ def _require_bodies(taken: set[str], functions: dict[str, Any]) -> None:
 
 
 def _aborts(operation: Any) -> bool:
-    """Whether an operation ends the block of a failed assertion: `llvm.unreachable`, behind the
-    calls of `_ENDS`."""
+    """Whether an operation ends the block of a failed assertion: `llvm.unreachable` after the calls
+    of `_ENDS`."""
     if operation.name != "llvm.unreachable":
         return False
     before = list(operation.block.operations)[-3:-1]
@@ -156,13 +156,14 @@ def _aborts(operation: Any) -> bool:
 
 
 def _may_fail(operation: Any, failing: set[str]) -> bool:
-    """Whether an operation is a call of such a function; of an address it may be."""
+    """Whether an operation calls one of these functions; an indirect call may."""
     callee = called(operation)
     return callee is not None and (callee in failing or callee == "")
 
 
 def _forget(module: Any, functions: dict[str, Any]) -> None:
-    """Drop the declarations of what failed assertions called, where nothing else does."""
+    """Removes the declarations of the functions that failed assertions called, if nothing else uses
+    them."""
     used = {called(each) for each in walk(module.operation)} | set(_addressed(module))
     for name in _ENDS:
         if name in functions and name not in used:
@@ -170,8 +171,8 @@ def _forget(module: Any, functions: dict[str, Any]) -> None:
 
 
 class _Ends:
-    """Rewrites functions that may fail, and those that allocate what is tracked: `root` has the
-    record of that, "" where nothing is tracked."""
+    """Rewrites functions that may fail, and those that allocate tracked memory: the function `root`
+    holds the record of it; "" if nothing is tracked."""
 
     __slots__ = ("_allocating", "_failing", "_own", "_root", "_session")
     _own: tracking.Places
@@ -185,7 +186,8 @@ class _Ends:
         self._root: Final = root
 
     def rewrite(self, function: Any) -> None:
-        """Give a function the parameter, and have it return where something failed."""
+        """Adds the parameter to a function, and makes the function return where something
+        failed."""
         with function.location:
             place = self._with_parameter(function)
             region, first = function.regions[0], None
@@ -194,7 +196,8 @@ class _Ends:
             self._region(region, place, _Exit(self._session, region, first))
 
     def _tracked(self, function: Any, given: Any) -> tuple[Any, Callable[[], None]]:
-        """Where a function's calls find the record, and what it does before it ends early."""
+        """The record's address for the calls of a function, and the action before the function ends
+        early."""
         own = self._own = tracking.Places(self._session, function)
         if symbol(function) != self._root:
             return given, lambda: own.free(self._call)
@@ -226,7 +229,7 @@ class _Ends:
         )
 
     def _region(self, region: Any, place: Any, way_out: _Exit) -> bool:
-        """Have what fails in a region leave it; whether anything may."""
+        """Makes failures in a region leave it; returns whether one may occur."""
         blocks = list(region.blocks)
         found = False
         for block in blocks:
@@ -256,7 +259,7 @@ class _Ends:
         return True
 
     def _memory(self, call: Any, place: Any, callee: str) -> None:
-        """Have it known what a call allocates or frees."""
+        """Records the memory that a call allocates or frees."""
         address = call.results[0] if callee == "malloc" else call.operands[0]
         if address in self._own:
             self._own.note(call)
@@ -267,7 +270,7 @@ class _Ends:
         return self._region(region, place, _Exit(self._session, region))
 
     def _leave(self, unreachable: Any, place: Any, way_out: _Exit) -> None:
-        """Make the block of a failed assertion leave the message, and then the region."""
+        """Makes the block of a failed assertion store the message, and then leave the region."""
         puts, abort = [each.operation for each in unreachable.block.operations][-3:-1]
         block, message = unreachable.block, puts.operands[0]
         for each in (unreachable, abort, puts):
@@ -277,11 +280,11 @@ class _Ends:
             way_out.branch()
 
     def _handed(self, call: Any, place: Any, callee: str | None) -> Any:
-        """The same call with the parameter handed on, of the function of this name; "" for one
-        that is called by its address."""
+        """The same call with the parameter passed on, to the function of this name; "" for an
+        indirect call."""
         ir, given = self._session.ir, call.attributes
         operands = [*call.operands, place]
-        # Iterated, they are names in some versions of the bindings, and pairs in others.
+        # In some versions of the bindings the iteration gives names, in others pairs.
         names = [each if isinstance(each, str) else each.name for each in given]
         attributes = {name: given[name] for name in names}
         attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([len(operands), 0])
@@ -300,7 +303,7 @@ class _Ends:
         return made
 
     def _check_behind(self, operation: Any, place: Any, way_out: _Exit) -> None:
-        """Leave the region behind an operation where it failed."""
+        """Leaves the region after an operation if it failed."""
         following = _following(operation)
         if not following:  # a wrapper of OpenMP, which has no terminator
             return
@@ -311,7 +314,8 @@ class _Ends:
         self._check_before(following[0], place, way_out)
 
     def _require_last(self, following: list[Any]) -> None:
-        """In a parallel region each thread has to reach the barriers that others wait at."""
+        """Raises CompileError if a region of OpenMP has more operations: each thread of a parallel
+        region must reach the barriers at which the others wait."""
         if len(following) > 1:
             raise CompileError(
                 Diagnostic(
@@ -323,7 +327,7 @@ class _Ends:
             )
 
     def _check_before(self, operation: Any, place: Any, way_out: _Exit) -> None:
-        """Leave the region before an operation where something has failed."""
+        """Leaves the region before an operation if something has failed already."""
         ir, block = self._session.ir, operation.block
         moved = [operation, *_following(operation)]
         rest = block.create_after()
@@ -347,25 +351,25 @@ class _Ends:
 
 
 class _Exit:
-    """The block by which a region is left where something failed, made when it is needed."""
+    """The block through which a region is left after a failure; it is made on first use."""
 
     __slots__ = ("_block", "_first", "_region", "_session")
 
     def __init__(
         self, session: Session, region: Any, first: Callable[[], object] | None = None
     ) -> None:
-        """`first` writes what is done before."""
+        """`first` emits the action before the exit."""
         self._session: Final = session
         self._region: Final = region
         self._first: Final = first
         self._block: Any = None
 
     def branch(self) -> None:
-        """Go there, from where operations are inserted."""
+        """Branches there from the insertion point."""
         self._session.ir.Operation.create("llvm.br", successors=[self._made()])
 
     def branch_if(self, flag: Any, otherwise: Any) -> None:
-        """Go there where a flag is set."""
+        """Branches there if a flag is set."""
         ir = self._session.ir
         sizes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0])}
         ir.Operation.create(
@@ -385,7 +389,8 @@ class _Exit:
         return self._block
 
     def _leave(self, blocks: list[Any]) -> None:
-        """Return nothing of meaning from a function; end another region as it ends itself."""
+        """Returns an arbitrary value from a function; ends another region in the way in which it
+        ends itself."""
         ir, owner = self._session.ir, self._region.owner
         if owner.name == "llvm.func":
             result = ir.Type.parse(_result(str(owner.attributes["function_type"].value)))
@@ -410,13 +415,13 @@ def _last(block: Any) -> Any:
 
 
 def _following(operation: Any) -> list[Any]:
-    """The operations behind one in its block."""
+    """The operations after this one in its block."""
     there = [each.operation for each in operation.block.operations]
     return there[there.index(operation) + 1 :]
 
 
 def _result(kind: str) -> str:
-    """The type of the result of a function's type, `!llvm.func<i1 (ptr, i64)>`."""
+    """The result type in a function's type, `!llvm.func<i1 (ptr, i64)>`."""
     depth, end = 0, kind.rindex(")")
     for at in range(end, -1, -1):
         depth += {")": 1, "(": -1}.get(kind[at], 0)

@@ -1,4 +1,4 @@
-"""In the process of MLIR: which function of a module is meant, and of what type it is."""
+"""In the process of MLIR: the requested function of a module, and its type."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HOST_SPACES: Final = (None, "0")
 
 
 def walk(operation: Any) -> Iterator[Any]:
-    """An operation and all within it, outermost first."""
+    """An operation and all operations within it, outermost first."""
     yield operation
     for region in operation.regions:
         for block in region.blocks:
@@ -36,7 +36,7 @@ def walk(operation: Any) -> Iterator[Any]:
 
 
 def reached(module: Any, function: Any) -> Iterator[Any]:
-    """The operations of a function, and of those that it calls."""
+    """The operations of a function, and those of the functions that it calls."""
     functions, found = _functions(module.operation), {symbol(function)}
     waiting = [function]
     while waiting:
@@ -49,26 +49,27 @@ def reached(module: Any, function: Any) -> Iterator[Any]:
 
 
 def attribute(operation: Any, name: str) -> Any:
-    """An attribute, None where there is none."""
+    """An attribute, None if it is missing."""
     attributes = operation.attributes
     return attributes[name] if name in attributes else None
 
 
 def symbol(operation: Any) -> str:
-    """The symbol's name of a function or module."""
+    """The symbol name of a function or module."""
     return str(operation.attributes["sym_name"].value)
 
 
 def where(location: str) -> str:
-    """The line of an operation in the text that was given, nothing where it has none."""
+    """The line of an operation in the given text, as text for messages; empty if it is not
+    known."""
     found = _LINE.match(location)
     return f" in line {found[1]} of the module" if found else ""
 
 
 def find_function(module: Any, name: str | None) -> Any:
-    """The `func.func` of this name; the only one that others see where none is given.
+    """The `func.func` of this name; without a name, the only public one.
 
-    Raises CompileError where there is none, none with a body, or more than one to choose from.
+    Raises CompileError if there is none, if it has no body, or if there are several to choose from.
     """
     functions = _functions(module.operation)
     if name is not None and name not in functions:
@@ -102,7 +103,7 @@ def _functions(module: Any) -> dict[str, Any]:
 
 
 def _others(module: Any) -> Iterator[str]:
-    """What may have been meant: functions of modules within, and those of the dialect llvm."""
+    """Other functions that may be meant: those of nested modules, and those of the dialect llvm."""
     for each in module.body.operations:
         operation = each.operation
         if operation.name == "builtin.module" and (functions := _functions(operation)):
@@ -130,7 +131,8 @@ def _is_public(function: Any) -> bool:
 
 
 def described(session: Session, function: Any, text: str, *, on_gpu: bool) -> FunctionType:
-    """The type of a function; `text` is what it was read from, for the names of its arguments."""
+    """The type of a function; `text` is the module's text, from which the names of arguments are
+    read."""
     kind = function.attributes["function_type"].value
     arguments = list(function.regions[0].blocks[0].arguments)
     names = _names([str(each.location) for each in arguments], text.encode().splitlines())
@@ -143,7 +145,8 @@ def described(session: Session, function: Any, text: str, *, on_gpu: bool) -> Fu
 
 
 def _names(places: list[str], lines: list[bytes]) -> Iterator[str]:
-    """A name for each argument: that of its value in the text, of its location, else `argN`."""
+    """A name for each argument: that of its value in the text, that of its location, otherwise
+    `argN`."""
     taken: set[str] = set()
     for position, place in enumerate(places):
         name = _name(place, lines)
@@ -164,7 +167,7 @@ def _name(place: str, lines: list[bytes]) -> str | None:
 
 
 def _writable(function: Any, position: int) -> bool:
-    """Whether the module says that a tensor may be written to in place."""
+    """Whether the module marks a tensor argument as writable in place."""
     given = attribute(function, "arg_attrs")
     if given is None:
         return False
@@ -178,7 +181,7 @@ def _in_place(kind: Buffer) -> Buffer:
 
 
 def _kind(session: Session, kind: Any, on_gpu: bool, *, is_result: bool = False) -> Kind:
-    """What a type is for a call; the elements of a result may begin anywhere."""
+    """The kind that a type has for a call; the elements of a result may begin at any offset."""
     ir, text = session.ir, str(kind)
     if isinstance(kind, ir.MemRefType):
         return _memref(kind, text, on_gpu, is_result=is_result)

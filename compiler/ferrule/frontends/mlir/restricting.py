@@ -1,4 +1,4 @@
-"""In the process of MLIR: a module without what the function that is asked for does not need."""
+"""In the process of MLIR: removes from a module what the requested function does not need."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ferrule.frontends.mlir.reading import attribute, symbol
 
 
 def restrict(session: Session, module: Any, function: Any, *, schedules: bool) -> None:
-    """Make a function the only public one, and drop what it does not reach.
+    """Makes a function the only public one, and removes functions that it does not reach.
 
-    `schedules`: keep the dialect transform's, which say how a pipeline is to lower the module.
+    `schedules`: keeps the operations of the dialect transform, which direct a pipeline's lowering.
     """
     for each in [each.operation for each in module.body.operations]:
         if not schedules and _is_schedule(each):
@@ -23,7 +23,7 @@ def restrict(session: Session, module: Any, function: Any, *, schedules: bool) -
 
 
 def _is_schedule(operation: Any) -> bool:
-    """Whether all that there is, or all in a module, is of the dialect transform."""
+    """Whether an operation, or all operations in a module, belong to the dialect transform."""
     if operation.name != "builtin.module":
         return bool(operation.name.startswith("transform."))
     inner = [each.operation for each in operation.regions[0].blocks[0].operations]

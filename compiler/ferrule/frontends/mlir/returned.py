@@ -1,4 +1,4 @@
-"""What a call of an MLIR function gives back."""
+"""The results of a call of an MLIR function."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ferrule.specs import DType, Tensor, as_dtype
 
 
 def returns(results: Sequence[Kind]) -> DType | list[DType | Tensor] | None:
-    """The results as `conventions.Memref` takes them: nothing, a number, or a list."""
+    """The results in the form that `conventions.Memref` takes: nothing, a number, or a list."""
     if not results:
         return None
     if len(results) == 1 and isinstance(results[0], Number):

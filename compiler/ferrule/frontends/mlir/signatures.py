@@ -1,7 +1,7 @@
-"""What a call of an MLIR function takes, from the type of the function and what is said beyond it.
+"""The signature of a call of an MLIR function, from the function's type and the user's specs.
 
-A dynamic size is a symbol of its own, but where the operations of the function say that two of
-them are the same; that, the type does not say.
+Each dynamic size is a symbol of its own, except where the operations of the function require two of
+them to be equal, which the type does not express.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ def signature_of(
     specs: Mapping[str, Any],
     signature: Signature | None,
 ) -> Signature:
-    """The signature that the type gives, refined by specs of some parameters, or the one given.
+    """The signature that follows from the type, refined by specs of some parameters, or the given
+    one.
 
-    Raises CompileError for specs of parameters that there are not, and for specs that accept what
-    the function cannot take.
+    Raises CompileError for specs of parameters that do not exist, and for specs that accept
+    arguments that the function cannot take.
     """
     rows = list(zip(function.names, function.arguments, strict=True))
     if signature is not None:
@@ -71,8 +72,8 @@ def _given(name: str, kind: Kind, specs: Mapping[str, Any]) -> Param:
 
 
 def _tied(function: FunctionType, given: Mapping[str, Param]) -> dict[int, dict[int, Dim]]:
-    """By argument and axis the sizes that are others' too: a number, what the spec of one says of
-    it, or a new symbol."""
+    """The tied sizes by argument and axis: a number, the size in the spec of one of them, or a new
+    symbol."""
     found: dict[int, dict[int, Dim]] = {}
     for ties in function.ties:
         numbers = [each for each in ties if isinstance(each, int)]
@@ -91,7 +92,7 @@ def _tied(function: FunctionType, given: Mapping[str, Param]) -> dict[int, dict[
 
 
 def derived(name: str, kind: Kind, dims: Mapping[int, Dim] = _NO_DIMS) -> Param:
-    """The parameter that a type stands for, with these sizes where the type has none."""
+    """The parameter for a type; `dims` are used where the type's sizes are dynamic."""
     if isinstance(kind, Number):
         return Scalar(name, DTYPES[kind.kind])
     assert isinstance(kind, Buffer)
@@ -122,7 +123,7 @@ def _checked(function: FunctionType, signature: Signature) -> Signature:
 
 
 def _check_written(function: FunctionType, params: Sequence[Param]) -> None:
-    """Raises CompileError for a spec that is only read, of an argument that is written to."""
+    """Raises CompileError for a read-only spec of an argument that the function writes to."""
     for position, by in function.written.items():
         param = params[position]
         if isinstance(param, Tensor) and param.read_only:
@@ -136,7 +137,7 @@ def _check_written(function: FunctionType, params: Sequence[Param]) -> None:
 
 
 def require_fit(spec: Param, kind: Kind, name: str) -> None:
-    """Raises CompileError for a spec that accepts what an argument of this type cannot be."""
+    """Raises CompileError for a spec that accepts arguments that do not have this type."""
     problems = list(_problems(spec, kind))
     if problems:
         text = kind.text if isinstance(kind, Buffer) else getattr(kind, "kind", "")

@@ -69,15 +69,15 @@ ptr %a, ptr %b)
   ret void
 }
 """
-"""A copy between memrefs of any layout: from descriptors `{allocated, aligned, offset, sizes,
-strides}`, each behind its rank."""
+"""A copy between memrefs of any layout: the function takes descriptors `{allocated, aligned,
+offset, sizes, strides}`, each with its rank before it."""
 
 _MEMCPY: Final = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
 _DECLARED: Final = re.compile(r"^declare void @llvm\.memcpy\.p0\.p0\.i64\(", re.M)
 
 
 def with_support(text: str) -> str:
-    """The text of a module with the functions of the runtime that it declares."""
+    """The text of a module with definitions of the runtime functions that it declares."""
     if _COPY not in text:
         return text
     text = text.replace(_COPY, _COPY_CODE)

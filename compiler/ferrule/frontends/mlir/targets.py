@@ -1,4 +1,4 @@
-"""What a function is compiled for: `target=` beside the options that say the same."""
+"""The target of a function: the argument `target=`, and the options that express the same."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ferrule.frontends.given import architectures
 
 
 def with_target(options: Options, target: str | Sequence[str] | None) -> Options:
-    """The options, with what `target` says: "cpu", an architecture, several, None for nothing.
+    """The options with the given target: "cpu", an architecture, several, None to keep the options.
 
-    Raises CompileError for what is none of these, and where the options say something else.
+    Raises CompileError for any other value, and if the options contradict it.
     """
     if target is None:
         return options
@@ -29,7 +29,8 @@ def with_target(options: Options, target: str | Sequence[str] | None) -> Options
 
 
 def require_target(symbol: str, options: Options, *, launches: bool) -> None:
-    """Raises CompileError where kernels, or what is none, are to be compiled for the other."""
+    """Raises CompileError if kernels are compiled for the CPU, or a function without kernels for a
+    GPU."""
     if launches and options.target == "cpu":
         raise CompileError(
             Diagnostic(

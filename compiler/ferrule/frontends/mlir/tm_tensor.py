@@ -1,7 +1,7 @@
-"""In the process of MLIR: torch-mlir's dialect `tm_tensor`, of `cumsum`, `sort` and `scatter`.
+"""In the process of MLIR: torch-mlir's dialect `tm_tensor`, with `cumsum`, `sort` and `scatter`.
 
-Its passes are those of torch-mlir's bindings, and load the dialect.  They make memrefs of its
-tensors before all else is bufferized, and loops of it afterwards.
+Its passes belong to torch-mlir's bindings, and load the dialect.  They convert its tensors to
+memrefs before everything else is bufferized, and its operations to loops afterwards.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TO_LOOPS: Final = "builtin.module(func.func(tm-tensor-to-loops))"
 
 
 def know_dialect(session: Session, given: Given) -> None:
-    """Have the context know the dialect where a module may have operations of it.
+    """Makes the context load the dialect if the module may contain operations of it.
 
     Importing torch-mlir's own dialect registers its passes, and running a pass loads the dialects
     that it needs, even on a module without functions.  Other bindings refuse the module when they
@@ -36,9 +36,10 @@ def know_dialect(session: Session, given: Given) -> None:
 
 
 def to_memrefs(session: Session, module: Any, doing: str) -> frozenset[str]:
-    """Have operations of the dialect take memrefs; their places, as MLIR prints them.
+    """Converts the tensors of the dialect's operations to memrefs; returns the operations' places,
+    as MLIR prints them.
 
-    What they write to is a copy of their own, which is what `restrict` says.
+    The memref that an operation writes to is a copy that only it uses, which `restrict` expresses.
     """
     places = frozenset(str(each.location) for each in walk(module.operation) if _is_ours(each))
     if not places:
@@ -52,7 +53,7 @@ def to_memrefs(session: Session, module: Any, doing: str) -> frozenset[str]:
 
 
 def to_loops(session: Session, module: Any, doing: str) -> None:
-    """Make loops of operations that take memrefs."""
+    """Converts operations on memrefs to loops."""
     session.run(module, _TO_LOOPS, doing)
 
 

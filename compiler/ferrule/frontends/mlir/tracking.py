@@ -1,17 +1,19 @@
-"""In the process of MLIR: what a function allocates is freed where a failed assertion ends it.
+"""In the process of MLIR: frees what a function allocated when a failed assertion ends it.
 
-Upstream frees memory where its last use is behind, which a call that ends before does not reach.
-Memory that a function allocates and frees itself has a place on its stack that says whether it is
-there, which costs nothing once LLVM keeps it in a register.
+Upstream frees memory after its last use, which a call that ends early does not reach.
 
-All other memory, which goes on in a loop, to functions or to the caller, is in a list: the twin for
-C has a record on its stack, of the message of a failed assertion, the newest allocation, and a
-lock, for the threads of OpenMP.  Each allocation is made larger, and has a node behind its bytes,
-with the next older one and its own address.  It starts where malloc says, so that whoever else
-frees it, such as the caller of a function that returns it, frees it as ever; the nodes are looked
-at while the call is under way alone.
+Memory that a function allocates and frees itself has a slot on its stack that records whether it is
+allocated; this costs nothing once LLVM keeps the slot in a register.
 
-A module that hands addresses to functions of libraries is left as it is, for these may free them.
+All other memory, which is carried in a loop or passed to functions or to the caller, is in a list.
+The C interface has a record on its stack: the message of a failed assertion, the newest allocation,
+and a lock for the threads of OpenMP.  Each allocation is made larger, and has a node after its
+bytes, with a pointer to the next older node and its own address.  The memory starts at the address
+that malloc returned, so that other code, such as the caller of a function that returns it, can free
+it as usual; the nodes are read only during the call.
+
+A module that passes addresses to functions of libraries is not changed, because these may free
+them.
 """
 
 from __future__ import annotations
@@ -27,15 +29,15 @@ RELEASE: Final = "ferrule_mlir_release"
 BEGIN: Final = "ferrule_mlir_begin"
 END: Final = "ferrule_mlir_end"
 REPLACED: Final = {"malloc": ALLOCATE, "free": RELEASE}
-"""What becomes of the calls of a function that has the record's address."""
+"""The functions that replace these calls in a function that has the record's address."""
 
 _LOCK: Final = "ferrule_mlir_lock"
 _UNLOCK: Final = "ferrule_mlir_unlock"
 _KEEP_NOTHING: Final = frozenset({"malloc", "free", "puts", "abort", "memrefCopy"})
-"""Functions of others that free nothing of what they are given, but by what they are for."""
+"""External functions that free none of their arguments, except `free`, whose purpose it is."""
 
 _HARMLESS: Final = ("llvm.getelementptr", "llvm.ptrtoint", "llvm.load", "llvm.icmp")
-"""Operations behind which an address that they use is where it was before."""
+"""Operations that use an address without passing it on."""
 
 _RECORD: Final = "!llvm.struct<(ptr, ptr, i32)>"
 _NODE: Final = "!llvm.struct<(ptr, ptr)>"
@@ -141,9 +143,9 @@ llvm.func internal @{END}(%record: !llvm.ptr, %to: !llvm.ptr) attributes {{cold,
 
 
 def support(*, threads: bool) -> str:
-    """The functions of a record: begin and end it, allocate and release for it.
+    """The functions of a record: they begin and end it, and allocate and release memory for it.
 
-    `END` leaves the message at an address; the caller of the twin reads it there.
+    `END` stores the message at an address, where the caller of the C interface reads it.
     """
     if threads:
         return _SUPPORT
@@ -153,7 +155,7 @@ def support(*, threads: bool) -> str:
 
 
 def hands_out(call: Any, callee: str | None, functions: dict[str, Any]) -> bool:
-    """Whether a call gives an address to code that is not in the module, and may free it."""
+    """Whether a call passes an address to code outside the module, which may free it."""
     if callee is None or callee in _KEEP_NOTHING:
         return False
     declared = callee in functions and not functions[callee].regions[0].blocks
@@ -161,9 +163,10 @@ def hands_out(call: Any, callee: str | None, functions: dict[str, Any]) -> bool:
 
 
 def own_memory(function: Any) -> list[Any]:
-    """The addresses that a function gets of malloc, and that nobody but itself can free.
+    """The addresses that a function gets from malloc, and that only the function itself can free.
 
-    Not those of a parallel region, whose threads share the stack of the function.
+    Addresses in a parallel region are not included, because its threads share the stack of the
+    function.
     """
     return [
         each.operation.results[0]
@@ -175,7 +178,7 @@ def own_memory(function: Any) -> list[Any]:
 
 
 def _stays(user: Any, position: int) -> bool:
-    """Whether an operation does not hand an address on that is its operand at a position."""
+    """Whether an operation does not pass on the address that is its operand at this position."""
     if called(user) == "free":
         return bool(user.block.owner.name == "llvm.func")
     stored_to = user.name == "llvm.store" and position == 1
@@ -183,7 +186,7 @@ def _stays(user: Any, position: int) -> bool:
 
 
 def called(operation: Any) -> str | None:
-    """What `llvm.call` calls; "" for an address, None for other operations."""
+    """The callee of an `llvm.call`; "" for an indirect call, None for other operations."""
     if operation.name != "llvm.call":
         return None
     callee = attribute(operation, "callee")
@@ -191,12 +194,12 @@ def called(operation: Any) -> str | None:
 
 
 def record(session: Session) -> Any:
-    """Make the room of a record, on the stack of the function where operations are inserted."""
+    """Allocates a record on the stack of the function at the insertion point."""
     return _room(session, _RECORD)
 
 
 class Places:
-    """The places of a function's own memory: null but from a malloc until its free."""
+    """The slots of a function's own memory: each is null except between a malloc and its free."""
 
     __slots__ = ("_places", "_session")
 
@@ -213,7 +216,7 @@ class Places:
         return address in self._places
 
     def note(self, call: Any) -> None:
-        """Say behind a malloc that its memory is there, before a free that it is not."""
+        """Records after a malloc that its memory is allocated, and before a free that it is not."""
         if called(call) == "free":
             with self._session.ir.InsertionPoint(call):
                 self._store(None, self._places[call.operands[0]])
@@ -223,7 +226,7 @@ class Places:
             self._store(call.results[0], self._places[call.results[0]])
 
     def free(self, call: Callable[[str, list[Any]], Any]) -> None:
-        """Free what is there, where operations are inserted."""
+        """Frees the memory that is allocated, at the insertion point."""
         ir = self._session.ir
         pointer = ir.Type.parse("!llvm.ptr")
         for place in self._places.values():

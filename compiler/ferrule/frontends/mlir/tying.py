@@ -1,8 +1,8 @@
-"""In the process of MLIR: sizes of arguments that a module's own operations say are the same.
+"""In the process of MLIR: sizes of arguments that a module's own operations require to be equal.
 
-An operation of `linalg` ties its operands' sizes by its indexing maps, a copy those of two memrefs.
-Only what every call executes counts, that is the first block of the function, and what is not
-understood ties nothing: each argument that is refused could not have been right.
+An operation of `linalg` ties its operands' sizes by its indexing maps; a copy ties those of its two
+memrefs.  Only the first block of the function counts, which every call executes, and an unknown
+operation ties nothing: so each argument that is refused would have been wrong.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _SAME: Final = (
     *("bufferization.clone", "memref.copy", "linalg.softmax"),
     "bufferization.materialize_in_destination",
 )
-"""Operations whose shaped operands and results are all of one shape."""
+"""Operations whose shaped operands and results all have one shape."""
 _ELEMENTWISE: Final = ("arith", "math")
 _SIZED: Final = ("memref.alloc", "memref.alloca", "tensor.empty", "bufferization.alloc_tensor")
 _DIM: Final = ("memref.dim", "tensor.dim")
 
 Key = Hashable
-"""Of a size: where it is, the number that it is, or what stands for one that is not known."""
+"""Identifies a size: its position, its number, or an object for a size that is not known."""
 
 
 def tied_sizes(session: Session, module: Any, symbol: str) -> tuple[tuple[Place | int, ...], ...]:
-    """The sizes of the function's arguments that are the same, and the number where it is known."""
+    """The groups of equal sizes of the function's arguments, with the number if it is known."""
     copy = module.operation.clone()
     session.run(copy, pipelines.pipeline(pipelines.GENERALIZE))
     function = find_function(copy, symbol)
@@ -44,7 +44,7 @@ def tied_sizes(session: Session, module: Any, symbol: str) -> tuple[tuple[Place 
 
 
 class _Sizes:
-    """The sizes in the first block of a function, as sets of those that are the same."""
+    """The sizes in the first block of a function, as sets of equal sizes."""
 
     __slots__ = ("_known", "_numbers", "_parents", "_shapes")
 
@@ -65,7 +65,7 @@ class _Sizes:
         for key in list(self._parents):
             if isinstance(key, (int, tuple)):
                 sets[self._find(key)].append(key)
-        # A size that is two numbers is wrong whatever it is: the call says so where it gets there.
+        # A set with two different numbers: the call reports it when it reaches that operation.
         return tuple(
             tuple(each)
             for each in sets.values()
@@ -83,7 +83,7 @@ class _Sizes:
                 self._tie(self._shape(shaped[0]), self._shape(each))
 
     def _results(self, operation: Any, operands: Sequence[Any]) -> None:
-        """What is known of an operation's results by its name."""
+        """Records the facts about an operation's results that follow from its name."""
         match operation.name:
             case "arith.constant":
                 if found := re.match(r"(-?\d+) : index", str(operation.attributes["value"])):
@@ -101,7 +101,7 @@ class _Sizes:
                         self._tie(self._shape(result), self._shape(init))
 
     def _sized(self, operation: Any, operands: Sequence[Any]) -> None:
-        """A memref or tensor whose sizes are operands, in their order."""
+        """Records the sizes of a memref or tensor, which are the operation's operands in order."""
         shape, given = self._shape(operation.results[0]), iter(operands)
         for key in shape:
             if isinstance(key, int):
@@ -111,7 +111,7 @@ class _Sizes:
                 self._union(key, self._index(size))
 
     def _index(self, value: Any) -> Key:
-        """The size that a number is."""
+        """The size that a number equals."""
         if value in self._numbers:
             return self._numbers[value]
         return self._known.setdefault(value, object())
@@ -122,7 +122,7 @@ class _Sizes:
             found = _MAP.fullmatch(str(each))
             if found is None or _rank(value) is None:
                 continue
-            # A sum of loops has commas nowhere but between results.
+            # In a sum of loop variables there is no comma, so commas separate results.
             results = found[1].split(", ")
             if len(results) != _rank(value):
                 continue
@@ -138,7 +138,7 @@ class _Sizes:
         return self._shapes[value]
 
     def _define(self, value: Any, keys: list[Key]) -> None:
-        """Give a value's sizes these keys, and the numbers that its type says."""
+        """Gives a value's sizes these keys, and the constant numbers of its type."""
         self._shapes[value] = [
             key if size is None else size
             for key, size in zip(keys, _sizes(value) or [], strict=True)
@@ -159,7 +159,7 @@ class _Sizes:
 
 
 def _sizes(value: Any) -> list[int | None] | None:
-    """The sizes in a value's type, None for those that are not known; None for what has no rank."""
+    """The sizes in a value's type, None for each dynamic one; None for a type without rank."""
     found = _SHAPED.match(str(value.type))
     if found is None or str(value.type).startswith(("memref<*", "tensor<*")):
         return None

@@ -1,7 +1,8 @@
-"""In the process of MLIR: which arguments of a function are written to, as its operations say.
+"""In the process of MLIR: which arguments of a function are written to, according to its
+operations.
 
-An argument is followed through views, casts, branches, loops, calls and launches.  What is not
-known to only read what it is given counts as a write: an operation that is not listed here, and a
+An argument is followed through views, casts, branches, loops, calls and launches.  A use that is
+not known to only read counts as a write: an operation that is not listed here, and a call of a
 function that the module only declares.
 """
 
@@ -21,7 +22,7 @@ _READS: Final = frozenset(
         *("vector.gather", "vector.expandload", "vector.transfer_read", "linalg.index"),
     }
 )
-"""Operations that only read all that they are given, and whose results are copies."""
+"""Operations that only read their operands, and whose results are copies."""
 _VIEWS: Final = frozenset(
     {
         *("memref.cast", "memref.subview", "memref.reinterpret_cast", "memref.view"),
@@ -30,7 +31,7 @@ _VIEWS: Final = frozenset(
         *("memref.extract_strided_metadata", "bufferization.clone", "arith.select"),
     }
 )
-"""Operations that write nothing, and whose results may be of the same memory."""
+"""Operations that write nothing, and whose results may alias their operands."""
 _REGIONS: Final = frozenset(
     {
         *("scf.for", "scf.while", "scf.if", "scf.execute_region", "scf.index_switch"),
@@ -47,8 +48,8 @@ _LAST_IS_WRITTEN: Final = frozenset(
 
 
 def written(module: Any, function: Any, kind: FunctionType) -> dict[int, str]:
-    """Of each argument that is written to what writes, and in which line; of a tensor, which is a
-    value, nothing."""
+    """For each argument that is written to, the operation that writes and its line; nothing for a
+    tensor, because it is a value."""
     flow = _Flow.of(module)
     rows = zip(kind.arguments, function.regions[0].blocks[0].arguments, strict=True)
     found = {}
@@ -63,7 +64,8 @@ def written(module: Any, function: Any, kind: FunctionType) -> dict[int, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Flow:
-    """Where memory of a function's arguments goes in a module, by symbols and paths of them."""
+    """The flow of the memory of arguments through a module; functions and calls are found by
+    symbols and paths of symbols."""
 
     functions: dict[str, Any]
     calls: dict[str, list[Any]]
@@ -82,7 +84,7 @@ class _Flow:
         return cls(functions, calls)
 
     def writer(self, argument: Any) -> str | None:
-        """What writes to the memory of an argument, None for nothing."""
+        """The operation that writes to the memory of an argument, None if there is none."""
         waiting, seen = [argument], {argument}
         while waiting:
             for use in waiting.pop().uses:
@@ -97,7 +99,8 @@ class _Flow:
         return None
 
     def _reached(self, operation: Any, position: int) -> Iterator[Any] | None:
-        """The values that an operand may become; None where it is, or may be, written to."""
+        """The values that may alias an operand after an operation; None if the operation writes to
+        it, or may."""
         name = operation.name
         if name in _READS:
             return iter(())
@@ -118,9 +121,9 @@ class _Flow:
         return None
 
     def _between(self, operation: Any, position: int) -> Iterator[Any] | None:
-        """The values that an operand becomes in a function that is called, or in its caller."""
+        """The values that an operand becomes in a called function, or in the caller."""
         if operation.name == "func.return":
-            # Whoever calls the function from outside gets a copy.
+            # A caller outside the module gets a copy.
             known = self.calls.get(f"@{symbol(operation.parent.operation)}", ())
             return (each for call in known for each in call.results)
         key = "callee" if operation.name == "func.call" else "kernel"
@@ -132,7 +135,8 @@ class _Flow:
 
 
 def _within(operation: Any) -> Iterator[Any]:
-    """All values that may be what an operation with regions was given, or what these yield."""
+    """All values that may alias an operand of an operation with regions, or the values that these
+    yield."""
     yield from operation.results
     for region in operation.regions:
         yield from _arguments(region.blocks)
@@ -144,7 +148,7 @@ def _arguments(blocks: Any) -> Iterator[Any]:
 
 
 def _inputs(operation: Any) -> int:
-    """How many of the first operands of an operation are only read; none where it does not say."""
+    """The number of leading operands that an operation only reads; 0 if it is not known."""
     if operation.name in _LAST_IS_WRITTEN:
         return len(operation.operands) - 1
     if operation.name == "linalg.reduce":

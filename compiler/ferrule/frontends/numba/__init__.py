@@ -1,7 +1,7 @@
 """Functions of Numba: `fe.frontends.numba.compile(function, *examples)`.
 
-On the CPU what Numba compiles in nopython mode is called without Python; for GPUs the kernel that
-`numba.cuda` compiles is launched without it.
+On the CPU the code that Numba compiles in nopython mode is called without Python; for GPUs the
+kernel that `numba.cuda` compiles is launched without Python.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ADVICE: Final = {
     "GUFunc": _ELEMENTWISE,
     "CFunc": "fe.frontends.numba.cfunc is for C functions",
 }
-"""What to do with other things that Numba makes, by the names of their types."""
+"""Hints for other objects of Numba, by the names of their types."""
 
 
 def compile(
@@ -64,24 +64,24 @@ def compile(
     """The function that calls a function of Numba.
 
     `function` is a Python function, or one with `@numba.njit` or `@numba.cuda.jit`, whose options
-    hold.  `examples` are, for each of its parameters, a fake tensor, a spec, a real array, or a
-    number or its dtype, of which the type counts; for the last ones their defaults will do, and
-    defaults stay.  An array that is read-only stands for one that is only read, which calls give
-    read-only or not.  Numba compiles it for arrays of their ranks and layouts.  The arrays named by
-    `results` are allocated and returned; their sizes must be known from the others.  What Numba's
-    function does not write to is whatever was in the memory before: `zero` names those that are
-    filled with zeros before the call, True for all.
+    are used.  `examples` are, for each of its parameters, a fake tensor, a spec, a real array, or a
+    number or its dtype, of which only the type is used.  The last ones may be omitted if they have
+    defaults, which are kept.  A read-only array is an example for an array that the function only
+    reads; calls may pass it read-only or writable.  Numba compiles it for arrays of their ranks and
+    layouts.  The arrays named by `results` are allocated and returned; their sizes must be known
+    from the others.  Elements that Numba's function does not write are uninitialised: `zero` names
+    the arrays that are filled with zeros before the call, True means all.
 
     `target` is "cpu", or an architecture such as "sm_90", or several: then the function is a
-    kernel, `grid` and `block` are one to three sizes, `smem` its dynamic shared memory in bytes,
-    or functions that get the signature and say these.  Where a call may bring other sizes, the grid
-    follows from them, or is `fixed`; a size of a real array that `block` or `smem` has as a number
-    is that of every call, unless the number is `fixed`.  On the CPU a number that it returns is
-    what the call returns, and an exception that it raises is the error of the call.  `options` are
-    those of `compiler.build`.
+    kernel, `grid` and `block` are one to three sizes, `smem` its dynamic shared memory in bytes, or
+    functions that compute these from the signature.  If sizes differ between calls, the grid must
+    depend on them or be marked by `fixed`; a size of a real array that is equal to a number in
+    `block` or `smem` is constant, unless the number is marked by `fixed`.  On the CPU a number that
+    it returns is what the call returns, and the call raises an exception that it raises.  `options`
+    are those of `compiler.build`.
 
-    Raises ImportError without Numba, CompileError with Numba's words for what it cannot compile,
-    and for what would need Python.
+    Raises ImportError if Numba is not installed, CompileError with Numba's message for a function
+    that it cannot compile, and for code that needs Python.
     """
     cuda = target != "cpu"
     load("numba_cuda" if cuda else "numba", "numba", "numba-cuda" if cuda else "numba")
@@ -124,7 +124,7 @@ def _call(
     constants: Sequence[int],
 ) -> tuple[list[Param], list[Tensor], Signature]:
     """All parameters of the function, the tensors among them that `results` names, and the
-    signature of the rest."""
+    signature of the others."""
     params = _params(function, examples, constants, names(results))
     given, made = parted(params, results)
     return params, made, Signature(_name(function) if name is None else name, given)
@@ -133,7 +133,7 @@ def _call(
 def _check_for_cpu(
     function: Any, name: str, params: Sequence[Param], grid: object, block: object
 ) -> None:
-    """Raises CompileError for what is for GPUs alone."""
+    """Raises CompileError for a kernel and for arguments that are only for GPUs."""
     if grid is not None or block is not None:
         wrong = "grid and block are for kernels: target is 'cpu'"
     elif type(function).__name__ == "CUDADispatcher":
@@ -145,7 +145,7 @@ def _check_for_cpu(
 
 
 def _plain(function: Any) -> Callable[..., Any]:
-    """The Python function; TypeError, with advice, for what is none."""
+    """The Python function; TypeError, with a hint, for an object that is none."""
     plain = getattr(function, "py_func", function)
     kind = type(function).__name__
     if kind in _ADVICE or not inspect.isfunction(plain):
@@ -158,7 +158,7 @@ def _plain(function: Any) -> Callable[..., Any]:
 
 
 def _in_shared(smem: Any, examples: Sequence[Any]) -> list[int]:
-    """The numbers of elements of the real arrays that shared memory of so many bytes holds."""
+    """The numbers of elements of those real arrays that have as many bytes as the shared memory."""
     if type(smem) is not int:
         return []
     held = (each for each in examples if getattr(each, "nbytes", None) == smem)
@@ -171,7 +171,7 @@ def _params(
     constants: Sequence[int],
     made: Sequence[str],
 ) -> list[Param]:
-    """The specs of the function's parameters; `made` names those that are allocated."""
+    """The specs of the function's parameters; `made` names the allocated ones."""
     params = list(inspect.signature(function).parameters.values())
     for param in params:
         if param.kind in (param.VAR_POSITIONAL, param.VAR_KEYWORD):
@@ -187,7 +187,7 @@ def _params(
         _param(param.name, example, sizes, is_made=param.name in made)
         for param, example in zip(params, given, strict=True)
     ]
-    # Behind one without a default, as an array is, no other can have one.
+    # A parameter before one without a default, such as an array, cannot have one.
     for number in reversed(range(len(found))):
         spec = _defaulted(found[number], params[number].default)
         if spec is None:
@@ -197,7 +197,8 @@ def _params(
 
 
 def _with_defaults(function: Callable[..., Any], examples: Sequence[Any]) -> list[Any]:
-    """An example for each parameter: for the last ones their defaults will do, as in a call."""
+    """An example for each parameter; the last ones may be omitted if they have defaults, as in a
+    call."""
     params = inspect.signature(function).parameters
     needed = sum(param.default is param.empty for param in params.values())
     if needed <= len(examples) <= len(params):
@@ -217,7 +218,7 @@ def _with_defaults(function: Callable[..., Any], examples: Sequence[Any]) -> lis
 
 
 def _param(name: str, example: Any, sizes: SeenSizes, *, is_made: bool) -> Param:
-    """The spec of a parameter; a number stands for its type."""
+    """The spec of a parameter; a number is an example for its type."""
     if isinstance(example, np.generic):
         example = example.dtype
     elif isinstance(example, bool | int | float):
@@ -229,12 +230,12 @@ def _param(name: str, example: Any, sizes: SeenSizes, *, is_made: bool) -> Param
 
 
 def _is_read_only(example: Any) -> bool:
-    """Whether it is an array that nothing may write to: Numba refuses code that does."""
+    """Whether it is a read-only array: Numba rejects code that writes to it."""
     return isinstance(example, np.ndarray) and not example.flags.writeable
 
 
 def _defaulted(spec: Param, default: Any) -> Param | None:
-    """A number with the default of the function's own parameter; None where it can have none."""
+    """A number with the default of the function's own parameter; None if it cannot have one."""
     if not isinstance(spec, Scalar) or not isinstance(default, bool | int | float):
         return None
     try:
@@ -261,14 +262,14 @@ def cfunc(
 ) -> Function:
     """The function of a signature that calls a C function of Numba, made with `@numba.cfunc`.
 
-    `arguments` are what it is handed, expressions of the signature as `conventions.CFunction`
-    takes them, converted to the types of its own; by default the parameters as they stand, of
-    tensors the address.  `linked`: its code becomes a part of the function, which can be exported,
-    and an exception that it raises is the error of the call.  Otherwise its address is called: that
-    needs Numba and Python, cannot be exported, and an exception is printed and lost.
+    `arguments` are its arguments, expressions of the signature as `conventions.CFunction` takes
+    them, converted to the types of its parameters; by default they are the parameters in order, and
+    for tensors the addresses.  `linked`: its code becomes a part of the function, which can be
+    exported, and the call raises an exception that it raises.  Otherwise its address is called:
+    that needs Numba and Python, cannot be exported, and an exception is printed and lost.
 
-    Raises ImportError without Numba, TypeError for what is no C function of Numba, CompileError for
-    arguments that do not fit it.
+    Raises ImportError if Numba is not installed, TypeError for an object that is not a C function
+    of Numba, CompileError for arguments that do not fit it.
     """
     numba = load("numba", "numba")
     if not isinstance(function, numba.core.ccallback.CFunc):

@@ -9,7 +9,7 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.packages import load
 
 _RUNTIME: Final = "cudadevrt"
-"""CUDA's library of device code, where blocks that wait for each other are implemented."""
+"""CUDA's library of device code, which implements the barrier of all blocks of a launch."""
 _UNDEFINED: Final = "Undefined reference"
 _OUTSIDE: Final = (
     "code that Numba takes from CUDA C++ is not linked here: that of link= and declare_device, and "
@@ -20,7 +20,7 @@ _OUTSIDE: Final = (
 def assembled(ptx: str, arch: str, name: str, cooperative: bool) -> bytes:
     """The cubin of PTX for an architecture.
 
-    Raises CompileError with nvJitLink's words for an architecture that it does not know, and for
+    Raises CompileError with nvJitLink's message for an architecture that it does not know, and for
     PTX that it cannot assemble or link.
     """
     nvjitlink = load("cuda.bindings.nvjitlink", "numba", "numba-cuda")

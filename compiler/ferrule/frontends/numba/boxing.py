@@ -1,8 +1,8 @@
-"""Takes Python out of the functions that make objects of the values of an exception.
+"""Removes Python from the functions that make Python objects from the values of an exception.
 
-Numba describes an exception that is made of values of the call with these values and a function,
-`ptr __excinfo_unwrap_args<hash>(ptr values)`, which makes a tuple of Python of them, lets go of
-them and frees their memory.  A call without Python wants the last two only.
+Numba describes an exception that contains values of the call by these values and a function, `ptr
+__excinfo_unwrap_args<hash>(ptr values)`, which makes a Python tuple of them, releases them and
+frees their memory.  A call without Python needs only the last two steps.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _ENVIRONMENT: Final = re.compile(r"^  (%[\w.]+) = load ptr, ptr @_ZN08NumbaEnv.*
 _PYTHON: Final = re.compile(r"@_?Py|@NRT_adapt|@numba_")
 _NOTHING: Final = "nothing.known"
 _NOTHING_KNOWN: Final = f"@{_NOTHING} = internal constant [256 x i8] zeroinitializer, align 16\n"
-"""What stands for the objects that Numba keeps for a function: it has none of them."""
+"""Replaces the objects that Numba keeps for a function, which do not exist here."""
 
 
 def without_boxing(text: str) -> str:
-    """The LLVM text of a module, with these functions as they are without Python."""
+    """The LLVM text of a module in which these functions do not use Python."""
     plain, count = _FUNCTION.subn(_changed, text)
     return f"{plain}\n{_NOTHING_KNOWN}" if count else plain
 
@@ -37,12 +37,12 @@ def _changed(found: re.Match[str]) -> str:
     plain = _ENVIRONMENT.sub(rf"  \1 = getelementptr i8, ptr @{_NOTHING}, i64 0", body)
     plain = _CALL.sub(_nothing, plain)
     if _PYTHON.search(plain):
-        # What the values hold stays; their own memory does not.
+        # Objects in the values are not released then: only the memory of the values is freed.
         plain = f"  call void @NRT_Free(ptr {values})\n  ret ptr null\n"
     return f"{head}\n{plain}}}"
 
 
 def _nothing(found: re.Match[str]) -> str:
-    """In place of a call of Python's: a zero, which is the null of an object."""
+    """Replaces a call of a Python function by a zero, which as an object is null."""
     name, kind = found.groups()
     return f"  {name} = select i1 true, {kind} zeroinitializer, {kind} undef" if name else ""

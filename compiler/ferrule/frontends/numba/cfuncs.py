@@ -1,4 +1,4 @@
-"""C functions of Numba, `@numba.cfunc`: what each of their parameters is handed."""
+"""C functions of Numba, `@numba.cfunc`: the arguments of their parameters."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _WRAPPER: Final = "cfunc."
 def cfunc_call(
     function: Any, signature: Signature, arguments: Sequence[Argument] | None, linked: bool
 ) -> CallingConvention:
-    """The call of a `@cfunc`, with arguments converted to the types that it was made for.
+    """The call of a `@cfunc`, with arguments converted to the types for which it was compiled.
 
-    Its address is that of a function which calls Numba's own, and loses its exceptions.
+    Its address is that of a wrapper that calls Numba's own function and discards its exceptions.
     """
     types = load("numba", "numba").types
 
@@ -51,7 +51,7 @@ def cfunc_call(
 
 
 def _with_code(function: Any) -> Any:
-    """The C function, compiled again where it comes from Numba's cache on disk."""
+    """The C function; it is compiled again if it comes from Numba's cache on disk."""
     if has_code(function._library, function.native_name):
         return function
     numba, compiler = load("numba", "numba"), function._compiler
@@ -60,12 +60,12 @@ def _with_code(function: Any) -> Any:
 
 
 def _handed(params: Sequence[Param]) -> list[Argument]:
-    """The address of each tensor, and the other parameters as they are."""
+    """The address of each tensor, and the other parameters unchanged."""
     return [param.data if isinstance(param, Tensor) else param for param in params]
 
 
 def _converted(types: Any, names: Signature, given: Argument, kind: Any, what: str) -> Argument:
-    """What C passes for an argument, where Numba's type is this."""
+    """The C value of an argument for a parameter with this type of Numba."""
     if isinstance(kind, types.CPointer) or kind == types.voidptr:
         pointee = None if kind == types.voidptr else dtype_of(types, kind.dtype)
         if isinstance(given, (Null, Pointer)) or _points_to(given, pointee):

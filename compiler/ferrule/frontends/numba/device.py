@@ -1,8 +1,8 @@
 """Kernels that `numba.cuda` compiles, launched without Numba.
 
-numba-cuda makes PTX of a new version, which older drivers refuse, so it is assembled here, with
-nvJitLink, which it brings.  The name of a kernel counts what this process compiled before, so it
-gets one of its own.
+numba-cuda makes PTX of a recent version, which older drivers reject, so it is assembled here with
+nvJitLink, which is a dependency of numba-cuda.  The name that Numba gives a kernel contains a
+counter of this process's compilations, so the kernel gets another name.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from ferrule.specs import Dim, Param
 _ENTRY: Final = re.compile(r"^\.visible \.entry (\w+)\(", re.M)
 _ARCH: Final = re.compile(r"sm_(\d+)(\d)[af]?")
 _OPTIONS: Final = ("debug", "lineinfo", "fastmath", "opt", "launch_bounds", "forceinline")
-"""Options of `numba.cuda.jit` that mean something when a kernel is compiled."""
+"""Options of `numba.cuda.jit` that have an effect when a kernel is compiled."""
 _GRID_SYNC: Final = "cudaCGGetIntrinsicHandle"
-"""What a kernel calls whose blocks wait for each other, for which they must all run at once."""
+"""The function that a kernel with a barrier of all blocks calls; such blocks must all run at
+once."""
 
 
 def device_call(
@@ -63,7 +64,7 @@ def device_call(
 def _ptx(
     function: Any, kinds: tuple[Any, ...], arch: str, name: str, options: dict[str, Any]
 ) -> str:
-    """The kernel for one architecture, under this name."""
+    """The PTX of the kernel for one architecture, under this name."""
     number = _ARCH.fullmatch(arch)
     assert number is not None, arch
     cuda = load("numba.cuda", "numba", "numba-cuda")

@@ -1,10 +1,10 @@
 """Functions that Numba compiles for the CPU, called without Numba and Python.
 
-Numba's function is `int32_t (result*, exception**, arguments...)`: 0, -2 for None, and above 0
-where it raised, with the address of `{pickle, i32 size, values or hash, function, i32 values}` that
-describes the exception: a constant, or where it is made of values of the call two pieces of memory.
-What is called is a function beside it in the same module, which tells the pickles apart and
-returns a number.
+Numba's function is `int32_t (result*, exception**, arguments...)`.  It returns 0, or -2 for None,
+or a positive number if it raised; then the address of `{pickle, i32 size, values or hash, function,
+i32 values}` describes the exception.  This is a constant, or, if it contains values of the call,
+two allocated pieces of memory.  The function that is called is another one in the same module,
+which distinguishes the pickles and returns a number.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _EXCEPTION: Final = re.compile(
     r"^@(\.const\.pickledata\.\w+(?:\.\d+)?) = .*? c\"(.*)\"(?:, align \d+)?$", re.M
 )
 _OTHER: Final = re.compile(r"\W", re.ASCII)
-"""What a name of C does not have."""
+"""Characters that a C name cannot contain."""
 _ESCAPE: Final = re.compile(rb"\\(\\|[0-9A-Fa-f]{2})")
 
 
 @dataclass(frozen=True, slots=True)
 class NumbaCall:
-    """Calls what Numba compiled; its result, a number, is what the call gives back."""
+    """Calls the function that Numba compiled; its result, a number, is the result of the call."""
 
     entry: str
     """The name of the function in the code."""
@@ -72,7 +72,7 @@ class NumbaCall:
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """An address that the body has."""
+    """An address in the body."""
 
     place: Any
 
@@ -99,9 +99,9 @@ def host_call(function: Any, params: Sequence[Param]) -> NumbaCall:
 def native_call(
     name: str, text: str, symbol: str, returned: Any, arguments: Sequence[Argument]
 ) -> NumbaCall:
-    """The call of Numba's function `symbol` of a module, which returns a type of Numba's.
+    """The call of Numba's function `symbol` in a module, which returns a type of Numba's.
 
-    Raises CompileError for code that needs Python, and for a result that is no number.
+    Raises CompileError for code that needs Python, and for a result that is not a number.
     """
     result = result_of(name, returned)
     lines, kinds = alone(text, symbol, name)
@@ -116,7 +116,8 @@ def native_call(
 
 
 def _compiled(function: Any, kinds: tuple[Any, ...]) -> tuple[str, Any]:
-    """The name of a function, and what Numba makes of it; CompileError where it cannot."""
+    """The name of a function, and Numba's compilation of it; CompileError if Numba cannot compile
+    it."""
     plain = getattr(function, "py_func", function)
     try:
         found = _found(function, kinds)
@@ -131,10 +132,10 @@ def _compiled(function: Any, kinds: tuple[Any, ...]) -> tuple[str, Any]:
 
 
 def _found(function: Any, kinds: tuple[Any, ...]) -> Any:
-    """What a decorated function is for these types; None for a plain one, and for one that was made
-    with signatures, which compiles no others.
+    """The compilation of a decorated function for these types; None for a plain function, and for
+    one with explicit signatures, which compiles no others.
 
-    It is compiled by its own dispatcher, for a function that calls itself calls that one.
+    Its own dispatcher compiles it, because a function that calls itself calls that dispatcher.
     """
     found = getattr(function, "overloads", {}).get(kinds)
     if found is None and getattr(function, "_can_compile", False):
@@ -148,13 +149,13 @@ def _compile(dispatcher: Any, kinds: tuple[Any, ...]) -> Any:
 
 
 def has_code(library: Any, symbol: str) -> bool:
-    """Whether a library of Numba has this function's LLVM IR: one that comes from its cache on disk
-    has the machine code alone."""
+    """Whether a library of Numba contains this function's LLVM IR: one that is loaded from its
+    cache on disk has only machine code."""
     return any(each.name == symbol for each in library.get_defined_functions())
 
 
 def _dispatcher(function: Any) -> Any:
-    """A dispatcher of our own, with the options of a decorated function, and without a cache."""
+    """A new dispatcher with the options of a decorated function, and without a cache."""
     numba = load("numba", "numba")
     if not hasattr(function, "py_func"):
         return numba.njit(function)
@@ -163,7 +164,7 @@ def _dispatcher(function: Any) -> Any:
 
 
 def result_of(name: str, kind: Any) -> DType | None:
-    """The dtype of a result of Numba's; CompileError for what is no number."""
+    """The dtype of a result of Numba's; CompileError for a result that is not a number."""
     types = load("numba", "numba").types
 
     if kind in (types.none, types.void):
@@ -181,7 +182,8 @@ def result_of(name: str, kind: Any) -> DType | None:
 
 
 def _caller(entry: str, symbol: str, kinds: Sequence[str], pickles: Sequence[str]) -> str:
-    """The function that calls Numba's: 0, the number of an exception from 1 on, or -1."""
+    """The function that calls Numba's: it returns 0, the number of an exception from 1 on, or
+    -1."""
     names = [f"{kind} %a{i}" for i, kind in enumerate(kinds)]
     lines = [
         f"define i32 @{entry}({', '.join(['ptr %result', *names])}) {{",
@@ -222,10 +224,10 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
 def _described(data: bytes, name: str) -> tuple[str, str]:
     """Class and message of an exception that the code can raise.
 
-    Numba pickles the class, its arguments and a place, all of them of the user's function; for
-    an argument that is a value of the call there is a value of llvmlite's.
-
-    A class that is none of Python's own is told as the nearest one that it is made of."""
+    Numba pickles the class, its arguments and a location, all from the user's function; an argument
+    that is a value of the call is pickled as a value of llvmlite.  A class that is not built into
+    Python is reported as its nearest built-in base class.
+    """
     try:
         kind, arguments, *_ = pickle.loads(data)
     except Exception:

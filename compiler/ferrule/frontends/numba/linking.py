@@ -1,9 +1,9 @@
-"""Takes a function out of a module of Numba's, so that it needs neither Numba nor Python.
+"""Extracts a function from a module of Numba's, so that it needs neither Numba nor Python.
 
-What code needs of Numba's runtime to make arrays is in `support`.
+The functions of Numba's runtime that code needs to make arrays are in `support`.
 
-An exception that is made of values of the call has a function that makes objects of Python of them
-and lets go of the values: `boxing` leaves the latter.
+An exception that contains values of the call has a function that makes Python objects from them and
+releases the values: `boxing` keeps only the release.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ _OF_PYTHON: Final = ("NRT_", "Py", "_Py", "numba_")
 _RECURSIVE: Final = re.compile(
     r'^(@"\.numba\.unresolved\$(.+?)") = external [^\n]*?global ptr(?=,|$)', re.M
 )
-"""Where a function finds the address of one that calls it, which Numba knows later."""
+"""Matches a global through which a function finds the address of its caller in a recursion, which
+Numba sets later."""
 _ADDRESS: Final = "numba.dynamic.globals."
-"""How Numba names an address of this process."""
+"""The prefix of globals that contain an address of this process."""
 _ELSEWHERE: Final = (
     "arrays of a megabyte and more are handed over as parameters, C functions are named, "
     "numba.types.ExternalFunction(name, signature)"
@@ -35,14 +36,15 @@ _HINTS: Final = {
     r"numba_l?gamma": "math.gamma and math.lgamma are Numba's own: name those of C, "
     'numba.types.ExternalFunction("tgamma", numba.float64(numba.float64)) or "lgamma"',
 }
-"""What to do without functions of the runtime whose names begin so."""
+"""Hints for code that needs functions of the runtime, by the prefixes of their names."""
 
 
 def alone(text: str, symbol: str, name: str) -> tuple[str, list[str]]:
-    """The LLVM text of a function with all that it calls, and the types of its parameters.
+    """The LLVM text of a function with all functions that it calls, and the types of its
+    parameters.
 
-    Raises CompileError where it needs more of Numba's runtime, which is a part of Python, and where
-    it has addresses of this process.
+    Raises CompileError if it needs more of Numba's runtime, which is a part of Python, or contains
+    addresses of this process.
     """
     import llvmlite.binding as llvm
 
@@ -84,7 +86,7 @@ def _hint(needed: str) -> str:
 
 
 def _resolved(text: str) -> str:
-    """The text with the addresses of functions that call each other, which it has."""
+    """The text with the addresses of functions that call each other filled in."""
 
     def known(found: re.Match[str]) -> str:
         place, symbol = found.groups()

@@ -1,7 +1,7 @@
-"""What a kernel of Numba reads besides its arguments: arrays on a GPU, by their names.
+"""Arrays on a GPU that a kernel of Numba reads in addition to its arguments, by their names.
 
-Numba compiles the address of such an array into the kernel.  It means something in this process
-alone, and there only as long as the array is there.
+Numba compiles the address of such an array into the kernel.  The address is valid only in this
+process, and only while the array exists.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from ferrule.frontends.captured import captured
 
 _ON_GPU: Final = "__cuda_array_interface__"
 _FEW: Final = 1000
-"""Items of a tuple or list that are looked at."""
+"""The number of items of a tuple or list that are examined."""
 
 
 def check_no_device_array(function: FunctionType) -> None:
-    """Raises CompileError where a function, or one that it calls, names an array on a GPU that is
-    no parameter."""
+    """Raises CompileError if a function, or one that it calls, refers to an array on a GPU that is
+    not a parameter."""
     for where, name, value in captured(function):
         if not _is_on_gpu(value):
             continue
@@ -39,8 +39,8 @@ def _is_on_gpu(value: Any) -> bool:
 
 
 def _has_interface(value: Any) -> bool:
-    """Whether a value is an array on a GPU; a tensor of torch says so by an error where it is on
-    the CPU."""
+    """Whether a value is an array on a GPU; for a tensor on the CPU, torch raises an error
+    instead."""
     try:
         return getattr(value, _ON_GPU, None) is not None
     except Exception:

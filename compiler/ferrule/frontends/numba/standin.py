@@ -1,8 +1,8 @@
-"""A device for `numba.cuda` to ask, where there is none.
+"""A device for the queries of `numba.cuda`, where there is no GPU.
 
 Numba compiles a device function, `@cuda.jit(device=True)`, when a kernel that calls it is compiled,
-and asks the driver for the architecture of the current GPU.  Here the architecture is named, so the
-answer is that: in this thread, for as long as the kernel is compiled.
+and asks the driver for the architecture of the current GPU.  Here the target names the
+architecture, so this is the answer: in this thread, while the kernel is compiled.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _FUNCTION: Final = "get_current_device"
 
 @contextmanager
 def standing_in(capability: tuple[int, int]) -> Iterator[None]:
-    """Numba's dispatchers see a device of this compute capability, in this thread."""
+    """Within this context, Numba's dispatchers see a device of this compute capability in this
+    thread."""
     dispatcher = load("numba.cuda.dispatcher", "numba", "numba-cuda")
     thread = get_ident()
     with _ASKED:

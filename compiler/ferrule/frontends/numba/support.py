@@ -1,8 +1,8 @@
-"""What compiled code of Numba calls of Numba's runtime, written again without Python.
+"""The functions of Numba's runtime that its compiled code calls, rewritten without Python.
 
 A `MemInfo` of Numba 0.68 is `{i64 references, destructor, its argument, data, i64 size, ...}`;
-compiled code counts references and reads `data` itself, and asks for the rest here: memory that
-`malloc` gives, which goes with the last reference.
+compiled code counts references and reads `data` itself, and calls these functions for the rest:
+memory comes from `malloc` and is freed with the last reference.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from __future__ import annotations
 from typing import Final
 
 FORGET: Final = "forgotten"
-"""The name of the function that frees what describes an exception."""
+"""The name of the function that frees the description of an exception."""
 
 _DATA_OFFSET: Final = 24
-"""Where the address of the data is."""
+"""The offset of the address of the data."""
 _HEADER: Final = 64
-"""Bytes before the data, more than a `MemInfo` takes."""
+"""The bytes before the data, more than a `MemInfo` needs."""
 _VALUES_OFFSET: Final = 32
-"""Where the description of an exception has the number of its values."""
+"""The offset of the number of values in the description of an exception."""
 _ALIGNMENT: Final = 16
-"""Of memory that asks for none."""
+"""The alignment of memory for which none is requested."""
 _MOST: Final = 1 << 62
-"""Bytes that nobody has."""
+"""A number of bytes that cannot be allocated."""
 
 _MEMORY: Final = f"""
 declare ptr @malloc(i64)
@@ -135,8 +135,8 @@ refused:
   ret i32 0
 }
 """
-"""Arrays that are compact row by row, of which alone Numba asks for another shape: strides for the
-new dims.  0 is for those that are not."""
+"""Strides for new dims of arrays that are compact in row-major order, the only ones for which Numba
+requests another shape.  The result is 0 for other arrays."""
 
 SUPPORT: Final = _MEMORY + _RESHAPE
 """All of it, as LLVM IR."""

@@ -1,8 +1,8 @@
-"""Specs as Numba's types, and as what code of Numba takes for them.
+"""Specs as Numba's types, and as arguments of Numba's code.
 
 Numba flattens its values into arguments.  An array becomes `meminfo, parent, nitems, itemsize,
-data, shape..., strides...`: 64 bits each, strides in bytes; the first two are of Python and may be
-null.  A tuple becomes its items.  The same holds on the CPU and on GPUs (Numba 0.68, numba-cuda
+data, shape..., strides...`: 64 bits each, strides in bytes; the first two belong to Python and may
+be null.  A tuple becomes its items.  The same holds on the CPU and on GPUs (Numba 0.68, numba-cuda
 0.30).
 """
 
@@ -17,9 +17,9 @@ from ferrule.specs.params import Scalar, Tensor, Tuple
 
 
 def numba_type(types: Any, spec: Param) -> Any:
-    """The type that Numba compiles a parameter with this spec for.
+    """The type for which Numba compiles a parameter with this spec.
 
-    Raises CompileError for specs that it has no type for.
+    Raises CompileError for specs that have no type in Numba.
     """
     match spec:
         case Tensor():
@@ -43,7 +43,7 @@ def numba_type(types: Any, spec: Param) -> Any:
 
 
 def flattened(spec: Param) -> list[Argument]:
-    """What code of Numba takes for a parameter with this spec."""
+    """The arguments of Numba's code for a parameter with this spec."""
     match spec:
         case Tensor():
             sizes = [spec.numel, spec.dtype.itemsize]
@@ -61,7 +61,7 @@ def flattened(spec: Param) -> list[Argument]:
 
 
 def _layout(tensor: Tensor) -> str:
-    """Numba's letter: C and F for what is compact, A for any strides."""
+    """Numba's letter: C and F for compact arrays, A for any strides."""
     rank = len(tensor.shape)
     order = tuple(range(rank))
     if tensor.strides == compact_strides(tensor.shape, order[::-1]):
@@ -78,7 +78,7 @@ def _dtype(types: Any, name: str, dtype: DType) -> Any:
 
 
 def dtype_of(types: Any, kind: Any) -> DType | None:
-    """The dtype of a number of Numba; None for what is no number."""
+    """The dtype of a number of Numba; None for a type that is not a number."""
     from ferrule.specs import ALL_DTYPES
 
     for dtype in ALL_DTYPES:

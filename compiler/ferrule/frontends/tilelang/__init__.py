@@ -1,6 +1,6 @@
 """Functions of TileLang: `fe.frontends.tilelang.compile(function, target="sm_90a")`.
 
-TileLang makes CUDA C++ of them, which nvcc compiles; the launches are ferrule's own.
+TileLang translates them to CUDA C++, which nvcc compiles; ferrule itself launches the kernels.
 """
 
 from __future__ import annotations
@@ -33,19 +33,20 @@ def compile(
     options: str | Options | None = None,
 ) -> Function:
     """The function that launches the kernels of a function of TileLang, a `T.prim_func`, or of a
-    kernel that TileLang compiled of one.
+    kernel that TileLang compiled from one.
 
     Its parameters are the function's; dynamic sizes and strides are symbols of their names.  Data
-    is aligned as TileLang takes for granted, and arrays that a kernel writes share memory with none
-    of its others, else the call is a ValueError.  The arrays named by `results` are allocated and
-    returned, those that `zero` names, or all for True, filled with zeros before the call.
+    must have the alignment that TileLang assumes, and an array that a kernel writes must not share
+    memory with another of its arrays, otherwise the call raises ValueError.  The arrays named by
+    `results` are allocated and returned, those that `zero` names, or all for True, filled with
+    zeros before the call.
 
-    `target` is an architecture such as "sm_90a"; what TileLang makes differs between them, so there
-    is one.  `pass_configs` are those of `tilelang.jit`.  `options` are those of `compiler.build`.
+    `target` is an architecture such as "sm_90a"; only one, because TileLang's code differs between
+    them.  `pass_configs` are those of `tilelang.jit`.  `options` are those of `compiler.build`.
 
-    Raises ImportError without TileLang or nvcc, TypeError for what is no function
-    of TileLang, CompileError with TileLang's words for what it cannot compile, and for launches
-    that depend on more than sizes.
+    Raises ImportError if TileLang or nvcc is not installed, TypeError for an object that is not a
+    function of TileLang, CompileError with TileLang's message for a function that it cannot
+    compile, and for launches that depend on more than sizes.
     """
     tilelang = load("tilelang", "tilelang")
     function = _prim_func(tilelang, function)
@@ -73,7 +74,7 @@ def compile(
 
 
 def _prim_func(tilelang: Any, function: Any) -> Any:
-    """The function of TVM; TypeError, with advice, for what is none."""
+    """The function of TVM; TypeError, with a hint, for an object that is none."""
     kind = tilelang.tvm.tirx.PrimFunc
     found = getattr(function, "prim_func", function)
     if isinstance(found, kind):

@@ -1,4 +1,4 @@
-"""The launches of TileLang's kernels: where each of their parameters comes from."""
+"""The launches of TileLang's kernels: the source of each argument."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _SWIZZLE: Final = ("none", "32B", "64B", "128B")
 _PROMOTION: Final = ("none", "64B", "128B", "256B")
 _FILL: Final = ("zero", "nan")
 _QUIET: Final = "-w"
-"""No warnings: they are of TileLang's own templates."""
+"""No warnings: they are about TileLang's own templates."""
 _LETTERED: Final = ("sm_90", "sm_100", "sm_120")
-"""Architectures whose tensor cores need the letter behind them."""
+"""Architectures whose tensor cores need the suffix `a`."""
 _TFLOAT32: Final = 11
 """CU_TENSOR_MAP_DATA_TYPE_TFLOAT32."""
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The specs of a function's parameters; symbols by the names of TVM's variables, tensors by
-    those of their data."""
+    """The specs of a function's parameters: symbols by the names of TVM's variables, tensors by the
+    names of their data."""
 
     specs: tuple[Param, ...]
     symbols: Mapping[str, Dim]
@@ -44,7 +44,7 @@ class Names:
 
     @classmethod
     def of(cls, function: Any) -> Names:
-        """Those of a function of TileLang."""
+        """The names of a function of TileLang."""
         buffers = [function.buffer_map[p] for p in function.params if p in function.buffer_map]
         dims = [dim for each in buffers for dim in (*each.shape, *each.strides)]
         variables = [variable for dim in dims for variable in variables_of(dim)]
@@ -62,7 +62,7 @@ class Names:
         return cls(tuple(specs), symbols, tensors)
 
     def argument(self, variable: Any, maps: Mapping[str, tuple[Any, ...]]) -> Argument:
-        """What a kernel is given for a parameter of this name."""
+        """The argument for a kernel's parameter of this name."""
         name = str(variable.name)
         if name in maps:
             return self._map(maps[name])
@@ -82,7 +82,7 @@ class Names:
         )
 
     def _map(self, arguments: tuple[Any, ...]) -> TensorMap:
-        """A tensor map as TVM encodes it: dims from the fastest on, strides in bytes."""
+        """A tensor map in TVM's encoding: dims from the fastest on, strides in bytes."""
         kind, _, dtype, rank, data, *rest = arguments
         if getattr(kind, "value", kind) != _ENCODE:
             raise CompileError(f"a kernel takes a tensor map of {kind}, which is not known")
@@ -111,7 +111,7 @@ class Names:
 def launches(
     tilelang: Any, function: Any, names: Names, arch: str, configs: Mapping[str, Any]
 ) -> CallingConvention:
-    """The launches of a function's kernels, in their order."""
+    """The launches of a function's kernels, in order."""
     lowered = lower(tilelang, function, arch, configs)
     name = str(function.attrs["global_symbol"])
     code = _compiled(tilelang, lowered.source, name, arch)
@@ -121,7 +121,8 @@ def launches(
 
 
 def _compiled(tilelang: Any, source: str, name: str, arch: str) -> DeviceCode:
-    """What nvcc makes of TileLang's CUDA C++.  Raises CompileError with its words."""
+    """The code that nvcc makes from TileLang's CUDA C++.  Raises CompileError with nvcc's
+    messages."""
     try:
         module = cuda.module(
             source,
@@ -140,7 +141,7 @@ def _compiled(tilelang: Any, source: str, name: str, arch: str) -> DeviceCode:
 
 
 def _include_paths(tilelang: Any) -> list[str]:
-    """Where TileLang's templates are, and CUTLASS, which it brings."""
+    """The folders of TileLang's templates, and of CUTLASS, which it contains."""
     return [tilelang.env.TILELANG_TEMPLATE_PATH, tilelang.env.CUTLASS_INCLUDE_DIR]
 
 
@@ -164,7 +165,7 @@ def _launch(kernel: Kernel, lowered: Lowered, names: Names, code: DeviceCode) ->
 
 
 def _pairs(lowered: Lowered, names: Names) -> Iterator[tuple[Tensor, Tensor]]:
-    """The tensors of a kernel of which it writes one, each pair once."""
+    """Each pair of a kernel's tensors of which it writes at least one, once."""
     found: dict[tuple[str, str], None] = {}
     for kernel in lowered.kernels:
         used = [name for name in map(_data_name, kernel.params) if name in names.tensors]

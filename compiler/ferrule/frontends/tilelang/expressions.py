@@ -19,7 +19,7 @@ _OPS: Final[Mapping[str, ExprOp]] = {
 
 
 def size_of(expression: Any, symbols: Mapping[str, Dim], what: str) -> Dim:
-    """The size that an expression of TVM stands for; variables are told apart by their names.
+    """The size for an expression of TVM; variables are identified by their names.
 
     Raises CompileError for other expressions.
     """
@@ -46,7 +46,7 @@ def size_of(expression: Any, symbols: Mapping[str, Dim], what: str) -> Dim:
 
 
 def variables_of(expression: Any) -> Iterator[Any]:
-    """The variables that an expression of TVM has."""
+    """The variables in an expression of TVM."""
     if type(expression).__name__ == "Var":
         yield expression
         return

@@ -1,8 +1,8 @@
-"""What TileLang makes of a function: CUDA C++, its kernels, and how they are launched.
+"""TileLang's output for a function: CUDA C++, its kernels, and their launches.
 
-TileLang 0.1.15 says of each kernel its parameters, in `thread_extent` the sizes of grid and block,
-in `dyn_shared_memory_buf` the dynamic shared memory; the host function has the order of the
-launches, and in `tma_descriptor_args` the arguments of `cuTensorMapEncodeTiled`.
+TileLang 0.1.15 gives for each kernel its parameters, in `thread_extent` the sizes of grid and
+block, and in `dyn_shared_memory_buf` the dynamic shared memory; the host function contains the
+order of the launches, and in `tma_descriptor_args` the arguments of `cuTensorMapEncodeTiled`.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Lowered:
 
 
 def lower(tilelang: Any, function: Any, arch: str, configs: Mapping[str, Any]) -> Lowered:
-    """A function of TileLang for an architecture, with these options of its passes.
+    """Lowers a function of TileLang for an architecture, with these options of its passes.
 
-    Raises CompileError with TileLang's words, and for launches that depend on more than sizes.
+    Raises CompileError with TileLang's message, and for launches that depend on more than sizes.
     """
     name = str(function.attrs["global_symbol"])
     try:

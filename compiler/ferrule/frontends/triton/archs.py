@@ -1,8 +1,8 @@
 """Kernels that are launched differently on different GPUs.
 
-Triton chooses shared memory, warps and tensor maps for each architecture: where these differ a
-function has a launch for each, and the GPU of the call decides.  Its compute capability is asked
-once a device, and what is chosen kept.
+Triton chooses shared memory, warps and tensor maps for each architecture: if these differ, a
+function has a launch for each, and the GPU of the call selects one.  The compute capability is
+queried once for each device, and the choice is cached.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _TYPE: Final = ir.FunctionType(I32, [I32])
 
 @dataclass(frozen=True, slots=True)
 class ByArchitecture:
-    """Makes the launch for the GPU of the call; a CudaError of the call where there is none.
+    """Executes the launch for the GPU of the call; the call raises CudaError if there is none.
 
-    `choices` are the launches of `compiled`, in their order, the oldest architecture first.
+    `choices` are the launches of `compiled`, in the same order, the oldest architecture first.
     """
 
     name: str
@@ -70,10 +70,11 @@ class ByArchitecture:
         e.at(done)
 
     def _define_choice(self, e: Emitter) -> ir.Function:
-        """`i32 triton_choice(i32 device)`: the number of the choice for a device; the negative
-        of ten times its compute capability where there is none.
+        """`i32 triton_choice(i32 device)`: the number of the choice for a device; if there is none,
+        the negative of ten times its compute capability.
 
-        A machine without a driver or a GPU gets the first one, whose launch says what is wrong.
+        On a machine without a driver or a GPU the result is the first choice, whose launch reports
+        the error.
         """
         table = ir.GlobalVariable(
             e.module, ir.ArrayType(I32, MAX_DEVICES), e.module.get_unique_name("triton.known")
@@ -87,7 +88,7 @@ class ByArchitecture:
             place = e.index(table, I32, e.builder.zext(device, I64))
             is_kept = e.icmp("ult", device, e.const_i32(MAX_DEVICES))
             with e.if_then(is_kept, likely=True):
-                # One more than the number of a choice: 0 is what nobody has asked for yet.
+                # The number of the choice plus one: 0 means that it is not known yet.
                 known = e.builder.load_atomic(place, "monotonic", 4, typ=I32)
                 with e.if_then(e.icmp("sgt", known, e.const_i32(0)), likely=True):
                     e.ret(e.binary("sub", known, e.const_i32(1)))
@@ -103,7 +104,7 @@ class ByArchitecture:
         return function
 
     def _served(self, e: Emitter, own: ir.Value) -> ir.Value:
-        """The number of the choice for a compute capability, -1 for none."""
+        """The number of the choice for a compute capability, -1 if there is none."""
         number: ir.Value = e.const_i32(-1)
         for capability in sorted(self._capabilities(), reverse=True):
             best = self._best(capability)
@@ -113,12 +114,12 @@ class ByArchitecture:
         return number
 
     def _capabilities(self) -> set[int]:
-        """Those that there are, as far as anybody knows them."""
+        """The compute capabilities that exist, as far as they are known."""
         own = {image.number for each in self.compiled for image in images_of(each.code)}
         return own | {*range(80, 90), *range(90, 100), *range(100, 130)}
 
     def _best(self, capability: int) -> int | None:
-        """The choice with the newest image that serves a GPU."""
+        """The choice whose image for this GPU is the newest."""
         found = [
             (max(image.number for image in images_of(each.code)), number)
             for number, each in enumerate(self.compiled)
@@ -136,9 +137,10 @@ class ByArchitecture:
 
 
 def _capability(e: Emitter) -> ir.Function:
-    """`i32 triton_capability(i32 device)`: ten times it, 0 where it cannot be had.
+    """`i32 triton_capability(i32 device)`: ten times the compute capability, 0 if it is not
+    available.
 
-    For -1 it is that of the current device, of device 0 where none is.
+    Device -1 stands for the current device, or for device 0 if there is none.
     """
     if _CAPABILITY not in e.module.globals:
         attributes = ("cold", "noinline")
@@ -150,7 +152,8 @@ def _capability(e: Emitter) -> ir.Function:
 
 
 def _asked(e: Emitter, device: ir.Value) -> ir.Value:
-    """The compute capability as the driver says it; ends the function with 0 where it does not."""
+    """The compute capability from the driver; the function returns 0 if the driver does not give
+    it."""
     library = e.call("dlopen", [e.cstring(LIBRARY), e.const_i32(RTLD_NOW)])
     with e.if_then(e.is_null(library), likely=False):
         e.ret(e.const_i32(0))

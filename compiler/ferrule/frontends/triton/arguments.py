@@ -1,8 +1,8 @@
-"""What each parameter of a kernel gets: the data of a tensor, a number, a size, a constant.
+"""The argument of each parameter of a kernel: the data of a tensor, a number, a size, a constant.
 
-An argument is said once, by an example; what a caller of the function gives are the tensors and
-numbers among them.  Everything else is known while compiling, or follows from these: a kernel's
-stride is that of a tensor.
+An argument is described once, by an example; a caller of the function passes only the tensors and
+numbers among them.  All others are known at compile time, or follow from these: a kernel's stride
+is that of a tensor.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from ferrule.frontends.triton.tuples import Shape, nest
 from ferrule.specs import Dim, DType, Scalar, Signature, Tensor
 
 Hint = Literal[1, 16]
-"""What may be assumed of a number: that it is 1, that 16 divides it; of an address the latter."""
+"""An assumption about a number: that it is 1, or that 16 divides it; about an address only the
+latter."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointerArgument:
-    """The address of a tensor; `made`: the function allocates and returns it, filled with `fill`
-    where that is a number.  `read_as`: what its elements are to the kernel, if not what they are
-    to callers."""
+    """The address of a tensor; `made`: the function allocates and returns it, filled with `fill` if
+    that is a number.  `read_as`: the dtype of its elements in the kernel, if it differs from the
+    callers'."""
 
     name: str
     tensor: Tensor
@@ -52,8 +53,8 @@ class IntegerArgument:
 
 @dataclass(frozen=True, slots=True)
 class NumberArgument:
-    """A float or a bool, of which Triton assumes nothing: a parameter of the function, or a number
-    that every call has."""
+    """A float or a bool, about which Triton assumes nothing: a parameter of the function, or a
+    fixed number."""
 
     name: str
     scalar: Scalar | float | bool
@@ -63,9 +64,10 @@ class NumberArgument:
 class DescriptorArgument:
     """A tensor with the block that is copied at once, as a tensor map.
 
-    `padding` is what reads as outside: "zero" or "nan"; `layout` that of the block in shared
-    memory, as Gluon writes it; `rounded`: float32 is rounded to tfloat32 on the way.  `made` and
-    `fill` are those of a `PointerArgument`; `flatten`: the tensor's first dims count as one.
+    `padding` is the value of elements outside the tensor: "zero" or "nan"; `layout` is that of the
+    block in shared memory, in Gluon's notation; `rounded`: the copy rounds float32 to tfloat32.
+    `made` and `fill` are as in `PointerArgument`; `flatten`: the tensor's first dims are merged
+    into one.
     """
 
     name: str
@@ -80,7 +82,8 @@ class DescriptorArgument:
 
     @property
     def viewed(self) -> Tensor:
-        """What the descriptor describes: the tensor, or one with as many dims as the block."""
+        """The tensor that the descriptor describes: the tensor itself, or a view with as many dims
+        as the block."""
         if not self.flatten:
             return self.tensor
         shape, last = self.tensor.shape, len(self.tensor.shape) - len(self.block)
@@ -89,7 +92,7 @@ class DescriptorArgument:
         return Tensor(self.name, (rows, *shape[last + 1 :]), self.tensor.dtype, strides=strides)
 
     def traced(self, tensor: TracedTensor, viewed: TracedTensor) -> TracedDescriptor:
-        """The descriptor as functions that are traced see it; both tensors as they see them."""
+        """The descriptor in traced functions; both tensors are in their traced form."""
         return TracedDescriptor(tensor, self.block, viewed, is_gluon=bool(self.layout))
 
 
@@ -108,10 +111,10 @@ Argument = (
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of a kernel, in the order of its parameters, and who tells them.
+    """The arguments of a kernel, in the order of its parameters, and the source of their values.
 
-    `signature` is what callers of the function give, `results` the tensors that it makes, `tuples`
-    the names of the elements of each tuple, in its shape.
+    `signature` contains the arguments that callers pass, `results` the tensors that the function
+    allocates, `tuples` the names of the elements of each tuple, in its shape.
     """
 
     signature: Signature
@@ -121,18 +124,18 @@ class Arguments:
 
     @property
     def constants(self) -> dict[str, Any]:
-        """The values of those that are compiled in."""
+        """The values of the arguments that are compiled in."""
         return {a.name: a.value for a in self.each if isinstance(a, ConstantArgument)}
 
     def with_constants(self, values: Mapping[str, Any]) -> Arguments:
-        """The same with other values of constants."""
+        """A copy with other values of constants."""
         each = tuple(
             ConstantArgument(a.name, values[a.name]) if a.name in values else a for a in self.each
         )
         return replace(self, each=each)
 
     def with_blocks(self, blocks: Mapping[str, Sequence[int]]) -> Arguments:
-        """The same with other blocks of descriptors."""
+        """A copy with other blocks of descriptors."""
         each = tuple(
             replace(a, block=tuple(blocks[a.name])) if isinstance(a, DescriptorArgument) else a
             for a in self.each
@@ -140,8 +143,8 @@ class Arguments:
         return replace(self, each=each)
 
     def traced(self, path: Path | None = None, *, told: bool = False) -> dict[str, Any]:
-        """The arguments as a traced function sees them; `told`: integers that every call has are
-        marked as said on purpose, as a grid's check wants it."""
+        """The arguments in the form that a traced function sees; `told`: integers that are the same
+        in every call are marked by `fixed`, which the check of a grid needs."""
         seen: dict[str, Any] = {}
         for argument in self.each:
             match argument:
@@ -176,8 +179,8 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """An example of a tensor that a kernel takes as a descriptor: see `descriptor`, and
-    `DescriptorArgument` for the rest."""
+    """An example of a tensor that a kernel takes as a descriptor: see `descriptor`; the other
+    fields are those of `DescriptorArgument`."""
 
     example: Any
     block: tuple[int, ...]
@@ -189,8 +192,8 @@ class Descriptor:
 
 @dataclass(frozen=True, slots=True)
 class Reinterpreted:
-    """An example of a tensor whose elements the kernel reads as another dtype of their size, as
-    `triton.reinterpret` makes it."""
+    """An example of a tensor whose elements the kernel reads as another dtype of the same size, as
+    made by `triton.reinterpret`."""
 
     example: Any
     dtype: DType
@@ -198,18 +201,19 @@ class Reinterpreted:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """An example of a number that every call has: the function has no parameter for it."""
+    """An example of a number that is the same in every call: the function has no parameter for
+    it."""
 
     value: int | float | bool
 
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """The default that a kernel's parameter has: callers may give another number."""
+    """The default of a kernel's parameter: callers may pass another number."""
 
     value: int | float | bool
 
 
 def inner(example: Any) -> Any:
-    """The tensor's own example, of those that say how a kernel takes one."""
+    """The tensor's own example inside a wrapper that describes how the kernel takes the tensor."""
     return example.example if isinstance(example, Descriptor | Reinterpreted) else example

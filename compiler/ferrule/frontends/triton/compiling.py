@@ -63,31 +63,34 @@ def compile(
 
     Every parameter of the kernel has an example: by position, as in a launch, by name in
     `signature`, `constexprs` or as a keyword.  An example is a tensor, a fake one or a spec; the
-    dtype of a number, or a number: by position such as callers give, by name that of every call; a
-    text in Triton's terms, see `types`; a size over those of the tensors, as an expression, as
-    "x.shape[0]" and "x.strides[1]", or as a function of the signature; `like`, `empty` and `zeros`
-    for tensors that the function allocates and returns; `descriptor`, or one of Triton's; a tuple
-    of these, each element of which is a parameter; None.  A parameter named as a size gets that.
-    The function takes the tensors and numbers among them, in the kernel's order.
+    dtype of a number, or a number (by position, an example of the numbers that callers pass; by
+    name, the number in every call); a text in Triton's terms, see `types`; a size over those of the
+    tensors, as an expression, as "x.shape[0]" and "x.strides[1]", or as a function of the
+    signature; `like`, `empty` and `zeros` for tensors that the function allocates and returns;
+    `descriptor`, or one of Triton's; a tuple of these, each element of which is a parameter; None.
+    A parameter with the name of a size gets that size.  The function takes the tensors and numbers
+    among these, in the kernel's order.
 
-    `grid` is what Triton takes: one to three sizes, or a function of the arguments, see `grids`.
-    `target` is an architecture or several, the first GPU's by default.  `specialize` says what is
-    done about what Triton assumes of a call's arguments: "check" refuses others, "dispatch" also
-    compiles the kernel without assumptions and chooses, a list says what each of several versions
-    assumes.  `config` is the configuration of an autotuned kernel: a `triton.Config`, the number of
-    one of the kernel's, or a dict of these by key, such as `tune` gives.  `more` are arguments of
-    the kernel and Triton's options (num_warps, num_stages, num_ctas, maxnreg, launch_pdl,
-    launch_cooperative_grid).  `options` are those of `build`.
+    `grid` has the form that Triton takes: one to three sizes, or a function of the arguments, see
+    `grids`.  `target` is an architecture or several, the first GPU's by default.  `specialize`
+    selects the treatment of Triton's assumptions about a call's arguments: "check" refuses calls
+    that violate them, "dispatch" also compiles the kernel without assumptions and selects a version
+    in each call, a list gives the assumptions of each version.  `config` is the configuration of an
+    autotuned kernel: a `triton.Config`, the number of one of the kernel's, or a dict of these by
+    key, such as `tune` gives.  `more` are arguments of the kernel and Triton's options (num_warps,
+    num_stages, num_ctas, maxnreg, launch_pdl, launch_cooperative_grid).  `options` are those of
+    `build`.
 
-    Raises ImportError without Triton, CompileError for what cannot be compiled.
+    Raises ImportError if Triton is not installed, CompileError for a kernel that cannot be
+    compiled.
     """
     prepared = _prepared(kernel, examples, signature, constexprs, config, more)
     return _Compilation(*prepared, name, specialize, _archs(target), grid).function(doc, options)
 
 
 def arguments_for(kernel: Any, how: Mapping[str, Any]) -> Arguments:
-    """The arguments that a kernel is compiled with, its first configuration named or not: `how`
-    are what `compile` takes by name."""
+    """The arguments with which a kernel is compiled, with its first configuration if none is named;
+    `how` are the keyword arguments of `compile`."""
     beside = ("signature", "constexprs", "grid", "target", "specialize", "name", "doc", "options")
     more = {key: value for key, value in how.items() if key not in beside}
     given = how.get("signature"), how.get("constexprs")
@@ -102,7 +105,7 @@ def _prepared(
     config: Any,
     more: Mapping[str, Any],
 ) -> tuple[Kernel, Job, tuple[Version, ...]]:
-    """The kernel with a parameter for each element of tuples, its examples, its versions."""
+    """The kernel with a parameter for each element of tuples, its examples, and its versions."""
     found = kernel_of(kernel)
     versions = versions_of(found, config)
     job = job_of(found, examples, signature, constexprs, more, versions)
@@ -153,7 +156,7 @@ class _Compilation:
         )
 
     def arguments(self) -> Arguments:
-        """The arguments of all versions: what one of them is in has no value yet."""
+        """The arguments of all versions: the constants that a version sets have no value yet."""
         names = {*self.kernel.heuristics}.union(*(each.constants for each in self.versions))
         unknown = (names & {*self.kernel.names}) - self.job.given.keys()
         open_ones = as_constants(dict.fromkeys(unknown))
@@ -171,7 +174,7 @@ class _Compilation:
         return steps[0] if steps[0].when is None else conventions.FirstOf(steps)
 
     def _version(self, arguments: Arguments, version: Version) -> CallingConvention:
-        """What launches the kernel of a version, for each outcome of what is traced."""
+        """The launch of the kernel in a version, for each outcome of the traced functions."""
         planner = Planner(self.kernel, self.name, self.job, self.grid)
         found = outcomes(lambda path: planner.plan(arguments, version, path), self.name)
         steps = [(when, self._launch(plan)) for when, plan in found]
@@ -194,7 +197,8 @@ class _Compilation:
         return conventions.Sequence([*fills, step]) if fills else step
 
     def _compiled(self, each: Specialisation, options: Mapping[str, Any]) -> tuple[Compiled, ...]:
-        """The kernel of a specialisation; the same one where outcomes differ in the grid alone."""
+        """The compiled kernel of a specialisation; it is shared by outcomes that differ only in the
+        grid."""
         wanted = each.types, each.constants, each.attributes, options
         for known, compiled in self.known:
             if known == wanted:
@@ -204,13 +208,14 @@ class _Compilation:
         return compiled
 
     def _notes(self) -> dict[str, Any]:
-        """As data: the configurations in the order in which they are tried, fixed numbers."""
+        """As data: the configurations in the order in which they are tried, and the fixed
+        numbers."""
         known = {"configs": self._configs(), "fixed": self._fixed()}
         found = {key: each for key, each in known.items() if each}
         return {"triton": found} if found else {}
 
     def _remarks(self, arguments: Arguments) -> dict[str, list[str]]:
-        """What should be known of tensors that the function makes and does not fill."""
+        """Remarks about tensors that the function allocates and does not fill."""
         kinds = PointerArgument | DescriptorArgument
         made = [a.name for a in arguments.each if isinstance(a, kinds) and a.made]
         empty = [a.name for a in arguments.each if isinstance(a, kinds) and a.fill is None]
@@ -228,16 +233,16 @@ class _Compilation:
         ]
 
     def _fixed(self) -> dict[str, int | float | bool | str]:
-        """The numbers that every call has, and constants that may be of an example's sizes;
-        infinities and NaN as text, which JSON lacks."""
+        """The numbers that are the same in every call, and constants that may be an example's
+        sizes; infinities and NaN are texts, because JSON lacks them."""
         given = self.job.given.items()
         numbers = {name: each.value for name, each in given if isinstance(each, Fixed)}
         numbers |= tied_constants(self.kernel, self.job.given)
         return {name: each if isfinite(each) else str(each) for name, each in numbers.items()}
 
     def _documented(self, doc: str | None) -> str | None:
-        """The kernel's documentation, the numbers that callers do not give, and configurations:
-        kept in whatever is exported."""
+        """The kernel's docstring, the fixed numbers, and the configurations; it is kept in each
+        export."""
         text = doc if doc is not None else self.kernel.function.__doc__
         lines = [] if text is None else [text]
         fixed = ", ".join(f"{name} = {value}" for name, value in self._fixed().items())

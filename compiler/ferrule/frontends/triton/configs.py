@@ -1,7 +1,7 @@
 """Configurations of autotuned kernels: `triton.Config`, with constants and options of Triton.
 
-A function has one configuration, or one for each of several keys, which the call decides: a key
-are the values of the parameters that the autotuner names.
+A function has one configuration, or one for each of several keys, which the call selects: a key
+consists of the values of the parameters that the autotuner names.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ferrule.specs import Condition
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The kernel with the constants and options of a configuration, for a key; None: for all.
+    """The kernel with the constants and options of a configuration, for a key; None: for all keys.
 
-    `hook` is the configuration's pre_hook, which gets the arguments before each launch.
+    `hook` is the configuration's pre_hook, which is called with the arguments before each launch.
     """
 
     text: str
@@ -36,10 +36,10 @@ _PLAIN: Final = Version("", {}, {})
 
 
 def versions_of(kernel: Kernel, config: Any) -> tuple[Version, ...]:
-    """The versions to compile for what was said of configurations; one for every call comes last.
+    """The versions to compile for the argument `config`; a version for every other call comes last.
 
-    Raises CompileError where a kernel has several and none is named, and for a key that is said
-    twice.
+    Raises CompileError if a kernel has several configurations and none is named, and for a
+    duplicate key.
     """
     if not isinstance(config, Mapping):
         return (_version(kernel, _found(kernel, config), None),)
@@ -60,7 +60,8 @@ def versions_of(kernel: Kernel, config: Any) -> tuple[Version, ...]:
 
 
 def condition_of(kernel: Kernel, arguments: Arguments, key: tuple[int, ...]) -> Condition:
-    """Whether a call has a key.  Raises CompileError for a key of what is no integer of a call."""
+    """The condition that a call has this key.  Raises CompileError for a key parameter that is not
+    an integer of the call."""
     known = {argument.name: argument for argument in arguments.each}
     conditions: list[Condition] = []
     for name, value in zip(kernel.key, key, strict=True):

@@ -1,4 +1,4 @@
-"""From examples to arguments: what `compile` was given for each parameter of a kernel."""
+"""From examples to arguments: the examples that `compile` gets for the parameters of a kernel."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ferrule.specs.expr import is_dim
 def arguments_of(kernel: Kernel, name: str, given: Mapping[str, Any]) -> Arguments:
     """The arguments of a kernel from the examples of its parameters, by name.
 
-    Raises CompileError for parameters without one, and for what is none.
+    Raises CompileError for a parameter without an example, and for an invalid example.
     """
     reader = _Reader(kernel, name, Tensors(kernel.name))
     return reader.read(given)
@@ -72,7 +72,7 @@ class _Reader:
         return Arguments(signature, made, each, self.kernel.tuples)
 
     def _example(self, parameter: KernelParameter, given: Mapping[str, Any]) -> Any:
-        """What was given, a default, or the symbol of this name."""
+        """The given example, the default, or the symbol of this name."""
         name = parameter.name
         if name in given:
             return given[name]
@@ -242,7 +242,7 @@ class _Reader:
         )
 
     def _integer(self, name: str, value: int, annotated: DType | None) -> Argument:
-        """An example of an integer: Triton takes 32 bits where it fits."""
+        """The argument for an integer example: Triton takes 32 bits if the value fits."""
         fitting = _kind_of(self._fitting(name, value))
         hint: Hint | None = 1 if value == 1 else 16 if value % 16 == 0 else None
         return self._scalar(Scalar(name, annotated or fitting), hint)
@@ -259,8 +259,8 @@ class _Reader:
 
 
 def constants_of(kernel: Kernel, examples: Mapping[str, Any]) -> dict[str, int]:
-    """The integers among a kernel's examples that are compiled in, but those said on purpose, with
-    `fixed`, and defaults."""
+    """The integers among a kernel's examples that are compiled in, except those marked by `fixed`,
+    and defaults."""
     found = {}
     for name, example in examples.items():
         value = example.value if _is_constexpr(example) else example
@@ -272,8 +272,8 @@ def constants_of(kernel: Kernel, examples: Mapping[str, Any]) -> dict[str, int]:
 
 
 def tied_constants(kernel: Kernel, examples: Mapping[str, Any]) -> dict[str, int]:
-    """The constants that are a size of a real tensor, or the power of two that one is rounded up
-    to: what was computed of an example."""
+    """The constants that equal a size of a real tensor, or that size rounded up to a power of two:
+    they may be computed from an example."""
     passed = (inner(each) for name, each in examples.items() if name not in kernel.constexprs)
     sizes = sizes_seen(passed)
     known = sizes | {1 << (size - 1).bit_length() for size in sizes}
@@ -292,7 +292,7 @@ def _default(parameter: KernelParameter) -> Any:
 
 
 def _kind_of(value: bool | int | float) -> DType:
-    """The dtype that Triton chooses for a number: 32 bits where it fits."""
+    """The dtype that Triton chooses for a number: 32 bits if it fits."""
     match value:
         case bool():
             return specs.Boolean

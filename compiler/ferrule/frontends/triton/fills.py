@@ -1,4 +1,5 @@
-"""Tensors that are filled before a launch: a kernel of our own, compiled like any other."""
+"""Tensors that are filled before a launch, by a kernel of this module, which is compiled like any
+other."""
 
 from __future__ import annotations
 
@@ -31,16 +32,17 @@ _BLOCK: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """A tensor, each of whose elements becomes a number."""
+    """A tensor whose elements are all set to a number."""
 
     tensor: Tensor
     value: int | float
 
 
 def filling(name: str, fill: Fill, archs: Sequence[int]) -> CallingConvention:
-    """What fills a tensor on the stream of the call.
+    """The convention that fills a tensor on the stream of the call.
 
-    Raises CompileError for one that is not compact: what lies between its rows is not its own.
+    Raises CompileError for a tensor that is not compact: the memory between its rows belongs to
+    others.
     """
     tensor = fill.tensor
     if not is_compact(tensor):

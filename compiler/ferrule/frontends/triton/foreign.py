@@ -1,7 +1,7 @@
-"""Examples in other terms than ours: what those who launch with Triton have at hand.
+"""Examples in the terms of other packages, which users of Triton's launcher have at hand.
 
-Triton's own descriptors, reinterpreted tensors, stand-ins for tensors and dtypes; NumPy's numbers;
-dtypes of NumPy and PyTorch; the types of Python.
+These are Triton's own descriptors, reinterpreted tensors, stand-ins for tensors, and dtypes;
+NumPy's numbers; dtypes of NumPy and PyTorch; the types of Python.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ _TYPES: Final = {int: specs.Int32, float: specs.Float32, bool: specs.Boolean}
 
 
 def own(example: Any, name: str) -> Any:
-    """The example of a parameter in our terms; those that are so already as they are.
+    """The example of a parameter in ferrule's terms; an example that is already in these terms is
+    unchanged.
 
-    Raises CompileError for a descriptor that cannot be made here.
+    Raises CompileError for a descriptor that is not supported.
     """
     if isinstance(example, tuple | list):
         return nest(example, lambda each: own(each, name))
@@ -46,7 +47,7 @@ def own(example: Any, name: str) -> Any:
 
 
 def fixed(example: Any) -> Any:
-    """An example given by name: a number is that of every call."""
+    """An example given by name: a number is the same in every call."""
     if isinstance(example, bool | int | float):
         return Fixed(example)
     return nest(example, fixed) if isinstance(example, tuple | list) else example
@@ -69,12 +70,12 @@ def _of_triton(example: Any, name: str) -> Any:
 
 
 def _name(dtype: Any) -> str:
-    """What a signature calls one of Triton's dtypes, which say "int8" and "uint8" of themselves."""
+    """The name in a signature of one of Triton's dtypes, whose own names are "int8" and "uint8"."""
     return re.sub(r"^(u?)int(?=\d)", lambda found: found[1] or "i", str(dtype))
 
 
 def _descriptor(given: Any, name: str) -> Descriptor:
-    """One of Triton's or Gluon's `TensorDescriptor`: callers give its tensor."""
+    """The example for a `TensorDescriptor` of Triton or Gluon: callers pass its tensor."""
     if hasattr(given, "element_strides"):
         raise CompileError(
             Diagnostic(
@@ -108,7 +109,8 @@ def _plain(sizes: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _dtype(example: Any) -> Any:
-    """A dtype of NumPy or PyTorch, or a type of Python, as ours; anything else as it is."""
+    """A dtype of NumPy or PyTorch, or a type of Python, as ferrule's dtype; other values are
+    unchanged."""
     if isinstance(example, type) and example in _TYPES:
         return _TYPES[example]
     kind = example if isinstance(example, type) else type(example)

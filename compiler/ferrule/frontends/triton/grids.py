@@ -20,12 +20,13 @@ _EXAMPLE: Final = 'such as lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]),)
 
 
 def minimum(lhs: Any, rhs: Any) -> Any:
-    """The smaller of two sizes, as one expression: `min` compares, and so makes two launches."""
+    """The smaller of two sizes as one expression; `min` compares them, and so makes two
+    launches."""
     return compute("min", lhs, rhs)
 
 
 def maximum(lhs: Any, rhs: Any) -> Any:
-    """The larger of two sizes, as one expression: `max` compares, and so makes two launches."""
+    """The larger of two sizes as one expression; `max` compares them, and so makes two launches."""
     return compute("max", lhs, rhs)
 
 
@@ -37,7 +38,7 @@ def ceil_div(lhs: Any, rhs: Any) -> Any:
 def trace_grid(grid: Any, arguments: Mapping[str, Any], where: str) -> Grid:
     """The three sizes of a grid; `arguments` are those of the kernel by name.
 
-    Raises CompileError for a function that cannot be traced and for what is no grid.
+    Raises CompileError for a function that cannot be traced, and for a result that is not a grid.
     """
     return _three(_sizes(grid, arguments, where), where)
 
@@ -45,7 +46,8 @@ def trace_grid(grid: Any, arguments: Mapping[str, Any], where: str) -> Grid:
 def checked_grid(grid: Any, arguments: Arguments, path: Path | None, where: str) -> Grid:
     """The three sizes of a grid for these arguments.
 
-    Raises CompileError also for sizes that no call changes, where calls differ: see `fixed`.
+    Also raises CompileError for sizes that are the same in every call, although the arguments'
+    sizes differ: see `fixed`.
     """
     before = 0 if path is None else path.asked
     sizes = _sizes(grid, arguments.traced(path, told=True), where)
@@ -68,7 +70,7 @@ def checked_grid(grid: Any, arguments: Arguments, path: Path | None, where: str)
 
 
 def _sizes(grid: Any, arguments: Mapping[str, Any], where: str) -> Sequence[Any]:
-    """What a grid gives for its sizes."""
+    """The sizes of a grid, or those that a grid function returns."""
     found = grid
     if callable(grid):
         found = trace(lambda seen: _known(grid(seen)), arguments, f"{where}: the grid")
@@ -85,7 +87,7 @@ def _sizes(grid: Any, arguments: Mapping[str, Any], where: str) -> Sequence[Any]
 
 
 def _listed(found: Any) -> Sequence[Any]:
-    """The sizes of a grid, which one alone is, too; none of what is no grid."""
+    """The sizes of a grid, which may be a single size; empty for a value that is not a grid."""
     if is_dim(untraced(found)):
         return (found,)
     is_list = isinstance(found, Sequence) and not isinstance(found, str | bytes)
@@ -98,7 +100,7 @@ def _three(sizes: Sequence[Any], where: str) -> Grid:
 
 
 def _known(grid: Any) -> Any:
-    """A grid; CompileError for one with what is no size and never becomes one."""
+    """A grid; CompileError if it contains a value that cannot become a size."""
     for size in grid if isinstance(grid, tuple | list) else (grid,):
         if isinstance(size, Quotient | Unseen):
             size.refuse()

@@ -1,4 +1,4 @@
-"""Triton itself: found on first use, and what of it a kernel is."""
+"""The installed Triton, which is imported on first use, and the parts of its kernel objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OLDEST: Final = (3, 6)
 
 
 def triton() -> Any:
-    """The package.  Raises ImportError where it is not installed, CompileError if it is too old."""
+    """The package.  Raises ImportError if it is not installed, CompileError if it is too old."""
     found = packages.load("triton", "triton")
     numbers = re.findall(r"\d+", str(found.__version__))[:2]
     if tuple(map(int, numbers)) < OLDEST:
@@ -36,12 +36,12 @@ def _dotted(version: tuple[int, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class KernelParameter:
-    """A parameter of a kernel, as its Python signature has it.
+    """A parameter of a kernel, from its Python signature.
 
-    `path` is its position, behind which come those in the tuples that it is an element of.  `type`
-    is the Triton type of its annotation, "" without one.  `specialised`: whether Triton may
+    `path` is its position, followed by the positions in the tuples of which it is an element.
+    `type` is the Triton type of its annotation, "" without one.  `specialised`: whether Triton may
     fold it, or assume that 16 divides it; `aligned`: whether it may assume the latter.  `reads`: it
-    is a pointer that nothing is stored through.
+    is a pointer through which nothing is stored.
     """
 
     name: str
@@ -57,8 +57,8 @@ class KernelParameter:
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """What an autotuner asks before it measures: a function that leaves out configurations, one
-    that guesses the time of one, and how many of the best guesses are measured."""
+    """The settings of an autotuner for pruning: a function that removes configurations, one that
+    estimates the time of a configuration, and how many of the best estimates are measured."""
 
     early: Callable[..., Any] | None = None
     model: Callable[..., Any] | None = None
@@ -67,10 +67,10 @@ class Pruning:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A function of `triton.jit` or `gluon.jit`, and what is wrapped around it.
+    """A function of `triton.jit` or `gluon.jit`, and the decorators around it.
 
     `configs` are those of an autotuner, `key` the names of its key that are parameters, `pruning`
-    what it asks of them, `heuristics` the functions by the name of the parameter whose value they
+    its pruning settings, `heuristics` the functions by the name of the parameter whose value they
     choose, `tuples` the names of the elements of each parameter that is a tuple, in its shape.
     """
 
@@ -100,7 +100,8 @@ class Kernel:
 
 
 def kernel_of(function: Any) -> Kernel:
-    """What was given to `compile`, unwrapped.  Raises CompileError for what is no Triton kernel."""
+    """The kernel inside the object that `compile` gets.  Raises CompileError if it is not a Triton
+    kernel."""
     package = triton()
     configs: tuple[Any, ...] = ()
     key: tuple[str, ...] = ()
@@ -108,7 +109,7 @@ def kernel_of(function: Any) -> Kernel:
     pruning = Pruning()
     found = function
     while not isinstance(found, package.runtime.JITFunction):
-        # A library's own tuner is one of Triton's by inheritance; any other wrapper only launches.
+        # A library's own tuner inherits from Triton's; any other wrapper only launches.
         if isinstance(found, package.runtime.Autotuner):
             configs = tuple(found.configs)
             key = tuple(name for name in found.keys if name in found.arg_names)
@@ -133,7 +134,7 @@ _HINTS: Final = {
 
 
 def _no_kernel(function: Any, layer: Any) -> Diagnostic:
-    """What an error says of `function`, in which `layer` is the innermost that was looked into."""
+    """The error about `function`, in which `layer` is the innermost object that was examined."""
     inside = "" if layer is function else f": inside of it is {brief(layer)}"
     kinds = (type(each).__name__ for each in (function, layer))
     hints = (_HINTS.get(each) for each in (getattr(function, "__name__", ""), *kinds))

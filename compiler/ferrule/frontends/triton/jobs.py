@@ -1,4 +1,4 @@
-"""What a caller of `compile` says of a kernel: an example for each parameter, options of Triton."""
+"""The arguments of `compile` for a kernel: an example for each parameter, and options of Triton."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ferrule.frontends.triton.installed import Kernel
 _LEAST: Final = MappingProxyType(
     {"num_warps": 1, "num_stages": 0, "num_ctas": 1, "maxnreg": 1, "ptx_version": 1}
 )
-"""The options that are numbers, and the smallest that there can be."""
+"""The options that are numbers, and their smallest values."""
 
 _POWERS: Final = ("num_warps", "num_ctas")
 
@@ -28,7 +28,7 @@ _NOT_OPTIONS: Final = MappingProxyType(
         "warp_size": "a warp has 32 threads",
     }
 )
-"""Fields of Triton's options that follow from the target, and what to say of each."""
+"""Fields of Triton's options that follow from the target, and the hint for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,8 @@ def job_of(
     more: Mapping[str, Any],
     versions: Sequence[Version],
 ) -> Job:
-    """Raises CompileError for what the kernel has no parameter for, or was said twice."""
+    """The job for these arguments.  Raises CompileError for an argument that is no parameter of the
+    kernel, or that is given twice."""
     if len(examples) > len(kernel.parameters):
         raise CompileError(
             f"{kernel.name} has {len(kernel.parameters)} parameters, but got {len(examples)} "
@@ -70,7 +71,8 @@ def job_of(
 
 
 def _signature(kernel: Kernel, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """The examples of a signature; Triton's own also names what is in `constexprs`."""
+    """The examples of a signature; Triton's own signatures also name the parameters in
+    `constexprs`."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -95,13 +97,13 @@ def _constexprs(kernel: Kernel, given: Mapping[str, Any] | None) -> Mapping[str,
 
 
 def _own(kernel: Kernel, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Examples in our terms; what is compiled in as it is."""
+    """Examples in ferrule's terms; those that are compiled in are unchanged."""
     constants = kernel.constexprs
     return {key: each if key in constants else own(each, key) for key, each in given.items()}
 
 
 def _by_name(kernel: Kernel, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Examples that were given by name: numbers among them are those of every call."""
+    """Examples that are given by name: numbers among them are the same in every call."""
     constants = kernel.constexprs
     known = _own(kernel, given)
     return {key: each if key in constants else fixed(each) for key, each in known.items()}
@@ -112,7 +114,7 @@ def _is_word(example: object) -> bool:
 
 
 def as_constants(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values that are compiled in, whether or not the kernel marks them so."""
+    """Values that are compiled in, even if the kernel does not mark them as constants."""
     constexpr = packages.load("triton.language", "triton").constexpr
     return {
         key: value if isinstance(value, constexpr) else constexpr(value)
@@ -135,7 +137,7 @@ def _merge(kernel: Kernel, given: dict[str, Any], values: Mapping[str, Any], whe
 
 
 def checked_options(kernel: Kernel, options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Options of Triton's compiler.  Raises CompileError for what is none."""
+    """Options of Triton's compiler.  Raises CompileError for an unknown option."""
     backend = packages.load("triton.backends.nvidia.compiler", "triton")
     known = backend.CUDAOptions.__dataclass_fields__
     for key, value in options.items():
@@ -158,7 +160,7 @@ def _near(key: str, names: Sequence[str]) -> str | None:
 
 
 def _check_option(kernel: Kernel, key: str, value: Any, usual: Any) -> None:
-    """Triton itself checks few of them, and takes a text for true."""
+    """Checks an option: Triton itself checks few of them, and treats any text as true."""
     match usual:
         case _ if key in _LEAST:
             least = _LEAST[key]

@@ -1,8 +1,8 @@
 """From compiled specialisations to a calling convention: which kernel a call launches, and how.
 
-The parameters of a compiled kernel are those of its Python function without what was folded, in
-their order, then hidden addresses that Triton adds (two since version 3.5): memory for all blocks
-of the launch, null where the kernel wants none.  Of these there are as many as the cubin says.
+The parameters of a compiled kernel are those of its Python function except the folded ones, in
+order, followed by hidden addresses that Triton adds (two since version 3.5): memory for all blocks
+of the launch, null if the kernel needs none.  The cubin shows how many there are.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import Condition, Dim, Param, Tensor
 
 HIDDEN: Final = ("global_scratch", "profile_scratch")
-"""The hidden parameters, in their order."""
+"""The hidden parameters, in order."""
 
 _SWIZZLES: Final = ("none", "32B", "64B", "128B")
 _DRIVER: Final = {8: DataType.FLOAT32_FTZ, 9: DataType.FLOAT64, 10: DataType.BFLOAT16}
-"""Triton counts these types in another order than the driver."""
+"""Triton numbers these types in another order than the driver."""
 
 _DTYPES: Final = {
     DataType.UINT8: specs.Uint8,
@@ -54,7 +54,7 @@ _DTYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A specialisation with its code and the grid that it is launched with."""
+    """A specialisation with its code and the grid with which it is launched."""
 
     specialisation: Specialisation
     compiled: tuple[Compiled, ...]
@@ -63,7 +63,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Assuming:
-    """Makes a call whose assumptions hold; a ValueError of the call says which does not."""
+    """Executes a call whose assumptions hold; otherwise the call raises a ValueError that names the
+    violated one."""
 
     name: str
     assumptions: tuple[Assumption, ...]
@@ -95,9 +96,10 @@ class Assuming:
 
 
 def convention(name: str, candidates: Sequence[Candidate], *, whole: bool) -> CallingConvention:
-    """What launches the first of these candidates that fits a call.
+    """The convention that launches the first of these candidates that fits a call.
 
-    `whole`: whether the conditions choose between them; else there is one, and they must hold.
+    `whole`: the conditions select a candidate; otherwise there is one candidate, whose conditions
+    must hold.
     """
     if len(candidates) == 1 and not whole:
         (only,) = candidates
@@ -123,7 +125,7 @@ def _by_architecture(name: str, each: Candidate, when: Condition | None) -> Call
 
 
 def _launch(each: Candidate, compiled: Compiled, when: Condition | None) -> CallingConvention:
-    """The launch of one kernel, with the memory that it wants."""
+    """The launch of one kernel, with the memory that it needs."""
     facts = compiled.facts
     visible = list(_visible(each.specialisation, compiled))
     hidden = _hidden_count(compiled, visible)
@@ -144,7 +146,8 @@ def _launch(each: Candidate, compiled: Compiled, when: Condition | None) -> Call
 def _launched(
     compiled: Compiled, grid: Grid, given: Sequence[Argument], when: specs.Condition | None
 ) -> conventions.CudaLaunch:
-    """CompileError for what no GPU launches: too many warps, too much shared memory."""
+    """The launch; CompileError for a launch that no GPU can execute: too many warps, too much
+    shared memory."""
     facts, (x, y, z) = compiled.facts, grid
     try:
         return conventions.CudaLaunch(
@@ -166,7 +169,7 @@ def _launched(
 
 @dataclass(frozen=True, slots=True)
 class _Aligned:
-    """The first address in a tensor that is a multiple of so many bytes."""
+    """The first address in a tensor that is a multiple of `to` bytes."""
 
     tensor: Tensor
     to: int
@@ -183,12 +186,12 @@ class _Aligned:
 
 
 def _temporary(name: str, blocks: Dim, wanted: Scratch) -> Tensor:
-    """Memory for all blocks, with room to align it."""
+    """Memory for all blocks, with space to align it."""
     return Tensor(name, (blocks * wanted.size + wanted.align,), specs.Uint8, device="cuda")
 
 
 def _hidden_count(compiled: Compiled, visible: Sequence[Argument]) -> int:
-    """How many parameters Triton added, as the cubin says."""
+    """The number of parameters that Triton added, according to the cubin."""
     kernel = compiled.code.parameters(compiled.facts.kernel)
     count = sum(len(parameters(argument)) for argument in visible)
     hidden = kernel.sizes[count:]
@@ -208,8 +211,8 @@ def _hidden_count(compiled: Compiled, visible: Sequence[Argument]) -> int:
 
 
 def _visible(specialisation: Specialisation, compiled: Compiled) -> Iterator[Argument]:
-    """What the kernel takes of a call: of a descriptor its map, or what it says of the tensor, then
-    sizes and strides."""
+    """The arguments of the kernel in a call: a descriptor is its tensor map, or its fields,
+    followed by sizes and strides."""
     layouts = iter(compiled.facts.descriptors)
     sizes = compiled.code.parameters(compiled.facts.kernel).sizes
     count = 0
@@ -226,10 +229,9 @@ def _visible(specialisation: Specialisation, compiled: Compiled) -> Iterator[Arg
 
 
 def _taken_apart(argument: DescriptorArgument, kernel: Sequence[int]) -> Iterator[Argument]:
-    """A descriptor for a GPU without TMA: address, sizes and strides as int64, flags of a byte (the
-    second in newer versions of Triton), then what comes behind a map.  `kernel` has the bytes of
-    each parameter from here on.
-    """
+    """A descriptor for a GPU without TMA: address, sizes and strides as int64, flags of one byte
+    (the second only in newer versions of Triton), then the values that follow a tensor map.
+    `kernel` contains the sizes of the parameters from here on."""
     tensor = argument.viewed
     yield argument.tensor.data
     for size in (*tensor.shape, *tensor.strides):

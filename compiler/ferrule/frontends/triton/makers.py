@@ -1,4 +1,4 @@
-"""Examples of tensors that a function makes, and of descriptors."""
+"""Examples of tensors that a function allocates, and of descriptors."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from ferrule.specs.expr import is_dim
 
 
 def like(source: str, *, dtype: DType | str | None = None) -> Output:
-    """An example of a tensor that the function makes and returns, with the sizes of a parameter.
+    """An example of a tensor that the function allocates and returns, with the sizes of a
+    parameter.
 
-    It is compact, whatever the strides of the parameter; `dtype` is the parameter's by default.
-    Raises TypeError for what is no name, ValueError for a dtype that there is not.
+    It is compact, regardless of the parameter's strides; `dtype` is the parameter's by default.
+    Raises TypeError for a value that is not a name, ValueError for an unknown dtype.
     """
     if not isinstance(source, str):
         raise TypeError(f"like: expected the name of a parameter, but got {source!r}")
@@ -22,17 +23,17 @@ def like(source: str, *, dtype: DType | str | None = None) -> Output:
 
 
 def empty(shape: tuple[Dim | str, ...], dtype: DType | str) -> Output:
-    """An example of a tensor that the function makes and returns.
+    """An example of a tensor that the function allocates and returns.
 
     Sizes are numbers, expressions over the sizes of parameters, and names of these.  Raises
-    TypeError for others, ValueError for a dtype that there is not.
+    TypeError for other sizes, ValueError for an unknown dtype.
     """
     return Output(None, _sizes("empty", shape), specs.as_dtype(dtype))
 
 
 def zeros(shape: tuple[Dim | str, ...], dtype: DType | str) -> Output:
-    """An example of a tensor that the function makes, fills with 0 before the kernel is launched,
-    and returns: for kernels that add to it.  Sizes are those of `empty`."""
+    """An example of a tensor that the function allocates, fills with 0 before the kernel is
+    launched, and returns: for kernels that add to it.  Sizes are those of `empty`."""
     return Output(None, _sizes("zeros", shape), specs.as_dtype(dtype), fill=0)
 
 
@@ -51,13 +52,13 @@ def descriptor(
     *,
     flatten: bool = False,
 ) -> Descriptor:
-    """An example of what `TensorDescriptor.from_tensor(tensor, block_shape, padding)` makes.
+    """An example of the result of `TensorDescriptor.from_tensor(tensor, block_shape, padding)`.
 
-    Callers give the tensor, or the function makes it, for `like`, `empty` and `zeros`; it encodes
-    the descriptor on each call.  With `flatten` the tensor is compact and has more dims than the
-    block: its first ones count as one, as in a view of q, (batch, heads, length, wide), as (batch
-    * heads * length, wide).  Raises TypeError for a block that is none, ValueError for another
-    padding.
+    Callers pass the tensor, or the function allocates it, for `like`, `empty` and `zeros`; the
+    function encodes the descriptor on each call.  With `flatten` the tensor is compact and has more
+    dims than the block: its first dims are merged into one, as in a view of q, (batch, heads,
+    length, wide), as (batch * heads * length, wide).  Raises TypeError for an invalid block,
+    ValueError for another padding.
     """
     block = block_shape if isinstance(block_shape, tuple | list) else None
     if block is None or not all(type(size) is int and size > 0 for size in block):

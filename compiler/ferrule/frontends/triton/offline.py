@@ -23,7 +23,7 @@ _WARP: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """Memory that a kernel wants for each of its blocks: bytes, and what its address divides by."""
+    """Memory that a kernel needs for each of its blocks: its size in bytes and its alignment."""
 
     size: int
     align: int
@@ -31,10 +31,10 @@ class Scratch:
 
 @dataclass(frozen=True, slots=True)
 class DescriptorLayout:
-    """How the tensor map of a descriptor must be made, as the compiled kernel reads it.
+    """The required form of a descriptor's tensor map, as the compiled kernel reads it.
 
     `block` counts elements, the innermost last; `element` is the number of a type in the driver's
-    enumeration (but for 8 to 10, see `CUtensorMapDataType`), `swizzle` the driver's own.
+    enumeration (except 8 to 10, see `CUtensorMapDataType`), `swizzle` is the driver's own number.
     """
 
     swizzle: int
@@ -46,7 +46,7 @@ class DescriptorLayout:
 
 @dataclass(frozen=True, slots=True)
 class LaunchFacts:
-    """What Triton says of a compiled kernel that its launcher must know."""
+    """The facts about a compiled kernel that its launch needs."""
 
     kernel: str
     warps: int
@@ -60,19 +60,19 @@ class LaunchFacts:
 
     @property
     def block(self) -> tuple[int, int, int]:
-        """The threads of a block."""
+        """The number of threads of a block, along each axis."""
         return _WARP * self.warps, 1, 1
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A specialisation for the architectures with the same facts of launching."""
+    """A specialisation for the architectures whose launch facts are equal."""
 
     code: DeviceCode = field(repr=False)
     facts: LaunchFacts
 
     def serves(self, capability: int) -> bool:
-        """Whether a GPU of ten times this compute capability can run it."""
+        """Whether a GPU can run it; `capability` is ten times the compute capability."""
         return any(
             image.number == capability
             or (image.serves is Serves.NEWER and image.number <= capability)
@@ -82,9 +82,9 @@ class Compiled:
 
 
 def architectures(target: str | Sequence[str]) -> tuple[int, ...]:
-    """The numbers of architectures, such as 90 for "sm_90a".  Raises CompileError.
+    """The numbers of architectures, such as 90 for "sm_90a".  Raises CompileError for other texts.
 
-    Triton itself chooses whether code is for one architecture alone.
+    Triton itself decides whether code is specific to one architecture.
     """
     several = isinstance(target, Sequence | set | frozenset) and not isinstance(target, str)
     named = list(target) if several else [target]
@@ -111,9 +111,9 @@ def compile_offline(
     options: Mapping[str, Any],
     archs: Sequence[int],
 ) -> tuple[Compiled, ...]:
-    """A specialisation for these architectures, those with the same facts together.
+    """A specialisation for these architectures, grouped by equal launch facts.
 
-    Raises CompileError with what Triton says of a kernel that it cannot compile.
+    Raises CompileError with Triton's message for a kernel that it cannot compile.
     """
     made = [(arch, *_compile(kernel, specialisation, options, arch)) for arch in archs]
     made.sort(key=lambda each: repr(each[2]))
@@ -129,7 +129,7 @@ def compile_offline(
 def _compile(
     kernel: Kernel, specialisation: Specialisation, options: Mapping[str, Any], arch: int
 ) -> tuple[list[bytes], LaunchFacts]:
-    """Cubin and PTX for one architecture, and the facts."""
+    """Cubin and PTX for one architecture, and the facts for its launch."""
     package = triton()
     source = _source(kernel)(
         fn=kernel.function,
@@ -153,7 +153,8 @@ def _source(kernel: Kernel) -> Any:
 
 @contextlib.contextmanager
 def _failures(kernel: Kernel, arch: int) -> Iterator[None]:
-    """What Triton raises as a CompileError; what its passes say of code is on stderr."""
+    """Turns exceptions of Triton into CompileErrors; messages of its passes about the code are on
+    stderr."""
     try:
         yield
     except Exception as error:
@@ -163,8 +164,8 @@ def _failures(kernel: Kernel, arch: int) -> Iterator[None]:
 
 
 def _said(error: BaseException) -> str:
-    """What an error says, and what it comes from: Triton shows the lines of a function that calls
-    another, and says what is wrong of that one."""
+    """The message of an error, and that of its cause: Triton shows the lines of a function that
+    calls another, and the cause is in the called one."""
     text, first = f"{type(error).__name__}: {error}", error
     while first.__cause__ is not None:
         first = first.__cause__

@@ -1,4 +1,4 @@
-"""The ways through functions that compare what only a call knows: each outcome is traced."""
+"""The paths through functions that compare values known only in a call: each outcome is traced."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from ferrule.specs import Condition
 
 T = TypeVar("T")
 MOST: Final = 16
-"""So many outcomes a function can have: for each a kernel is compiled, or launched otherwise."""
+"""The greatest number of outcomes of a function: for each a kernel is compiled, or launched
+differently."""
 
 
 @dataclass(slots=True)
 class Path:
-    """One way through traced functions: how each comparison turned out.
+    """One path through traced functions: the outcome of each comparison.
 
-    `forced` are the outcomes of the first ones; any later one is true.  `asked` counts the
-    comparisons, those that were made before among them.
+    `forced` are the outcomes of the first comparisons; the outcome of each later one is true.
+    `asked` counts all comparisons, including repeated ones.
     """
 
     forced: tuple[bool, ...] = ()
@@ -39,21 +40,21 @@ class Path:
         return outcome
 
     def again(self) -> Path:
-        """The same way, for something that is traced once more."""
+        """The same path, for a function that is traced once more."""
         return Path(self.forced, list(self.taken))
 
     @property
     def condition(self) -> Condition | None:
-        """Whether a call goes this way; None where every call does."""
+        """The condition that a call takes this path; None if every call does."""
         each = [condition if outcome else ~condition for condition, outcome in self.taken]
         return reduce(lambda left, right: left & right, each) if each else None
 
 
 def outcomes(run: Callable[[Path], T], what: str) -> Iterator[tuple[Condition | None, T]]:
-    """What traced functions give, for each outcome of their comparisons, and when.
+    """The results of traced functions for each outcome of their comparisons, with the conditions.
 
-    The conditions exclude each other; that of the last one is None: it is for every other call.
-    Raises CompileError, naming `what`, for more than `MOST`.
+    The conditions exclude each other; the last one is None: its result is for every other call.
+    Raises CompileError, which names `what`, for more outcomes than `MOST`.
     """
     waiting: list[tuple[bool, ...]] = [()]
     made = 0

@@ -1,4 +1,4 @@
-"""From arguments to a launch: what heuristics choose, what hooks do, the grid."""
+"""From arguments to a launch: the choices of heuristics, the effects of hooks, the grid."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ferrule.frontends.triton.tracing import Quotient, Traced, Unseen, trace
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A launch before its kernel is compiled: `fills` are made first."""
+    """A launch before its kernel is compiled; `fills` are executed before it."""
 
     arguments: Arguments
     options: Mapping[str, Any]
@@ -31,7 +31,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Makes the plans of one kernel; `grid` is what Triton takes for one."""
+    """Makes the plans of one kernel; `grid` has the form that Triton takes."""
 
     kernel: Kernel
     name: str
@@ -39,9 +39,9 @@ class Planner:
     grid: Any
 
     def plan(self, arguments: Arguments, version: Version, path: Path) -> Plan:
-        """The launch of a version, on one path through the functions that are traced.
+        """The launch of a version, on one path through the traced functions.
 
-        Raises CompileError for what cannot be traced.
+        Raises CompileError for a function that cannot be traced.
         """
         filled = arguments.with_constants(version.constants)
         options = {**version.options, **self.job.options}
@@ -59,8 +59,8 @@ class Planner:
         return Plan(filled, options, checked_grid(self.grid, filled, path, self.name), fills)
 
     def _hooked(self, hook: Any, seen: Mapping[str, Any]) -> None:
-        """Run a hook once; raises CompileError where it changes what is around it, for no call
-        would do so again."""
+        """Runs a hook once; raises CompileError if it changes values outside itself, because no
+        call would repeat that."""
         what, before = f"{self.name}: the pre_hook of its config", state(hook)
         trace(hook, seen, what)
         if state(hook) != before:
@@ -75,7 +75,8 @@ class Planner:
     def _chosen(
         self, arguments: Arguments, options: Mapping[str, Any], path: Path
     ) -> tuple[Arguments, dict[str, Any]]:
-        """With what heuristics choose, one after the other: constants, and options of Triton."""
+        """The arguments and options with the choices of the heuristics, one after the other:
+        constants, and options of Triton."""
         filled, chosen = arguments, dict(options)
         known = {*self.job.given, *options}
         heuristics = self.kernel.heuristics
@@ -102,7 +103,7 @@ class Planner:
     def _done(
         self, arguments: Arguments, seen: Mapping[str, Any]
     ) -> tuple[Arguments, tuple[Fill, ...]]:
-        """What a hook has done: blocks of descriptors, and tensors that it filled."""
+        """The effects of a hook: blocks of descriptors, and tensors that it filled."""
         blocks = {
             name: value.block_shape
             for name, value in seen.items()

@@ -1,8 +1,8 @@
-"""Which configurations of an autotuned kernel are measured for a call: `prune_configs_by`.
+"""The configurations of an autotuned kernel that are measured for a call: `prune_configs_by`.
 
-Triton's autotuner asks a function which configurations a call can have, and may have another guess
-how long each takes; both get the arguments of the launch.  They get them here as Triton's launcher
-has them: the caller's tensors and numbers, and what follows from these.
+Triton's autotuner calls one function that selects the configurations that are valid for a call, and
+another that estimates the time of each; both get the arguments of the launch.  Here they get them
+as from Triton's launcher: the caller's tensors and numbers, and the values that follow from these.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from ferrule.specs.expr import evaluate
 
 
 def kept(kernel: Kernel, arguments: Arguments, call: Sequence[Any]) -> tuple[int, ...]:
-    """The numbers of the configurations to measure for a call, as `prune_configs_by` says.
+    """The numbers of the configurations to measure for a call, according to `prune_configs_by`.
 
-    Raises CompileError where its functions fail, leave none, or give one that there is not.
+    Raises CompileError if its functions fail, leave no configuration, or return an unknown one.
     """
     asked, found = kernel.pruning, list(kernel.configs)
     if asked.early is None and asked.model is None:
@@ -55,8 +55,8 @@ def kept(kernel: Kernel, arguments: Arguments, call: Sequence[Any]) -> tuple[int
 
 
 def launched_with(kernel: Kernel, arguments: Arguments, call: Sequence[Any]) -> dict[str, Any]:
-    """The arguments of the kernel by name, for a call of the function, without what configurations
-    and heuristics choose.  Raises CompileError for a call with too few arguments."""
+    """The arguments of the kernel by name, for a call of the function, without those that
+    configurations and heuristics choose.  Raises CompileError for a call with too few arguments."""
     params = arguments.signature.params
     given: dict[str, Any] = {
         param.name: param.default
@@ -104,7 +104,7 @@ def _value(argument: Argument, given: Mapping[str, Any], values: Mapping[Sym, in
 
 
 def _sizes(arguments: Arguments, given: Mapping[str, Any]) -> dict[Sym, int]:
-    """The values of symbols, as a call binds them."""
+    """The values of the symbols, as a call binds them."""
     values: dict[Sym, int] = {}
     for binding in arguments.signature.bindings:
         place = binding.places[0]
@@ -129,7 +129,8 @@ def _known(tensor: Tensor, values: Mapping[Sym, int]) -> Tensor:
 def _asked(
     what: str, function: Callable[..., Any], first: tuple[Any, ...], named: Mapping[str, Any]
 ) -> Any:
-    """What a function of the kernel's author gives; it gets the names that it takes."""
+    """The result of a function by the kernel's author; it is called with the keyword arguments that
+    it accepts."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
         takes = parameters[len(first) :]

@@ -1,11 +1,12 @@
-"""Launches of Triton kernels that another program would make: recorded, then compiled.
+"""Launches of Triton kernels by another program: they are recorded instead of executed, then
+compiled.
 
     record = Recorder()
     bound.compile_config(config)(x, y, _launcher=record)   # Helion
     softmax = record.launches[0].compile(target="sm_90a")
 
 Helion and others generate a Python function around a kernel, which computes the grid and calls a
-launcher with it.  `Recorder` is such a launcher: it launches nothing.
+launcher with it.  `Recorder` is such a launcher, but it launches nothing.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ class RecordedLaunch:
         grid: Any = None,
         **how: Any,
     ) -> Function:
-        """The function that makes this launch: it takes tensors of the sizes that were recorded.
+        """The function that executes this launch: it takes tensors of the recorded sizes.
 
-        Numbers are those of the recorded launch, too, for its grid was made for them; `signature`
-        says otherwise of some parameters, with examples as for `compile`, and `grid` gives a grid
-        that follows them.  Raises what `compile` raises.
+        Numbers keep their recorded values, too, because the grid was computed for them; `signature`
+        gives examples for some parameters instead, as for `compile`, and `grid` gives a grid that
+        depends on them.  Raises the errors of `compile`.
         """
         kernel = kernel_of(self.kernel)
         if len(self.arguments) > len(kernel.names):
@@ -68,17 +69,17 @@ class RecordedLaunch:
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """Something to call in place of a launcher, `launcher(kernel, grid, *args, **keywords)`."""
+    """A replacement for a launcher, `launcher(kernel, grid, *args, **keywords)`."""
 
     launches: list[RecordedLaunch] = field(default_factory=list)
 
     def __call__(self, kernel: Any, grid: Any, *arguments: Any, **keywords: Any) -> None:
-        """Record a launch."""
+        """Records a launch."""
         self.launches.append(RecordedLaunch(kernel, grid, arguments, keywords))
 
 
 def _frozen(name: str, value: Any) -> Any:
-    """An example that takes just this."""
+    """An example that accepts only this value."""
     if isinstance(value, int | float):
         return Fixed(value)
     if isinstance(value, tuple | list):

@@ -1,9 +1,10 @@
-"""What Triton assumes of the arguments of a kernel, and how a call is held to that.
+"""Triton's assumptions about the arguments of a kernel, and how a call is checked against them.
 
-Triton compiles a kernel for what it saw of the arguments (the launcher of its version 3.6 and
-newer): an integer that was 1 is folded into the code and no parameter any more, of an integer or
-address that 16 divides it assumes so, an integer that fit 32 bits has as many.  A function holds
-each call to it: by the specs where these say so, else by conditions.
+Triton compiles a kernel for properties of the arguments that it gets (the launcher of its version
+3.6 and newer): an integer that is 1 is folded into the code and is no parameter any more; an
+integer or address that is a multiple of 16 is assumed to be one; an integer that fits 32 bits has
+32 bits.  A function checks each call: by its specs where these express the property, otherwise by
+conditions.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ INT32_MIN: Final = -(1 << 31)
 INT32_MAX: Final = (1 << 31) - 1
 
 Packed: TypeAlias = "conventions.Argument | DescriptorArgument"
-"""A descriptor is packed when it is known how the compiled kernel reads it."""
+"""A descriptor is packed later, when it is known how the compiled kernel reads it."""
 
 Specialise = Literal["check", "dispatch"] | Sequence[Mapping[str, object]]
 
 
 @dataclass(frozen=True, slots=True)
 class Assumed:
-    """What one specialisation assumes beyond what specs guarantee: names of parameters.
+    """The assumptions of one specialisation that specs do not guarantee, as names of parameters.
 
-    `divisible` by 16, `one`: equal to 1, `narrow`: fits 32 bits.
+    `divisible`: a multiple of 16; `one`: equal to 1; `narrow`: fits 32 bits.
     """
 
     divisible: frozenset[str] = frozenset()
@@ -52,7 +53,7 @@ class Assumed:
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """A condition of a specialisation, and how it reads in an error."""
+    """A condition of a specialisation, and its text in an error."""
 
     condition: Condition
     text: str
@@ -63,9 +64,9 @@ class Assumption:
 class Specialisation:
     """One way to compile a kernel.
 
-    `types` by parameter, tuples of them for tuples, `constants` and `attributes` by path are what
-    Triton's compiler takes; `conditions` must hold at a call; `packed` is what the compiled kernel
-    takes, without what Triton adds.
+    `types` by parameter (tuples of types for tuples), `constants` and `attributes` by path are the
+    arguments of Triton's compiler; `conditions` must hold in a call; `packed` are the arguments of
+    the compiled kernel, without those that Triton adds.
     """
 
     types: Mapping[str, Any]
@@ -78,11 +79,11 @@ class Specialisation:
 def specialisations(
     kernel: Kernel, arguments: Arguments, asked: Specialise
 ) -> tuple[tuple[Specialisation, ...], bool]:
-    """The specialisations to compile, the most special first, and whether the last one takes every
-    call that the signature takes.
+    """The specialisations to compile, the most special first, and whether the last one accepts
+    every call that the signature accepts.
 
-    "check" gives one: what is assumed is what the examples say.  "dispatch" gives up to three:
-    everything, what addresses allow, nothing.  A sequence says itself what each assumes.
+    "check" gives one, with the properties of the examples as assumptions.  "dispatch" gives up to
+    three: all assumptions, those about addresses, none.  A sequence gives the assumptions of each.
     """
     if asked == "check":
         assumed = [_as_examples_say(kernel, arguments)]
@@ -107,7 +108,7 @@ def _as_examples_say(kernel: Kernel, arguments: Arguments) -> Assumed:
 
 
 def _levels(kernel: Kernel, arguments: Arguments) -> list[Assumed]:
-    """Everything; what addresses allow; nothing.  The stride of a last dim is mostly 1."""
+    """All assumptions; those about addresses; none.  The stride of a last dim is mostly 1."""
     integers = [a for a in arguments.each if isinstance(a, IntegerArgument)]
     pointers = frozenset(a.name for a in arguments.each if isinstance(a, PointerArgument))
     last = {tensor.strides[-1] for tensor in _tensors(arguments) if tensor.strides}
@@ -201,7 +202,7 @@ class _Specialiser:
         )
 
     def _nested_types(self) -> dict[str, Any]:
-        """The types by the parameters of the kernel, as it was written."""
+        """The types by the parameters of the kernel, before tuples were flattened."""
         tuples = self.kernel.tuples
         return {
             name: nest(tuples.get(name, name), self.types.__getitem__)
@@ -263,7 +264,7 @@ class _Specialiser:
         self.conditions.append(Assumption(condition, text, shown))
 
     def _integer_type(self, parameter: KernelParameter, argument: IntegerArgument) -> str:
-        """The type that Triton would choose for every value that a call can have."""
+        """The type that Triton would choose for every value that a call can pass."""
         if parameter.type in INTEGERS:
             return parameter.type
         if parameter.type:
@@ -345,5 +346,6 @@ def _is_scalar(size: Dim) -> bool:
 
 
 def _is_narrow(size: Dim) -> bool:
-    """Whether an expression is one of 32-bit sizes, so that 32 bits are what one expects of it."""
+    """Whether an expression consists of 32-bit sizes, so that its value is expected to fit 32
+    bits."""
     return isinstance(size, Compound) and all(symbol.width == 32 for symbol in symbols_of(size))

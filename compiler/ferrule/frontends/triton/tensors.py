@@ -19,14 +19,15 @@ REFERENCE: Final = re.compile(
     r"(?P<of>\w+)\.(?:(?P<numel>numel)(?:\(\))?|"
     r"(?:(?P<shape>shape|size)|stride|strides)(?:\[(?P<axis>-?\d+)\]|\((?P<dim>-?\d+)\)))"
 )
-"""A size of a tensor by name: "x.shape[0]", "x.strides[-1]", "x.numel", and as PyTorch says it."""
+"""A size of a tensor by name: "x.shape[0]", "x.strides[-1]", "x.numel", and in PyTorch's
+notation."""
 
 
 @dataclass(slots=True)
 class Tensors:
-    """The tensors of a kernel as its examples say.
+    """The tensors of a kernel, from its examples.
 
-    `symbols` are the named symbols of texts; `specs` the specs of tensors by parameter, `sizes`
+    `symbols` are the named symbols in texts; `specs` the specs of tensors by parameter, `sizes`
     those of real tensors.
     """
 
@@ -36,14 +37,16 @@ class Tensors:
     sizes: SeenSizes = field(default_factory=SeenSizes)
 
     def know_sizes(self, examples: Iterable[Any], constants: Iterable[int]) -> None:
-        """The sizes of the real tensors among all examples; `constants` are compiled in."""
+        """Collects the sizes of the real tensors among all examples; `constants` are compiled
+        in."""
         given = list(examples)
         told = [each.value for each in given if isinstance(each, Fixed)]
         integers = (each for each in told if isinstance(each, int) and not isinstance(each, bool))
         self.sizes = SeenSizes.of(map(inner, given), integers, constants)
 
     def know_symbols(self, given: Mapping[str, Any]) -> None:
-        """The named symbols of all examples; one in a text is new unless an example has it."""
+        """Collects the named symbols of all examples; a name in a text is a new symbol unless an
+        example has it."""
         for name, given_one in given.items():
             example = inner(given_one)
             if isinstance(example, SupportsSpec) or isinstance(example, Tensor):
@@ -75,7 +78,7 @@ class Tensors:
         return self.symbols[word] if word else specs.sym_int32()
 
     def read(self, name: str, example: Any) -> None:
-        """Take in an example, if it is a tensor."""
+        """Records an example if it is a tensor."""
         tensor = inner(example)
         if isinstance(tensor, str) and "*" in tensor:
             self.specs[name] = self._tensor_of_text(name, read_type(tensor, self.what(name)))
@@ -96,7 +99,7 @@ class Tensors:
             raise CompileError(f"{self.what(name)} is no tensor that can be: {error}") from None
 
     def read_outputs(self, examples: Mapping[str, Any]) -> None:
-        """Take in the tensors that the function makes."""
+        """Records the tensors that the function allocates."""
         found = [(name, inner(example)) for name, example in examples.items()]
         outputs = [(name, example) for name, example in found if isinstance(example, Output)]
         for name, example in outputs:
@@ -142,7 +145,7 @@ class Tensors:
         return [name for name, symbol in self.symbols.items() if self.is_known(symbol)]
 
     def referred(self, name: str, text: str, found: re.Match[str]) -> Dim:
-        """The size that a `REFERENCE` names."""
+        """The size to which a `REFERENCE` refers."""
         tensor = self.specs.get(found["of"])
         axis = None if found["numel"] else int(found["axis"] or found["dim"])
         rank = 0 if tensor is None else len(tensor.shape)
@@ -162,7 +165,7 @@ class Tensors:
         return tensor.shape[axis] if found["shape"] else tensor.strides[axis]
 
     def is_known(self, dim: Dim) -> bool:
-        """Whether the tensors tell the value of a size."""
+        """Whether the value of a size follows from the tensors."""
         known = {
             symbol
             for tensor in self.specs.values()
@@ -172,7 +175,7 @@ class Tensors:
         return all(symbol in known for symbol in symbols_of(dim))
 
     def what(self, name: str) -> str:
-        """How an error calls the example of a parameter."""
+        """The name of a parameter's example in errors."""
         return f"{self.kernel}: the example of {name!r}"
 
 

@@ -1,4 +1,4 @@
-"""Tensors and descriptors in functions that are traced: see `tracing`."""
+"""Tensors and descriptors in traced functions: see `tracing`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _GLUON_DESCRIPTOR: Final = "triton.experimental.gluon.nvidia.hopper", "TensorDes
 
 @dataclass(frozen=True, slots=True)
 class TracedTensor:
-    """A tensor in a function that is traced: its sizes and strides, as PyTorch calls them.
+    """A tensor in a traced function: its sizes and strides, by PyTorch's names.
 
-    `filled` are the numbers that a hook has filled it with.
+    `filled` are the numbers with which a hook filled it.
     """
 
     tensor: Tensor
@@ -29,7 +29,7 @@ class TracedTensor:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """PyTorch's, for functions that ask whether an argument is a tensor."""
+        """PyTorch's class, for functions that test whether an argument is a tensor."""
         return _class("torch", "Tensor") or TracedTensor
 
     @property
@@ -44,8 +44,8 @@ class TracedTensor:
 
     @property
     def dtype(self) -> Any:
-        """The dtype of its elements, as PyTorch has it where that is imported: what compares
-        with its dtypes is meant to."""
+        """The dtype of its elements; PyTorch's if that is imported, so that comparisons with its
+        dtypes work."""
         own = self.tensor.dtype
         return getattr(sys.modules.get("torch"), own.name, own)
 
@@ -55,11 +55,11 @@ class TracedTensor:
         return self.tensor.dtype.itemsize
 
     def size(self, dim: int | None = None) -> Any:
-        """All sizes, or one, as PyTorch says it."""
+        """All sizes, or one, by PyTorch's method."""
         return self.shape if dim is None else self.shape[dim]
 
     def stride(self, dim: int | None = None) -> Any:
-        """All strides in elements, or one, as PyTorch says it."""
+        """All strides in elements, or one, by PyTorch's method."""
         strides = tuple(traced(step, self.path) for step in self.tensor.strides)
         return strides if dim is None else strides[dim]
 
@@ -72,13 +72,13 @@ class TracedTensor:
         return self.ndim
 
     def is_contiguous(self) -> bool:
-        """Whether it is compact, row by row, if its spec tells."""
+        """Whether it is compact in row-major order, if its spec determines that."""
         if is_compact(self.tensor):
             return True
         raise CompileError(undecided(f"{self.tensor.name}.is_contiguous()"))
 
     def __getattr__(self, name: str) -> NoReturn:
-        """What else PyTorch's tensors have."""
+        """Refuses other attributes of PyTorch's tensors."""
         if name.startswith("__"):
             raise AttributeError(name)
         raise CompileError(
@@ -96,17 +96,17 @@ class TracedTensor:
         return self.itemsize
 
     def zero_(self) -> TracedTensor:
-        """What a hook does to it: every launch does so."""
+        """Records the fill of a hook: every launch repeats it."""
         return self.fill_(0)
 
     def fill_(self, value: int | float) -> TracedTensor:
-        """What a hook does to it: every launch does so."""
+        """Records the fill of a hook: every launch repeats it."""
         self.filled.append(value)
         return self
 
 
 class TracedDescriptor:
-    """A descriptor in a function that is traced; a hook may set `block_shape`, nothing else."""
+    """A descriptor in a traced function; a hook may only set `block_shape`."""
 
     __slots__ = ("_block", "_is_gluon", "_tensor", "_viewed")
 
@@ -125,7 +125,7 @@ class TracedDescriptor:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """Triton's or Gluon's: hooks ask whether an argument is a descriptor."""
+        """Triton's or Gluon's class: hooks test whether an argument is a descriptor."""
         return _class(*(_GLUON_DESCRIPTOR if self._is_gluon else _DESCRIPTOR)) or TracedDescriptor
 
     @property
@@ -135,17 +135,17 @@ class TracedDescriptor:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The sizes of what it describes."""
+        """The sizes of the described tensor."""
         return self._viewed.shape
 
     @property
     def strides(self) -> Any:
-        """The strides of what it describes, in elements."""
+        """The strides of the described tensor, in elements."""
         return self._viewed.stride()
 
     @property
     def block_shape(self) -> list[int]:
-        """What is copied at once."""
+        """The block that is copied at once."""
         return list(self._block)
 
     @block_shape.setter
@@ -154,6 +154,6 @@ class TracedDescriptor:
 
 
 def _class(module: str, name: str) -> type | None:
-    """A class of a package, where that is imported: nobody asks for it elsewhere."""
+    """A class of a package that is imported already: only code that imported it can test for it."""
     found: type | None = getattr(sys.modules.get(module), name, None)
     return found

@@ -1,11 +1,11 @@
-"""Functions of a kernel's arguments, traced: grids, heuristics, hooks.
+"""Functions of a kernel's arguments that are traced: grids, heuristics, hooks.
 
-A function gets what Triton's own launcher gives it, a mapping from the names of the parameters to
-their values; where these are known only at the call they are `Traced`, on which `+ - * // %`,
-`triton.cdiv`, `math.ceil` and `math.floor` of a quotient work.  A comparison, as in `min` and
-`if`, is answered with each outcome, one after the other: the call decides between what comes of
-them.  Whatever needs the value itself (`int`, `range`, a float) is a CompileError that says what to
-write instead.
+As from Triton's own launcher, a function gets a mapping from the names of the parameters to their
+values.  Values that are known only in a call are `Traced`: `+ - * // %`, `triton.cdiv`, and
+`math.ceil` and `math.floor` of a quotient work on them.  For a comparison, as in `min` and `if`,
+the function is traced with each outcome, one after the other, and the call selects between the
+results.  An operation that needs the value itself (`int`, `range`, a float) is a CompileError with
+a hint.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ T = TypeVar("T")
 
 
 class Traced:
-    """A size that is known only at the call, in a function that is traced.
+    """A size in a traced function whose value is known only in a call.
 
-    `path` answers comparisons; without one they are refused.
+    `path` decides comparisons; without one they are refused.
     """
 
     __slots__ = ("dim", "path")
@@ -121,7 +121,7 @@ class Traced:
 
 
 class Quotient:
-    """`a / b` of sizes: `math.ceil` and `math.floor` of it are sizes, nothing else is."""
+    """`a / b` of sizes: only its `math.ceil` and `math.floor` are sizes."""
 
     __slots__ = ("lhs", "rhs")
 
@@ -136,7 +136,7 @@ class Quotient:
         return compute("floordiv", self.lhs, self.rhs)
 
     def refuse(self, *_: Any) -> NoReturn:
-        """Raises CompileError: it is no size."""
+        """Raises CompileError: it is not a size."""
         raise CompileError(
             Diagnostic(
                 f"{self.lhs} / {self.rhs} is a float, which no size is",
@@ -152,8 +152,8 @@ class Quotient:
 
 
 class Unseen:
-    """A float or a bool that a caller gives, in a function that is traced: nothing is known of it,
-    and no size can follow from it."""
+    """A float or a bool that a caller passes, in a traced function: its value is not known, and no
+    size can depend on it."""
 
     __slots__ = ("name",)
 
@@ -161,7 +161,7 @@ class Unseen:
         self.name = name
 
     def refuse(self, *_: Any) -> NoReturn:
-        """Raises CompileError: it is no size."""
+        """Raises CompileError: it is not a size."""
         raise CompileError(undecided(self.name))
 
     __bool__ = __int__ = __index__ = __float__ = __hash__ = __round__ = __trunc__ = refuse
@@ -175,22 +175,22 @@ class Unseen:
 
 
 def traced(dim: Dim, path: Path | None = None) -> Any:
-    """A size as a traced function sees it: a number as it is."""
+    """A size in the form that a traced function sees: a number is unchanged."""
     return dim if isinstance(dim, int) else Traced(dim, path)
 
 
 def untraced(value: Any) -> Any:
-    """The size that a traced value stands for, any other value as it is."""
+    """The size of a traced value; other values are unchanged."""
     return value.dim if isinstance(value, Traced) else value
 
 
 def trace(
     function: Callable[[Any], T], arguments: Mapping[str, Any], what: str, advice: str | None = None
 ) -> T:
-    """What a function of the kernel's arguments gives.
+    """The result of a function of the kernel's arguments.
 
-    Raises CompileError, naming `what`, with `advice`, where it needs a value that only a call has,
-    asks for an argument that there is not, or fails.
+    Raises CompileError, which names `what` and contains `advice`, if it needs a value that is known
+    only in a call, reads an argument that does not exist, or fails.
     """
     try:
         return function(arguments)
@@ -214,7 +214,7 @@ def trace(
 
 
 def compute(op: ExprOp, lhs: Any, rhs: Any) -> Any:
-    """An operation on sizes, of which one at least is traced."""
+    """An operation on sizes, at least one of which is traced."""
     sides = _side(lhs), _side(rhs)
     for side in sides:
         if isinstance(side, Quotient | Unseen):
@@ -234,13 +234,13 @@ def compute(op: ExprOp, lhs: Any, rhs: Any) -> Any:
 
 
 def _side(given: Any) -> Any:
-    """A side of an operation; of a number what it was made of, where that is to be found out."""
+    """An operand of an operation; a number keeps its origin if that is recorded."""
     side = untraced(given)
     return int(side) if isinstance(side, Told) and not side.sources else side
 
 
 def undecided(what: str) -> Diagnostic:
-    """What an error says of a value that no traced function can have."""
+    """The error about a value that no traced function can have."""
     return Diagnostic(
         f"the value of {what} is known only at the call",
         expected="+ - * // % and comparisons of sizes, triton.cdiv, math.ceil(a / b), and "

@@ -1,4 +1,4 @@
-"""`tune`: which configuration of an autotuned kernel is the fastest, measured once on a GPU."""
+"""`tune` finds the fastest configuration of an autotuned kernel by measurements on a GPU."""
 
 from __future__ import annotations
 
@@ -31,16 +31,17 @@ def tune(
     timer: Callable[[Callable[[], Any]], float] | None = None,
     **how: Any,
 ) -> dict[Key | None, int]:
-    """The fastest of a kernel's configurations for each key, as `compile` takes it for `config`.
+    """The fastest of a kernel's configurations for each key, in the form that `compile` takes as
+    `config`.
 
-    `calls` has the arguments of a call for each key: the values of the parameters that the
-    autotuner's `key` names.  What the autotuner's `prune_configs_by` leaves out for a call is not
-    measured for it.  What is under None is for calls with other keys: the configuration
-    that was the best most often.  `timer` measures a call, in any unit; by default it runs on the
-    current GPU, many times, and waits for it; what is in the tensors afterwards is of no use.
-    `how` is what `compile` takes.
+    `calls` contains the arguments of a call for each key; a key consists of the values of the
+    parameters in the autotuner's `key`.  Configurations that the autotuner's `prune_configs_by`
+    removes for a call are not measured for it.  The entry under None is for calls with other keys:
+    the configuration that was the best most often.  `timer` measures a call, in any unit; by
+    default it runs the call many times on the current GPU and waits for it.  The contents of the
+    tensors are undefined afterwards.  `how` are arguments of `compile`.
 
-    A configuration that cannot be compiled or launched is left out; CompileError where none can.
+    A configuration that cannot be compiled or launched is skipped; CompileError if none can be.
     """
     found, measure = kernel_of(kernel), timer or synchronised_time
     _check_calls(found, calls)
@@ -102,9 +103,10 @@ def _fastest(
 
 
 def synchronised_time(call: Callable[[], Any]) -> float:
-    """Seconds of a call on the current GPU: the median of some batches, each waited for.
+    """The time of a call on the current GPU in seconds: the median of several batches, after each
+    of which the host waits.
 
-    Raises RuntimeError where there is no GPU, or what it ran has failed.
+    Raises RuntimeError if there is no GPU, or if the work on it failed.
     """
     try:
         driver = ctypes.CDLL("libcuda.so.1")

@@ -1,7 +1,8 @@
 """Tuples as arguments: each element is a parameter of its own.
 
-Triton takes tuples, named ones and tuples in tuples, and flattens them in place.  An element of the
-parameter `p` is called `p_0`, of a named tuple `p_field`; so callers of the function give it.
+Triton accepts tuples, named tuples and nested tuples, and flattens them in place.  An element of
+the parameter `p` is called `p_0`, of a named tuple `p_field`; callers of the function pass it under
+this name.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from ferrule.compiler.errors import CompileError
 from ferrule.frontends.triton.installed import Kernel, KernelParameter
 
 Shape: TypeAlias = "str | tuple[Shape, ...]"
-"""The names of the elements in the place of these."""
+"""The names of the elements, in the structure of the tuple."""
 
 
 def flattened(kernel: Kernel, given: Mapping[str, Any]) -> tuple[Kernel, dict[str, Any]]:
     """The kernel with a parameter for each element of the tuples among the examples, and the
     examples of these.
 
-    Raises CompileError where the name of an element is that of another parameter.
+    Raises CompileError if the name of an element is that of another parameter.
     """
     parameters: list[KernelParameter] = []
     shapes: dict[str, Shape] = {}
@@ -47,7 +48,7 @@ def flattened(kernel: Kernel, given: Mapping[str, Any]) -> tuple[Kernel, dict[st
 
 
 def nest(shape: Any, value: Callable[[Any], Any]) -> Any:
-    """A tuple of this shape, with what a function gives for each element."""
+    """A tuple of this shape, with a function's result for each element."""
     if not isinstance(shape, tuple | list):
         return value(shape)
     return _like(shape, [nest(each, value) for each in shape])
@@ -84,5 +85,5 @@ def _keys(example: Any) -> Any:
 
 
 def _like(example: Any, parts: list[Any]) -> Any:
-    """A tuple of the same class, where that is a named one."""
+    """A tuple of the same class if that is a named tuple, otherwise a plain one."""
     return type(example)(*parts) if hasattr(example, "_fields") else tuple(parts)

@@ -1,7 +1,7 @@
 """Triton's names of types, and ferrule's dtypes for them.
 
-The names are those of a Triton signature: "fp16" is a number, "*fp16" a pointer to such.  The text
-of an example adds to them what a tensor looks like and what may be assumed:
+The names are those of a Triton signature: "fp16" is a number, "*fp16" a pointer to such numbers.
+The text of an example adds a tensor's sizes and strides, and the assumptions:
 
     "*fp16[m, k]"        a compact tensor of these sizes
     "*fp16[m, k: s, 1]"  one with these strides, in elements
@@ -45,7 +45,7 @@ DTYPES: Final[Mapping[str, DType]] = MappingProxyType(
         "fp8e4b15": specs.Float8E4M3B11FNUZ,
     }
 )
-"""Triton's names; what is not here (int4, complex numbers) Triton has no pointers to."""
+"""Triton's names; for other dtypes (int4, complex numbers) Triton has no pointers."""
 
 _NAMES: Final[Mapping[DType, str]] = MappingProxyType(
     {dtype: name for name, dtype in DTYPES.items() if name != "u1"}
@@ -66,7 +66,7 @@ _TEXT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TypeText:
-    """The text of an example, taken apart.  `strides` is None for a compact tensor."""
+    """The parsed text of an example.  `strides` is None for a compact tensor."""
 
     dtype: DType
     is_pointer: bool = False
@@ -76,7 +76,8 @@ class TypeText:
 
 
 def pointer_type(dtype: DType, what: str) -> str:
-    """The Triton type of a pointer to elements of a dtype.  Raises CompileError."""
+    """The Triton type of a pointer to elements of a dtype.  Raises CompileError if there is
+    none."""
     name = _NAMES.get(dtype)
     if name is None:
         raise CompileError(
@@ -89,7 +90,7 @@ def pointer_type(dtype: DType, what: str) -> str:
 
 
 def number_type(dtype: DType, what: str) -> str:
-    """The Triton type of a number of a dtype.  Raises CompileError."""
+    """The Triton type of a number of a dtype.  Raises CompileError if there is none."""
     if dtype is specs.Boolean:
         return "u1"
     name = _NAMES.get(dtype)
@@ -99,7 +100,7 @@ def number_type(dtype: DType, what: str) -> str:
 
 
 def read_type(text: str, what: str) -> TypeText:
-    """The example that a text stands for.  Raises CompileError for another text."""
+    """The parsed example.  Raises CompileError for a text of another form."""
     found = _TEXT.fullmatch(text.replace(" ", ""))
     dtype = DTYPES.get(found["type"]) if found is not None else None
     is_pointer = found is not None and bool(found["pointer"])

@@ -1,6 +1,6 @@
 """Kernels of NVIDIA Warp: `fe.frontends.warp.compile(kernel, dim=…)`.
 
-Warp compiles the kernel, for the CPU or for GPUs; what comes out launches it without Warp.
+Warp compiles the kernel, for the CPU or for GPUs; the function launches it without Warp.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["compile"]
 
 Extent: TypeAlias = "Dim | str"
-"""A size, or the name of an array for all of its own."""
+"""A size, or the name of an array for all of its sizes."""
 Extents: TypeAlias = "Extent | Sequence[Extent]"
 
 
@@ -51,29 +51,31 @@ def compile(
 ) -> Function:
     """The function that launches a kernel of Warp, `wp.launch(kernel, dim, …)`, without Warp.
 
-    Its parameters are the kernel's: arrays of any sizes and strides, those of vectors and matrices
-    as tensors with dims of their own behind the array's; numbers; vectors, matrices, quaternions
-    and structs as tuples.  `specs` narrows them, by name, with specs or examples: sizes that are
-    equal, strides, alignment.  The arrays named by `results` are allocated and returned; their
-    sizes must be known from the others.  `zero` names those that are filled with zeros before the
-    call, True for all: in the others is whatever was in the memory before.
+    Its parameters are the kernel's: arrays of any sizes and strides, arrays of vectors and matrices
+    are tensors with further dims after the array's; numbers; vectors, matrices, quaternions and
+    structs as tuples.  `specs` narrows them, by name, with specs or examples: sizes that are equal,
+    strides, alignment.  The arrays named by `results` are allocated and returned; their sizes must
+    be known from the others.  `zero` names those that are filled with zeros before the call, True
+    means all: the others are uninitialised.
 
-    `dim` is what is launched: sizes, the name of an array, which stands for all of its, or a
-    function that gets the signature and says this; where a call may bring other sizes it follows
-    from them, or is `fixed`; a size of a real array that it has as a number stays.  An array
-    must be as large as the kernel indexes it: where that is with the indices of `wp.tid()`, as the
-    launch along these axes, and where it is with numbers, larger than these; else the call is a
-    ValueError.  An array that the kernel indexes in another way must be as large as the launch,
-    if it has as many dims and `specs` does not describe it.  `smaller` names arrays that are
-    not checked; an array in a struct is named with the way to it, "options.weights".
+    `dim` is the size of the launch: sizes, the name of an array, which stands for all of its sizes,
+    or a function that computes these from the signature.  If sizes differ between calls, it must
+    depend on them or be marked by `fixed`; a size of a real array that equals a number in `dim` is
+    constant.  An array must be large enough for the kernel's indices: axes that are indexed by
+    `wp.tid()` must be as large as the launch along these axes, and axes that are indexed by numbers
+    must be larger than these; otherwise the call raises ValueError.  An array that the kernel
+    indexes in another way must be as large as the launch, if it has as many dims and `specs` does
+    not describe it.  `smaller` names arrays that are not checked; an array in a struct is named by
+    its path, "options.weights".
 
     `target` is "cpu", or an architecture such as "sm_90", or several.  `block_dim` and `max_blocks`
     are those of a launch on a GPU.  `cpu_flags` are Warp's `cpu_compiler_flags`: none by default,
-    so that the code runs on any CPU of the kind; None takes Warp's own, for this very CPU.
-    `options` are those of `compiler.build`.
+    so that the code runs on any CPU of the architecture; None selects Warp's own flags, which are
+    for this machine's CPU.  `options` are those of `compiler.build`.
 
-    Raises ImportError without Warp, TypeError for what is no kernel of Warp, CompileError for
-    kernels that cannot be called so and for what does not fit them.
+    Raises ImportError if Warp is not installed, TypeError for an object that is not a kernel of
+    Warp, CompileError for kernels that cannot be called this way and for arguments that do not fit
+    them.
     """
     warp = load("warp", "warp")
     _check_kernel(warp, kernel)
@@ -99,7 +101,7 @@ def compile(
     else:
         archs = architectures("target", target, "'cpu', or ")
         convention = cuda_call(warp, kernel, dims, packed, archs, block_dim, max_blocks)
-    # What is no size at all has had its own error before.
+    # A value that is not a size has raised its own error before.
     checked_sizes("dim", dim, signature)
     covered = _covered(kernel, arrays, dims, {*(specs or {})}, _smaller(arrays, smaller))
     convention = Sequential([covered, convention])
@@ -123,7 +125,7 @@ def _call(
     constants: Sequence[int],
 ) -> tuple[list[Param], list[Tensor], Signature]:
     """All parameters of the kernel, the tensors among them that `results` names, and the signature
-    of the rest."""
+    of the others."""
     params = _params(types, kernel, dict(specs or {}), constants)
     given, made = parted(params, results)
     return params, made, Signature(kernel.func.__name__ if name is None else name, given)
@@ -132,7 +134,7 @@ def _call(
 def _arrays(
     types: Types, params: Sequence[Param], rows: Sequence[tuple[str, Any]]
 ) -> dict[str, tuple[Tensor, int]]:
-    """All arrays by the paths to them, "options.weights" in a struct, each with its number of dims
+    """All arrays by their paths, "options.weights" in a struct, each with its number of dims
     without those of its elements."""
     return {
         path: (array, rank)
@@ -142,7 +144,7 @@ def _arrays(
 
 
 def _smaller(arrays: Collection[str], given: Sequence[str]) -> list[str]:
-    """The arrays that may be smaller than what is launched."""
+    """The arrays that may be smaller than the launch."""
     found = names(given, "smaller")
     for each in found:
         _check_array("smaller", each, arrays)
@@ -162,11 +164,11 @@ def _covered(
     described: Collection[str],
     smaller: Collection[str],
 ) -> Covering:
-    """The check that arrays have what the kernel indexes, but for those of `smaller` and fields of
-    structs that it does not read.
+    """The check that arrays are large enough for the kernel's indices, except those in `smaller`
+    and fields of structs that it does not read.
 
-    What is not known to be indexed by the launch or by numbers is taken to be as large as the
-    launch, if it has as many dims and `specs` has not described it.
+    An array with other indices than those of the launch and numbers must be as large as the launch,
+    if it has as many dims and `specs` does not describe it.
     """
     from ferrule.frontends.warp.covering import Covering, Need, needed
     from ferrule.frontends.warp.indexing import indices_of, numbers_of
@@ -195,7 +197,7 @@ def _covered(
 
 
 def _check_launch(block_dim: Any, max_blocks: Any, cpu_flags: Any) -> None:
-    """TypeError or ValueError for what is no option of a launch."""
+    """Raises TypeError or ValueError for an invalid option of a launch."""
     _check_count("block_dim", block_dim, 1024)
     if max_blocks is not None:
         _check_count("max_blocks", max_blocks)

@@ -1,9 +1,10 @@
-"""What Warp compiles a kernel to: an object for the CPU, cubins for GPUs.
+"""Warp's compiled code of a kernel: an object for the CPU, cubins for GPUs.
 
-Warp compiles a module at a time, to files; here all of its kernels but one are hidden meanwhile,
-for what one of them needs would be missing in all.  On the CPU a kernel `k` is the function
-`<mangled>_cpu_forward(launch_bounds*, args*)`, which runs all of a launch; it stands alone where
-the module is compiled for blocks of one thread.  On a GPU it is `<mangled>_cuda_kernel_forward`.
+Warp compiles one module at a time, to files.  Here all kernels of the module except one are hidden
+during that, because a requirement that one of them lacks would make all of them fail.  On the CPU a
+kernel `k` is the function `<mangled>_cpu_forward(launch_bounds*, args*)`, which runs a whole
+launch; it needs no other code if the module is compiled for blocks of one thread.  On a GPU it is
+`<mangled>_cuda_kernel_forward`.
 """
 
 from __future__ import annotations
@@ -23,17 +24,18 @@ from ferrule.runtime.forks import ForkLock
 from ferrule.runtime.objectfile import read_object
 
 _WARP: Final = ForkLock()
-"""Options of a module are changed while Warp compiles it, by one thread at a time."""
+"""Held while Warp compiles a module with changed options, which only one thread may do at a
+time."""
 
 _KERNELS: Final = "_live_kernels"
-"""Where a module of Warp 1.19 has the kernels that it compiles."""
+"""The attribute in which a module of Warp 1.19 holds the kernels that it compiles."""
 
 _CUBIN: Final = re.compile(r"\.sm(\d+[af]?)\.cubin")
 
 
 @dataclass(frozen=True, slots=True)
 class CpuKernel:
-    """An object and the function in it."""
+    """An object file and the name of the function in it."""
 
     data: bytes
     function: str
@@ -41,7 +43,7 @@ class CpuKernel:
 
 @dataclass(frozen=True, slots=True)
 class CudaKernel:
-    """Cubins, the kernel in all of them, and its dynamic shared memory in bytes."""
+    """Cubins, the name of the kernel in all of them, and its dynamic shared memory in bytes."""
 
     cubins: tuple[bytes, ...]
     kernel: str
@@ -49,7 +51,8 @@ class CudaKernel:
 
 
 def cpu_kernel(warp: Any, kernel: Any, flags: str | None) -> CpuKernel:
-    """A kernel for the CPU.  `flags` are Warp's `cpu_compiler_flags`, None for its own choice."""
+    """A kernel for the CPU.  `flags` are Warp's `cpu_compiler_flags`, None for Warp's own
+    choice."""
     options: dict[str, Any] = {"block_dim": 1, "enable_backward": False}
     if flags is not None:
         options["cpu_compiler_flags"] = flags
@@ -104,7 +107,7 @@ def _compile(warp: Any, kernel: Any, target: str, **chosen: Any) -> None:
     try:
         warp.compile_aot_module(kernel.module, **chosen)
     except Exception as error:
-        # The text of a KeyError is its argument's repr.
+        # The text of a KeyError is the repr of its argument.
         words = error.args[0] if isinstance(error, KeyError) and error.args else error
         raise CompileError(
             Diagnostic(f"Warp cannot compile the kernel {kernel.key} for {target}: {words}")
@@ -112,7 +115,7 @@ def _compile(warp: Any, kernel: Any, target: str, **chosen: Any) -> None:
 
 
 def _named(kernel: Any, suffix: str, names: Sequence[str]) -> str:
-    """The name of the kernel's function: Warp puts a hash of its code behind that of the kernel."""
+    """The name of the kernel's function: Warp appends a hash of the code to the kernel's name."""
     wanted = kernel.get_mangled_name() + suffix
     if wanted in names:
         return str(wanted)
@@ -123,7 +126,7 @@ def _named(kernel: Any, suffix: str, names: Sequence[str]) -> str:
 
 @contextmanager
 def _changed(warp: Any, kernel: Any, options: Mapping[str, Any]) -> Iterator[None]:
-    """The kernel's module with other options and no other kernel, for as long as it is compiled."""
+    """Within this context, the kernel's module has other options and no other kernel."""
     module = kernel.module
     with _WARP:
         before, kernels = dict(module.options), getattr(module, _KERNELS)

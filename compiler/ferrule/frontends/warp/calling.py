@@ -1,8 +1,8 @@
-"""Launches of Warp's kernels: what `wp.launch` hands to them.
+"""Launches of Warp's kernels: the arguments that `wp.launch` passes to them.
 
-`launch_bounds_t<N>` of Warp 1.19 (`warp/native/builtin.h`): `{u32 shape[N], u64 size,
-u64 coord_mult}`, where N is the number of indices that the kernel takes from `wp.tid()`, `size`
-the number of threads, and `coord_mult` that of those which share their indices.
+`launch_bounds_t<N>` of Warp 1.19 (`warp/native/builtin.h`) is `{u32 shape[N], u64 size, u64
+coord_mult}`, where N is the number of indices that the kernel takes from `wp.tid()`, `size` is the
+number of threads, and `coord_mult` is the number of threads with the same indices.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST: Final = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class LaunchBounds:
-    """A `launch_bounds_t`: what is launched, for a kernel with `rank` indices."""
+    """A `launch_bounds_t`: the sizes of the launch, for a kernel with `rank` indices."""
 
     kernel: str
     dims: tuple[Dim, ...]
@@ -66,11 +66,11 @@ class LaunchBounds:
 
     @property
     def _behind(self) -> int:
-        """Where the sizes end."""
+        """The offset after the sizes."""
         return -(-4 * self.rank // 8) * 8
 
     def store(self, call: Call, place: ir.Value, what: str) -> None:
-        """See `InMemory`; a dim beyond what an index can be is a LaunchError of the call."""
+        """See `InMemory`; the call raises LaunchError for a dim beyond the range of an index."""
         e = call.emitter
         dims = [*self.dims, *(1,) * (self.rank - len(self.dims))]
         for axis, dim in enumerate(dims):
@@ -95,7 +95,7 @@ class LaunchBounds:
 def cpu_call(
     warp: Any, kernel: Any, dims: tuple[Dim, ...], packed: Sequence[Argument], flags: str | None
 ) -> CallingConvention:
-    """The call of a kernel on the CPU: all of a launch, in this thread."""
+    """The call of a kernel on the CPU: the whole launch runs in this thread."""
     compiled = cpu_kernel(warp, kernel, flags)
     code = HostCode.from_object(compiled.data)
     bounds = LaunchBounds(kernel.key, dims, kernel.adj.kernel_dim)
@@ -114,7 +114,8 @@ def cuda_call(
 ) -> CallingConvention:
     """The launch of a kernel on a GPU, with a block for each `block_dim` threads."""
     compiled = cuda_kernel(warp, kernel, archs, block_dim)
-    # Warp's own constants that are zero stand in memory without a value; kernels have no others.
+    # Warp's own constants that are zero are variables without an initial value; kernels have no
+    # others.
     facts = KernelFacts(compiled.kernel, variables=frozenset())
     code = replace(DeviceCode.from_cubin(compiled.cubins, [compiled.kernel]), facts=(facts,))
     bounds = LaunchBounds(kernel.key, dims, kernel.adj.kernel_dim)

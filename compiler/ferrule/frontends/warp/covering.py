@@ -1,6 +1,5 @@
-"""Whether arrays are as large as a kernel indexes them: Warp does not ask, and a kernel then reads
-and writes behind their ends.
-"""
+"""Checks that arrays are large enough for a kernel's indices: Warp does not check this, and a
+kernel then reads and writes out of bounds."""
 
 from __future__ import annotations
 
@@ -15,8 +14,8 @@ from ferrule.specs import Condition, Dim, Param, Tensor
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What an axis of an array needs: `size` elements, which `why` says; `path` leads to the array,
-    "x", or in a struct "options.weights"."""
+    """The required size of an axis of an array: `size` elements, for the reason `why`; `path` names
+    the array, "x", or in a struct "options.weights"."""
 
     path: str
     array: Tensor
@@ -26,7 +25,7 @@ class Need:
 
     @property
     def is_open(self) -> bool:
-        """Whether the array is not known to have them."""
+        """Whether it is not known at compile time that the array is large enough."""
         actual = self.array.shape[self.axis]
         known = isinstance(actual, int) and isinstance(self.size, int) and actual >= self.size
         return not known and actual != self.size
@@ -34,12 +33,12 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Covering:
-    """Ends a call, with a ValueError, in which an array has less than a kernel needs of it; calls
-    nothing.  `unknown` are the arrays that a kernel indexes by what cannot be told."""
+    """Ends a call with a ValueError if an array is smaller than a kernel needs; it calls no code.
+    `unknown` are the arrays that a kernel indexes by values that are not known."""
 
     needs: tuple[Need, ...]
     dims: tuple[Dim, ...]
-    """What is launched: nothing is needed where one of them is 0."""
+    """The sizes of the launch: nothing is required if one of them is 0."""
     unknown: tuple[str, ...] = ()
     when: Condition | None = None
 
@@ -78,5 +77,5 @@ class Covering:
 
 
 def needed(found: Iterable[Need]) -> tuple[Need, ...]:
-    """Each need once."""
+    """The needs without duplicates."""
     return tuple({(each.path, each.axis, each.size): each for each in found}.values())

@@ -1,8 +1,8 @@
-"""How a kernel of Warp indexes its arrays, as its text says it: by which indices of the launch, by
-which numbers, or by what cannot be told.
+"""How a kernel of Warp indexes its arrays, according to its source: by indices of the launch, by
+numbers, or by values that are not known.
 
-An index of the launch is a name that is assigned once, from `wp.tid()`.  A number is a constant,
-one that the kernel reads beside its arguments, or computed of these.
+An index of the launch is a name that is assigned once, from `wp.tid()`.  A number is a constant, an
+outer variable that the kernel reads, or computed from these.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from ferrule.frontends.captured import own_values
 
 _FACTS: Final = ("shape", "strides", "size", "ndim", "dtype")
-"""What a kernel asks an array without reading its elements."""
+"""Attributes of an array that a kernel uses without reading its elements."""
 _ATOMIC: Final = "atomic_"
 _SIGNS: Final[Mapping[type[ast.unaryop], Callable[[int], int]]] = MappingProxyType(
     {ast.USub: neg, ast.UAdd: pos}
@@ -37,7 +37,7 @@ _BINARY: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = Mapping
     }
 )
 _OF_NATURALS: Final = (ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift)
-"""Operations that are C's, and Python's where nothing is negative."""
+"""Operations whose results are the same in C and in Python only if no operand is negative."""
 _WIDEST: Final = 31
 _NONE: Final[Mapping[str, int]] = MappingProxyType({})
 
@@ -46,8 +46,9 @@ _NONE: Final[Mapping[str, int]] = MappingProxyType({})
 class Indices:
     """The indices of an array, by its axes.
 
-    `launched` are pairs of an axis and the launch's; `least` is how many elements the numbers that
-    index an axis need; `unknown` are the axes that something else indexes too.
+    `launched` are pairs of an axis and an axis of the launch; `least` is the number of elements
+    that an axis needs for the numbers that index it; `unknown` are the axes that are also indexed
+    by other values.
     """
 
     launched: set[tuple[int, int]] = field(default_factory=set)
@@ -56,8 +57,8 @@ class Indices:
 
 
 def numbers_of(function: Any) -> dict[str, int]:
-    """The integers that a kernel's function reads beside its arguments, by their names, "N" or
-    "settings.N", as they are now."""
+    """The integers that a kernel's function reads in addition to its arguments, with their current
+    values, by their names, "N" or "settings.N"."""
     found = ((name, _integer(value)) for name, value in own_values(function))
     return {name: number for name, number in found if number is not None}
 
@@ -72,9 +73,9 @@ def _integer(value: Any) -> int | None:
 def indices_of(
     tree: ast.AST | None, path: str, rank: int, numbers: Mapping[str, int] = _NONE
 ) -> Indices:
-    """Those of the array at a path, a parameter or a field of one, "options.weights"; `rank` is the
-    number of its axes, `numbers` are those that the kernel reads by name.  Nothing is known without
-    a text."""
+    """The indices of the array at a path, which is a parameter or a field of one,
+    "options.weights"; `rank` is the number of its axes, `numbers` are the outer integers by name.
+    Without a source nothing is known."""
     found = Indices()
     if tree is None:
         found.unknown.update(range(rank))
@@ -82,7 +83,7 @@ def indices_of(
     launched, own = _launched(tree), _own_names(tree)
     numbers = {name: each for name, each in numbers.items() if name.partition(".")[0] not in own}
     for indices in _uses(tree, path):
-        for axis, index in enumerate(indices[:rank]):  # the others are those of a vector
+        for axis, index in enumerate(indices[:rank]):  # further ones index into a vector
             _note(found, launched, numbers, axis, index)
         found.unknown.update(range(len(indices), rank))
     return found
@@ -109,8 +110,8 @@ def _note(
 
 
 def _number(node: ast.expr, numbers: Mapping[str, int]) -> int | None:
-    """The number that an index always is, in the 32 bits that Warp computes it with; None for what
-    cannot be told."""
+    """The constant value of an index, in the 32 bits in which Warp computes it; None if it is not
+    known."""
     found = _computed(node, numbers)
     return found if found is not None and -(1 << _WIDEST) <= found < 1 << _WIDEST else None
 
@@ -144,7 +145,7 @@ def _combined(operation: ast.operator, left: int | None, right: int | None) -> i
 
 
 def _own_names(tree: ast.AST) -> set[str]:
-    """The names that are the kernel's own: parameters, and what it assigns to."""
+    """The kernel's own names: parameters, and names that it assigns."""
     stored = (
         each.id
         for each in ast.walk(tree)
@@ -154,7 +155,7 @@ def _own_names(tree: ast.AST) -> set[str]:
 
 
 def _launched(tree: ast.AST) -> dict[str, int]:
-    """The names that are an index of the launch, with its axis."""
+    """The names that are indices of the launch, with their axes."""
     stored = Counter(
         each.id
         for each in ast.walk(tree)
@@ -180,7 +181,7 @@ def _is_tid(value: ast.expr) -> bool:
 
 
 def _uses(node: ast.AST, path: str) -> Iterator[Sequence[ast.expr]]:
-    """The indices of each use of an array, as many as are said."""
+    """The indices in each use of an array, which may be fewer than its axes."""
     match node:
         case ast.Subscript():
             array, indices = _flat(node)
@@ -209,7 +210,7 @@ def _uses(node: ast.AST, path: str) -> Iterator[Sequence[ast.expr]]:
 
 
 def _flat(node: ast.expr) -> tuple[ast.expr, list[ast.expr]]:
-    """What is indexed, and the indices, those of `x[i][j]` too."""
+    """The indexed value and all its indices, also for `x[i][j]`."""
     if not isinstance(node, ast.Subscript):
         return node, []
     array, indices = _flat(node.value)
@@ -218,7 +219,7 @@ def _flat(node: ast.expr) -> tuple[ast.expr, list[ast.expr]]:
 
 
 def _text(node: ast.AST) -> str | None:
-    """A name with the fields behind it; None for anything else."""
+    """A name with its chain of fields; None for any other expression."""
     match node:
         case ast.Name(id=name):
             return name
@@ -229,6 +230,6 @@ def _text(node: ast.AST) -> str | None:
 
 
 def _is_atomic(function: ast.expr) -> bool:
-    """Whether it is an atomic function with the indices between array and value."""
+    """Whether it is an atomic function whose indices are between the array and the value."""
     name = (_text(function) or "").rpartition(".")[2]
     return name.startswith(_ATOMIC) and name != "atomic_cas"

@@ -1,8 +1,8 @@
-"""Warp's types as specs, and as what a kernel of Warp takes for them.
+"""Warp's types as specs, and as arguments of Warp's kernels.
 
-`array_t` of Warp 1.19 (`warp/native/array.h`), 56 bytes: `{data, grad, i32 shape[4],
-i32 strides[4], u16 ndim, u16 flags}`, strides in bytes.  Vectors, matrices (row by row),
-quaternions and transforms are their elements one after the other; a struct is one of C.
+`array_t` of Warp 1.19 (`warp/native/array.h`) has 56 bytes: `{data, grad, i32 shape[4], i32
+strides[4], u16 ndim, u16 flags}`, strides in bytes.  Vectors, matrices (in row-major order),
+quaternions and transforms are their elements one after the other; a struct is a C struct.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ferrule.specs import (
 from ferrule.specs.params import Scalar, Tensor, Tuple
 
 MAX_DIMS: Final = 4
-"""Dims of arrays and launches, a constant of Warp's own."""
+"""The greatest number of dims of arrays and launches, a constant in Warp."""
 
 _NAMES: Final = (
     "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64 bool"
@@ -36,7 +36,7 @@ _NAMES: Final = (
 
 
 class Types:
-    """Warp's types, as the installed Warp has them."""
+    """Warp's types, from the installed version of Warp."""
 
     def __init__(self, warp: Any) -> None:
         self._array_type: Final = warp.array
@@ -48,7 +48,7 @@ class Types:
     def spec(self, name: str, kind: Any) -> Param:
         """The spec of a parameter of this type: any sizes, any strides.
 
-        Raises CompileError for types that no argument of a call has.
+        Raises CompileError for types that no argument of a call can have.
         """
         if kind in self._scalars:
             return Scalar(name, self._scalars[kind])
@@ -72,8 +72,8 @@ class Types:
     def sizes(
         self, kinds: Mapping[str, Any], examples: Mapping[str, Any], constants: Iterable[int]
     ) -> SeenSizes:
-        """The sizes of the real tensors among examples, by name as `kinds` are, without the dims of
-        their elements; those that are one of `constants` stay as they are."""
+        """The sizes of the real tensors among the examples, which have the names of `kinds`,
+        without the dims of their elements; sizes that equal one of `constants` stay constant."""
         found: list[Seen] = []
         for name, example in examples.items():
             if is_real(example) and name in kinds:
@@ -83,12 +83,13 @@ class Types:
         return SeenSizes.of(found, constants=constants)
 
     def narrowed(self, name: str, kind: Any, example: Any, sizes: SeenSizes) -> Param:
-        """The spec of a parameter of this type as an example or spec narrows it.
+        """The spec of a parameter of this type, narrowed by an example or spec.
 
-        Raises CompileError where it is no example, and where it does not fit the type.
+        Raises CompileError for a value that is no example, and for an example that does not fit the
+        type.
         """
         wanted = self.spec(name, kind)
-        # Of a real tensor the dims of the elements are constant.
+        # The dims of a real tensor's elements are constant.
         given = spec_of(name, example, constant=len(self._elements(kind)), sizes=sizes)
         if not self._fits(given, wanted, kind):
             raise CompileError(
@@ -100,8 +101,8 @@ class Types:
         return given
 
     def arrays(self, path: str, spec: Param, kind: Any) -> Iterator[tuple[str, Tensor, int]]:
-        """The arrays of a parameter of this type, those in a struct, too: the path to each, its
-        spec, and its dims without those of its elements."""
+        """The arrays of a parameter of this type, including those in a struct: the path of each,
+        its spec, and its number of dims without those of its elements."""
         match spec:
             case Tensor():
                 yield path, spec, kind.ndim
@@ -110,7 +111,7 @@ class Types:
                     yield from self.arrays(f"{path}.{field}", item, var.type)
 
     def packed(self, spec: Param, kind: Any) -> Argument:
-        """What a kernel takes for a parameter of this type with this spec."""
+        """The argument of a kernel for a parameter of this type with this spec."""
         match spec:
             case Tensor():
                 return _array_struct(spec, kind.ndim)
@@ -126,7 +127,7 @@ class Types:
         return self.shape(getattr(kind, "dtype", None)) or ()
 
     def shape(self, kind: Any) -> tuple[int, ...] | None:
-        """The shape of a vector, matrix, quaternion or transform; None for what is none."""
+        """The shape of a vector, matrix, quaternion or transform; None for other types."""
         if not (isinstance(kind, type) and issubclass(kind, ctypes.Array)):
             return None
         shape = getattr(kind, "_shape_", None)
@@ -154,7 +155,7 @@ class Types:
         )
 
     def _fits(self, given: Any, wanted: Param, kind: Any) -> bool:
-        """Whether a spec takes nothing that the parameter of a kernel does not."""
+        """Whether a spec accepts only values that the kernel's parameter accepts."""
         match wanted:
             case Tensor(dtype=dtype, shape=shape, strides=strides):
                 rank = kind.ndim
@@ -182,7 +183,7 @@ def _field_types(kind: Any) -> list[Any]:
 
 
 def _elements(name: str, shape: tuple[int, ...], dtype: DType) -> Tuple:
-    """A tuple of numbers, for a matrix one of its rows."""
+    """A tuple of numbers; for a matrix, a tuple of rows."""
     outer, *inner = shape
     if not inner:
         return Tuple(name, tuple(Scalar(str(i), dtype) for i in range(outer)))
@@ -196,7 +197,7 @@ def _flat(spec: Param) -> Argument:
 
 
 def _array_struct(tensor: Tensor, rank: int) -> Struct:
-    """An `array_t`, see above; behind the dims of the array are those of its elements."""
+    """An `array_t`, see above; the dims of the array are followed by those of its elements."""
     missing = [cast(0, "int32")] * (MAX_DIMS - rank)
     return Struct(
         [

@@ -1,5 +1,5 @@
-"""What `--enable-checks` does: checks in the kernel IR, before every access that may go wrong.
+"""The checks of `--enable-checks`: inserted into the kernel IR before every access that may fail.
 
-`instrument` is the pass.  It inserts a check where `proving` cannot show that it always holds;
-`memory` knows what a tensor is a view of, `races` which accesses to shared memory may meet.
+`instrument` is the pass.  It inserts a check unless `proving` shows that it always holds; `memory`
+finds the base tensors of views, `races` the accesses to shared memory that may conflict.
 """

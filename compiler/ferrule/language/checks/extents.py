@@ -1,4 +1,4 @@
-"""The memory that the elements of a tensor may be in: where it begins, and its bytes."""
+"""The memory range of a tensor's elements: its start, and its size in bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ferrule.specs import Int64
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The bytes of a tensor's memory before its first element, and from there on: Int64 values."""
+    """The bytes of a tensor's memory before its first element, and from it on: Int64 values."""
 
     before: ops.Value
     behind: ops.Value
@@ -24,8 +24,8 @@ class Room:
 class Extents:
     """The memory of a function's roots.
 
-    `rooms`: of parameters that are views.  `dynamic`: the tensors in dynamic shared memory, by the
-    byte where they begin; `smem`: how many bytes of it there are.
+    `rooms`: for parameters that are views.  `dynamic`: the tensors in dynamic shared memory, by the
+    byte where they begin; `smem`: its size in bytes.
     """
 
     memory: Memory
@@ -35,7 +35,7 @@ class Extents:
     smem: ops.Value | None = None
 
     def base(self, b: Builder, root: ops.Value) -> tuple[ops.Value, ops.Value] | None:
-        """The address where the memory of a root begins, and its bytes, as far as it is known."""
+        """The start address of a root's memory, and its size in bytes, if known."""
         if root in self.rooms:
             room = self.rooms[root]
             begin = b.binary("sub", sizes.address(b, root), room.before)
@@ -47,7 +47,7 @@ class Extents:
         return sizes.memory_of(b, root)
 
     def is_inside(self, tensor: ops.Value, indices: tuple[ops.Value, ...], root: ops.Value) -> bool:
-        """Whether it is known that an element is in the memory of a root."""
+        """Whether an element is known to be in the memory of a root."""
         type_, room = tensor.tensor, None if root in self.rooms else reach(root.tensor)
         low = self.memory.offset(tensor)
         if room is None or low is None or root in self.dynamic:

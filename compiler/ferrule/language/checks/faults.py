@@ -1,4 +1,4 @@
-"""What is said of a fault that a check finds, in one form for all of them.
+"""The faults of checks, all in one form.
 
 The values of a fault are two numbers, then, in a kernel, block x, y, z and thread x, y, z.
 """
@@ -17,7 +17,7 @@ _RUNNING: Final = " in block ({}, {}, {}), thread ({}, {}, {})"
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The place of an op: its function, whether that is a kernel, and where it is written."""
+    """The place of an op: its function, whether that is a kernel, and its source location."""
 
     function: str
     in_kernel: bool
@@ -25,7 +25,7 @@ class Where:
     stripped: bool = False
 
     def fault(self, kind: str, text: str) -> Fault:
-        """A fault there; `text` has the placeholders of its numbers."""
+        """A fault there; `text` has the placeholders for its numbers."""
         location = self.location
         at = "" if location is None else f" at {self._place(location)}"
         running = _RUNNING if self.in_kernel else ""
@@ -40,12 +40,12 @@ class Where:
 
 
 def out_of_dim(where: Where, name: str, axis: int) -> Fault:
-    """An index is not in range; its numbers: the index, and the size of the dim."""
+    """An index is out of range; its numbers: the index, and the size of the dim."""
     return where.fault("IndexError", _out_of_dim(name, axis))
 
 
 def wrapped(where: Where, name: str, axis: int) -> Fault:
-    """The same of a negative index that may have wrapped around in 32 bits."""
+    """The same for a negative index that may have wrapped around in 32 bits."""
     hint = "; if it wrapped around in 32 bits, compute it with fe.Int64(block index)"
     return where.fault("IndexError", _out_of_dim(name, axis) + hint)
 
@@ -55,7 +55,7 @@ def _out_of_dim(name: str, axis: int) -> str:
 
 
 def out_of_memory(where: Where, name: str, dtype: str) -> Fault:
-    """An element is not in memory; its numbers: which element it is, and how many there are."""
+    """An element is outside of its memory; its numbers: the element, and the number of elements."""
     text = f"element {{}} is out of range for {literal(name)}, which has {{}} elements of {dtype}"
     return where.fault("IndexError", text)
 
@@ -66,15 +66,16 @@ def division(where: Where) -> Fault:
 
 
 def misaligned(where: Where, name: str, align: int) -> Fault:
-    """A tensor is not aligned as its type says; its number: how many bytes past a multiple."""
+    """A tensor lacks the alignment of its type; its number: the bytes past a multiple."""
     text = f"{literal(name)} begins {{}} bytes past a multiple of {align}, to which it is aligned"
     return where.fault("ValueError", text)
 
 
 def race(where: Where, name: str, does: str, did: str, there: str) -> Fault:
-    """Two threads use an element at once; its numbers: the element, and the other thread's.
+    """Two threads use an element at the same time; its numbers: the element, and the other
+    thread's.
 
-    `there`: where the other one may have done so, see `lines`.
+    `there`: the possible places of the other access, see `lines`.
     """
     text = (
         f"element {{}} of {literal(name)} is {does}, and thread number {{}} has {did} it{there}"

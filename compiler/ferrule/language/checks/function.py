@@ -34,7 +34,7 @@ _DONE = {
 
 @dataclass(slots=True)
 class Checked:
-    """A function under construction: `head` are ops at its beginning, `finished` inner regions."""
+    """A function under construction: `head` has ops at its beginning, `finished` inner regions."""
 
     function: ops.Function
     places: Places
@@ -62,9 +62,9 @@ class Checked:
         sizes: Sizes | None = None,
         views: Sequence[ops.Value] = (),
     ) -> Checked:
-        """A function of which nothing is done yet; `known` and `sizes` are of its launches.
+        """A function before instrumentation; `known` and `sizes` are facts about its launches.
 
-        `views`: the parameters whose types do not say what memory they are in.
+        `views`: the parameters whose types do not determine the memory that they are in.
         """
         tensors = (p.type for p in function.params if isinstance(p.type, TensorType))
         extents = (dim for type_ in tensors for dim in type_.shape)
@@ -85,12 +85,12 @@ class Checked:
         return self.function.kind == "kernel"
 
     def build(self) -> ops.Region:
-        """The function's body, when `region` has gone through it."""
+        """The function's body, after `region` has processed it."""
         body = self.finished.pop()
         return ops.Region((*self.begin.ops, *body.ops), body.yields)
 
     def start(self) -> None:
-        """Begins a kernel: finds what has to be watched, and makes shadows for it."""
+        """Begins a kernel: finds the accesses to watch, and makes shadows for them."""
         tensors = (op.result for op in all_ops(self.function.body) if isinstance(op, ops.SimpleOp))
         shared = [t for t in tensors if isinstance(t.type, TensorType) and t.type.is_shared]
         pieces = {tensor: self.piece(tensor) for tensor in shared}
@@ -106,7 +106,7 @@ class Checked:
                 self.shadows[piece] = self.shadow(piece)
 
     def piece(self, tensor: ops.Value) -> Hashable:
-        """What piece of shared memory a tensor is in."""
+        """The piece of shared memory that contains a tensor."""
         root = self.memory.origin(tensor).root
         return "dynamic" if root in self.extents.dynamic else root
 
@@ -125,10 +125,10 @@ class Checked:
         behind = b.view(b.dynamic_shared(whole), whole, (sizes.shadow_start(b, self.extents.smem),))
         return b.view(behind, shadow_type(None))
 
-    # ---- going through ----
+    # ---- traversal ----
 
     def region(self, region: ops.Region) -> Work:
-        """Puts a region with checks at the end of `finished`."""
+        """Appends a region with checks to `finished`."""
         with self.b.region() as opened:
             for op in region.ops:
                 if region is self.function.body and self.needs_clock(op):
@@ -141,15 +141,15 @@ class Checked:
         self.finished.append(opened.freeze(*region.yields))
 
     def count(self) -> None:
-        """Begins to count how often the thread waits."""
+        """Begins to count the waits of the thread."""
         assert self.clock is not None, "a kernel begins with a clock if anything is watched"
         self.counting = True
         self.clock.start(self.b)
 
     def needs_clock(self, op: ops.Op) -> bool:
-        """Whether an op is the first of the body that waits, or uses what is watched.
+        """Whether an op is the first one in the body that waits, or is watched.
 
-        What comes before stays without effect, so that it can become vectors.
+        The ops before it remain without effect, so that they can be vectorised.
         """
         if self.clock is None or self.counting:
             return False
@@ -159,7 +159,7 @@ class Checked:
         )
 
     def structured(self, op: ops.RegionOp) -> Work:
-        """An op with regions: what is known inside is forgotten behind it."""
+        """An op with regions: facts that are found inside are dropped after it."""
         done: list[ops.Region] = []
         match op:
             case ops.If(_, condition, then, otherwise):
@@ -182,7 +182,7 @@ class Checked:
         self.b.append(with_regions(op, done))
 
     def indices(self, op: ops.For | ops.Parallel) -> None:
-        """Takes in the index of a loop."""
+        """Records the index of a loop."""
         if isinstance(op, ops.For):
             self.prover.index(op)
             return
@@ -190,7 +190,7 @@ class Checked:
             self.prover.bounded(index, extent)
 
     def simple(self, op: ops.Op) -> None:
-        """An op without regions, behind the checks that it needs."""
+        """An op without regions, after the checks that it needs."""
         match op:
             case ops.Binary(_, "floordiv" | "mod", _, divisor) if _is_integer(divisor):
                 self.division(op, divisor)
@@ -203,7 +203,7 @@ class Checked:
         if self.clock is not None and self.counting:
             self.clock.passed(self.b, op)
 
-    # ---- what is checked ----
+    # ---- checks ----
 
     def running(self) -> tuple[ops.Value, ...]:
         """Block and thread, in a kernel."""
@@ -225,7 +225,7 @@ class Checked:
         return Where(self.function.name, self.in_kernel, at, self.places.stripped)
 
     def division(self, op: ops.Binary, divisor: ops.Value) -> None:
-        """A divisor that may be zero."""
+        """Checks a divisor that may be zero."""
         low, high = self.prover.range(divisor)
         if low > 0 or high < 0:
             return
@@ -234,7 +234,7 @@ class Checked:
         self.check(self.b.compare("ne", divisor, zero), faults.division(self.where(op)))
 
     def access(self, op: Access, tensor: ops.Value, indices: tuple[ops.Value, ...]) -> None:
-        """An access to an element."""
+        """Checks an access to an element."""
         origin, where = self.memory.origin(tensor), self.where(op)
         for index in self.memory.indices(tensor, indices):
             self.index(index, where)
@@ -246,7 +246,7 @@ class Checked:
             self.race(op, tensor, indices, where)
 
     def index(self, index: Index, where: Where) -> None:
-        """An index along a dim."""
+        """Checks an index along a dim."""
         b, dim = self.b, index.tensor.tensor.shape[index.axis]
         if dim == INT64_MAX:
             return
@@ -260,7 +260,8 @@ class Checked:
         negative = [] if low else [b.compare("ge", at, b.constant(Int64, 0))]
         fault = faults.out_of_dim(where, index.tensor.hint, index.axis)
         if negative and self.prover.may_wrap(index.value):
-            # A check of its own, as its message says more: an index that is too large has not.
+            # A separate check, because its message has a hint that does not apply to too large
+            # indices.
             self.check(
                 negative.pop(), faults.wrapped(where, index.tensor.hint, index.axis), at, size
             )
@@ -273,7 +274,7 @@ class Checked:
     def element(
         self, tensor: ops.Value, indices: tuple[ops.Value, ...], root: ops.Value, where: Where
     ) -> None:
-        """An element that may be outside of what its tensor is a view of."""
+        """Checks an element that may be outside of its base tensor."""
         b, itemsize = self.b, tensor.tensor.dtype.itemsize
         found = (
             None if self.extents.is_inside(tensor, indices, root) else self.extents.base(b, root)
@@ -291,17 +292,17 @@ class Checked:
         self.check(ok, fault, *numbers)
 
     def divided(self, offset: ops.Value, size: int) -> ops.Value:
-        """A number of bytes as one of elements, of a size that is a power of two."""
+        """A number of bytes as a number of elements, whose size is a power of two."""
         bits = self.b.constant(Int64, size.bit_length() - 1)
         return self.b.binary("shr", offset, bits)
 
     def name(self, root: ops.Value) -> str:
-        """What a root is called."""
+        """The name of a root."""
         shared = isinstance(root.type, TensorType) and root.type.is_shared
         return "shared memory" if shared else root.hint
 
     def alignment(self, view: ops.Value, align: int, where: Where) -> None:
-        """A view that begins at an address which has to be a multiple of `align`."""
+        """Checks the start address of a view, which must be a multiple of `align`."""
         if view.tensor.is_own:
             return
         b = self.b
@@ -314,7 +315,7 @@ class Checked:
     def race(
         self, op: Access, tensor: ops.Value, indices: tuple[ops.Value, ...], where: Where
     ) -> None:
-        """An access to shared memory that may meet others."""
+        """Checks an access to shared memory that may conflict with others."""
         b, clock = self.b, self.clock
         assert clock is not None, "a kernel begins with a clock if anything is watched"
         with ExitStack() as inside:
@@ -326,7 +327,7 @@ class Checked:
     def meet(
         self, op: Access, tensor: ops.Value, indices: tuple[ops.Value, ...], where: Where
     ) -> None:
-        """Looks up who has used an element, and keeps that the running thread does."""
+        """Looks up the users of an element, and records the running thread."""
         b, clock, kind, itemsize = self.b, self.clock, kind_of(op), tensor.tensor.dtype.itemsize
         found = self.extents.base(b, self.memory.origin(tensor).root)
         assert clock is not None and found is not None, "shared memory has a size"
@@ -345,7 +346,7 @@ class Checked:
             watch.record(kind)
 
     def called(self, tensor: ops.Value) -> str:
-        """What the piece of shared memory of a tensor is called."""
+        """The name of a tensor's piece of shared memory."""
         return "dynamic shared memory" if self.piece(tensor) == "dynamic" else "shared memory"
 
 

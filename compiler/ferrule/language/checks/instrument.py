@@ -1,14 +1,14 @@
-"""The pass of `--enable-checks`: a program with a check before each op that may go wrong.
+"""The pass of `--enable-checks`: inserts a check before each op that may fail.
 
-What is checked, where it is not known to hold: indices against the dims of their tensor; elements
-of views in other layouts, and what pointers reach, against the memory that they are views of;
-divisors of integers; alignment that a view claims; accesses to shared memory that may meet others
-(see `races`).  A kernel learns of its launch what it cannot know: it gets a parameter with the
-bytes of dynamic shared memory, and for a tensor that is a view made by the host function two, the
-bytes before and behind its first element.  The shadow of dynamic shared memory is behind it.
+Unless they are known to hold, it checks: indices against the dims of their tensor; elements of
+views in other layouts, and accesses through pointers, against the memory of their base; divisors of
+integers; the alignment that a view claims; accesses to shared memory that may conflict (see
+`races`).  A kernel gets facts that only its launch knows as parameters: one with the bytes of
+dynamic shared memory, and for a tensor that is a view made by the host function two, the bytes
+before and after its first element.  The shadow of dynamic shared memory follows it.
 
-The threads of a block run in the order of their numbers, and blocks in theirs, as far as the first
-fault: which one that is does not depend on the number of cores.
+The threads of a block run in the order of their numbers, and blocks in theirs, up to the first
+fault: so the first fault does not depend on the number of cores.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ferrule.specs import Dim, Int64
 
 
 def instrument(program: ops.Program, places: Places) -> ops.Program:
-    """The program with checks.  It is verified, and still is."""
+    """The program with checks.  Its input is verified, and its result is valid too."""
     host = _Host.of(program)
     facts = launched(program)
     kernels = tuple(
@@ -51,7 +51,7 @@ def _kernel(
     host: _Host,
     known: Launched,
 ) -> ops.Function:
-    """A kernel with checks, and with parameters for what it learns of its launch."""
+    """A kernel with checks, and with parameters for facts of its launch."""
     views = [kernel.params[position] for position in host.passed.get(kernel.name, ())]
     checked = Checked.of(program, kernel, places, known, host.sizes.get(kernel.name), views)
     more = []
@@ -71,10 +71,10 @@ def _kernel(
 
 @dataclass(slots=True)
 class _Host:
-    """What the launches of a program hand to kernels.
+    """The arguments that a program's launches pass to kernels.
 
     `passed`: by kernel, the parameters that are views made by the host function.  `sizes`: by
-    kernel, those of grid and block that all of its launches say alike.
+    kernel, the sizes of grid and block that all of its launches agree on.
     """
 
     program: ops.Program
@@ -85,7 +85,7 @@ class _Host:
 
     @classmethod
     def of(cls, program: ops.Program) -> _Host:
-        """That of a program."""
+        """The launches of a program."""
         host = cls(program)
         for op in all_ops(program.host.body):
             host.memory.take(op)
@@ -101,7 +101,7 @@ class _Host:
         return host
 
     def launched(self, op: ops.Launch) -> None:
-        """Takes in the sizes of a launch."""
+        """Records the sizes of a launch."""
         given: dict[tuple[ops.Register, int], Dim] = {}
         for axis in range(3):
             if op.grid[axis] in self.dims:
@@ -113,14 +113,14 @@ class _Host:
         self.sizes[op.kernel] = both
 
     def is_view(self, value: ops.Value) -> bool:
-        """Whether an argument's own type does not say what memory it is in."""
+        """Whether the type of an argument does not determine the memory that it is in."""
         if not isinstance(value.type, TensorType):
             return False
         origin = self.memory.origin(value)
         return not origin.inside or bool(origin.pending)
 
     def launch(self, b: Builder, op: ops.Op) -> None:
-        """A launch with what its kernel is told besides."""
+        """A launch with the additional arguments of its kernel."""
         if not isinstance(op, ops.Launch):
             b.append(op)
             return
@@ -136,7 +136,7 @@ class _Host:
         b.append(replace(op, arguments=(*op.arguments, *more), smem=smem))
 
     def room(self, b: Builder, argument: ops.Value) -> list[ops.Value]:
-        """The bytes of an argument's root before its first element, and from there on."""
+        """The bytes of an argument's root before its first element, and from it on."""
         root = self.memory.origin(argument).root
         found = sizes.memory_of(b, root)
         if found is None:

@@ -1,7 +1,7 @@
-"""Which bytes of shared memory each thread uses, where that is a sum of multiples of its numbers.
+"""The bytes of shared memory that each thread uses, if their addresses are linear in its numbers.
 
 `tile[ty, tx] = …` writes the bytes from 64 * ty + 4 * tx on: no two threads of a block of 16 by 16
-write the same.  What is proved so needs no watching while a kernel runs.
+write the same byte.  Accesses that are proved disjoint in this way need not be watched at run time.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from ferrule.language.ir import ops
 from ferrule.specs import DType
 
 _MOST: Final = 1 << 20
-"""Of a number in a form: sums of products with numbers of threads do not wrap."""
+"""The limit of a number in a form, so that sums of products with thread numbers do not wrap."""
 _FEW: Final = 1000
-"""Accesses that are compared with each other."""
+"""The limit of accesses that are compared with each other."""
 _PATIENCE: Final = 20_000
-"""Differences of threads that are tried."""
+"""The limit of thread differences that are tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A number plus a multiple of the thread's x, y, z each."""
+    """A number plus a multiple each of the thread's x, y, z."""
 
     number: int
     times: tuple[int, ...] = (0, 0, 0)
 
     def plus(self, other: Form, factor: int = 1) -> Form | None:
-        """The sum with so many times another."""
+        """The sum with a multiple of another form."""
         number = self.number + factor * other.number
         pairs = zip(self.times, other.times, strict=True)
         times = tuple(a + factor * b for a, b in pairs)
@@ -39,7 +39,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """The bytes that a thread uses, `size` from its form on."""
+    """The bytes that a thread uses: `size` bytes from its form on."""
 
     form: Form
     size: int
@@ -47,7 +47,7 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """The forms of the values of a kernel; `block`: its sizes, where every launch agrees."""
+    """The forms of the values of a kernel; `block`: its sizes, if all launches agree."""
 
     makers: Mapping[ops.Value, ops.Op]
     block: Sequence[int | None]
@@ -58,7 +58,7 @@ class Forms:
         return None if form is None else Used(form, tensor.tensor.dtype.itemsize)
 
     def _start(self, tensor: ops.Value) -> Form | None:
-        """Where a tensor begins."""
+        """The start of a tensor."""
         match self.makers.get(tensor):
             case ops.View(_, outer, indices):
                 return self._element(outer, indices)
@@ -108,7 +108,7 @@ class Forms:
         return None
 
     def are_apart(self, accesses: Iterable[Used | None]) -> bool:
-        """Whether no two threads of a block use a byte that is the same."""
+        """Whether no two threads of a block use the same byte."""
         uses = set(accesses)
         if None in uses or len(uses) > _FEW or None in self.block:
             return False
@@ -121,7 +121,7 @@ class Forms:
         return apart and all(self._are_private(*each) for each in by_times.items())
 
     def _span(self, group: Sequence[Used]) -> tuple[int, int]:
-        """The bytes that any thread uses: the first, and behind the last."""
+        """The bytes that any thread uses: the first, and the end."""
         steps = list(zip(group[0].form.times, self._counts(), strict=True))
         low = min(used.form.number for used in group)
         high = max(used.form.number + used.size for used in group)
@@ -134,7 +134,7 @@ class Forms:
         return tuple(count or 1 for count in self.block)
 
     def _are_private(self, times: tuple[int, ...], group: Sequence[Used]) -> bool:
-        """Whether each thread uses other bytes, of accesses that move alike with the thread."""
+        """Whether each thread uses different bytes, for accesses with the same multiples."""
         size = max(used.size for used in group)
         numbers = [used.form.number for used in group]
         gaps = {abs(one - other) for one in numbers for other in numbers}
@@ -154,9 +154,9 @@ def _count(step: tuple[int, int]) -> int:
 
 
 def _meets(step: int, count: int, rest: int, size: int, *, others: bool) -> bool:
-    """Whether `step * move` is within `size` of `rest` for a move by less than `count`.
+    """Whether `step * move` is within `size` of `rest` for a move of less than `count`.
 
-    `others`: the threads differ already; else the move is not 0.
+    `others`: the threads differ in another number already; else the move is not 0.
     """
     if step == 0:
         return abs(rest) < size and (others or count > 1)

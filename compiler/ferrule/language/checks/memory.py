@@ -1,10 +1,10 @@
-"""What the tensors of a function are views of, and which of their elements lie where.
+"""The base tensors of views, and the positions of their elements.
 
-A *root* is a tensor that is no view: a parameter, shared memory, a new tensor.  A view that takes
-whole modes of another at an index is within it if that index is in range, so indices are checked
-against the shapes; they are checked where an element is read or written, for a view alone reads
-nothing.  Of a view in another layout, or with another dtype, and of a pointer, the shape says
-nothing of the memory: there the element's address is checked against the root.
+A *root* is a tensor that is not a view: a parameter, shared memory, a new tensor.  A view that
+takes whole modes of another at an index is within it if that index is in range, so indices are
+checked against the shapes.  They are checked where an element is read or written, because a view
+alone reads nothing.  For a view in another layout, or with another dtype, and for a pointer, the
+shape does not bound the memory: there the element's address is checked against the root.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ferrule.specs.expr import INT64_MAX
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index along a dim of a tensor, which has to be in range."""
+    """An index along a dim of a tensor, which must be in range."""
 
     tensor: ops.Value
     axis: int
@@ -29,11 +29,11 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a tensor comes from.
+    """The origin of a tensor.
 
     `pending`: the indices at which it begins in others, outermost first.  `inside`: whether its
-    elements are in the root if all indices are in range.  `claims`: the views on the way that say
-    more of their alignment than is known, with the bytes.
+    elements are in the root if all indices are in range.  `claims`: the views on the way that claim
+    more alignment than is known, with the bytes.
     """
 
     root: ops.Value
@@ -52,7 +52,7 @@ class Memory:
     """For views that begin at a known byte of their root, that byte."""
 
     def take(self, op: ops.Op) -> None:
-        """Takes in an op."""
+        """Records an op."""
         if isinstance(op, ops.View):
             self._view(op)
         if isinstance(op, ops.SimpleOp):
@@ -65,12 +65,12 @@ class Memory:
         return self.origins.get(tensor, Origin(tensor))
 
     def indices(self, tensor: ops.Value, indices: Sequence[ops.Value]) -> list[Index]:
-        """All that must be in range for an access: the tensor's own indices last."""
+        """All indices that must be in range for an access, the tensor's own indices last."""
         own = [Index(tensor, axis, value) for axis, value in enumerate(indices)]
         return [*self.origin(tensor).pending, *own]
 
     def offset(self, tensor: ops.Value) -> int | None:
-        """The byte of its root at which a tensor begins, where it is known."""
+        """The byte of its root at which a tensor begins, if known."""
         return self.offsets.get(tensor, None if tensor in self.origins else 0)
 
     def _view(self, op: ops.View) -> None:
@@ -91,7 +91,7 @@ class Memory:
         self.origins[result] = replace(origin, pending=pending, inside=inside, claims=claims)
 
     def _kept(self, op: ops.View) -> set[int]:
-        """The dims of a tensor that a part of it keeps, in order: those that it begins at 0 of."""
+        """The dims a view keeps, in order: those whose start index is 0."""
         kept, wanted = set[int](), _modes(op.result.tensor)
         for axis, mode in enumerate(_modes(op.tensor.tensor)):
             begins = self.multiples.constants.get(op.indices[axis]) == 0
@@ -101,7 +101,7 @@ class Memory:
         return kept
 
     def _is_part(self, op: ops.View) -> bool:
-        """Whether a view has some of the modes of a tensor, and nothing else."""
+        """Whether a view only selects some of the modes of a tensor."""
         outer, part = op.tensor.tensor, op.result.tensor
         if outer.dtype is not part.dtype:
             return False
@@ -131,14 +131,14 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The bytes of a tensor's elements: before the first one's address, and from there on."""
+    """The bytes of a tensor's elements: before the first one's address, and from it on."""
 
     before: int
     behind: int
 
 
 def reach(type_: TensorType) -> Reach | None:
-    """The bytes from the lowest to the highest element, where they are known."""
+    """The bytes from the lowest to the highest element, if they are known."""
     before, behind = 0, 1
     for size, stride in zip(type_.shape, type_.strides, strict=True):
         if not isinstance(size, int) or not isinstance(stride, int) or size == INT64_MAX:

@@ -1,4 +1,4 @@
-"""Where the ops of a program come from in the user's source."""
+"""The source locations of a program's ops."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _LIBRARY = "ferrule.language.collectives"
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where ops come from: the frame and the node that were being lowered, by op.
+    """The origins of ops: the frame and the node that were being lowered, by op.
 
-    Ops that a later pass made anew are found by their result.  `stripped`: nothing may tell the
-    files.
+    Ops that a later pass made again are found by their result.  `stripped`: file names must not
+    appear.
     """
 
     known: Mapping[ops.Op, object]
@@ -26,12 +26,12 @@ class Places:
 
     @classmethod
     def of(cls, known: Mapping[ops.Op, object], *, stripped: bool = False) -> Places:
-        """Those that a lowering has left."""
+        """The origins that a lowering recorded."""
         results = {op.result: at for op, at in known.items() if isinstance(op, ops.SimpleOp)}
         return cls(known, stripped, results)
 
     def at(self, op: ops.Op) -> Location | None:
-        """The place of an op: that of the call where a library function made it."""
+        """The location of an op; for an op of a library function, that of the call."""
         found: Any = self.known.get(op)
         if found is None and isinstance(op, ops.SimpleOp):
             found = self.results.get(op.result)

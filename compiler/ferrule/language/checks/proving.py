@@ -1,9 +1,9 @@
-"""What is known of the integers of a function: intervals, and which are less than which.
+"""Proves facts about the integers of a function: intervals, and order relations.
 
-A `Prover` goes through a function with the pass: it takes in each op, and the conditions under
-which the ops of a region run.  What it says holds in every call; what it does not say may hold too.
-Values that are made by the same ops of the same values are one, so that the second `bx * 16 + tx`
-of a kernel is known to be the first.
+A `Prover` traverses a function together with the pass: it records each op, and the conditions under
+which the ops of a region run.  Its facts hold in every call; facts that it does not know may hold
+too.  Values that are computed by the same ops from the same values have one key (value numbering),
+so that the second `bx * 16 + tx` of a kernel is known to equal the first.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ferrule.language.ir.scalars import UNARY
 from ferrule.specs import Dim, DType, Int32, Sym
 
 Key = Hashable
-"""Alike for values that are always equal."""
+"""Equal for values that are always equal."""
 Sizes = Mapping[tuple[ops.Register, int], Dim]
-"""Of grids and blocks, by register and axis."""
+"""The sizes of grids and blocks, by register and axis."""
 
 _MIRRORED: Final[dict[ops.CompareOp, ops.CompareOp]] = {
     "lt": "ge",
@@ -40,23 +40,23 @@ _GRID: Final = ((1, 2**31 - 1), (1, 65535), (1, 65535))
 
 @dataclass(slots=True)
 class Prover:
-    """What is known where the pass is."""
+    """The facts at the current position of the pass."""
 
     launched: Launched
     makers: dict[ops.Value, ops.Op] = field(default_factory=dict)
     keys: dict[ops.Value, Key] = field(default_factory=dict)
     ranges: dict[Key, Interval] = field(default_factory=dict)
     less: dict[Key, set[Key]] = field(default_factory=dict)
-    """For a key those that are greater."""
+    """For a key, the keys that are greater."""
     spare: dict[Key, tuple[Key, int]] = field(default_factory=dict)
-    """For indices of loops in whole steps: what they are less than, and by how much more."""
+    """For indices of loops in whole steps: an upper bound, and the distance to it."""
     interned: dict[Key, Key] = field(default_factory=dict)
-    """A key for what an op makes of others, which stays as short as they are."""
+    """A short key for an op on other keys."""
     made: dict[Key, Key] = field(default_factory=dict)
-    """What `interned` has, by the short key."""
+    """The inverse of `interned`, by the short key."""
 
     equal: Mapping[Sym, Dim] = field(default_factory=dict)
-    """For a symbol the size that it equals in every call."""
+    """For a symbol, the size that it equals in every call."""
     extents: frozenset[Dim] = frozenset()
     """Sizes of tensors, which are never negative."""
 
@@ -68,10 +68,10 @@ class Prover:
         sizes: Sizes | None = None,
         extents: Iterable[Dim] = (),
     ) -> Prover:
-        """What is known where a function begins; relations hold in every call.
+        """The facts at the beginning of a function; relations hold in every call.
 
-        `sizes`: those of grid and block that every launch says alike, by register and axis;
-        `extents`: dims of tensors that there are.
+        `sizes`: the sizes of grid and block that all launches agree on, by register and axis;
+        `extents`: dims of tensors in the function.
         """
         equal: dict[Sym, Dim] = {}
         for relation in relations:
@@ -86,10 +86,10 @@ class Prover:
             prover.less[index] = {prover._size_key(dim)}
         return prover
 
-    # ---- taking in ----
+    # ---- recording ----
 
     def take(self, op: ops.Op) -> None:
-        """Takes in an op without regions, or the results of one with."""
+        """Records an op without regions, or the results of one with regions."""
         if not isinstance(op, ops.SimpleOp) or not is_integer(op.result):
             if isinstance(op, (ops.Compare, ops.Binary, ops.Unary)):
                 self.makers[op.result] = op
@@ -101,7 +101,7 @@ class Prover:
             self.ranges[key] = clipped(self._range_of(op), op.result)
 
     def index(self, op: ops.For) -> None:
-        """Takes in the index of a loop, for what is inside."""
+        """Records the index of a loop, for the ops inside."""
         start, end, step = (self.range(value) for value in (op.start, op.stop, op.step))
         key = self.keys[op.index] = op.index
         if step[0] > 0:
@@ -117,27 +117,27 @@ class Prover:
             self.less[key] = set(self.less.get(self.key(op.start), ()))
 
     def bounded(self, value: ops.Value, extent: ops.Value) -> None:
-        """Takes in that a value is at least 0 and below an extent."""
+        """Records that a value is at least 0 and below an extent."""
         self.keys[value] = value
         self.ranges[value] = (0, max(0, self.range(extent)[1] - 1))
         self.less[value] = {self.key(extent)}
 
     @contextmanager
     def under(self, condition: ops.Value, holds: bool) -> Iterator[None]:
-        """Inside, a condition is known to hold, or not to."""
+        """Inside, a condition is known to be true, or false."""
         with self.scope():
             self._assume(condition, holds)
             yield
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """What is found inside is forgotten behind it."""
+        """Facts found inside are dropped after it."""
         ranges, less = dict(self.ranges), {key: set(known) for key, known in self.less.items()}
         yield
         self.ranges, self.less = ranges, less
 
     def passed(self, value: ops.Value, dim: Dim) -> None:
-        """Takes in that a value was found to be at least 0 and less than a size."""
+        """Records that a value was found to be at least 0 and less than a size."""
         low, high = self.range(value)
         most = interval(dim)[1] - 1
         self.ranges[self.key(value)] = (max(low, 0), min(high, most))
@@ -176,10 +176,10 @@ class Prover:
             case "ne" if (c, d) == (0, 0) and a == 0:
                 self.ranges[x] = (1, b)
 
-    # ---- asking ----
+    # ---- queries ----
 
     def range(self, value: ops.Value) -> Interval:
-        """Between which numbers a value is."""
+        """The interval of a value."""
         return self.ranges.get(self.key(value), clipped(FULL, value))
 
     def key(self, value: ops.Value) -> Key:
@@ -211,7 +211,7 @@ class Prover:
         return False
 
     def _has_room(self, value: ops.Value, more: ops.Value, wanted: Key) -> bool:
-        """Whether a value is less than what is wanted minus as much as is added to it."""
+        """Whether a value is less than `wanted` minus the number that is added to it."""
         low, high = self.range(more)
         for key in self.less.get(self.key(value), ()) if low >= 0 else ():
             match self.made.get(key):
@@ -224,7 +224,7 @@ class Prover:
         return 0 <= low and high <= room and self._at_most(stop, wanted)
 
     def may_wrap(self, value: ops.Value) -> bool:
-        """Whether a 32-bit number is made of the block's index, and may have wrapped around."""
+        """Whether a 32-bit number depends on the block's index, and may have wrapped around."""
         if value.type is not Int32 or self.range(value)[0] > Int32.range[0]:
             return False
         inner, seen = [value], set[ops.Value]()
@@ -239,11 +239,11 @@ class Prover:
         return False
 
     def _is_exact(self, key: Key, dtype: DType) -> bool:
-        """Whether what was computed cannot have wrapped: else its range is that of the dtype."""
+        """Whether a computed value cannot have wrapped: else its range is that of the dtype."""
         return self.ranges.get(key, FULL)[0] > dtype.range[0]
 
     def _at_most(self, key: Key, wanted: Key) -> bool:
-        """Whether a key is at most another; of numbers, and of the smaller of two."""
+        """Whether a key is at most another, for numbers, and for the smaller of two."""
         if key == wanted:
             return True
         if isinstance(key, int) and isinstance(wanted, int):
@@ -321,7 +321,7 @@ class Prover:
 
 
 def _plain(dim: Dim, equal: Mapping[Sym, Dim]) -> Dim:
-    """A size, with what a symbol is known to be."""
+    """A size, with symbols replaced by their known values."""
     while isinstance(dim, Sym) and dim in equal:
         dim = equal[dim]
     return dim

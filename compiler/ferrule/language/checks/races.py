@@ -1,10 +1,10 @@
-"""Which accesses to shared memory may meet another one that no barrier separates from it.
+"""Finds accesses to shared memory that may conflict because no barrier separates them.
 
 The text of a kernel is cut at barriers of the whole block.  Two places are in one *interval* if
-there may be a way from the one to the other, or from a common beginning to both, without such a
-barrier; that is found from the text alone, and may be said of more places than it is true of.  Only
-where an interval has a write, or an atomic and a read, of one piece of shared memory, something has
-to be watched while the kernel runs: tiles that are filled, and read behind a barrier, are not.
+there may be a path from the one to the other, or from a common start to both, without such a
+barrier; this is a conservative analysis of the text.  Only if an interval has a write, or an atomic
+and a read, of one piece of shared memory, accesses must be watched at run time.  Tiles that are
+filled, and read after a barrier, need not.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ CLASHES: Final[Mapping[Kind, tuple[Kind, ...]]] = {
     "write": ("write", "read", "atomic"),
     "atomic": ("write", "read"),
 }
-"""What may not happen in one interval with each, by another thread."""
+"""For each kind, the kinds of accesses by other threads that conflict with it in one interval."""
 
 Access = ops.Load | ops.Store | ops.Atomic
 
 
 def kind_of(op: Access) -> Kind:
-    """What an op does to memory."""
+    """The kind of an op's memory access."""
     match op:
         case ops.Load():
             return "read"
@@ -42,7 +42,7 @@ def kind_of(op: Access) -> Kind:
 
 @dataclass(slots=True)
 class Intervals:
-    """The intervals of a kernel: by access to shared memory a number, see `same`."""
+    """The intervals of a kernel: a number for each access to shared memory, see `same`."""
 
     numbers: dict[Access, int] = field(default_factory=dict)
     parents: list[int] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Intervals:
 
     @classmethod
     def of(cls, kernel: ops.Function) -> Intervals:
-        """Those of a kernel."""
+        """The intervals of a kernel."""
         found = cls()
         found.now = found.new()
         drive(found.region(kernel.body))
@@ -62,19 +62,19 @@ class Intervals:
         return len(self.parents) - 1
 
     def find(self, number: int) -> int:
-        """The number that stands for all that turned out to be one with this one."""
+        """The representative of all intervals that were merged with this one (union-find)."""
         while self.parents[number] != number:
             number = self.parents[number]
         return number
 
     def join(self, one: int, other: int) -> int:
-        """Makes one interval of two."""
+        """Merges two intervals."""
         first, second = sorted((self.find(one), self.find(other)))
         self.parents[second] = first
         return first
 
     def region(self, region: ops.Region) -> Work:
-        """Goes through a region."""
+        """Traverses a region."""
         for op in region.ops:
             match op:
                 case ops.Barrier(_, None):
@@ -102,15 +102,15 @@ class Intervals:
 
 
 Met = Mapping[Kind, tuple[Access, ...]]
-"""The accesses that one may meet, by kind."""
+"""The accesses with which one may conflict, by kind."""
 
 
 def watched(
     kernel: ops.Function, pieces: Mapping[ops.Value, Hashable], forms: Forms
 ) -> dict[Access, Met]:
-    """For each access that may meet others, those.
+    """Maps each access to the accesses it may conflict with.
 
-    `pieces`: of each tensor in shared memory, the piece that it is in.
+    `pieces`: for each tensor in shared memory, the piece that contains it.
     """
     intervals = Intervals.of(kernel)
     present: dict[tuple[int, Hashable], dict[Kind, tuple[Access, ...]]] = {}

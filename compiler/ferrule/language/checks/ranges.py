@@ -1,4 +1,4 @@
-"""Between which numbers the integers of the kernel IR are."""
+"""Intervals of the integers of the kernel IR."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ FULL: Final = Int64.range
 
 
 def is_integer(value: ops.Value) -> bool:
-    """Whether a value is a number without a fraction."""
+    """Whether a value is an integer."""
     return isinstance(value.type, DType) and value.type.is_integer
 
 
 def clipped(known: Interval, value: ops.Value) -> Interval:
-    """The interval of a value; its dtype's where arithmetic may have wrapped."""
+    """The interval of a value; its dtype's if arithmetic may have wrapped."""
     low, high = _dtype_range(value)
     return known if low <= known[0] <= known[1] <= high else (low, high)
 

@@ -1,16 +1,16 @@
-"""Who has used shared memory since the last barrier: ops that keep it, and look it up.
+"""Shadows: ops that record the users of shared memory since the last barrier, and look them up.
 
-For each *granule* of a piece of shared memory, as many bytes as its smallest element, and for each
-kind of access, a shadow has two Int64: a stamp, which says in which block and between which
-barriers an access was, and the threads that made it, two of them: in each half the thread's number
-plus one in 16 bits, and how often its warp had met in a `sync_warp`.  What no barrier separates is
-known not to clash if one warp has met between.  Shadows begin as zeros and are never cleared, since
-the stamps of no two blocks are alike.
+For each *granule* of a piece of shared memory, which has the size of its smallest element, and for
+each kind of access, a shadow has two Int64.  One is a stamp, the block and the barriers between
+which an access was.  The other has up to two threads: each half has the thread's number plus one in
+16 bits, and in 15 bits the number of times that its warp had met in a `sync_warp`.  Accesses that
+no barrier separates do not conflict if one warp has met in between.  Shadows begin as zeros and are
+never cleared, because the stamps of two blocks always differ.
 
-Of an access that two threads make already a third one is forgotten: a thread that clashes with one
-of three clashes with one of the first two as well, but for threads that a `sync_warp` separates.
-Behind a barrier of only some threads, or an mbarrier, a thread is not watched until all have met.
-So no race is reported that is none.
+If two threads have made an access, a third one is not recorded: a thread that conflicts with one of
+the three conflicts with one of the first two as well, except for threads that a `sync_warp`
+separates.  After a barrier of only some threads, or an mbarrier, a thread is not watched until all
+have met.  So there are no false reports.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from ferrule.specs.expr import INT64_MAX
 
 _KINDS: Final[tuple[Kind, ...]] = ("write", "read", "atomic")
 WORDS: Final = 2 * len(_KINDS)
-"""Int64 of a granule."""
+"""The number of Int64 for a granule."""
 _EPOCHS: Final = 24
-"""Bits of a stamp that count barriers."""
+"""The bits of a stamp that count barriers."""
 _THREAD: Final = 0xFFFF
 _LOW: Final = 0xFFFFFFFF
 
 
 def shadow_type(granules: int | None) -> TensorType:
-    """The type of the shadow of so many granules."""
+    """The type of the shadow for this number of granules."""
     size = INT64_MAX if granules is None else granules * WORDS
     return TensorType(Int64, (size,), (1,), 16, AddressSpace.smem)
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Of the running thread: its number plus one, its block, and how often it has waited.
+    """For the running thread: its number plus one, its block, and its counts of waits.
 
-    `waits` is a tensor of its own: for the block, for its warp, and whether it has waited for some
-    threads only.
+    `waits` is a tensor of its own: the count for the block, for its warp, and whether it has waited
+    for only some threads.
     """
 
     me: ops.Value
@@ -58,7 +58,7 @@ class Clock:
 
     @classmethod
     def begin(cls, b: Builder, kernel_ops: Sequence[ops.Op]) -> Clock:
-        """That of a thread that begins; `kernel_ops` are all of the kernel's."""
+        """The clock of a thread at its beginning; `kernel_ops` are all ops of the kernel."""
         x, y, z = (b.special("thread_idx", axis) for axis in range(3))
         width, height = (b.special("block_dim", axis) for axis in range(2))
         row = b.binary("add", b.binary("mul", z, height), y)
@@ -71,14 +71,14 @@ class Clock:
         return cls(me, warp, _block_stamp(b), waits, in_warps, partly)
 
     def start(self, b: Builder) -> None:
-        """Begins to count; before this the thread has neither waited nor used what is watched."""
+        """Begins to count; before this the thread has neither waited nor made a watched access."""
         b.append(ops.Fragment(self.waits))
         zero = b.constant(Int64, 0)
         for place in range(3):
             b.store(self.waits, (b.constant(Int32, place),), zero)
 
     def passed(self, b: Builder, op: ops.Op) -> None:
-        """Takes in that the thread has waited."""
+        """Records that the thread has waited."""
         match op:
             case ops.Barrier(_, None):
                 self._count(b, 0)
@@ -94,11 +94,11 @@ class Clock:
         b.store(self.waits, at, b.binary("add", b.load(self.waits, at), b.constant(Int64, 1)))
 
     def stamp(self, b: Builder) -> ops.Value:
-        """When the thread runs."""
+        """The stamp of the current time of the thread."""
         return b.binary("add", self.block, b.load(self.waits, (b.constant(Int32, 0),)))
 
     def name(self, b: Builder) -> ops.Value:
-        """The thread, and how often its warp has met: one half of a word."""
+        """The thread, and the count of its warp's meetings: one half of a word."""
         if not self.in_warps:
             return self.me
         met = b.load(self.waits, (b.constant(Int32, 1),))
@@ -112,7 +112,7 @@ class Clock:
 
 
 def _waits_for_some(op: ops.Op) -> bool:
-    """Whether a thread waits for others, not known which."""
+    """Whether a thread waits for an unknown subset of threads."""
     match op:
         case ops.Barrier(count=count):
             return count is not None
@@ -136,7 +136,7 @@ def _plus(b: Builder, value: ops.Value, number: int) -> ops.Value:
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """What is found at a granule: whether threads clash, and the number of the other one."""
+    """The result of a lookup at a granule: whether threads conflict, and the other one's number."""
 
     clashes: ops.Value
     other: ops.Value
@@ -144,7 +144,7 @@ class Meeting:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """An access by the running thread, now, to a granule of a shadow."""
+    """A current access by the running thread to a granule of a shadow."""
 
     b: Builder
     clock: Clock
@@ -165,15 +165,15 @@ class Watch:
         return Meeting(clashes, _plus(b, number, -1))
 
     def record(self, kind: Kind) -> None:
-        """Keeps that the running thread made an access of a kind."""
+        """Records an access of a kind by the running thread."""
         b, who = self.b, self.me
-        if kind != "write":  # another thread's write has clashed
+        if kind != "write":  # a conflicting write of another thread was reported
             who = self._joined(kind)
         for place, value in ((0, self.stamp), (1, who)):
             b.atomic("exch", self.shadow, (self._place(kind, place),), value)
 
     def _joined(self, kind: Kind) -> ops.Value:
-        """The threads that have made an access of a kind, with the running one."""
+        """The threads that have made an access of a kind, including the running one."""
         b = self.b
         same, who = self._found(kind)
         first, second = self._halves(who)
@@ -190,9 +190,9 @@ class Watch:
         return _plus(b, b.binary("mul", self.granule, b.constant(Int64, WORDS)), at)
 
     def _found(self, kind: Kind) -> tuple[ops.Value, ops.Value]:
-        """Whether there was such an access since the last barrier, and by whom."""
+        """Whether there was such an access since the last barrier, and its threads."""
         b, zero = self.b, self.b.constant(Int64, 0)
-        # An atomic, since the threads of a loop depend on each other here.
+        # An atomic, because iterations of the loop over threads depend on each other here.
         stamp, who = (
             b.atomic("or", self.shadow, (self._place(kind, word),), zero) for word in range(2)
         )
@@ -218,7 +218,7 @@ class Watch:
         return b.binary("and", other, self._may_clash(half))
 
     def _may_clash(self, half: ops.Value) -> ops.Value:
-        """Whether no `sync_warp` separates a thread's access from what runs now."""
+        """Whether no `sync_warp` separates a thread's access from the current one."""
         b = self.b
         number = _plus(b, self._thread(half), -1)
         warp = b.binary("shr", number, b.constant(Int64, 5))

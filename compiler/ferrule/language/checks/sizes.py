@@ -16,13 +16,13 @@ from ferrule.specs import Dim, Int64, Sym
 from ferrule.specs.expr import INT64_MAX, Compound
 
 UNKNOWN: Final = 1 << 60
-"""Bytes around what is known to be in memory of which no more is known."""
+"""The assumed bytes around a known address if the size of its memory is unknown."""
 
 
 def address(
     b: Builder, tensor: ops.Value, indices: tuple[ops.Value, ...] | None = None
 ) -> ops.Value:
-    """The address of an element, Int64; of the first one without indices."""
+    """The address of an element, Int64; without indices that of the first one."""
     if indices:
         type_ = replace(tensor.tensor, shape=(), strides=(), align=1)
         tensor = b.view(tensor, type_, indices)
@@ -34,7 +34,7 @@ def address(
 def memory_of(b: Builder, root: ops.Value) -> tuple[ops.Value, ops.Value] | None:
     """The lowest address of a tensor's elements, and the bytes to the end of the highest.
 
-    None if that is not known.  Where a stride is negative, elements are before the first one.
+    None if unknown.  If a stride is negative, elements are before the first one.
     """
     type_ = root.type
     if not isinstance(type_, TensorType) or type_.shape == (INT64_MAX,):
@@ -50,7 +50,7 @@ def memory_of(b: Builder, root: ops.Value) -> tuple[ops.Value, ops.Value] | None
 
 
 def _reach(b: Builder, type_: TensorType) -> tuple[ops.Value | None, ops.Value]:
-    """The bytes before the first element, if there may be some, and those of all elements."""
+    """The bytes before the first element, if there may be any, and those of all elements."""
     one, zero = b.constant(Int64, 1), b.constant(Int64, 0)
     count, least, before = one, one, None
     for dim, stride in zip(type_.shape, type_.strides, strict=True):
@@ -70,7 +70,7 @@ def _reach(b: Builder, type_: TensorType) -> tuple[ops.Value | None, ops.Value]:
 
 
 def _is_forward(stride: Dim, shape: Sequence[Dim]) -> bool:
-    """Whether a stride is known not to be negative: a product of sizes, as of compact tensors."""
+    """Whether a stride is known to be non-negative: a product of sizes, as in compact tensors."""
     match stride:
         case int():
             return stride >= 0
@@ -85,7 +85,7 @@ def _is_forward(stride: Dim, shape: Sequence[Dim]) -> bool:
 
 
 def granule_of(kernel: ops.Function) -> int:
-    """The bytes of the smallest element that a kernel has in shared memory."""
+    """The bytes of a kernel's smallest element in shared memory."""
     sizes = [
         op.result.type.dtype.itemsize
         for op in all_ops(kernel.body)
@@ -97,7 +97,7 @@ def granule_of(kernel: ops.Function) -> int:
 
 
 def shadow_start(b: Builder, size: ops.Value) -> ops.Value:
-    """Where the shadow of so many bytes of dynamic shared memory begins, behind it."""
+    """The start of the shadow, after this number of bytes of dynamic shared memory."""
     more = b.binary("add", size, b.constant(Int64, 15))
     return b.binary("and", more, b.constant(Int64, -16))
 

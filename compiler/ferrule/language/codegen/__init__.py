@@ -1,11 +1,12 @@
-"""Lowerings of the kernel IR.  Each takes a program that was verified and has no maths left.
+"""Lowerings of the kernel IR.  Each takes a verified program whose maths is expanded.
 
-* `passes`: programs made simpler for a target; `facts`: what is known of them before they run.
-  Neither emits anything.
+* `passes`: programs made simpler for a target; `facts`: analyses before a program runs.  Neither
+  emits anything.
 * `values`: scalars in LLVM, and operators on them; `functions`: every op of a function's body.
-* `host`: the function around the launches, with what it calls and owns, for every target.
-* `cpu` makes loops of launches, in `cpu.cooperate` of kernels whose threads wait for each other;
-  `cuda` makes PTX of kernels, and calls of the driver of launches.  `target` is the way into each.
+* `host`: the function around the launches, with its calls and the objects that it owns, for every
+  target.
+* `cpu` makes loops of launches, in `cpu.cooperate` for kernels whose threads wait for each other;
+  `cuda` makes PTX of kernels, and driver calls of launches.  `target` is the entry point of each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a lowering raises."""
+"""The error of a lowering."""
 
 from __future__ import annotations
 
 
 class CodegenError(Exception):
-    """The target has no code for this; the language makes a CompileError of it."""
+    """The target does not support something; the language turns it into a CompileError."""

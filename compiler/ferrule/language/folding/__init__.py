@@ -1,5 +1,5 @@
-"""The kernel IR on constants: what its ops give, computed while compiling.
+"""Constant folding: evaluates ops of the kernel IR on constants at compile time.
 
-The bits are those that a target computes, but for the sign and the payload of a NaN, which no
-target promises.  `scalars` has the operators, `regions` runs ops.
+The bits are those that a target computes, except for the sign and the payload of a NaN, which no
+target guarantees.  `scalars` has the operators, `regions` runs ops.
 """

@@ -1,4 +1,4 @@
-"""Runs ops of the kernel IR on constants; functions of the library by what `mathlib` makes of them.
+"""Runs ops of the kernel IR on constants; maths functions are expanded by `mathlib` first.
 
 So a constant has the bits that the call would compute: both run the same steps.
 """
@@ -20,11 +20,12 @@ Values: TypeAlias = "dict[ops.Value, Scalar]"
 
 
 class Unknown(Exception):
-    """An op that cannot be run while compiling, or that must not: a check that fails."""
+    """An op that cannot be run at compile time, or that must not be: a failing check."""
 
 
 def constant(region: Iterable[ops.Op], result: ops.Value) -> Scalar | None:
-    """What a value is after ops that read nothing from outside; None where only the call knows."""
+    """The value of a constant after ops that read nothing from outside; None if it is a run-time
+    value."""
     values: Values = {}
     try:
         _run(region, values)
@@ -59,7 +60,7 @@ def _known(values: Values, value: ops.Value) -> Scalar:
 
 
 def _compute(op: ops.Constant | ops.Arithmetic, values: Values) -> None:
-    """A result; what the target has instructions of its own for, on request, is left to it."""
+    """A result; ops with `fast`, for which a target has its own instructions, are not folded."""
     dtype = op.result.type
     if not isinstance(dtype, DType) or getattr(op, "fast", False):
         raise Unknown

@@ -1,6 +1,6 @@
-"""Operators on constants of the kernel IR, as `ferrule.language.ir.ops` says what they mean.
+"""Operators on constants of the kernel IR, with the semantics of `ferrule.language.ir.ops`.
 
-An integer is an `int` within the range of its dtype, a float a `float` that is a number of its
+An integer is an `int` within the range of its dtype, a float a `float` that is representable in its
 dtype.  A narrow float is computed in float32 and rounded after each operator.  A float32 is
 computed in float64: for + - * / and the square root, rounding twice is the same as rounding once.
 """
@@ -21,7 +21,7 @@ Scalar = bool | int | float
 
 
 def unary(op: UnaryOp, dtype: DType, value: Scalar) -> Scalar:
-    """`op value`, for an op that is no function of the library."""
+    """`op value`, for an op that is not a function of the library."""
     match op:
         case "neg":
             return -value if dtype.kind == "float" else wrapped(dtype, -int(value))
@@ -36,7 +36,7 @@ def unary(op: UnaryOp, dtype: DType, value: Scalar) -> Scalar:
 
 
 def binary(op: str, dtype: DType, lhs: Scalar, rhs: Scalar) -> Scalar:
-    """`lhs op rhs`, for an op that is no function of the library."""
+    """`lhs op rhs`, for an op that is not a function of the library."""
     match dtype.kind:
         case "float":
             narrow = dtype.bits < 32

@@ -1,1 +1,2 @@
-"""The kernel IR: types, ops, builder, text and verifier.  Knows nothing of Python's AST or LLVM."""
+"""The kernel IR: types, ops, builder, text and verifier.  It is independent of Python's AST and of
+LLVM."""

@@ -105,7 +105,7 @@ _OPERANDS: Final[dict[tensor_copies.TensorCopyKind, tuple[bool, bool]]] = {
     "prefetch": (False, False),
     "prefetch_map": (False, False),
 }
-"""Whether a TensorCopy has a place in shared memory, and a barrier."""
+"""Whether a TensorCopy has shared memory as an operand, and a barrier."""
 
 
 def _tensor_copy(checker: Checker, op: tensor_copies.TensorCopy) -> None:
@@ -141,7 +141,7 @@ def _copy(checker: Checker, op: asynchronous.AsyncCopy) -> None:
 
 
 def _between(checker: Checker, to: Value, of: Value, what: str, *, back: bool = False) -> None:
-    """The rules of a copy to shared memory, of one the way `back` with both exchanged."""
+    """The rules of a copy to shared memory; `back` exchanges the two sides."""
     for tensor in (to, of):
         _one_dim(checker, tensor, f"a tensor of {what}")
     target, source = to.tensor, of.tensor

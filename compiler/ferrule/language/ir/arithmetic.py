@@ -1,4 +1,4 @@
-"""Ops of the kernel IR on numbers; what they mean is in the docstring of `ops`."""
+"""Ops of the kernel IR on numbers; their semantics is in the docstring of `ops`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant(Operation, text="constant {value!r}", effects=(), uniform=True, speculative=True):
-    """A number of the result's dtype, or 0 for the handle that is null."""
+    """A number of the result's dtype, or 0 for a null handle."""
 
     result: Result
     value: bool | int | float

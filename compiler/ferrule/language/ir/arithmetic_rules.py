@@ -1,4 +1,5 @@
-"""The verifier's rules for the ops of `arithmetic`; their text is in that of `verifier`."""
+"""The verifier's rules for the ops of `arithmetic`; their text is in the docstring of
+`verifier`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Ops of the kernel IR that hand work to others: copies in the background, the next kernel.
+"""Ops of the kernel IR for asynchronous work: copies, and the start of the next kernel.
 
-A thread's copies since its last `commit` are a group when it commits.  `wait` with a number waits
-until all groups of the thread but so many newest have arrived; other threads see what arrived
-behind a barrier.  Until then the target holds anything, and nobody may write to source or target.
+A thread's copies since its last `commit` become a group when it commits.  `wait` with a number
+waits until all groups of the thread except that many newest have arrived; other threads see the
+copied data after a barrier.  Until then the contents of the target are undefined, and no thread may
+write to source or target.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ WITH_AMOUNT: Final[tuple[ControlKind, ...]] = (
     "setmaxregister_increase",
     "setmaxregister_decrease",
 )
-"""Those of which there is a number."""
+"""The kinds with a number."""
 COPY_BYTES: Final = (4, 8, 16)
-"""What one `AsyncCopy` can copy."""
+"""The possible sizes of an `AsyncCopy`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,9 +58,9 @@ class AsyncCopy(
 ):
     """Copies the first `count` elements of a tensor of one dim to shared memory: PTX's `cp.async`.
 
-    The bytes are 4, 8 or 16, and both addresses a multiple of that.  Where `holds`, a Boolean, is
-    false, zeros are written and nothing is read.  `cache`: keeps the lines in all caches, or, of 16
-    bytes, in those that the GPU's multiprocessors share.
+    The size is 4, 8 or 16 bytes, and both addresses are a multiple of it.  If `holds`, a Boolean,
+    is false, zeros are written and nothing is read.  `cache`: keep the lines in all caches, or,
+    only for 16 bytes, in the caches that the GPU's multiprocessors share.
     """
 
     target: Value
@@ -71,16 +72,16 @@ class AsyncCopy(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Control(Operation, text="{words}", effects=("orders",), place="kernel"):
-    """Says something of the thread's work that has no operands; `amount` where it has a number.
+    """Controls asynchronous work and has no operands; some kinds have an `amount`.
 
-    `cp_async_commit_group`, `cp_async_wait_group`: see above; those of `bulk` are the same of
-    copies from shared memory, which `…_read` waits for till they have read it.
-    `griddepcontrol_wait`: waits until the kernels before this one, whose end the launch did not
-    wait for, have ended, and sees what they wrote.  `griddepcontrol_launch_dependents`: the next
-    kernel may begin when all blocks have said so or ended.  The fences order what the thread and
-    what copies do to memory.  `cluster_wait`: waits until all threads of the cluster have done
-    `cluster_arrive`, or, without letting them see its memory, `cluster_arrive_relaxed`.
-    `setmaxregister_…`: the warpgroup has `amount` registers a thread from now on.
+    `cp_async_commit_group`, `cp_async_wait_group`: see above; those with `bulk` are the same for
+    copies from shared memory, and `…_read` waits only until they have read it.
+    `griddepcontrol_wait`: waits until the preceding kernels, for whose end the launch did not wait,
+    have ended, and sees their writes.  `griddepcontrol_launch_dependents`: the next kernel may
+    begin once all blocks have executed this or ended.  The fences order memory accesses of the
+    thread and of copies.  `cluster_wait`: waits until all threads of the cluster have executed
+    `cluster_arrive`, or `cluster_arrive_relaxed`, which does not make their writes visible.
+    `setmaxregister_…`: the warpgroup has `amount` registers for each thread from now on.
     """
 
     kind: ControlKind
@@ -94,5 +95,5 @@ class Control(Operation, text="{words}", effects=("orders",), place="kernel"):
 
     @property
     def words(self) -> str:
-        """What is said, with the number where there is one."""
+        """The text of the op, with the number if it has one."""
         return f"{self.kind} {self.amount}" if self.kind in WITH_AMOUNT else self.kind

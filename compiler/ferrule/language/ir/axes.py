@@ -1,4 +1,4 @@
-"""The axes of a `Parallel`: how long they are, and which moves furthest in memory."""
+"""The axes of a `Parallel`: their lengths, and their order by stride."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ferrule.specs import Dim, symbols_of
 
 
 def known_sizes(body: ops.Region) -> dict[ops.Value, Dim]:
-    """Which size each value of a function is, for those that are one."""
+    """The size that each value of a function is, for values that are sizes."""
     sizes: dict[ops.Value, Dim] = {}
     for op in all_ops(body):
         match op:
@@ -24,19 +24,20 @@ def known_sizes(body: ops.Region) -> dict[ops.Value, Dim]:
 
 
 def product(dims: Iterable[Dim]) -> Dim:
-    """The product of sizes; 1 of none."""
+    """The product of sizes; 1 for no sizes."""
     return reduce(operator.mul, dims, 1)
 
 
 def loop_order(op: ops.Parallel) -> tuple[int, ...]:
-    """The axes from the outermost loop to the innermost: by falling stride of what is stored."""
+    """The axes from the outermost loop to the innermost: by decreasing stride of the stored
+    tensor."""
     strides = _stored_strides(op)
     axes = range(len(op.indices))
     return tuple(sorted(axes, key=lambda axis: _size(strides.get(op.indices[axis])), reverse=True))
 
 
 def _stored_strides(op: ops.Parallel) -> dict[ops.Value, Dim]:
-    """The stride by which each index moves in the first tensor that is stored to."""
+    """The stride of each index in the tensor of the first store."""
     for inner in all_ops(op.body):
         if isinstance(inner, ops.Store):
             return dict(zip(inner.indices, inner.tensor.tensor.strides, strict=True))
@@ -44,9 +45,9 @@ def _stored_strides(op: ops.Parallel) -> dict[ops.Value, Dim]:
 
 
 def _size(stride: Dim | None) -> tuple[int, int]:
-    """Orders strides: a size known at the call only counts as larger than a number.
+    """An order of strides: a run-time size counts as larger than a number.
 
-    The more symbols, the larger: of a compact tensor a stride is a product of its sizes.
+    More symbols count as larger: a stride of a compact tensor is a product of its sizes.
     """
     match stride:
         case None:

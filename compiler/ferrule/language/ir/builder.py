@@ -1,8 +1,8 @@
 """Builds regions of the kernel IR op by op; the builder owns the insertion point.
 
 `with builder.region() as region:` collects ops into a nested region; after the block,
-`region.freeze(yields)` is the `Region`.  Pure ops on constants are folded by the language, not
-here: the builder only appends.
+`region.freeze(yields)` is the `Region`.  The language folds pure ops on constants; the builder only
+appends.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ferrule.specs import Boolean, Dim, DType, Int32, Uint32
 
 @dataclass(slots=True)
 class OpenRegion:
-    """A region that is still being written."""
+    """A region under construction."""
 
     ops: list[ir.Op] = field(default_factory=list)
 
@@ -31,7 +31,7 @@ class OpenRegion:
 class Builder:
     """Appends ops to the innermost open region and returns their results.
 
-    Where there are `places`, each op is put there with what `at` is then.
+    If `places` is not None, it records for each op the current value of `at`.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Builder:
 
     @contextmanager
     def region(self, again: OpenRegion | None = None) -> Iterator[OpenRegion]:
-        """Opens a nested region for the ops that follow, or goes on with one from before."""
+        """Opens a nested region for the ops that follow, or reopens an earlier one."""
         opened = OpenRegion() if again is None else again
         self._open.append(opened)
         try:
@@ -51,7 +51,7 @@ class Builder:
 
     @property
     def current(self) -> OpenRegion:
-        """The region that ops are added to."""
+        """The region to which ops are appended."""
         return self._open[-1]
 
     def append(self, op: ir.Op) -> None:
@@ -63,7 +63,7 @@ class Builder:
     def constant(
         self, dtype: DType | HandleType, value: bool | int | float, hint: str = "c"
     ) -> ir.Value:
-        """A number of this dtype, or the handle that is null, 0."""
+        """A number of this dtype, or a null handle, 0."""
         result = ir.Value(dtype, hint)
         self.append(ir.Constant(result, value))
         return result
@@ -107,7 +107,7 @@ class Builder:
         return result
 
     def cast(self, dtype: DType, operand: ir.Value) -> ir.Value:
-        """The operand in another dtype; itself if it has it already."""
+        """The operand in another dtype; unchanged if it already has that dtype."""
         if operand.type is dtype:
             return operand
         result = ir.Value(dtype, operand.hint)
@@ -141,7 +141,7 @@ class Builder:
         return result
 
     def fragment(self, type_: TensorType, hint: str = "fragment") -> ir.Value:
-        """A new tensor of this type, of the running thread alone."""
+        """A new tensor of this type, private to the running thread."""
         result = ir.Value(type_, hint)
         self.append(ir.Fragment(result))
         return result
@@ -206,7 +206,7 @@ class Builder:
         mask: ir.Value,
         location: Location | None = None,
     ) -> ir.Value:
-        """What a Boolean is in the lanes of the mask."""
+        """The result of a vote on a Boolean in the lanes of the mask."""
         result = ir.Value(Uint32 if op == "ballot" else Boolean, f"vote_{op}")
         self.append(ir.Vote(result, op, predicate, mask, location))
         return result
@@ -235,7 +235,7 @@ class Builder:
         scope: ir.MemoryScope = "gpu",
         location: Location | None = None,
     ) -> ir.Value:
-        """Changes an element in one step; its old value."""
+        """Changes an element atomically; returns its old value."""
         result = ir.Value(tensor.tensor.dtype, f"atomic_{op}")
         self.append(ir.Atomic(result, op, tensor, indices, value, compare, sem, scope, location))
         return result
@@ -284,7 +284,7 @@ class Builder:
         amount: ir.Value | None = None,
         peer: ir.Value | None = None,
     ) -> None:
-        """Does something to a barrier in shared memory."""
+        """An operation on a barrier in shared memory."""
         self.append(ir.MBarrier(kind, barrier, amount, peer))
 
     def mbarrier_wait(
@@ -296,19 +296,19 @@ class Builder:
     def bulk_copy(
         self, target: ir.Value, source: ir.Value, size: ir.Value, barrier: ir.Value
     ) -> None:
-        """Copies bytes to shared memory, which arrive at a barrier."""
+        """Copies bytes to shared memory; they arrive at a barrier."""
         self.append(ir.BulkCopy(target, source, size, barrier))
 
     def mbarrier_try(
         self, barrier: ir.Value, phase: ir.Value, location: Location | None = None
     ) -> ir.Value:
-        """Whether a phase has ended, after a while."""
+        """Whether a phase has ended, after waiting for a while."""
         result = ir.Value(Boolean, "ended")
         self.append(ir.MBarrierTry(result, barrier, phase, location))
         return result
 
     def control(self, kind: ir.ControlKind, amount: int = 0) -> None:
-        """Says something of the thread's work."""
+        """An asynchronous control op without operands."""
         self.append(ir.Control(kind, amount))
 
     # ---- branches ----
@@ -316,7 +316,7 @@ class Builder:
     def if_(
         self, condition: ir.Value, then: ir.Region, otherwise: ir.Region, hints: tuple[str, ...]
     ) -> tuple[ir.Value, ...]:
-        """One of two regions; the results are what they yield."""
+        """One of two regions; the results are their yields."""
         results = tuple(
             ir.Value(value.type, hint) for value, hint in zip(then.yields, hints, strict=True)
         )

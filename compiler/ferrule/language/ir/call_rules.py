@@ -26,7 +26,7 @@ CALL_OPERANDS: Final[dict[calls.ArgumentKind, tuple[DType | Literal["handle", "t
     "any": ("handle",),
     "tensor": ("tensor",),
 }
-"""The values of each kind of argument."""
+"""The types of the values for each kind of argument."""
 
 
 def call(checker: Checker, op: calls.Call) -> None:
@@ -52,7 +52,8 @@ def call(checker: Checker, op: calls.Call) -> None:
 def receive(
     checker: Checker, op: calls.CallBody | calls.Receive | calls.Received, made: Collection[Sym]
 ) -> None:
-    """Checks what reads the result of a call; `made` are the symbols that the program makes."""
+    """Checks an op that reads the result of a call; `made` are the symbols that the program
+    makes."""
     match op:
         case calls.CallBody(result):
             checker.types([result], [HandleType("results")], "results of a CallBody")

@@ -1,4 +1,4 @@
-"""The ops of host functions that call other functions, and what comes back from these."""
+"""The ops of host functions that call other functions and receive their results."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ ArgumentKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Extern:
-    """A function with the packed ABI in another object.  `source` is what has it in this process:
-    a function, or None for the library of the link."""
+    """A function with the packed ABI in another object.  `source` is its origin in this process: a
+    function, or None for the library of the link."""
 
     link: Link
     name: str
@@ -52,10 +52,10 @@ class Imported:
 class Linked:
     """A compiled function whose code becomes a part of the program's.
 
-    `body` is that of its host function, which gives `result` and may fail with `faults`; it
-    `takes_device`, and leaves `keeps` values behind its result.  `wrapper` is that of its wrapper.
-    `written` are the positions of the body's arguments that are tensors which it writes to.
-    `sources` are functions of this process behind its links, by symbol; `code` are its kernels.
+    `body` is the code of its host function, which returns `result` and may fail with `faults`; it
+    `takes_device`, and stores `keeps` values after its result.  `wrapper` is the code of its
+    wrapper.  `written` are the positions of the body's tensor arguments that it writes.  `sources`
+    are functions of this process for its links, by symbol; `code` are its kernels.
     """
 
     name: str
@@ -73,9 +73,9 @@ class Linked:
 
 
 Foreign = str | Extern | Imported | Linked | Member | Keep | DTypeText
-"""What a `Call` calls that is no value."""
+"""A callee of a `Call` that is not a value."""
 Callee = Value | Foreign
-"""What a `Call` calls."""
+"""The callee of a `Call`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,14 +86,14 @@ class Call(
     place="host",
 ):
     """Calls a function of tvm-ffi (host only): one that is registered under a name, a handle, one
-    of another object, of an imported module, one that is linked, through its wrapper, a member of
-    a registered type, `Keep`, or `DTypeText`.
+    of another object, of an imported module, a linked one through its wrapper, a member of a
+    registered type, `Keep`, or `DTypeText`.
 
-    `kinds` says what each argument is, `arguments` are their values one behind the other: for
-    `none` nothing, for `text` and `bytes` the handle and the length, for others one.  `wanted` is
-    what must come back: an Int64 for `int`, `bool` (0 or 1) and `uint` (the bits of a Uint64), a
-    Float64 for `float`; 0 for `nothing`, which anything is good for; for `any` a handle of the
-    value, which is there until the call of the program ends, or the same op runs again.
+    `kinds` are the kinds of the arguments, `arguments` their values in order: for `none` no value,
+    for `text` and `bytes` the handle and the length, for others one value.  `wanted` is the
+    expected result: an Int64 for `int`, `bool` (0 or 1) and `uint` (the bits of a Uint64), a
+    Float64 for `float`; 0 for `nothing`, which accepts any result; for `any` a handle of the value,
+    which is valid until the call of the program ends, or the same op runs again.
     """
 
     result: Result
@@ -111,11 +111,11 @@ class CallBody(
     effects=("reads", "writes", "makes", "shows", "fails", "calls", "asks"),
     place="host",
 ):
-    """Calls the body of a linked function (host only), whose checks are known to hold.
+    """Calls the body of a linked function (host only), whose checks are known to succeed.
 
-    `arguments` are the leaves of its parameters, then the values of its symbols, each with the type
-    that the body has.  The result is a handle of the parts that it leaves.  `made` are symbols of
-    the program that get their values here: each is the size of the tensor at this position of the
+    `arguments` are the leaves of its parameters, then the values of its symbols, each with the
+    body's type.  The result is a handle of the parts that it stores.  `made` are symbols of the
+    program that get their values here: each is the size of the tensor at this position of the
     parts, along this dim.
     """
 
@@ -135,11 +135,11 @@ class CallBody(
 class Receive(
     Operation, text="receive {value} as {shown!r}", effects=("reads", "fails", "asks"), place="host"
 ):
-    """Ends the call with an error unless a value that came back is as its spec says (host only).
+    """Ends the call with an error unless a received value matches its spec (host only).
 
-    `shown` is what messages call the call.  The result is a handle of the leaves of the value,
-    which the values of the spec's symbols follow.  `made` are the program's symbols that get their
-    values here, each with its position.
+    `shown` is the call in messages.  The result is a handle of the leaves of the value, followed by
+    the values of the spec's symbols.  `made` are the program's symbols that get their values here,
+    each with its position.
     """
 
     result: Result
@@ -152,11 +152,11 @@ class Receive(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Received(Operation, text="part {position} of {parts}", effects=("reads",), place="host"):
-    """One part of what came back, by its position.
+    """One part of a received result, by its position.
 
-    Of a `CallBody` a tensor is its object, which is known then.  Of a `Receive` it is known for a
-    tensor with an `owner`, the handle of the value, in which `path` leads to the tensor: the
-    positions of items of tuples.
+    For a `CallBody`, a tensor is its object, which is known then.  For a `Receive` the object of a
+    tensor is known if it has an `owner`, the handle of the value, in which `path` leads to the
+    tensor: the positions of items of tuples.
     """
 
     result: Result

@@ -1,4 +1,4 @@
-"""What `verifier` lends to the modules that have the rules for the ops of an area."""
+"""The interface of `verifier` for the modules with the rules for the ops of an area."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ferrule.specs.dtypes import Kind
 
 
 class Checker(Protocol):
-    """The helpers of one function's check, which raise VerifierError where a rule is broken."""
+    """The helpers for checking one function, which raise VerifierError if a rule is broken."""
 
     def require(self, holds: bool, rule: str) -> None: ...
 

@@ -1,7 +1,7 @@
-"""Removes ops whose results nobody uses.
+"""Removes ops whose results are unused.
 
-The lowering of the language is eager (all three coordinates of a thread, every size that is
-read); what a program shows and a target compiles is only what it needs.
+The lowering of the language is eager (all three coordinates of a thread, every size that is read);
+this pass reduces a program to the ops that it needs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _function(function: ops.Function) -> ops.Function:
 
 
 def _region(region: ops.Region, used: set[ops.Value], done: list[ops.Region]) -> Work:
-    """Puts the region without unused ops at the end of `done`; `used` gains what its ops use."""
+    """Appends the region without unused ops to `done`; `used` gains the operands of its ops."""
     used |= set(region.yields)
     kept: list[ops.Op] = []
     for op in reversed(region.ops):
@@ -54,7 +54,7 @@ def _region(region: ops.Region, used: set[ops.Value], done: list[ops.Region]) ->
 
 
 def _without_results(op: ops.If, used: set[ops.Value]) -> ops.If:
-    """A branch without the results that nothing uses."""
+    """A branch without unused results."""
     wanted = [i for i, result in enumerate(op.results) if result in used]
     if len(wanted) == len(op.results):
         return op
@@ -67,5 +67,5 @@ def _without_results(op: ops.If, used: set[ops.Value]) -> ops.If:
 
 
 def _is_needed(op: ops.Op, used: set[ops.Value]) -> bool:
-    """Whether somebody sees that an op ran, or its result has a use."""
+    """Whether an op has a visible effect, or its result is used."""
     return bool(op.regions) or op.is_seen or not used.isdisjoint(op.defined)

@@ -1,15 +1,15 @@
-"""Makes one axis of several axes of a `Parallel` over which all its tensors move as over one.
+"""Merges axes of a `Parallel` if all its tensors move over them as over one axis.
 
-Two axes, the outer and the inner in the order of memory, are as one for a tensor if its stride
-along the outer is the inner's extent times its stride along the inner.  If that can be proved for
-every tensor of the body, and the two indices only say where to load and store, one index runs over
-the product of the extents.  Over compact tensors of any rank that leaves one plain loop on a CPU,
-and on a GPU coordinates without a division.
+For a tensor, an outer and an inner axis (in memory order) are equivalent to one if its stride along
+the outer axis is the inner extent times its stride along the inner axis.  If this is proved for
+every tensor of the body, and the two indices only address loads and stores, one index runs over the
+product of the extents.  Over compact tensors of any rank this leaves one plain loop on a CPU, and
+coordinates without a division on a GPU.
 
-The tensors keep their types: the new index stands in the place of the inner one and 0 in that of
-the outer, so an index can be past its dim, but no element is past the memory.  Sizes are equal if
-they are the same products of numbers, symbols and expressions, where symbols that the program's
-relations require to be equal are one.
+The tensors keep their types: the new index replaces the inner one and 0 the outer one, so an index
+can be beyond its dim, but no element is beyond the memory.  Sizes are equal if they are the same
+products of numbers, symbols and expressions, after replacing symbols that the program's relations
+require to be equal by one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ferrule.specs.expr import make
 
 
 def collapse(program: ops.Program) -> ops.Program:
-    """The program with as few axes in each `Parallel` as it can be proved to need."""
+    """The program with as few axes in each `Parallel` as can be proved sufficient."""
     body = program.host.body
     if not any(isinstance(op, ops.Parallel) and len(op.indices) > 1 for op in all_ops(body)):
         return program
@@ -43,11 +43,11 @@ def collapse(program: ops.Program) -> ops.Program:
 
 @dataclass(slots=True)
 class _Facts:
-    """Which sizes are equal in every call that the program's relations let pass."""
+    """The equalities of sizes in every call that satisfies the program's relations."""
 
     relations: tuple[Relation, ...]
     known: dict[Sym, Sym | int] = field(default_factory=dict)
-    """For a symbol another that it equals, or its value; there are no cycles."""
+    """For a symbol, an equal symbol or its value; there are no cycles."""
 
     def __post_init__(self) -> None:
         for relation in self.relations:
@@ -58,7 +58,7 @@ class _Facts:
                     self.known[left] = right
 
     def plain(self, dim: Dim) -> Dim:
-        """The size with one symbol for all that are equal."""
+        """The size with one representative for all equal symbols."""
         match dim:
             case Sym() if dim in self.known:
                 return self.plain(self.known[dim])
@@ -72,7 +72,7 @@ class _Facts:
         return self.factors((size,)) == self.factors(factors)
 
     def factors(self, dims: Iterable[Dim]) -> tuple[int, Counter[Dim]]:
-        """A product as a number and what that is multiplied with."""
+        """A product as a number and a multiset of the other factors."""
         number, others, todo = 1, Counter[Dim](), [self.plain(dim) for dim in dims]
         while todo:
             match todo.pop():
@@ -89,8 +89,8 @@ class _Facts:
 class _Axes:
     """The axes of one `Parallel`.
 
-    `moves`: for each load and store of the body, how far each index moves in the tensor's memory.
-    `numbers`: what the body reads otherwise than to say where an element is.
+    `moves`: for each load and store of the body, the stride of each index in the tensor's memory.
+    `numbers`: the values that the body uses for anything but addressing.
     """
 
     op: ops.Parallel
@@ -112,7 +112,7 @@ class _Axes:
                     self.numbers.update(inner.operands)
 
     def collapsed(self, b: Builder) -> ops.Parallel:
-        """The `Parallel` over as few axes as can be proved to do."""
+        """The `Parallel` over as few axes as can be proved sufficient."""
         op, groups = self.op, self.groups()
         if len(groups) == len(op.indices):
             return op
@@ -127,17 +127,17 @@ class _Axes:
         return replace(op, indices=tuple(indices), extents=tuple(extents), body=body)
 
     def merged(self, b: Builder, group: list[int]) -> tuple[ops.Value, ops.Value]:
-        """The index and the extent of axes that become one."""
+        """The index and the extent of axes that are merged."""
         index, extents = self.op.indices[group[0]], [self.op.extents[axis] for axis in group]
         if len(group) == 1:
             return index, extents[0]
-        # An overflow does not matter: modulo 2**64 the product is right, and it is the number of
-        # elements of the tensor that is stored to.
+        # An overflow is harmless: modulo 2**64 the product is right, and it is the number of
+        # elements of the stored tensor.
         extent = b.size(Int64, product(self.sizes[each] for each in extents))
         return ops.Value(Int64, index.hint), extent
 
     def groups(self) -> list[list[int]]:
-        """The axes in the order of memory, those that become one together."""
+        """The axes in memory order, grouped by merging."""
         groups: list[list[int]] = []
         for axis in loop_order(self.op):
             if groups and self.are_one(groups[-1][-1], axis):
@@ -160,7 +160,7 @@ class _Axes:
 
 
 def _strides(tensor: ops.Value, indices: Iterable[ops.Value]) -> dict[ops.Value, Dim]:
-    """How far each index moves in a tensor's memory."""
+    """The stride of each index in a tensor's memory."""
     strides: dict[ops.Value, Dim] = {}
     for index, stride in zip(indices, tensor.tensor.strides, strict=True):
         strides[index] = strides.get(index, 0) + stride

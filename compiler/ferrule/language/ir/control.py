@@ -12,7 +12,7 @@ from ferrule.language.ir.values import Region, Value
 
 @dataclass(frozen=True, slots=True, eq=False)
 class If(Operation, effects=(), uniform=True):
-    """Runs one of two regions; its results are what that one yields."""
+    """Runs one of two regions; its results are the yields of that region."""
 
     results: tuple[Result, ...]
     condition: Value
@@ -22,10 +22,10 @@ class If(Operation, effects=(), uniform=True):
 
 @dataclass(frozen=True, slots=True)
 class LoopHints:
-    """How a loop would like to be compiled; it means the same without.
+    """Hints for the compilation of a loop; they do not change its meaning.
 
-    `unroll`: into how many iterations at once, 1 for none, or "full".  `vectorize`: whether to use
-    vectors, or of how many elements.
+    `unroll`: the number of iterations to unroll, 1 for none, or "full".  `vectorize`: whether to
+    use vectors, or of how many elements.
     """
 
     unroll: int | Literal["full"] | None = None
@@ -34,10 +34,10 @@ class LoopHints:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class For(Operation, effects=("blocks",), uniform=True):
-    """A counted loop as Python's `range`; a step of 0 has no iterations.
+    """A counted loop like Python's `range`; with a step of 0 it has no iterations.
 
-    `carried` are the values of an iteration, `initial` those of the first one; the body yields
-    those of the next.  The results are the values after the last iteration.
+    `carried` are the loop-carried values in an iteration, `initial` those of the first one; the
+    body yields those of the next.  The results are the values after the last iteration.
     """
 
     results: tuple[Result, ...]
@@ -66,7 +66,8 @@ class While(Operation, effects=("blocks",), uniform=True):
 class Parallel(Operation, effects=("blocks", "calls"), place="host"):
     """Runs the body for every coordinate below the extents (Int64), in any order (host only).
 
-    Its index values are Int64.  A whole-tensor assignment becomes one; on a GPU it is a kernel.
+    Its index values are Int64.  A whole-tensor assignment becomes a Parallel; on a GPU it becomes a
+    kernel.
     """
 
     indices: tuple[Argument, ...]

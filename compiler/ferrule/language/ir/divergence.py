@@ -1,6 +1,6 @@
-"""What is said of threads that do not work together as an op of `threads` asks: a DivergenceError.
+"""The faults of threads that do not cooperate as an op of `threads` requires: a DivergenceError.
 
-Every target that can tell says it in these words, and so does the reference interpreter.
+Every target that detects this uses these messages, and so does the reference interpreter.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ KIND = "DivergenceError"
 
 
 def absent(kernel: str, op: threads.Synchronising) -> Fault:
-    """Threads that an op waits for did not come, and cannot come any more.
+    """Threads for which an op waits did not arrive, and cannot arrive any more.
 
-    Its values: how many threads are there, and how many it waits for; the block x, y, z; the first
-    thread that is missing, x, y, z, but of a barrier with a count.  Of a barrier in shared memory:
-    how many are there, of how many in the block, and the first one.
+    Its values: the number of threads that arrived, and the number it waits for; the block x, y, z;
+    the first missing thread, x, y, z, but not for a barrier with a count.  For a barrier in shared
+    memory: the number of waiting threads, of threads in the block, and the first missing one.
     """
     if isinstance(op, mbarriers.MBarrierWait):
         return Fault(
@@ -26,7 +26,7 @@ def absent(kernel: str, op: threads.Synchronising) -> Fault:
             op.location,
         )
     if isinstance(op, threads.Barrier) and op.count is not None:
-        # Which threads should have come it does not say: only how many.
+        # The op does not determine which threads should arrive, only how many.
         return Fault(
             KIND,
             f"{_place(kernel, op)} was reached by {{}} of the {{}} threads that it waits for, in"
@@ -42,7 +42,7 @@ def absent(kernel: str, op: threads.Synchronising) -> Fault:
 
 
 def excluded(kernel: str, op: threads.Synchronising) -> Fault:
-    """A thread runs an op whose mask does not name it.
+    """A thread runs an op whose mask does not include it.
 
     Its values: the mask; the block x, y, z; the thread x, y, z.
     """
@@ -55,7 +55,8 @@ def excluded(kernel: str, op: threads.Synchronising) -> Fault:
 
 
 def partial_warps(kernel: str) -> Fault:
-    """A kernel multiplies matrices with blocks that have no whole warps; its value: the threads."""
+    """A kernel multiplies matrices with blocks that do not consist of whole warps; its value: the
+    number of threads."""
     return Fault(
         KIND,
         f"{literal(kernel)}: mma() and ldmatrix() need whole warps, but a block has {{}} threads",
@@ -71,7 +72,7 @@ def _at(location: Location | None) -> str:
 
 
 def called(op: threads.Synchronising) -> str:
-    """What the language calls an op."""
+    """The name of an op in the language."""
     match op:
         case threads.Barrier(None, None):
             return "sync_threads()"

@@ -1,4 +1,5 @@
-"""The verifier's rules for stores, checks, prints, launches and results, which have no value.
+"""The verifier's rules for stores, checks, prints, launches and results, which have no result
+value.
 
 Their text is in the docstring of `verifier`.
 """
@@ -17,7 +18,7 @@ from ferrule.language.ir.types import HandleType, TensorType, Type, result_types
 from ferrule.specs import Boolean, DType, Float64, Int32, Int64, Uint64
 
 CONVERSION: Final = re.compile(r"%(?:%|[-+ #0]*\d*(?:\.(?:\d+|\*))?((?:ll)?[a-zA-Z]))")
-"""What `%` begins in the format of a Print; the group is a length and a letter."""
+"""A conversion after `%` in the format of a Print; the group is a length and a letter."""
 PRINTED: Final[dict[str, DType]] = {
     "s": Boolean,
     "lld": Int64,

@@ -1,4 +1,4 @@
-"""What a program does to its arguments."""
+"""The tensors that a program reads and writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ferrule.language.ir.walk import all_ops, merged_by
 
 
 def written_params(program: ops.Program) -> set[ops.Value]:
-    """The tensor parameters of the host function that it or its kernels write to."""
+    """The tensor parameters of the host function that it or its kernels write."""
     kernels = {kernel.name: _stored(kernel) for kernel in program.kernels}
     touched = _stores(program.host)
     for op in all_ops(program.host.body):
@@ -21,9 +21,9 @@ def written_params(program: ops.Program) -> set[ops.Value]:
 
 
 def unwritten_tensors(program: ops.Program, kernel: ops.Function) -> set[ops.Value]:
-    """The tensors that a kernel reads whose memory is that of parameters it does not write to.
+    """The tensors that a kernel reads from the memory of parameters that it does not write.
 
-    Two parameters are taken to be different memory where no launch gives them the same.
+    Two parameters are assumed not to alias unless a launch passes the same memory for both.
     """
     stored, params = _stored(kernel), set(kernel.params)
     for op in all_ops(program.host.body):
@@ -43,22 +43,24 @@ def unwritten_tensors(program: ops.Program, kernel: ops.Function) -> set[ops.Val
 
 
 _MADE = ops.Fragment | ops.Shared | ops.DynamicShared
-"""Ops that make memory of a kernel's own."""
+"""Ops that make memory of the kernel's own."""
 
 
 def _stored(function: ops.Function) -> set[ops.Value]:
-    """The tensors that a function writes to, and what these are views of."""
+    """The tensors that a function writes, and the tensors of which they are views."""
     return _memory_of(function, _stores(function))
 
 
 def _stores(function: ops.Function) -> set[ops.Value]:
-    """What the ops of a function write to; what a launch does is for its kernel to say."""
+    """The tensors that the ops of a function write; the effects of a launch are those of its
+    kernel."""
     others = (op for op in all_ops(function.body) if not isinstance(op, ops.Launch))
     return {tensor for op in others for tensor in op.written}
 
 
 def _memory_of(function: ops.Function, tensors: set[ops.Value]) -> set[ops.Value]:
-    """These, and all whose memory they may be: what they are views of, or were chosen from."""
+    """These tensors, and all whose memory they may share: their base tensors, and the operands of
+    selects and phis."""
     sources: dict[ops.Value, set[ops.Value]] = {}
     for op in all_ops(function.body):
         for of, to in _flows(op):
@@ -72,7 +74,7 @@ def _memory_of(function: ops.Function, tensors: set[ops.Value]) -> set[ops.Value
 
 
 def _flows(op: ops.Op) -> Iterator[tuple[ops.Value, ops.Value]]:
-    """Pairs of values, of which the second is the memory of the first or may be it."""
+    """Pairs of values; the second is, or may be, the memory of the first."""
     match op:
         case ops.View(result, tensor):
             yield tensor, result

@@ -1,4 +1,4 @@
-"""What a launch says besides its sizes that is known while compiling."""
+"""The compile-time options of a launch besides its sizes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LaunchOptions:
-    """How a GPU is to run a launch; no option changes the results of a kernel.
+    """How a GPU runs a launch; no option changes the results of a kernel.
 
-    `cooperative`: all blocks run at the same time.  `programmatic`: it may begin before the launch
-    before it on its stream has ended.  `carveout`: the part of an SM's memory that is to be shared
-    memory, in percent.  `completion_flags`, `programmatic_flags`: of the events that it records;
-    `at_block_start`: the programmatic one when all blocks have begun.  `max_threads`: the most
-    threads of a block along x, y and z that the kernel is compiled for, `min_blocks`: the blocks of
-    it that an SM is to have room for; 0 where nothing is said.
+    `cooperative`: all blocks run at the same time.  `programmatic`: it may begin before the
+    previous launch on its stream has ended.  `carveout`: the percentage of an SM's memory for
+    shared memory.  `completion_flags`, `programmatic_flags`: the flags of the events that it
+    records; `at_block_start`: the programmatic one is recorded when all blocks have begun.
+    `max_threads`: the largest block along x, y and z for which the kernel is compiled,
+    `min_blocks`: the number of blocks that must fit on an SM; 0 means unspecified.
     """
 
     cooperative: bool = False
@@ -28,7 +28,7 @@ class LaunchOptions:
 
     @property
     def words(self) -> str:
-        """The options as the IR's text has them, those that are said."""
+        """The specified options in the text of the IR."""
         flags = ("cooperative", "programmatic", "at_block_start")
         numbers = ("completion_flags", "programmatic_flags", "min_blocks")
         said = [name for name in flags if getattr(self, name)]

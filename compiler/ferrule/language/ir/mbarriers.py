@@ -1,8 +1,9 @@
 """Ops of the kernel IR for barriers in shared memory, PTX's `mbarrier` objects.
 
 A barrier is an Int64 in shared memory, which only these ops read and write.  It has a phase, 0 at
-first, and waits for as many arrivals as it was made for, and for the bytes that copies bring.  When
-all are there the next phase begins, the other one of 0 and 1, and waits for as many again.
+first, and waits for the number of arrivals of its `init`, and for the expected bytes of copies.
+When all have arrived the next phase begins, which alternates between 0 and 1, and waits for as many
+arrivals again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ferrule.language.ir.operation import Operation, Result
 from ferrule.language.ir.values import Value
 
 MBarrierKind = Literal["init", "arrive", "expect_tx", "arrive_and_expect_tx"]
-"""What a thread does to a barrier."""
+"""The operations of a thread on a barrier."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,9 +27,9 @@ class MBarrier(
     writes=("barrier",),
     place="kernel",
 ):
-    """`init`: makes a barrier for `amount` arrivals.  `arrive`: is one of them.  `expect_tx`: the
-    phase waits for `amount` bytes more.  An amount is an Int32.  An `arrive` with a `peer`, an
-    Int32, is at the barrier at the same place of the block of the cluster with that number."""
+    """`init`: initialises a barrier for `amount` arrivals.  `arrive`: one of them.  `expect_tx`:
+    the phase waits for `amount` bytes more.  An amount is an Int32.  An `arrive` with a `peer`, an
+    Int32, is for the barrier at the same place of the block of the cluster with that number."""
 
     kind: MBarrierKind
     barrier: Value
@@ -43,9 +44,9 @@ class MBarrierWait(
     effects=("reads", "waits", "orders"),
     place="kernel",
 ):
-    """Waits until the phase that has this number, an Int32 of 0 or 1, has ended.
+    """Waits until the phase with this number, an Int32 of 0 or 1, has ended.
 
-    What threads did before they arrived, and what the copies brought, is seen behind it.
+    After it, accesses of threads before their arrival, and copied data, are visible.
     """
 
     barrier: Value
@@ -57,9 +58,9 @@ class MBarrierWait(
 class MBarrierTry(
     Operation, text="mbarrier try {barrier}, {phase}", effects=("reads", "orders"), place="kernel"
 ):
-    """Whether the phase that has this number has ended, a Boolean: waits for a while.
+    """Whether the phase with this number has ended, a Boolean, after waiting for a while.
 
-    How long is the target's choice; those whose threads do not run side by side wait till then.
+    The target chooses the time; targets whose threads do not run concurrently wait for the end.
     """
 
     result: Result
@@ -78,8 +79,8 @@ class BulkCopy(
 ):
     """Copies `size` bytes, an Int32, from global to shared memory, for which a barrier waits.
 
-    The size and both addresses are multiples of 16.  The phase waits for as many bytes as it was
-    told to expect, so somebody says so for each copy, in the same phase.
+    The size and both addresses are multiples of 16.  The phase waits only for expected bytes, so
+    the kernel must add them with `expect_tx` for each copy, in the same phase.
     """
 
     target: Value

@@ -25,7 +25,7 @@ PEEKED: Final[dict[objects.PeekPart, Type | None]] = {
     "tensor": None,
     "size": Int64,
 }
-"""The types of the parts; those of an object and of a tensor say what it is."""
+"""The types of the parts; the type of an object and of a tensor is in the op."""
 
 
 def simple(checker: Checker, op: objects.ObjectOp) -> None:

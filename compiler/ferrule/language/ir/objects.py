@@ -1,7 +1,7 @@
-"""Ops of the kernel IR that read containers and objects of tvm-ffi; host functions alone have them.
+"""Ops of the kernel IR that read containers and objects of tvm-ffi; only host functions have them.
 
-What an op of these gets from tvm-ffi the function owns: until the call ends, or until the same op
-gets the next one.
+The function owns each reference that such an op gets from tvm-ffi: until the call ends, or until
+the same op gets the next one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PeekPart = Literal[
 class Method:
     """A method of a registered type, by the type's key and its own name.
 
-    It is found when the op first runs; a type without it is an AttributeError.
+    It is looked up when the op first runs; a type without it is an AttributeError.
     """
 
     type_key: str
@@ -45,11 +45,11 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Setter:
-    """What gives a reflected field a value, as a function of an object and the value.
+    """The setter of a reflected field, as a function of an object and the value.
 
-    It is found when the op first runs; a type without the field, and a field that is read-only, are
-    an AttributeError.  A number that the field cannot hold is an OverflowError, another value that
-    it cannot hold an error of its own.  A trial has the value alone, and changes nothing.
+    It is looked up when the op first runs; a type without the field, and a read-only field, are an
+    AttributeError.  A number that the field cannot hold is an OverflowError, another unsuitable
+    value an error of the setter.  A trial has only the value as its argument, and changes nothing.
     """
 
     type_key: str
@@ -62,23 +62,23 @@ class Setter:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """What gives back its one argument, as a value that the function owns."""
+    """The function that returns its only argument, as a value that the calling function owns."""
 
 
 @dataclass(frozen=True, slots=True)
 class DTypeText:
-    """What gives the name of its one argument, a dtype, as a string."""
+    """The function that returns the name of its only argument, a dtype, as a string."""
 
 
 Member = Method | Setter
-"""What of a registered type can be called."""
+"""Callable members of a registered type."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Item(Operation, text="item {container}[{index}]", effects=("reads", "makes"), place="host"):
     """The element of an Array or List at a position (host only).
 
-    The position is an Int64 that is known to be in it.  The result is a handle of any value.
+    The position is an Int64 that is known to be in range.  The result is a handle of any value.
     """
 
     result: Result
@@ -93,9 +93,9 @@ class Field(
     effects=("reads", "makes", "asks"),
     place="host",
 ):
-    """A reflected field of an object, which is of the type or derived from it (host only).
+    """A reflected field of an object, which is of the type or a derived one (host only).
 
-    Where the field lies is found by the type's key and the field's name when the op first runs; a
+    The field's offset is looked up by the type's key and the field's name when the op first runs; a
     type without the field is an AttributeError.  The result is a handle of any value.
     """
 
@@ -110,11 +110,11 @@ class Field(
 class Peek(Operation, text="peek {part} {source}", effects=("reads",), place="host"):
     """A part of any value, or the `size` of a container (host only).
 
-    `type_index`: an Int32.  The others mean something for values of a fitting type, and are some
-    number for others: `int` and `device` an Int64, `float` a Float64, of an int too, `dtype` an
-    Int32, `text` the handle of the bytes of a string or bytes, `text_size` their length, `object`
-    the handle of an object, `tensor` the elements of a tensor that is an object, which is known as
-    that.  A `size` is an Int64.
+    `type_index`: an Int32.  The others are meaningful for values of a fitting type, and arbitrary
+    for others: `int` and `device` an Int64, `float` a Float64, also of an int, `dtype` an Int32,
+    `text` the handle of the bytes of a string or bytes, `text_size` their length, `object` the
+    handle of an object, `tensor` the elements of a tensor object, which is known as one.  A `size`
+    is an Int64.
     """
 
     result: Result
@@ -126,7 +126,7 @@ class Peek(Operation, text="peek {part} {source}", effects=("reads",), place="ho
 class IsInstance(
     Operation, text="is_instance {source}, {type_key}", effects=("reads",), place="host"
 ):
-    """Whether any value is an object of the type with this key, or of one derived from it."""
+    """Whether any value is an object of the type with this key, or of a derived type."""
 
     result: Result
     source: Value
@@ -134,7 +134,7 @@ class IsInstance(
 
 
 ObjectOp = Item | Field | Peek | IsInstance
-"""Those with one result."""
+"""Ops with one result."""
 
 Owner = Item | Field
-"""Those whose result the function owns."""
+"""Ops whose result the function owns."""

@@ -1,16 +1,15 @@
-"""What every op of the kernel IR says about itself: its operands, its effects, where it may be.
+"""The base of all ops of the kernel IR: operands, effects, and the places where an op may be.
 
-An op is a frozen dataclass derived from `Operation`.  The annotations of its fields say what they
-hold:
+An op is a frozen dataclass derived from `Operation`.  The annotations of its fields determine their
+roles:
 
 * `Value`, `Value | None`, `tuple[Value, ...]`: operands, in the order of the fields;
-* `Result`: what the op defines for the ops behind it;
-* `Argument`: what it defines for its own regions;
+* `Result`: a value that the op defines for later ops;
+* `Argument`: a value that it defines for its own regions;
 * `Region`: a region, in the order of the text.
 
-Passes ask for effects and never for a list of ops, so a new op needs no entry in any of them.  What
-an op does not say is taken for the worst: it has every effect, differs between threads, and may
-take long.
+Passes query effects and never list ops, so a new op needs no entry in any pass.  The default for
+unspecified facts is the worst case: the op has every effect, is not uniform, and may take long.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, get_
 from ferrule.language.ir.values import Region, Value
 
 Result: TypeAlias = Value
-"""A value that an op defines for those behind it."""
+"""A value that an op defines for later ops."""
 Argument: TypeAlias = Value
 """A value that an op defines for its own regions."""
 
@@ -48,12 +47,12 @@ and copies in the background, for other threads.  `shows`: something outside of 
 text or the work of another function.  `fails`: ends the call with an error that the program asks
 for.  `ends`: the function.  `blocks`: takes so long that other Python threads should run.  `calls`:
 runs other code, which may take long.  `asks`: for something that may be refused, with a status."""
-"""What running an op can do, besides giving its results."""
+"""The effects of running an op, besides its results."""
 Effects = frozenset[Effect]
 
 EVERY: Final[Effects] = frozenset(get_args(Effect))
 UNSEEN: Final[Effects] = frozenset(("reads", "makes", "blocks", "asks"))
-"""Effects that nobody sees: an op with no others may be left out where its result is not used."""
+"""Invisible effects: an op with no others may be removed if its result is unused."""
 
 Place = Literal["anywhere", "kernel", "host"]
 _Getter: TypeAlias = "Callable[[Any], tuple[Any, ...]]"
@@ -61,11 +60,11 @@ _Getter: TypeAlias = "Callable[[Any], tuple[Any, ...]]"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is so for every op of a class.
+    """The facts about every op of a class.
 
     `writes`: the operands whose memory is written, by the names of their fields; None: any.
     `uniform`: the results are the same for all threads of a block if operands and memory are.
-    `speculative`: it may run although its result is not wanted.  `text`: how it is printed; see
+    `speculative`: it may run although its result is not needed.  `text`: its printed form, see
     `printer`.
     """
 
@@ -83,7 +82,7 @@ class Operation:
     __slots__ = ()
     facts: ClassVar[Facts] = Facts()
     fields: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """The names of the fields that make each of the properties below."""
+    """The names of the fields for each of the properties below."""
     nests: ClassVar[bool] = False
     """Whether it has regions."""
 
@@ -91,11 +90,11 @@ class Operation:
 
         @property
         def operands(self) -> tuple[Value, ...]:
-            """The values that the op itself reads, without what its regions yield."""
+            """The values that the op itself reads, without the yields of its regions."""
 
         @property
         def defined(self) -> tuple[Value, ...]:
-            """The values that the op defines for those behind it."""
+            """The values that the op defines for later ops."""
 
         @property
         def defined_inside(self) -> tuple[Value, ...]:
@@ -116,7 +115,7 @@ class Operation:
     ) -> None:
         super().__init_subclass__()
         if "facts" in vars(cls):
-            return  # `dataclass` makes each class a second time, with slots, and copies what it has
+            return  # `dataclass` makes each class again, with slots, and copies its attributes
         cls.facts = Facts(frozenset(effects), writes, uniform, speculative, place, text)
         annotations = {name: str(text) for name, text in vars(cls)["__annotations__"].items()}
         fields: dict[str, tuple[str, ...]] = {}
@@ -128,22 +127,22 @@ class Operation:
 
     @property
     def effects(self) -> Effects:
-        """What running this op can do."""
+        """The effects of running this op."""
         return self.facts.effects
 
     @property
     def is_uniform(self) -> bool:
-        """Whether the results are the same for all threads if operands and memory are."""
+        """Whether the results are uniform if operands and memory are."""
         return self.facts.uniform
 
     @property
     def is_speculative(self) -> bool:
-        """Whether the op may run although its result is not wanted."""
+        """Whether the op may run although its result is not needed."""
         return self.facts.speculative
 
     @property
     def is_seen(self) -> bool:
-        """Whether somebody can see that the op ran, other than by its results."""
+        """Whether running the op is visible other than by its results."""
         return not self.effects <= UNSEEN
 
     @property
@@ -163,13 +162,13 @@ _ROLES: Final = {
     "defined_inside": re.compile(r"\bArgument\b"),
     "regions": re.compile(r"\bRegion\b"),
 }
-"""Properties of an op, and the word in the annotation of a field that makes it part of one."""
+"""Properties of an op, and the word in a field's annotation that assigns it to a property."""
 
 
 def _getter(fields: dict[str, str]) -> _Getter:
-    """Gives the values in these fields, in order, of an op.
+    """A function that returns the values in these fields of an op, in order.
 
-    Passes ask every op, so what most ops have is as fast as Python allows.
+    Passes query every op, so the usual cases are as fast as Python allows.
     """
     names = tuple(fields)
     several = [name for name, text in fields.items() if text.startswith("tuple")]
@@ -182,7 +181,7 @@ def _getter(fields: dict[str, str]) -> _Getter:
 
 
 def _fixed(names: Sequence[str]) -> _Getter:
-    """Of fields with one value each."""
+    """The getter for fields with one value each."""
     if not names:
         return lambda op: ()
     get = attrgetter(*names)
@@ -190,7 +189,7 @@ def _fixed(names: Sequence[str]) -> _Getter:
 
 
 def _around(before: _Getter, several: _Getter, after: _Getter) -> _Getter:
-    """Of fields of which one has several values."""
+    """The getter for fields of which one has several values."""
     return lambda op: (*before(op), *several(op), *after(op))
 
 

@@ -1,34 +1,35 @@
 """The kernel IR: a small, typed, target-independent language of frozen ops in regions.
 
-A `Program` is what one compiled function needs: kernels, then one host function.  A function body
-is a `Region`: a tuple of ops in order, and the values that it yields to the op that owns it.
-Control flow is structured as in MLIR's `scf`; there are no blocks and no jumps.  A `Value` is
-defined once, by a parameter, a region argument or an op's result, and used after it in the same
-region or a nested one.  The full list of rules is the docstring of `verifier`.
+A `Program` is the IR of one compiled function: kernels, then one host function.  A function body is
+a `Region`: a tuple of ops in order, and the values that it yields to the op that owns it.  Control
+flow is structured as in MLIR's `scf`; there are no blocks and no jumps.  A `Value` is defined once,
+by a parameter, a region argument or an op's result, and used after it in the same region or a
+nested one.  The full list of rules is the docstring of `verifier`.
 
-Meaning that all targets share:
+The semantics of all targets:
 
 * integer arithmetic wraps; `floordiv` and `mod` are Python's (floor), x // 0 and x % 0 are 0, and
   INT_MIN // -1 wraps to INT_MIN: nothing traps;
-* `shl` and `shr` shift by an unsigned count: one of the width or more shifts every bit out; `shr`
-  of a signed integer keeps its sign;
-* `div` is the division of floats; float `max` and `min` give NaN if an operand is NaN, and treat
+* `shl` and `shr` shift by an unsigned count: a count of at least the width shifts every bit out;
+  `shr` of a signed integer keeps its sign;
+* `div` is the division of floats; float `max` and `min` are NaN if an operand is NaN, and treat
   -0.0 as less than 0.0 (IEEE 754-2019 maximum and minimum);
-* `popc` counts the bits that are 1, `clz` the zeros above the first one (all of them for 0);
+* `popc` counts the 1 bits, `clz` the zeros above the highest 1 bit (all bits for 0);
 * the functions of floats are those of C's math.h, with its special values (Annex F); `round` is to
   nearest, ties to even; `fma` rounds once.  `fast` allows a target a less precise instruction;
-* `cast` from float to integer truncates towards zero, saturates, and makes 0 of NaN; to bool it
-  asks "is it not zero"; to a narrower float it rounds to nearest, ties to even;
-* `Size` reads an expression over the program's symbols; it never wraps: a result out of its type
-  or a division by zero is its fault;
-* `Check` ends the call with its fault if its condition is false; in a kernel no other thread need
-  run after it.  A kernel on a GPU prints the message, and a later call fails;
+* `cast` from float to integer truncates towards zero, saturates, and converts NaN to 0; to bool it
+  tests for "not zero"; to a narrower float it rounds to nearest, ties to even;
+* `Size` reads an expression over the program's symbols; it never wraps: a result outside of its
+  type or a division by zero is its fault;
+* `Check` ends the call with its fault if its condition is false; in a kernel other threads need not
+  continue after it.  A kernel on a GPU prints the message, and a later call fails;
 * `Print` writes to the standard output; the threads of a kernel do so in any order;
-* `Alloc` makes a tensor that is compact, row-major and not filled; it lives until the call ends, or
-  until the same op makes the next one, and longer if it is returned.  Those of its dims that are
-  symbols which no caller gives have their values from then on;
+* `Alloc` makes a tensor that is compact, row-major and uninitialised; it lives until the call ends,
+  or until the same op makes the next one, and longer if it is returned.  Dims that are symbols
+  without a value from the caller get their values here;
 * `Launch` runs the kernel for each block and thread; a grid with a zero runs nothing.  Its sizes
-  are within CUDA's limits: the language puts `Check`s before it, so every target refuses alike.
+  are within CUDA's limits: the language puts `Check`s before it, so every target refuses the same
+  launches.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ from ferrule.language.ir.threads import (
 from ferrule.language.ir.values import AXES, Region, Value
 from ferrule.specs import Dim, Param, Sym
 
-__all__ = [  # of what is made elsewhere
+__all__ = [  # names that other modules define
     "AXES",
     "ArgumentKind",
     "Arithmetic",
@@ -235,12 +236,12 @@ class Size(Operation, text="size {dim:dim}", effects=(), uniform=True, speculati
 
     @property
     def effects(self) -> Effects:
-        """One with a fault may end the call."""
+        """A size with a fault may end the call."""
         return _NO_EFFECT if self.fault is None else _FAILS
 
     @property
     def is_speculative(self) -> bool:
-        """Only one without a fault."""
+        """Only a size without a fault is speculative."""
         return self.fault is None
 
 
@@ -261,7 +262,7 @@ class Special(
 
     @property
     def is_uniform(self) -> bool:
-        """Blocks and sizes are."""
+        """Whether it is uniform: coordinates of blocks and sizes are."""
         return self.register != "thread_idx"
 
 
@@ -276,9 +277,9 @@ class Load(Operation, text="load {tensor}[{indices}]", effects=("reads",), unifo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View(Operation, text="view {tensor}{indices:at}", effects=(), uniform=True):
-    """A tensor that begins at an element of another one, with a shape and strides of its own.
+    """A tensor that begins at an element of another one, with its own shape and strides.
 
-    Without indices it begins at the first element, and may have another dtype; `tensor` may then be
+    Without indices it begins at the first element, and may have another dtype; then `tensor` may be
     the handle of a pointer.  It is the same memory.
     """
 
@@ -289,9 +290,9 @@ class View(Operation, text="view {tensor}{indices:at}", effects=(), uniform=True
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fragment(Operation, text="fragment", effects=("makes",)):
-    """A new tensor of the running thread alone, in registers or on its stack.
+    """A new tensor of the running thread only, in registers or on its stack.
 
-    Its elements are undefined until they are written, each time that the op runs.
+    Its elements are undefined until they are written, each time the op runs.
     """
 
     result: Result
@@ -308,7 +309,7 @@ class Alloc(Operation, text="alloc ({sizes})", effects=("makes", "blocks", "asks
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Text(Operation, text="text {data!r}", effects=(), uniform=True, place="host"):
-    """The address of constant bytes, which are there as long as the code: a handle."""
+    """The address of constant bytes, which live as long as the code: a handle."""
 
     result: Result
     data: bytes
@@ -316,9 +317,9 @@ class Text(Operation, text="text {data!r}", effects=(), uniform=True, place="hos
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Address(Operation, text="address {operand}", effects=(), uniform=True):
-    """A handle as a number, Int64; of a tensor the address of its first element.
+    """A handle as a number, Int64; for a tensor the address of its first element.
 
-    Of the result of an `Alloc` of this function it is the object, which a `Return` needs.
+    For the result of an `Alloc` of this function it is the object, which a `Return` needs.
     """
 
     result: Result
@@ -352,7 +353,7 @@ class Check(
 ):
     """Ends the call with `fault` if `condition` is false.
 
-    One that is `inserted` is about the op behind it alone: other ops may come before it.
+    An `inserted` check concerns only the op after it: other ops may come before it.
     """
 
     condition: Value
@@ -365,9 +366,9 @@ class Check(
 class Print(Operation, text="print {format!r}({values})", effects=("shows", "blocks")):
     """Writes text to the standard output of the process.
 
-    `format` is one of C's `printf`, with a conversion for each value: `%lld` for an Int64, `%llu`
-    or another for a Uint64, `%f` or another for a Float64, `%s` for a Boolean ("True", "False"),
-    `%.*s` for the length of a text, an Int32, and its bytes.
+    `format` is a format of C's `printf`, with a conversion for each value: `%lld` for an Int64,
+    `%llu` or another one for a Uint64, `%f` or another one for a Float64, `%s` for a Boolean
+    ("True", "False"), `%.*s` for the length of a text, an Int32, and its bytes.
     """
 
     format: str
@@ -377,9 +378,9 @@ class Print(Operation, text="print {format!r}({values})", effects=("shows", "blo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Return(Operation, text="return {values}", effects=("ends",), place="host"):
-    """Gives the caller the parts of the program's result: the last op of its host function.
+    """Returns the parts of the program's result: the last op of its host function.
 
-    A tensor or object is its address, as is a string, whose length follows.
+    A tensor or object is its address; so is a string, followed by its length.
     """
 
     values: tuple[Value, ...]
@@ -395,12 +396,12 @@ class Launch(
 ):
     """Runs a kernel of the program with these arguments (host functions only).
 
-    Grid and block are three Int64 each (x, y, z), within CUDA's limits.  Without a `stream`, a
-    handle, it is the caller's current one; targets without streams run in order and ignore it.
+    Grid and block are three Int64 each (x, y, z), within CUDA's limits.  `stream` is a handle, by
+    default the caller's current stream; targets without streams run in order and ignore it.
     `smem`, an Int64 within CUDA's limit, is the dynamic shared memory of a block, in bytes.
-    `cluster`, three Int64, are the blocks that run close together; `priority`, an Int32, is that of
-    streams; the events, pointers, are recorded when all blocks are done, and when all of them let
-    the next launch begin.
+    `cluster`, three Int64, is the number of blocks in a cluster; `priority`, an Int32, is like the
+    priority of streams; the events, pointers, are recorded when all blocks are done, and when all
+    of them let the next launch begin.
     """
 
     kernel: str
@@ -456,10 +457,10 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What one compiled function needs.  The parameters of `host` are those of its signature.
+    """The IR of one compiled function.  The parameters of `host` are those of its signature.
 
-    `symbols` maps every symbol to its name in text; the host function's caller gives their values,
-    but for those that are `made`, which get them from an `Alloc`.  `result`: what it returns.
+    `symbols` maps every symbol to its name in text; the host function's caller provides their
+    values, except for `made` symbols, which get them from an `Alloc`.  `result`: its result.
     """
 
     name: str
@@ -472,7 +473,7 @@ class Program:
 
     @property
     def given(self) -> dict[Sym, str]:
-        """The symbols whose values the caller of the host function gives."""
+        """The symbols whose values the caller of the host function provides."""
         return {symbol: name for symbol, name in self.symbols.items() if symbol not in self.made}
 
     def kernel(self, name: str) -> Function:

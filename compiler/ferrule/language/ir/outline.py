@@ -1,10 +1,11 @@
-"""Makes kernels of the whole-tensor expressions of a host function, for targets that launch.
+"""Makes kernels of the whole-tensor expressions of a host function, for targets with launches.
 
-Each `Parallel` becomes a kernel that does its body for one coordinate, and a launch with a thread
-for each.  Threads are numbered in the order of memory of what is stored, so that neighbours write
-to neighbours.  With several axes (see `collapse`) a thread divides its number to find its
-coordinates.  The division is unsigned: for a GPU, where one of 64 bits is several times slower,
-LLVM makes it one of 32 where that is enough, as it proves or as the kernel then tests.
+Each `Parallel` becomes a kernel that runs its body for one coordinate, and a launch with a thread
+for each coordinate.  Threads are numbered in the memory order of the stored tensor, so that
+neighbouring threads write neighbouring elements.  With several axes (see `collapse`) a thread
+divides its number to find its coordinates.  The division is unsigned: on a GPU a 64-bit division is
+several times slower, and LLVM narrows it to 32 bits where it proves that this suffices or inserts a
+test.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from ferrule.language.ir.walk import all_ops
 from ferrule.specs import Compound, Dim, Int64, Uint64, ceil_div
 
 THREADS: Final = 256
-"""Of a block: enough that few blocks fill a multiprocessor, few enough for any kernel to run."""
+"""The threads of a block: enough that few blocks fill a multiprocessor, few enough that any kernel
+can run."""
 
 MAX_BLOCKS: Final = 2**31 - 1
-"""Of a grid along x, on every target."""
+"""The limit of a grid along x, on every target."""
 
 Maker = ops.Constant | ops.Size
 
@@ -35,8 +37,8 @@ def outline(program: ops.Program) -> ops.Program:
     """An equal program without `Parallel`.
 
     Each new kernel is named after the host function and the tensor that it stores to.  A call with
-    a tensor of more elements than a launch has threads is a LaunchError.  Raises TypeError for a
-    `Parallel` with an extent that is no `Size` and no `Constant`.
+    a tensor of more elements than a launch can have threads is a LaunchError.  Raises TypeError for
+    a `Parallel` with an extent that is neither a `Size` nor a `Constant`.
     """
     body = program.host.body
     makers = {op.result: op for op in all_ops(body) if isinstance(op, Maker)}
@@ -50,8 +52,8 @@ def outline(program: ops.Program) -> ops.Program:
 class _Outliner:
     """Collects the kernels of one program.
 
-    `sizes`: which values of the host function are sizes; `makers`: what makes those that a kernel
-    can make for itself.
+    `sizes`: the values of the host function that are sizes; `makers`: the ops whose results a
+    kernel can compute itself.
     """
 
     program: ops.Program
@@ -60,7 +62,7 @@ class _Outliner:
     kernels: list[ops.Function] = field(default_factory=list)
 
     def rule(self, b: Builder, op: ops.Op) -> None:
-        """Puts a launch in the place of a `Parallel`."""
+        """Replaces a `Parallel` by a launch."""
         if isinstance(op, ops.Parallel):
             self.launch(b, op)
         else:
@@ -79,7 +81,7 @@ class _Outliner:
         b.append(ops.Launch(name, grid, (threads, one, one), arguments, location=op.location))
 
     def name(self, op: ops.Parallel) -> str:
-        """A name that no kernel has yet."""
+        """A name that is not used by a kernel."""
         stored = (each.tensor.hint for each in all_ops(op.body) if isinstance(each, ops.Store))
         wanted = f"{self.program.name}_{next(stored, 'parallel')}"
         taken = {kernel.name for kernel in (*self.program.kernels, *self.kernels)}
@@ -98,7 +100,7 @@ class _Outliner:
 
 
 def _blocks(b: Builder, op: ops.Parallel, total: Dim, name: str) -> ops.Value:
-    """The number of blocks, checked as that of every launch is."""
+    """The number of blocks, checked like that of every launch."""
     blocks, where = ceil_div(total, THREADS), f"Invalid launch of {name}: "
     overflow = f"{where}grid x overflows 64 bits or divides by zero"
     known = not isinstance(blocks, Compound)
@@ -117,8 +119,8 @@ def _blocks(b: Builder, op: ops.Parallel, total: Dim, name: str) -> ops.Value:
 class _Kernel:
     """A kernel under construction.
 
-    `values`: what stands in it for the values of the host function.  `arguments` are those that
-    become `params`.
+    `values` maps values of the host function to the kernel's values.  `arguments` are the values
+    that are passed as `params`.
     """
 
     makers: Mapping[ops.Value, Maker]
@@ -128,7 +130,7 @@ class _Kernel:
     arguments: list[ops.Value] = field(default_factory=list)
 
     def body(self, op: ops.Parallel, total: Dim) -> ops.Region:
-        """What a thread does: its coordinate, if there is one left for it."""
+        """The body of a thread: its coordinate, if its number is in range."""
         b = self.b
         with b.region() as whole:
             if not op.indices:
@@ -151,7 +153,7 @@ class _Kernel:
         return number
 
     def coordinates(self, op: ops.Parallel, number: ops.Value) -> dict[ops.Value, ops.Value]:
-        """The coordinates of the thread with this number, for the indices that they are."""
+        """The coordinates of the thread with this number, by index."""
         order, b = loop_order(op), self.b
         if len(order) == 1:
             return {op.indices[0]: number}
@@ -173,14 +175,14 @@ class _Kernel:
             self.b.append(inner)
 
     def value(self, outer: ops.Value) -> ops.Value:
-        """What stands in the kernel for a value of the host function: made again, or passed."""
+        """The kernel's value for a value of the host function: computed again, or passed."""
         if outer not in self.values:
             inner = ops.Value(outer.type, outer.hint)
             match self.makers.get(outer):
                 case ops.Constant(_, number):
                     self.b.append(ops.Constant(inner, number))
                 case ops.Size(_, dim):
-                    # If it has a fault, the host function has checked it before the launch.
+                    # If it has a fault, the host function checks it before the launch.
                     self.b.append(ops.Size(inner, dim))
                 case None:
                     self.params.append(inner)
@@ -190,7 +192,7 @@ class _Kernel:
 
 
 def _captured(op: ops.Parallel) -> list[ops.Value]:
-    """The values that the body uses and does not define, in the order of their first use."""
+    """The values that the body uses but does not define, in the order of their first use."""
     used: dict[ops.Value, None] = {}
     defined = set(op.indices)
     for inner in all_ops(op.body):

@@ -1,7 +1,7 @@
-"""The page of the kernel IR in Markdown, from docstrings: `python -m ferrule.language.ir.page`.
+"""Prints the page of the kernel IR in Markdown: `python -m ferrule.language.ir.page`.
 
-What a program means is the docstring of `ops`, `threads` and each op in them, the rules are that of
-`verifier`.  The docs have what this prints, and a test compares the two.
+The semantics of programs is the docstring of `ops`, `threads` and each op in them, the rules are
+that of `verifier`.  The documentation contains this output, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _kinds() -> Iterator[str]:
 
 
 def _facts(kind: type[Operation]) -> str:
-    """What passes know of an op, in a line."""
+    """The facts of an op for passes, in one line."""
     facts = kind.facts
     effects = [effect for effect in get_args(Effect) if effect in facts.effects]
     said = [f"Effects: {', '.join(effects) or 'none'}."]

@@ -1,7 +1,8 @@
 """Ops of the kernel IR on the shared memory of other blocks of the cluster.
 
 The element is the first of a compact tensor of one dim in shared memory, at the same place in the
-block whose number in the cluster is `peer`, an Int32.  Where a cluster is one block it is its own.
+block whose number in the cluster is `peer`, an Int32.  If a cluster is one block, that is the block
+itself.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The text of a program: what `inspect_ir()` shows and the golden tests compare.
+"""Prints the text of a program, for `inspect_ir()` and the golden tests.
 
-Names are deterministic: a value is `%hint`, or `%hint_1` … where the hint is taken.
+Names are deterministic: a value is `%hint`, or `%hint_1` … if the hint is taken.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _hints(hints: ops.LoopHints | None) -> str:
     return "".join(f" {name}({wish})" for name, wish in wishes.items() if wish is not None)
 
 
-# ---- what an op says of its text ----
+# ---- the text formats of ops ----
 
 _Part = Callable[["_Printer", ops.Op], str]
 _Field = Callable[["_Printer", Any, str], str]
@@ -62,11 +62,10 @@ _Field = Callable[["_Printer", Any, str], str]
 
 @cache
 def _parts_of(text: str) -> tuple[_Part, ...]:
-    """The parts of the text that a kind of op says.
+    """The parts of the text format of a kind of op.
 
-    `{field}` is a value, several values, or what `str` makes of anything else; `{field!r}` what
-    `repr` makes.  After a colon stands one of `_FORMS`, with another name for the field after an
-    equals sign.
+    `{field}` is a value, several values, or `str` of anything else; `{field!r}` is its `repr`.
+    After a colon comes one of `_FORMS`, with another name for the field after an equals sign.
     """
     found: list[_Part] = []
     for literal, path, form, conversion in Formatter().parse(text):
@@ -97,7 +96,7 @@ def _plain(printer: _Printer, item: Any, name: str) -> str:
 
 
 def _word(printer: _Printer, item: Any, name: str) -> str:
-    """` name(…)`; nothing for what is not there."""
+    """` name(…)`; nothing for an absent field."""
     return f" {name}({_plain(printer, item, name)})" if item not in (None, ()) else ""
 
 
@@ -118,7 +117,7 @@ _FORMS: Final[Mapping[str, _Field]] = {
 
 
 class _Printer:
-    """Prints one function; holds the names given so far."""
+    """Prints one function, and records the assigned names."""
 
     def __init__(self, symbols: dict[Sym, str]) -> None:
         self.symbols = symbols

@@ -1,6 +1,7 @@
-"""Makes regions of regions: with other ops, or with other values.
+"""Rewrites regions with other ops, or with other values.
 
-Values keep their identity, unless they are replaced.  Regions nest as deep as memory allows.
+Values keep their identity unless they are replaced.  Regions may be nested as deep as memory
+allows.
 """
 
 from __future__ import annotations
@@ -14,18 +15,19 @@ from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.walk import Work, drive, is_plain
 
 Rule: TypeAlias = Callable[[Builder, ops.Op], None]
-"""Appends what an op becomes, its own regions done already: the op itself, others, or nothing."""
+"""Appends the replacement of an op, whose regions are already rewritten: the op itself, others, or
+nothing."""
 
 Values: TypeAlias = Mapping[ops.Value, ops.Value]
 
 
 def rewrite(region: ops.Region, rule: Rule) -> ops.Region:
-    """The region with what `rule` makes of each op, inner regions first."""
+    """The region after applying `rule` to each op, inner regions first."""
     return _rewritten(region, rule, {})
 
 
 def substitute(region: ops.Region, values: Values) -> ops.Region:
-    """The region with other values for those that it uses from outside."""
+    """The region with other values in place of values from outside."""
     return _rewritten(region, lambda b, op: b.append(_with_operands(op, values)), values)
 
 
@@ -38,7 +40,7 @@ def _rewritten(region: ops.Region, rule: Rule, values: Values) -> ops.Region:
 def _region(
     b: Builder, region: ops.Region, rule: Rule, values: Values, done: list[ops.Region]
 ) -> Work:
-    """Puts the new region at the end of `done`."""
+    """Appends the new region to `done`."""
     with b.region() as opened:
         for op in region.ops:
             if is_plain(op):
@@ -61,7 +63,7 @@ def with_regions(op: ops.Op, regions: Sequence[ops.Region]) -> ops.Op:
 
 
 def _with_operands(op: ops.Op, values: Values) -> ops.Op:
-    """The op with other operands, whatever its fields for them are called."""
+    """The op with other operands, in any of its fields."""
     changed: dict[str, Any] = {}
     for name in op.fields["operands"]:
         match getattr(op, name):

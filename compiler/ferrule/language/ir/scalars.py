@@ -1,8 +1,8 @@
-"""The operators on numbers: one row for each, with what is known of it beside its meaning.
+"""The operators on numbers: one row for each, with its properties.
 
-What an operator means is in the docstring of `ops`.  Tables elsewhere, which say how a target
-computes one, are checked by `require_all` when they are imported: a new row that one of them lacks
-is told at once, with the name of both.
+The semantics of an operator is in the docstring of `ops`.  Tables elsewhere, with the
+implementation for a target, are checked by `require_all` when they are imported: if one of them
+lacks a new row, this is reported at once, with the names of both.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ BITS: Final[tuple[Kind, ...]] = ("bool", "int", "uint")
 class ScalarOp:
     """An operator whose operands and result have one dtype, of one of these kinds.
 
-    `library`: targets without an instruction get it from `mathlib`.  `function`: how exact the
-    function of `fe.math` of this name is, which takes `fast` if it is rounded; None where there is
-    no such function, or one that takes integers.  `count`: the value of a function of `fe.math`
-    that counts bits, for an unsigned integer and its width.  `libdevice`: NVIDIA's library has it,
-    under its own name and with C's special values.  `mlir`: MLIR's operation by kind; without one
-    the MLIR pipeline writes several.
+    `library`: `mathlib` implements it for targets without an instruction.  `function`: the
+    exactness of the function of `fe.math` with this name, which accepts `fast` if it is rounded;
+    None if there is no such function, or it takes integers.  `count`: the value of a function of
+    `fe.math` that counts bits, for an unsigned integer and its width.  `libdevice`: NVIDIA's
+    library has it, under its own name and with C's special values.  `mlir`: MLIR's operation by
+    kind; without one the MLIR pipeline writes several operations.
     """
 
     kinds: tuple[Kind, ...]
@@ -53,7 +53,7 @@ def _of_floats(mlir: str) -> dict[Kind, str]:
 
 
 def _rounded(name: str, mlir: str | None = None) -> ScalarOp:
-    """A function of the library that CUDA's has too."""
+    """A function of the library that libdevice has too."""
     words = _of_floats(mlir or f"math.{name}")
     return ScalarOp(FLOATS, library=True, function="rounded", libdevice=True, mlir=words)
 
@@ -185,7 +185,7 @@ EVERY: Final[Mapping[str, ScalarOp]] = MappingProxyType(
 
 
 def require_all(consumer: str, known: Collection[str], wanted: Collection[str]) -> None:
-    """Raises TypeError, with the names of both, where a table lacks an operator that it needs."""
+    """Raises TypeError, with the names of both, if a table lacks a required operator."""
     missing = sorted(set(wanted) - set(known))
     if missing:
         raise TypeError(f"{consumer} has no row for {', '.join(missing)}")

@@ -1,4 +1,4 @@
-"""Shared memory of kernels: where its static parts begin, and how large it is."""
+"""Shared memory of kernels: the offsets of its static parts, and its size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def size_of(type_: TensorType) -> int:
 
 
 def offsets(kernel: ops.Function) -> tuple[dict[ops.Value, int], int]:
-    """Where each `Shared` of a kernel begins, in the order of the text, and where the last ends."""
+    """The offset of each `Shared` of a kernel, in the order of the text, and the end of the last
+    one."""
     found: dict[ops.Value, int] = {}
     end = 0
     for op in all_ops(kernel.body):
@@ -29,8 +30,8 @@ def offsets(kernel: ops.Function) -> tuple[dict[ops.Value, int], int]:
 
 
 def places(kernel: ops.Function, align: int) -> tuple[dict[ops.Value, int], int]:
-    """Where each tensor in shared memory begins that is one piece of memory of a CPU, and how many
-    bytes of it are static; what the launch asks for follows them, so aligned."""
+    """The offset of each tensor in shared memory as one block of memory on a CPU, and the size of
+    the static part; the dynamic part follows with this alignment."""
     found: dict[ops.Value, int] = {}
     dynamic: dict[ops.Value, int] = {}
     size = 0
@@ -47,15 +48,15 @@ def places(kernel: ops.Function, align: int) -> tuple[dict[ops.Value, int], int]
 
 
 def _span(type_: TensorType) -> int:
-    """How many bytes a tensor of constant sizes spans; none if it has no elements."""
+    """The number of bytes that a tensor of constant sizes spans; 0 if it has no elements."""
     return 0 if 0 in type_.shape else size_of(type_)
 
 
 def after(end: int, align: int) -> int:
-    """The first multiple of an alignment from there on."""
+    """The first multiple of an alignment from `end` on."""
     return -(-end // align) * align
 
 
 def uses_dynamic(kernel: ops.Function) -> bool:
-    """Whether a kernel reads or writes what the launch asks for."""
+    """Whether a kernel uses dynamic shared memory."""
     return any(isinstance(op, ops.DynamicShared) for op in all_ops(kernel.body))

@@ -1,7 +1,7 @@
 """Ops of the kernel IR that copy boxes of tensors: PTX's `cp.async.bulk.tensor`.
 
-A GPU reads what it needs of the tensor from a tensor map, which the launch encodes; so the tensor
-is a parameter of the kernel as it stands.
+A GPU reads the description of the tensor from a tensor map, which the launch encodes; so the tensor
+must be an unchanged parameter of the kernel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TensorCopyKind = Literal["load", "store", "prefetch", "prefetch_map"]
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """The boxes of a tensor that are copied: `order` are its dims as `tiling` has them."""
+    """The boxes of a tensor for copies: `order` are its dims in the order of `tiling`."""
 
     tiling: Tiling
     order: tuple[int, ...]
@@ -34,12 +34,12 @@ class TensorCopy(
 ):
     """Copies the box of a tensor that begins at these coordinates, Int32, one for each dim.
 
-    The box lies compact in shared memory, the innermost dim fastest, 16-byte chunks swapped as the
-    tiling's swizzle says.  `load`: to shared memory; elements outside of the tensor are zero, or
+    The box is compact in shared memory, with the innermost dim fastest, and 16-byte chunks permuted
+    by the tiling's swizzle.  `load`: to shared memory; elements outside of the tensor are zero, or
     NaN, and the bytes of the whole box arrive at a barrier.  With a `mask`, an Int32, the box and
     the arrival go to the same place in each block of the cluster whose bit is set.  `store`: from
-    shared memory; elements outside are left out.  It ends with the `cp_async_bulk` group of the
-    thread.  `prefetch`: into the L2 cache.  `prefetch_map`: what the GPU knows of the tensor.
+    shared memory; elements outside are skipped.  It ends with the `cp_async_bulk` group of the
+    thread.  `prefetch`: into the L2 cache.  `prefetch_map`: the tensor map.
     """
 
     kind: TensorCopyKind
@@ -52,7 +52,7 @@ class TensorCopy(
 
     @property
     def written(self) -> tuple[Value, ...]:
-        """Shared memory and the barrier, or the tensor; nothing where it is fetched ahead."""
+        """Shared memory and the barrier, or the tensor; nothing for a prefetch."""
         match self.kind:
             case "load":
                 return tuple(each for each in (self.shared, self.barrier) if each is not None)

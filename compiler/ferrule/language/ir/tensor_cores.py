@@ -1,9 +1,9 @@
 """Ops of the kernel IR in which the lanes of a warp multiply small matrices together.
 
-A warp holds a matrix in pieces: each lane has some of its elements in a *fragment*, a compact
-tensor in registers.  Four lanes that follow each other have a row of A, C and D, or a column of B,
-between them.  With `w` the elements of A and B that 32 bits hold (1, 2 or 4), g the lane's number
-divided by 4 and t the rest (PTX ISA, "Matrix Fragments for mma.m16n8k16" and its neighbours):
+A matrix is distributed over a warp: each lane has some of its elements in a *fragment*, a compact
+tensor in registers.  Four consecutive lanes share a row of A, C and D, or a column of B.  With `w`
+the number of elements of A and B in 32 bits (1, 2 or 4), g the lane's number divided by 4 and t the
+remainder (PTX ISA, "Matrix Fragments for mma.m16n8k16" and its neighbours):
 
 * element r * w + j of A's fragment is A[g + 8 * (r % 2), 4 * w * (r // 2) + t * w + j];
 * element r * w + j of B's fragment is B[4 * w * r + t * w + j, g];
@@ -38,13 +38,14 @@ MMA_DTYPES: Final[dict[DType, tuple[DType, ...]]] = {
     Int8: (Int32,),
     Uint8: (Int32,),
 }
-"""The dtypes of C and D by that of A; B has A's, but the integers of 8 bits mix."""
+"""The dtypes of C and D for each dtype of A; B has A's dtype, except that 8-bit integers may be
+mixed."""
 ROWS: Final = 16
 COLUMNS: Final = 8
 ROW_BYTES: Final = 16
-"""Of a matrix in shared memory: 8 rows of 16 bytes."""
+"""The bytes of a row of a matrix in shared memory, which has 8 rows."""
 MATRIX_COUNTS: Final = (1, 2, 4)
-"""How many matrices one op loads."""
+"""The possible numbers of matrices for one op."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,9 +58,9 @@ class Mma(
 ):
     """`d = a @ b + c` of a matrix A of 16 rows, B of 8 columns, C and D: PTX's `mma.sync`.
 
-    The operands are fragments: 4 elements of C and D, and of A twice as many as of B: 2 or 4 words
-    of 32 bits.  Floats: the products are exact, and the sums at least as precise as those of the
-    dtype of D, in any order.  Integers wrap.
+    The operands are fragments: 4 elements of C and D; A has 2 or 4 words of 32 bits, B half as
+    many.  Floats: the products are exact, and the sums at least as precise as in the dtype of D, in
+    any order.  Integers wrap.
     """
 
     d: Value
@@ -81,9 +82,9 @@ class LoadMatrix(
     """Loads 1, 2 or 4 matrices of 8 rows of 16 bytes from shared memory: PTX's `ldmatrix`.
 
     `source` of lane i is row i % 8 of matrix i // 8, as a tensor of one dim whose address is a
-    multiple of 16; what the lanes from 8 times the count on have there does not matter.  Word m of
-    the fragment `target` is of matrix m: the elements t * w + j of row g.  `transposed`, of
-    elements of 2 bytes: those of the transposed matrix, element g of the rows 2 * t and 2 * t + 1.
+    multiple of 16; the operands of the lanes from 8 times the count on are ignored.  Word m of the
+    fragment `target` is from matrix m: the elements t * w + j of row g.  `transposed`, for elements
+    of 2 bytes: those of the transposed matrix, element g of the rows 2 * t and 2 * t + 1.
     """
 
     target: Value
@@ -94,7 +95,7 @@ class LoadMatrix(
 
     @property
     def count(self) -> int:
-        """How many matrices there are."""
+        """The number of matrices."""
         return fragment_size(self.target) // words(self.target)
 
 
@@ -108,7 +109,7 @@ class StoreMatrix(
 ):
     """Stores 1, 2 or 4 matrices of 8 rows of 16 bytes to shared memory: PTX's `stmatrix`.
 
-    What `LoadMatrix` loads from `target` is the fragment `source`, in all points.
+    It is the inverse of `LoadMatrix`, which would load the fragment `source` from `target`.
     """
 
     target: Value
@@ -119,7 +120,7 @@ class StoreMatrix(
 
     @property
     def count(self) -> int:
-        """How many matrices there are."""
+        """The number of matrices."""
         return fragment_size(self.source) // words(self.source)
 
 
@@ -131,10 +132,10 @@ def fragment_size(fragment: Value) -> int:
 
 
 def words(fragment: Value) -> int:
-    """How many elements of a fragment 32 bits hold."""
+    """The number of elements of a fragment in 32 bits."""
     return 4 // fragment.tensor.dtype.itemsize
 
 
 def depth(op: Mma) -> int:
-    """The columns of A, which are the rows of B."""
+    """The number of columns of A and rows of B."""
     return 4 * fragment_size(op.b)

@@ -26,7 +26,7 @@ _SCALARS: Final[tuple[Kind, ...]] = ("bool", "int", "uint", "float")
 _INTEGERS: Final = (Int32, Uint32, Int64, Uint64)
 _FLOATS: Final = (Float16, BFloat16, Float32, Float64)
 MATCHED: Final[tuple[DType, ...]] = (*_INTEGERS, Float32, Float64)
-"""What a Match compares."""
+"""The dtypes of a Match."""
 ATOMIC: Final[dict[threads.AtomicOp, tuple[DType, ...]]] = {
     **dict.fromkeys(("add", "min", "max", "exch", "cas"), (*_INTEGERS, *_FLOATS)),
     **dict.fromkeys(("and", "or", "xor"), _INTEGERS),

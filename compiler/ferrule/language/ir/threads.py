@@ -1,19 +1,21 @@
-"""Ops of the kernel IR by which the threads of a block work together; only kernels have them.
+"""Ops of the kernel IR for the cooperation of the threads of a block; only kernels have them.
 
-Meaning that all targets share, which is that of PTX for sm_70 and later:
+The semantics of all targets, which is that of PTX for sm_70 and later:
 
-* threads are numbered through their block, x fastest; 32 that follow each other are a warp, and
-  the number modulo 32 is the lane; the last warp of a block may have fewer, and lanes that the
-  block does not have do not count in masks;
-* shared memory is one for all threads of a block, is undefined when the block begins, and is gone
-  when it ends;
-* what a thread wrote before a `Barrier` or `WarpBarrier` is seen behind it by all that took part;
-* a barrier waits for as many threads as it names, whole warps, from wherever in the text; all that
-  wait at one number wait for the same count;
-* those of a warp op's mask run the same op together, with the same mask, which has the own lane;
-* where threads cannot meet so, because one has returned or waits elsewhere, the program has no
-  meaning: a target that can tell ends the call with a DivergenceError that says who is missing;
-* an `Atomic` reads and writes an element in one step, seen by the threads of its scope.
+* threads are numbered through their block, x fastest; 32 consecutive threads are a warp, and the
+  number modulo 32 is the lane; the last warp of a block may have fewer lanes, and missing lanes do
+  not count in masks;
+* all threads of a block share its shared memory, which is undefined when the block begins, and is
+  freed when it ends;
+* a thread's writes before a `Barrier` or `WarpBarrier` are visible after it to all participants;
+* a barrier waits for as many threads as it names, whole warps, at any place in the text; all that
+  wait at one number must have the same count;
+* the lanes in a warp op's mask run the same op together, with the same mask, which includes the
+  running lane;
+* if threads cannot meet in this way, because one has returned or waits elsewhere, the behaviour is
+  undefined: a target that detects this ends the call with a DivergenceError that names the missing
+  threads;
+* an `Atomic` reads and writes an element in one step for the threads of its scope.
 """
 
 from __future__ import annotations
@@ -40,18 +42,18 @@ MemoryScope = Literal["cta", "cluster", "gpu", "sys"]
 
 WARP_SIZE: Final = 32
 MAX_BARRIERS: Final = 16
-"""Barriers of a block, numbered from 0."""
+"""The number of barriers of a block, numbered from 0."""
 MAX_SHARED_ALIGN: Final = 1024
-"""Bytes: what a tensor in shared memory can be aligned to at most."""
+"""The largest alignment of a tensor in shared memory, in bytes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shared(Operation, text="shared{kept:flag}", effects=(), uniform=True, place="kernel"):
     """Static shared memory of the block: one place for each op in the text, however often it runs.
 
-    A tensor in `smem` of constant sizes and strides, none negative.  With `kept` (on the CPU only)
-    it is all zeros before the first block that a core runs, and keeps what that leaves for the
-    next, as does all other shared memory of the kernel.
+    A tensor in `smem` of constant sizes and strides, none negative.  With `kept` (only on the CPU)
+    it is all zeros before the first block that a core runs, and keeps its contents for the next
+    block, like all other shared memory of the kernel.
     """
 
     result: Result
@@ -64,8 +66,8 @@ class DynamicShared(
 ):
     """The dynamic shared memory of the block, from `offset` bytes on: a tensor in `smem`.
 
-    How many bytes there are the launch says (`Launch.smem`), so the tensor may claim more: it has
-    sizes of any kind, or one dim of 2**63 - 1.  Byte 0 is aligned to `MAX_SHARED_ALIGN`.
+    The launch determines its size (`Launch.smem`), so the type may claim more: it has sizes of any
+    kind, or one dim of 2**63 - 1.  Byte 0 is aligned to `MAX_SHARED_ALIGN`.
     """
 
     result: Result
@@ -76,8 +78,8 @@ class DynamicShared(
 class Barrier(Operation, text="barrier{id:word}{count:word}", effects=("waits",), place="kernel"):
     """Waits until `count` threads of the block wait at barrier `id`, both Int32.
 
-    Without an id it is barrier 0, without a count all threads of the block.  An id is from 0 to 15,
-    a count a multiple of 32.
+    The default is barrier 0 and all threads of the block.  An id is from 0 to 15, a count a
+    multiple of 32.
     """
 
     id: Value | None = None
@@ -87,7 +89,8 @@ class Barrier(Operation, text="barrier{id:word}{count:word}", effects=("waits",)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WarpBarrier(Operation, text="warp_barrier{mask:word}", effects=("waits",), place="kernel"):
-    """Waits for the lanes of the mask, a Uint32 that names the own one and is alike in all."""
+    """Waits for the lanes of the mask, a Uint32 that includes the running lane and is the same in
+    all of them."""
 
     mask: Value
     location: Location | None = None
@@ -95,7 +98,8 @@ class WarpBarrier(Operation, text="warp_barrier{mask:word}", effects=("waits",),
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fence(Operation, text="fence {scope}", effects=("orders",), place="kernel"):
-    """What the thread wrote before is seen before what it writes after, by those in scope."""
+    """Makes the thread's earlier writes visible, before its later writes, to the threads in
+    scope."""
 
     scope: FenceScope
 
@@ -107,13 +111,13 @@ class Shuffle(
     effects=("waits",),
     place="kernel",
 ):
-    """The value that another lane of the mask gives: PTX's `shfl.sync`.
+    """The value of another lane of the mask: PTX's `shfl.sync`.
 
-    `lane` (Int32) is its lane (`idx`), how far it is below (`up`) or above (`down`), or what the
-    own lane is combined with by xor (`bfly`).  `clamp` (Int32) has the bound in bits 0 to 4, and in
-    8 to 12 the bits of a lane that say to which segment of the warp it belongs.  From a lane that
-    is out of the bound comes the own value; from one that is not in the mask, or that the block
-    does not have, comes anything.  The value is any scalar.
+    `lane` (Int32) is the number of that lane (`idx`), its distance below (`up`) or above (`down`),
+    or the number that is combined with the running lane's by xor (`bfly`).  `clamp` (Int32) has the
+    bound in bits 0 to 4, and in 8 to 12 the bits of a lane's number that select its segment of the
+    warp.  For a lane beyond the bound the result is the running lane's own value; for one that is
+    not in the mask, or that the block does not have, it is undefined.  The value is any scalar.
     """
 
     result: Result
@@ -127,9 +131,9 @@ class Shuffle(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vote(Operation, text="vote {op} {predicate}{mask:word}", effects=("waits",), place="kernel"):
-    """Whether a Boolean is true in all or any lanes of the mask, or alike in all (`uni`).
+    """Whether a Boolean is true in all or any lanes of the mask, or the same in all (`uni`).
 
-    `ballot` is the Uint32 with the bits of those where it is true.
+    `ballot` is the Uint32 with the bits of the lanes in which it is true.
     """
 
     result: Result
@@ -141,7 +145,8 @@ class Vote(Operation, text="vote {op} {predicate}{mask:word}", effects=("waits",
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Match(Operation, text="match {op} {value}{mask:word}", effects=("waits",), place="kernel"):
-    """The lanes of the mask with the own lane's value, a Uint32; values are alike bit by bit.
+    """The lanes of the mask with the running lane's value, a Uint32; values are compared bit by
+    bit.
 
     `all`: the lanes of the mask that the block has, if all have one value, else 0.  The value is an
     integer or float of 32 or 64 bits.
@@ -184,9 +189,9 @@ class Atomic(
 class BarrierArrive(
     Operation, text="barrier_arrive{id:word}{count:word}", effects=("orders",), place="kernel"
 ):
-    """Arrives at a barrier of the block with a number and a count, both Int32, and goes on.
+    """Arrives at a barrier of the block with a number and a count, both Int32, without waiting.
 
-    The count is as in `Barrier`: of all threads that arrive, those that wait there among them.
+    The count is as in `Barrier`: of all threads that arrive, including those that wait there.
     """
 
     id: Value
@@ -195,18 +200,18 @@ class BarrierArrive(
 
 
 Cooperation = Shared | DynamicShared | Shuffle | Vote | Match | Atomic | MBarrierTry | PeerLoad
-"""Those with one result.  All but `Shared` and `DynamicShared` have an effect too."""
+"""Ops with one result.  All but `Shared` and `DynamicShared` have an effect too."""
 
 BackgroundOp = TensorCopy | BulkStore | StoreMatrix | BarrierArrive | PeerStore
-"""Those of `ArchOp` that only GPUs have since sm_90, and named barriers."""
+"""Members of `ArchOp` that only GPUs since sm_90 have, and named barriers."""
 
 ArchOp = Mma | LoadMatrix | AsyncCopy | Control | MBarrier | MBarrierWait | BulkCopy | BackgroundOp
-"""Those that are no more than instructions of some GPUs."""
+"""Ops that are instructions of some GPUs."""
 
 CooperationEffect = Barrier | WarpBarrier | Fence | ArchOp
-"""Those without a result."""
+"""Ops without a result."""
 
 Synchronising = (
     Barrier | WarpBarrier | Shuffle | Vote | Match | Mma | LoadMatrix | StoreMatrix | MBarrierWait
 )
-"""Those that wait for other threads."""
+"""Ops that wait for other threads."""

@@ -13,10 +13,10 @@ from ferrule.specs import AddressSpace, Dim, DType, Int32, Int64, Param, params
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """A view of memory: element (i, j, …) stands at data + sum(index * stride) elements.
+    """A view of memory: element (i, j, …) is at data + sum(index * stride) elements.
 
-    `align`: bytes that the address of the first element is a multiple of.  `space`: `gmem`, `smem`
-    for memory that the threads of a block share, or `rmem` for a thread's own registers and stack.
+    `align`: the alignment of the first element's address, in bytes.  `space`: `gmem`, `smem` for
+    memory that the threads of a block share, or `rmem` for a thread's own registers and stack.
     """
 
     dtype: DType
@@ -27,20 +27,20 @@ class TensorType:
 
     @property
     def is_own(self) -> bool:
-        """Whether only the running thread can reach it."""
+        """Whether only the running thread can access it."""
         return self.space is AddressSpace.rmem
 
     @property
     def is_shared(self) -> bool:
-        """Whether it is the block's."""
+        """Whether the block shares it."""
         return self.space is AddressSpace.smem
 
 
 @dataclass(frozen=True, slots=True)
 class HandleType:
-    """An address that the IR only hands on: a pointer, a stream, an object, a string's bytes.
+    """An address that the IR only passes on: a pointer, a stream, an object, a string's bytes.
 
-    `what` says in text what stands there.
+    `what` describes it in text.
     """
 
     what: str
@@ -50,7 +50,7 @@ Type = DType | TensorType | HandleType
 
 
 def result_types(result: Param) -> tuple[Type, ...]:
-    """The types of the parts of a program's result, as a `Return` gives them."""
+    """The types of the parts of a program's result, in a `Return`."""
     match result:
         case params.Scalar(dtype=dtype):
             return (dtype,)

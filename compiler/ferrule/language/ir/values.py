@@ -1,4 +1,4 @@
-"""What the ops of the kernel IR are made of: values, regions, and words that several ops use."""
+"""Components of the ops of the kernel IR: values, regions, and common words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AXES: Final = ("x", "y", "z")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """One value, the same only as itself.  `hint` is the name that its text tries to use."""
+    """One value, equal only to itself.  `hint` is the preferred name in the text."""
 
     type: Type
     hint: str = ""

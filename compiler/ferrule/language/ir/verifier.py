@@ -1,32 +1,32 @@
 """Checks a program against the rules of the kernel IR.
 
-A program that breaks one was made by a mistake in ferrule, never by a user's: `verify` raises
-`VerifierError`, with the rule and the op.  The rules:
+A program that breaks one is the result of a bug in ferrule, never of a user's mistake: `verify`
+raises `VerifierError`, with the rule and the op.  The rules:
 
 values
 * a value is defined once: by a parameter, a region argument or as a result;
 * it is used after that, in the same region or one inside it;
-* a size (`Size`, dims and strides of tensor types) is made of the program's symbols.
+* a size (`Size`, dims and strides of tensor types) uses only the program's symbols.
 
 functions
-* kernels have names of their own, kind "kernel", and no Launch or Parallel; a Size in a kernel has
-  no fault; the host function has kind "host" and no Special;
+* kernels have unique names, kind "kernel", and no Launch or Parallel; a Size in a kernel has no
+  fault; the host function has kind "host" and no Special;
 * inside a Parallel there is no Launch and no Parallel;
 * the bodies of functions and of Parallel yield nothing;
 * an Alloc, a Call, a Text and a Return are in the host function, outside Parallel;
-* a Return is there exactly where the program has a result: it is the last op of the host function,
+* there is a Return if and only if the program has a result: it is the last op of the host function,
   and its values are the parts of the result;
 * a Launch names a kernel, its arguments have the types of the kernel's parameters, its sizes are
-  Int64, its stream is the handle of one, its shared memory an Int64; its cluster is nothing or
+  Int64, its stream is the handle of a stream, its shared memory an Int64; its cluster is empty or
   three Int64, its priority an Int32, its events are pointers.
 
 scalars
-* operands and results have the dtypes that the op's docstring says: one dtype for Binary, Compare,
-  the two sides of a Select, the bounds of a For; a Boolean for conditions;
-* `add sub mul max min neg` take integers and floats; `floordiv mod shl shr popc clz` integers;
-  `and or xor not` integers and bool; comparisons any; all other functions floats;
-* a Cast is between scalars, a Bitcast between dtypes of one size, no bool;
-* a Constant is a number that its dtype holds, or the handle that is null, 0;
+* operands and results have the dtypes in the op's docstring: one dtype for Binary, Compare, the two
+  sides of a Select, the bounds of a For; a Boolean for conditions;
+* `add sub mul max min neg` take integers and floats; `floordiv mod shl shr popc clz` integers; `and
+  or xor not` integers and bool; comparisons any; all other functions floats;
+* a Cast is between scalars, a Bitcast between dtypes of one size, not bool;
+* a Constant is a number that its dtype holds, or a null handle, 0;
 * a Size is an Int32 or Int64, a Special an Int32; the axis is 0, 1 or 2;
 * the values of a fault are integers or bools, at most as many as a fault may have;
 * a Print has a value for each conversion of its format: an Int64 for `%lld`, a Uint64 for `%llu`,
@@ -35,9 +35,10 @@ scalars
 
 tensors
 * there is one integer index for each dim, and one stride; the element has the tensor's dtype;
-* an Alloc is a compact row-major tensor with an Int64 for each dim; a symbol that is made is a
-  symbol of the program;
-* a Call has a name or a handle, and as many values of the types as the kinds of its arguments say;
+* an Alloc is a compact row-major tensor with an Int64 for each dim; a made symbol is a symbol of
+  the program;
+* a Call has a name or a handle, and values of the number and types that the kinds of its arguments
+  require;
 * a Text is a handle of bytes; an Address is an Int64, of a handle or a tensor in memory; a
   CallDevice is an Int64 in the host function;
 * a View is a tensor, of a tensor of its dtype; without indices also of one of another dtype, or of
@@ -51,30 +52,31 @@ threads
   strides, none negative; the offset of a DynamicShared is not negative;
 * the number and count of a Barrier and the lane and clamp of a Shuffle are Int32, masks Uint32;
 * a Shuffle has the type of its value, a scalar; the predicate of a Vote is a Boolean, its result
-  one too, or a Uint32 for `ballot`; a Match has a value of 32 or 64 bits, and gives a Uint32;
+  one too, or a Uint32 for `ballot`; a Match has a value of 32 or 64 bits, and its result is a
+  Uint32;
 * an Atomic is of a tensor that is not in registers, with one dtype for element, value, comparand
   and result; `add min max exch cas` take integers of 32 and 64 bits and floats of 16, 32 and 64,
-  `and or xor` the integers, `inc dec` Uint32; `cas` alone has a comparand.
+  `and or xor` the integers, `inc dec` Uint32; only `cas` has a comparand.
 
 tensor cores and copies
-* a Mma, LoadMatrix, AsyncCopy and Control are in kernels; masks are Uint32; all tensors of these
-  are compact and of one dim; a fragment is one in registers, of constant size;
-* a Mma is of float16 to float32 or float16, of bfloat16 or tfloat32 to float32, or of int8 and
-  uint8, which mix, to int32; A has 2 or 4 words of 32 bits, B half as many, C and D 4 elements;
+* an Mma, LoadMatrix, AsyncCopy and Control are in kernels; masks are Uint32; all tensors of these
+  are compact and of one dim; a fragment is a tensor in registers, of constant size;
+* an Mma is of float16 to float32 or float16, of bfloat16 or tfloat32 to float32, or of int8 and
+  uint8, also mixed, to int32; A has 2 or 4 words of 32 bits, B half as many, C and D 4 elements;
 * a LoadMatrix goes from shared memory to a fragment of the same dtype, of 1, 2 or 4 bytes, with 1,
-  2 or 4 words; transposed only of 2 bytes;
+  2 or 4 words; transposed only with elements of 2 bytes;
 * an AsyncCopy goes from global to shared memory of the same dtype, 4, 8 or 16 bytes, cached
   `global` only of 16, its condition a Boolean; the amount of a Control is not negative, and 0 but
   for `cp_async_wait_group` and `setmaxregister_…`;
 * an MBarrier, an MBarrierWait and a BulkCopy have a barrier that is an int64 in shared memory; all
   but an `arrive` have an amount, phases, amounts and sizes are Int32; a BulkCopy goes from global
-  to shared memory of the same dtype, a BulkStore the way back; only an `arrive` has a peer, an
-  Int32; an MBarrierTry is a Boolean, of such a barrier and an Int32;
+  to shared memory of the same dtype, a BulkStore in the other direction; only an `arrive` has a
+  peer, an Int32; an MBarrierTry is a Boolean, of such a barrier and an Int32;
 * a TensorCopy is of a tensor in global memory, with the dims of its boxes and an Int32 coordinate
   for each, none of a `prefetch_map`; a `load` and a `store` have shared memory of the same dtype,
   compact and of one dim, a `load` a barrier too, and perhaps a mask, an Int32;
-* a StoreMatrix goes from a fragment to shared memory, as a LoadMatrix the other way; the number and
-  count of a BarrierArrive are Int32;
+* a StoreMatrix goes from a fragment to shared memory, with the rules of a LoadMatrix; the number
+  and count of a BarrierArrive are Int32;
 * a PeerLoad and a PeerStore are of shared memory and a value of its dtype; the peer is an Int32.
 
 objects
@@ -84,9 +86,10 @@ objects
   part, that of an IsInstance is a Boolean.
 
 control flow
-* the two sides of an If yield what its results are, in types and number;
+* the two sides of an If yield as many values as it has results, of the same types;
 * initial, carried, next and resulting values of a loop agree in types and number; the test of a
-  While yields one Boolean; the indices and extents of a Parallel are Int64, one for each other.
+  While yields one Boolean; the indices and extents of a Parallel are Int64, one extent for each
+  index.
 """
 
 from __future__ import annotations
@@ -113,7 +116,7 @@ from ferrule.specs.dtypes import Kind
 
 
 class VerifierError(AssertionError):
-    """The program breaks a rule of the kernel IR: a mistake in ferrule."""
+    """The program breaks a rule of the kernel IR: a bug in ferrule."""
 
 
 def verify(program: ops.Program) -> None:
@@ -207,7 +210,7 @@ class _Checker:
         yield self.region(region, (), "the values that a body yields")
 
     def region(self, region: ops.Region, yields: Sequence[Type], what: str) -> Work:
-        """A region, with what it must yield; its values are gone after it."""
+        """A region, with the types of its yields; its values are not visible after it."""
         owner, outer = self.op, set(self.visible)
         for op in region.ops:
             self.op = op
@@ -327,7 +330,7 @@ class _Checker:
 
 
 def describe(op: ops.Op) -> str:
-    """An op in a line: what it is, and the names and types of its operands."""
+    """An op in one line: its kind, and the names and types of its operands."""
     operands = ", ".join(f"%{value.hint}: {_name(value.type)}" for value in op.operands)
     name = getattr(op, "op", "")
     return " ".join(part for part in (type(op).__name__, name, f"({operands})") if part)

@@ -1,7 +1,7 @@
-"""Going through nested regions without Python's recursion, however deep a program nests.
+"""Traverses nested regions without Python's recursion, at any nesting depth.
 
 A handler of a region is a generator that yields the handlers of the regions inside it, each at the
-place where its work is due; `drive` runs them with a stack of its own.
+place where its work is due; `drive` runs them with an explicit stack.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _PLAIN: Final = frozenset((ops.Constant, *get_args(ops.Arithmetic), ops.Load))
 
 
 def is_plain(op: ops.Op) -> TypeGuard[PlainOp]:
-    """Whether an op only computes a result of its operands, as most ops of a program do.
+    """Whether an op only computes a result from its operands, as most ops of a program do.
 
-    A `match` asks for one class after the other; this asks for all of these at once.
+    A `match` tests one class after the other; this tests all of these at once.
     """
     return type(op) in _PLAIN
 
@@ -51,7 +51,8 @@ def all_ops(region: ops.Region) -> Iterator[ops.Op]:
 
 
 def merged_by(op: ops.Op) -> Iterator[tuple[ops.Value, ops.Value]]:
-    """Which values become which others where the ways through an op meet."""
+    """Pairs of values at the control-flow joins of an op: an incoming value and the value that it
+    becomes."""
     match op:
         case ops.If(results, _, then, otherwise):
             for side in (then, otherwise):

@@ -1,8 +1,8 @@
 """Layouts: functions from coordinates to indices, and their algebra.
 
 A layout is a shape and strides, `(4,(2,n0)):(1,(4,8))`.  Sizes are ints or expressions over
-symbolic sizes; what an operation needs to know of a symbolic size it proves from its structure and
-divisibility, or it raises `LayoutError`.  Pure data: depends on `ferrule.specs` alone.
+symbolic sizes; an operation proves the facts that it needs about a symbolic size from its structure
+and divisibility, or it raises `LayoutError`.  Pure data: depends only on `ferrule.specs`.
 """
 
 from __future__ import annotations

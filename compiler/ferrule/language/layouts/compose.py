@@ -1,10 +1,10 @@
 """Coalescing and composition.
 
-`composition(a, b)` is the layout r with r(c) = a(b(c)) for each coordinate c of b whose index
-lies in the domain of a.  It exists where b walks the digits of a evenly: write an index of a as
-digits, one for each (coalesced) mode; then each leaf of b has to step within one digit, or fill a
-digit whole before it goes on in the next, and what the leaves of b add up to in a digit must not
-carry into the next.  Whatever cannot be proved to be so is refused.
+`composition(a, b)` is the layout r with r(c) = a(b(c)) for each coordinate c of b whose index lies
+in the domain of a.  It exists if b walks the digits of a evenly: write an index of a as digits, one
+for each (coalesced) mode; then each leaf of b has to step within one digit, or fill a whole digit
+before it continues in the next, and the sum of the leaves of b in a digit must not carry into the
+next.  If this cannot be proved, the composition is refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ferrule.specs.expr import is_dim
 
 
 def coalesce(layout: Layout, *, target_profile: Any = None) -> Layout:
-    """The same function on the domain with as few modes as can be: flat, without sizes of 1.
+    """The same function on the domain with as few modes as possible: flat, without sizes of 1.
 
     `target_profile`: a tuple whose leaves stand for modes that are coalesced one by one.
     """
@@ -51,7 +51,8 @@ def coalesce(layout: Layout, *, target_profile: Any = None) -> Layout:
 
 
 def filter_zeros(layout: Layout) -> Layout:
-    """The layout with a size of 1 where the stride is 0.  Raises LayoutError for no layout."""
+    """The layout with a size of 1 where the stride is 0.  Raises LayoutError unless it is a
+    layout."""
     require_layout(layout)
     if isinstance(layout.shape, tuple):
         return join([filter_zeros(mode) for mode in modes_of(layout)])
@@ -59,21 +60,21 @@ def filter_zeros(layout: Layout) -> Layout:
 
 
 def filter(layout: Layout) -> Layout:
-    """The layout without modes of stride 0, in as few modes as can be: its indices, each once.
+    """The layout without modes of stride 0, in as few modes as possible: its indices, each once.
 
-    Raises LayoutError for no layout.
+    Raises LayoutError unless it is a layout.
     """
     return coalesce(filter_zeros(layout))
 
 
 def composition(lhs: Layout, rhs: Any, *, operation: str = "composition") -> Layout:
-    """The layout c -> lhs(rhs(c)), with the profile of rhs and its leaves split where needed.
+    """The layout c -> lhs(rhs(c)), with the profile of rhs and its leaves split if necessary.
 
-    A size stands for the layout of that many indices; a tuple composes mode by mode.  A mode whose
-    place in it has None stays as it is, and modes beyond it are dropped.  Where rhs reaches over
-    the end of lhs, the last mode of lhs goes on; of a negative index it is the negative of the
-    positive one.  Raises LayoutError where there is no such layout, or symbolic sizes do not prove
-    it; a symbolic stride of rhs counts as positive.
+    A size stands for the layout of that many indices; a tuple composes mode by mode.  A mode with
+    None in the tuple is unchanged, and modes beyond it are dropped.  If rhs reaches beyond the end
+    of lhs, the last mode of lhs continues; the value at a negative index is the negative of the
+    value at the positive one.  Raises LayoutError if there is no such layout, or symbolic sizes do
+    not prove it; a symbolic stride of rhs is assumed to be positive.
     """
     if rhs is None:
         return lhs
@@ -91,14 +92,14 @@ def composition(lhs: Layout, rhs: Any, *, operation: str = "composition") -> Lay
 
 
 def _unbounded(layout: Layout) -> list[tuple[Dim, Dim]]:
-    """The coalesced modes; the last one, which goes on beyond its size, is kept at size 1 too."""
+    """The coalesced modes; the last one, which continues beyond its size, is kept at size 1 too."""
     *inner, (extent, stride) = flat_modes(layout) or [(1, 0)]
-    # Any size above 1 will do: nothing reads the size of the last mode.
+    # Any size above 1 is correct: nothing reads the size of the last mode.
     return flat_modes(coalesce(from_flat([*inner, (2 if extent == 1 else extent, stride)])))
 
 
 def as_layout(value: Any, operation: str) -> Layout:
-    """A layout as it is, a size n as `n:1`.  Raises LayoutError for anything else."""
+    """A layout unchanged, a size n as `n:1`.  Raises LayoutError for anything else."""
     if isinstance(value, Layout):
         return value
     if not is_dim(value):
@@ -153,7 +154,7 @@ class _Digits:
         return [*parts, (size, times(stride, last))]
 
     def check_directions(self, size: Dim, stride: Dim) -> None:
-        """Where one leaf goes backwards, all do: else an index borrows from the next digit."""
+        """If one leaf is decreasing, all must be: else an index borrows from the next digit."""
         forwards = any(
             extent != 1 and not (isinstance(step, int) and step <= 0)
             for extent, step in flat_modes(self.rhs)
@@ -162,7 +163,7 @@ class _Digits:
             self.fail(size, stride, "it walks backwards over more than one mode, others forwards")
 
     def check_carries(self) -> None:
-        """What the leaves add up to stays below the size of each digit but the last."""
+        """The sum of the leaves must stay below the size of each digit but the last."""
         for position, parts in self.used.items():
             extent, step = self.modes[position]
             if not _fits(extent, parts):
@@ -198,7 +199,7 @@ def _within(size: Dim, stride: Dim, extent: Dim, room: Dim | None) -> bool:
 def _fits(extent: Dim, parts: list[tuple[Dim, Dim]]) -> bool:
     """Whether numbers below `size` times their strides always add up to less than `extent`.
 
-    Each alone does; sizes that are not known must step over each other.
+    Each alone does; unknown sizes must step over each other.
     """
     if len(parts) == 1:
         return True

@@ -1,7 +1,7 @@
 """From coordinates to indices and back, and slices: parts of a layout at fixed coordinates.
 
-A coordinate may hold numbers that are known at compile time, and any others for which an
-`Arithmetic` is given: the language hands in one that emits code.
+A coordinate may have compile-time numbers, and any other numbers for which an `Arithmetic` is
+passed: the language passes one that emits code.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ SIZES: Final[Arithmetic] = SizeArithmetic()
 
 
 class Part(NamedTuple):
-    """What is left of a layout at fixed coordinates, and the index at which it begins."""
+    """The rest of a layout at fixed coordinates, and the index at which it begins."""
 
     layout: Layout
     offset: Any
@@ -74,14 +74,14 @@ def is_free(leaf: Any) -> bool:
 
 
 def has_free(coordinate: Any) -> bool:
-    """Whether a coordinate keeps a mode, so that it makes a slice and no index."""
+    """Whether a coordinate keeps a mode, so that it selects a slice instead of an index."""
     return any(map(is_free, leaves(coordinate)))
 
 
 def natural(coordinate: Any, shape: Any, arithmetic: Arithmetic = SIZES) -> Any:
-    """The coordinate with a number for each leaf of the shape; 0 where a mode is kept.
+    """The coordinate with a number for each leaf of the shape; 0 for a kept mode.
 
-    A number for a whole mode counts its leaves from the left; what passes the size goes on in the
+    A number for a whole mode counts its leaves from the left; an excess over the size goes to the
     last one.  Raises LayoutError for a coordinate that does not fit the shape.
     """
     if is_free(coordinate):
@@ -100,7 +100,7 @@ def natural(coordinate: Any, shape: Any, arithmetic: Arithmetic = SIZES) -> Any:
 
 
 def _unravelled(number: Any, shape: tuple[Any, ...], arithmetic: Arithmetic) -> Iterator[Any]:
-    """The coordinate of each mode, of the number of an element."""
+    """The coordinate of each mode, from the number of an element."""
     sizes = [product(mode) for mode in shape]
     last = max((i for i, size in enumerate(sizes) if size != 1), default=len(sizes) - 1)
     for position, (mode, size) in enumerate(zip(shape, sizes, strict=True)):
@@ -140,7 +140,7 @@ def crd2idx(coord: Any, layout: Layout, *, arithmetic: Arithmetic = SIZES) -> An
 def idx2crd(idx: Any, shape: Any, *, arithmetic: Arithmetic = SIZES) -> Any:
     """The coordinate in a shape, or the shape of a layout, of a number or coarser coordinate.
 
-    The number counts elements in colexicographic order, and is no index into memory.
+    The number counts elements in colexicographic order; it is not an index into memory.
     """
     wanted = shape.shape if isinstance(shape, Layout) else as_int_tuple(shape, "idx2crd: the shape")
     return natural(idx, wanted, arithmetic)
@@ -158,7 +158,7 @@ def slice_(layout: Layout, coord: Any) -> Layout:
 def slice_and_offset(layout: Layout, coord: Any, *, arithmetic: Arithmetic = SIZES) -> Part:
     """The modes that a coordinate keeps, side by side, and the index of the coordinate.
 
-    A None keeps the mode at its place as one mode; `None` alone keeps the layout as it is.
+    A None keeps the mode at its place as one mode; `None` alone keeps the whole layout.
     """
     return Part(slice_(layout, coord), crd2idx(coord, layout, arithmetic=arithmetic))
 
@@ -172,7 +172,7 @@ def _kept(coordinate: Any, layout: Layout) -> Iterator[Layout]:
 
 
 def dice(value: Any, dicer: Any) -> Any:
-    """The modes of a layout, tuple or tiler where the dicer has no None, side by side.
+    """The modes of a layout, tuple or tiler at which the dicer has no None, side by side.
 
     Raises LayoutError for a dicer that does not fit.
     """

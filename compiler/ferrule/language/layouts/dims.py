@@ -1,10 +1,10 @@
-"""Arithmetic on sizes that proves what it can: products, exact quotients, order.
+"""Arithmetic on sizes with proofs: products, exact quotients, order.
 
-A size is at least 0.  A size that is 0 at a call makes a layout empty, and of an empty layout
-everything holds; so what is proved here holds for sizes of at least 1.
+A size is at least 0.  A size that is 0 in a call makes a layout empty, and for an empty layout
+everything holds; so the proofs here assume sizes of at least 1.
 
-A product is kept as factors and one number, in the order in which they came, so that `m * n * 4`
-and `4 * m * n` are the same text, and equal factors cancel in a quotient.
+A product is stored as factors and one number, in the original order, so that `m * n * 4` and `4 * m
+* n` are the same text, and equal factors cancel in a quotient.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def same(lhs: Dim, rhs: Dim) -> bool:
 
 
 def quotient(lhs: Dim, rhs: Dim) -> Dim | None:
-    """`lhs / rhs` where the division is known to leave no rest, else None."""
+    """`lhs / rhs` if the division is known to be exact, else None."""
     (constant, factors), (divisor, divisors) = _factors([lhs]), _factors([rhs])
     if divisor == 0:
         return None

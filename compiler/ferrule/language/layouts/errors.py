@@ -1,4 +1,4 @@
-"""What an operation on layouts raises."""
+"""The error of operations on layouts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NoReturn
 class LayoutError(ValueError):
     """An operation on layouts that has no result.
 
-    The text names the operation, the layouts and modes, what was wanted, and what to write.
+    The text names the operation, the layouts and modes, the requirement, and a fix.
     """
 
 

@@ -15,19 +15,19 @@ from ferrule.specs import Dim
 def complement(layout: Layout, cotarget: Any = 1, *, operation: str = "complement") -> Layout:
     """The layout that repeats this one without overlap until `cotarget` indices are reached.
 
-    Every index of this layout plus one of the complement is another one; the complement rises.
-    Where the strides leave gaps that whole steps do not fill, what is left of a gap stays free
-    (`exact_complement` refuses that).  Modes of stride 0 count as size 1.  Raises LayoutError where
+    Sums of an index of this layout and one of the complement are all different; the complement is
+    increasing.  If whole steps do not fill the gaps between strides, the rest of a gap stays free
+    (`exact_complement` refuses that).  Modes of stride 0 count as size 1.  Raises LayoutError if
     strides are negative, or indices overlap, or symbolic sizes do not prove that they do not.
     """
     return _complement(layout, cotarget, operation, is_exact=False)
 
 
 def exact_complement(layout: Layout, cotarget: Any, *, operation: str) -> Layout:
-    """The complement where it fills all gaps.
+    """The complement if it fills all gaps.
 
-    Every index below a number of at least `cotarget` is one of the layout plus one of the
-    complement, in one way.  Raises LayoutError where an index would be left out.
+    Every index below a number of at least `cotarget` is the sum of one of the layout and one of the
+    complement, in exactly one way.  Raises LayoutError if an index would be missing.
     """
     return _complement(layout, cotarget, operation, is_exact=True)
 
@@ -57,7 +57,8 @@ def _complement(layout: Layout, cotarget: Any, operation: str, is_exact: bool) -
 
 
 def _gap(stride: Dim, reach: Dim, is_exact: bool) -> Dim | None:
-    """How often what reaches so far fits before the next stride; None where it is not known to."""
+    """The number of repetitions of the indices so far before the next stride; None if it is not
+    known."""
     found = quotient(stride, reach)
     if found is None and isinstance(stride, int) and isinstance(reach, int) and not is_exact:
         return stride // reach or None
@@ -67,9 +68,9 @@ def _gap(stride: Dim, reach: Dim, is_exact: bool) -> Dim | None:
 def _rising(
     layout: Layout, modes: Iterable[tuple[Dim, Dim]], operation: str
 ) -> list[tuple[Dim, Dim]]:
-    """Those of the modes that move, in the order of their strides.
+    """The modes with nonzero strides, in the order of their strides.
 
-    Raises LayoutError for negative strides, and for symbolic ones in no known order.
+    Raises LayoutError for negative strides, and for symbolic ones in an unknown order.
     """
     left = [(extent, stride) for extent, stride in modes if extent != 1 and stride != 0]
     if any(isinstance(stride, int) and stride < 0 for _, stride in left):
@@ -124,9 +125,9 @@ def right_inverse(layout: Layout) -> Layout:
 def left_inverse(layout: Layout) -> Layout:
     """The layout l with l(layout(i)) == i for each i of the domain.
 
-    Where the layout repeats indices (a stride is 0), l gives one of the coordinates:
-    layout(l(layout(i))) == layout(i).  Of an index that the layout does not have, l says nothing.
-    Raises LayoutError where strides are negative, overlap, or do not divide each other.
+    If the layout repeats indices (a stride is 0), l returns one of the coordinates:
+    layout(l(layout(i))) == layout(i).  For an index that the layout does not have, l is arbitrary.
+    Raises LayoutError if strides are negative, overlap, or do not divide each other.
     """
     name = "left_inverse"
     firsts: dict[Dim, Dim] = {}
@@ -153,9 +154,9 @@ def left_inverse(layout: Layout) -> Layout:
 
 
 def nullspace(layout: Layout) -> Layout:
-    """The layout of the coordinates that the index does not depend on: those of stride 0.
+    """The layout of the coordinates on which the index does not depend: those of stride 0.
 
-    layout(nullspace(i)) is 0 for each i.  Raises LayoutError for no layout.
+    layout(nullspace(i)) is 0 for each i.  Raises LayoutError unless it is a layout.
     """
     current: Dim = 1
     modes: list[tuple[Dim, Dim]] = []
@@ -167,9 +168,10 @@ def nullspace(layout: Layout) -> Layout:
 
 
 def max_common_layout(a: Layout, b: Layout) -> Layout:
-    """The largest layout v with a(v(i)) == b(v(i)) == i: what a copy of a to b moves at once.
+    """The largest layout v with a(v(i)) == b(v(i)) == i: the elements that a copy of a to b moves
+    together.
 
-    Raises LayoutError where symbolic sizes do not prove how a and b walk.
+    Raises LayoutError if symbolic sizes do not prove how a and b walk.
     """
     inverse = right_inverse(b)
     common = flat_modes(coalesce(composition(a, inverse, operation="max_common_layout")))
@@ -178,5 +180,5 @@ def max_common_layout(a: Layout, b: Layout) -> Layout:
 
 
 def max_common_vector(a: Layout, b: Layout) -> Dim:
-    """How many elements a and b both have side by side, from the first: at least 1."""
+    """The number of leading elements that are contiguous in both a and b: at least 1."""
     return size(max_common_layout(a, b))

@@ -35,7 +35,7 @@ class Layout:
     """`shape:stride`, two int tuples of one profile.  `make_layout` makes one.
 
     `layout(coordinate)` is the index of a coordinate, `layout[i]` its mode i, a layout.  Raises
-    LayoutError for profiles that differ, a leaf that is no size, or a negative size.
+    LayoutError for profiles that differ, a leaf that is not a size, or a negative size.
     """
 
     shape: IntTuple
@@ -64,7 +64,7 @@ class Layout:
         return repr(self)
 
     def __call__(self, *coordinate: Any) -> Any:
-        """The index of a coordinate; the layout of what is left where it has a None."""
+        """The index of a coordinate; the layout of the kept modes if it has a None."""
         from ferrule.language.layouts.coordinates import crd2idx, has_free, slice_
 
         single = coordinate[0] if len(coordinate) == 1 else coordinate
@@ -83,7 +83,7 @@ class Layout:
 
 
 def require_layout(value: object) -> None:
-    """Raises LayoutError for what is no layout."""
+    """Raises LayoutError unless it is a layout."""
     if not isinstance(value, Layout):
         shown = format_tuple(value) if isinstance(value, tuple) else repr(value)
         refuse("a layout", f"expected one, but got {shown}", f"write make_layout({shown})")
@@ -92,7 +92,7 @@ def require_layout(value: object) -> None:
 def modes_of(layout: Layout) -> tuple[Layout, ...]:
     """The modes of a layout, each a layout; a layout of one leaf has itself.
 
-    Raises LayoutError for what is no layout.
+    Raises LayoutError unless it is a layout.
     """
     require_layout(layout)
     if not isinstance(layout.shape, tuple) or not isinstance(layout.stride, tuple):
@@ -101,7 +101,7 @@ def modes_of(layout: Layout) -> tuple[Layout, ...]:
 
 
 def part_at(layout: Layout, mode: Mode) -> Layout:
-    """The part of a layout at a path.  Raises LayoutError for one that leads nowhere."""
+    """The part of a layout at a path.  Raises LayoutError for an invalid path."""
     return Layout(at_mode(layout.shape, mode), at_mode(layout.stride, mode))
 
 
@@ -113,14 +113,14 @@ def join(modes: Sequence[Layout]) -> Layout:
 def flat_modes(layout: Layout) -> list[tuple[Dim, Dim]]:
     """The leaves of a layout: size and stride of each, from left to right.
 
-    Raises LayoutError for what is no layout.
+    Raises LayoutError unless it is a layout.
     """
     require_layout(layout)
     return list(zip(leaves(layout.shape), leaves(layout.stride), strict=True))
 
 
 def from_flat(modes: Sequence[tuple[Dim, Dim]]) -> Layout:
-    """A layout of flat modes; of a single one a leaf, of none `1:0`."""
+    """A layout of flat modes; a leaf for a single mode, `1:0` for none."""
     if len(modes) == 1:
         return Layout(*modes[0])
     if not modes:
@@ -129,9 +129,9 @@ def from_flat(modes: Sequence[tuple[Dim, Dim]]) -> Layout:
 
 
 def make_layout(*shape: Any, stride: Any = None) -> Layout:
-    """The layout of a shape: compact and column-major where no stride is given.
+    """The layout of a shape; without a stride it is compact and column-major.
 
-    Of several layouts: the layout that has them as its modes.  A size of 1 gets the stride 0.
+    For several layouts: the layout that has them as its modes.  A size of 1 gets the stride 0.
     """
     if shape and all(isinstance(each, Layout) for each in shape) and stride is None:
         return join(shape)
@@ -160,7 +160,8 @@ def make_ordered_layout(shape: Any, order: Any) -> Layout:
     """A compact layout: the mode with the smallest order moves fastest.
 
     `order` has a number for each mode of the shape, or a tuple for the modes inside it; where it
-    stops, the leaves below count up from the left.  Raises LayoutError for another profile.
+    has no nested order, the leaves below count up from the left.  Raises LayoutError for another
+    profile.
     """
     sizes = as_int_tuple(shape, "make_ordered_layout: the shape")
     ranks = as_int_tuple(order, "make_ordered_layout: the order")
@@ -178,9 +179,9 @@ def make_ordered_layout(shape: Any, order: Any) -> Layout:
 
 
 def make_layout_like(layout: Layout) -> Layout:
-    """A compact layout of the same shape, whose modes move as fast in relation to each other.
+    """A compact layout of the same shape, with its modes in the same order of strides.
 
-    The stride 0 stays.  Raises LayoutError where symbolic strides are in no known order.
+    The stride 0 is kept.  Raises LayoutError if symbolic strides have no known order.
     """
     flat = flat_modes(layout)
     moving = [i for i, (extent, stride) in enumerate(flat) if extent != 1 and stride != 0]
@@ -195,7 +196,7 @@ def make_layout_like(layout: Layout) -> Layout:
 
 
 def _keys(shape: Any, order: Any) -> list[Any]:
-    """The number that each leaf has in the order."""
+    """The number of each leaf in the order."""
     if isinstance(order, tuple):
         if not isinstance(shape, tuple) or len(shape) != len(order):
             refuse(
@@ -207,7 +208,7 @@ def _keys(shape: Any, order: Any) -> list[Any]:
     return [order for _ in leaves(shape)]
 
 
-# ---- what a layout, or an int tuple, has ----
+# ---- properties of a layout, or an int tuple ----
 
 
 def shape_of(value: Any, mode: Mode = None) -> IntTuple:
@@ -218,15 +219,15 @@ def shape_of(value: Any, mode: Mode = None) -> IntTuple:
 
 
 def size(value: Any, mode: Mode = None) -> Dim:
-    """How many coordinates there are: the product of the sizes.  `size(layout, mode=[0])`."""
+    """The number of coordinates: the product of the sizes.  `size(layout, mode=[0])`."""
     return product(shape_of(value, mode))
 
 
 def cosize(layout: Layout, mode: Mode = None) -> Dim:
     """One more than the largest index, if no stride is negative.
 
-    With negative strides: how many indices lie between the smallest and the largest, both
-    counted.  Raises LayoutError for what is no layout.
+    With negative strides: the number of indices from the smallest to the largest.  Raises
+    LayoutError unless it is a layout.
     """
     if not isinstance(layout, Layout):
         refuse("cosize", f"expected a layout, but got {layout!r}")
@@ -247,17 +248,17 @@ def cosize(layout: Layout, mode: Mode = None) -> Dim:
 
 
 def rank(value: Any, mode: Mode = None) -> int:
-    """How many modes there are; 1 for a leaf."""
+    """The number of modes; 1 for a leaf."""
     return len(as_tuple(shape_of(value, mode)))
 
 
 def depth(value: Any, mode: Mode = None) -> int:
-    """How deep the modes nest: 0 for a leaf, 1 for a flat tuple."""
+    """The nesting depth of the modes: 0 for a leaf, 1 for a flat tuple."""
     return depth_of(shape_of(value, mode))
 
 
 def is_static(value: Any) -> bool:
-    """Whether a layout or int tuple is made of numbers known at compile time."""
+    """Whether all numbers of a layout or int tuple are compile-time constants."""
     if isinstance(value, Layout):
         return is_static_tuple(value.shape) and is_static_tuple(value.stride)
     return is_static_tuple(value)

@@ -1,4 +1,4 @@
-"""Taking modes of layouts and int tuples apart and putting them together."""
+"""Splits and joins modes of layouts and int tuples."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def get(value: Any, mode: Mode = None) -> Any:
 
 
 def select(value: Any, mode: int | Sequence[int]) -> Any:
-    """The modes at these positions, in this order.  Raises LayoutError where there is none."""
+    """The modes at these positions, in this order.  Raises LayoutError for an invalid position."""
     modes = _split(value)
     positions = path_of(mode if isinstance(mode, Sequence) else [mode])
     for position in positions:
@@ -60,9 +60,9 @@ def flatten(value: Any) -> Any:
 
 
 def unflatten(value: Any, profile: Any) -> Any:
-    """A flat tuple or layout, nested as the profile is.
+    """A flat tuple or layout, nested like the profile.
 
-    Raises LayoutError where it has more or fewer modes than the profile has leaves.
+    Raises LayoutError if the numbers of modes and of the profile's leaves differ.
     """
     if isinstance(value, Layout):
         return Layout(unflatten(value.shape, profile), unflatten(value.stride, profile))
@@ -78,13 +78,13 @@ def unflatten(value: Any, profile: Any) -> Any:
 
 
 def append(value: Any, elem: Any, up_to_rank: int | None = None) -> Any:
-    """One more mode at the end, or as many as make up the rank."""
+    """One more mode at the end, or as many as the rank requires."""
     modes = _split(value)
     return _merge(value, [*modes, *_added(value, modes, elem, up_to_rank)])
 
 
 def prepend(value: Any, elem: Any, up_to_rank: int | None = None) -> Any:
-    """One more mode at the front, or as many as make up the rank."""
+    """One more mode at the front, or as many as the rank requires."""
     modes = _split(value)
     return _merge(value, [*_added(value, modes, elem, up_to_rank), *modes])
 

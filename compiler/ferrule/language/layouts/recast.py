@@ -1,4 +1,4 @@
-"""The layout of the same memory, read as elements of another size."""
+"""The layout of the same memory with elements of another size."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _Change = Callable[[Dim, Dim], tuple[Dim, Dim]]
 
 
 def recast_layout(new_type_bits: int, old_type_bits: int, src_layout: Layout) -> Layout:
-    """The layout of elements of `new_type_bits` where there were those of `old_type_bits`.
+    """The layout of elements of `new_type_bits` in place of elements of `old_type_bits`.
 
-    Smaller elements make the mode of stride 1 longer; larger ones take neighbours together, so the
-    sizes and strides must allow it.  Raises LayoutError where they do not.
+    Smaller elements make the mode of stride 1 longer; larger ones merge neighbours, so the sizes
+    and strides must allow it.  Raises LayoutError if they do not.
     """
     for bits in (new_type_bits, old_type_bits):
         if isinstance(bits, bool) or not isinstance(bits, int):

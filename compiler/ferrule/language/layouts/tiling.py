@@ -1,8 +1,8 @@
 """Dividing a layout into tiles, and repeating a block to a larger layout.
 
-A tiler is a layout or size that divides the domain, or a tuple that divides mode by mode; None in
-it leaves a mode whole, and so do modes beyond it.  A tile that does not divide a size evenly leaves
-a last tile that reaches over the end: the caller guards against it.
+A tiler is a layout or size that divides the domain, or a tuple that divides mode by mode; a None in
+it leaves a mode undivided, and so do missing modes.  If a tile does not divide a size evenly, the
+last tile reaches beyond the end: the caller must guard against it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _logical(layout: Layout, tiler: Any, name: str, leaf: _Leaf) -> Layout:
 
 
 def _unzipped(layout: Layout, tiler: Any, name: str, leaf: _Leaf) -> tuple[Layout, Layout]:
-    """What the tiler takes of each mode, and what is left."""
+    """The tile part of each mode, and the rest."""
     if tiler is None:
         return layout, Layout(1, 0)
     if isinstance(tiler, tuple):
@@ -84,13 +84,14 @@ def _divide(name: str) -> _Leaf:
 
 
 def logical_divide(target: Layout, tiler: Any) -> Layout:
-    """`(tile, rest)`: what the tiler takes, and which tile; by mode, `((t0, r0), (t1, r1), …)`."""
+    """`(tile, rest)`: the coordinate in a tile, and that of the tile; by mode, `((t0, r0), (t1,
+    r1), …)`."""
     name = "logical_divide"
     return _logical(target, tiler, name, _divide(name))
 
 
 def zipped_divide(target: Layout, tiler: Any) -> Layout:
-    """`((t0, t1, …), (r0, r1, …))`: coordinates in a tile, and of the tile."""
+    """`((t0, t1, …), (r0, r1, …))`: coordinates in a tile, and those of the tile."""
     name = "zipped_divide"
     return join(_unzipped(target, tiler, name, _divide(name)))
 
@@ -119,7 +120,7 @@ def _multiply(name: str) -> _Leaf:
 
 
 def logical_product(block: Layout, tiler: Any) -> Layout:
-    """`(block, repeats)`: the block, and where the tiler puts its repetitions behind each other."""
+    """`(block, repeats)`: the block, and the arrangement of its repetitions by the tiler."""
     name = "logical_product"
     return _logical(block, tiler, name, _multiply(name))
 
@@ -149,7 +150,7 @@ def blocked_product(block: Layout, tiler: Layout) -> Layout:
 
 
 def raked_product(block: Layout, tiler: Layout) -> Layout:
-    """`((r0, b0), (r1, b1), …)`: the elements of a block lie between those of the others.
+    """`((r0, b0), (r1, b1), …)`: the elements of a block are interleaved with those of the others.
 
     Each mode is coalesced: `(2,5):(5,1)` by `6:1` is `((6,2),5):((10,5),1)`.
     """
@@ -158,10 +159,10 @@ def raked_product(block: Layout, tiler: Layout) -> Layout:
 
 
 def tile_to_shape(block: Layout, shape: Any, order: Any) -> Layout:
-    """`((b0, r0), (b1, r1), …)`: the block as often as makes up at least the shape.
+    """`((b0, r0), (b1, r1), …)`: the block, repeated until it covers at least the shape.
 
-    `order` has a number for each mode: the blocks of the mode with the smallest come first.
-    Raises LayoutError for a shape with fewer modes than the block.
+    `order` has a number for each mode: the blocks of the mode with the smallest come first.  Raises
+    LayoutError for a shape with fewer modes than the block.
     """
     sizes = product_each(shape)
     if len(sizes) < rank(block):
@@ -185,7 +186,7 @@ def _mode_pairs(block: Layout, tiler: Any, name: str) -> list[tuple[Layout, Layo
 
 
 def tile_at(target: Layout, tiler: Any, coord: Any, proj: Any = None) -> tuple[Layout, Any]:
-    """The tiled layout, and the coordinate in it of what `local_tile` takes."""
+    """The tiled layout, and in it the coordinate of the result of `local_tile`."""
     if proj is not None:
         tiler, coord = dice(tiler, proj), dice(coord, proj)
     tile, rest = _unzipped(target, tiler, "local_tile", _divide("local_tile"))
@@ -202,8 +203,8 @@ def local_tile(
 ) -> Part:
     """The tile at a coordinate among the tiles: `(t0, t1, …)`, then the modes kept with None.
 
-    `coord` may be shorter than the rank of the tiles; what is missing is kept.  `proj` has None
-    for the modes of tiler and coordinate that do not belong to this layout.
+    `coord` may be shorter than the rank of the tiles; missing modes are kept.  `proj` has None for
+    the modes of tiler and coordinate that do not belong to this layout.
     """
     return slice_and_offset(*tile_at(target, tiler, coord, proj), arithmetic=arithmetic)
 
@@ -211,7 +212,7 @@ def local_tile(
 def partition_at(
     target: Layout, tiler: Any, index: Any, proj: Any = None, *, arithmetic: Arithmetic = SIZES
 ) -> tuple[Layout, Any]:
-    """The tiled layout, and the coordinate in it of what `local_partition` takes."""
+    """The tiled layout, and in it the coordinate of the result of `local_partition`."""
     threads = tiler if isinstance(tiler, Layout) else make_layout(tiler)
     place = _place(threads, index, arithmetic)
     sizes: Any = product_each(threads.shape)

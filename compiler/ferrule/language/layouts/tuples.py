@@ -1,7 +1,7 @@
-"""Int tuples: a size, or a tuple of int tuples.  Shapes, strides and coordinates are such.
+"""Int tuples: a size, or a tuple of int tuples.  Shapes, strides and coordinates are int tuples.
 
-`None` in a coordinate keeps a mode whole.  Functions here also take leaves that are no sizes, such
-as run-time numbers: they only look at the tuples around them.
+`None` in a coordinate keeps a whole mode.  Functions here also accept leaves that are not sizes,
+such as run-time numbers: they only use the tuples around them.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def leaves(value: Any) -> Iterator[Any]:
 
 
 def map_leaves(function: Callable[..., Any], *values: Any) -> Any:
-    """Applies a function to leaves that stand at the same place of congruent tuples."""
+    """Applies a function to corresponding leaves of congruent tuples."""
     if isinstance(values[0], tuple):
         return tuple(map_leaves(function, *items) for items in zip(*values, strict=True))
     return function(*values)
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """A tuple as it is, a leaf as a tuple of one."""
+    """A tuple unchanged, a leaf as a tuple of one."""
     return value if isinstance(value, tuple) else (value,)
 
 
@@ -68,7 +68,7 @@ def is_weakly_congruent(lhs: Any, rhs: Any) -> bool:
 
 
 def is_static_tuple(value: Any) -> bool:
-    """Whether every leaf is a number known at compile time."""
+    """Whether every leaf is a compile-time number."""
     return all(isinstance(leaf, int) for leaf in leaves(value))
 
 
@@ -83,12 +83,12 @@ def product_each(value: IntTuple) -> tuple[Dim, ...]:
 
 
 def depth_of(value: Any) -> int:
-    """How deep tuples nest: 0 for a leaf."""
+    """The nesting depth of tuples: 0 for a leaf."""
     return 1 + max(map(depth_of, value), default=0) if isinstance(value, tuple) else 0
 
 
 def path_of(mode: Mode) -> tuple[int, ...]:
-    """A path as a tuple.  Raises LayoutError for what is no list of positions."""
+    """A path as a tuple.  Raises LayoutError unless it is a list of positions."""
     path: tuple[Any, ...] = ()
     if mode is not None:
         path = tuple(mode) if isinstance(mode, Sequence) else (mode,)
@@ -99,7 +99,7 @@ def path_of(mode: Mode) -> tuple[int, ...]:
 
 
 def at_mode(value: Any, mode: Mode) -> Any:
-    """The part of nested tuples at a path.  Raises LayoutError for one that leads nowhere."""
+    """The part of nested tuples at a path.  Raises LayoutError for an invalid path."""
     for step in path_of(mode):
         items = as_tuple(value)
         if not 0 <= step < len(items):
@@ -113,8 +113,8 @@ def at_mode(value: Any, mode: Mode) -> Any:
 def ceil_div(lhs: Any, rhs: Any) -> Any:
     """`lhs / rhs` rounded up, for sizes or mode by mode for tuples.
 
-    Modes of `lhs` beyond those of `rhs` stay as they are.  Raises LayoutError for a divisor below
-    1 or a profile that does not fit.
+    Modes of `lhs` beyond those of `rhs` are unchanged.  Raises LayoutError for a divisor below 1 or
+    a profile that does not fit.
     """
     if not isinstance(lhs, tuple) and not isinstance(rhs, tuple):
         if isinstance(rhs, int) and rhs < 1:
@@ -127,11 +127,11 @@ def ceil_div(lhs: Any, rhs: Any) -> Any:
 
 
 def shape_div(lhs: Any, rhs: Any) -> Any:
-    """`lhs / rhs` for shapes: how often the second fits into the first, at least once.
+    """`lhs / rhs` for shapes: the number of times the second fits into the first, at least once.
 
-    Of two numbers one must divide the other.  A number divides a tuple from the left: what the
-    first mode does not use up divides the next.  A tuple divides mode by mode.  Raises
-    LayoutError where it does not come out even.
+    Of two numbers one must divide the other.  A number divides a tuple from the left: the quotient
+    that the first mode leaves divides the next.  A tuple divides mode by mode.  Raises LayoutError
+    if a division is not exact.
     """
     if isinstance(lhs, tuple):
         if isinstance(rhs, tuple):

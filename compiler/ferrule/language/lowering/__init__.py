@@ -1,16 +1,17 @@
 """Lowers Python functions to the kernel IR by interpreting their AST.
 
-What is known at compile time is computed as ordinary Python; what is known only at the call
-becomes ops.  `program` is the entry, `context` the state of a lowering.
+Compile-time values are computed as ordinary Python; run-time values become ops.  `program` is the
+entry, `context` the state of a lowering.
 
-A folder knows those above it and not those below:
+A folder may import those listed before it, but not those after it:
 
 * `numbers`: run-time numbers, and arithmetic on them;
 * `tensors`: elements, views, whole tensors, vectors, fragments, layouts;
-* `device`: what `fe.arch` means; `launch`: launches of kernels;
-* `objects`: what tvm-ffi has: texts, containers, objects, calls of functions;
-* `control`: branches and loops on run-time values, and what names hold after them;
-* `python`: Python's own meaning, from statements to the table of functions.
+* `device`: the functions of `fe.arch`; `launch`: launches of kernels;
+* `objects`: values of tvm-ffi: texts, containers, objects, calls of functions;
+* `control`: branches and loops on run-time values, and the values of names after them;
+* `python`: Python's semantics, from statements to the table of functions.
 
-What a folder needs of one below it, it asks of the `Lowering`, whose `interpreter` is `python`.
+A folder calls functions of later folders only through the `Lowering`, whose `interpreter` is
+`python`.
 """

@@ -1,4 +1,4 @@
-"""Functions that the language itself has: what emits them, and their arguments by name."""
+"""Intrinsics, the functions of the language itself: their emitters, and their arguments by name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from ferrule.language.lowering.context import Lowering
 
 Intrinsic = Callable[[Lowering, list[Any], dict[str, Any], ast.Call], Any]
-"""What emits a call, and gives its value: of positional arguments, and of those by name."""
+"""Emits a call and returns its value, given positional arguments and keyword arguments."""
 
 
 def bound(
@@ -17,7 +17,8 @@ def bound(
 ) -> list[Any]:
     """The arguments of a call in the order of `names`, words in a string.
 
-    One with `=` may be left out and is None then.  A CompileError where they do not fit.
+    An argument with `=` is optional and None by default.  A CompileError if the arguments do not
+    fit.
     """
     wanted = names.split()
     order = [name.rstrip("=") for name in wanted]

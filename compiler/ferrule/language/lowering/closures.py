@@ -15,22 +15,22 @@ from ferrule.language.values import is_run_time
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Closure:
-    """A lambda or a nested def: its source, whose outer names are those of the frame around it.
+    """A lambda or a nested def: its source, whose outer names are those of the enclosing frame.
 
-    They are read when it is called, as in Python; its defaults are from where it was defined.
+    They are read when it is called, as in Python; its defaults are evaluated at the definition.
     """
 
     source: Source
 
     @property
     def words(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         is_lambda = isinstance(self.source.node, ast.Lambda)
         kind = "lambda" if is_lambda else f"function {self.source.name!r}"
         return f"the {kind} of line {self.source.node.lineno}"
 
     def reached(self) -> Iterator[tuple[str, Any]]:
-        """What it can change: the defaults, and what the names around it hold."""
+        """The values that it can change: the defaults, and the values of outer names."""
         yield from self.source.defaults.items()
         names = {node.id for node in ast.walk(self.source.node) if isinstance(node, ast.Name)}
         for name in sorted(names):
@@ -42,12 +42,12 @@ class Closure:
 
 
 def visible_from(frame: Frame) -> Mapping[str, Any]:
-    """The names that a function or comprehension inside this frame sees, as they change."""
+    """The names that a function or comprehension inside this frame sees; the mapping is live."""
     return ChainMap(frame.names, cast("MutableMapping[str, Any]", frame.source.outer))
 
 
 def close(low: Lowering, node: ast.FunctionDef | ast.Lambda) -> Closure:
-    """The function that a lambda or a nested def makes here."""
+    """The closure of a lambda or a nested def."""
     if isinstance(node, ast.FunctionDef) and node.decorator_list:
         low.fail(
             node.decorator_list[0],
@@ -69,7 +69,7 @@ def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
 
 
 def captured(closure: Closure) -> str | None:
-    """The name of a run-time value that a closure takes from around it, if there is one."""
+    """The name of a run-time value that a closure captures, or None."""
     done: set[Closure] = set()
     todo = [closure]
     while todo:

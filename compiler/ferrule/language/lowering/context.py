@@ -1,4 +1,4 @@
-"""The state of one lowering: the builder, the frame that is being interpreted, and its errors."""
+"""The state of one lowering: the builder, the current frame, and its errors."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ MAX_UNROLLED = 100_000
 
 @dataclass(slots=True)
 class Frame:
-    """A function that is being interpreted: its names, and how deep in run-time regions it is.
+    """A function that is being interpreted: its names, and its depth in run-time regions.
 
-    `tails` are regions with the rest of the function, behind a branch that has returned; `loops`
-    are the run-time loops around, as `assumptions` knows them.
+    `tails` are regions with the rest of the function, after a branch that has returned; `loops` are
+    the enclosing run-time loops, for `assumptions`.
     """
 
     source: Source
@@ -47,30 +47,31 @@ class Frame:
     loops: list[Any] = field(default_factory=list)
 
     def depth_of_regions(self) -> int:
-        """How many regions of this function are open."""
+        """The number of open regions of this function."""
         return self.regions + self.tails
 
     def depth(self) -> int:
-        """How many calls deep this frame is."""
+        """The call depth of this frame."""
         return 0 if self.caller is None else 1 + self.caller.depth()
 
 
 @dataclass(slots=True)
 class ProgramState:
-    """What the functions of one program share: target, symbols, kernels by key, relations of sizes.
+    """The state shared by the functions of one program: target, symbols, kernels by key, relations
+    of sizes.
 
-    `unlaunched`: for each kernel call that was not launched yet, the error that it is.
-    `unrolled`: how many iterations of compile-time loops there were.  `writes`: how often tensors
-    may have changed so far: writes, launches and beginnings of loops.  `roots`: for a view that
-    begins where another tensor does, that tensor; `bases`: for one that begins anywhere in it.
-    `returns`: what the host function is annotated to return; `returned`: the classes of what it
-    does return, by their words; `arrays`: what Arrays that it returns in values of any kind can be,
-    "tuple" for what it wrote as one, "container" for all others.  `made`: the symbols of numbers
-    that are sizes of new tensors; `allocated` are those tensors.  `externs` are the functions of
-    other objects that are called, by name; `name` is that of the function itself.  `places`: the
-    frame and node that each op comes from, where somebody asks for them.  `witness`: notes of what
-    was read from around the program's functions.  `region` is the innermost code around that a
-    run-time condition decides.  `outside`: objects from around the program's functions.
+    `unlaunched`: for each kernel call without a launch so far, the error for it.  `unrolled`: the
+    number of iterations of compile-time loops.  `writes`: the number of events so far that may have
+    changed tensors: writes, launches and beginnings of loops.  `roots`: for a view that begins
+    where another tensor does, that tensor; `bases`: for a view that begins anywhere in it.
+    `returns`: the annotated result of the host function; `returned`: the classes of its actual
+    results, by their words; `arrays`: the possible origins of Arrays that it returns in values of
+    any kind, "tuple" for a tuple in the source, "container" for all others.  `made`: the symbols of
+    numbers that are sizes of new tensors; `allocated` are those tensors.  `externs` are the
+    functions of other objects that are called, by name; `name` is that of the function itself.
+    `places`: the frame and node of each op, if requested.  `witness`: the outer values that were
+    read.  `region` is the innermost enclosing code under a run-time condition.  `outside`: objects
+    from outside of the program's functions.
     """
 
     symbols: dict[Sym, str]
@@ -97,7 +98,7 @@ class ProgramState:
 
     @contextmanager
     def undone_by(self, error: type[Exception]) -> Iterator[None]:
-        """Forgets the kernels of what is inside where it ends with this error."""
+        """Drops the kernels that are added inside if it ends with this error."""
         kernels, unlaunched = dict(self.kernels), dict(self.unlaunched)
         try:
             yield
@@ -106,7 +107,7 @@ class ProgramState:
             raise
 
     def kernel_name(self, wanted: str) -> str:
-        """A name that no kernel has yet."""
+        """A name that is not used by a kernel."""
         taken = {kernel.name for kernel in self.kernels.values()}
         name, count = wanted, 0
         while name in taken:
@@ -117,7 +118,8 @@ class ProgramState:
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """Python's semantics, for the folders below `python`; `Lowering` says what each does."""
+    """Python's semantics, for the folders that must not import `python`; `Lowering` documents each
+    function."""
 
     evaluate: Callable[[Lowering, ast.expr], Any]
     decide: Callable[[Lowering, ast.expr], Any]
@@ -133,10 +135,10 @@ class Interpreter:
 class Lowering:
     """Lowers one function of a program: the host function or a kernel.
 
-    What `interpreter` says of Python's semantics is handed in: all other folders are below
-    `python` and reach it through this object alone.  `elementwise`: whether the code stands for
-    each element of whole tensors.  `own_bytes`: of the fragments so far.  `shared`: the static
-    shared memory so far, with the lines that ask for it.
+    `interpreter` has Python's semantics: other folders must not import `python` and use it only
+    through this object.  `elementwise`: whether the code runs for each element of whole tensors.
+    `own_bytes`: the bytes of the fragments so far.  `shared`: the static shared memory so far, with
+    the lines that request it.
     """
 
     def __init__(
@@ -165,11 +167,11 @@ class Lowering:
             self.builder.at = outer
 
     def decide(self, node: ast.expr) -> Any:
-        """The truth of an expression that decides: a bool, or a run-time Boolean."""
+        """The truth of a condition: a bool, or a run-time Boolean."""
         return self.interpreter.decide(self, node)
 
     def execute(self, body: list[ast.stmt]) -> Any:
-        """Runs statements; a `Returned` where one of them returned, else None."""
+        """Runs statements; returns a `Returned` if one of them returned, else None."""
         return self.interpreter.execute(self, body)
 
     def truth(self, value: Any, node: ast.AST) -> Any:
@@ -200,7 +202,8 @@ class Lowering:
         name: str,
         node: ast.AST,
     ) -> Any:
-        """The first value where the condition holds, else the second, each made in its region."""
+        """The first value if the condition holds, else the second; each is computed in its
+        region."""
         return self.interpreter.choose(self, condition, regions, values, name, node)
 
     def fork(self, kind: Literal["host", "kernel"], frame: Frame) -> Lowering:
@@ -229,7 +232,7 @@ class Lowering:
 
     @contextmanager
     def in_region(self) -> Iterator[None]:
-        """Marks that the statements inside run only under a run-time condition."""
+        """Marks that the statements inside run under a run-time condition."""
         frame = self.frame
         frame.regions += 1
         try:
@@ -249,7 +252,8 @@ class Lowering:
 
     @contextmanager
     def in_elements(self) -> Iterator[None]:
-        """Marks code for each element of whole tensors: it is a kernel's, wherever it stands."""
+        """Marks code for each element of whole tensors: it is kernel code, also in a host
+        function."""
         outer, self.elementwise = self.elementwise, True
         try:
             yield
@@ -257,7 +261,7 @@ class Lowering:
             self.elementwise = outer
 
     def is_conditional(self) -> bool:
-        """Whether a run-time condition decides if this place is reached."""
+        """Whether this place is under a run-time condition."""
         frame: Frame | None = self.frame
         while frame is not None:
             if frame.depth_of_regions():
@@ -266,12 +270,12 @@ class Lowering:
         return False
 
     def peek(self, name: str) -> Any:
-        """What a name of a function holds; None for an unknown one."""
+        """The value of a name of a function; None for an unknown one."""
         names = self.frame.names
         return names[name] if name in names else self.frame.source.outer.get(name)
 
     def lookup(self, name: str, node: ast.AST) -> Any:
-        """What a name holds.  A CompileError for an unknown or an undefined one."""
+        """The value of a name.  A CompileError for an unknown or an undefined one."""
         for names in (self.frame.names, self.frame.source.outer):
             if name in names:
                 value = names[name]
@@ -291,7 +295,7 @@ class Lowering:
         )
 
     def undefined(self, value: Undefined, name: str, node: ast.AST) -> CompileError:
-        """The error of reading a name that is not defined on all ways, or not as one thing."""
+        """The error of reading a name that is not defined on all paths, or with different kinds."""
         if value.error is None:
             return self.error(
                 node,
@@ -304,7 +308,8 @@ class Lowering:
         return CompileError(replace(found, notes=(note, *found.notes)))
 
     def relate(self, left: Dim, right: Dim, names: tuple[str, str], node: ast.AST) -> None:
-        """Requires two sizes to be equal: by their specs, by the wrapper, or a CompileError."""
+        """Requires two sizes to be equal: known from their specs, checked by the wrapper, or a
+        CompileError."""
         if left == right:
             return
         if isinstance(left, int) and isinstance(right, int):
@@ -323,11 +328,11 @@ class Lowering:
             self.state.relations.append(relation)
 
     def _made_in(self, dim: Dim) -> bool:
-        """Whether a size is known only where the body runs."""
+        """Whether a size is computed in the body."""
         return not set(self.state.made.values()).isdisjoint(symbols_of(dim))
 
     def _compare(self, left: Dim, right: Dim, names: tuple[str, str], node: ast.AST) -> None:
-        """Requires two sizes to be equal where the body runs."""
+        """Requires two sizes to be equal by a check in the body."""
         sizes = [self.builder.size(Int64, dim) for dim in (left, right)]
         first, second = map(literal, names)
         message = f"Mismatched {first}, expected to match {second} = {{}}, but got {{}}"
@@ -344,7 +349,7 @@ class Lowering:
         hint: str | None = None,
         note: str | None = None,
     ) -> NoReturn:
-        """Raises a CompileError at this node; its notes say from where the function was called."""
+        """Raises a CompileError at this node; its notes list the calls of the function."""
         raise self.error(node, message, expected=expected, hint=hint, note=note)
 
     def error(
@@ -356,7 +361,7 @@ class Lowering:
         hint: str | None = None,
         note: str | None = None,
     ) -> CompileError:
-        """What `fail` raises."""
+        """The error that `fail` raises."""
         notes = [] if note is None else [note]
         frame = self.frame
         while frame.caller is not None and frame.call_node is not None:

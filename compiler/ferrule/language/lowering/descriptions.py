@@ -1,4 +1,4 @@
-"""What values are called in messages, and what to write instead of those that do not fit."""
+"""Descriptions of values in messages, and hints for unsuitable ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ferrule.specs import params
 
 
 def describe(value: object, *, plain: bool = False) -> str:
-    """What a value is, in words for a message; `plain`: a string as it is."""
+    """A description of a value; `plain`: a string is shown unchanged."""
     match value:
         case Closure():
             return value.words
@@ -71,12 +71,12 @@ def describe(value: object, *, plain: bool = False) -> str:
 
 
 def is_function(value: object) -> bool:
-    """Whether a program calls this: a function of Python, or one that is defined in it."""
+    """Whether a value is callable in a program: a Python function, or one that is defined in it."""
     return isinstance(value, (types.FunctionType, types.BuiltinFunctionType, Closure))
 
 
 def usage_hint(value: object) -> str | None:
-    """What to write instead of a value that cannot be used as it is."""
+    """The hint for a value that cannot be used directly."""
     if isinstance(value, Maybe) and not value.name.isidentifier():
         return f"give it a name, x = {value.name}, and use that inside `if x is not None:`"
     if isinstance(value, Maybe):

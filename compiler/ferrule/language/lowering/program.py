@@ -46,10 +46,9 @@ def lower_program(
 ) -> ops.Program:
     """Lowers a host function whose run-time parameters are those of `signature`.
 
-    `constants` holds the parameters that are known at compile time, `classes` the named tuples and
-    dataclasses that tuples stand for, `variadic` the name of `*args` and of its parameters.  Raises
-    CompileError.  `places` gains where each op comes from (see `places`), `witness` what was read
-    from around the functions.
+    `constants` has the compile-time parameters, `classes` the named tuples and dataclasses of
+    tuples, `variadic` the name of `*args` and of its parameters.  Raises CompileError.  `places`
+    gets the origin of each op (see `places`), `witness` the outer values that were read.
     """
     source = read_source(function)
     returns = annotation_of(function)
@@ -85,7 +84,7 @@ def lower_program(
 
 
 def _made(host: ops.Function, signature: Signature) -> Iterator[Sym]:
-    """The symbols that get their values from an `Alloc`, or from what came back."""
+    """The symbols that get their values from an `Alloc`, or from received values."""
     for op in all_ops(host.body):
         match op:
             case ops.Alloc(result=result):

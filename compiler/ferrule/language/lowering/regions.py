@@ -1,8 +1,8 @@
-"""Code that a run-time condition decides, and the Python objects from before it that it reaches.
+"""Code under a run-time condition, and the existing Python objects that it can change.
 
-Such code is interpreted once, whichever way the run goes, so nothing from before it may change in
-it.  What the code can reach it reaches by a name: each object is noted when a name of it is read,
-as it is then, and compared at the end.  Objects that are made inside may change.
+Such code is interpreted once, whichever way the run takes, so existing objects must not change in
+it.  The code reaches objects by name: when a name is read, its object is recorded in its current
+state, and compared at the end.  Objects that are made inside may change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOTHING: Final = object()
 
 @dataclass(slots=True)
 class Region:
-    """Run-time code of a function with these `names`, which were `before` where it begins.
+    """Run-time code of a function with these `names`, which were `before` at its beginning.
 
     `fresh` are the names of functions that are called inside, by identity.
     """
@@ -35,7 +35,7 @@ class Region:
     _old: Search | None = None
 
     def read(self, home: Mapping[str, Any], name: str, value: Any) -> None:
-        """Notes what a name holds that code inside reads in `home`, if it is from before."""
+        """Records the value of a name that code inside reads in `home`, if it existed before."""
         if id(value) in self.found.seen:
             return
         while isinstance(home, ChainMap):
@@ -47,7 +47,7 @@ class Region:
             self.found.visit(value, name, function=True)
 
     def _parts_from_before(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
-        """The parts of a tuple or dataclass that was made anew of what was there before."""
+        """The existing parts of a new tuple or dataclass."""
         for suffix, part in structures.parts(value) or ():
             if type(part) in ATOMS:
                 continue
@@ -63,11 +63,11 @@ class Region:
         return self._old
 
     def member(self, owner: Any, name: str, value: Any) -> None:
-        """Notes what a module has by a name, which code inside reads."""
+        """Records the value of a module's attribute that code inside reads."""
         if isinstance(owner, types.ModuleType) and not is_library(owner):
             self.found.visit(value, f"{owner.__name__}.{name}", function=True)
 
     def runs(self, *functions: Any) -> None:
-        """Notes what functions of Python reach by the names in them, before these run."""
+        """Records everything that Python functions reach by their names, before these run."""
         for each in functions:
             self.found.globals_of(each)

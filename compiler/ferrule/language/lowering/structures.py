@@ -1,4 +1,4 @@
-"""Tuples, vectors and dataclasses as trees, whose leaves a branch chooses and a loop carries."""
+"""Tuples, vectors and dataclasses as trees; branches join and loops carry their leaves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ferrule.language.values import Vector, is_record
 
 
 def parts(value: Any) -> list[tuple[str, Any]] | None:
-    """The items of a tuple, vector or dataclass, each with what a message puts behind its name.
+    """The items of a tuple, vector or dataclass, each with the suffix of its name in messages.
 
     None for anything else: a leaf.
     """
@@ -24,9 +24,10 @@ def parts(value: Any) -> list[tuple[str, Any]] | None:
 
 
 def rebuild(template: Any, items: Iterable[Any]) -> Any:
-    """A tuple, vector or dataclass like the template, of these items.
+    """A tuple, vector or dataclass like the template, with these items.
 
-    A dataclass is filled without its constructor: its checks could not read run-time values.
+    A dataclass is filled without calling its constructor, whose checks could not read run-time
+    values.
     """
     if isinstance(template, Vector):
         return Vector(template.shape, tuple(items))
@@ -36,7 +37,7 @@ def rebuild(template: Any, items: Iterable[Any]) -> Any:
 
 
 def fill(cls: type, values: Iterable[tuple[str, Any]]) -> Any:
-    """An instance of a dataclass with these fields, made without its constructor."""
+    """An instance of a dataclass with these fields, without calling its constructor."""
     instance: Any = object.__new__(cls)
     for name, value in values:
         object.__setattr__(instance, name, value)
@@ -44,7 +45,7 @@ def fill(cls: type, values: Iterable[tuple[str, Any]]) -> Any:
 
 
 def alike(left: Any, right: Any) -> bool:
-    """Whether two values are of one class and have as many items, so that they go in pairs."""
+    """Whether two values are of one class with the same number of items."""
     ours, theirs = parts(left), parts(right)
     if ours is None or theirs is None:
         return False

@@ -1,9 +1,9 @@
 """`erf erfc`.
 
-Up to |x| = 1, erf is x + x Q(x**2 - 1/2).  For the rest, and for erfc, after M. Shepherd and
-J. Laframboise (Mathematics of Computation 36, 1981), (1 + 2 x) e**(x**2) erfc(x) is one polynomial
-in t = (x - K) / (x + K) on the whole half line.  The square is a pair, for its error is
-multiplied by the exponential.
+Up to |x| = 1, erf is x + x Q(x**2 - 1/2).  For the rest, and for erfc, after M.  Shepherd and J.
+Laframboise (Mathematics of Computation 36, 1981), (1 + 2 x) e**(x**2) erfc(x) is one polynomial in
+t = (x - K) / (x + K) on the whole half line.  The square is a pair, because its error is multiplied
+by the exponential.
 """
 
 from __future__ import annotations

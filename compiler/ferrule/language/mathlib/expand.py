@@ -1,4 +1,4 @@
-"""The pass that replaces each op of the library by simpler ones."""
+"""The pass that replaces each op of the maths library by simpler ones."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from ferrule.language.mathlib.formulas import Num
 from ferrule.specs import Float32
 
 Keep: TypeAlias = Callable[[ops.Unary | ops.Binary], bool]
-"""Whether a target has an instruction for this op of the library, with the result it wants."""
+"""Whether a target has an instruction for this op of the library, with the required result."""
 
 
 def keep_none(_: ops.Unary | ops.Binary) -> bool:
-    """For a target that has none."""
+    """For a target without such instructions."""
     return False
 
 
 def expand_maths(program: ops.Program, keep: Keep = keep_none) -> ops.Program:
-    """The program without ops of the library, but for those of kernels that `keep` keeps.
+    """The program without ops of the library, except those of kernels that `keep` accepts.
 
-    An Fma of float32 or float64 stays: many targets have it.  All values keep their identity.
+    An Fma of float32 or float64 remains: many targets have it.  All values keep their identity.
     """
     rule = partial(_expand, keep)
     return replace(
@@ -49,9 +49,9 @@ def expand_maths(program: ops.Program, keep: Keep = keep_none) -> ops.Program:
 
 
 def expand_op(b: Builder, op: ops.Op) -> tuple[ops.Op, ...] | None:
-    """What one op of the library, or an Fma, becomes for a target that has none of them.
+    """The expansion of one op of the library, or an Fma, for a target that has none of them.
 
-    The result may have such ops too.  None for any other op.
+    The result may contain such ops too.  None for any other op.
     """
     if not isinstance(op, (ops.Unary, ops.Binary, ops.Fma)):
         return None

@@ -98,7 +98,7 @@ def expm1(x: Num) -> Num:
 def expm1_parts(x: Num) -> Power:
     """e**x - 1 as (hi + lo) * 2**z, precise near 0 too; hi may be large where z < 0."""
     z, r, cut = _reduced(x.unless(x < _SATURATED[x.dtype], _SATURATED[x.dtype]))
-    # 2**z (1 - 2**-z + r + …); from 2**-60 on the second term is nothing beside the first.
+    # 2**z (1 - 2**-z + r + …); from 2**-60 on the second term is negligible.
     less = power_of_two(-z.unless(z > 60.0, 60.0))
     offset = two_sum(x.like(1.0), -less)
     whole = fast_two_sum(offset.hi, r)

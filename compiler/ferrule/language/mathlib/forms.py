@@ -1,4 +1,4 @@
-"""The numbers of the two float formats that the library computes in, and work on their bits."""
+"""The two float formats in which the library computes, and operations on their bits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Form:
     def magic(self) -> float:
         """Adding this to |x| < 2**(mantissa - 1) rounds to an integer, ties to even.
 
-        The integer then stands in the last bits of the sum.
+        Then the integer is in the last bits of the sum.
         """
         return 1.5 * 2.0**self.mantissa
 
@@ -33,12 +33,12 @@ class Form:
 
     @property
     def upper(self) -> int:
-        """A mask that leaves so few bits of a mantissa that products of two are exact."""
+        """A mask that keeps half of the bits of a mantissa, so that products of two are exact."""
         return -1 << (self.mantissa + 2) // 2
 
     @property
     def smallest_normal(self) -> float:
-        """The smallest number with all bits of a mantissa."""
+        """The smallest number with a full mantissa."""
         return 2.0 ** (1 - self.bias)
 
     @property
@@ -64,7 +64,7 @@ def bits_of(x: Num) -> Num:
 
 
 def absolute(x: Num) -> Num:
-    """|x|, of NaN too."""
+    """x|, also for NaN."""
     form = form_of(x)
     return (bits_of(x) & ~form.sign).bits(form.dtype)
 
@@ -76,12 +76,12 @@ def with_sign(x: Num, sign: Num) -> Num:
 
 
 def negated_if(x: Num, negative: Num) -> Num:
-    """x, or -x where the Boolean holds."""
+    """x, or -x if the Boolean is true."""
     return negative.pick(-x, x)
 
 
 def has_sign(x: Num) -> Num:
-    """Whether the sign bit is set, of zeros and NaN too."""
+    """Whether the sign bit is set, also for zeros and NaN."""
     return bits_of(x) < 0
 
 

@@ -1,7 +1,7 @@
-"""Formulas in Python that write the kernel IR: a `Num` is a value with Python's operators.
+"""Formulas in Python that emit the kernel IR: a `Num` is a value with Python's operators.
 
-The other operand may be a Python number, which takes the dtype.  `&`, `|` and `^` are of integers
-and of Booleans; `==` and `!=` stay Python's, `equals` compares.
+The other operand may be a Python number, which takes the dtype.  `&`, `|` and `^` are for integers
+and Booleans; `==` and `!=` remain Python's, `equals` compares values.
 """
 
 from __future__ import annotations
@@ -111,11 +111,11 @@ class Num:
         return self.compare("ge", other)
 
     def equals(self, other: Operand) -> Num:
-        """Whether they are equal; false of NaN."""
+        """Whether they are equal; false for NaN."""
         return self.compare("eq", other)
 
     def differs(self, other: Operand) -> Num:
-        """Whether they differ; true of NaN."""
+        """Whether they differ; true for NaN."""
         return self.compare("ne", other)
 
     # ---- conversions and choices ----
@@ -133,7 +133,7 @@ class Num:
         return Num(self.b, self.b.bitcast(dtype, self.value))
 
     def pick(self, yes: Num, no: Operand) -> Num:
-        """`yes` where this Boolean holds, else `no`."""
+        """`yes` if this Boolean is true, else `no`."""
         return Num(self.b, self.b.select(self.value, yes.value, yes.like(no).value))
 
     def is_nan(self) -> Num:
@@ -141,11 +141,11 @@ class Num:
         return self.differs(self)
 
     def unless(self, condition: Num, other: Operand) -> Num:
-        """Itself, or where the condition holds `other`."""
+        """Itself, or `other` if the condition is true."""
         return condition.pick(self.like(other), self)
 
     def within(self, low: float, high: float) -> Num:
-        """Clamped; NaN stays NaN, for it compares false."""
+        """Clamped; NaN stays NaN, because its comparisons are false."""
         return self.unless(self < low, low).unless(self > high, high)
 
 

@@ -1,10 +1,10 @@
 """`fma`: x * y + z with one rounding, without an instruction for it.
 
-* Of floats of up to 32 bits the product is exact in float64; the sum is rounded to *odd* there, so
-  that the rounding to the narrow format is that of one rounding.
-* Of float64 by S. Boldo and G. Melquiond, "Emulation of FMA and correctly rounded sums: proved
+* For floats of up to 32 bits the product is exact in float64; the sum is rounded to *odd* there, so
+  that the rounding to the narrow format gives the result of one rounding.
+* For float64 by S.  Boldo and G.  Melquiond, "Emulation of FMA and correctly rounded sums: proved
   algorithms using rounding to odd" (IEEE Transactions on Computers 57, 2008).  The operands are
-  brought to [1, 2) first; for a subnormal result a number is added whose ulp is the smallest
+  scaled to [1, 2) first; for a subnormal result a number is added whose ulp is the smallest
   subnormal, so that the rounding happens at the right bit.
 """
 
@@ -29,7 +29,8 @@ from ferrule.language.mathlib.pairs import Pair, two_sum
 from ferrule.specs import Float64
 
 _APART = 115.0
-"""Beyond, the smaller operand only decides the direction of the rounding."""
+"""Beyond this distance of exponents, the smaller operand only decides the direction of the
+rounding."""
 _SPLITTER = 2.0**27 + 1
 
 
@@ -39,7 +40,7 @@ def fma(x: Num, y: Num, z: Num) -> Num:
 
 
 def _narrow_fma(x: Num, y: Num, z: Num) -> Num:
-    """Of floats of up to 32 bits."""
+    """For floats of up to 32 bits."""
     product = x.to(Float64) * y.to(Float64)
     addend = z.to(Float64)
     total = _odd_sum(product, addend)
@@ -47,9 +48,9 @@ def _narrow_fma(x: Num, y: Num, z: Num) -> Num:
 
 
 def _odd_sum(a: Num, b: Num) -> Num:
-    """a + b, rounded to odd: where it is inexact the last bit is 1."""
+    """a + b, rounded to odd: if it is inexact, the last bit is 1."""
     s = two_sum(a, b)
-    # The error points away from zero: the magnitude stays; else it is one less, then made odd.
+    # If the error points away from zero, the magnitude stays; else it is one less, then made odd.
     inexact = s.lo.differs(0.0)
     inward = has_sign(s.hi) ^ has_sign(s.lo)
     bits = bits_of(s.hi)
@@ -109,7 +110,7 @@ def _rounded(product: Pair, addend: Num, exponent: Num) -> Num:
 
 
 def _ruler(total: Num, exponent: Num) -> Num:
-    """A number beside which the total ends at the smallest subnormal; 0 for a normal result."""
+    """A number that makes the total end at the smallest subnormal; 0 for a normal result."""
     smallest_normal = power_of_two((-1022.0 - exponent).within(-1000.0, 1000.0))
     granule = power_of_two((-1074.0 - exponent).within(-300.0, 200.0))
     ruler = with_sign(granule * 2.0**52, total)

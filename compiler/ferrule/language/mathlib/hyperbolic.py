@@ -12,7 +12,7 @@ from ferrule.language.mathlib.formulas import Num
 from ferrule.language.mathlib.pairs import Pair, fast_two_sum, over, two_sum
 
 _LARGE = 2.0**60
-"""From here on 1 is nothing beside it."""
+"""From here on 1 is negligible."""
 _TINY = 2.0**-28
 """Up to here sinh x is x."""
 _ONE = 32.0
@@ -51,5 +51,5 @@ def tanh(x: Num) -> Num:
 
 
 def _half(power: Power) -> Pair:
-    """Half of it, without overflow before it must."""
+    """Half of it, without unnecessary overflow."""
     return Power(power.pair, power.z - 1.0).scaled()

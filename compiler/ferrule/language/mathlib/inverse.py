@@ -20,7 +20,7 @@ from ferrule.specs import DType, Float32, Float64
 
 _TAN_EIGHTH: Final = math.tan(math.pi / 8)
 _TINY: Final[dict[DType, float]] = {Float32: 2.0**-75, Float64: 2.0**-900}
-"""Below, errors of products are lost to underflow."""
+"""Below this, errors of products are lost to underflow."""
 _LOW: Final[dict[DType, float]] = {Float32: 2.0**-40, Float64: 2.0**-500}
 _LIFT: Final[dict[DType, float]] = {Float32: 2.0**100, Float64: 2.0**700}
 _HUGE: Final[dict[DType, float]] = {Float32: 2.0**120, Float64: 2.0**1000}
@@ -45,7 +45,7 @@ def acos(x: Num) -> Num:
     negative = has_sign(x)
     half = pair_of(x, *c.HALF_PI[x.dtype])
     turns = outer.pick(negative.pick(x.like(2.0), 0.0), 1.0)
-    # pi/2 - asin x, or twice what is left of the angle, or pi less that.
+    # pi/2 - asin x, or twice the rest of the angle, or pi minus that.
     signed = outer.pick(negated_if(root * 2.0, negative), negated_if(root, ~negative))
     signed_rest = outer.pick(negated_if(rest * 2.0, negative), negated_if(rest, ~negative))
     total = fast_two_sum(turns * half.hi, signed)
@@ -101,7 +101,7 @@ def _angle(a: Num, b: Num, steep: Num, backward: Num | None) -> Num:
     t = _quotient(a, b, eighth)
     z = t.hi * t.hi
     rest = t.lo + t.hi * (z * polynomial(z, p.ATAN[a.dtype]) - t.lo * t.hi)
-    # The angle is so many quarters of pi, plus or minus the arc tangent of t.
+    # The angle is a number of quarters of pi, plus or minus the arc tangent of t.
     quarters = eighth.pick(a.like(1.0), 0.0)
     quarters, minus = steep.pick(2.0 - quarters, quarters), steep
     if backward is not None:

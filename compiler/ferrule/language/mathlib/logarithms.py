@@ -87,6 +87,6 @@ def _natural(k: Num, part: Pair) -> Pair:
 
 
 def _finished(x: Num, result: Num) -> Num:
-    """Where x is no positive finite number, what its logarithm is."""
+    """The logarithm for an x that is not a positive finite number."""
     result = (x < math.inf).pick(result, x)
     return result.unless(x < 0.0, math.nan).unless(x.equals(0.0), -math.inf)

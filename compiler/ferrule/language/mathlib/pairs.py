@@ -1,8 +1,8 @@
 """Numbers of twice the precision: unevaluated sums of two floats, and operations on them.
 
-Knuth's and Dekker's error-free transformations.  Products are split by cutting bits off, so that
-no fused multiply-add is needed and all targets give the same; the product of the two lower parts
-is one bit too long, an error that no use here can see.  Nothing here may be reassociated.
+Knuth's and Dekker's error-free transformations.  Products are split by masking bits, so that no
+fused multiply-add is needed and all targets have the same results; the product of the two lower
+parts is one bit too long, an error that no use here can notice.  Nothing here may be reassociated.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def fast_two_sum(a: Num, b: Num) -> Pair:
 
 
 def two_product(a: Num, b: Num) -> Pair:
-    """a * b, but for the last bit of lo; without overflow and underflow."""
+    """a * b, except for the last bit of lo; without overflow and underflow."""
     ah, bh = upper_half(a), upper_half(b)
     al, bl = a - ah, b - bh
     p = a * b

@@ -54,7 +54,7 @@ def rsqrt(x: Num) -> Num:
 # ---- cbrt ----
 
 _THIRDS: Final = 400
-"""Three times as much makes every exponent positive."""
+"""Adding three times this makes every exponent positive."""
 
 
 def cbrt(x: Num) -> Num:
@@ -74,7 +74,7 @@ def cbrt(x: Num) -> Num:
 
 
 def _refined(root: Num, radicand: Num) -> Num:
-    """The cube root of the radicand from a value that is right to 16 bits."""
+    """The cube root of the radicand from an approximation with 16 correct bits."""
     if root.dtype is Float64:
         cube = root * root * root
         root = root * ((cube + radicand * 2.0) / (cube * 2.0 + radicand))
@@ -90,7 +90,7 @@ def _refined(root: Num, radicand: Num) -> Num:
 def power(x: Num, y: Num) -> Num:
     """x to the power of y."""
     magnitude = absolute(x)
-    # Beyond, only the sign of y matters: the logarithm is 0 or at least 2**-53.
+    # Beyond this, only the sign of y matters: the logarithm is 0 or at least 2**-53.
     limit = 2.0 ** (form_of(x).mantissa + 18)
     product = times_number(_log_pair(magnitude), y.within(-limit, limit))
     parts = exp_parts(product.hi, product.lo)
@@ -101,7 +101,7 @@ def power(x: Num, y: Num) -> Num:
 
 
 def _log_pair(x: Num) -> Pair:
-    """log(x) of a positive finite x to about 20 bits more than a float has, in float64 15."""
+    """log(x) of a positive finite x with about 20 bits more than a float, in float64 15."""
     k, m = exponent_and_fraction(x, math.sqrt(0.5))
     exponent, f = float_of(k, form_of(x)), m - 1.0
     s = over(single(f), two_sum(x.like(2.0), f))
@@ -116,7 +116,7 @@ def _log_pair(x: Num) -> Pair:
 
 
 def _of_extremes(result: Num, magnitude: Num, y: Num) -> Num:
-    """What is right for 0, 1 and infinity to the power of y."""
+    """The results for 0, 1 and infinity to the power of y."""
     positive = y > 0.0
     large = positive.pick(result.like(math.inf), 0.0)
     small = positive.pick(result.like(0.0), math.inf)
@@ -125,7 +125,7 @@ def _of_extremes(result: Num, magnitude: Num, y: Num) -> Num:
 
 
 def _signed(result: Num, x: Num, y: Num) -> Num:
-    """For a negative x: negated where y is odd, NaN where it is no integer."""
+    """For a negative x: negated if y is odd, NaN if y is not an integer."""
     half = y * 0.5
     is_integer = trunc(y).equals(y)
     is_odd = is_integer & trunc(half).differs(half)

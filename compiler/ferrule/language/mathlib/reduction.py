@@ -1,10 +1,10 @@
-"""The reduction of an angle to [-pi/4, pi/4], right for every argument.
+"""The reduction of an angle to [-pi/4, pi/4], precise for every argument.
 
 Up to a limit by Cody and Waite's method in float64, with pi/2 in parts whose products with the
 number of quadrants are exact.  Beyond, by Payne and Hanek's: of the binary fraction 2/pi only a
-window matters that the exponent chooses, for what is in front of it makes whole turns; its product
-with the mantissa is computed in integers, modulo 4.  Words are of 32 bits in 64-bit integers,
-and the window is found by selections: there is no table in memory.
+window matters, which depends on the exponent, because the bits before it represent whole turns; its
+product with the mantissa is computed in integers, modulo 4.  Words are of 32 bits in 64-bit
+integers, and the window is found by selects: there is no table in memory.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _WORD: Final = (1 << 32) - 1
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """How a format is reduced: `limit` of the first method; words of the second."""
+    """The parameters of a format: `limit` of the first method; words of the second."""
 
     limit: float
     window: int
     """Words of 2/pi that the product needs."""
     zeros: int
-    """Words of 0 in front of the fraction, for the smallest argument."""
+    """Words of 0 before the fraction, for the smallest argument."""
 
 
 _RANGES: Final[dict[DType, _Range]] = {
@@ -50,11 +50,11 @@ _RANGES: Final[dict[DType, _Range]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduced:
-    """|x| = quadrant * pi/2 + rest; the quadrant, an Int64, is right modulo 4."""
+    """x| = quadrant * pi/2 + rest; the quadrant, an Int64, is correct modulo 4."""
 
     quadrant: Num
     rest: Pair
-    """In float64, of float32 angles too; those have no second part."""
+    """In float64, also for float32 angles, which have no second part."""
 
 
 def reduced(magnitude: Num) -> Reduced:
@@ -125,7 +125,7 @@ def _product(magnitude: Num) -> list[Num]:
 
 
 def _window(skipped: Num, form: Form, limits: _Range) -> list[Num]:
-    """The words of 2/pi behind so many bits, the lowest first."""
+    """The words of 2/pi after this number of bits, the lowest first."""
     largest = form.bias - form.mantissa + 32 * limits.zeros - 2
     fraction = (0,) * limits.zeros + c.TWO_OVER_PI
     count = limits.window + 1
@@ -143,7 +143,7 @@ def _window(skipped: Num, form: Form, limits: _Range) -> list[Num]:
 
 
 def _moved(words: Sequence[Num], move: Num, step: int, count: int) -> list[Num]:
-    """The words from `step` on where the Boolean holds; only those that can still matter."""
+    """The words from `step` on if the Boolean is true; only those that can still matter."""
     kept = words[: count + step - 1]
     return [
         move.pick(words[i + step], word) if i + step < len(words) else word
@@ -152,7 +152,7 @@ def _moved(words: Sequence[Num], move: Num, step: int, count: int) -> list[Num]:
 
 
 def _times(words: Sequence[Num], factor: Num, added: Sequence[Num] | None = None) -> list[Num]:
-    """words * factor + added, as many words of it."""
+    """words * factor + added, truncated to as many words."""
     digits: list[Num] = []
     carry: Num | None = None
     for i, word in enumerate(words):

@@ -1,7 +1,7 @@
 """`fmod`: long division of the mantissas in integers, exact.
 
-Each step of the loop shifts the remainder by as many bits as an integer has room for; operands of
-similar size need one.  A loop of which each lane has its own count is not vectorised.
+Each step of the loop shifts the remainder by as many bits as fit into an integer; operands of
+similar size need one step.  A loop with a different count in each lane is not vectorised.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def fmod(x: Num, y: Num) -> Num:
     room = 63 - form.mantissa
     rest = _long_division(mx % my, my, ex - ey, room)
     exponent = ey - form.mantissa
-    # The remainder is below the divisor: in two steps, of which only the last can be subnormal.
+    # The remainder is below the divisor.  Of the two scalings only the last can be subnormal.
     first = exponent >> 1
     found = rest.bits(Int64).to(x.dtype) * _power(x, first) * _power(x, exponent - first)
     found = found.unless(dividend < divisor, dividend)

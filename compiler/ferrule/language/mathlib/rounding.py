@@ -1,8 +1,8 @@
 """Rounding to integers, and the sign bit: `floor ceil round trunc fabs copysign`.
 
-Adding and taking away 2**mantissa rounds |x| to the nearest integer, ties to even; the others go
-one step back from there.  All are exact; -0.0, infinities and NaN stay, and a zero has the sign of
-the operand.
+Adding and subtracting 2**mantissa rounds |x| to the nearest integer, ties to even; the others go
+one step back from there.  All are exact; -0.0, infinities and NaN are unchanged, and a zero has the
+sign of the operand.
 """
 
 from __future__ import annotations

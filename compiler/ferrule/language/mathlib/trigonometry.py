@@ -1,7 +1,7 @@
 """`sin cos tan`, from the reduced angle r.
 
-sin r is r + r**3 S(r**2), cos r is 1 - r**2/2 + r**4 C(r**2).  float32 is computed in float64 and
-rounded once; float64 in pairs.  The quadrant says which of the two is meant, and the sign.
+sin r is r + r**3 S(r**2), cos r is 1 - r**2/2 + r**4 C(r**2). float32 is computed in float64 and
+rounded once; float64 in pairs.  The quadrant selects one of the two, and the sign.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def tan(x: Num) -> Num:
 
 
 def _both(x: Num) -> tuple[Num, Pair, Pair]:
-    """The quadrant of |x|, and sine and cosine of what is left."""
+    """The quadrant of |x|, and sine and cosine of the rest."""
     found = reduced(absolute(x))
     r, low = found.rest.hi, found.rest.lo
     z = r * r
@@ -62,6 +62,6 @@ def _picked(condition: Num, yes: Pair, no: Pair) -> Pair:
 
 
 def _finished(x: Num, result: Num) -> Num:
-    """In the dtype of x; NaN of infinity and NaN."""
+    """In the dtype of x; NaN for infinity and NaN."""
     rounded = result.to(x.dtype)
     return (absolute(x) < math.inf).pick(rounded, math.nan)

@@ -1,6 +1,6 @@
 """What `fast` means on an NVIDIA GPU: the approximations that PTX has, for float32.
 
-Those of `codegen.cuda.approximate`, which says where they are from, written a second time.
+They are the same as in `codegen.cuda.approximate`, which names their source.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _Emit = Callable[..., str]
 
 
 def emit(t: Text, op: str, dtype: DType, operands: Sequence[str]) -> str:
-    """An op that `codegen.cuda.approximate.keeps`; a float of 2 bytes is computed in float32."""
+    """Emits an op that `codegen.cuda.approximate.keeps`; a float of 2 bytes is computed in
+    float32."""
     if dtype not in (Float16, BFloat16):
         return _FAST[op](t, *operands)
     wide = [halves.widen(t, dtype, operand, native=True) for operand in operands]
@@ -55,7 +56,7 @@ def _sigmoid(t: Text, x: str) -> str:
 
 
 def _flagged(name: str, flags: str) -> _Emit:
-    """An operator that may be less precise, or become one with others."""
+    """An operator with fast-math flags: it may be less precise, or be fused with others."""
 
     def emitted(t: Text, x: str, y: str) -> str:
         kind = t.types[x]
@@ -85,4 +86,4 @@ _FAST: Final[MappingProxyType[str, _Emit]] = MappingProxyType(
         "div": _flagged("divf", "afn,contract"),
     }
 )
-"""Ops by name: what emits them, of float32 operands."""
+"""The function that emits each op, by name; its operands are float32."""

@@ -1,6 +1,6 @@
 """Unary and binary operators and comparisons of scalars, by family of dtype.
 
-The meaning is that of `ferrule.language.ir.ops`: nothing traps and nothing is poison.  Narrow
+The semantics are those of `ferrule.language.ir.ops`: nothing traps and no result is poison.  Narrow
 floats are computed in float32 and rounded after each operator.
 """
 
@@ -84,7 +84,7 @@ def _float_unary(t: Text, op: ops.UnaryOp, operand: str, *, native: bool) -> str
     match op:
         case "sigmoid":
             return _sigmoid(t, operand)
-        case "sqrt" if native:  # `math.sqrt` becomes a call of a library on a GPU
+        case "sqrt" if native:  # `math.sqrt` becomes a library call on a GPU
             kind = t.types[operand]
             text = f'llvm.call_intrinsic "llvm.sqrt.{kind}"({operand}) : ({kind}) -> {kind}'
             return t.op(text, kind)
@@ -93,7 +93,7 @@ def _float_unary(t: Text, op: ops.UnaryOp, operand: str, *, native: bool) -> str
 
 
 def _named(row: ScalarOp, op: str, dtype: DType) -> str:
-    """MLIR's operation.  Raises CodegenError for an operator that has none."""
+    """The name of MLIR's operation.  Raises CodegenError for an operator that has none."""
     name = row.mlir.get(dtype.kind)
     if name is None:
         raise CodegenError(f"MLIR has no operation for {op} of {dtype.name}")
@@ -115,7 +115,7 @@ def _sigmoid(t: Text, operand: str) -> str:
 
 
 def _divided(t: Text, lhs: str, rhs: str) -> tuple[str, str, str, str, str]:
-    """Quotient, remainder, divisor, whether the quotient is too large, whether rhs is 0."""
+    """Quotient, remainder, divisor, whether the quotient overflows, whether rhs is 0."""
     type_ = t.types[lhs]
     zero, one = t.integer(0, type_), t.integer(1, type_)
     lowest = t.icmp("eq", lhs, t.integer(-(1 << int(type_[1:]) - 1), type_))
@@ -142,7 +142,7 @@ def _floor_modulo(t: Text, lhs: str, rhs: str) -> str:
 
 
 def _unsigned(t: Text, rhs: str) -> tuple[str, str, str]:
-    """A divisor that is not 0, whether it was, and 0."""
+    """A divisor that is not 0, whether the given one was 0, and the constant 0."""
     type_ = t.types[rhs]
     zero = t.integer(0, type_)
     is_zero = t.icmp("eq", rhs, zero)
@@ -160,7 +160,8 @@ def _unsigned_modulo(t: Text, lhs: str, rhs: str) -> str:
 
 
 def _shifts(name: str) -> Callable[[Text, str, str], str]:
-    """A shift that has shifted everything out from the width on."""
+    """A shift whose result is defined for a count of the width or more: all bits are shifted
+    out."""
 
     def emit(t: Text, lhs: str, rhs: str) -> str:
         type_ = t.types[lhs]

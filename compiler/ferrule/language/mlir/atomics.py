@@ -1,8 +1,8 @@
-"""Atomics: LLVM's, in its dialect, for `memref`'s have neither order nor scope.
+"""Atomics in LLVM's dialect, because `memref`'s atomics have neither order nor scope.
 
-What a machine has an instruction for is an `llvm.atomicrmw`; the rest is a loop of
-compare-and-swap.  On a CPU one core runs a block, so an atomic of shared memory there is a load and
-a store.
+An operation for which machines have an instruction is an `llvm.atomicrmw`; the others are loops of
+compare-and-swap.  On a CPU one core runs a block, so an atomic of shared memory is a load and a
+store there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 def spelled(names: Mapping[tuple[Any, str], str]) -> dict[tuple[str, str], str]:
-    """LLVM's names of instructions as MLIR has them, where some are words of its own."""
+    """LLVM's names of instructions as MLIR spells them: a name that is an MLIR keyword gets a
+    `_`."""
     words = ("and", "or", "xor")
     return {key: f"_{name}" if name in words else name for key, name in names.items()}
 
@@ -29,7 +30,7 @@ _INSTRUCTIONS: Final = spelled(INSTRUCTIONS)
 
 
 def emit(f: FunctionText, op: ops.Atomic) -> None:
-    """An atomic on a CPU; its result is the old element."""
+    """Emits an atomic on a CPU; its result is the old element."""
     t, dtype = f.t, dtype_of(op.result)
     if op.tensor.tensor.is_shared:
         f.values[op.result] = memory.load(f, ops.Load(op.result, op.tensor, op.indices))
@@ -49,7 +50,8 @@ def emit(f: FunctionText, op: ops.Atomic) -> None:
 
 
 def swapped_until(f: FunctionText, op: ops.Atomic, place: str, orders: str) -> str:
-    """A compare-and-swap, again and again until nobody came in between; `cas` itself is one."""
+    """A loop of compare-and-swap that ends when no other thread wrote in between; `cas` itself
+    needs no loop."""
     t, kind = f.t, f.type_of(op.result)
     bits = f"i{dtype_of(op.result).bits}"
     both = f"!llvm.struct<({bits}, i1)>"
@@ -83,7 +85,7 @@ def _swapped(f: FunctionText, place: str, wanted: str, new: str, orders: str, bi
 
 
 def _new(f: FunctionText, op: ops.Atomic, old: str) -> str:
-    """What the element becomes."""
+    """The new value of the element."""
     t, value, kind = f.t, f.values[op.value], f.t.types[old]
     match op.op:
         case "exch":

@@ -16,7 +16,7 @@ _OUTER_FIRST: Final = (2, 1, 0)
 
 
 def locate(f: FunctionText, number: str) -> None:
-    """The coordinates of a block by its number."""
+    """Sets the coordinates of a block from its number."""
     t, width, height = f.t, f.coordinates["grid_dim", 0], f.coordinates["grid_dim", 1]
     rows = t.arith("divui", number, width)
     places = (t.arith("remui", number, width), t.arith("remui", rows, height))

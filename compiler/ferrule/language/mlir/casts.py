@@ -16,7 +16,7 @@ from ferrule.specs.rounding import (
 )
 
 _CUT = 11
-"""Bits of a 64-bit integer that a float64 has no room for."""
+"""The bits of a 64-bit integer that do not fit into the significand of a float64."""
 
 
 def constant(t: Text, dtype: DType, value: bool | int | float) -> str:
@@ -77,7 +77,7 @@ def _from_integer(t: Text, source: DType, target: DType, operand: str, *, native
 
 
 def _fit_float64(t: Text, source: DType, operand: str) -> str:
-    """The integer, rounded to odd where a float64 could not hold it."""
+    """The integer, rounded to odd where a float64 cannot hold it."""
     zero = t.const_i64(0)
     kept = t.binary("and", operand, t.const_i64(-(1 << _CUT)))
     sticky = t.icmp("ne", t.binary("and", operand, t.const_i64((1 << _CUT) - 1)), zero)
@@ -102,9 +102,10 @@ def _from_float(t: Text, target: DType, operand: str, *, native: bool) -> str:
 
 
 def _saturated(t: Text, target: DType, operand: str) -> str:
-    """The integer towards zero, or the nearest that there is; 0 of NaN.
+    """The float converted to an integer towards zero, clamped to the target's range; 0 for a NaN.
 
-    `arith.fptosi` has no value where the number does not fit: those are not chosen.
+    The result of `arith.fptosi` is undefined where the number does not fit: a select discards it
+    there.
     """
     type_, (low, high) = scalar_type(target), target.range
     convert = "fptosi" if target.kind == "int" else "fptoui"

@@ -1,8 +1,9 @@
 """Branches and loops as `scf`, and how a region ends early.
 
 `scf` has no early exit.  A region in which a check may fail is an `scf.execute_region` that yields
-a status, 0 or the number of a fault, before its values; behind it `cf.cond_br` leaves the region
-around it too.  A loop with such a body is an `scf.while` that carries the status.
+a status, 0 or the number of a fault, before its values; behind it a `cf.cond_br` leaves the
+surrounding region if the status is not 0.  A loop with such a body is an `scf.while` that carries
+the status.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def _arrow(types: Sequence[str]) -> str:
 
 
 def failing(f: FunctionText, body: Callable[[], Sequence[str]], types: Sequence[str]) -> list[str]:
-    """Runs a body that may fail; gives its status and what it yields."""
+    """Emits a body that may fail; returns the names of its status and of the values that it
+    yields."""
     t, exit_ = f.t, f.t.label("exit")
     names = t.several(f"scf.execute_region{_arrow(['i32', *types])} {{", ["i32", *types])
     f.exits.append(exit_)
@@ -47,7 +49,7 @@ def failing(f: FunctionText, body: Callable[[], Sequence[str]], types: Sequence[
 
 
 def leave_if(f: FunctionText, status: str) -> None:
-    """Ends the region or function with this status unless it is 0."""
+    """Leaves the region or function with this status unless it is 0."""
     t, on = f.t, f.t.label("passed")
     passed = t.icmp("eq", status, t.integer(0, "i32"))
     t.line(f"cf.cond_br {passed}, {on}, {f.exit()}({status} : i32)")
@@ -74,7 +76,8 @@ def if_(f: FunctionText, op: ops.If) -> None:
 
 
 def _side(f: FunctionText, side: ops.Region, types: Sequence[str], *, fails: bool) -> Sequence[str]:
-    """What a side of a branch, or the body of a loop, yields: a status first where it may fail."""
+    """Emits a side of a branch, or the body of a loop; returns what it yields.  A status comes
+    first where it may fail."""
 
     def body() -> Sequence[str]:
         f.region(side)
@@ -101,7 +104,7 @@ class Range:
 
 
 def _range(f: FunctionText, op: ops.For) -> Range:
-    """The iterations of Python's `range`; none of a step of 0, and no counter wraps."""
+    """The iterations of Python's `range`: none for a step of 0, and no counter wraps around."""
     t, dtype = f.t, dtype_of(op.index)
     signed = dtype.kind == "int"
     low, high, by = (f.as_i64(value) for value in (op.start, op.stop, op.step))
@@ -150,7 +153,7 @@ def _counted(
     body: _Body,
     hint: str = "",
 ) -> list[str]:
-    """A loop that runs to its end; gives what it carries behind it."""
+    """A loop that cannot fail; returns the carried values after it."""
     t = f.t
     counter = t.known(t.name(hint or "i"), "i64")
     carried = [t.known(t.name("carried"), type_) for type_ in types]
@@ -173,7 +176,8 @@ def _until_failed(
     body: _Body,
     hint: str = "",
 ) -> list[str]:
-    """A loop whose body gives a status, too; the function goes on behind it if all are 0."""
+    """A loop whose body yields a status, too; it stops at the first status that is not 0, which
+    ends the region."""
     t, one, zero = f.t, f.t.const_i64(1), f.t.integer(0, "i32")
     whole = ["i64", "i32", *types]
 
@@ -198,7 +202,7 @@ def _while(
     body: Callable[[Sequence[str]], Sequence[str]],
     hint: str = "",
 ) -> list[str]:
-    """An `scf.while` that carries these values from test to body and back."""
+    """An `scf.while` that carries these values from its test to its body and back."""
     t = f.t
     before = [t.known(t.name(hint or "carried"), type_) for type_ in types]
     after = [t.known(t.name(hint or "carried"), type_) for type_ in types]
@@ -247,7 +251,7 @@ def while_(f: FunctionText, op: ops.While) -> None:
 def _failing_while(
     f: FunctionText, op: ops.While, initial: Sequence[str], types: Sequence[str]
 ) -> list[str]:
-    """The same, of a loop whose test or body may fail: a status is carried first."""
+    """As `while_`, for a loop whose test or body may fail: the first carried value is a status."""
     t = f.t
 
     def test(given: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -262,7 +266,7 @@ def _failing_while(
         t.line("}")
         status = found[0]
         ok = t.icmp("eq", status, t.integer(0, "i32"))
-        # After a failure there is no answer: what stands for it is not looked at.
+        # After a failure the test has no result: a constant stands for it, which nothing uses.
         holds = t.select(ok, found[1], t.const_i1(False))
         return holds, [status, *given[1:]]
 

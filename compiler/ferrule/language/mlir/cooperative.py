@@ -1,8 +1,8 @@
 """Kernels whose threads wait for each other, on the CPU: phases, each a loop over threads.
 
-What a block needs besides its arguments is one buffer: its shared memory, and the slots in which
-threads keep what outlives a phase.  A kernel whose threads may wait at different places cannot be
-cut into phases: see `coroutines`.
+Besides its arguments a block needs one buffer: it holds the shared memory, and the slots for values
+of each thread that are live across phases.  A kernel whose threads may wait at different places
+cannot be cut into phases: see `coroutines`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 _BUFFER: Final = "memref<?xi8>"
 _GRAIN: Final = 64
 _MARGIN: Final = 32
-"""Places of a slot before and behind those of the threads: lanes read from side to side."""
+"""Elements of a slot before and after those of the threads, because a warp operation may read the
+lanes beside the block's own."""
 
 
 def emit(f: FunctionText, where: CpuKernel, dynamic: str, blocks: tuple[str, str]) -> None:
-    """The loops around the kernel's body; `dynamic`: bytes of dynamic shared memory, i64."""
+    """Emits the loops around the kernel's body; `dynamic` is the size of dynamic shared memory in
+    bytes (i64)."""
     kernel = where.kernel
     phases = split(kernel)
     assert phases is not None, f"{kernel.name} has no phases: its threads are coroutines"
@@ -45,7 +47,7 @@ def emit(f: FunctionText, where: CpuKernel, dynamic: str, blocks: tuple[str, str
 
 
 def thread_count(f: FunctionText) -> str:
-    """How many threads a block has."""
+    """The number of threads of a block."""
     width, height, depth = (f.coordinates["block_dim", axis] for axis in range(3))
     return f.t.binary("mul", f.t.binary("mul", width, height), depth)
 
@@ -53,7 +55,7 @@ def thread_count(f: FunctionText) -> str:
 def _run(
     f: FunctionText, where: CpuKernel, phases: Split, dynamic: str, blocks: tuple[str, str]
 ) -> None:
-    """All blocks, with one buffer; it is given back however they end."""
+    """Runs all blocks with one buffer, which is freed on every path."""
     t = f.t
     static, start = shared.places(where.kernel, ALIGN)
     slots, size = _slot_places(f, phases, t.binary("add", t.const_i64(start), _rounded(f, dynamic)))
@@ -79,7 +81,7 @@ def _run(
 
 
 def _phase(f: FunctionText, op: ops.Parallel) -> None:
-    """All threads of the block, one after the other."""
+    """Runs all threads of the block, one after the other."""
     threads(f, lambda: f.region(op.body), fails=f.fails(op))
 
 
@@ -87,7 +89,7 @@ def _phase(f: FunctionText, op: ops.Parallel) -> None:
 
 
 def _allocated(f: FunctionText, where: CpuKernel, size: str) -> str:
-    """A buffer of so many bytes; without memory the launch fails."""
+    """A buffer of `size` bytes; the launch fails if there is not enough memory."""
     t = f.t
     buffer = t.op(
         f"memref.alloc({t.as_index(size)}) {{alignment = {ALIGN} : i64}} : {_BUFFER}", _BUFFER
@@ -100,7 +102,7 @@ def _allocated(f: FunctionText, where: CpuKernel, size: str) -> str:
 
 
 def _cleared(f: FunctionText, buffer: str, size: str) -> None:
-    """Zeros in the whole buffer."""
+    """Fills the whole buffer with zeros."""
     t, zero = f.t, f.t.integer(0, "i8")
 
     def byte(number: str) -> None:

@@ -3,10 +3,11 @@
     ptr @thread_of_<kernel>(frame, values, <parameters>, <shared tensors>, <symbols>,
                             <grid>, <block>, records, number, <block's place>, <thread's place>)
 
-is what `codegen.cpu.cooperate.coroutines` calls, which runs the threads of a block and settles who
-goes on.  To wait is to leave the function early, as for a fault, with a status of its own; resumed,
-the thread is where it left.  MLIR's versions spell LLVM's tokens differently, so the text calls
-functions that stand for the intrinsics of coroutines, and `completed` puts these in.
+is called by `codegen.cpu.cooperate.coroutines`, which runs the threads of a block and decides which
+thread goes on.  A thread that waits leaves its region early, as for a fault, with a status of its
+own; after it is resumed it goes on at the same place.  Versions of MLIR spell LLVM's tokens
+differently, so the text calls placeholder functions, which `completed` replaces by the coroutine
+intrinsics.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _SIZE: Final = "ferrule.coroutine.size"
 _SUSPEND: Final = "ferrule.coroutine.suspend"
 _END: Final = "ferrule.coroutine.end"
 _WAITS: Final = -1
-"""The status of a thread that waits; those of faults are positive."""
+"""The status of a thread that waits; the statuses of faults are positive."""
 _DECLARED: Final = {
     _BEGIN: "(!llvm.ptr) -> !llvm.ptr",
     _SIZE: "() -> i64",
@@ -61,12 +62,12 @@ def waits_apart(kernel: ops.Function) -> bool:
 
 
 def symbol(kernel: ops.Function) -> str:
-    """The symbol of the function that begins a thread."""
+    """The symbol of the function that starts a thread."""
     return f"thread_of_{kernel.name}"
 
 
 def completed(text: str) -> str:
-    """LLVM IR with the intrinsics of coroutines, as the LLVM of llvmlite has them."""
+    """The LLVM IR with the coroutine intrinsics, in the form that the LLVM of llvmlite expects."""
     result = intrinsics.end_type()
     name = "" if str(result) == "void" else "%coroutine.ended = "
     kinds = "i32, ptr, ptr, ptr"
@@ -88,7 +89,7 @@ def completed(text: str) -> str:
 
 
 def emit_thread(t: Text, program: ops.Program, kernel: ops.Function, faults: Faults) -> None:
-    """The function that begins a thread of a kernel; see `completed`."""
+    """Emits the function that starts a thread of a kernel; see `completed`."""
     for name, kind in _DECLARED.items():
         t.declare(f"@{name}", f"  func.func private @{name}{kind}")
     places = tuple(shared.places(kernel, ALIGN)[0])
@@ -132,7 +133,8 @@ class _Thread:
     record: str = field(init=False)
     threads: str = field(init=False)
     warp: tuple[ops.Value, ops.Value, ops.Value] = field(init=False)
-    """The thread's number, the number of threads, and a tensor of what all have given."""
+    """The thread's number, the number of threads, and a tensor of the values that all threads
+    gave."""
     spaces: Spaces = field(default_factory=Spaces)
     unwritten: Set[ops.Value] = frozenset()
     approximates: bool = False
@@ -148,7 +150,7 @@ class _Thread:
         given: Sequence[str],
         places: Sequence[ops.Value],
     ) -> _Thread:
-        """What the function gets, by what it is."""
+        """Sorts the function's arguments by their role."""
         _, values, *rest = given
         records, number, *own = rest[-8:]
         sites = tuple(op for op in all_ops(kernel.body) if isinstance(op, ops.Synchronising))
@@ -168,7 +170,7 @@ class _Thread:
     # ---- the function ----
 
     def emit(self, frame: str) -> None:
-        """The coroutine from its beginning to its end; without a frame it says how large one is."""
+        """Emits the whole coroutine; called without a frame, it returns the size of the frame."""
         f, t = self.f, self.f.t
         tell, start, exit_, final, away = map(t.label, ("tell", "start", "exit", "final", "away"))
         null = t.op("llvm.mlir.zero : !llvm.ptr", "!llvm.ptr")
@@ -194,7 +196,8 @@ class _Thread:
         t.line(f"return {self.handle} : !llvm.ptr")
 
     def leave(self, exit_: str, final: str, away: str) -> None:
-        """Where a region goes that ended early: the thread waits, or it failed."""
+        """Emits the block to which a region goes that ended early: the thread waits, or it
+        failed."""
         t, failed = self.f.t, self.f.t.label("failed")
         status = t.known(t.name("status"), "i32")
         t.block(exit_, f"({status}: i32)")
@@ -205,7 +208,7 @@ class _Thread:
         t.line(f"cf.br {final}")
 
     def body(self) -> None:
-        """What the function gets as values, and the ops of the kernel."""
+        """Emits the values of the function's arguments and the ops of the kernel."""
         f, t = self.f, self.f.t
         offset = t.binary("mul", self.number, t.const_i64(RECORD.size))
         self.record = self.at(self.records, offset)
@@ -222,24 +225,24 @@ class _Thread:
         f.region(self.kernel.body)
 
     def at(self, pointer: str, offset: str) -> str:
-        """The place so many bytes (i64) further."""
+        """The address `offset` bytes (i64) behind the pointer."""
         text = f"llvm.getelementptr {pointer}[{offset}] : (!llvm.ptr, i64) -> !llvm.ptr, i8"
         return self.f.t.op(text, "!llvm.ptr")
 
     def state(self, state: State, **fields: str) -> None:
-        """Says in the thread's record what it does."""
+        """Writes to the thread's record what the thread does."""
         t = self.f.t
         for name, value in {"state": t.integer(state, "i32"), **fields}.items():
             place = self.at(self.record, t.const_i64(RECORD.offset(name)))
             t.line(f"llvm.store {value}, {place} : {t.types[value]}, !llvm.ptr")
 
     def suspend(self, *, last: bool = False) -> str:
-        """Gives control back; 0 where the thread is resumed."""
+        """Suspends the coroutine; the result is 0 when the thread is resumed."""
         t = self.f.t
         return t.op(f"func.call @{_SUSPEND}({t.const_i1(last)}) : (i1) -> i8", "i8")
 
     def wait(self, op: ops.Op, state: State, **fields: str) -> None:
-        """Gives control back until the thread may go on."""
+        """Suspends the thread until it may go on."""
         t, resumed = self.f.t, self.f.t.label("resumed")
         site = t.integer(self.sites.index(op), "i32")
         self.state(state, site=site, **fields)
@@ -276,7 +279,7 @@ class _Thread:
                 kernels.alone(f, op, self.kernel)
 
     def barrier(self, op: ops.Barrier) -> None:
-        """Waits at a barrier; at one that there is not, nobody ever passes."""
+        """Waits at a barrier; no thread ever passes a barrier whose number does not exist."""
         t, values, zero = self.f.t, self.f.values, self.f.t.integer(0, "i32")
         number = zero if op.id is None else values[op.id]
         count = t.cast("trunci", self.threads, "i32") if op.count is None else values[op.count]
@@ -285,15 +288,16 @@ class _Thread:
         self.wait(op, State.AT_BARRIER, id=number, count=count)
 
     def warp_op(self, op: warps.WarpOp) -> None:
-        """Gives a value, waits, and makes the result of what the others gave."""
+        """Hands over this thread's value, waits, and computes the result from the values of the
+        others."""
         values = self.f.values
         bits = self.simple(lambda b: warps.as_bits(b, warps.given_by(op)))
         self.wait(op, State.IN_WARP, mask=values[op.mask], value=values[bits])
         values[op.result] = values[self.simple(lambda b: warps.of_bits(b, op, *self.warp))]
 
     def matrix_op(self, op: matrices.MatrixOp) -> None:
-        """Puts the thread's part behind the records, waits, makes its part of the result, and waits
-        again: then nobody needs what is there."""
+        """Writes the thread's operands behind the records, waits, computes its part of the result,
+        and waits again: then no thread reads that memory any more."""
         t, (thread, count, _) = self.f.t, self.warp
         given = ops.Value(matrices.given_type(op), "matrices")
         size = t.binary("mul", self.threads, t.const_i64(RECORD.size))
@@ -307,7 +311,7 @@ class _Thread:
             self.wait(op, State.IN_WARP, mask=self.f.values[op.mask])
 
     def simple(self, make: Callable[[Builder], ops.Value]) -> ops.Value:
-        """Emits ops of the kernel IR."""
+        """Builds ops of the kernel IR and emits them."""
         b = Builder()
         with b.region() as region:
             made = make(b)

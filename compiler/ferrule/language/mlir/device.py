@@ -1,7 +1,9 @@
-"""Kernels for NVIDIA GPUs: a `gpu.module` with a `gpu.func` for each, and what their threads do.
+"""Kernels for NVIDIA GPUs: a `gpu.module` with a `gpu.func` for each, and the surroundings of their
+bodies.
 
-The parameters are those of `codegen.cuda.parameters`: a tensor is a struct by value of its address
-and its dynamic sizes and strides.  Each thread runs the body once; its coordinates are `gpu`'s.
+The parameters are those of `codegen.cuda.parameters`: a tensor is a struct, passed by value, of its
+address and its dynamic sizes and strides.  Each thread runs the body once; `gpu`'s ops give its
+coordinates.
 """
 
 from __future__ import annotations
@@ -53,12 +55,13 @@ _IDS: Final[dict[ops.Register, str]] = {
     "block_in_cluster_idx": "cluster_block_id",
     "block_in_cluster_dim": "cluster_dim_blocks",
 }
-"""What `gpu` calls the registers."""
+"""The names of the registers in `gpu`."""
 
 
 @dataclass(slots=True)
 class DeviceKernel:
-    """The surroundings of a kernel's body; `aligned` barriers are reached by whole warps."""
+    """The surroundings of a kernel's body; `aligned`: all threads of a warp reach each barrier
+    together."""
 
     kernel: ops.Function
     name: str
@@ -69,20 +72,21 @@ class DeviceKernel:
     approximates: bool = False
     native: bool = True
     shared: int = 0
-    """How many tensors in static shared memory the kernel has so far."""
+    """The number of tensors in static shared memory that the kernel has so far."""
     maps: dict[tuple[ops.Value, ops.Boxes], str] = field(default_factory=dict)
-    """The tensor maps of its parameters."""
+    """The tensor maps among its parameters."""
 
     @staticmethod
     def of(kernel: ops.Function, name: str, options: DeviceOptions | None) -> DeviceKernel:
-        """Those of a kernel that is compiled with these options, or is to be read."""
+        """The surroundings of a kernel that is compiled with these options; None: its text is only
+        shown."""
         paths = options is None or options.paths
         found = DeviceKernel(kernel, name, paths, _is_aligned(kernel))
         found.approximates = options is not None
         return found
 
     def fails(self, op: ops.Op) -> bool:
-        return False  # a check that fails ends the context
+        return False  # a check that fails ends the CUDA context
 
     def check(self, f: FunctionText, ok: str, fault: Fault, values: Sequence[str]) -> None:
         device_output.check(f, self.kernel.name, ok, fault, values, paths=self.paths)
@@ -102,7 +106,7 @@ def device_text(
     places: Places | None = None,
 ) -> str:
     """The module of a program's kernels, under these names, for GPUs of a compute capability; with
-    `places`, with their lines.
+    `places`, each op has its source line.
 
     Raises CodegenError for an op that MLIR cannot express.
     """
@@ -119,7 +123,8 @@ def emit_device(
     options: DeviceOptions | None = None,
     places: Places | None = None,
 ) -> None:
-    """The `gpu.module` with a program's kernels; `options` where it is to be compiled."""
+    """Emits the `gpu.module` with a program's kernels; `options` are given if it is to be
+    compiled."""
     outside, t.declared = t.declared, {}
     before, t.lines = t.lines, []
     facts = launched(program)
@@ -153,7 +158,8 @@ def parameter_type(parameter: KernelParameter) -> str:
 
 
 def _attributes(parameter: KernelParameter) -> str:
-    """Those of a kernel's argument: a tensor map is known by its alignment, see `pipeline`."""
+    """The attributes of a kernel's argument: `pipeline` recognises a tensor map by its
+    alignment."""
     return f" {{llvm.align = {ALIGN} : i64}}" if isinstance(parameter, MapParameter) else ""
 
 
@@ -199,7 +205,7 @@ def _with_body(t: Text, opening: str, body: Callable[[], None], place: str) -> N
 
 
 def _is_aligned(kernel: ops.Function) -> bool:
-    """Whether the threads of a warp reach each barrier at one place."""
+    """Whether the threads of a warp reach each barrier together."""
     try:
         Uniform.of(kernel)
     except Divergent:
@@ -208,7 +214,8 @@ def _is_aligned(kernel: ops.Function) -> bool:
 
 
 def _bounds(known: Launched) -> str:
-    """How many threads a block has, and how many blocks an SM is to have room for."""
+    """The attributes that bound the number of threads of a block and ask for a number of blocks per
+    SM."""
     least = f", nvvm.minctasm = {known.min_blocks} : i32" if known.min_blocks else ""
     required = [size for size in known.blocks if size is not None]
     if len(required) == len(known.blocks) and 1 <= prod(required) <= MAX_THREADS:
@@ -222,7 +229,7 @@ def _bounds(known: Launched) -> str:
 
 
 def _bind(f: FunctionText, parameter: KernelParameter, argument: str) -> None:
-    """The symbols that a parameter has, or is."""
+    """Binds the symbols that a parameter contains, or is."""
     match parameter:
         case TensorParameter():
             for number in parameter.numbers():
@@ -252,7 +259,7 @@ def _receive(
 
 
 def _coordinates(f: FunctionText, kernel: ops.Function) -> None:
-    """The registers that a kernel reads, each once."""
+    """Reads each register that a kernel uses, once."""
     for op in all_ops(kernel.body):
         if isinstance(op, ops.Special) and (op.register, op.axis) not in f.coordinates:
             found = f.t.op(f"gpu.{_IDS[op.register]} {ops.AXES[op.axis]}", "index")

@@ -1,4 +1,4 @@
-"""Tensor cores and work in the background on a GPU: each op is one of NVVM's intrinsics."""
+"""Tensor cores and asynchronous copies on a GPU: each op is one of NVVM's intrinsics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CLUSTER = "!llvm.ptr<7>"
 
 
 def lower(f: FunctionText, op: ops.Op) -> bool:
-    """Emits an op; gives whether it is known."""
+    """Emits an op if it is one of these; returns whether it is."""
     match op:
         case ops.Mma():
             _mma(f, op)
@@ -66,7 +66,7 @@ def lower(f: FunctionText, op: ops.Op) -> bool:
 
 
 def try_wait(f: FunctionText, op: ops.MBarrierWait | ops.MBarrierTry) -> str:
-    """Whether the phase has ended when the hardware has waited for a while."""
+    """Whether the phase has ended; the hardware waits for a limited time before it answers."""
     given = [memory.pointer(f, op.barrier), f.values[op.phase]]
     return intrinsic(f, "mbarrier.try.wait.parity.scope.cta.space.cta", "i1", given)
 
@@ -90,7 +90,7 @@ def _word(f: FunctionText, start: str, position: int) -> str:
 
 
 def _loaded(f: FunctionText, fragment: ops.Value, kind: str) -> list[str]:
-    """The words of a fragment, each of this type."""
+    """Loads the words of a fragment, each as this type."""
     start = memory.pointer(f, fragment)
     count = tensor_cores.fragment_size(fragment) // tensor_cores.words(fragment)
     places = [_word(f, start, position) for position in range(count)]
@@ -101,7 +101,7 @@ def _loaded(f: FunctionText, fragment: ops.Value, kind: str) -> list[str]:
 def _store(
     f: FunctionText, fragment: ops.Value, kind: str, name: str, given: Sequence[str]
 ) -> None:
-    """Fills a fragment with the words that an intrinsic gives."""
+    """Stores the words that an intrinsic returns into a fragment."""
     count = tensor_cores.fragment_size(fragment) // tensor_cores.words(fragment)
     several = f"!llvm.struct<({', '.join([kind] * count)})>"
     found = intrinsic(f, name, several if count > 1 else kind, given)
@@ -128,7 +128,7 @@ def _copy(f: FunctionText, op: ops.AsyncCopy) -> None:
 
 
 def _bulk_copy(f: FunctionText, op: ops.BulkCopy) -> None:
-    """Of one block; shared memory is also that of its cluster."""
+    """A bulk copy into shared memory of this block, which is addressed as memory of its cluster."""
     t = f.t
     given = [_in_cluster(f, op.target), memory.pointer(f, op.barrier), memory.pointer(f, op.source)]
     given += [f.values[op.size], t.integer(0, "i16"), t.const_i64(0)]
@@ -137,14 +137,14 @@ def _bulk_copy(f: FunctionText, op: ops.BulkCopy) -> None:
 
 
 def _in_cluster(f: FunctionText, tensor: ops.Value) -> str:
-    """Shared memory of the block, as that of its cluster."""
+    """The address of the block's shared memory in the cluster's address space."""
     place = memory.pointer(f, tensor)
     text = f"llvm.addrspacecast {place} : {f.t.types[place]} to {_CLUSTER}"
     return f.t.op(text, _CLUSTER)
 
 
 def _at_peer(f: FunctionText, place: ops.Value, peer: ops.Value) -> str:
-    """The same place in the shared memory of another block of the cluster."""
+    """The address of the same place in the shared memory of another block of the cluster."""
     given = [memory.pointer(f, place), f.values[peer]]
     return intrinsic(f, "mapa.shared.cluster", _CLUSTER, given)
 
@@ -161,7 +161,7 @@ def _peer_store(f: FunctionText, op: ops.PeerStore) -> None:
 
 
 def tensor_copy(f: FunctionText, op: ops.TensorCopy, map_: str) -> None:
-    """The coordinates begin with the innermost one."""
+    """A copy by a tensor map; the coordinates begin with the innermost one."""
     t, no = f.t, f.t.const_i1(False)
     if op.kind == "prefetch_map":
         intrinsic(f, "prefetch.tensormap.p0", None, [map_])
@@ -184,7 +184,7 @@ def tensor_copy(f: FunctionText, op: ops.TensorCopy, map_: str) -> None:
 
 
 def _wait(f: FunctionText, op: ops.MBarrierWait) -> None:
-    """Asks until the phase has ended; each time the hardware waits for a while."""
+    """Asks until the phase has ended; each time the hardware waits for a limited time."""
     t = f.t
     t.line("scf.while : () -> () {")
     with t.indented():

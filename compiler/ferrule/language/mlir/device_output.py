@@ -1,8 +1,9 @@
-"""What a kernel on a GPU prints, and the message of a check that failed: the driver's functions.
+"""Prints of kernels on a GPU, and the messages of checks that failed: calls of the driver's
+functions.
 
-`int vprintf(const char* format, void* values)`, whose values are 8 bytes each here, and
-`void __assertfail(const char* message, const char* file, unsigned line, const char* function,
-size_t character)`, which ends the context (CUDA's PTX interoperability guide, "System Calls").
+`int vprintf(const char* format, void* values)`, whose values have 8 bytes each here, and `void
+__assertfail(const char* message, const char* file, unsigned line, const char* function, size_t
+character)`, which ends the context (CUDA's PTX interoperability guide, "System Calls").
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def print_(f: FunctionText, op: ops.Print) -> None:
 def check(
     f: FunctionText, kernel: str, ok: str, fault: Fault, values: Sequence[str], *, paths: bool
 ) -> None:
-    """Ends the context if `ok` is false; values of the message are printed before."""
+    """Ends the context if `ok` is false; the values of the message are printed before."""
     t = f.t
     t.line(f"scf.if {t.not_(ok)} {{")
     with t.indented():
@@ -55,7 +56,7 @@ def _flag(f: FunctionText, value: str) -> str:
 
 
 def _vprintf(f: FunctionText, format_: str, values: Sequence[str]) -> None:
-    """Values have 8 bytes each."""
+    """Calls `vprintf`; each value has 8 bytes."""
     t = f.t
     t.declare("@vprintf", "  llvm.func @vprintf(!llvm.ptr, !llvm.ptr) -> i32")
     if values:

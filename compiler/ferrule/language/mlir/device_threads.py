@@ -1,6 +1,6 @@
-"""Threads that work together on a GPU: shared memory, barriers, warps, atomics, fences.
+"""Ops of threads that work together on a GPU: shared memory, barriers, warps, atomics, fences.
 
-`gpu` and `memref` have no masks, orders and scopes, so most are NVVM's intrinsics.
+`gpu` and `memref` have no masks, orders and scopes, so most of these are NVVM's intrinsics.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _INSTRUCTIONS: Final = atomics.spelled(INSTRUCTIONS)
 
 
 def lower(f: FunctionText, where: DeviceKernel, op: ops.Op) -> None:
-    """Emits an op; its result, if it has one, gets its value."""
+    """Emits an op and sets the value of its result, if it has one."""
     values = f.values
     match op:
         case ops.Shared(result):
@@ -71,10 +71,10 @@ def lower(f: FunctionText, where: DeviceKernel, op: ops.Op) -> None:
 
 
 def _shared(f: FunctionText, where: DeviceKernel, result: ops.Value) -> str:
-    """The static memory of an op.
+    """The static shared memory of an op.
 
-    It is visible outside of the module, although nobody looks: of what is internal LLVM takes for
-    granted that no barrier changes it.
+    Its symbol is external, although no other module uses it: LLVM assumes that a barrier cannot
+    change memory with an internal symbol.
     """
     type_, t = result.tensor, f.t
     buffer = f"memref<{memory.span(type_)}x{element_type(type_.dtype)}, 3>"
@@ -89,7 +89,7 @@ def _shared(f: FunctionText, where: DeviceKernel, result: ops.Value) -> str:
 
 
 def _dynamic(f: FunctionText, where: DeviceKernel, result: ops.Value, offset: int) -> str:
-    """The dynamic memory from a byte on."""
+    """The dynamic shared memory from this byte on."""
     t, symbol, pointer = f.t, f'@"{where.name}_dynamic"', "!llvm.ptr<3>"
     t.declare(
         symbol,
@@ -117,7 +117,7 @@ def _barrier(f: FunctionText, where: DeviceKernel, op: ops.Barrier) -> None:
 
 
 def _shuffle(f: FunctionText, op: ops.Shuffle) -> str:
-    """A shuffle of the value's words, of 32 bits each."""
+    """A shuffle of the value's 32-bit words, one after the other."""
     t, value = f.t, f.values[op.value]
     mask, lane, clamp = (f.values[each] for each in (op.mask, op.lane, op.clamp))
 
@@ -150,7 +150,8 @@ def _match(f: FunctionText, op: ops.Match) -> str:
 
 
 def _atomic(f: FunctionText, op: ops.Atomic) -> str:
-    """An atomic between the fences that its order means; LLVM's back end drops that order."""
+    """An atomic with the fences that its order requires before and after it; LLVM's back end
+    ignores the order of the op itself."""
     scope = _SCOPES[op.scope]
     if op.sem in ("release", "acq_rel"):
         f.t.line(f"llvm.fence {scope}acq_rel")
@@ -172,5 +173,5 @@ def _changed(f: FunctionText, op: ops.Atomic, scope: str) -> str:
 
 
 def _has_instruction(op: ops.AtomicOp, dtype: DType) -> bool:
-    """Whether every GPU has one for a dtype."""
+    """Whether every GPU has an instruction for this operation and dtype."""
     return dtype.bits > 16 or (op == "add" and dtype is Float16)

@@ -1,8 +1,8 @@
-"""The body of one function as MLIR: every op of the kernel IR has its text here, or its place.
+"""The body of one function as MLIR: each op of the kernel IR is written or dispatched here.
 
-`FunctionText` holds what the ops of one function need: the name of each value, the symbols, the
-coordinates of the running thread.  Ops that depend on where a function runs (launches, what threads
-do together, what a failed check does) are those of a `Surroundings`.
+`FunctionText` holds the state of one function: the name of each value, the symbols, the coordinates
+of the running thread.  Ops that depend on where a function runs (launches, operations of several
+threads, the action of a failed check) belong to a `Surroundings`.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ from ferrule.specs import Boolean, Dim, DType, Int32, Sym, symbols_of
 
 
 class Surroundings(Protocol):
-    """Where a function runs."""
+    """The place where a function runs."""
 
     spaces: Spaces
     unwritten: Set[ops.Value]
-    """The tensors whose memory nothing writes to while the function runs."""
+    """The tensors whose memory is not written while the function runs."""
     approximates: bool
     """Whether `fast` ops are the target's approximations."""
     native: bool
-    """Whether the target has float16 and a multiplication and addition that rounds once."""
+    """Whether the target has float16 instructions and a fused multiply-add."""
 
     def fails(self, op: ops.Op) -> bool:
         """Whether an op without regions may end the function early."""
 
     def check(self, f: FunctionText, ok: str, fault: Fault, values: Sequence[str]) -> None:
-        """Ends the call if the i1 does not hold; values of the message are i64."""
+        """Ends the call if the i1 is false; the values of the message are i64."""
 
     def print_(self, f: FunctionText, op: ops.Print) -> None:
-        """Prints."""
+        """Emits a print."""
 
     def other(self, f: FunctionText, op: ops.Op) -> None:
-        """An op that not every function has; a result gets its value."""
+        """Emits an op that only some functions may contain, and sets the value of its result."""
 
 
 @dataclass(slots=True)
@@ -72,15 +72,15 @@ class FunctionText:
     values: dict[ops.Value, str] = field(default_factory=dict)
     coordinates: dict[tuple[ops.Register, int], str] = field(default_factory=dict)
     constants: dict[ops.Value, int] = field(default_factory=dict)
-    """The integers that are known."""
+    """The integers whose values are known constants."""
     exits: list[str] = field(default_factory=list)
-    """Where a function or region ends with a status, the innermost last."""
+    """The blocks through which functions and regions end with a status, the innermost last."""
     left: set[str] = field(default_factory=set)
-    """Those of the exits that are used: MLIR's conversions leave out what nothing leads to."""
+    """The exits that are used: MLIR's conversions drop blocks that cannot be reached."""
     owned: frozenset[ops.Value] = frozenset()
-    """The tensors whose address, for a result, is that of their object."""
+    """The tensors that the function owns: `address` gives the address of their objects."""
     lines: Lines | None = None
-    """The lines of the source, where the text has them."""
+    """The lines of the source, if the text shows them."""
     _fails: dict[ops.Op, bool] = field(default_factory=dict)
 
     @property
@@ -99,16 +99,16 @@ class FunctionText:
         return casts.widen(self.t, dtype_of(value), self.values[value])
 
     def integer(self, value: ops.Value, wide: str) -> None:
-        """Gives an integer the value whose lower bits these are."""
+        """Sets the value of an integer to the low bits of `wide`."""
         type_ = self.type_of(value)
         self.values[value] = wide if type_ == "i64" else self.t.cast("trunci", wide, type_)
 
     def narrowed(self, dtype: DType, value: str) -> str:
-        """A float32 as a narrow float."""
+        """Rounds a float32 to a narrow float."""
         return halves.narrow(self.t, dtype, value, native=self.where.native)
 
     def sizes(self) -> Sizes[str]:
-        """A lowering of sizes that has emitted none yet."""
+        """A new lowering of sizes, which has emitted none yet."""
         ranges = {symbol: Int32.range for symbol in self.symbols if symbol.width == 32}
         return Sizes(self.t, self.symbols, ranges)
 
@@ -117,7 +117,7 @@ class FunctionText:
         return self.sizes().lower(dim).value
 
     def exit(self) -> str:
-        """The block to which a status goes that ends the region."""
+        """The block to which a status is passed that ends the region."""
         self.left.add(self.exits[-1])
         return self.exits[-1]
 
@@ -134,16 +134,16 @@ class FunctionText:
     # ---- ops ----
 
     def region(self, region: ops.Region) -> None:
-        """The ops of a region, in the current block."""
+        """Emits the ops of a region into the current block."""
         for op in region.ops:
             self.op(op)
 
     def yielded(self, region: ops.Region) -> list[str]:
-        """The names of what a region yields."""
+        """The names of the values that a region yields."""
         return [self.values[value] for value in region.yields]
 
     def op(self, op: ops.Op) -> None:
-        """One op."""
+        """Emits one op."""
         if self.lines is not None:
             self.t.place = self.lines.at(op)
         match op:
@@ -189,7 +189,7 @@ class FunctionText:
                 self.where.other(self, op)
 
     def of_memory(self, op: ops.View | ops.Load | ops.Fragment) -> str:
-        """An element, or a tensor."""
+        """The value of an op that gives an element or a tensor."""
         match op:
             case ops.View():
                 return memory.view(self, op)
@@ -199,7 +199,7 @@ class FunctionText:
                 return memory.room(self, result)
 
     def computed(self, op: ops.Unary | ops.Binary | ops.Compare | ops.Cast | ops.Bitcast) -> str:
-        """The value of an op of scalars."""
+        """The value of an op on scalars."""
         t, values, native = self.t, self.values, self.where.native
         match op:
             case ops.Unary() | ops.Binary() if self.where.approximates and keeps(op):
@@ -220,7 +220,8 @@ class FunctionText:
                 return casts.bitcast(t, dtype_of(result), values[operand])
 
     def fma(self, op: ops.Fma) -> None:
-        """One rounding: an instruction where there is one, else ops that have the same result."""
+        """A fused multiply-add with one rounding: an instruction where the target has one,
+        otherwise ops with the same result."""
         operands = [self.values[value] for value in (op.x, op.y, op.z)]
         if self.where.native and dtype_of(op.result) not in HALVES:
             self.values[op.result] = self.t.arith("math.fma", *operands)
@@ -232,7 +233,7 @@ class FunctionText:
         self.values[op.result] = self.values[found]
 
     def checked_size(self, op: ops.Size, fault: Fault) -> None:
-        """A size of which every step is checked; its fault's values are those of its symbols."""
+        """A size whose every step is checked; the values of its fault are those of its symbols."""
         t, size = self.t, self.sizes().lower(op.dim)
         if size.undefined is None and self.type_of(op.result) == "i64":
             self.integer(op.result, size.value)
@@ -246,7 +247,7 @@ class FunctionText:
         self.integer(op.result, size.value)
 
     def bytes_constant(self, data: bytes) -> str:
-        """The address of constant bytes, with a NUL behind them."""
+        """The address of constant bytes, followed by a NUL."""
         symbol, known = f"bytes_{data.hex()}", self.t.declared
         if symbol not in known:
             number = sum(name.startswith("bytes_") for name in known)
@@ -256,7 +257,7 @@ class FunctionText:
         return self.t.op(f"llvm.mlir.addressof @{name} : !llvm.ptr", "!llvm.ptr")
 
     def address(self, operand: ops.Value) -> str:
-        """A handle or the first element of a tensor as a number."""
+        """The address of a handle's target, or of the first element of a tensor, as a number."""
         if operand in self.owned:
             return outside.object_of(self, operand)
         if isinstance(operand.type, TensorType):
@@ -264,7 +265,7 @@ class FunctionText:
         return self.t.op(f"llvm.ptrtoint {self.values[operand]} : !llvm.ptr to i64", "i64")
 
     def receive(self, value: ops.Value, given: str) -> None:
-        """A parameter, as C code passes it, becomes a value."""
+        """Makes a value from a parameter as C code passes it."""
         match value.type:
             case TensorType() as type_:
                 self.values[value] = memory.at_pointer(self, type_, given)
@@ -280,5 +281,5 @@ class FunctionText:
 
 
 def unknown(op: ops.Op, why: str) -> CodegenError:
-    """The error of an op that has no MLIR here."""
+    """The error for an op that has no MLIR form here."""
     return CodegenError(f"MLIR has no {type(op).__name__}: {why}")

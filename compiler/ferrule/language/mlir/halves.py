@@ -1,8 +1,8 @@
 """Conversions between float32 and the narrow floats, as functions of the module.
 
-They round to nearest, ties to even; subnormals are exact, NaN stays NaN.  CPUs get integer code,
-for which no library is called; a GPU has float16 of its own.  A float64 is narrowed by a float32
-that is rounded to odd, so that the second rounding sees no false tie.
+They round to nearest, ties to even; subnormals are exact, and a NaN stays a NaN.  CPUs get integer
+code, which calls no library; a GPU has instructions for float16.  A float64 is narrowed through a
+float32 that is rounded to odd, so that the second rounding sees no false tie.
 """
 
 from __future__ import annotations
@@ -159,12 +159,12 @@ _FUNCTIONS: Final = {
     "float64_to_odd_float32": _TO_ODD,
 }
 INTERNAL: Final = "llvm.linkage = #llvm.linkage<internal>"
-"""The attribute of a function that only its module sees."""
+"""The attribute of a function with internal linkage."""
 
 
 def widen(t: Text, dtype: DType, value: str, *, native: bool) -> str:
-    """The float32 with the value of a narrow float; `native`: the target has float16, and a
-    bfloat16 that is narrowed to."""
+    """The float32 with the value of a narrow float; `native`: the target has float16 instructions,
+    and one that narrows to bfloat16."""
     if dtype is specs.TFloat32:
         return value
     if dtype is specs.Float16 and native:

@@ -23,28 +23,29 @@ from ferrule.specs import Boolean
 
 
 def is_plain(program: ops.Program) -> bool:
-    """Whether MLIR can compile the host function, too, and not only its kernels."""
+    """Whether MLIR can compile the host function, and not only the kernels."""
     return not needs_frame(program) and not any(
         isinstance(op, outside.OUTSIDE) for op in all_ops(program.host.body)
     )
 
 
 class Launching(Protocol):
-    """What launches kernels."""
+    """The part that emits launches of kernels."""
 
     def fails(self, op: ops.Launch) -> bool:
         """Whether a launch may end the host function."""
 
     def launch(self, f: FunctionText, op: ops.Launch) -> None:
-        """The text of a launch."""
+        """Emits a launch."""
 
 
 @dataclass(slots=True)
 class CpuHost:
-    """The surroundings of the host function; `results` is where the parts of the result go.
+    """The surroundings of the host function; `results` is the address for the parts of the result.
 
-    `launches` are those of a GPU, see `launching`, in the text that people read, which has what is
-    asked of TVM-FFI as calls as well; without it a launch is a call.
+    `launches` emits launches for a GPU, see `launching`; it is set in the text that people read,
+    where requests to TVM-FFI are calls, too.  Without it a launch is a call of the kernel's
+    function.
     """
 
     program: ops.Program
@@ -82,7 +83,7 @@ class CpuHost:
                 outside.emit(f, op)
 
     def launch(self, f: FunctionText, op: ops.Launch) -> None:
-        """The call that runs all blocks of a kernel."""
+        """Calls the function that runs all blocks of a kernel."""
         t, kernel = f.t, self.program.kernel(op.kernel)
         grid, block = ([f.values[size] for size in sizes] for sizes in (op.grid, op.block))
         smem = t.const_i64(0) if op.smem is None else f.values[op.smem]
@@ -97,7 +98,7 @@ class CpuHost:
             control.leave_if(f, status)
 
     def parallel(self, f: FunctionText, op: ops.Parallel) -> None:
-        """Nested loops, the one over neighbours in memory innermost."""
+        """Nested loops; the innermost one runs over elements that are adjacent in memory."""
         if not f.fails(op):
             _parallel(f, op)
             return
@@ -118,7 +119,7 @@ class CpuHost:
         along(loop_order(op))
 
     def return_(self, f: FunctionText, values: Sequence[ops.Value]) -> None:
-        """Leaves the parts of the result in their slots."""
+        """Stores the parts of the result in their slots."""
         assert self.results is not None, "the program has no result"
         t = f.t
         for position, value in enumerate(values):
@@ -131,7 +132,7 @@ class CpuHost:
 
 
 def _parallel(f: FunctionText, op: ops.Parallel) -> None:
-    """An `scf.parallel`; a body without indices is itself."""
+    """An `scf.parallel`; without indices only the body is emitted."""
     t, order = f.t, loop_order(op)
     if not order:
         f.region(op.body)
@@ -163,7 +164,8 @@ def emit_host(
     faults: Faults,
     launches: Launching | None = None,
 ) -> None:
-    """The host function: what a `Body` documents; `launches` are as in `CpuHost`."""
+    """Emits the host function with the interface that `Body` documents; `launches` is as in
+    `CpuHost`."""
     params = [(p.hint, kernels.interface_type(p.type, memory=True)) for p in program.host.params]
     symbols = [(n, "i32" if s.width == 32 else "i64") for s, n in program.given.items()]
     results = [] if program.result is None else [("results", "!llvm.ptr")]

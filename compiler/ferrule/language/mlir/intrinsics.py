@@ -1,4 +1,5 @@
-"""Calls of NVVM's intrinsics, for what `gpu` and `nvvm` have no op, or one that means less."""
+"""Calls of NVVM's intrinsics, where `gpu` and `nvvm` have no op or only one with weaker
+semantics."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
     i32 @blocks_<kernel>(ptr values, <parameters>, <symbols>, <grid>, <block>, smem, first, last)
 
 runs the blocks first <= i < last, numbered with x fastest, and returns 0 or the number of the first
-fault, whose values it leaves in `values`.  Sizes are i64.  A kernel whose threads wait for each
-other at the same places is run phase by phase, as `codegen.cpu.cooperate.phases` cuts it.
+fault, whose values it writes to `values`.  Sizes are i64.  A kernel whose threads wait for each
+other at the same places runs in the phases into which `codegen.cpu.cooperate.phases` cuts it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ferrule.specs import DType
 
 
 def interface_type(type_: Type, *, memory: bool = False) -> str:
-    """The type of a parameter as LLVM code passes it; `memory`: as C code does."""
+    """The type of a parameter as LLVM code passes it; with `memory`, as C code passes it."""
     match type_:
         case TensorType() | HandleType():
             return "!llvm.ptr"
@@ -43,7 +43,7 @@ def interface_type(type_: Type, *, memory: bool = False) -> str:
 
 @dataclass(slots=True)
 class CpuKernel:
-    """The surroundings of a kernel's body; `values` is where a fault leaves its own."""
+    """The surroundings of a kernel's body; a fault writes its values to `values`."""
 
     kernel: ops.Function
     values: str
@@ -52,7 +52,7 @@ class CpuKernel:
     approximates: bool = False
     native: bool = False
     phase: Callable[[FunctionText, ops.Parallel], None] | None = None
-    """Runs a phase, where the kernel has some."""
+    """Emits a phase, if the kernel has phases."""
 
     def fails(self, op: ops.Op) -> bool:
         return can_fail(op)
@@ -71,14 +71,14 @@ class CpuKernel:
 
 
 def alone(f: FunctionText, op: ops.Op, kernel: ops.Function) -> None:
-    """An op of a kernel that waits for no other thread."""
+    """Emits an op for which a kernel waits for no other thread."""
     match op:
         case ops.Atomic():
             atomics.emit(f, op)
         case ops.Fence(scope) if scope != "block":
             f.t.line("llvm.fence seq_cst")
         case ops.Fence() | ops.Shared() | ops.DynamicShared():
-            pass  # one core runs a block; shared memory has its place already
+            pass  # one core runs a block, and shared memory is allocated before
         case _:
             raise unknown(op, f"the CPU runs {kernel.name} without it")
 
@@ -105,14 +105,14 @@ def function_name(kernel: ops.Function) -> str:
 
 @dataclass(slots=True)
 class Opened:
-    """A function under construction: its text, and where its arguments are."""
+    """A function under construction: its text, and the names of its arguments."""
 
     f: FunctionText
     arguments: dict[str, str]
 
 
 def parameters(program: ops.Program, kernel: ops.Function) -> list[tuple[str, str]]:
-    """Names and types of a kernel's function, in order."""
+    """Names and types of the parameters of a kernel's function, in order."""
     own = [(f"parameter{i}", interface_type(p.type)) for i, p in enumerate(kernel.params)]
     symbols = [(f"symbol{i}", "i64") for i, _ in enumerate(program.symbols)]
     sizes = [f"{of}.{axis}" for of in ("grid", "block") for axis in AXES]
@@ -123,7 +123,7 @@ def parameters(program: ops.Program, kernel: ops.Function) -> list[tuple[str, st
 def emit_kernel(
     t: Text, program: ops.Program, kernel: ops.Function, faults: Faults, *, external: bool
 ) -> None:
-    """The function that runs blocks of a kernel; `external`: other modules call it."""
+    """Emits the function that runs blocks of a kernel; `external`: other modules call it."""
     given = {name: t.known(t.name(name), type_) for name, type_ in parameters(program, kernel)}
     header = ", ".join(f"{name}: {t.types[name]}" for name in given.values())
     attributes = "" if external else f" attributes {{{INTERNAL}}}"
@@ -141,7 +141,7 @@ def emit_kernel(
 
 
 def with_body(f: FunctionText, header: str, body: Callable[[], None]) -> None:
-    """A function that returns a status: 0 behind its body."""
+    """Emits a function that returns a status, which is 0 after its body."""
     t = f.t
     before, t.lines, t.prologue = t.lines, [], []
     exit_ = t.label("exit")

@@ -1,4 +1,4 @@
-"""Launches of kernels for a GPU, as `gpu.launch_func`, with the structs that the kernels take."""
+"""Launches of kernels on a GPU as `gpu.launch_func`, with the structs that the kernels take."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ from ferrule.specs import Boolean, Dim
 
 @dataclass(frozen=True, slots=True)
 class Launches:
-    """The launches of one program, whose kernels have these names in the `gpu.module`."""
+    """Emits the launches of one program; `names` are those of its kernels in the `gpu.module`."""
 
     program: ops.Program
     names: Mapping[str, str]
     module: str
 
     def fails(self, op: ops.Launch) -> bool:
-        """Whether a launch may end the host function: one that has tensor maps may."""
+        """Whether a launch may end the host function: it may if a parameter is a tensor map."""
         parameters = kernel_parameters(self.program.kernel(op.kernel))
         return any(isinstance(each, MapParameter) for each in parameters)
 
     def launch(self, f: FunctionText, op: ops.Launch) -> None:
-        """One launch.  What only CUDA's launches say (priorities, events) stands in a comment."""
+        """Emits one launch.  Settings that only CUDA's launches have (priorities, events) are shown
+        in a comment."""
         t, kernel = f.t, self.program.kernel(op.kernel)
         given = dict(zip(kernel.params, op.arguments, strict=True))
         arguments = [_argument(f, each, given) for each in kernel_parameters(kernel)]
@@ -85,5 +86,5 @@ def _inserted(f: FunctionText, part: str, into: str, place: str) -> str:
 
 
 def _size(f: FunctionText, dim: Dim) -> str:
-    """A size with the type that it has in a parameter."""
+    """A size in the type that it has in a parameter."""
     return f.t.cast("trunci", f.dim(dim), dim_type(dim))

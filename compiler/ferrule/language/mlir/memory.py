@@ -1,7 +1,7 @@
-"""Tensors as memrefs: where they come from, their elements, views, and the addresses of elements.
+"""Tensors as memrefs: how they are made, their elements, views, and the addresses of elements.
 
-A tensor is a memref with its own strides and any offset.  Sizes that only the program's symbols
-know are computed where the memref is made; loads and stores read no more than the strides.
+A tensor is a memref with explicit strides and any offset.  Sizes that depend on the program's
+symbols are computed where the memref is made; loads and stores use the strides only.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def load(f: FunctionText, op: ops.Load) -> str:
 
 
 def _constant_load(f: FunctionText, op: ops.Load) -> str:
-    """An element of memory that nothing writes to; `memref.load` cannot say so."""
+    """Loads an element of memory that nothing writes to, with `llvm.load`: `memref.load` has no
+    `invariant`."""
     type_, kind = op.tensor.tensor, element_type(op.tensor.tensor.dtype)
     at = pointer(f, op.tensor, op.indices)
     align = min(type_.align & -type_.align, type_.dtype.itemsize)
@@ -46,26 +47,26 @@ def _constant_load(f: FunctionText, op: ops.Load) -> str:
 
 
 def loaded(f: FunctionText, tensor: ops.Value, found: str) -> str:
-    """The value of an element as it lies in memory."""
+    """The value of an element from its form in memory."""
     if tensor.tensor.dtype is Boolean:
         return f.t.icmp("ne", found, f.t.integer(0, "i8"))
     return f.narrowed(TFloat32, found) if tensor.tensor.dtype is TFloat32 else found
 
 
 def store(f: FunctionText, op: ops.Store) -> None:
-    """Writes an element of a tensor."""
+    """Stores an element of a tensor."""
     value = stored(f, op.tensor, op.value)
     f.t.line(f"memref.store {value}, {_place(f, op.tensor, op.indices)}")
 
 
 def stored(f: FunctionText, tensor: ops.Value, value: ops.Value) -> str:
-    """A value as it lies in a tensor's memory."""
+    """The form in a tensor's memory of a value."""
     found = f.values[value]
     return f.t.cast("extui", found, "i8") if tensor.tensor.dtype is Boolean else found
 
 
 def _place(f: FunctionText, tensor: ops.Value, indices: Sequence[ops.Value]) -> str:
-    """An element as loads and stores name it."""
+    """The operands by which loads and stores name an element."""
     type_ = tensor.tensor
     places = ", ".join(f.t.as_index(f.as_i64(index)) for index in indices)
     natural = type_.align % type_.dtype.itemsize == 0
@@ -74,7 +75,8 @@ def _place(f: FunctionText, tensor: ops.Value, indices: Sequence[ops.Value]) -> 
 
 
 def shaped(f: FunctionText, type_: TensorType, base: str, base_kind: str, offset: str) -> str:
-    """A tensor of this type so many elements (`index`) behind the memref of one element."""
+    """A tensor of this type that begins `offset` elements (an `index`) behind the memref of one
+    element."""
     t = f.t
     sizes = [str(d) if static_size(d) else _size(f, d) for d in type_.shape]
     strides = [str(s) if static_stride(s) else t.as_index(f.dim(s)) for s in type_.strides]
@@ -84,19 +86,19 @@ def shaped(f: FunctionText, type_: TensorType, base: str, base_kind: str, offset
 
 
 def _size(f: FunctionText, dim: Dim) -> str:
-    """A size as an `index`.  Those that a kernel does not ask for it is not given: they are 0 here,
-    which nothing reads."""
+    """A size as an `index`.  A kernel does not receive the sizes that it does not use: they are 0
+    here, and nothing reads them."""
     known = all(symbol in f.symbols for symbol in symbols_of(dim))
     return f.t.as_index(f.dim(dim)) if known else f.t.index(0)
 
 
 def received(f: FunctionText, type_: TensorType, base: str) -> str:
-    """The tensor whose first element a parameter is."""
+    """The tensor of a parameter that points to its first element."""
     return shaped(f, type_, base, base_type(type_, f.spaces), f.t.index(0))
 
 
 def view(f: FunctionText, op: ops.View) -> str:
-    """A tensor that begins at an element of another one, or where a handle points."""
+    """A tensor that begins at an element of another one, or at the address in a handle."""
     source, result = op.tensor, op.result.tensor
     if not isinstance(source.type, TensorType):
         return at_pointer(f, result, _in_space(f, f.values[source], result))
@@ -109,7 +111,7 @@ def view(f: FunctionText, op: ops.View) -> str:
 
 
 def _metadata(f: FunctionText, tensor: ops.Value) -> tuple[str, str]:
-    """The memref of the buffer's first element, and how far behind it the tensor begins."""
+    """The memref of the buffer's first element, and the tensor's offset from it."""
     t, type_ = f.t, tensor.tensor
     base, kind = base_type(type_, f.spaces), tensor_type(type_, f.spaces)
     types = [base, "index", *["index"] * (2 * len(type_.shape))]
@@ -124,7 +126,7 @@ def _metadata(f: FunctionText, tensor: ops.Value) -> tuple[str, str]:
 
 
 def linear(f: FunctionText, tensor: ops.Value, indices: Sequence[ops.Value]) -> str:
-    """How many elements behind the first one an element stands, i64."""
+    """The distance of an element from the first one, in elements (i64)."""
     t, found = f.t, f.t.const_i64(0)
     for index, stride in zip(indices, tensor.tensor.strides, strict=bool(indices)):
         step = f.as_i64(index)
@@ -157,7 +159,7 @@ def pointer(f: FunctionText, tensor: ops.Value, indices: Sequence[ops.Value] = (
 
 
 def _in_space(f: FunctionText, pointer: str, type_: TensorType) -> str:
-    """A pointer that is known to be into a tensor's memory."""
+    """A pointer, converted to the address space of a tensor's memory."""
     space = f.spaces.of(type_)
     kind = f"!llvm.ptr<{space}>"
     if not space or f.t.types[pointer] == kind:
@@ -166,7 +168,7 @@ def _in_space(f: FunctionText, pointer: str, type_: TensorType) -> str:
 
 
 def at_pointer(f: FunctionText, type_: TensorType, pointer: str) -> str:
-    """The tensor that begins where a pointer points: the descriptor of a memref is made of it."""
+    """The tensor that begins at a pointer: the descriptor of a memref is built from it."""
     t, kind = f.t, base_type(type_, f.spaces)
     pointer = _in_space(f, pointer, type_)
     space = f.spaces.of(type_)
@@ -180,7 +182,7 @@ def at_pointer(f: FunctionText, type_: TensorType, pointer: str) -> str:
 
 
 def at_byte(f: FunctionText, type_: TensorType, buffer: str, offset: str) -> str:
-    """The tensor that begins so many bytes (i64) into a `memref<?xi8>`."""
+    """The tensor that begins `offset` bytes (i64) into a `memref<?xi8>`."""
     t, kind = f.t, f"memref<{element_type(type_.dtype)}>"
     shift = t.as_index(offset)
     base = t.op(f"memref.view {buffer}[{shift}][] : memref<?xi8> to {kind}", kind)
@@ -188,7 +190,8 @@ def at_byte(f: FunctionText, type_: TensorType, buffer: str, offset: str) -> str
 
 
 def room(f: FunctionText, result: ops.Value) -> str:
-    """A thread's own tensor, on the stack; it holds zeros, so that no element is undefined."""
+    """A thread's own tensor, on the stack; it is filled with zeros, so that no element is
+    undefined."""
     t, type_ = f.t, result.tensor
     count = span(type_)
     buffer = f"memref<{count}x{element_type(type_.dtype)}>"
@@ -204,12 +207,13 @@ def room(f: FunctionText, result: ops.Value) -> str:
 
 
 def of_buffer(f: FunctionText, type_: TensorType, place: str, buffer: str) -> str:
-    """The tensor that begins where a buffer of its elements does."""
+    """The tensor that begins at the start of a buffer of its elements."""
     return shaped(f, type_, place, buffer, f.t.index(0))
 
 
 def span(type_: TensorType) -> int:
-    """How many elements a tensor of constant sizes spans, at least 1."""
+    """The number of elements from the first to the last of a tensor of constant sizes, at least
+    1."""
     count = 1
     for size, stride in zip(type_.shape, type_.strides, strict=True):
         assert isinstance(size, int) and isinstance(stride, int)

@@ -20,7 +20,7 @@ from ferrule.language.mlir.text import Text
 class HostText:
     """A program for the CPU as MLIR, and the faults whose numbers its functions return.
 
-    `whole`: the host function is there, not only the kernels.
+    `whole`: the text contains the host function, not only the kernels.
     """
 
     text: str
@@ -29,7 +29,7 @@ class HostText:
 
 
 def host_text(program: ops.Program) -> HostText:
-    """The module of a program for the CPU, whose work in the background was made at once.
+    """The module of a program for the CPU, in which asynchronous work has been made synchronous.
 
     Raises CodegenError for a kernel that MLIR cannot express on a CPU.
     """
@@ -45,7 +45,7 @@ def host_text(program: ops.Program) -> HostText:
 class KernelText:
     """A kernel's function for the CPU as a module of its own.
 
-    `is_thread`: it is a thread of the kernel, as `coroutines` has it, and no runs of blocks.
+    `is_thread`: the function runs one thread of the kernel as a coroutine, not blocks of it.
     """
 
     kernel: str
@@ -81,9 +81,8 @@ def kernel_texts(program: ops.Program) -> KernelTexts:
 
 
 def program_text(program: ops.Program) -> str:
-    """A program as people read it: kernels as a `gpu.module`, maths as `math`, the host function
-    with its launches, and with calls of functions that are only declared for what it asks of
-    TVM-FFI.
+    """A program as text for people: kernels as a `gpu.module`, maths as `math`, and the host
+    function with its launches.  Requests to TVM-FFI are calls of functions that are only declared.
 
     Raises CodegenError for an op that MLIR cannot express.
     """

@@ -1,4 +1,5 @@
-"""What a function prints and how it fails on the CPU: the C library, and the values of a fault."""
+"""Prints and failed checks on the CPU, by the C library and the buffer for the values of a
+fault."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from ferrule.specs import Boolean
 
 
 def check(f: FunctionText, place: str, ok: str, fault: Fault, values: Sequence[str]) -> None:
-    """Ends the region with the fault's number if the i1 is false; its values go to `place`."""
+    """Ends the region with the fault's number if the i1 is false; its values are stored at
+    `place`."""
     t = f.t
     passed, failed = t.label("passed"), t.label("failed")
     t.line(f"cf.cond_br {ok}, {passed}, {failed}")
@@ -26,7 +28,7 @@ def check(f: FunctionText, place: str, ok: str, fault: Fault, values: Sequence[s
 
 
 def print_(f: FunctionText, op: ops.Print) -> None:
-    """One call of the C library, which writes at once and in order."""
+    """One call of the C library's `dprintf`, which has no buffer: the order of outputs is kept."""
     t = f.t
     t.declare("@dprintf", "  llvm.func @dprintf(i32, !llvm.ptr, ...) -> i32")
     shown = [named(f, value) for value in op.values]

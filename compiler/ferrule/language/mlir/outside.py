@@ -1,9 +1,9 @@
-"""What a host function asks of TVM-FFI and of the CUDA driver, in the text that people read.
+"""Requests of a host function to TVM-FFI and the CUDA driver, in the text that people read.
 
-Each such op is a call of a private function that is declared and has no body: `@ferrule.alloc`,
-`@ferrule.call`, and so on, by the name of the op.  Attributes of the declaration say the rest.
-What may fail gives a status first, which ends the host function unless it is 0.  Tensors are
-memrefs; objects, functions, values of any type and tensor maps are pointers.
+Each such op is a call of a private function that is declared and has no body, named after the op:
+`@ferrule.alloc`, `@ferrule.call`, and so on.  Attributes of the declaration contain the rest.  A
+request that may fail returns a status first, which ends the host function unless it is 0.  Tensors
+are memrefs; objects, functions, values of any type and tensor maps are pointers.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ if TYPE_CHECKING:
     from ferrule.language.mlir.functions import FunctionText
 
 OUTSIDE: Final = (ops.Alloc, ops.Outgoing, ops.ObjectOp)
-"""Ops that are calls of TVM-FFI: new tensors, containers and objects, functions of others."""
+"""Ops that are requests to TVM-FFI: new tensors, containers, objects, and calls of other
+functions."""
 
 _WORDS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def may_fail(op: ops.Op) -> bool:
-    """Whether an op asks for something that may be refused."""
+    """Whether an op makes a request that may fail."""
     return "asks" in op.effects
 
 
 def emit(f: FunctionText, op: ops.Op) -> None:
-    """One of these ops, or a `CallDevice`."""
+    """Emits one of these ops, or a `CallDevice`."""
     name = _WORDS.sub("_", type(op).__name__).lower()
     made = list(_made(op))
     given = [f.values[value] for value in _operands(op)]
@@ -56,8 +57,8 @@ def call(
     *,
     fails: bool,
 ) -> list[str]:
-    """The results of a call of a function that is declared once for each type; a status that is not
-    0 ends the function."""
+    """Calls a function that is declared once for each type; returns its results.  If it may fail, a
+    status that is not 0 ends the function."""
     t = f.t
     taken = ", ".join(t.types[value] for value in given)
     whole = ["i32", *types] if fails else list(types)
@@ -70,7 +71,7 @@ def call(
 
 
 def _declared(t: Text, name: str, kind: str, said: Mapping[str, str]) -> str:
-    """The symbol of a function of this type, of which the attributes say more."""
+    """The symbol of a function of this type, whose attributes contain `said`."""
     shown = ", ".join(f"{key} = {escaped(value.encode())}" for key, value in said.items())
     attributes = f" attributes {{{shown}}}" if shown else ""
     key = f"{name} {kind}{attributes}"
@@ -103,7 +104,7 @@ def _operands(op: ops.Op) -> tuple[ops.Value, ...]:
 
 
 def _said(op: ops.Op) -> Iterator[tuple[str, str]]:
-    """What an op is about, by name."""
+    """The attributes of an op, by name."""
     match op:
         case ops.Call(callee=callee, kinds=kinds, wanted=wanted):
             if not isinstance(callee, ops.Value):
@@ -125,7 +126,7 @@ def _said(op: ops.Op) -> Iterator[tuple[str, str]]:
 
 
 def _shown(callee: ops.Callee) -> str:
-    """What is called, as people name it."""
+    """The name of a callee, as people write it."""
     match callee:
         case str():
             return callee
@@ -137,13 +138,13 @@ def _shown(callee: ops.Callee) -> str:
 
 
 def _made(op: ops.Op) -> Iterator[Sym]:
-    """The symbols that what comes back has the values of."""
+    """The symbols whose values the result of an op contains."""
     if isinstance(op, ops.CallBody | ops.Receive):
         yield from (each[0] for each in op.made)
 
 
 def _give_sizes(f: FunctionText, op: ops.Alloc) -> None:
-    """The symbols that are dims of a new tensor."""
+    """Sets the symbols that are dims of a new tensor."""
     assert isinstance(f.symbols, Symbols)
     for dim, size in zip(op.result.tensor.shape, op.sizes, strict=True):
         if isinstance(dim, Sym) and dim in f.symbols.places:
@@ -157,7 +158,7 @@ def object_of(f: FunctionText, tensor: ops.Value) -> str:
 
 
 def tensor_map(f: FunctionText, tensor: ops.Value, boxes: ops.Boxes) -> str:
-    """The tensor map that a kernel gets for a tensor."""
+    """The tensor map that a kernel receives for a tensor."""
     (found,) = call(
         f, "tensor_map", [f.values[tensor]], ["!llvm.ptr"], {"boxes": str(boxes)}, fails=True
     )
@@ -166,7 +167,8 @@ def tensor_map(f: FunctionText, tensor: ops.Value, boxes: ops.Boxes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Symbols(Mapping[Sym, str]):
-    """The values of symbols: those that the caller gave, and those in memory, read where needed."""
+    """The values of symbols: those that the caller passes, and those on the stack, which are loaded
+    where they are used."""
 
     t: Text
     given: Mapping[Sym, str]
@@ -174,7 +176,7 @@ class Symbols(Mapping[Sym, str]):
 
     @staticmethod
     def of(t: Text, given: Mapping[Sym, str], made: Sequence[Sym]) -> Symbols:
-        """With a place on the stack for each symbol that is made; it is 0 at first."""
+        """Makes a stack slot for each symbol in `made`; each is 0 at first."""
         kind = "memref<i64>"
         places = {s: t.first(f"memref.alloca() : {kind}", kind, s.name or "size") for s in made}
         zero = t.const_i64(0) if made else ""
@@ -183,7 +185,7 @@ class Symbols(Mapping[Sym, str]):
         return Symbols(t, given, places)
 
     def give(self, symbol: Sym, value: str) -> None:
-        """A symbol that is made has this value from now on."""
+        """Stores the value of a symbol, which it has from now on."""
         self.t.line(f"memref.store {value}, {self.places[symbol]}[] : memref<i64>")
 
     def __getitem__(self, symbol: Sym) -> str:

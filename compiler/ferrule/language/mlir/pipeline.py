@@ -1,4 +1,4 @@
-"""The second lowering of a program: MLIR's text, through upstream's passes to LLVM IR, a `Body`."""
+"""The second lowering of a program: upstream's passes lower its MLIR text to LLVM IR, a `Body`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TO_LLVM: Final = (
     "finalize-memref-to-llvm,convert-arith-to-llvm,convert-index-to-llvm,convert-cf-to-llvm,"
     "convert-ub-to-llvm,reconcile-unrealized-casts"
 )
-"""The passes from the dialects of the text to `llvm`."""
+"""The passes that lower the dialects of the text to `llvm`."""
 HOST: Final = f"builtin.module({TO_LLVM})"
 _INTRINSIC: Final = re.compile(
     r"^(.*\bcall\b.*@llvm\.nvvm\.(?!read\.)[\w.]+\(.*\))(?=(?: #\d+)?(?:, !dbg !\d+)?$)", re.M
@@ -53,9 +53,10 @@ _DEVICE: Final = "convert-scf-to-cf,{first}expand-strided-metadata,convert-gpu-t
 
 
 def device_pipeline(*, libdevice: bool = False, lines: bool = False) -> str:
-    """The passes of kernels for a GPU; `lines`: their locations become LLVM's debug metadata.
+    """The passes for kernels of a GPU; `lines`: their locations become LLVM's debug metadata.
 
-    `gpu` makes calls of libdevice of what `math` has: unless that is wanted, it comes too late.
+    `convert-gpu-to-nvvm` turns the ops of `math` into calls of libdevice; unless `libdevice` is
+    set, `convert-math-to-llvm` runs before it and leaves none of them.
     """
     first = "" if libdevice else "convert-math-to-llvm,"
     last = f",{PASS}" if lines else ""
@@ -64,12 +65,15 @@ def device_pipeline(*, libdevice: bool = False, lines: bool = False) -> str:
 
 
 def lower_cpu_by_mlir(program: ops.Program) -> Body:
-    """The body of a program that was verified, for the CPU.
+    """The body of a verified program for the CPU.
 
-    Where the host function calls TVM-FFI, for new tensors, objects or other functions, its kernels
-    and whole-tensor expressions go through MLIR, and what calls them is that of `lower_cpu`; so it
-    is where threads of a kernel wait at different places, of which each is a coroutine.
-    Raises CodegenError for what MLIR cannot express, ImportError where no package offers MLIR.
+    Where the host function makes requests to TVM-FFI (new tensors, objects, other functions), only
+    its kernels and whole-tensor expressions go through MLIR, and `lower_cpu` makes the function
+    that calls them.  The same holds where threads of a kernel wait at different places, so that
+    each is a coroutine.
+
+    Raises CodegenError for a construct that MLIR cannot express, ImportError if no package with
+    MLIR is installed.
     """
     if not is_plain(program):
         return _kernels_alone(program)
@@ -93,11 +97,11 @@ def lower_cpu_by_mlir(program: ops.Program) -> Body:
 def lower_cuda_by_mlir(
     program: ops.Program, options: DeviceOptions, places: Places | None = None
 ) -> Body:
-    """The body of a program with kernels that went through MLIR, for GPUs of these architectures.
+    """The body of a program whose kernels go through MLIR, for GPUs of these architectures.
 
-    With `places` the kernels have the lines of the source.  The host function, which launches
-    them, is that of `lower_cuda`.  Raises CodegenError for what MLIR or the target cannot express,
-    ImportError where no package offers MLIR.
+    With `places` the kernels have the lines of the source.  The host function, which launches them,
+    is that of `lower_cuda`.  Raises CodegenError for a construct that MLIR or the target cannot
+    express, ImportError if no package with MLIR is installed.
     """
     return lower_cuda(program, options, places, kernels=_device_code)
 
@@ -116,7 +120,8 @@ def _device_code(program: ops.Program, options: DeviceOptions, places: Places | 
 
 @dataclass(frozen=True, slots=True)
 class _DeviceJob:
-    """The kernels for one architecture, whose parameters take so many bytes at most."""
+    """The kernels for one architecture; `most` is the greatest size of their parameters in
+    bytes."""
 
     arch: str
     text: str
@@ -139,7 +144,8 @@ def _job(
 def _assembled(
     session: Session, jobs: tuple[_DeviceJob, ...], pipeline: str, opt_level: int
 ) -> tuple[str, ...]:
-    """The PTX of each; here, because LLVM ends the process where PTX has no instruction."""
+    """The PTX of each job.  It is made in the child process, because LLVM ends its process where
+    PTX has no instruction."""
     found = []
     for job in jobs:
         module = session.parse(job.text)
@@ -150,11 +156,12 @@ def _assembled(
 
 
 def _completed(text: str) -> str:
-    """Kernels as LLVM IR, with what MLIR has no words for.
+    """Kernels as LLVM IR, with the facts that MLIR cannot express.
 
-    The lanes of a warp run all intrinsics together, of some of which LLVM does not know it.  A
-    parameter that is a tensor map is passed by value, and nobody changes it: `gpu.func` loses that.
-    `convert-gpu-to-nvvm` makes a C interface for each function, which nobody calls.
+    The lanes of a warp run all intrinsics together, and LLVM does not know this about some of them,
+    so they become `convergent`.  A parameter that is a tensor map is passed by value and is
+    constant: `gpu.func` loses that.  `convert-gpu-to-nvvm` makes a C interface for each function,
+    which is not called and becomes internal.
     """
     by_value = f'ptr byval([{BYTES} x i8]) align {ALIGN} "nvvm.grid_constant" %'
     text = _C_INTERFACE.sub("define internal ", text)
@@ -173,7 +180,7 @@ def _lowered(session: Session, texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _kernels_alone(program: ops.Program) -> Body:
-    """A body whose kernels alone, whole-tensor expressions among them, went through MLIR."""
+    """A body in which only the kernels, with the whole-tensor expressions, go through MLIR."""
     program = decided(synchronous(expand_maths(outline(program))))
     made = kernel_texts(program)
     texts = in_child(_lowered, tuple(each.text for each in made.kernels))
@@ -187,17 +194,17 @@ def _kernels_alone(program: ops.Program) -> Body:
 
 @dataclass(frozen=True, slots=True)
 class _Elsewhere:
-    """Kernels that are parts of the body: see `codegen.cpu.target.KernelsElsewhere`."""
+    """Kernels in modules of their own: see `codegen.cpu.target.KernelsElsewhere`."""
 
     made: KernelTexts
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """What the kernels' functions may return the numbers of."""
+        """The faults whose numbers the kernels' functions may return."""
         return self.made.faults
 
     def thread(self, kernel: ops.Function) -> str | None:
-        """The symbol of the kernel's thread, where it is a coroutine."""
+        """The symbol of the kernel's thread, if it is a coroutine."""
         found = self.of(kernel)
         return found.symbol if found.is_thread else None
 
@@ -210,5 +217,5 @@ class _Elsewhere:
         return e.call(e.symbol(symbol, kind), given, "status")
 
     def of(self, kernel: ops.Function) -> KernelText:
-        """What was made of a kernel."""
+        """The module of a kernel."""
         return next(each for each in self.made.kernels if each.kernel == kernel.name)

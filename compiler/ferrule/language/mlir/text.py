@@ -1,4 +1,5 @@
-"""A writer of MLIR text: lines, names of values and blocks, and what every module says once."""
+"""A writer of MLIR text: lines, names of values and blocks, and declarations that a module has
+once."""
 
 from __future__ import annotations
 
@@ -29,12 +30,12 @@ _NO_NAME: Final = re.compile(r"[^A-Za-z0-9_]")
 
 @dataclass(slots=True)
 class Text:
-    """MLIR under construction; a value is its name, with the `%`.
+    """MLIR under construction; a value is represented by its name, with the `%`.
 
-    It offers the integer arithmetic of `runtime.llvm.arithmetic`, so that sizes lower to it.
-    `declared` are the ops of the module that functions need, by symbol; `prologue` are the ops that
-    belong to the beginning of the function.  `place` is the location of ops, as it stands behind
-    them.
+    It offers the integer arithmetic of `runtime.llvm.arithmetic`, so that sizes can be lowered to
+    it.  `declared` are the module-level ops that functions need, by symbol; `prologue` are the ops
+    that are placed at the beginning of the function.  `place` is the location that is appended to
+    each op.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -48,13 +49,13 @@ class Text:
     # ---- names and lines ----
 
     def name(self, hint: str = "") -> str:
-        """A name that nothing has yet: the hint, with a number where that is taken."""
+        """A name that is not used yet: the hint, with a number if it is taken."""
         wanted = _NO_NAME.sub("_", hint) or "v"
         if wanted[0].isdigit():
             wanted = f"_{wanted}"
         count = self._used.get(wanted, 0)
         self._used[wanted] = count + 1
-        # A name that ends in a digit gets a separator, so that no two can meet.
+        # A separator before the number: names from hints that end in a digit cannot collide.
         return f"%{wanted}" if not count else f"%{wanted}.{count}"
 
     def label(self, hint: str) -> str:
@@ -62,35 +63,35 @@ class Text:
         return "^" + self.name(f"{hint}_block")[1:]
 
     def line(self, text: str) -> None:
-        """A line at the insertion point."""
+        """Writes a line at the insertion point."""
         has_place = not text.endswith("{") and not text.startswith("//")
         self.lines.append("  " * self.depth + text + (self.place if has_place else ""))
 
     def block(self, label: str, argument: str = "") -> None:
-        """The beginning of a block."""
+        """Writes the label of a block."""
         self.lines.append("  " * (self.depth - 1) + f"{label}{argument}:")
 
     @contextmanager
     def indented(self) -> Iterator[None]:
-        """Lines one level deeper."""
+        """Within this context, lines are indented one level deeper."""
         self.depth += 1
         yield
         self.depth -= 1
 
     def op(self, text: str, type_: str, hint: str = "") -> str:
-        """An op with one result of this type."""
+        """Writes an op with one result of this type."""
         name = self.known(self.name(hint), type_)
         self.line(f"{name} = {text}")
         return name
 
     def first(self, text: str, type_: str, hint: str = "") -> str:
-        """An op at the beginning of the function."""
+        """Writes an op at the beginning of the function."""
         name = self.known(self.name(hint), type_)
         self.prologue.append(f"    {name} = {text}")
         return name
 
     def several(self, text: str, types: Sequence[str], hint: str = "") -> list[str]:
-        """The names of an op's results, whose line is written."""
+        """Writes an op with several results; returns their names."""
         if not types:
             self.line(text)
             return []
@@ -102,12 +103,12 @@ class Text:
         return names
 
     def known(self, name: str, type_: str) -> str:
-        """A value with its type."""
+        """Records the type of a value."""
         self.types[name] = type_
         return name
 
     def declare(self, symbol: str, text: str) -> str:
-        """A symbol of the module, which is there once; gives the symbol."""
+        """Declares a symbol of the module unless it is declared already; returns the symbol."""
         self.declared.setdefault(symbol, text)
         return symbol
 
@@ -123,7 +124,7 @@ class Text:
         return self.op(f"arith.constant {shown}{suffix}", type_, hint or f"c{shown}")
 
     def float_bits(self, bits: int, type_: str) -> str:
-        """A float constant by its bits."""
+        """A float constant with these bits."""
         digits = {"f64": 16, "f32": 8}.get(type_, 4)
         return self.op(f"arith.constant 0x{bits:0{digits}X} : {type_}", type_, "cst")
 
@@ -176,7 +177,7 @@ class Text:
         return self.op(f"arith.cmpi {predicate}, {left}, {right} : {self.types[left]}", "i1")
 
     def fcmp(self, predicate: str, left: str, right: str) -> str:
-        """Compare floats."""
+        """A comparison of floats."""
         return self.op(f"arith.cmpf {predicate}, {left}, {right} : {self.types[left]}", "i1")
 
     def select(self, condition: str, then: str, otherwise: str) -> str:
@@ -190,7 +191,7 @@ class Text:
         return self.cast("extui", flag, "i64")
 
     def cast(self, name: str, value: str, type_: str, hint: str = "") -> str:
-        """A conversion op of `arith`; none where the value has the type."""
+        """A conversion op of `arith`; no op if the value has the type already."""
         source = self.types[value]
         if source == type_:
             return value
@@ -203,7 +204,8 @@ class Text:
     # ---- module ----
 
     def module(self, *, container: bool = False) -> str:
-        """The text of the whole module; `container`: it has kernels for a GPU, and launches."""
+        """The text of the whole module; `container`: it contains kernels for a GPU, and
+        launches."""
         attributes = " attributes {gpu.container_module}" if container else ""
         return (
             "\n".join([f"module{attributes} {{", *self.declared.values(), *self.lines, "}"]) + "\n"
@@ -211,6 +213,6 @@ class Text:
 
 
 def escaped(data: bytes) -> str:
-    """Bytes as MLIR's string literal has them."""
+    """Bytes as an MLIR string literal."""
     plain = (chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02X}" for c in data)
     return '"' + "".join(plain) + '"'

@@ -37,9 +37,9 @@ _STORED: Final[dict[DType, str]] = {
         )
     },
 }
-"""What is only in memory."""
+"""Dtypes that exist in memory only."""
 HALVES: Final = (specs.Float16, specs.BFloat16, specs.TFloat32)
-"""What is computed in float32."""
+"""Dtypes that are computed in float32."""
 _MOST: Final = 1 << 40
 
 
@@ -51,14 +51,14 @@ class Spaces:
     smem: int = 0
 
     def of(self, type_: TensorType) -> int:
-        """That of a tensor; a thread's own memory is in the default one."""
+        """The memory space of a tensor; a thread's own memory is in the default one."""
         if type_.is_own:
             return 0
         return self.smem if type_.is_shared else self.gmem
 
 
 def scalar_type(dtype: DType) -> str:
-    """The type of a scalar.  Raises CodegenError for a dtype that is storage only."""
+    """The type of a scalar.  Raises CodegenError for a dtype that is only stored."""
     known = _SCALARS.get(dtype)
     if known is None:
         raise CodegenError(f"MLIR has no arithmetic for elements of type {dtype.name} here")
@@ -66,7 +66,7 @@ def scalar_type(dtype: DType) -> str:
 
 
 def element_type(dtype: DType) -> str:
-    """The type of an element in memory: a bool is a byte."""
+    """The type of an element in memory: a bool is stored as a byte."""
     return "i8" if dtype is specs.Boolean else _STORED.get(dtype) or scalar_type(dtype)
 
 
@@ -81,7 +81,7 @@ def value_type(type_: Type, spaces: Spaces) -> str:
 
 
 def tensor_type(type_: TensorType, spaces: Spaces) -> str:
-    """The memref of a tensor, which begins anywhere in its buffer."""
+    """The memref of a tensor, with any offset into its buffer."""
     sizes = "".join(f"{d}x" if static_size(d) else "?x" for d in type_.shape)
     strides = ", ".join(str(s) if static_stride(s) else "?" for s in type_.strides)
     space = f", {spaces.of(type_)}" if spaces.of(type_) else ""
@@ -96,10 +96,10 @@ def base_type(type_: TensorType, spaces: Spaces) -> str:
 
 
 def static_size(dim: Dim) -> bool:
-    """Whether a size stands in the type."""
+    """Whether a size is a constant of the type."""
     return isinstance(dim, int) and 0 <= dim < _MOST
 
 
 def static_stride(dim: Dim) -> bool:
-    """Whether a stride stands in the type."""
+    """Whether a stride is a constant of the type."""
     return isinstance(dim, int) and 0 < dim < _MOST

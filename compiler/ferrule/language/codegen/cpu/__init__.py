@@ -1,1 +1,1 @@
-"""The CPU target: launches as loops over blocks and threads, which several cores can share."""
+"""The CPU target: launches as loops over blocks and threads, which several cores can run."""

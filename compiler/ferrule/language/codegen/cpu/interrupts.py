@@ -1,9 +1,9 @@
-"""Loops of a host function that can take long ask now and then whether a signal came (Ctrl-C).
+"""Long loops of a host function check for signals (Ctrl-C) at intervals.
 
-Asked are loops around others, around launches and around calls, and `while` loops: whatever can
-run for more than a few seconds, but for one loop of billions of simple iterations, which stays a
-loop that LLVM makes vectors of.  A counted loop asks between rounds of iterations, which are a
-loop like any other.  What is asked is support code, which looks at a clock first.
+Loops around other loops, around launches and around calls check, and `while` loops: everything that
+can run for more than a few seconds, except one loop of billions of simple iterations, which LLVM
+can vectorise only without checks.  A counted loop checks between rounds of iterations; a round is
+an ordinary loop.  The check is support code, which reads a clock first.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY
 from ferrule.runtime.llvm.layouts import I32
 
 _ROUND: Final = 256
-"""Iterations of a loop around others between two looks at the clock, which takes about 25 ns."""
+"""The iterations of a loop around others between two reads of the clock, which takes about 25
+ns."""
 _LAUNCHES: Final = 16
-"""The same of a loop around launches or calls."""
+"""The same for a loop around launches or calls."""
 _WHILE: Final = 4096
-"""The same of a `while` loop around none of these."""
+"""The same for a `while` loop around none of these."""
 
 _ENDED: Final = Fault("KeyboardInterrupt", "a signal ended the call")
-"""Only a body that has a fault may say that it has set the error itself, as it does here."""
+"""A fault is needed because only a body with faults may return `RAISED`, as this code does."""
 
 
 class Interrupts:
-    """The watch of one host function; made where it begins."""
+    """The watch of one host function, made at its beginning."""
 
     def __init__(self, lowering: FunctionLowering) -> None:
         self._ticks: Final = lowering.emitter.alloca(I32, name="ticks")
@@ -41,11 +42,11 @@ class Interrupts:
         lowering.faults.number(_ENDED)
 
     def round(self, loop: ops.For) -> int | None:
-        """After how many iterations a counted loop asks."""
+        """The number of iterations after which a counted loop checks."""
         return _iterations(loop)
 
     def count(self, lowering: FunctionLowering, loop: ops.While) -> None:
-        """At the end of an iteration: counts it, and asks now and then."""
+        """At the end of an iteration: count it, and check at intervals."""
         e, weight = lowering.emitter, _WHILE // (_iterations(loop) or _WHILE)
         ticks = e.builder.add(e.load(self._ticks, I32), ir.Constant(I32, weight))
         e.store(ticks, self._ticks)
@@ -58,7 +59,7 @@ class Interrupts:
         e.at(on)
 
     def look(self, lowering: FunctionLowering) -> None:
-        """Asks; an error ends the function."""
+        """Check; an error ends the function."""
         e = lowering.emitter
         status = e.call(e.symbol(SIGNALS, SIGNALS_TYPE), [threads_state(e)], "status")
         on, ended = e.block("on"), e.block("ended")
@@ -69,7 +70,7 @@ class Interrupts:
 
 
 def watch(function: ops.Function, lowering: FunctionLowering) -> Interrupts | None:
-    """The watch of a host function, at its beginning; None where no loop asks."""
+    """The watch of a host function, made at its beginning; None if no loop checks."""
     for loop in all_ops(function.body):
         if isinstance(loop, ops.While) or (isinstance(loop, ops.For) and _iterations(loop)):
             return Interrupts(lowering)
@@ -77,7 +78,8 @@ def watch(function: ops.Function, lowering: FunctionLowering) -> Interrupts | No
 
 
 def _iterations(loop: ops.For | ops.While) -> int | None:
-    """After how many a loop around others, launches or calls asks; None for any other."""
+    """The number of iterations between checks for a loop around others, launches or calls; None for
+    any other loop."""
     inner = list(all_ops(loop.body))
     if any("calls" in op.effects for op in inner):
         return _LAUNCHES

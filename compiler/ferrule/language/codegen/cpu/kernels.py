@@ -1,4 +1,5 @@
-"""Some blocks of a kernel on the CPU: a loop over rows of blocks, and loops over their threads.
+"""Runs some blocks of a kernel on the CPU: a loop over rows of blocks, and loops over their
+threads.
 
 Blocks are numbered with x innermost.  Inside a row come loops over its blocks and, inside them,
 over threads z, y, x, as planned by `guards`.  Grid and block are i64.
@@ -48,7 +49,7 @@ class Shape:
         return not plan.fused or threads - 1 <= Int32.range[1]
 
     def points_fit(self, plan: guards.AxisPlan) -> bool:
-        """Whether it is known that no point of a loop wraps."""
+        """Whether no point of a loop can wrap."""
         fit = set(plan.counter) if self.counter_fits(plan) else set()
         if not plan.fused:
             fit.update(extents(plan.needed, self.launched))
@@ -62,7 +63,7 @@ def emit_blocks(
     plans: Sequence[guards.AxisPlan],
     blocks: tuple[ir.Value, ir.Value],
 ) -> None:
-    """Emits the loops around the kernel's body; `blocks` are the first one, and behind the last."""
+    """Emits the loops around the kernel's body; `blocks` are the first block and the end."""
     for axis in _OUTER_FIRST:
         lowering.coordinates["grid_dim", axis] = shape.grid[axis]
         lowering.coordinates["block_dim", axis] = shape.block[axis]
@@ -87,7 +88,7 @@ def emit_phase(
 ) -> None:
     """Emits the loops over the threads of one block around a phase of a kernel.
 
-    `number` is that of a thread in its block: it never wraps.
+    `number` is the number of a thread in its block: it never wraps.
     """
     inner, *outer = guards.plan(phase, (None,) * AXIS_COUNT, fuse=False)
     plans = (replace(inner, counter=(*inner.counter, number)), *outer)
@@ -114,7 +115,7 @@ def _thread_loops(
 
 
 _Span = tuple[ir.Value, ir.Value]
-"""The threads first <= i < end of an axis: those of one block, or of all that are fused."""
+"""The threads first <= i < end of an axis: of one block, or of all fused blocks."""
 
 
 def _span(
@@ -124,7 +125,8 @@ def _span(
     begin: ir.Value,
     end: ir.Value | None,
 ) -> _Span:
-    """The threads to loop over for the blocks begin <= i < end; for the first alone without end."""
+    """The threads to loop over for the blocks begin <= i < end; for the first block only if `end`
+    is None."""
     b, block = lowering.b, shape.block[plan.axis]
     if not plan.fused:
         return ZERO, block
@@ -166,9 +168,9 @@ def _block_loop(
     end: ir.Value,
     shape: Shape,
 ) -> Iterator[None]:
-    """The loop over the blocks of a row; none where it is one with that over threads."""
+    """The loop over the blocks of a row; no loop if it is fused with the one over threads."""
     if plan.fused or _is_one(shape.grid[plan.axis]):
-        # Of fused blocks only what is folded into the fused value reads these.
+        # With fused blocks, only the fused value depends on these.
         lowering.coordinates["block_idx", plan.axis] = ZERO
         yield
         return
@@ -200,7 +202,7 @@ def _threads(
     first: ir.Value,
     end: ir.Value,
 ) -> Iterator[ir.Value]:
-    """The loop over the threads first <= i < end of a piece; none where the only one is 0."""
+    """The loop over the threads first <= i < end of a piece; no loop if 0 is the only thread."""
     name = f"thread.{ops.AXES[plan.axis]}"
     group = lowering.group if plan.axis == 0 else None
     with ExitStack() as loops:
@@ -221,7 +223,7 @@ def _is_one(count: ir.Value) -> bool:
 class _Piece:
     """Threads first <= i < end of the piece that begins at `begin`.
 
-    `starts`: the points and limits there, i64; None where nothing is known of them.
+    `starts`: the points and limits there, i64; None if nothing is known about them.
     """
 
     begin: ir.Value
@@ -234,7 +236,7 @@ class _Piece:
 def _whole(
     lowering: FunctionLowering, plan: guards.AxisPlan, span: _Span, _name: str
 ) -> Iterator[_Piece]:
-    """All threads in one piece, where it is known that no point wraps."""
+    """All threads in one piece, if no point can wrap."""
     begin, end = span
     with lowering.scope():
         starts = _starts(lowering, plan, ZERO)
@@ -248,7 +250,7 @@ def _whole(
 def _pieces(
     lowering: FunctionLowering, plan: guards.AxisPlan, span: _Span, name: str
 ) -> Iterator[_Piece]:
-    """The loop over pieces, in none of which a point wraps."""
+    """The loop over pieces; within a piece no point wraps."""
     e, before, (start, count) = lowering.emitter, lowering.b.block, span
     head, body, after = (e.block(f"{name}.piece.{part}") for part in ("head", "body", "end"))
     e.branch(head)
@@ -287,7 +289,7 @@ def _piece_end(
     begin: ir.Value,
     count: ir.Value,
 ) -> ir.Value:
-    """Where a piece ends: at the end of all threads, or before a point wraps."""
+    """The end of a piece: the end of all threads, or before a point wraps."""
     b = lowering.b
     steps = b.sub(b.sub(count, begin), ONE)
     for point in plan.points:
@@ -313,14 +315,14 @@ def _within_bounds(
             high = intrinsic(b, "llvm.smin", distance, high)
         else:
             low = intrinsic(b, "llvm.smax", distance, low)
-    # No further than the piece on either side, so that the additions are exact.
+    # Clamped to the piece on both sides, so that the additions are exact.
     high = high if not plan.bounds else intrinsic(b, "llvm.smax", high, ZERO)
     low = low if low is ZERO else intrinsic(b, "llvm.smin", low, high)
     return total(b, begin, low), total(b, begin, high)
 
 
 def _distance(b: ir.IRBuilder, limit: ir.Value, value: ir.Value, slack: int) -> ir.Value:
-    """How far it is from a value to limit + slack; without end where 64 bits are too few."""
+    """The distance from a value to limit + slack, saturated at 64 bits."""
     distance = limit
     if not (isinstance(value, ir.Constant) and value.constant == 0):
         distance = intrinsic(b, "llvm.ssub.sat", limit, value)
@@ -336,11 +338,11 @@ def _define_points(
     starts: dict[ops.Value, ir.Value],
     thread: ir.Value,
 ) -> None:
-    """Points as the thread's number plus something steady; the bounds as what they are."""
+    """Defines points as the thread's number plus an invariant, and bounds as constants."""
     b = lowering.b
     for point in plan.points:
         offset = difference(b, starts[point], begin)
-        # Of 32 bits neither can overflow 64; an offset of 64 bits may have wrapped.
+        # With 32 bits the sum cannot overflow 64 bits; an offset of 64 bits may have wrapped.
         flags = ("nsw",) if dtype_of(point).bits == 32 else ()
         lowering.define_integer(point, total(b, offset, thread, flags))
     for bound in plan.bounds:

@@ -1,8 +1,9 @@
 """`Parallel` on the CPU: nested loops, the one over neighbours in memory innermost.
 
-Where it is more than a little work, the loops are a function that does some of the coordinates,
+If it is more than a little work, the loops are in a function that runs some of the coordinates,
 numbered in the order of the loops, so that several threads can share it.  Rows of a short constant
-length stay whole: a loop with a constant number of iterations becomes vectors without a rest.
+length are never divided: a loop with a constant number of iterations is vectorised without a
+remainder.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import Sym
 
 MOST_WHOLE: Final = 4096
-"""Coordinates of a row that stays whole."""
+"""The largest length of a row that is not divided."""
 
 
 def lower(lowering: FunctionLowering, op: ops.Parallel) -> Work:
-    """The loops, and the body in the innermost."""
+    """The loops, with the body in the innermost."""
     if not is_shared(lowering, op):
         return _straight(lowering, op)
     extents = [lowering.values[op.extents[axis]] for axis in loop_order(op)]
@@ -50,7 +51,7 @@ def lower(lowering: FunctionLowering, op: ops.Parallel) -> Work:
 
 
 def _whole_rows(extents: Sequence[ir.Value]) -> int | None:
-    """The length of rows that stay whole."""
+    """The length of rows that are not divided."""
     *outer, length = extents
     if outer and isinstance(length, ir.Constant) and 0 < length.constant <= MOST_WHOLE:
         return int(length.constant)
@@ -58,7 +59,7 @@ def _whole_rows(extents: Sequence[ir.Value]) -> int | None:
 
 
 def is_shared(lowering: FunctionLowering, op: ops.Parallel) -> bool:
-    """Whether several threads may share the work; else it is loops in the host function."""
+    """Whether several threads may share the work; else the loops are in the host function."""
     extents, cost = [lowering.values[extent] for extent in op.extents], cost_of(op.body)
     if not (cost.bounded and all(isinstance(extent, ir.Constant) for extent in extents)):
         return bool(extents)
@@ -83,7 +84,7 @@ def _straight(lowering: FunctionLowering, op: ops.Parallel) -> Work:
 def _shared(
     lowering: FunctionLowering, op: ops.Parallel, work: sharing.Work, *, whole: bool
 ) -> Work:
-    """A function that does some of the coordinates, or `whole` rows of them, and its call."""
+    """A function that runs some of the coordinates, or `whole` rows of them, and its call."""
     e, order = lowering.emitter, loop_order(op)
     captured = _Captured.of(lowering, op)
     name = e.module.get_unique_name("parallel")
@@ -110,9 +111,10 @@ def _shared(
 
 @dataclass(slots=True)
 class _Captured:
-    """What a `Parallel` reads of the host function around it: values, then the symbols.
+    """The values that a `Parallel` reads from the host function around it: values, then the
+    symbols.
 
-    Constants are not in the frame.  An integer that is known in 64 bits is there as that.
+    Constants are not in the frame.  An integer that is known in 64 bits is stored in 64 bits.
     """
 
     values: list[ops.Value]
@@ -122,7 +124,7 @@ class _Captured:
 
     @classmethod
     def of(cls, lowering: FunctionLowering, op: ops.Parallel) -> _Captured:
-        """That of an op."""
+        """The captured values of an op."""
         found = cls(list(_free_values(op)), list(lowering.symbols))
         for value in found.values:
             known = lowering.wide.get(value, lowering.values[value])
@@ -142,7 +144,7 @@ class _Captured:
     def define(
         self, inner: FunctionLowering, outer: FunctionLowering, frame: Sequence[ir.Value]
     ) -> None:
-        """Gives the values and symbols those of a frame."""
+        """Defines the values and symbols from a frame."""
         given = iter(frame)
         for value in self.values:
             known = outer.wide.get(value, outer.values[value])
@@ -155,7 +157,7 @@ class _Captured:
 
 
 def _free_values(op: ops.Parallel) -> dict[ops.Value, None]:
-    """What is read inside and defined outside, in the order of the text."""
+    """The values that are read inside and defined outside, in the order of the text."""
     read = dict.fromkeys(op.extents)
     own = set(op.indices)
     for inner in all_ops(op.body):

@@ -1,4 +1,4 @@
-"""A part of a space of several axes, as pieces of its rows."""
+"""Splits a range of a space with several axes into pieces of its rows."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class RowPiece:
 def rows(
     emitter: Emitter, first: ir.Value, last: ir.Value, sizes: Sequence[ir.Value], name: str
 ) -> Iterator[RowPiece]:
-    """Emits a loop over the pieces of rows that the places first <= i < last consist of.
+    """Emits a loop over the row pieces of the places first <= i < last.
 
     `sizes` are those of the space, i64, the innermost one last; places are numbered along rows.
-    There is no loop where the space is known to be one row.
+    There is no loop if the space is known to be one row.
     """
     *outer, width = [ONE if _is_one(size) else size for size in sizes]
     if all(size is ONE for size in outer):

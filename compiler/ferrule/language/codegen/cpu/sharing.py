@@ -1,13 +1,13 @@
-"""Work that several threads of the CPU may share: a function that does a part of it, and its call.
+"""Work that several CPU threads may share: a function that runs a part of it, and its call.
 
     i32 @blocks_<kernel>(ptr frame, ptr values, i64 first, i64 last)
 
-does the parts first <= i < last, of a kernel its blocks, in order.  It returns 0, or the number of
-the first fault, whose values it leaves in `values`.  `frame` has what the parts have in common, a
-place of 8 bytes each: see `Frame`.  Any number of threads call the function at once with one frame,
-so it writes nothing there, and what it needs more than registers is on its own stack.
+runs the parts first <= i < last, for a kernel its blocks, in order.  It returns 0, or the number of
+the first fault, whose values it stores in `values`.  `frame` has the values that the parts share, 8
+bytes for each: see `Frame`.  Any number of threads call the function at the same time with one
+frame, so it must not write to it, and its other memory is on its own stack.
 
-Little work is done with one call.  Else `ferrule.compiler.threads` has it done.
+A small amount of work is done with one call.  Otherwise `ferrule.compiler.threads` distributes it.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I32, I64, PTR
 
 LITTLE: Final = 1 << 13
-"""Operations of one thread that are less work than finding out how many there are.
+"""The operations of one thread that cost less than finding out the number of threads.
 
-Some of microseconds as scalars, less as vectors.
+Some microseconds as scalars, less as vectors.
 """
 
 _STATE: Final = "ferrule.threads"
@@ -44,7 +44,7 @@ _STATE: Final = "ferrule.threads"
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What the parts of some work have in common: types and names, in order."""
+    """The values that the parts of some work share: types and names, in order."""
 
     types: tuple[ir.Type, ...]
     names: tuple[str, ...]
@@ -66,10 +66,10 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """How much there is to do: i64 values.
+    """The amount of work: i64 values.
 
     `count` parts of about `cost` operations each; `bounded`: no part takes much longer than that.
-    Several threads take a multiple of `grain` parts at once.
+    Threads take a multiple of `grain` parts at once.
     """
 
     count: ir.Value
@@ -80,7 +80,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A function that does parts of some work, under construction."""
+    """A function that runs parts of some work, under construction."""
 
     function: ir.Function
     frame: tuple[ir.Value, ...]
@@ -91,7 +91,7 @@ class Part:
 
 @contextmanager
 def part(emitter: Emitter, name: str, frame: Frame) -> Iterator[Part]:
-    """Emit the function that does parts; the end of it is emitted here."""
+    """Emit the function that runs parts; its end is emitted here."""
     names, attributes = ("frame", "values", "first", "last"), ("nounwind", "noinline")
     with emitter.define(
         name, I32, CODE.args, names=names, linkage="internal", attributes=attributes
@@ -105,7 +105,7 @@ def part(emitter: Emitter, name: str, frame: Frame) -> Iterator[Part]:
 def emit_work(
     lowering: FunctionLowering, function: ir.Function, frame: ir.Value, work: Work
 ) -> None:
-    """Emit the call that does all parts; where one failed, the host function ends with that."""
+    """Emit the call that runs all parts; if one failed, the host function ends with its status."""
     e, b, values = lowering.emitter, lowering.b, lowering.fault_values
     few = _divided(b, LITTLE, work.cost)
     little = work.bounded and _is_at_most(work.count, few)
@@ -114,7 +114,7 @@ def emit_work(
         return e.call(function, [frame, values, ZERO, work.count], "status")
 
     def shared() -> ir.Value:
-        # Of blocks that may take seconds only the first one is run before a look at the clock.
+        # If blocks may take seconds, only the first one runs before the clock is read.
         piece = _multiple(b, few, work.grain)
         piece = piece if work.bounded else b.neg(piece)
         arguments = [threads_state(e), function, frame, values, work.count, piece, work.grain]
@@ -140,7 +140,7 @@ def emit_work(
 
 
 def _end_if_failed(emitter: Emitter, status: ir.Value) -> None:
-    """End the host function with a status other than 0."""
+    """End the host function if the status is not 0."""
     e, on, failed = emitter, emitter.block("on"), emitter.block("failed")
     e.cond_branch(e.icmp("eq", status, ir.Constant(I32, 0)), on, failed, LIKELY)
     e.at(failed)
@@ -149,7 +149,7 @@ def _end_if_failed(emitter: Emitter, status: ir.Value) -> None:
 
 
 def product(b: ir.IRBuilder, factors: Sequence[ir.Value]) -> ir.Value:
-    """The product of i64 values that does not overflow; a constant where all are."""
+    """The product of i64 values, which does not overflow; a constant if all are."""
     known, others = 1, []
     for factor in factors:
         if isinstance(factor, ir.Constant):
@@ -164,7 +164,7 @@ def product(b: ir.IRBuilder, factors: Sequence[ir.Value]) -> ir.Value:
 
 
 def rounded_up(b: ir.IRBuilder, number: int, by: ir.Value) -> ir.Value:
-    """A number divided by a value, rounded up; the value counts as 1 if it is less."""
+    """A number divided by a value, rounded up; a value below 1 counts as 1."""
     if isinstance(by, ir.Constant):
         return ir.Constant(I64, -(-number // max(1, by.constant)))
     divisor = _at_least_1(b, by)
@@ -182,13 +182,13 @@ def _at_least_1(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
 
 
 def _is_at_most(x: ir.Value, y: ir.Value) -> bool:
-    """Whether that is known."""
+    """Whether x <= y is known."""
     known = isinstance(x, ir.Constant) and isinstance(y, ir.Constant)
     return known and x.constant <= y.constant
 
 
 def _multiple(b: ir.IRBuilder, count: ir.Value, of: ir.Value) -> ir.Value:
-    """The least multiple that is positive and at least the count."""
+    """The smallest positive multiple that is at least the count."""
     if isinstance(count, ir.Constant) and isinstance(of, ir.Constant):
         return ir.Constant(I64, -(-max(1, count.constant) // of.constant) * of.constant)
     multiple = b.mul(b.udiv(b.add(count, b.sub(of, ONE)), of), of)
@@ -196,7 +196,7 @@ def _multiple(b: ir.IRBuilder, count: ir.Value, of: ir.Value) -> ir.Value:
 
 
 def threads_state(emitter: Emitter) -> ir.Value:
-    """Where the object keeps what it knows of the OpenMP runtime."""
+    """The variable with the object's state about the OpenMP runtime."""
     known = emitter.module.globals.get(_STATE)
     if known is None:
         kind = ir.ArrayType(I64, STATE.size // 8)

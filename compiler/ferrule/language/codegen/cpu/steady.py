@@ -1,13 +1,14 @@
-"""Loads that all threads of a loop make alike: made once, before the loop.
+"""Hoists loads that are invariant in a loop over threads.
 
-A kernel reads `page = table[block]` and then `a[page, i]`.  LLVM leaves the first load in the loop
-over threads, because a store of the loop may change what it reads, and then cannot see that the
-second one goes through memory in order.  But threads run in any order.  So what a thread reads
-before it has any effect, no other thread of the launch writes; the thread itself may, but later.
+A kernel reads `page = table[block]` and then `a[page, i]`.  LLVM does not hoist the first load out
+of the loop over threads, because a store of the loop may alias it, and then cannot see that the
+second one is sequential.  But threads run in any order.  So memory that a thread reads before it
+has any effect is not written by other threads of the launch; the thread itself may write it, but
+later.
 
-`find` collects what a kernel begins with: ops without effect that do not depend on the thread, and,
-where an `if` whose condition does not depend on it comes next, those of both sides.  A load is made
-only where a thread makes it: there is one in the loop, and it is on this side.
+`find` collects the start of a kernel: ops without effect that do not depend on the thread, and, if
+an `if` with an invariant condition comes next, those of both sides.  A load is executed only if a
+thread executes it: if the loop has a thread, and on the taken side.
 """
 
 from __future__ import annotations
@@ -29,16 +30,15 @@ from ferrule.language.ir.walk import is_plain
 from ferrule.runtime.llvm.layouts import I1
 
 MAX_BRANCHES: Final = 8
-"""How deep branches are followed whose side is not known."""
+"""The nesting depth up to which branches with unknown conditions are followed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """What a region begins with: the ops that are alike in all threads of a loop, in order.
+    """The start of a region: the ops that are invariant in a loop over threads, in order.
 
-    `known` are conditions that are the same for all of them.  If then a branch on `condition`,
-    which is alike too, ends what is known, `sides` are what its sides begin with: where it holds
-    and where not.
+    `known` are conditions that are the same for all threads.  If a branch on `condition`, which is
+    invariant too, ends the prefix, `sides` are the starts of its sides: for true and for false.
     """
 
     prefix: tuple[ops.SimpleOp, ...] = ()
@@ -53,7 +53,7 @@ class Steady:
 
 
 def find(kernel: ops.Function, plan: AxisPlan, known: Mapping[ops.Value, bool]) -> Steady:
-    """What is alike for all threads of the innermost loop, which is planned by `plan`.
+    """The invariant start of the innermost loop, which is planned by `plan`.
 
     `known`: conditions of the loops outside.
     """
@@ -62,7 +62,7 @@ def find(kernel: ops.Function, plan: AxisPlan, known: Mapping[ops.Value, bool]) 
 
 @dataclass(slots=True)
 class Knowledge:
-    """What depends on the thread, and which conditions are known in the loop."""
+    """The values that depend on the thread, and the conditions that are known in the loop."""
 
     plan: AxisPlan
     varying: set[ops.Value]
@@ -70,16 +70,16 @@ class Knowledge:
 
     @classmethod
     def of(cls, plan: AxisPlan, known: Mapping[ops.Value, bool]) -> Knowledge:
-        """What is known where a kernel begins."""
+        """The knowledge at the start of a kernel."""
         truths = {**known, **{bound.result: bound.holds for bound in plan.bounds}}
         return cls(plan, set(plan.fused), truths)
 
     def copy(self) -> Knowledge:
-        """For a side of a branch."""
+        """A copy for one side of a branch."""
         return Knowledge(self.plan, set(self.varying), dict(self.truths))
 
     def note(self, op: ops.SimpleOp) -> bool:
-        """Learns about a result; gives whether it must be computed and is alike in all threads."""
+        """Records facts about a result; returns whether it must be computed and is invariant."""
         truth = self.truths.get(op.result, self.truth(op))
         if truth is not None:
             self.truths[op.result] = truth
@@ -90,7 +90,7 @@ class Knowledge:
         return False
 
     def truth(self, op: ops.SimpleOp) -> bool | None:
-        """What a condition is by those that it is made of, if that is known."""
+        """The truth of a condition derived from its operands, or None."""
         match op:
             case ops.Binary(_, "and", lhs, rhs):
                 known = (self.truths.get(lhs), self.truths.get(rhs))
@@ -139,7 +139,7 @@ def _find(region: ops.Region, known: Knowledge, depth: int) -> Steady:
 
 
 def without_effect(op: ops.Op) -> TypeGuard[ops.SimpleOp]:
-    """Whether an op may be done again, or earlier, and nobody sees it."""
+    """Whether an op may run again, or earlier, without visible effect."""
     return is_plain(op) or (isinstance(op, ops.SimpleOp) and op.effects <= _REPEATABLE)
 
 
@@ -154,9 +154,9 @@ def before_loop(
     first: ir.Value,
     end: ir.Value,
 ) -> Iterator[None]:
-    """Emits what is alike before a loop over first <= i < end, which is emitted inside.
+    """Emits the invariant ops before a loop over first <= i < end, which is emitted inside.
 
-    Where there is no such load, it emits nothing.
+    If there is no such load, it emits nothing.
     """
     found = find(kernel, plan, conditions(lowering))
     if not found.loads():
@@ -176,19 +176,19 @@ def before_loop(
 
 
 def conditions(lowering: FunctionLowering) -> dict[ops.Value, bool]:
-    """What the loops outside made constant."""
+    """The conditions that the loops outside made constant."""
     constants = ((v, c) for v, c in lowering.values.items() if isinstance(c, ir.Constant))
     return {value: bool(known.constant) for value, known in constants if known.type == I1}
 
 
 def define(lowering: FunctionLowering, known: Mapping[ops.Value, bool]) -> None:
-    """Gives conditions that are known their value."""
+    """Defines the known conditions as constants."""
     for condition, truth in known.items():
         lowering.values.setdefault(condition, ir.Constant(I1, int(truth)))
 
 
 def _emit(lowering: FunctionLowering, found: Steady) -> None:
-    """Defines the values of these ops; of ops in a branch, those of its loads."""
+    """Defines the values of these ops; of ops in a branch, only those of its loads."""
     define(lowering, found.known)
     for op in found.prefix:
         emit_simple(lowering, op)
@@ -215,7 +215,7 @@ def _merge(
     loads: Sequence[ops.Value],
     incoming: Sequence[tuple[ir.Block, dict[ops.Value, ir.Value]]],
 ) -> None:
-    """What was loaded on one side; nothing reads the zeros of the other."""
+    """Phis for the loads of one side; nothing reads the zeros of the other."""
     for load in loads:
         kind = value_type(dtype_of(load))
         phi = lowering.b.phi(kind, name=load.hint)

@@ -6,15 +6,16 @@
             total += a[k] * b[k, thread]           for thread in strip: totals[thread] += …
         c[thread] = total                      for thread in strip: c[thread] = totals[thread]
 
-On the left LLVM sees a chain of additions, which it must not reorder, and goes through b against
-the order of its memory.  On the right the innermost loop becomes vectors.  Threads run in any order
-and do not see each other; each still does the same operations in the same order.
+On the left LLVM sees a chain of additions, which it must not reorder, and accesses b with a large
+stride.  On the right the innermost loop is vectorised (the loop over threads is strip-mined).
+Threads run in any order and do not see each other; each still does the same operations in the same
+order.
 
 `find` looks for kernels of this form: after the guards some ops without effect, then one loop
-without effect whose bounds are the same for all threads, then anything.  What is read up to the end
-of the loop must be the same for all threads or lie side by side: a thread that sums a row of a
-matrix is better left alone.  The ops before the loop are computed again in each part, but for those
-that are the same for all threads.
+without effect whose bounds are the same for all threads, then anything.  Reads up to the end of the
+loop must be the same for all threads or side by side: a thread that sums a row of a matrix would
+not become faster.  The ops before the loop are computed again in each part, except those that are
+the same for all threads.
 """
 
 from __future__ import annotations
@@ -40,24 +41,25 @@ from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import Boolean
 
 WIDTH: Final = 256
-"""Threads of a strip: many enough for vectors, and what they carry stays in the first cache."""
+"""The threads of a strip: enough for vectors, and their carried values fit into the first-level
+cache."""
 
 FEWEST: Final = 8
-"""Threads of a block below which there is nothing to gain."""
+"""The number of threads in a block below which strips do not pay off."""
 
 MOST_CARRIED: Final = 8
-"""How many values a thread may carry through its loop."""
+"""The limit of values that a thread carries through its loop."""
 
 MOST_REPEATED: Final = 24
-"""How many ops before the loop may depend on the thread."""
+"""The limit of ops before the loop that depend on the thread."""
 
 Threads = Callable[[ir.Value, ir.Value], "AbstractContextManager[ir.Value]"]
-"""Opens a loop over the threads from one number to below another, and gives the number."""
+"""Opens a loop over the threads from one number to below another, and yields the number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A condition that is the same for all threads, and lets them on if it is `holds`."""
+    """A condition that is the same for all threads, and the truth with which they continue."""
 
     condition: ops.Value
     holds: bool
@@ -65,7 +67,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The parts of a kernel: what is done before its loop, the loop, and what is done after it.
+    """The parts of a kernel: before its loop, the loop, and after it.
 
     Of the ops before, `alike` are the same for all threads, with the guards between them, and `own`
     are not; `known` are conditions.  `each` are ops of an iteration that are the same for all.
@@ -79,7 +81,7 @@ class Form:
     each: tuple[ops.SimpleOp, ...]
 
 
-# ---- finding them ----
+# ---- analysis ----
 
 
 def find(
@@ -111,7 +113,8 @@ def find(
 
 
 def _passes(op: ops.If, knowledge: Knowledge) -> bool | None:
-    """On which side of a guard the kernel goes on; None where it is no guard for all threads."""
+    """The side of a guard on which the kernel continues; None if it is not a guard for all
+    threads."""
     truth = knowledge.truths.get(op.condition)
     if truth is not None or op.condition in knowledge.varying:
         return truth
@@ -120,20 +123,19 @@ def _passes(op: ops.If, knowledge: Knowledge) -> bool | None:
 
 @dataclass(slots=True)
 class _Degrees:
-    """How values depend on the thread's number: 0, not at all; 1, they are a sum of it and what
-    does not depend on it; None, otherwise.  Parameters and the loop's index have 0.
-    """
+    """The dependence of values on the thread's number: 0, none; 1, a sum of it and an invariant;
+    None, anything else.  Parameters and the loop's index have 0."""
 
     plan: guards.AxisPlan
     known: dict[ops.Value, int | None] = field(default_factory=dict)
     ones: set[ops.Value] = field(default_factory=set)
 
     def of(self, value: ops.Value) -> int | None:
-        """That of a value."""
+        """The degree of a value."""
         return self.known.get(value, 0)
 
     def fit(self, before: Sequence[ops.SimpleOp], loop: ops.For) -> bool:
-        """Whether the loop can run for many threads at once, and whether that is worth it."""
+        """Whether the loop can run for many threads at once, and whether that pays off."""
         loads = list[int | None]()
         self.known.update(dict.fromkeys(self.plan.fused, 1))
         for op in before:
@@ -156,13 +158,13 @@ class _Degrees:
         return None not in loads and 1 in loads
 
     def alike(self, region: ops.Region) -> Iterator[ops.SimpleOp]:
-        """The ops of a region, not of those inside it, that are the same for all threads."""
+        """The ops of a region, without nested ones, that are the same for all threads."""
         for op in region.ops:
             if without_effect(op) and self.of(op.result) == 0:
                 yield op
 
     def take(self, op: ops.SimpleOp, loads: list[int | None]) -> None:
-        """Learns about an op's result; adds to `loads` how one goes through memory."""
+        """Records the degree of an op's result; adds the access order of a load to `loads`."""
         operands = [self.of(operand) for operand in op.operands]
         degree = coefficient(op, self.plan.axis, operands)
         match op:
@@ -175,7 +177,7 @@ class _Degrees:
         self.known.setdefault(op.result, degree)
 
     def order(self, tensor: ops.Value, indices: tuple[ops.Value, ...]) -> int | None:
-        """1 for elements side by side, 0 for one that all threads read, None for others."""
+        """1 for adjacent elements, 0 for one that all threads read, None for others."""
         moving = [
             (self.of(index), stride)
             for index, stride in zip(indices, tensor.tensor.strides, strict=True)
@@ -186,7 +188,7 @@ class _Degrees:
         return len(moving)
 
 
-# ---- emitting them ----
+# ---- emission ----
 
 
 def emit(
@@ -205,7 +207,8 @@ def emit(
 
 
 def _begin(lowering: FunctionLowering, form: Form, done: ir.Block) -> None:
-    """What is the same for all threads, up to the loop; on to `done` where a guard fails."""
+    """The ops that are the same for all threads, up to the loop; branches to `done` if a guard
+    fails."""
     group, lowering.group = lowering.group, None
     define(lowering, form.known)
     for op in form.alike:
@@ -223,7 +226,7 @@ def _begin(lowering: FunctionLowering, form: Form, done: ir.Block) -> None:
 def _emit_strips(
     lowering: FunctionLowering, form: Form, first: ir.Value, end: ir.Value, threads: Threads
 ) -> None:
-    """The loop over strips, of which there is one at least."""
+    """The loop over strips; there is at least one strip."""
     loop, carried = form.loop, _Carried(lowering, form.loop)
     with _strips(lowering, first, end) as (low, high):
         with _part(lowering, form, threads, low, high) as place:
@@ -241,7 +244,8 @@ def _emit_strips(
 def _strips(
     lowering: FunctionLowering, first: ir.Value, end: ir.Value
 ) -> Iterator[tuple[ir.Value, ir.Value]]:
-    """The loop over strips; gives the first thread of one, and the end.  None for a single one."""
+    """The loop over strips; yields the first thread of one, and its end.  No loop for a single
+    strip."""
     if isinstance(end, ir.Constant) and first is loops.ZERO and end.constant <= WIDTH:
         yield first, end
         return
@@ -257,7 +261,7 @@ def _strips(
 def _part(
     lowering: FunctionLowering, form: Form, threads: Threads, low: ir.Value, high: ir.Value
 ) -> Iterator[ir.Value]:
-    """A loop over the threads of a strip; gives a thread's place in it."""
+    """A loop over the threads of a strip; yields a thread's place in it."""
     with lowering.scope(), threads(low, high) as thread:
         for op in form.own:
             emit_simple(lowering, op)
@@ -266,7 +270,7 @@ def _part(
 
 @contextmanager
 def _iterations(lowering: FunctionLowering, form: Form) -> Iterator[None]:
-    """The kernel's loop, with its index and all that is the same for all threads."""
+    """The kernel's loop, with its index and all ops that are the same for all threads."""
     loop = form.loop
     bounds = (lowering.as_i64(value) for value in (loop.start, loop.stop, loop.step))
     limits = loops.python_range(lowering.b, dtype_of(loop.index), *bounds)
@@ -279,7 +283,7 @@ def _iterations(lowering: FunctionLowering, form: Form) -> Iterator[None]:
 
 
 class _Carried:
-    """What the threads of a strip carry through the loop, an array for each value."""
+    """The values that the threads of a strip carry through the loop, an array for each."""
 
     def __init__(self, lowering: FunctionLowering, loop: ops.For) -> None:
         self.lowering = lowering
@@ -288,23 +292,23 @@ class _Carried:
         self.kinds = kinds
 
     def store(self, place: ir.Value, values: tuple[ops.Value, ...]) -> None:
-        """Keeps these values of the thread at this place."""
+        """Stores these values of the thread at this place."""
         for address, value in zip(self.addresses(place), values, strict=True):
             self.mark(self.lowering.b.store(self.lowering.values[value], address))
 
     def load(self, place: ir.Value, values: tuple[ops.Value, ...]) -> None:
-        """Gives these values what the thread at this place carries."""
+        """Loads the carried values of the thread at this place."""
         for address, kind, value in zip(self.addresses(place), self.kinds, values, strict=True):
             loaded = self.lowering.b.load(address, name=value.hint, typ=kind)
             self.mark(loaded)
             self.lowering.values[value] = loaded
 
     def mark(self, access: ir.Instruction) -> None:
-        """Says of an access that other threads have places of their own."""
+        """Marks an access as independent: other threads have places of their own."""
         assert self.lowering.group is not None, "the threads of a kernel run in parallel"
         hints.mark_access(access, self.lowering.group)
 
     def addresses(self, place: ir.Value) -> Iterator[ir.Value]:
-        """Of the elements at a place."""
+        """The addresses of the elements at a place."""
         for array, kind in zip(self.arrays, self.kinds, strict=True):
             yield self.lowering.b.gep(array, [place], source_etype=kind)

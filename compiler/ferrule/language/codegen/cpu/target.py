@@ -1,9 +1,9 @@
 """The CPU target: a program as one LLVM module, its threads as loops.
 
-`lower_cpu` gives the `Body` of a program that was verified and whose maths was expanded.  The
-module has one external function, `ferrule_body`, which is the host function; kernels and helpers
-are internal.  The text is not optimised, and depends on the program alone; LLVM verifies it when
-it makes the object.
+`lower_cpu` makes the `Body` of a verified program whose maths is expanded.  The module has one
+external function, `ferrule_body`, which is the host function; kernels and helpers are internal.
+The text is not optimised, and depends only on the program; LLVM verifies it when it makes the
+object.
 """
 
 from __future__ import annotations
@@ -62,24 +62,25 @@ class KernelsElsewhere(Protocol):
 
     @property
     def faults(self) -> Sequence[Fault]:
-        """What the kernels' functions may return the numbers of."""
+        """The faults whose numbers the kernels' functions may return."""
 
     def call(
         self, lowering: FunctionLowering, kernel: ops.Function, given: list[ir.Value]
     ) -> ir.Value:
         """The status of a call that runs blocks of a kernel.
 
-        `given`: where the values of a fault go, the parameters, the symbols, grid and block, the
-        bytes of dynamic shared memory, the first block, and behind the last one.
+        `given`: the buffer for the values of a fault, the parameters, the symbols, grid and block,
+        the bytes of dynamic shared memory, the first block, and the end.
         """
 
     def thread(self, kernel: ops.Function) -> str | None:
-        """The symbol of the coroutine that is a thread of a kernel, as `cooperate.coroutines` has
-        it, where only that is elsewhere; None where `call` runs the blocks."""
+        """The symbol of the coroutine of a kernel's thread, as in `cooperate.coroutines`, if only
+        that is elsewhere; None if `call` runs the blocks."""
 
 
 def lower_cpu(program: ops.Program, elsewhere: KernelsElsewhere | None = None) -> Body:
-    """The body of a program for the CPU.  Raises CodegenError for what the target cannot do."""
+    """The body of a program for the CPU.  Raises CodegenError for ops that the target does not
+    support."""
     program = decided(synchronous(program))
     module = _Module(program, Emitter(program.name), elsewhere=elsewhere)
     for fault in () if elsewhere is None else elsewhere.faults:
@@ -90,9 +91,9 @@ def lower_cpu(program: ops.Program, elsewhere: KernelsElsewhere | None = None) -
 
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """What runs blocks of a kernel, and its frame, in which sizes that are `known` have no place.
+    """The function that runs blocks of a kernel, and its frame, which omits sizes that are `known`.
 
-    `fused`: their threads along x are one loop.
+    `fused`: the threads of all blocks along x are one loop.
     """
 
     blocks: ir.Function
@@ -135,9 +136,9 @@ class _Module:
         self.hurry(outer, inner)
 
     def hurry(self, function: ir.Function, *inlined: ir.Function) -> None:
-        """A host function whose loops are all elsewhere is not optimised.
+        """Do not optimise a host function whose loops are all in other functions.
 
-        It would save nanoseconds of a launch, and take LLVM as long as a small kernel.
+        That would save nanoseconds of a launch, and take LLVM as long as a small kernel.
         """
         loops = (
             op for op in all_ops(self.program.host.body) if isinstance(op, ops.For | ops.While)
@@ -154,7 +155,8 @@ class _Module:
         emit_host(self.program, e, self.faults, arguments, self.host_op, interrupts.watch)
 
     def kernel(self, kernel: ops.Function, known: Launched) -> None:
-        """What runs blocks of a kernel; what is constant in every launch is constant in it."""
+        """The function that runs blocks of a kernel; sizes that are constant in every launch are
+        constants in it."""
         frame = self.frame(kernel, known)
         with sharing.part(self.emitter, f"blocks_{kernel.name}", frame) as part:
             given = iter(part.frame)
@@ -199,7 +201,7 @@ class _Module:
         e.at(on)
 
     def frame(self, kernel: ops.Function, known: Launched) -> Frame:
-        """What all blocks of a launch have in common, but for constants."""
+        """The values that all blocks of a launch share, without constants."""
         sizes = _unknown(known, [f"{of}.{axis}" for of in ("grid", "block") for axis in ops.AXES])
         symbols = self.program.symbols
         types = [parameter_type(param.type) for param in kernel.params]
@@ -243,7 +245,7 @@ class _Module:
         given = [values[argument] for argument in op.arguments]
         smem = ZERO if op.smem is None else values[op.smem]
         sizes = _unknown(kernel.known, [*grid, *block])
-        # The last place is there only of kernels that use it.
+        # Only kernels that use dynamic shared memory have the last one.
         stored = [*given, *symbols, *sizes, smem][: len(kernel.frame.types)]
         frame = kernel.frame.store(self.emitter, stored)
         cost = cost_of(self.program.kernel(op.kernel).body)
@@ -262,7 +264,7 @@ class _Module:
 
 
 def _strip(b: ir.IRBuilder, block: ir.Value) -> ir.Value:
-    """So many blocks of this size that their threads fill a strip."""
+    """The number of blocks of this size whose threads fill a strip."""
     return sharing.rounded_up(b, strips.WIDTH, block)
 
 
@@ -272,7 +274,7 @@ def _constant(interval: Interval) -> ir.Constant | None:
 
 
 def _unknown(known: Launched, sizes: Sequence[_T]) -> list[_T]:
-    """What belongs to those sizes of grid and block that are not constants."""
+    """The items for sizes of grid and block that are not constants."""
     intervals = (*known.grid, *known.block)
     return [
         size for size, interval in zip(sizes, intervals, strict=True) if not _constant(interval)

@@ -1,1 +1,1 @@
-"""The CUDA target: kernels as PTX, launches as calls of the driver."""
+"""The CUDA target: kernels as PTX, launches as driver calls."""

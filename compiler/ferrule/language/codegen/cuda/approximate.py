@@ -1,8 +1,8 @@
-"""What `fast` means on an NVIDIA GPU: the approximations that PTX has, for float32.
+"""The meaning of `fast` on an NVIDIA GPU: PTX's approximations, for float32.
 
-Each is one instruction, or a few around one, as CUDA's intrinsics `__expf`, `__logf`, `__powf`, …
-are made (PTX ISA, "Floating-Point Instructions"; CUDA C++ Programming Guide, "Intrinsic
-Functions", which has their errors).  Subnormal numbers are kept.
+Each is one instruction, or a few around one, like CUDA's intrinsics `__expf`, `__logf`, `__powf`, …
+(PTX ISA, "Floating-Point Instructions"; CUDA C++ Programming Guide, "Intrinsic Functions", which
+has their errors).  Subnormal numbers are kept.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from ferrule.specs import BFloat16, DType, Float16, Float32, Float64
 _Emit = Callable[..., ir.Value]
 
 DTYPES: Final = (Float32, Float16, BFloat16)
-"""What is computed in float32."""
+"""The dtypes that are computed in float32."""
 
 
 def keeps(op: ops.Unary | ops.Binary) -> bool:
-    """Whether an op stays an op of the library, for `emit`."""
+    """Whether an op is not expanded, and `emit` emits it."""
     if not op.fast or op.op not in _FAST:
         return False
     return op.result.type in DTYPES or (op.result.type is Float64 and op.op in _CONTRACTED)
 
 
 def emit(emitter: Emitter, op: str, dtype: DType, operands: Sequence[ir.Value]) -> ir.Value:
-    """An op that was kept; a float of 2 bytes is computed in float32."""
+    """A kept op; a 2-byte float is computed in float32."""
     if dtype in (Float32, Float64):
         return _FAST[op](emitter.builder, *operands)
     wide = [halves.widen(emitter, dtype, operand) for operand in operands]
@@ -61,7 +61,8 @@ def _exp(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
 
 
 def _tanh(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
-    """1 - 2 / (exp(2x) + 1); `tanh.approx` is coarser, and newer than the oldest architectures."""
+    """1 - 2 / (exp(2x) + 1); `tanh.approx` is less precise, and newer than the oldest
+    architectures."""
     grown = b.fadd(_EX2(b, _times(b, x, 2 * math.log2(math.e))), ir.Constant(F32, 1.0))
     return b.fsub(ir.Constant(F32, 1.0), _times(b, _RCP(b, grown), 2.0))
 
@@ -79,7 +80,7 @@ def _div(b: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
 
 _CONTRACT: Final = ("contract",)
 _CONTRACTED: Final = ("add", "sub", "mul")
-"""Ops of any float that may become one with others."""
+"""Ops of any float that may be contracted with others."""
 
 _FAST: Final[MappingProxyType[str, _Emit]] = MappingProxyType(
     {
@@ -102,4 +103,4 @@ _FAST: Final[MappingProxyType[str, _Emit]] = MappingProxyType(
         "div": _div,
     }
 )
-"""Ops by name: what emits them, of float32 operands."""
+"""The emitter of each op, for float32 operands."""

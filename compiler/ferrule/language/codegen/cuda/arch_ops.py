@@ -1,6 +1,6 @@
-"""Tensor cores and work in the background on a GPU: each op is one of NVVM's intrinsics.
+"""Tensor cores and asynchronous work on a GPU: each op is one of NVVM's intrinsics.
 
-Each has a least architecture: LLVM would end the process where it finds no instruction.
+Each has a minimum architecture: LLVM would abort the process if it finds no instruction.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ferrule.runtime.llvm.layouts import F32, I1, I8, I16, I32, I64, VOID
 from ferrule.specs import Boolean, Float16, Float32
 
 _MBARRIER_LLVM: Final = 22
-"""The version of LLVM from which on it has all of these intrinsics."""
+"""The version of LLVM since which it has all of these intrinsics."""
 _OF_NEW_LLVM: Final = ("mbarrier", "cp_async_bulk", "cp_async_bulk_tensor", "stmatrix")
 _HALVES: Final = ir.VectorType(ir.HalfType(), 2)
 _NO_MASK, _NO_HINT, _NO = ir.Constant(I16, 0), ir.Constant(I64, 0), ir.Constant(I1, 0)
@@ -36,7 +36,7 @@ _OF_CLUSTER: Final = ir.PointerType(addrspace=7)
 
 
 def require_architecture(kernel: ops.Function, arch: str) -> None:
-    """Raises CodegenError for a kernel with an op that the architecture has no instruction for."""
+    """Raises CodegenError for a kernel with an op that the architecture does not support."""
     for op in all_ops(kernel.body):
         match op:
             case ops.Mma():
@@ -120,10 +120,10 @@ def lower(lowering: FunctionLowering, op: threads.ArchOp) -> None:
 
 
 def call(lowering: FunctionLowering, name: str, result: ir.Type, given: list[ir.Value]) -> ir.Value:
-    """A call of one of NVVM's intrinsics, which stays where it is.
+    """A call of one of NVVM's intrinsics, marked as convergent.
 
-    Of some LLVM does not know that the lanes of a warp run them together, and could move them into
-    a branch that only some take.
+    For some of them LLVM does not know that the lanes of a warp execute them together, and could
+    move them into a divergent branch.
     """
     e = lowering.emitter
     kind = ir.FunctionType(result, [value.type for value in given])
@@ -173,7 +173,7 @@ def _store(
     name: str,
     given: list[ir.Value],
 ) -> None:
-    """Fills a fragment with the words that an intrinsic gives."""
+    """Fills a fragment with the result words of an intrinsic."""
     e, b = lowering.emitter, lowering.b
     count = tensor_cores.fragment_size(fragment) // tensor_cores.words(fragment)
     several = ir.LiteralStructType([kind] * count)
@@ -199,7 +199,7 @@ def _copy(lowering: FunctionLowering, op: ops.AsyncCopy) -> None:
 
 
 def _global(lowering: FunctionLowering, pointer: ops.Value) -> ir.Value:
-    """A pointer that is known to be into global memory."""
+    """The address as a pointer to global memory."""
     value = lowering.values[pointer]
     if value.type.addrspace == _GLOBAL.addrspace:
         return value
@@ -207,7 +207,7 @@ def _global(lowering: FunctionLowering, pointer: ops.Value) -> ir.Value:
 
 
 def _bulk_copy(lowering: FunctionLowering, op: ops.BulkCopy) -> None:
-    """Of one block; shared memory is also that of its cluster."""
+    """A copy to this block; its shared memory is also an address of its cluster."""
     target = lowering.b.addrspacecast(lowering.values[op.target], _OF_CLUSTER)
     barrier, size = lowering.values[op.barrier], lowering.values[op.size]
     given = [target, barrier, _global(lowering, op.source), size, _NO_MASK, _NO_HINT, _NO, _NO]
@@ -215,7 +215,7 @@ def _bulk_copy(lowering: FunctionLowering, op: ops.BulkCopy) -> None:
 
 
 def tensor_copy(lowering: FunctionLowering, op: ops.TensorCopy) -> None:
-    """The map is a parameter of the kernel, the coordinates begin with the innermost one."""
+    """The map is a parameter of the kernel; the coordinates begin with the innermost one."""
     values, map_ = lowering.values, lowering.tensor_maps[op.tensor, op.boxes]
     if op.kind == "prefetch_map":
         call(lowering, "prefetch.tensormap.p0", VOID, [map_])
@@ -244,7 +244,7 @@ def tensor_copy(lowering: FunctionLowering, op: ops.TensorCopy) -> None:
 
 
 def _wait(lowering: FunctionLowering, op: ops.MBarrierWait) -> None:
-    """Asks until the phase has ended; each time the hardware waits for a while."""
+    """Polls until the phase has ended; at each try the hardware waits for a while."""
     e = lowering.emitter
     again, done = e.block("mbarrier.wait"), e.block("mbarrier.passed")
     e.branch(again)
@@ -254,7 +254,7 @@ def _wait(lowering: FunctionLowering, op: ops.MBarrierWait) -> None:
 
 
 def try_wait(lowering: FunctionLowering, op: ops.MBarrierWait | ops.MBarrierTry) -> ir.Value:
-    """Whether the phase has ended when the hardware has waited for a while."""
+    """Whether the phase has ended, after the hardware has waited for a while."""
     given = [lowering.values[op.barrier], lowering.values[op.phase]]
     return call(lowering, "mbarrier.try.wait.parity.scope.cta.space.cta", I1, given)
 

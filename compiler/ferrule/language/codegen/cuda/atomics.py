@@ -1,9 +1,10 @@
 """Atomics on a GPU.
 
-LLVM's back end makes an instruction of an `atomicrmw`, but drops its order and scope: it is relaxed
-and for the threads of the GPU.  So the order is made of fences around it, as PTX's memory model
-allows, and what must be seen by the system, and what has no instruction, is a loop of
-compare-and-swap, whose scope LLVM keeps.  Of two bytes LLVM swaps the word of four around them.
+LLVM's back end selects an instruction for an `atomicrmw`, but drops its order and scope: the
+instruction is relaxed, with the scope of the GPU.  So fences around it implement the order, as
+PTX's memory model allows, and atomics with the scope of the system, or without an instruction, are
+loops of compare-and-swap, whose scope LLVM keeps.  For two bytes LLVM swaps the word of four bytes
+around them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ferrule.specs import DType, Float16
 
 _SCOPES: Final[dict[ops.MemoryScope, str | None]] = {
     "cta": "block",
-    "cluster": "device",  # only GPUs from sm_90 on have the scope of a cluster
+    "cluster": "device",  # only GPUs since sm_90 have the scope of a cluster
     "gpu": "device",
     "sys": None,
 }
@@ -41,13 +42,13 @@ INSTRUCTIONS: Final[dict[tuple[ops.AtomicOp, str], str]] = {
     ("inc", "uint"): "uinc_wrap",
     ("dec", "uint"): "udec_wrap",
 }
-"""LLVM's names of what is one instruction."""
+"""LLVM's names of atomics with an instruction."""
 _BITS: Final = {F32: I32, F64: I64}
-"""The integers that have the bits of floats; what has 2 bytes is an integer already."""
+"""The integers with the bits of floats; a 2-byte float is an integer already."""
 
 
 def atomic(lowering: FunctionLowering, op: ops.Atomic) -> ir.Value:
-    """Emits an atomic; gives the old element."""
+    """Emits an atomic; returns the old element."""
     target = _SCOPES[op.scope]
     if op.sem in _BEFORE:
         lowering.b.fence("acq_rel", target)
@@ -72,14 +73,14 @@ def _changed(lowering: FunctionLowering, op: ops.Atomic, target: str | None) -> 
 
 
 def _has_instruction(op: ops.AtomicOp, dtype: DType) -> bool:
-    """Whether every GPU has one for a dtype."""
+    """Whether every GPU has an instruction for a dtype."""
     return dtype.bits > 16 or (op == "add" and dtype is Float16)
 
 
 def _loop(
     lowering: FunctionLowering, op: ops.Atomic, address: ir.Value, target: str | None
 ) -> ir.Value:
-    """Computes the new element from the old one until nobody has changed that meanwhile."""
+    """Computes the new element from the old one until no other thread has changed it meanwhile."""
     e, value = lowering.emitter, lowering.values[op.value]
     bits = ir.IntType(dtype_of(op.value).bits)
     first = e.load(address, bits)
@@ -116,12 +117,12 @@ def _computed(lowering: FunctionLowering, op: ops.Atomic, old: ir.Value) -> ir.V
 def _swapped(
     b: ir.IRBuilder, address: ir.Value, expected: ir.Value, new: ir.Value, target: str | None
 ) -> ir.Value:
-    """The bits that stand there, which `new` replaces if they are those of `expected`."""
+    """The current bits, which `new` replaces if they equal those of `expected`."""
     bits = _BITS.get(new.type, new.type)
     words = [b.bitcast(each, bits) for each in (expected, new)]
     return b.extract_value(b.cmpxchg(address, *words, _order(target), "monotonic"), 0)
 
 
 def _order(target: str | None) -> str:
-    """A relaxed order with its scope, as LLVM's text has them side by side."""
+    """A relaxed order with its scope, side by side as in LLVM's text."""
     return "monotonic" if target is None else f'syncscope("{target}") monotonic'

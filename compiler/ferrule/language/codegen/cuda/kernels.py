@@ -58,15 +58,15 @@ _REGISTERS: Final[dict[ops.Register, str]] = {
 }
 _ORDINARY: Final = DeviceOptions(())
 _WORDS: Final = ("", "_", "WARP_SZ")
-"""What PTX does not take as a name."""
+"""Names that are invalid in PTX."""
 
 
 def lower_device(
     program: ops.Program, options: DeviceOptions, places: Places | None = None
 ) -> DeviceCode:
-    """The kernels of a program as PTX for each architecture; with `places`, with their lines.
+    """The kernels of a program as PTX for each architecture; with `places`, with source lines.
 
-    Raises CodegenError for what a target cannot do.
+    Raises CodegenError for ops that a target does not support.
     """
     names = entry_names(program)
     images = tuple(_image(program, arch, names, options, places) for arch in options.archs)
@@ -93,9 +93,9 @@ def device_module(
     options: DeviceOptions = _ORDINARY,
     places: Places | None = None,
 ) -> str:
-    """A program's kernels as LLVM's text, under these names, not verified and not optimised.
+    """A program's kernels as LLVM text, under these names, neither verified nor optimised.
 
-    Raises CodegenError for what the target cannot do.
+    Raises CodegenError for ops that the target does not support.
     """
     emitter = Emitter(program.name, archs.TRIPLE, str(archs.machine(arch).target_data))
     facts = launched(program)
@@ -113,7 +113,7 @@ def device_module(
 
 
 def entry_names(program: ops.Program) -> dict[str, str]:
-    """The name of each kernel in PTX: its own, in letters that PTX has, and no other's."""
+    """The name of each kernel in PTX: its own, in PTX's letters, and unique."""
     names: dict[str, str] = {}
     taken = set(_WORDS)
     for kernel in program.kernels:
@@ -129,7 +129,7 @@ def entry_names(program: ops.Program) -> dict[str, str]:
 
 
 def parameter_bytes(program: ops.Program, limit: int) -> int:
-    """The parameter space of the kernel that has most.  Raises CodegenError beyond the limit."""
+    """The largest parameter space of a kernel.  Raises CodegenError if it exceeds the limit."""
     most = 0
     for kernel in program.kernels:
         size = space(kernel_parameters(kernel))
@@ -167,7 +167,7 @@ class _Kernel:
         self.symbols: Final[dict[Sym, ir.Value]] = {}
 
     def emit(self, name: str) -> None:
-        """The entry point: parameters are read, then the body runs for this thread."""
+        """The entry point: loads the parameters, then runs the body for this thread."""
         parameters = kernel_parameters(self.kernel)
         types = [parameter.type for parameter in parameters]
         names = [_name(parameter) for parameter in parameters]
@@ -177,7 +177,7 @@ class _Kernel:
             function.calling_convention = "ptx_kernel"
             for parameter, argument in zip(parameters, function.args, strict=True):
                 if isinstance(parameter, MapParameter):
-                    # Texts, because llvmlite's own `byval` is of typed pointers.
+                    # As strings, because llvmlite's own `byval` is for typed pointers.
                     for attribute in parameter.attributes:
                         set.add(argument.attributes, attribute)
             for bound in self._bounds():
@@ -193,8 +193,8 @@ class _Kernel:
             self.emitter.ret()
 
     def _bounds(self) -> Iterator[str]:
-        """How many threads a block has, so that the registers always suffice, and how many blocks
-        an SM is to have room for."""
+        """The number of threads in a block, so that the registers always suffice, and the number of
+        blocks that must fit on an SM."""
         if self.known.min_blocks:
             yield f'"nvvm.minctasm"="{self.known.min_blocks}"'
         sizes = self.known.blocks
@@ -234,7 +234,7 @@ class _Kernel:
         self.symbols[symbol] = number if is_wide else self.emitter.builder.sext(number, I64)
 
     def _coordinates(self) -> None:
-        """The special registers of the thread, as i64; those that are constant, as constants."""
+        """The special registers of the thread, as i64; constant ones as constants."""
         facts = {"grid_dim": self.known.grid, "block_dim": self.known.block}
         for register, name in _REGISTERS.items():
             if register in clusters.REGISTERS and not clusters.uses_clusters(self.kernel):
@@ -262,8 +262,8 @@ def _name(parameter: KernelParameter) -> str:
 
 
 def ptx(text: str, arch: str, parameter_bytes: int = 0, opt_level: int = 3) -> str:
-    """What LLVM's pipeline and its PTX back end make of a module, whose kernels' parameters take so
-    many bytes at most."""
+    """The PTX from LLVM's pipeline and back end for a module, whose kernels have at most this many
+    bytes of parameters."""
     machine = archs.machine(arch, archs.features(arch, parameter_bytes), opt_level)
     context = llvm.create_context()
     with llvm.parse_assembly(text, context) as module:

@@ -1,4 +1,4 @@
-"""What a launch on a GPU asks for besides its sizes, for the launcher."""
+"""The attributes of a launch on a GPU besides its sizes, for the launcher."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.llvm.layouts import I32
 
 _LEAST: Final = 90
-"""Ten times the compute capability from which there are clusters and programmatic launches."""
+"""Ten times the first compute capability with clusters and programmatic launches."""
 
 
 def require_attributes(program: ops.Program, archs: Sequence[str]) -> None:
-    """Raises CodegenError where a launch asks for what an architecture does not have."""
+    """Raises CodegenError if a launch has an attribute that an architecture does not support."""
     old = [arch for arch in archs if capability(arch) < _LEAST]
     for op in all_ops(program.host.body):
         if old and isinstance(op, ops.Launch) and (op.cluster or op.options.programmatic):

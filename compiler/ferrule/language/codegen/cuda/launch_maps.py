@@ -1,4 +1,4 @@
-"""The tensor maps that a launch hands over."""
+"""The tensor maps that a launch passes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def encoded_map(
     parameter: MapParameter,
     doing: str,
 ) -> tuple[ir.Value, ir.Value, tuple[Fault, ...]]:
-    """Where the map of a tensor is, how its encoding ended and which faults that is.
+    """The address of a tensor's map, the status of its encoding, and the faults of that status.
 
     See `Launcher.encode_tensor_map`.
     """

@@ -1,4 +1,4 @@
-"""The functions of libdevice, for kernels that are to use them: op by op."""
+"""The functions of libdevice, for kernels with that option: op by op."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _DTYPES: Final = (Float32, Float64, Float16, BFloat16)
 
 
 def keeps(op: ops.Unary | ops.Binary) -> bool:
-    """Whether an op stays an op of the library, for `emit`."""
+    """Whether an op is not expanded, and `emit` emits it."""
     return op.op in _NAMES and op.result.type in _DTYPES
 
 
 def emit(emitter: Emitter, op: str, dtype: DType, operands: Sequence[ir.Value]) -> ir.Value:
-    """An op that was kept; a float of 2 bytes is computed in float32."""
+    """A kept op; a 2-byte float is computed in float32."""
     if dtype in (Float32, Float64):
         return _call(emitter, op, operands)
     wide = [halves.widen(emitter, dtype, operand) for operand in operands]

@@ -1,7 +1,7 @@
-"""The lines of the source in PTX, as `.loc` and `.file`, by which profilers show where time goes.
+"""Source lines in PTX, as `.loc` and `.file`, for profilers.
 
-They come from LLVM's debug metadata (its manual, "Source Level Debugging"), of which PTX gets the
-directives alone: the code stays what it is.
+They come from LLVM's debug metadata (its manual, "Source Level Debugging"), of which PTX contains
+only the directives: the code is unchanged.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32
 
 _WARNING: Final = 2
-"""The behaviour of a module flag that modules may differ in."""
+"""The behaviour of a module flag in which modules may differ."""
 _VERSION: Final = 3
-"""Of LLVM's debug metadata."""
+"""The version of LLVM's debug metadata."""
 
 
 class LineInfo:
-    """The lines of the kernels of one module; `paths`: whether files are named with folders."""
+    """The lines of the kernels of one module; `paths`: whether file names include folders."""
 
     def __init__(self, emitter: Emitter, places: Places, *, paths: bool) -> None:
         self._emitter: Final = emitter
@@ -37,7 +37,7 @@ class LineInfo:
         self._file: str | None = None
 
     def enter(self, kernel: ops.Function, function: ir.Function) -> None:
-        """What follows is code of this kernel."""
+        """The code that follows belongs to this kernel."""
         found = filter(None, map(self._places.at, all_ops(kernel.body)))
         first = next(found, None)
         self._kernel, self._file = None, None
@@ -56,13 +56,13 @@ class LineInfo:
         self.set(first)
 
     def at(self, op: ops.Op) -> None:
-        """What follows is code of this op."""
+        """The code that follows belongs to this op."""
         location = self._places.at(op)
         if location is not None and self._kernel is not None:
             self.set(location)
 
     def set(self, location: Location) -> None:
-        """What follows comes from there; of another file it is a block of the kernel."""
+        """The code that follows is from this location; another file is a block of the kernel."""
         scope = self._kernel
         if location.file != self._file:
             block = {"scope": scope, "file": self.file(location.file), "discriminator": 0}
@@ -77,7 +77,7 @@ class LineInfo:
         return self.info("DIFile", {"filename": path.name, "directory": folder})
 
     def unit(self, file: Any) -> Any:
-        """The compile unit, which the module's metadata name."""
+        """The compile unit, to which the module's metadata refer."""
         made = {"language": ir.DIToken("DW_LANG_Python"), "file": file, "producer": "ferrule"}
         kind = {"emissionKind": ir.DIToken("DebugDirectivesOnly")}
         rest = {"isOptimized": True, "runtimeVersion": 0}
@@ -89,5 +89,5 @@ class LineInfo:
         return unit
 
     def info(self, kind: str, fields: dict[str, Any], *, distinct: bool = False) -> Any:
-        """A node of metadata, one for equal ones."""
+        """A node of metadata; equal ones are shared."""
         return self._module.add_debug_info(kind, fields, is_distinct=distinct)

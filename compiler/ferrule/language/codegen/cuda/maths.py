@@ -1,4 +1,4 @@
-"""The functions of numbers that a GPU has: PTX's approximations, and libdevice's where wanted."""
+"""The functions of numbers on a GPU: PTX's approximations, and optionally libdevice's."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ferrule.specs import DType
 
 @dataclass(frozen=True, slots=True)
 class DeviceMaths:
-    """What stays an op of the maths library for a GPU, and its code.
+    """The functions that a GPU has, which the maths library does not expand, and their code.
 
-    `libdevice`: whether functions are those of NVIDIA's library.
+    `libdevice`: whether to use NVIDIA's library.
     """
 
     libdevice: bool = False
 
     def keeps(self, op: ops.Unary | ops.Binary) -> bool:
-        """Whether an op stays an op of the library, for `emit`."""
+        """Whether an op is not expanded, and `emit` emits it."""
         return approximate.keeps(op) or (self.libdevice and libdevice.keeps(op))
 
     def emit(
         self, emitter: Emitter, op: ops.Unary | ops.Binary, dtype: DType, given: Sequence[ir.Value]
     ) -> ir.Value:
-        """An op that was kept."""
+        """Emits a kept op."""
         source = approximate if approximate.keeps(op) else libdevice
         return source.emit(emitter, op.op, dtype, given)

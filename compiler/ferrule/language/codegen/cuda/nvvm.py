@@ -1,4 +1,4 @@
-"""The names of NVVM's intrinsics for tensor cores and work in the background."""
+"""The names of NVVM's intrinsics for tensor cores and asynchronous work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONTROLS: Final[dict[asynchronous.ControlKind, tuple[str, int]]] = {
     "setmaxregister_increase": ("setmaxnreg.inc.sync.aligned.u32", 90),
     "setmaxregister_decrease": ("setmaxnreg.dec.sync.aligned.u32", 90),
 }
-"""The intrinsic of each, and the least architecture."""
+"""The intrinsic of each, and its minimum architecture."""
 MBARRIERS: Final[dict[ops.MBarrierKind, str]] = {
     "init": "mbarrier.init.shared",
     "arrive": "mbarrier.arrive.shared",
@@ -36,13 +36,13 @@ MBARRIERS: Final[dict[ops.MBarrierKind, str]] = {
 }
 """The intrinsic of each."""
 GIVE_STATE: Final = ("arrive", "arrive_and_expect_tx")
-"""Those that give the state of the barrier, an i64."""
+"""The kinds that return the state of the barrier, an i64."""
 CACHES: Final[dict[asynchronous.CacheMode, str]] = {"always": "ca", "global": "cg"}
-"""Which caches a copy in the background goes through, as PTX says it."""
+"""The caches of an asynchronous copy, in PTX's words."""
 
 
 def mma_types(a: DType, b: DType, d: DType) -> str:
-    """What NVVM's name says of the dtypes."""
+    """The dtypes in NVVM's name."""
     short = {"int8": "s8", "uint8": "u8", "bfloat16": "bf16", "tfloat32": "tf32"}
     if a is Float16:
         return "f16.f16" if d is Float16 else "f32.f32"

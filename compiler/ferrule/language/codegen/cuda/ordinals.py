@@ -1,4 +1,4 @@
-"""The ordinal of a GPU: what stands for it."""
+"""The ordinal of a GPU, and its other representations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ferrule.runtime.llvm.layouts import I64
 
 
 def at_least_0(emitter: Emitter, device: ir.Value) -> ir.Value:
-    """The call's device, the first one where it has none."""
+    """The call's device, or the first one if it has none."""
     zero = emitter.const_i32(0)
     return emitter.select(emitter.icmp("slt", device, zero), zero, device)
 

@@ -1,9 +1,9 @@
-"""What a kernel on a GPU prints: `printf`, and the message of a check that failed.
+"""Output of a kernel on a GPU: `printf`, and the message of a failed check.
 
 Both are system calls that the driver provides (CUDA's PTX interoperability guide, "System Calls"):
-`int vprintf(const char* format, void* values)`, whose values are 8 bytes each here, and
-`void __assertfail(const char* message, const char* file, unsigned line, const char* function,
-size_t character)`, which prints all that with block and thread, and ends the context.
+`int vprintf(const char* format, void* values)`, here with values of 8 bytes each, and `void
+__assertfail(const char* message, const char* file, unsigned line, const char* function, size_t
+character)`, which prints all of that with block and thread, and ends the context.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _CONVERSIONS: Final = {
     "float": "%g",
     "bool": "%s",
 }
-"""How a value of a fault is shown; of others it is not known on a GPU."""
+"""The formats for values of a fault; other placeholders are unknown on a GPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceOutput:
-    """The output of one kernel; `paths` says whether messages name files with their folders."""
+    """The output of one kernel; `paths`: whether messages include folders in file names."""
 
     kernel: str
     paths: bool = True
@@ -50,7 +50,7 @@ class DeviceOutput:
     def check(
         self, emitter: Emitter, ok: ir.Value, fault: Fault, values: Sequence[ir.Value]
     ) -> None:
-        """Ends the context if `ok` is false; values of the message are printed before."""
+        """Ends the context if `ok` is false; prints the values of the message first."""
         passed, failed = emitter.block("passed"), emitter.block("failed")
         emitter.cond_branch(ok, passed, failed, LIKELY)
         emitter.at(failed)
@@ -73,8 +73,8 @@ class DeviceOutput:
 
 
 def as_format(fault: Fault, values: Sequence[V], named: Callable[[V], V]) -> tuple[str, list[V]]:
-    """A fault's message as a format of `vprintf`, with its values; `named` makes True or False, as
-    a text, of one that is a flag."""
+    """A fault's message as a format of `vprintf`, with its values; `named` converts a flag to the
+    text True or False."""
     rest, shown = iter(values), []
 
     def conversion(found: re.Match[str]) -> str:

@@ -1,16 +1,16 @@
-"""The parameters of a GPU kernel: what stands in its parameter space, for both sides of a launch.
+"""The parameters of a GPU kernel: the layout of its parameter space, for both sides of a launch.
 
 The layout is documented in `docs/kernel_parameters.md`.  In the order of the kernel's parameters:
 
-* a tensor is one struct by value, `{data, {shape, stride}}`: the address of its first element,
-  then its sizes and then its strides, those that are not constants, in the order of its dims; an
-  `i32` for a symbol of 32 bits, else an `i64`.  A part without members is left out;
-* a scalar is itself: a bool a byte, a float of 2 bytes its bits;
-* behind these, each symbol that the kernel uses and that is no size or stride of a tensor of its
-  own, as a number of the symbol's width.
+* a tensor is one struct by value, `{data, {shape, stride}}`: the address of its first element, then
+  its sizes and then its strides that are not constants, in the order of its dims; an `i32` for a
+  symbol of 32 bits, else an `i64`.  An empty part is omitted;
+* a scalar is itself: a bool is a byte, a 2-byte float its bits;
+* then each symbol that the kernel uses and that is not itself a size or stride of one of its
+  tensors, as a number of the symbol's width.
 
-In front of the symbols are the tensor maps, 128 bytes each, of the tensors whose boxes are copied;
-a tensor that is used for nothing else is not there itself.
+Before the symbols are the tensor maps, 128 bytes each, of the tensors whose boxes are copied; a
+tensor that is used for nothing else is omitted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ferrule.specs import Dim, DType, Sym, symbols_of
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A size or stride in a tensor's struct: where it is in the value and in memory."""
+    """A size or stride in a tensor's struct: its position in the value and in memory."""
 
     dim: Dim
     positions: tuple[int, ...]
@@ -54,7 +54,7 @@ class TensorParameter:
 
     @property
     def layout(self) -> Layout:
-        """The struct in memory; its numbers are at the paths that `numbers` gives."""
+        """The struct in memory; its numbers are at the paths from `numbers`."""
         data = Field("data", PTR)
         parts = [
             Field(name, Layout(name, [Field(str(i), number_type(n)) for i, n in enumerate(part)]))
@@ -83,13 +83,13 @@ class ScalarParameter:
 
     @property
     def type(self) -> ir.Type:
-        """The type that it has in memory."""
+        """Its type in memory."""
         return memory_type(self.dtype)
 
 
 @dataclass(frozen=True, slots=True)
 class SymbolParameter:
-    """A size that no tensor of the kernel has."""
+    """A size that is not in a tensor of the kernel."""
 
     symbol: Sym
 
@@ -108,12 +108,12 @@ class MapParameter:
 
     @property
     def type(self) -> ir.Type:
-        """The type that the kernel's argument has; see `attributes`."""
+        """The type of the kernel's argument; see `attributes`."""
         return PTR
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """What LLVM says of such an argument: nobody copies or changes it."""
+        """LLVM's attributes of such an argument: it is neither copied nor changed."""
         return f"byval([{BYTES} x i8])", f"align {ALIGN}", '"nvvm.grid_constant"'
 
 
@@ -126,7 +126,7 @@ def number_type(dim: Dim) -> ir.IntType:
 
 
 def kernel_parameters(kernel: ops.Function) -> tuple[KernelParameter, ...]:
-    """What a launch passes to a kernel, in order."""
+    """The arguments of a launch for a kernel, in order."""
     maps = _maps(kernel)
     unseen = {each.value for each in maps} - _seen(kernel) if maps else set()
     own = tuple(_parameter(value) for value in kernel.params if value not in unseen)
@@ -141,14 +141,14 @@ def kernel_parameters(kernel: ops.Function) -> tuple[KernelParameter, ...]:
 
 
 def _maps(kernel: ops.Function) -> tuple[MapParameter, ...]:
-    """One for each tensor and each of its kinds of boxes, in the order of the text."""
+    """One for each combination of tensor and boxes, in the order of the text."""
     copies = (op for op in all_ops(kernel.body) if isinstance(op, ops.TensorCopy))
     found = dict.fromkeys((op.tensor, op.boxes) for op in copies)
     return tuple(MapParameter(*each) for each in found)
 
 
 def _seen(kernel: ops.Function) -> set[ops.Value]:
-    """The values that a kernel reads otherwise than through a map."""
+    """The values that a kernel uses other than through a map."""
     found: set[ops.Value] = set()
     for op in all_ops(kernel.body):
         operands = op.operands

@@ -1,8 +1,8 @@
 """The CUDA target: kernels as PTX, the host function as a body that launches them.
 
-The body has two functions: `ferrule_body` makes the call's device current, calls `host`, and makes
-current what was before, also after an error.  Every launch hands over the addresses of its
-parameters, which stand on the stack as `parameters` lays them out.
+The body has two functions: `ferrule_body` makes the call's device current, calls `host`, and
+restores the previous context, also after an error.  Every launch passes the addresses of its
+parameters, which are on the stack in the layout of `parameters`.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ from ferrule.runtime.llvm.layouts import I1, I32, I64, PTR
 from ferrule.specs import Dim
 
 _STRAIGHT: Final = ("noinline", "optnone")
-"""Attributes of code that runs straight through, once a launch: LLVM's optimising instruction
-selection takes a third of a compilation for it, to save a nanosecond."""
+"""Attributes of straight-line code that runs once a launch: LLVM's optimising instruction selection
+would take a third of a compilation for it, to save a nanosecond."""
 
 
 LowerDevice: TypeAlias = Callable[[ops.Program, DeviceOptions, SourcePlaces | None], DeviceCode]
-"""Makes the kernels of a program, as `lower_device` does."""
+"""The type of `lower_device`, which makes the kernels of a program."""
 
 
 def lower_cuda(
@@ -77,12 +77,10 @@ def lower_cuda(
     *,
     kernels: LowerDevice | None = None,
 ) -> Body:
-    """The body of a program, with its maths, for GPUs of these architectures, on a host CPU.
+    """The body of a program with unexpanded maths, for GPUs of these architectures, on a host CPU.
 
-    With `places` the kernels have the lines of the source.  `kernels` makes them, `lower_device`
-    by default.
-
-    Raises CodegenError for what the target cannot do.
+    With `places` the kernels have source lines.  `kernels` makes the kernels, `lower_device` by
+    default.  Raises CodegenError for ops that the target does not support.
     """
     program = decided(outline(program))
     if options.fast_math:
@@ -100,7 +98,7 @@ def lower_cuda(
 
 
 def _without_kernels(program: ops.Program) -> Body:
-    """A body that launches nothing, and so needs no GPU, but for the memory of new tensors."""
+    """A body without launches, which needs a GPU only for the memory of new tensors."""
     emitter, faults = Emitter(program.name), Faults()
     types, names = host_types(program)
     on_device = needs_device(program)
@@ -186,7 +184,7 @@ class _Module:
         self.leave(result, token, values)
 
     def named_stream(self, arguments: Sequence[ir.Value]) -> ir.Value | None:
-        """The first parameter that is a stream, which is asked whether it is captured."""
+        """The first stream parameter, which is checked for a capture."""
         params = self.program.host.params
         first = len(arguments) - 1 - len(self.program.given) - len(params)
         found = (i for i, param in enumerate(params) if param.type == HandleType("stream"))
@@ -204,13 +202,14 @@ class _Module:
         emit_host(self.program, self.emitter, self.faults, arguments[:-1], self.host_op)
 
     def attributes(self) -> tuple[str, ...]:
-        """Those of the host function: what runs straight through becomes part of its caller."""
+        """The attributes of the host function: straight-line code is inlined into its caller."""
         ops_ = all_ops(self.program.host.body)
         repeats = any(isinstance(op, ops.For | ops.While) for op in ops_)
         return ("nounwind",) if repeats else ("nounwind", "alwaysinline")
 
     def leave(self, result: ir.Value, token: ir.Value, values: ir.Value) -> None:
-        """Ends the body with the host function's result; an error of its own goes first."""
+        """Ends the body with the host function's result; an error of the host function has
+        priority."""
         e = self.emitter
         done, failed = e.block("done"), e.block("failed")
         e.cond_branch(e.icmp("eq", result, ir.Constant(I32, 0)), done, failed, LIKELY)
@@ -223,7 +222,7 @@ class _Module:
         e.ret(ir.Constant(I32, 0))
 
     def uses_current_stream(self) -> bool:
-        """Whether a launch names no stream."""
+        """Whether a launch uses the caller's current stream."""
         ops_ = all_ops(self.program.host.body)
         return any(isinstance(op, ops.Launch) and op.stream is None for op in ops_)
 
@@ -232,7 +231,7 @@ class _Module:
         self.require_faults(status, failures(doing, location))
 
     def require_faults(self, status: ir.Value, faults: Sequence[Fault]) -> None:
-        """Ends the function where the status is not 0: it is the number of one of the faults."""
+        """Ends the function if the status is not 0: it is the number of one of the faults."""
         numbers = [self.faults.number(fault) for fault in faults]
         with failed(self.emitter, status, "passed"):
             self.emitter.ret(number_of(self.emitter, status, numbers))
@@ -280,7 +279,8 @@ class _Module:
     def large(
         self, lowering: FunctionLowering, kernel: ops.Function, op: ops.Launch
     ) -> Large | None:
-        """What a launch says whose blocks may have more shared memory than they have unasked."""
+        """The arguments for a launch whose blocks may need more shared memory than the default
+        limit."""
         if op.smem is None:
             return None
         _, static = shared.offsets(kernel)
@@ -293,7 +293,7 @@ class _Module:
     def packed(
         self, lowering: FunctionLowering, kernel: ops.Function, arguments: Sequence[ops.Value]
     ) -> list[ir.Value]:
-        """The addresses of a launch's parameters, filled."""
+        """The addresses of a launch's parameters, which are stored there."""
         given = dict(zip(kernel.params, arguments, strict=True))
         return [self.stored(lowering, parameter, given) for parameter in kernel_parameters(kernel)]
 
@@ -303,7 +303,7 @@ class _Module:
         parameter: KernelParameter,
         given: Mapping[ops.Value, ops.Value],
     ) -> ir.Value:
-        """The address of one parameter, filled."""
+        """The address of one parameter, which is stored there."""
         e = self.emitter
         match parameter:
             case TensorParameter(value, layout=layout):
@@ -328,6 +328,6 @@ class _Module:
         return place
 
     def size(self, lowering: FunctionLowering, dim: Dim) -> ir.Value:
-        """A size with the type that it has in a parameter."""
+        """A size in its type as a parameter."""
         wide, kind = lowering.dim(dim), number_type(dim)
         return wide if kind == I64 else truncate(self.emitter.builder, wide, kind, "size")

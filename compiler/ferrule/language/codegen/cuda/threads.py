@@ -1,6 +1,6 @@
-"""Threads that work together on a GPU: shared memory, barriers, shuffles, votes, matches, fences.
+"""Cooperating threads on a GPU: shared memory, barriers, shuffles, votes, matches, fences.
 
-Each op is one of NVVM's intrinsics.  All that a kernel uses begin with its own name: one module
+Each op is one of NVVM's intrinsics.  The globals of a kernel have its name as a prefix: one module
 has many kernels.
 """
 
@@ -34,10 +34,10 @@ _SCOPES: Final[dict[ops.FenceScope, str | None]] = {
 
 
 def require_cooperation(kernel: ops.Function, arch: str) -> None:
-    """Raises CodegenError for a kernel whose threads work together on a GPU that is too old.
+    """Raises CodegenError for a kernel with cooperating threads on a GPU that is too old.
 
     Before sm_70 warps run in lockstep, without masks, and LLVM finds no instruction for most ops,
-    which would end the process.
+    which would abort the process.
     """
     arch_ops.require_architecture(kernel, arch)
     if archs.capability(arch) >= _SINCE:
@@ -54,8 +54,8 @@ def require_cooperation(kernel: ops.Function, arch: str) -> None:
 class DeviceThreads:
     """Lowers the ops of one kernel, whose entry has this name.
 
-    `aligned`: whether the threads of a warp reach each barrier at one place, which is then a little
-    faster.  Where they might not, each warp arrives when all its threads have, from wherever.
+    `aligned`: whether the threads of a warp reach each barrier at one place, which makes it a
+    little faster.  Otherwise each warp arrives when all its threads have arrived, from any place.
     """
 
     name: str
@@ -65,7 +65,7 @@ class DeviceThreads:
 
     @classmethod
     def of(cls, kernel: ops.Function, name: str) -> DeviceThreads:
-        """Those of a kernel whose entry has this name."""
+        """The threads of a kernel whose entry has this name."""
         try:
             Uniform.of(kernel)
         except Divergent:
@@ -73,7 +73,7 @@ class DeviceThreads:
         return cls(name, aligned=True)
 
     def lower(self, lowering: FunctionLowering, op: ThreadOp) -> None:
-        """Emits an op; its result, if it has one, gets its value."""
+        """Emits an op; its result, if it has one, is defined."""
         values = lowering.values
         match op:
             case ops.Shared(result):
@@ -114,8 +114,8 @@ class DeviceThreads:
     def shared(self, lowering: FunctionLowering, result: ops.Value) -> ir.Value:
         """The static memory of an op.
 
-        It is visible outside of the module, although nobody looks: of what is internal LLVM takes
-        for granted that no barrier changes it.
+        It has external linkage, although no other module uses it: LLVM assumes that barriers do not
+        change internal memory.
         """
         type_ = result.tensor
         count = 1

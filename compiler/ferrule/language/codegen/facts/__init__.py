@@ -1,1 +1,1 @@
-"""What is known of kernels and their launches before they run, found in the kernel IR alone."""
+"""Static analyses of kernels and their launches, on the kernel IR only."""

@@ -1,9 +1,9 @@
-"""What addresses are known to be multiples of, so that neighbours are read and written at once.
+"""Known alignments of addresses, so that neighbours are accessed together.
 
-LLVM makes one wide access of several if it knows that the first is aligned for it.  It knows
-numbers that the code computes, but not what the specs say of pointers, strides and sizes.  So the
-powers of two that divide each integer are followed here from op to op.  Only powers of two: they
-still divide what has wrapped around.
+LLVM merges several accesses into a wide one if it knows that the first is aligned for it.  It knows
+numbers that the code computes, but not the specs of pointers, strides and sizes.  So this analysis
+follows the powers of two that divide each integer from op to op.  Only powers of two: they still
+divide a value after it wrapped around.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from ferrule.language.ir.types import TensorType
 from ferrule.specs import Dim, DType, divisibility_of
 
 _MOST: Final = 12
-"""As many zero bits as matter; the number 0 has them."""
+"""The largest relevant number of zero bits; the number 0 has this many."""
 
 
 @dataclass(slots=True)
 class Multiples:
-    """For integers, how many of their lowest bits are known to be 0; for views, their alignment."""
+    """For integers, the number of low bits that are known to be 0; for views, their alignment."""
 
     zeros: dict[ops.Value, int] = field(default_factory=dict)
     constants: dict[ops.Value, int] = field(default_factory=dict)
     aligns: dict[ops.Value, int] = field(default_factory=dict)
 
     def note(self, op: ops.SimpleOp) -> None:
-        """Takes in what is known of the result of an op."""
+        """Records the facts about the result of an op."""
         match op:
             case ops.View(result, tensor, indices):
                 known = isinstance(tensor.type, TensorType)
@@ -41,11 +41,11 @@ class Multiples:
                     self.zeros[op.result] = min(found, _MOST)
 
     def note_index(self, op: ops.For) -> None:
-        """Takes in what is known of the index of a loop."""
+        """Records the facts about the index of a loop."""
         self.zeros[op.index] = min(self._bits(op.start), self._bits(op.step))
 
     def address(self, tensor: ops.Value, indices: Sequence[ops.Value]) -> int:
-        """The power of two that the address of an element is known to be a multiple of."""
+        """The largest power of two that is known to divide the address of an element."""
         type_ = tensor.tensor
         size, bits = _zeros(type_.dtype.itemsize), _MOST
         for index, stride in zip(indices, type_.strides, strict=False):
@@ -90,7 +90,7 @@ def _power(align: int) -> int:
 
 
 def _zeros(number: Dim) -> int:
-    """The lowest bits of a number that are 0."""
+    """The number of low zero bits in a number."""
     if not isinstance(number, int) or number == 0:
         return _MOST
     return min((number & -number).bit_length() - 1, _MOST)

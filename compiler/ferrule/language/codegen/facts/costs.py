@@ -1,4 +1,4 @@
-"""About how much work a piece of the kernel IR is, in operations."""
+"""Estimates the cost of a region of the kernel IR, in operations."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.walk import all_ops
 
 UNKNOWN: Final = 64
-"""How many iterations a loop is taken to have, if its bounds are not constants."""
+"""The assumed number of iterations of a loop without constant bounds."""
 
 MOST: Final = 1 << 20
-"""No cost is larger: it is enough to know that it is much."""
+"""The largest cost: larger ones need no distinction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Operations; `bounded`: it is at most that, else some loop may have any number more."""
+    """Operations; `bounded`: it is at most that, otherwise some loop may have any number of
+    iterations."""
 
     operations: int
     bounded: bool

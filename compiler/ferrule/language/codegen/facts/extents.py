@@ -1,7 +1,7 @@
-"""Between which numbers the integers of a kernel lie that are made of its coordinates.
+"""Intervals of the integers that a kernel computes from its coordinates.
 
-What is known of the launches, such as constant sizes of blocks, often shows that an index cannot
-wrap; a loop over threads then needs no look at it.
+Facts about the launches, such as constant block sizes, often show that an index cannot wrap; then a
+loop over threads needs no check for it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ferrule.specs import DType
 
 
 def extents(found: Iterable[ops.SimpleOp], launched: Launched) -> dict[ops.Value, Interval]:
-    """The intervals of the results of ops, in order; those that could wrap have none."""
+    """The intervals of the results of ops, in order; results that could wrap have none."""
     known: dict[ops.Value, Interval] = {}
     for op in found:
         interval = _extent(op, known, launched)

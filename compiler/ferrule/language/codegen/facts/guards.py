@@ -1,21 +1,20 @@
-"""What the thread loops of a kernel can know before they run: guards, counters, fused blocks.
+"""Plans the thread loops of a kernel: guards, counters, fused blocks.
 
 A kernel begins with a guard, `if i < n`, that only the last block needs.  A loop over threads with
-the guard inside is slow (masked stores); the same loop over only those threads for which the guard
-holds is as fast as a plain loop.  So `plan` looks for comparisons that a range of threads decides:
+the guard inside is slow (masked stores); a loop over only the threads for which the guard holds is
+as fast as a plain loop.  So `plan` looks for comparisons that hold exactly for a range of threads:
 
-* the *spine* of a kernel is its body as long as it is ops without effect; if then an `if` with one
-  empty side ends it, the spine goes on in the other side.  A thread for which a condition on the
-  spine fails does nothing at all;
+* the *spine* of a kernel is the prefix of its body without effects; if an `if` with one empty side
+  follows, the spine continues in the other side.  A thread for which a condition on the spine fails
+  has no effect at all;
 * on the spine, a value is *affine* in a coordinate if it is that coordinate plus something that
   does not depend on it (in wrapping arithmetic);
 * a `Bound` is a comparison of a value that is affine in a coordinate with one that does not depend
-  on it, which every thread that gets to an effect has passed.  The loop over the coordinate can
-  run over only those threads, and the comparison is constant in it;
-* that is right only where the affine value does not wrap.  `points` are the values that must not:
-  the loop is run in pieces, and a piece ends where one of them wraps (there is one piece, but for
-  kernels near the ends of their integers).  Indices are points too, since a counter that does not
-  wrap is what LLVM can vectorise.
+  on it, which every thread that reaches an effect has passed.  The loop over the coordinate can run
+  over only those threads, and the comparison is constant in it;
+* this is valid only if the affine value does not wrap.  `points` are the values that must not: the
+  loop runs in pieces, and a piece ends before one of them wraps (usually there is one piece).
+  Indices are points too, because LLVM vectorises only loops whose counter does not wrap.
 
 If block_idx and thread_idx are only used as `block_idx * block_dim + thread_idx`, the two loops of
 that axis become one over this sum (`fused`).  Loops over z and y are outside that over x, so a
@@ -40,11 +39,11 @@ _Uses: TypeAlias = "dict[ops.Value, list[ops.Op | None]]"
 
 @dataclass(frozen=True, slots=True)
 class AxisPlan:
-    """How to loop over the threads of one axis.
+    """The plan for the loop over the threads of one axis.
 
-    `fused` are the values that equal block_idx * block_dim + thread_idx; if there is any, the loop
-    is over that.  `counter` are those that equal what the loop is over: these or thread_idx.
-    `needed` are the ops that give `points` and the limits of `bounds`, in order.
+    `fused` are the values that equal block_idx * block_dim + thread_idx; if there are any, the loop
+    runs over that.  `counter` are the values that equal the loop's counter: these or thread_idx.
+    `needed` are the ops that compute `points` and the limits of `bounds`, in order.
     """
 
     axis: int
@@ -58,9 +57,9 @@ class AxisPlan:
 def plan(
     kernel: ops.Function, blocks: Sequence[int | None], *, fuse: bool = True
 ) -> tuple[AxisPlan, ...]:
-    """The plans for x, y and z.  `blocks` are the sizes of a block, where every launch agrees.
+    """The plans for x, y and z.  `blocks` are the sizes of a block if all launches agree.
 
-    `fuse`: whether the loops over blocks and over threads may be one.
+    `fuse`: whether the loops over blocks and over threads may be fused.
     """
     axes = range(AXIS_COUNT)
     uses = _uses(kernel) if fuse else {}
@@ -118,7 +117,7 @@ def _only(
     name: ops.BinaryOp,
     others: Iterable[ops.Value],
 ) -> list[ops.Value] | None:
-    """The results of `value name other`, if nothing else is made of the values."""
+    """The results of `value name other`, if the values have no other use."""
     results: dict[ops.Value, None] = {}
     partners = set(others)
     for value in values:
@@ -134,7 +133,7 @@ def _only(
 
 
 def _uses(kernel: ops.Function) -> _Uses:
-    """What reads each value; None stands for a yield."""
+    """The users of each value; None stands for a yield."""
     uses: _Uses = defaultdict(list)
     for op in all_ops(kernel.body):
         for value in op.operands:

@@ -1,4 +1,4 @@
-"""Between which numbers a size lies, from the widths of its symbols alone."""
+"""The interval of a size, from the widths of its symbols only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FULL: Final[Interval] = (INT64_MIN, INT64_MAX)
 
 
 def interval(dim: Dim) -> Interval:
-    """The smallest and largest value that a size can have where it is defined."""
+    """The smallest and largest value that a size can have if it is defined."""
     match dim:
         case Sym(width=width):
             return -(1 << width - 1), (1 << width - 1) - 1
@@ -42,7 +42,7 @@ def _compound(op: ExprOp, lhs: Interval, rhs: Interval) -> Interval:
 
 
 def _divided(op: ExprOp, lhs: Interval, rhs: Interval) -> Interval:
-    """Exact for a positive constant, which is what launches divide by."""
+    """Exact for a positive constant divisor, the usual case in launches."""
     divisor = rhs[0]
     if rhs != (divisor, divisor) or divisor <= 0:
         return _FULL

@@ -1,8 +1,8 @@
-"""Whether a thread of a kernel reads or writes so much at once that it is vectors of its own.
+"""Whether a thread of a kernel accesses so many neighbours that it has vectors of its own.
 
-LLVM makes one lane of a vector of each thread.  Where every thread has a part of up to eight
-neighbours, it reads whole vectors all the same and sorts them; of larger parts it gathers single
-elements, which is several times slower than a thread that works with vectors alone.
+LLVM makes each thread one lane of a vector.  If every thread accesses up to eight neighbours, LLVM
+loads whole vectors and permutes them; for more neighbours it gathers single elements, which is
+several times slower than a thread with vectors of its own.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.walk import all_ops
 
 MOST: Final = 8
-"""Neighbours that LLVM sorts (its `max-interleave-group-factor`)."""
+"""The neighbours that LLVM permutes (its `max-interleave-group-factor`)."""
 
 
 def has_wide_parts(kernel: ops.Function) -> bool:
-    """Whether a part of a tensor has more elements than LLVM sorts, all of which a thread uses."""
+    """Whether a thread uses all elements of a part of a tensor with more elements than LLVM
+    permutes."""
     constants: set[ops.Value] = set()
     parts: set[ops.Value] = set()
     uses: Counter[ops.Value] = Counter()

@@ -1,4 +1,4 @@
-"""What is known of the sizes of a kernel's launches before they run."""
+"""Static facts about the sizes of a kernel's launches."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ AXIS_COUNT: Final = len(ops.AXES)
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """What is known of all launches of a kernel: the intervals of their sizes, for x, y, z.
+    """The facts about all launches of a kernel: the intervals of their sizes, for x, y, z.
 
-    `max_threads` is the largest block that one may have, `min_blocks` how many blocks an SM is to
-    have room for, 0 where they do not say.
+    `max_threads` is the largest possible block, `min_blocks` the number of blocks that must fit on
+    an SM, 0 if unspecified.
     """
 
     grid: tuple[Interval, ...] = ((0, INT64_MAX),) * AXIS_COUNT
@@ -30,12 +30,12 @@ class Launched:
 
     @property
     def blocks(self) -> tuple[int | None, ...]:
-        """The sizes of a block that are one constant."""
+        """The sizes of a block that are one constant, else None."""
         return tuple(low if low == high else None for low, high in self.block)
 
 
 def launched(program: ops.Program) -> dict[str, Launched]:
-    """What the launches of each kernel have in common."""
+    """The common facts of the launches of each kernel."""
     known: dict[ops.Value, Interval] = {}
     found: dict[str, list[ops.Launch]] = {}
     for op in all_ops(program.host.body):
@@ -58,7 +58,7 @@ def launched(program: ops.Program) -> dict[str, Launched]:
 
 
 def _largest(launches: Sequence[tuple[int, int, int]]) -> tuple[int, ...]:
-    """The largest block that a launch says, for each axis; 0 where one says none."""
+    """The largest specified block of the launches, for each axis; 0 if one does not specify it."""
     if not all(any(sizes) for sizes in launches):
         return (0, 0, 0)
     return tuple(max(max(sizes), 1) for sizes in zip(*launches, strict=True))
@@ -67,7 +67,7 @@ def _largest(launches: Sequence[tuple[int, int, int]]) -> tuple[int, ...]:
 def _hull(
     known: Mapping[ops.Value, Interval], launches: Sequence[tuple[ops.Value, ...]]
 ) -> tuple[Interval, ...]:
-    """For each axis, the interval that all launches lie in."""
+    """For each axis, the interval that contains the sizes of all launches."""
     axes = []
     for sizes in zip(*launches, strict=True):
         lows, highs = zip(*(known.get(size, Int64.range) for size in sizes), strict=True)

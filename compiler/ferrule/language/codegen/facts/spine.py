@@ -1,6 +1,7 @@
-"""What a thread of a kernel computes before its first effect, and what that has of its coordinates.
+"""The computations of a kernel's thread before its first effect, and their dependence on its
+coordinates.
 
-`guards` says what a spine, a bound and an affine value are.
+`guards` defines spine, bound and affine.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class Spine:
             region = self.follow(region)
 
     def follow(self, region: ops.Region) -> ops.Region | None:
-        """Takes the pure ops at the start of a region; gives the region where the spine goes on."""
+        """Adds the pure ops at the start of a region; returns the region where the spine
+        continues."""
         for op in region.ops:
             if is_plain(op):
                 self.take(op)
@@ -82,7 +84,7 @@ class Spine:
         return None
 
     def take_steady(self, body: ops.Region) -> None:
-        """Takes what a loop computes again in each iteration though it does not depend on it."""
+        """Adds the loop-invariant ops of a loop's body."""
         for op in body.ops:
             match op:
                 case ops.Constant() | ops.Binary() | ops.Cast():
@@ -91,7 +93,7 @@ class Spine:
                     self.take(op)
 
     def take(self, op: ops.SimpleOp) -> None:
-        """Adds an op, and finds out what its result depends on."""
+        """Adds an op, and determines the dependence of its result."""
         self.order.append(op)
         if isinstance(op, ops.Constant) and op.value == 1:
             self.ones.add(op.result)
@@ -113,7 +115,8 @@ class Spine:
         )
 
     def conjuncts(self, condition: ops.Value, *, holds: bool) -> Iterator[tuple[ops.Compare, bool]]:
-        """The comparisons that must all come out as said for the condition to be `holds`."""
+        """The comparisons, with their required truth, that must all hold for the condition to be
+        `holds`."""
         makers = {op.result: op for op in self.order}
         todo = [(condition, holds)]
         while todo:
@@ -129,7 +132,7 @@ class Spine:
                     yield test, wanted
 
     def bound(self, test: ops.Compare, holds: bool, axis: int) -> Iterator[Bound]:
-        """The bound that a comparison is for this axis, if it is one."""
+        """The bound that a comparison represents for this axis, if it is one."""
         ways = ((test.lhs, test.rhs, test.op), (test.rhs, test.lhs, _MIRRORED[test.op]))
         for value, limit, op in ways:
             sides = _SIDES.get((op, holds))
@@ -138,7 +141,7 @@ class Spine:
                     yield Bound(value, limit, *sides, test.result, holds)
 
     def affine(self, value: ops.Value, axis: int) -> bool:
-        """Whether a signed integer is affine in the axis and steady along the axes inside it."""
+        """Whether a signed integer is affine in the axis and invariant along the axes inside it."""
         known = value.type is Int32 or value.type is Int64
         return (
             known
@@ -147,7 +150,7 @@ class Spine:
         )
 
     def coefficient(self, value: ops.Value, *axes: int) -> int | None:
-        """The coefficient that a value has for all of these axes (0 for no axis), else None."""
+        """The common coefficient of a value for all of these axes (0 for no axis), else None."""
         known = self.coefficients.get(value)
         if known is None:
             return None
@@ -175,7 +178,7 @@ class Spine:
     def slice(
         self, wanted: Iterable[ops.Value], given: Sequence[ops.Value]
     ) -> tuple[ops.SimpleOp, ...]:
-        """The ops that the wanted values are made of, in order; `given` are there already."""
+        """The ops that compute the wanted values, in order; `given` are available already."""
         needed, found = set(wanted), []
         for op in reversed(self.order):
             if op.result in needed and op.result not in given:
@@ -209,7 +212,7 @@ def _basis(axis: int) -> Coefficients:
 
 
 def coefficient(op: ops.SimpleOp, axis: int, operands: list[int | None]) -> int | None:
-    """How a result depends on a coordinate, when its operands do so."""
+    """The dependence of a result on a coordinate, from that of its operands."""
     match op, operands:
         case ops.Special(_, "thread_idx", at), _:
             return int(at == axis)

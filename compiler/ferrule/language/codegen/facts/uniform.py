@@ -1,15 +1,15 @@
-"""Which values are the same for all threads of a block, and computed once for it.
+"""Uniformity analysis: values that are the same for all threads of a block, and computed once for
+it.
 
-The *frame* of a kernel is its body, and the regions of those of its branches and loops that hold an
-op which waits for other threads.  If the frame's branches and loops go alike for all threads, the
-kernel can run phase by phase (`cpu.cooperate.phases`).  A value is *uniform* if an op of the frame
-makes it of uniform values and has no effect.  A load is uniform only as long as no thread can have
-written since all waited for each other: between two such places threads do not write what others
-read.
+The *frame* of a kernel is its body, and the regions of its branches and loops that contain an op
+which waits for other threads.  If the frame's branches and loops are uniform, the kernel can run
+phase by phase (`cpu.cooperate.phases`).  A value is *uniform* if an op of the frame computes it
+from uniform values without an effect.  A load is uniform only if no thread can have written since
+all waited for each other: between two such places threads do not write memory that others read.
 
-A branch that does not go alike is in the frame all the same if it waits within warps only: its
-phases run in those threads that take it (it is *masked*).  Nothing there is computed for threads
-that do not take it but plain arithmetic.
+A branch that is not uniform may still be in the frame if it waits only within warps: its phases run
+in the threads that take it (it is *masked*).  For other threads only plain arithmetic is computed
+there.
 """
 
 from __future__ import annotations
@@ -28,20 +28,21 @@ class Divergent(Exception):
 
 
 def waits(op: ops.Op) -> bool:
-    """Whether an op waits for other threads, or one inside it does."""
+    """Whether an op, or one inside it, waits for other threads."""
     return any("waits" in each.effects for each in all_ops(ops.Region((op,))))
 
 
 @dataclass(slots=True)
 class Uniform:
-    """What is uniform in a kernel; `hoisted` are the ops, with regions or not, that make it."""
+    """The uniform values of a kernel; `hoisted` are the ops, with or without regions, that compute
+    them."""
 
     values: set[ops.Value] = field(default_factory=set)
     hoisted: set[ops.Op] = field(default_factory=set)
 
     @classmethod
     def of(cls, kernel: ops.Function) -> Uniform:
-        """That of a kernel.  Raises Divergent where it cannot run phase by phase."""
+        """The uniform values of a kernel.  Raises Divergent if it cannot run phase by phase."""
         found = cls(set(kernel.params))
         found.region(kernel.body, dirty=False, masked=False)
         return found
@@ -54,16 +55,17 @@ class Uniform:
         return self.values.issuperset(values)
 
     def region(self, region: ops.Region, *, dirty: bool, masked: bool) -> bool:
-        """Goes through a region of the frame.
+        """Analyses a region of the frame.
 
-        `dirty`: a thread may have written since all waited; gives whether at its end.
+        `dirty`: a thread may have written since all waited; returns this fact at its end.
         """
         for op in region.ops:
             dirty = self.op(op, dirty, masked)
         return dirty
 
     def op(self, op: ops.Op, dirty: bool, masked: bool) -> bool:
-        """Goes through one op of the frame; gives whether a thread may have written since."""
+        """Analyses one op of the frame; returns whether a thread may have written since all
+        waited."""
         match op:
             case ops.Barrier(number, count):
                 if masked or count is not None or not (number is None or number in self):
@@ -74,7 +76,7 @@ class Uniform:
             case _ if isinstance(op, ops.Synchronising):
                 return False
             case _ if "waits" in op.effects:
-                raise Divergent  # nobody knows for whom
+                raise Divergent  # it is unknown which threads it is for
             case ops.If() if waits(op):
                 return self.branch(op, dirty, masked)
             case ops.For() if waits(op):
@@ -91,7 +93,7 @@ class Uniform:
         return dirty or any(map(_writes, all_ops(ops.Region((op,)))))
 
     def is_uniform(self, op: ops.Op, dirty: bool, masked: bool) -> bool:
-        """Whether an op can be done once for the block."""
+        """Whether an op can run once for the block."""
         inside = ops.Region((op,))
         every = list(all_ops(inside))
         if not all(_is_alike(each, dirty, masked) for each in every):
@@ -119,7 +121,7 @@ class Uniform:
 
     def conditional(self, op: ops.While, dirty: bool, masked: bool) -> bool:
         if masked:
-            raise Divergent  # where no thread takes the branch it need not end
+            raise Divergent  # if no thread takes the branch, it need not end
         after = self.loop(op, (op.test, op.body), dirty, masked)
         if not self.all(op.test.yields):
             raise Divergent
@@ -128,7 +130,8 @@ class Uniform:
     def loop(
         self, op: ops.For | ops.While, regions: tuple[ops.Region, ...], dirty: bool, masked: bool
     ) -> bool:
-        """Finds the carried values that stay uniform: all at first, then those that are left."""
+        """Finds the carried values that stay uniform: all at first, then removes others until a
+        fixed point."""
         carried = [pair for pair in zip(op.carried, op.initial, strict=True) if pair[1] in self]
         alike = {value for value, _ in carried}
         before = set(self.values), set(self.hoisted)
@@ -162,7 +165,7 @@ def needs(region: ops.Region) -> dict[ops.Value, None]:
 
 
 def has_effect(region: ops.Region) -> bool:
-    """Whether it is seen that a thread ran a region."""
+    """Whether it is visible that a thread ran a region."""
     return any(op.is_seen for op in all_ops(region))
 
 
@@ -170,10 +173,11 @@ _MAY_REPEAT: Final[Effects] = frozenset(("reads", "fails", "blocks"))
 
 
 def _is_alike(op: ops.Op, dirty: bool, masked: bool) -> bool:
-    """Whether an op gives the same to all threads if its operands are, and may run once for them.
+    """Whether an op has the same results in all threads if its operands are uniform, and may run
+    once for them.
 
-    Where a thread may have written since all waited, what is read is not the same; where only some
-    threads come by, a loop need not end, and what fails must not.
+    If a thread may have written since all waited, loads are not uniform; if only some threads
+    execute it, a loop need not end, and an op must not fail.
     """
     effects = op.effects
     if not op.is_uniform or not effects <= _MAY_REPEAT:
@@ -186,7 +190,7 @@ def _is_alike(op: ops.Op, dirty: bool, masked: bool) -> bool:
 
 
 def _writes(op: ops.Op) -> bool:
-    """Whether another thread may see that an op ran; what comes behind a check may not run."""
+    """Whether another thread may see that an op ran; ops after a check may not run."""
     if isinstance(op, ops.Check):
         return not op.inserted
     if not op.effects.isdisjoint(("fails", "ends", "calls")):
@@ -195,5 +199,5 @@ def _writes(op: ops.Op) -> bool:
 
 
 def _is_own(value: ops.Value) -> bool:
-    """Whether a value is a tensor of the running thread alone."""
+    """Whether a value is a tensor private to the running thread."""
     return isinstance(value.type, TensorType) and value.type.is_own

@@ -1,4 +1,4 @@
-"""Ops whose value depends on their operands alone."""
+"""Ops whose value depends only on their operands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def computed(
     op: ops.Constant | ops.Arithmetic | ops.Load,
     inlined: fused.Inline,
 ) -> ir.Value:
-    """The value of an op that depends on its operands alone."""
+    """The value of an op that depends only on its operands."""
     dtype = dtype_of(op.result)
     e, values, maths = lowering.emitter, lowering.values, lowering.maths
     match op:
@@ -45,7 +45,7 @@ def computed(
 
 
 def _cast(lowering: FunctionLowering, result: ops.Value, operand: ops.Value) -> ir.Value:
-    """A cast; one that widens an integer takes the 64 bits that are known."""
+    """A cast; one that widens an integer uses its known 64-bit value."""
     source, target = dtype_of(operand), dtype_of(result)
     if operand in lowering.wide and target.is_integer and target.bits == 64:
         return lowering.wide[operand]

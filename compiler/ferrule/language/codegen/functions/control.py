@@ -1,6 +1,7 @@
-"""Branches and loops: blocks, and phis for what they give and carry.
+"""Branches and loops: blocks, and phis for results and carried values.
 
-What is in their regions others emit: each takes `emit`, which gives the work of a region.
+Other modules emit the contents of their regions: each function takes `emit`, which returns the work
+of a region.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from ferrule.runtime.llvm.layouts import I32, I64, PTR
 from ferrule.specs import DType
 
 _STAYS: Final = EVERY - {"fails", "ends", "asks", "calls"}
-"""What ops do that never end the function."""
+"""The effects of ops that never end the function."""
 
 EmitRegion: TypeAlias = Callable[[FunctionLowering, ops.Region], Work]
 """Emits the ops of a region; nested regions are yielded."""
 
 
 def if_(lowering: FunctionLowering, op: ops.If, emit: EmitRegion) -> Work:
-    """A branch, and a phi for each result; no branch where a guard is known to hold."""
+    """A branch, and a phi for each result; no branch if its condition is constant."""
     known = lowering.values[op.condition]
     if isinstance(known, ir.Constant):
         taken = op.then if known.constant else op.otherwise
@@ -55,7 +56,7 @@ def _merge(
     results: Sequence[ops.Value],
     incoming: Sequence[tuple[ir.Block, Sequence[ops.Value]]],
 ) -> None:
-    """A phi for each result, of what each way brings; of a tensor that is owned two."""
+    """One phi per result; two (address, object) for an owned tensor."""
     for position, result in enumerate(results):
         phi = lowering.b.phi(_type_of(result), name=result.hint)
         for block, values in incoming:
@@ -70,14 +71,14 @@ def _merge(
 
 
 def _object_of(lowering: FunctionLowering, tensor: ops.Value) -> ir.Value:
-    """The object of a tensor that the function owns; null of one that nobody reads."""
+    """The object of a tensor that the function owns; null for one whose object is never read."""
     return lowering.objects.get(tensor, lowering.emitter.null())
 
 
 def _pass_on(
     lowering: FunctionLowering, values: Sequence[ops.Value], results: Sequence[ops.Value]
 ) -> None:
-    """Gives results the values that they are."""
+    """Defines results as aliases of values."""
     for value, result in zip(values, results, strict=True):
         lowering.values[result] = lowering.values[value]
         if value in lowering.objects:
@@ -100,7 +101,8 @@ def for_(lowering: FunctionLowering, op: ops.For, emit: EmitRegion) -> Work:
 def _rounds(
     lowering: FunctionLowering, op: ops.For, limits: loops.Range, size: int, emit: EmitRegion
 ) -> Work:
-    """A counted loop as a loop over rounds of `size` iterations, with a look after each."""
+    """A counted loop as a loop over rounds of `size` iterations, with a check for signals after
+    each."""
     b, watch = lowering.b, lowering.watch
     assert watch is not None
     head, body, end = (lowering.emitter.block(f"round.{part}") for part in ("head", "body", "end"))
@@ -126,7 +128,7 @@ def _counted(
     initial: Sequence[ops.Value],
     emit: EmitRegion,
 ) -> Work:
-    """A loop with these iterations; behind it, what it carries has its last values."""
+    """A loop with these iterations; after it, the carried values have their last values."""
     b = lowering.b
     head, body, end = (lowering.emitter.block(f"for.{part}") for part in ("head", "body", "end"))
     before = b.block
@@ -146,7 +148,7 @@ def _counted(
 
 
 def _iterations(lowering: FunctionLowering, op: ops.For) -> int | None:
-    """How often a loop runs, where that is a constant."""
+    """The number of iterations of a loop, if it is a constant."""
     bounds = [lowering.values[value] for value in (op.start, op.stop, op.step)]
     if not all(isinstance(bound, ir.Constant) for bound in bounds):
         return None
@@ -175,18 +177,18 @@ def while_(lowering: FunctionLowering, op: ops.While, emit: EmitRegion) -> Work:
 
 
 def _leaves_otherwise(op: ops.While) -> bool:
-    """Whether a loop can end elsewhere than by one comparison: its test is made of several, as that
-    of a loop with a `break` is, or its body can end the function."""
+    """Whether a loop can end other than by one comparison: its test consists of several ops, like
+    that of a loop with a `break`, or its body can end the function."""
     tests = sum(isinstance(each, ops.Compare | ops.Binary | ops.Unary) for each in op.test.ops)
     return tests > 1 or any(not _STAYS >= each.effects for each in all_ops(op.body))
 
 
 def _hidden(lowering: FunctionLowering, condition: ir.Value) -> ir.Value:
-    """A condition that LLVM cannot see through: it is the same, by way of a register.
+    """A condition that is opaque to LLVM: the same value, passed through inline assembly.
 
-    LLVM 22.1 takes the test of a loop out of it where an exit before the test compares the counter
-    with what is read anew each time, and the loop then runs past its end (`IndVarSimplify`, the
-    value it makes is called `first_iter`):
+    LLVM 22.1 wrongly hoists the test of a loop if an exit before the test compares the counter with
+    a value that is loaded in each iteration; then the loop runs past its end (`IndVarSimplify`, the
+    value that it makes is called `first_iter`):
 
         for (i = 0; i < n && !found; ++i) {
           if (i >= *limit) return 1;   // becomes, with n read once: loop while (n != 1 && !found)
@@ -206,7 +208,7 @@ def _close_loop(
     end: ir.Block,
     wishes: ops.LoopHints | None = None,
 ) -> None:
-    """The way back to the head with the next values, then on behind the loop."""
+    """The back edge to the head with the next values; then continue after the loop."""
     for value, following in zip(carried, yields, strict=True):
         lowering.values[value].add_incoming(lowering.values[following], lowering.b.block)
         if value in lowering.owned:

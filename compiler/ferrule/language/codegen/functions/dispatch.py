@@ -1,4 +1,4 @@
-"""Every op of the IR as LLVM instructions: which code emits which."""
+"""Selects the code that emits each op of the IR as LLVM instructions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def emit_region(lowering: FunctionLowering, region: ops.Region) -> Work:
 
 
 def _op(lowering: FunctionLowering, op: ops.Op) -> Work | None:
-    """Emits one op, or gives back the work of one that has regions."""
+    """Emits one op, or returns the work of one with regions."""
     if lowering.lines is not None:
         lowering.lines.at(op)
     if is_plain(op):
@@ -59,13 +59,13 @@ def _op(lowering: FunctionLowering, op: ops.Op) -> Work | None:
 
 
 def _hosted(lowering: FunctionLowering, op: HostOp) -> Work | None:
-    """Emits an op that only a host function has, as the target does it."""
+    """Emits an op that only host functions have, with the target's code."""
     assert lowering.host_op is not None, "only a host function has these"
     return lowering.host_op(lowering, op)
 
 
 def _together(lowering: FunctionLowering, op: ThreadOp) -> None:
-    """Emits an op by which threads work together."""
+    """Emits an op of cooperating threads."""
     if lowering.thread_op is None:
         name = type(op).__name__
         raise CodegenError(f"{name}: threads do not work together on this target yet")
@@ -77,7 +77,7 @@ def emit_simple(lowering: FunctionLowering, op: ops.SimpleOp) -> None:
     result = op.result
     lowering.multiples.note(op)
     if result in lowering.values:
-        return  # such as shared memory, which has its place when a block begins
+        return  # such as shared memory, whose address is known when a block begins
     if is_plain(op) and not isinstance(result.type, HandleType):
         lowering.values[result] = computed(lowering, op, partial(_inlined, lowering))
         return
@@ -121,7 +121,7 @@ def _print(lowering: FunctionLowering, format_: str, values: Sequence[ops.Value]
 
 
 def _return(lowering: FunctionLowering, values: Sequence[ops.Value]) -> None:
-    """Leaves the parts of the result in their slots."""
+    """Stores the parts of the result in their slots."""
     assert lowering.results is not None, "the program has no result"
     for position, value in enumerate(values):
         part = lowering.values[value]
@@ -132,7 +132,7 @@ def _return(lowering: FunctionLowering, values: Sequence[ops.Value]) -> None:
 def _inlined(
     lowering: FunctionLowering, region: ops.Region, values: dict[ops.Value, ir.Value]
 ) -> ir.Value:
-    """The value that a region of simple ops yields, of these values."""
+    """The value that a region of simple ops yields, given these values."""
     other = FunctionLowering(lowering.emitter, lowering.faults, values=values)
     drive(emit_region(other, region))
     return other.values[region.yields[0]]

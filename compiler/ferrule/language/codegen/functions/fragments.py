@@ -1,4 +1,4 @@
-"""Tensors of the running thread alone: room on the stack, of which LLVM makes registers.
+"""Tensors of the running thread only: stack memory, which LLVM promotes to registers.
 
 It does so unless an index is known only at run time.
 """
@@ -16,8 +16,8 @@ from ferrule.runtime.llvm.layouts import I1, I8, I64, PTR, VOID
 def room(e: Emitter, tensor: ops.Value) -> ir.Value:
     """The address of a new tensor.
 
-    It holds zeros, although the IR does not say so: what nobody wrote LLVM could take for anything,
-    each time that it is read.
+    It is filled with zeros, although the IR does not require it: LLVM could give uninitialised
+    memory a different value at each read.
     """
     type_ = tensor.tensor
     count = 1

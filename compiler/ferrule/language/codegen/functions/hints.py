@@ -1,11 +1,11 @@
-"""What LLVM is told so that it makes vectors of loops: metadata and attributes.
+"""Hints for LLVM's loop vectoriser: metadata and attributes.
 
-Threads of a kernel and iterations of a `Parallel` run in any order, by what the IR means.  Without
-being told so, LLVM compares addresses before every loop and runs one by one where they overlap,
+By the semantics of the IR, threads of a kernel and iterations of a `Parallel` run in any order.
+Without hints, LLVM compares addresses before every loop and runs the scalar loop if they overlap,
 as they do in a kernel that works in place.
 
-On CPUs that have vectors of 512 bits LLVM keeps to 256 by default.  Here it shall use them: loops
-that compute run up to twice as fast, and those that wait for memory no slower.
+On CPUs with vectors of 512 bits LLVM uses 256 by default.  Here it uses 512: compute-bound loops
+run up to twice as fast, and memory-bound ones no slower.
 """
 
 from __future__ import annotations
@@ -24,24 +24,25 @@ from ferrule.runtime.llvm.layouts import I1, I32
 from ferrule.specs import DType
 
 SHORT: Final = 128
-"""Iterations times ops of a loop that is unrolled without being asked: about what LLVM would."""
+"""The product of iterations and ops up to which a loop is unrolled without a hint: about LLVM's own
+limit."""
 
 SMALL: Final = 6
 SUMMANDS: Final = 4
-"""How many ops such a loop of floats has at most, and how many of its iterations become one."""
+"""SMALL and SUMMANDS: the limit of ops in such a loop of floats, and its unroll factor."""
 
 FEW: Final = 64
-"""Threads of which a loop is short: a few vectors."""
+"""The number of threads up to which a loop is short: a few vectors."""
 
 FEW_OPS: Final = 128
-"""Ops of an iteration that is small: LLVM unrolls 32 of them, and says nothing."""
+"""The limit of ops of a small iteration: LLVM unrolls 32 of them without a warning."""
 
 
 class _Distinct(ir.MDValue):  # type: ignore[misc]
-    """A node that is itself alone, whatever it holds."""
+    """A node that is distinct, independent of its contents."""
 
     def descr(self, buf: list[str]) -> None:
-        """The text of the node, as llvmlite asks for it."""
+        """The text of the node, for llvmlite."""
         references = ", ".join(operand.get_reference() for operand in self.operands)
         buf += (f"distinct !{{ {references} }}", "\n")
 
@@ -56,8 +57,8 @@ class _Distinct(ir.MDValue):  # type: ignore[misc]
 class Group:
     """Loads and stores of a loop whose iterations run in any order.
 
-    `straight`: each iteration is to be vectors of its own, not one lane of those of the loop.
-    `small`: an iteration has so few ops that some vectors of iterations are no loop.
+    `straight`: each iteration has vectors of its own, instead of being one lane.  `small`: an
+    iteration has so few ops that a few vectors of iterations can be unrolled.
     """
 
     node: ir.MDValue
@@ -68,16 +69,16 @@ class Group:
 def access_group(
     emitter: Emitter, *, straight: bool = False, body: ops.Region | None = None
 ) -> Group:
-    """A new group of loads and stores; `body`: what an iteration does, where it is known."""
+    """A new group of loads and stores; `body`: the body of an iteration, if known."""
     small = body is not None and _is_small(body)
     return Group(_distinct(emitter), straight, small)
 
 
 def _is_small(body: ops.Region) -> bool:
-    """Whether LLVM certainly unrolls some vectors of an iteration.
+    """Whether LLVM certainly unrolls a few vectors of iterations.
 
-    A store under a condition becomes a branch for each element of a vector: that loop is not
-    unrolled, and as it was to be, LLVM says so on the standard error of the process.
+    A store under a condition becomes a branch for each element of a vector: such a loop is not
+    unrolled, and after an unroll hint LLVM prints a warning to standard error.
     """
     every = list(all_ops(body))
     branches = (op for op in every if isinstance(op, ops.If))
@@ -98,12 +99,12 @@ def mark_access(instruction: ir.Instruction, group: Group) -> None:
 def mark_parallel(
     emitter: Emitter, latch: ir.Instruction, group: Group, count: int | None = None
 ) -> None:
-    """Says of the loop that `latch` closes: no access of the group depends on another iteration.
+    """Marks the loop that `latch` closes: no access of the group depends on another iteration.
 
-    It is not unrolled either.  LLVM would unroll a short one before it makes vectors, and out of a
-    straight line it cannot, since nothing says there that addresses differ; the rest of a vector
-    loop gets slower too, as it is seldom long.  But the vector loop is unrolled where the `count`
-    of iterations is known and small, and they are.
+    It is not unrolled either.  LLVM would unroll a short loop before vectorising it, and cannot
+    vectorise the straight-line code, because it does not know that the addresses differ; the
+    remainder of a vector loop would also become slower.  But the vector loop is unrolled if the
+    `count` of iterations is known and small, and the iterations are small.
     """
     said = [["llvm.loop.parallel_accesses", group.node], ["llvm.loop.unroll.disable"]]
     if group.straight:
@@ -117,13 +118,13 @@ def mark_parallel(
 
 
 def _whole(emitter: Emitter) -> Iterator[ir.MDValue]:
-    """What is said of a vector loop so that it is unrolled, and what it changes in registers."""
+    """Metadata that make LLVM unroll a vector loop completely, and mark it as vectorised."""
     for said in (["llvm.loop.unroll.full"], ["llvm.loop.isvectorized", ir.Constant(I32, 1)]):
         yield emitter.module.add_metadata(said)
 
 
 def mark_outer(emitter: Emitter, latch: ir.Instruction) -> None:
-    """Says of a loop around others that it is not unrolled: that only makes copies of those."""
+    """Marks a loop around others as not unrolled: that would only copy them."""
     whole = emitter.module.add_metadata(["llvm.loop.unroll.disable"])
     loop = _distinct(emitter)
     loop.operands = (loop, whole)
@@ -131,10 +132,10 @@ def mark_outer(emitter: Emitter, latch: ir.Instruction) -> None:
 
 
 def mark_wishes(emitter: Emitter, latch: ir.Instruction, wishes: ops.LoopHints) -> None:
-    """Says how the loop that `latch` closes would like to be compiled.
+    """Adds the hints of the loop that `latch` closes.
 
-    Only what LLVM does without fail or leaves without a word: for a wish that it was forced to and
-    could not fulfil it writes a warning to the standard error of the process.
+    Only hints that LLVM always follows or silently ignores: for a forced hint that it cannot follow
+    it prints a warning to standard error.
     """
     loop = _distinct(emitter)
     loop.operands = (loop, *(emitter.module.add_metadata(w) for w in _metadata(wishes)))
@@ -142,13 +143,13 @@ def mark_wishes(emitter: Emitter, latch: ir.Instruction, wishes: ops.LoopHints) 
 
 
 def possible(op: ops.For, count: int | None, *, alone: bool = False) -> ops.LoopHints | None:
-    """The wishes of a loop that LLVM can fulfil: it unrolls innermost loops with one exit.
+    """The hints of a loop that LLVM can follow: it unrolls innermost loops with one exit.
 
-    `count`: the number of iterations, where it is a constant, so that it can unroll all.  A short
-    loop without wishes is unrolled, for the loop around it may become vectors then; so is, in
-    part, a sum of floats in order that runs `alone`, not for many threads: it never becomes one.
-
-    A width is no wish for a loop that may reduce floats: LLVM takes it as leave to reorder them.
+    `count`: the number of iterations if it is a constant, so that it can unroll all.  A short loop
+    without hints is unrolled, because then the loop around it may be vectorised; so is, partially,
+    a sum of floats in order that runs `alone`, not for many threads, because it is never
+    vectorised.  A vector width is dropped for a loop that may reduce floats: LLVM takes it as
+    permission to reorder them.
     """
     given = op.hints
     if given is not None and given.vectorize not in (None, False) and orders.may_reduce(op):
@@ -168,7 +169,7 @@ def possible(op: ops.For, count: int | None, *, alone: bool = False) -> ops.Loop
 
 
 def _adds_floats(op: ops.For) -> bool:
-    """Whether an iteration needs a float of the one before."""
+    """Whether an iteration depends on a float of the previous one."""
     return any(isinstance(c.type, DType) and c.type.kind == "float" for c in op.carried)
 
 
@@ -188,8 +189,8 @@ def _metadata(wishes: ops.LoopHints) -> Iterator[list[str | ir.Constant]]:
 
 
 def prefer_wide_vectors(function: ir.Function) -> None:
-    """Lets a function use vectors of 512 bits where the CPU has them."""
-    # llvmlite knows no attributes with a value, and refuses what it does not know.
+    """Lets a function use vectors of 512 bits if the CPU has them."""
+    # llvmlite does not support attributes with a value, and refuses unknown ones.
     set.add(function.attributes, '"prefer-vector-width"="512"')
 
 

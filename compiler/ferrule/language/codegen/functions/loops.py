@@ -1,4 +1,4 @@
-"""Loops in LLVM: counters that never wrap, in the form that LLVM knows best.
+"""Loops in LLVM: counters that never wrap, in LLVM's canonical form.
 
 Counters are i64.  A loop tests at its head; LLVM rotates it.
 """
@@ -21,12 +21,12 @@ ONE = ir.Constant(I64, 1)
 
 
 def total(b: ir.IRBuilder, x: ir.Value, y: ir.Value, flags: tuple[str, ...] = ()) -> ir.Value:
-    """x + y; no instruction where x is 0."""
+    """x + y; no instruction if x is 0."""
     return y if _is_zero(x) else b.add(x, y, flags=flags)
 
 
 def difference(b: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """x - y; no instruction where y is 0."""
+    """x - y; no instruction if y is 0."""
     return x if _is_zero(y) else b.sub(x, y)
 
 
@@ -38,8 +38,8 @@ def _is_zero(value: ir.Value) -> bool:
 class Range:
     """The iterations of a counted loop: a counter from `first` to below `end`, by 1.
 
-    The index of an iteration is `base + counter * step`, in 64 bits.  Unsigned where the count
-    may need all of them.
+    The index of an iteration is `base + counter * step`, in 64 bits.  Unsigned if the count may
+    need all 64 bits.
     """
 
     first: ir.Value
@@ -50,7 +50,7 @@ class Range:
 
     @property
     def count(self) -> int | None:
-        """The number of iterations, where it is a constant."""
+        """The number of iterations, if it is a constant."""
         if isinstance(self.first, ir.Constant) and isinstance(self.end, ir.Constant):
             return int(self.end.constant) - int(self.first.constant)
         return None
@@ -67,7 +67,7 @@ class Range:
         return b.add(self.base, b.mul(counter, self.step))
 
     def piece(self, b: ir.IRBuilder, counter: ir.Value, size: int) -> Range:
-        """The next iterations from this counter on, which runs, at most so many."""
+        """The next iterations from this counter on (which runs), at most this many."""
         left, most = b.sub(self.end, counter), ir.Constant(I64, size)
         last = b.icmp_unsigned("<=", left, most)
         return replace(self, first=counter, end=b.select(last, self.end, b.add(counter, most)))
@@ -87,8 +87,8 @@ def counted(
 ) -> Iterator[ir.Value]:
     """Emits a loop over first <= i < end (signed) and yields i.
 
-    `group`: the loads and stores of its iterations, if they do not depend on each other; None for
-    a loop around others.
+    `group`: the loads and stores of its iterations, if they are independent; None for a loop around
+    others.
     """
     with counted_by(emitter, Range(first, end), name, group) as counter:
         yield counter

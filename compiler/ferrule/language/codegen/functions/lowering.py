@@ -1,9 +1,9 @@
-"""The body of one function of a program on its way to LLVM: what the code of its ops needs.
+"""The state of one function of a program during its lowering to LLVM.
 
 `FunctionLowering` holds the LLVM value of each IR value, the symbols, the coordinates of the
-running thread, and what the target brings along.  Some integers are also known in 64 bits
-(`wide`): loop counters and what a kernel's thread loop proved not to wrap.  Addresses use those,
-so that LLVM sees a plain counter.
+running thread, and the callbacks of the target.  Some integers are also known in 64 bits (`wide`):
+loop counters, and values that a kernel's thread loop proved not to wrap.  Addresses use those, so
+that LLVM sees a plain counter.
 
 Sizes that need no check are computed once, in the entry block.
 """
@@ -35,31 +35,31 @@ Coordinates = dict[tuple[ops.Register, int], ir.Value]
 
 HostOp = ops.Parallel | ops.Launch | ops.Alloc | ops.CallDevice | ops.Outgoing | ops.ObjectOp
 HostOps = Callable[["FunctionLowering", HostOp], "Work | None"]
-"""Lowers the ops that only a host function has."""
+"""Lowers the ops that only host functions have."""
 
 
 class Watch(Protocol):
-    """Emits what looks after the loops of a function while they run."""
+    """Emits checks for signals in the loops of a function."""
 
     def round(self, loop: ops.For) -> int | None:
-        """After how many iterations it looks; None for never."""
+        """The number of iterations between checks; None for never."""
 
     def look(self, lowering: FunctionLowering) -> None:
-        """Emits a look, between two rounds."""
+        """Emits a check, between two rounds."""
 
     def count(self, lowering: FunctionLowering, loop: ops.While) -> None:
-        """Emits what is to be done at the end of an iteration."""
+        """Emits the code for the end of an iteration."""
 
 
 class Lines(Protocol):
-    """Emits where the code of a function comes from."""
+    """Emits source locations."""
 
     def at(self, op: ops.Op) -> None:
-        """What follows is code of this op."""
+        """The code that follows belongs to this op."""
 
 
 class Output(Protocol):
-    """Emits what a function does of its own accord where it prints and where it fails."""
+    """Emits the target's code for printing and failing."""
 
     def print_(self, emitter: Emitter, format_: str, values: Sequence[ir.Value]) -> None:
         """Prints with a format of `ops.Print`."""
@@ -67,14 +67,14 @@ class Output(Protocol):
     def check(
         self, emitter: Emitter, ok: ir.Value, fault: Fault, values: Sequence[ir.Value]
     ) -> None:
-        """Ends the work if `ok` is false."""
+        """Fails if `ok` is false."""
 
 
 class Maths(Protocol):
     """Functions of numbers that a target has."""
 
     def keeps(self, op: ops.Unary | ops.Binary) -> bool:
-        """Whether it has the function of an op."""
+        """Whether the target has the function of an op."""
 
     def emit(
         self, emitter: Emitter, op: ops.Unary | ops.Binary, dtype: DType, given: Sequence[ir.Value]
@@ -84,7 +84,7 @@ class Maths(Protocol):
 
 ThreadOp = ops.Cooperation | ops.CooperationEffect
 ThreadOps = Callable[["FunctionLowering", ThreadOp], None]
-"""Lowers the ops by which threads work together, and gives their results their values."""
+"""Lowers the ops of cooperating threads, and defines their results."""
 
 
 @dataclass(slots=True)
@@ -108,32 +108,32 @@ class FunctionLowering:
     watch: Watch | None = None
     thread_op: ThreadOps | None = None
     leave: Callable[[ir.Value], None] | None = None
-    """How the function ends with a status, where it has more to do than to return it."""
+    """Ends the function with a status, if it must do more than return it."""
     fault_values: ir.Value | None = None
     coordinates: Coordinates = field(default_factory=dict)
     values: dict[ops.Value, ir.Value] = field(default_factory=dict)
     wide: dict[ops.Value, ir.Value] = field(default_factory=dict)
     group: hints.Group | None = None
-    """Of the loads and stores, where they run in parallel."""
+    """The access group of loads and stores that run in parallel."""
     multiples: Multiples = field(default_factory=Multiples)
     objects: dict[ops.Value, ir.Value] = field(default_factory=dict)
-    """The handles of tensors that the function has made."""
+    """The handles of tensors that the function owns."""
     owned: frozenset[ops.Value] = frozenset()
-    """Tensors with a handle, those that branches choose and loops carry among them."""
+    """Tensors with a handle, including results of branches and loop-carried ones."""
     made: dict[Dim, ir.Value] = field(default_factory=dict)
-    """Where the values of the symbols are that get them in the function."""
+    """The addresses of symbols that get their values in the function."""
     results: ir.Value | None = None
-    """Where the parts of the result go."""
+    """The address for the parts of the result."""
     maths: Maths | None = None
-    """The functions that the target has, on a GPU."""
+    """The functions of a GPU target."""
     unwritten: Set[ops.Value] = frozenset()
-    """The tensors in whose memory nobody writes while the function runs."""
+    """The tensors whose memory is not written while the function runs."""
     lines: Lines | None = None
-    """The lines of the source, for a GPU."""
+    """The source lines, for a GPU."""
     tensor_maps: dict[tuple[ops.Value, ops.Boxes], ir.Value] = field(default_factory=dict)
-    """Where the maps of tensors are, on a GPU."""
+    """The addresses of tensor maps, on a GPU."""
     output: Output | None = None
-    """How a kernel on a GPU prints and fails."""
+    """Printing and failing in a kernel on a GPU."""
     _sizes: Sizes | None = None
 
     @property
@@ -144,7 +144,7 @@ class FunctionLowering:
     # ---- values ----
 
     def define_integer(self, value: ops.Value, wide: ir.Value, *, fits: bool = True) -> None:
-        """Gives an integer its value, known in 64 bits; `fits`: it is in the range of its dtype."""
+        """Defines an integer from its 64-bit value; `fits`: it is in the range of its dtype."""
         kind = value_type(dtype_of(value))
         narrow = wide if kind == I64 else casts.truncate(self.b, wide, kind, value.hint)
         self.values[value] = narrow
@@ -169,13 +169,13 @@ class FunctionLowering:
             return self._sizes.lower(dim).value
 
     def new_sizes(self) -> Sizes:
-        """A lowering of sizes that has emitted none yet."""
+        """A lowering of sizes that has emitted nothing yet."""
         ranges = {symbol: Int32.range for symbol in self.symbols if symbol.width == 32}
         return Sizes(self.emitter, self.symbols, ranges)
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """What is defined inside is forgotten after it."""
+        """Definitions inside are dropped after it."""
         values, wide, coordinates = dict(self.values), dict(self.wide), dict(self.coordinates)
         yield
         self.values, self.wide, self.coordinates = values, wide, coordinates
@@ -205,7 +205,7 @@ class FunctionLowering:
         (self.leave or self.emitter.ret)(status)
 
     def checked_size(self, op: ops.Size) -> ir.Value:
-        """A size of which every step is checked; its fault's values are those of its symbols."""
+        """A size with a check of every step; its fault's values are those of its symbols."""
         assert op.fault is not None
         dtype = dtype_of(op.result)
         size = self.new_sizes().lower(op.dim)

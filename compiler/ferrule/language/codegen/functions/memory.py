@@ -1,4 +1,4 @@
-"""Elements of tensors: where they are, and what reads and writes them."""
+"""Elements of tensors: their addresses, loads and stores."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def store(
 
 
 def _mark(lowering: FunctionLowering, access: ir.Instruction, tensor: ops.Value) -> None:
-    """Says that a load or store runs in parallel, if it does.
+    """Marks a load or store as parallel, if it is.
 
-    Threads that run one after the other have their own tensors at one address.
+    Threads that run one after the other have their private tensors at one address.
     """
     if lowering.group is not None and not tensor.tensor.is_own:
         hints.mark_access(access, lowering.group)
@@ -52,7 +52,7 @@ def _mark(lowering: FunctionLowering, access: ir.Instruction, tensor: ops.Value)
 def element(
     lowering: FunctionLowering, tensor: ops.Value, indices: Sequence[ops.Value]
 ) -> tuple[ir.Value, int, ir.Type]:
-    """The address of an element, what it is aligned to, and its type in memory."""
+    """The address of an element, its alignment, and its type in memory."""
     type_ = tensor.tensor
     kind = memory_type(type_.dtype)
     place = _address(lowering, tensor, indices, kind)
@@ -60,7 +60,7 @@ def element(
 
 
 def start(lowering: FunctionLowering, tensor: ops.Value, indices: Sequence[ops.Value]) -> ir.Value:
-    """Where a view begins; its elements may be of any dtype."""
+    """The start address of a view; its elements may have any dtype."""
     if not indices:
         return lowering.values[tensor]
     return _address(lowering, tensor, indices, ir.ArrayType(I8, tensor.tensor.dtype.itemsize))
@@ -69,7 +69,7 @@ def start(lowering: FunctionLowering, tensor: ops.Value, indices: Sequence[ops.V
 def _address(
     lowering: FunctionLowering, tensor: ops.Value, indices: Sequence[ops.Value], kind: ir.Type
 ) -> ir.Value:
-    """The address of an element; `kind` is as large as one."""
+    """The address of an element; `kind` has the size of one."""
     offset: ir.Value | None = None
     for index, stride in zip(indices, tensor.tensor.strides, strict=True):
         step = lowering.as_i64(index) if stride == 1 else _scaled(lowering, index, stride)

@@ -1,8 +1,8 @@
-"""Whether a loop may add up floats, whose order decides about the bits of the result.
+"""Whether a loop may be a reduction of floats, whose order affects the bits of the result.
 
-A sum need not be carried by name: LLVM makes one of an element that every iteration reads and
-writes, in a fragment or in any tensor.  So the answer is yes, unless nothing that floats are
-computed for can stay from one iteration to the next.
+A sum need not be a loop-carried value: LLVM also finds sums in an element that every iteration
+reads and writes, in a fragment or in any tensor.  So the answer is yes, unless no computed float
+can be carried from one iteration to the next.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ferrule.specs import DType, Int32
 
 
 def may_reduce(op: ops.For) -> bool:
-    """Whether LLVM could see a sum or product of floats over the iterations of this loop."""
+    """Whether LLVM could recognise a sum or product of floats over the iterations of this loop."""
     inner = list(all_ops(op.body))
     if not any(map(_computes_floats, inner)):
         return False
     if any(_is_float(value) for value in op.carried):
         return True
     if op.carried and any(isinstance(each, (ops.Bitcast, ops.View)) for each in inner):
-        return True  # the bits of a float may be carried as an integer
+        return True  # a carried integer may contain the bits of a float
     steps = _Steps.of(op, inner)
     return not all(steps.leaves(each) for each in inner if isinstance(each, ops.Store))
 
@@ -38,10 +38,10 @@ def _is_float(value: ops.Value) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """What the iterations of a loop have of their own.
+    """The values of a loop's iterations.
 
-    `made`: what each makes, with the op that does.  `moving`: the integers among them that are sure
-    to be another one in the next iteration.
+    `made`: the values that each iteration defines, with the defining op.  `moving`: the integers
+    among them that certainly differ in the next iteration.
     """
 
     made: dict[ops.Value, ops.Op | None]
@@ -49,7 +49,7 @@ class _Steps:
 
     @classmethod
     def of(cls, loop: ops.For, inner: list[ops.Op]) -> _Steps:
-        """Those of a loop, whose body has these ops, inner ones too."""
+        """The steps of a loop, whose body has these ops, including nested ones."""
         steps = cls(dict.fromkeys((loop.index, *loop.carried)), {loop.index})
         for op in inner:
             steps.made.update(dict.fromkeys(_defined_by(op), op))
@@ -60,7 +60,7 @@ class _Steps:
     def _steps_on(self, op: ops.Binary | ops.Cast) -> bool:
         match op:
             case ops.Binary(_, "add" | "sub", lhs, rhs):
-                # the difference of two that move may stay
+                # the difference of two moving values may stay the same
                 return any(x in self.moving and self._stays(y) for x, y in _both(lhs, rhs))
             case ops.Binary(_, "mul", lhs, rhs):
                 return any(x in self.moving and self._is_factor(y) for x, y in _both(lhs, rhs))
@@ -76,16 +76,16 @@ class _Steps:
         return isinstance(op, ops.Constant) and op.value != 0
 
     def leaves(self, store: ops.Store) -> bool:
-        """Whether the next iteration stores elsewhere.
+        """Whether the next iteration stores at another place.
 
-        One coordinate moves and all others stay: several could move against each other.
+        Exactly one coordinate may move: several could cancel out.
         """
         tensor, places = store.tensor, [(store.tensor, store.indices)]
         while isinstance(op := self.made.get(tensor), ops.View):
             tensor = op.tensor
             places.append((tensor, op.indices))
         if isinstance(self.made.get(tensor), ops.Fragment):
-            return True  # a new one each time, undefined until it is written
+            return True  # a new tensor each time, undefined until it is written
         if tensor in self.made:
             return False
         found = [
@@ -102,7 +102,7 @@ def _both(lhs: ops.Value, rhs: ops.Value) -> tuple[tuple[ops.Value, ops.Value], 
 
 
 def _defined_by(op: ops.Op) -> tuple[ops.Value, ...]:
-    """The values that an op makes, for itself and for its regions."""
+    """The values that an op defines, for later ops and for its regions."""
     match op:
         case ops.For(results, index, carried=carried):
             return (*results, index, *carried)
@@ -117,11 +117,11 @@ def _defined_by(op: ops.Op) -> tuple[ops.Value, ...]:
 
 
 _OUTSIDE: Final = ops.Constant(ops.Value(Int32), 0)
-"""Stands for what makes a value that is there before the loop."""
+"""Represents the definition of a value before the loop."""
 
 
 def _is_as_wide(result: ops.Value, operand: ops.Value) -> bool:
-    """Whether a conversion of an integer keeps all of it."""
+    """Whether a conversion of an integer preserves its value."""
     source, target = operand.type, result.type
     if not (isinstance(source, DType) and isinstance(target, DType)):
         return False

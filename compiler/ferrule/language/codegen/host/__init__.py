@@ -1,4 +1,5 @@
-"""The host function: what it receives, calls, owns and returns, whatever a target does of launches.
+"""The host function: parameters, calls, owned objects and results, independent of the target's
+launches.
 
 Host functions run on the CPU on every target.
 """

@@ -1,9 +1,9 @@
-"""What a host function owns: its table, new tensors, and what the function returns of them.
+"""The objects that a host function owns: their table, new tensors, and returned references.
 
-A body that owns something has two functions.  `ferrule_body` holds a table with a place for each
-object and value that it makes or that comes back to it, calls `inner`, which does the work, and
-releases what is in the table, whatever came of it.
-What `inner` returns of objects the caller gets a reference of its own to, once all went well.
+A body that owns something has two functions.  `ferrule_body` has a table with a place for each
+object and value that it makes or receives, calls `inner`, which does the work, and releases the
+contents of the table, also after an error.  On success the caller gets references of its own to the
+returned objects.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from ferrule.specs import Param, params
 
 _RELEASE: Final = ir.FunctionType(VOID, [PTR, I64])
 RESULTS: Final = HandleType("results")
-"""What a `CallBody` gives: the parts as a body leaves them."""
+"""The type of a `CallBody`'s result: the parts as a body stores them."""
 _ANY_WORDS: Final = 2
 
 
 def tensor_count(program: ops.Program) -> int:
-    """How many places for objects a body of this program needs."""
+    """The number of places for objects that a body of this program needs."""
     return sum(map(_objects_of, all_ops(program.host.body)))
 
 
@@ -48,7 +48,7 @@ def _objects_of(op: ops.Op) -> int:
 
 
 def value_count(program: ops.Program) -> int:
-    """How many places for values of tvm-ffi that came back a body of this program needs."""
+    """The number of places for received tvm-ffi values that a body of this program needs."""
     found = 0
     for op in all_ops(program.host.body):
         match op:
@@ -60,8 +60,8 @@ def value_count(program: ops.Program) -> int:
 
 
 def owned_tensors(program: ops.Program) -> frozenset[ops.Value]:
-    """The tensors of a host function whose objects are known there: those that it makes, that came
-    back to it, and those among these that branches choose and loops carry."""
+    """The tensors of a host function whose objects are known: those that it makes or receives, and
+    the results of branches and loop-carried values among them."""
     found = {
         op.result for op in all_ops(program.host.body) if isinstance(op, ops.Alloc) or _is_owner(op)
     }
@@ -74,7 +74,7 @@ def owned_tensors(program: ops.Program) -> frozenset[ops.Value]:
 
 
 def _is_owner(op: ops.Op) -> TypeGuard[ops.Received | ops.Peek]:
-    """Whether this is a tensor in what came back, whose object is known."""
+    """Whether this is a tensor in a received value, whose object is known."""
     if isinstance(op, ops.Peek):
         return op.part == "tensor"
     if not (isinstance(op, ops.Received) and isinstance(op.result.type, TensorType)):
@@ -83,7 +83,8 @@ def _is_owner(op: ops.Op) -> TypeGuard[ops.Received | ops.Peek]:
 
 
 def keeps(program: ops.Program) -> int:
-    """How many values the caller of a body keeps: parts of the result may lie in them."""
+    """The number of values that the caller of a body must keep: parts of the result may be inside
+    them."""
     return value_count(program) if _lies_in_values(program.result) else 0
 
 
@@ -100,7 +101,7 @@ def needs_frame(program: ops.Program) -> bool:
 
 
 def object_slots(result: Param | None, first: int = 0) -> list[int]:
-    """The slots of a result that hold handles."""
+    """The slots of a result with handles."""
     match result:
         case None | params.Scalar() | params.Shape():
             return []
@@ -116,7 +117,7 @@ def object_slots(result: Param | None, first: int = 0) -> list[int]:
 
 
 def declare_inner(e: Emitter, types: Sequence[ir.Type], names: Sequence[str]) -> ir.Function:
-    """The function that does the work, without its code: what `frame` calls."""
+    """Declares the function that does the work, and which `frame` calls."""
     return e.declare(
         "inner",
         I32,
@@ -157,7 +158,7 @@ def _set_none(e: Emitter, value: ir.Value) -> None:
 
 
 def _release(e: Emitter, values: ir.Value, count: int) -> None:
-    """Release values; they are None then."""
+    """Release values and set them to None."""
     e.call(e.symbol(RELEASE, _RELEASE), [values, e.const_i64(count)])
     for position in range(count):
         _set_none(e, e.index(values, ANY, position))
@@ -165,9 +166,9 @@ def _release(e: Emitter, values: ir.Value, count: int) -> None:
 
 @dataclass(slots=True)
 class Places:
-    """The places of a host function for what it owns, handed out one after the other.
+    """The places of a host function for the objects that it owns, assigned in order.
 
-    A place is used again each time that its op runs: what was there is released before.
+    A place is reused each time its op runs: its previous content is released before.
     """
 
     objects: ir.Value
@@ -176,17 +177,17 @@ class Places:
     _values: int = 0
 
     def take_objects(self, e: Emitter, count: int = 1) -> ir.Value:
-        """The next places for handles of objects, as they are."""
+        """The next places for handles of objects, unchanged."""
         first, self._objects = self._objects, self._objects + count
         return e.index(self.objects, PTR, first)
 
     def clear_objects(self, e: Emitter, places: ir.Value, count: int) -> None:
-        """Let go of the handles in these places."""
+        """Release the handles in these places."""
         owned.release(e, places, count)
         owned.clear(e, places, count)
 
     def take_values(self, e: Emitter, count: int = 1) -> ir.Value:
-        """The next places for values of tvm-ffi, which hold None now."""
+        """The next places for tvm-ffi values, set to None."""
         first, self._values = self._values, self._values + count
         places = e.index(self.values, ANY, first)
         _release(e, places, count)
@@ -194,7 +195,7 @@ class Places:
 
 
 def places_of(program: ops.Program, e: Emitter, arguments: Sequence[ir.Value]) -> Places:
-    """The places that `frame` has handed over in these arguments of a function."""
+    """The places that `frame` passed in these arguments of a function."""
     table = arguments[0]
     if keeps(program):
         return Places(table, arguments[3])
@@ -210,7 +211,7 @@ class Allocator:
     index: ir.Value
 
     def allocate(self, lowering: FunctionLowering, op: ops.Alloc) -> None:
-        """A tensor, whose address and object become known; the symbols that it makes too."""
+        """A tensor; defines its address and object, and the symbols that it makes."""
         e = lowering.emitter
         for dim, size in zip(op.result.tensor.shape, op.sizes, strict=True):
             if dim in lowering.made:
@@ -225,7 +226,7 @@ class Allocator:
         lowering.values[op.result] = tensors.elements(e, handle)
 
     def _prototype(self, lowering: FunctionLowering, op: ops.Alloc) -> ir.Value:
-        """The DLTensor that says what is wanted."""
+        """The DLTensor that describes the new tensor."""
         e, type_ = lowering.emitter, op.result.tensor
         sizes = (lowering.values[size] for size in op.sizes)
         shape = tensors.dims(e, len(op.sizes), sizes, "shape")

@@ -1,8 +1,8 @@
-"""Calls of functions of tvm-ffi by a host function: arguments, the call, what comes back.
+"""Calls of tvm-ffi functions by a host function: arguments, the call, and the result.
 
-The arguments are an array of TVMFFIAny on the stack.  Those that are made for the call alone,
-strings and tensors of the caller, are in a table beside it, which is released behind the call,
-whatever came of it.
+The arguments are an array of TVMFFIAny on the stack.  Objects that are made only for the call,
+strings and tensors of the caller, are in a table beside it, which is released after the call, also
+after an error.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _PLAIN: Final[dict[ops.ArgumentKind, TypeIndex]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Argument:
-    """One argument: its kind, its values, and where it goes."""
+    """One argument: its kind, its values, and its destination."""
 
     kind: ops.ArgumentKind
     values: tuple[ops.Value, ...]
@@ -68,8 +68,8 @@ class _Argument:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What calls of a host function know: where tensors of parameters are, and the places for what
-    comes back, None where nothing does."""
+    """The context of a host function's calls: the device of parameter tensors, and the places for
+    results, None if there are none."""
 
     device: DeviceType
     index: ir.Value
@@ -79,7 +79,7 @@ class Surroundings:
 def emit_call(
     lowering: FunctionLowering, op: ops.Outgoing | ops.ObjectOp, around: Surroundings
 ) -> None:
-    """One of the ops that call and receive, or that read containers and objects."""
+    """Emits an op that calls or receives, or that reads containers and objects."""
     match op:
         case ops.Call():
             _Call(lowering, op, around).emit()
@@ -101,7 +101,7 @@ class _Call:
     op: ops.Call
     around: Surroundings
     given: ir.Value | None = None
-    """The arguments, of which the messages of a failure show the last one."""
+    """The arguments; the messages of a failure show the last one."""
 
     @property
     def e(self) -> Emitter:
@@ -127,15 +127,15 @@ class _Call:
         self._take(result)
 
     def _makes(self, kind: ops.ArgumentKind) -> bool:
-        """Whether an argument is made for the call alone; a direct one lends its tensors as they
-        are."""
+        """Whether an argument is made only for the call; a direct call lends its tensors
+        unchanged."""
         return kind in _MADE and not (kind == "tensor" and self._is_direct())
 
     def _is_direct(self) -> bool:
         return isinstance(self.op.callee, ops.Extern | ops.Linked)
 
     def _result(self) -> ir.Value:
-        """Where what comes back goes: None so far."""
+        """The place for the result, None at first."""
         e = self.e
         if self.op.wanted == "any":
             assert self.around.places is not None, "a host function without places for values"
@@ -146,7 +146,7 @@ class _Call:
         return result
 
     def _invoke(self, arguments: list[ir.Value], place: ir.Value, behind: ir.Block) -> ir.Value:
-        """The call itself; its status."""
+        """The call itself; returns its status."""
         e = self.e
         match self.op.callee:
             case ops.Extern(link=link):
@@ -167,7 +167,7 @@ class _Call:
         return e.select(failed, e.const_i32(Status.RAISED), e.const_i32(Status.DONE))
 
     def _take(self, result: ir.Value) -> None:
-        """What came back becomes the value of the op."""
+        """Converts the result to the value of the op."""
         e, op = self.e, self.op
         if op.wanted == "any":
             self.lowering.values[op.result] = result
@@ -192,7 +192,7 @@ class _Call:
         return self.e.call(self.e.symbol(name, TYPES[name]), arguments, "status")
 
     def _callee(self, place: ir.Value, behind: ir.Block) -> ir.Value:
-        """The handle of the function; that of a name is kept in a variable of the object."""
+        """The handle of the function; that of a name is cached in a variable of the object."""
         e, callee = self.e, self.op.callee
         if isinstance(callee, ops.Method):
             found = e.alloca(PTR, name="method")
@@ -216,7 +216,8 @@ class _Call:
         return e.load(found, PTR)
 
     def _context(self) -> ir.Value:
-        """Where tvm-ffi puts the module of the library: a variable that its objects share."""
+        """The variable in which tvm-ffi stores the module of the library; the library's objects
+        share it."""
         module = self.e.builder.module
         context = module.globals.get(LIBRARY_CONTEXT)
         if context is None:
@@ -225,7 +226,7 @@ class _Call:
         return context
 
     def _go_on(self, status: ir.Value, place: ir.Value, behind: ir.Block) -> None:
-        """Past a step that went well; else behind the call."""
+        """Continue if a step succeeded; else branch to the end of the call."""
         e, passed = self.e, self.e.block("passed")
         e.store(status, place)
         e.cond_branch(e.icmp("eq", status, e.const_i32(0)), passed, behind, LIKELY)
@@ -265,7 +266,7 @@ class _Call:
         self._go_on(status, place, behind)
 
     def _unsigned(self, value: ir.Value, item: ir.Value, owned: ir.Value) -> ir.Value:
-        """A number of 2**63 or more is an object of its own; the status of making it."""
+        """A number of 2**63 or more becomes an object; returns the status of making it."""
         e, place = self.e, self.e.alloca(I32, name="status")
         e.store(e.const_i32(Status.DONE), place)
         with e.if_then(e.icmp("slt", value, e.const_i64(0)), likely=False):
@@ -290,7 +291,7 @@ class _Call:
         e.store_field(item, ANY, name, value)
 
     def _prototype(self, tensor: ops.Value) -> ir.Value:
-        """The DLTensor of a tensor that came with the call, or of a part of any."""
+        """The DLTensor of a tensor parameter, or of a view of any tensor."""
         e, type_ = self.e, tensor.tensor
         shape, strides = (
             tensors.dims(e, len(dims), map(self.lowering.dim, dims), name)
@@ -308,7 +309,7 @@ class _Call:
         return lent.store(e)
 
     def _failures(self) -> tuple[Fault, ...]:
-        """The faults behind the statuses 1, 2, …; a call of a member takes any value back."""
+        """The faults behind the statuses 1, 2, …; a call of a member accepts any result."""
         op = self.op
         match op.callee:
             case ops.Method() | ops.Setter() as member:
@@ -325,7 +326,7 @@ class _Call:
 
 
 def shown(callee: ops.Callee) -> str:
-    """What messages call a function."""
+    """The name of a function in messages."""
     match callee:
         case str() | ops.Method() | ops.Setter():
             return f"`{callee}`"
@@ -339,8 +340,8 @@ def shown(callee: ops.Callee) -> str:
 
 
 def needs_device(program: ops.Program) -> bool:
-    """Whether a program makes tensors, hands them to others, or calls a body that must know where
-    they are."""
+    """Whether a program makes tensors, passes them to others, or calls a body that needs their
+    device."""
     for op in all_ops(program.host.body):
         match op:
             case ops.Alloc() | ops.CallDevice():

@@ -1,4 +1,4 @@
-"""The end of a function where a step that support code made has failed."""
+"""Ends a function after a failed step of support code."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def end_if_failed(
 ) -> None:
     """Ends the function unless the i32 is 0: it is `RAISED`, or from 1 on the number of a fault.
 
-    The code behind goes on in a block with the name `passed`; `shown` is where the int64 is that
-    the messages show.
+    Otherwise execution continues in a block with the name `passed`; `shown` is the address of the
+    int64 that the messages show.
     """
     e = lowering.emitter
     numbers = [lowering.faults.number(fault) for fault in faults]

@@ -1,8 +1,8 @@
-"""The host function of a program, for every target: a `Body` around what the target does.
+"""The host function of a program, for every target: a `Body` around the target's code.
 
-Its ops run on the CPU.  What a target does with a `Launch` and a `Parallel` it brings along.
-Nothing in a body refers to a symbol outside, now or after any optimisation for any CPU, except
-memcpy, memset and what the target's launches need.
+Its ops run on the CPU.  The target provides the code for a `Launch` and a `Parallel`.  A body
+refers to no outside symbol, also after optimisation for any CPU, except memcpy, memset and the
+symbols for the target's launches.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SYMBOL: Final = "ferrule_body"
 
 
 def host_types(program: ops.Program) -> tuple[list[ir.Type], list[str]]:
-    """Types and names of what a body receives: `values`, parameters, symbols (see `Body`)."""
+    """Types and names of a body's arguments: `values`, parameters, symbols (see `Body`)."""
     params, symbols = program.host.params, program.given
     results = [] if program.result is None else ["results"]
     results += ["keeps"] if keeps(program) else []
@@ -50,8 +50,8 @@ def emit_host(
     host_op: HostOps,
     watch: Callable[[ops.Function, FunctionLowering], Watch | None] | None = None,
 ) -> None:
-    """The code of the host function, to the `ret`, at the beginning of a function with these
-    arguments.  `watch` begins what looks after its loops."""
+    """The code of the host function, up to the `ret`, at the beginning of a function with these
+    arguments.  `watch` starts the checks for signals in its loops."""
     hints.prefer_wide_vectors(emitter.current)
     rest = iter(arguments)
     lowering = FunctionLowering(emitter, faults, host_op=host_op)
@@ -60,7 +60,7 @@ def emit_host(
     lowering.fault_values = next(rest)
     lowering.results = None if program.result is None else next(rest)
     if keeps(program):
-        next(rest)  # `places_of` knows of it
+        next(rest)  # `places_of` reads it
     for param in program.host.params:
         lowering.values[param] = _received(emitter, param.type, next(rest))
     given = {symbol: _widened(emitter, next(rest)) for symbol in program.given}
@@ -72,7 +72,7 @@ def emit_host(
 
 @dataclass(frozen=True, slots=True)
 class _Symbols(Mapping[Sym, ir.Value]):
-    """The values of symbols: those that the caller gave, and those in memory, read where needed."""
+    """The values of symbols: those from the caller, and those in memory, loaded on use."""
 
     emitter: Emitter
     given: Mapping[Sym, ir.Value]
@@ -92,14 +92,14 @@ class _Symbols(Mapping[Sym, ir.Value]):
 
 
 def _place(emitter: Emitter, name: str) -> ir.Value:
-    """Memory for the value of a symbol; it is 0 where nothing has given it one."""
+    """Memory for the value of a symbol; it is 0 until it is set."""
     place = emitter.alloca(I64, name=name)
     emitter.store(emitter.const_i64(0), place)
     return place
 
 
 def _received(emitter: Emitter, type_: Type, argument: ir.Value) -> ir.Value:
-    """A parameter as a value: a bool comes as a byte."""
+    """A parameter as a value: a bool is passed as a byte."""
     if type_ is not Boolean:
         return argument
     return emitter.builder.icmp_unsigned("!=", argument, ir.Constant(I8, 0))
@@ -125,7 +125,7 @@ def finished(
     *,
     takes_device: bool = False,
 ) -> Body:
-    """The body that an emitter holds; LLVM verifies it before anything is done with it."""
+    """The body in an emitter; LLVM verifies it before it is used."""
     return Body(
         emitter.text(),
         SYMBOL,

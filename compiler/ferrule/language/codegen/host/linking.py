@@ -1,5 +1,5 @@
-"""Code that a body brings along: the bodies and wrappers of compiled functions that it calls, and
-what takes values apart that come back to it."""
+"""Code that a body includes: the bodies and wrappers of compiled functions that it calls, and the
+decoders of received values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def parts_of(program: ops.Program) -> tuple[Part, ...]:
 
 
 def links_of(program: ops.Program) -> tuple[Link, ...]:
-    """The symbols that a program's body needs of other objects, each once."""
+    """The undefined symbols of a program's body, each once."""
     return tuple(dict.fromkeys(_links(program)))
 
 
@@ -50,7 +50,8 @@ def _links(program: ops.Program) -> Iterator[Link]:
 
 
 def sources_of(program: ops.Program) -> dict[str, Function]:
-    """The functions of this process that a program calls as those of other objects, by symbol."""
+    """The functions of this process that a program calls as functions of other objects, by
+    symbol."""
     found: dict[str, Function] = {}
     for op in all_ops(program.host.body):
         match op:
@@ -67,7 +68,7 @@ def sources_of(program: ops.Program) -> dict[str, Function]:
 def device_code_of(program: ops.Program, own: DeviceCode | None) -> DeviceCode | None:
     """The kernels of a program, and those of the functions that become a part of it.
 
-    Raises CodegenError where they are for different architectures.
+    Raises CodegenError if they are for different architectures.
     """
     codes = [] if own is None else [own]
     for op in all_ops(program.host.body):
@@ -97,17 +98,17 @@ def _part(op: ops.Op) -> Part | None:
 
 
 def body_part(callee: ops.Linked) -> Part:
-    """The body of a linked function, under a name of its own."""
+    """The body of a linked function, under a unique name."""
     return _named(f"body.{callee.name}", callee.body)
 
 
 def wrapper_part(callee: ops.Linked) -> Part:
-    """The wrapper of a linked function, with its body, under a name of its own."""
+    """The wrapper of a linked function, with its body, under a unique name."""
     return _named(f"wrapper.{callee.name}", callee.wrapper)
 
 
 def receive_part(op: ops.Receive) -> Part:
-    """The function `i32 (handle, any, 1, leaves)` that takes the value of a `Receive` apart."""
+    """The function `i32 (handle, any, 1, leaves)` that decodes the value of a `Receive`."""
     signature = Signature(_DECODER, (op.param,))
     built = wrapper_parts(signature, _Leave(), (), (), op.location, op.shown, is_result=True)
     try:
@@ -118,13 +119,13 @@ def receive_part(op: ops.Receive) -> Part:
 
 
 def _named(what: str, part: Part) -> Part:
-    """The part under a name that tells it from others."""
+    """The part under a unique name."""
     return replace(part, symbol=f"ferrule_{what}.{part.digest}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Leave:
-    """A convention that calls nothing: it leaves the leaves, then the symbols, in slots."""
+    """A convention that calls nothing: it stores the leaves, then the symbols, in slots."""
 
     def emit(self, writer: Writer, call: DecodedCall) -> Value:
         """See `Callee`."""

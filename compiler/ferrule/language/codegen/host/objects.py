@@ -1,7 +1,6 @@
 """The ops of `ir.objects`: elements, fields and methods, and the parts of any value.
 
-What is kept of a field or method from the first time on is a variable of the object, one for each
-type key and name.
+The cache for a field or method is a variable of the object file, one for each type key and name.
 """
 
 from __future__ import annotations
@@ -42,11 +41,11 @@ from ferrule.runtime.llvm.layouts import (
 )
 
 _SIZE: Final = SEQ_OBJECT.offset("cell.size")
-"""Where the size of a container is, of any kind."""
+"""The offset of a container's size, for all kinds."""
 
 
 def emit_object_op(lowering: FunctionLowering, op: ops.ObjectOp, places: Places | None) -> None:
-    """An op with one result; what it gets goes into a place of the host function."""
+    """An op with one result; a reference that it gets is stored in a place of the host function."""
     e, values = lowering.emitter, lowering.values
     match op:
         case ops.Item(result, container, index):
@@ -77,8 +76,8 @@ def _place(e: Emitter, places: Places | None) -> ir.Value:
 
 
 def set_field(e: Emitter, setter: ops.Setter, items: ir.Value) -> ir.Value:
-    """The status of giving a field of the first item, an object, the value of the second; of a
-    trial with the value alone."""
+    """Set a field of the first item, an object, to the second item; for a trial there is only the
+    value.  Returns the status."""
     of = e.null() if setter.is_trial else e.load_field(items, ANY, "v_obj")
     value = items if setter.is_trial else e.index(items, ANY, 1)
     given = [*_known_field(e, setter.type_key, setter.name), of, value]
@@ -86,7 +85,7 @@ def set_field(e: Emitter, setter: ops.Setter, items: ir.Value) -> ir.Value:
 
 
 def keep(e: Emitter, item: ir.Value, out: ir.Value) -> ir.Value:
-    """The status of a copy of a value, with a reference of its own."""
+    """Copy a value, with a reference of its own; returns the status."""
     for part in ("head", "v_int64"):
         e.store_field(out, ANY, part, e.load_field(item, ANY, part))
     index = e.load_field(out, ANY, "type_index")
@@ -96,14 +95,14 @@ def keep(e: Emitter, item: ir.Value, out: ir.Value) -> ir.Value:
 
 
 def dtype_text(e: Emitter, item: ir.Value, out: ir.Value) -> ir.Value:
-    """The status of making a string of a dtype."""
+    """Make a string of a dtype; returns the status."""
     status = e.call("TVMFFIDataTypeToString", [e.field_ptr(item, ANY, "v_dtype"), out])
     failed = e.icmp("ne", status, e.const_i32(0))
     return e.select(failed, e.const_i32(Status.RAISED), e.const_i32(Status.DONE))
 
 
 def find_method(e: Emitter, method: ops.Method, out: ir.Value) -> ir.Value:
-    """The status of looking a method up, whose handle goes to `out`."""
+    """Look up a method, and store its handle in `out`; returns the status."""
     known = _variable(e, f"ferrule.method.{method}", PTR)
     arguments = [known, e.cstring(method.type_key), e.cstring(method.name), out]
     return e.call(e.symbol(METHOD, TYPES[METHOD]), arguments, "status")
@@ -117,7 +116,7 @@ def member_failures(member: ops.Member, location: Location | None) -> tuple[Faul
 
 
 def _known_field(e: Emitter, key: str, name: str) -> list[ir.Value]:
-    """What is kept of a field, the type's key and the field's name."""
+    """The cache for a field, the type's key and the field's name."""
     kind = ir.ArrayType(I64, KNOWN_FIELD.size // 8)
     return [_variable(e, f"ferrule.field.{key}.{name}", kind), e.cstring(key), e.cstring(name)]
 
@@ -166,7 +165,7 @@ def _float(e: Emitter, source: ir.Value) -> ir.Value:
 def _text(e: Emitter, source: ir.Value, part: str) -> ir.Value:
     """The address or length of a text: in the value itself, or in its object.
 
-    Without a branch: where the value is no object, the loads are from the value.
+    Branch-free: if the value is not an object, the loads are from the value.
     """
     index = e.load_field(source, ANY, "type_index")
     is_object = e.icmp("sge", index, e.const_i32(TypeIndex.OBJECT))

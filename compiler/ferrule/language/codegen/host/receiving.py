@@ -1,4 +1,4 @@
-"""Calls of bodies that are linked, and parts of what calls give back."""
+"""Calls of linked bodies, and parts of the results of calls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PACKED: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
 def emit_call_body(
     lowering: FunctionLowering, op: ops.CallBody, device: ir.Value, places: Places | None
 ) -> None:
-    """A call of a body; what it gives away is put into places of this function."""
+    """A call of a body; the objects that it returns are stored in places of this function."""
     e, callee = lowering.emitter, op.callee
     assert lowering.fault_values is not None, "a host function has room for values of faults"
     arguments: list[ir.Value] = [lowering.fault_values]
@@ -63,7 +63,7 @@ def _slot_count(result: Param | None) -> int:
 
 
 def _given(e: Emitter, value: ir.Value) -> ir.Value:
-    """A value as a body takes it: a bool is a byte."""
+    """A value in the form of a body's argument: a bool is a byte."""
     return e.builder.zext(value, I8) if value.type == I1 else value
 
 
@@ -88,7 +88,7 @@ def _require(lowering: FunctionLowering, status: ir.Value, faults: tuple[Fault, 
 
 
 def emit_receive(lowering: FunctionLowering, op: ops.Receive) -> None:
-    """A value taken apart, or an error that it is none such."""
+    """Decodes a value, or ends with an error if it does not match its spec."""
     e = lowering.emitter
     count = len(op.made) + _leaf_count(op.param)
     leaves = e.alloca(I64, max(1, count), name="leaves")
@@ -105,7 +105,7 @@ def emit_receive(lowering: FunctionLowering, op: ops.Receive) -> None:
 
 
 _UNUSED: Final = Fault("RuntimeError", "a call gave back what it should not")
-"""A body with any fault may say that it has set the error itself."""
+"""A fault is needed because only a body with faults may return `RAISED`."""
 
 
 def _leaf_count(param: Param) -> int:
@@ -113,7 +113,7 @@ def _leaf_count(param: Param) -> int:
 
 
 def _object_at(e: Emitter, value: ir.Value, path: tuple[int, ...]) -> ir.Value:
-    """The object of a value, or of an item of it: tuples are Arrays."""
+    """The object of a value, or of an item inside it: tuples are Arrays."""
     handle = e.load_field(value, ANY, "v_obj")
     for position in path:
         items = e.load_field(e.index(handle, I8, OBJECT.size), SEQ, "data")

@@ -1,1 +1,1 @@
-"""Passes over the kernel IR that make of a program one that a target can do."""
+"""Passes over the kernel IR that transform a program into one that a target supports."""

@@ -1,8 +1,8 @@
-"""Copies of boxes of tensors, and matrices to shared memory, for targets that have neither.
+"""Copies of boxes of tensors, and matrices to shared memory, for targets without such instructions.
 
-A box lies in shared memory as hardware puts it there: compact, the innermost dim fastest, and with
-a swizzle of 32, 64 or 128 bytes the bits 4 to 6 of an offset are those of the chunk exclusive-or
-its bits 7 to 9, the lowest one, two or three of them (PTX ISA, "Swizzling Modes").
+A box in shared memory has the hardware's layout: compact, the innermost dim fastest.  With a
+swizzle of 32, 64 or 128 bytes, bits 4 to 6 of an offset are the chunk's bits xor its bits 7 to 9,
+for the lowest one, two or three of them (PTX ISA, "Swizzling Modes").
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from ferrule.language.ir.builder import Builder
 from ferrule.specs import Boolean, Float32, Int32, Int64, Uint32
 
 _SWIZZLED: Final = {Swizzle.NONE: 0, Swizzle.B32: 1, Swizzle.B64: 2, Swizzle.B128: 3}
-"""How many bits of an offset change."""
+"""The number of bits in an offset that change."""
 _CHUNK: Final = 4
-"""The lowest of them."""
+"""The lowest of these bits."""
 _ROW: Final = 7
-"""The lowest of those that change them."""
+"""The lowest of the bits that they are combined with."""
 _LANES: Final = 4
-"""Lanes that have a row of a matrix."""
+"""Lanes that share a row of a matrix."""
 _ROWS: Final = 8
 
 
 def require_known(tiling: Tiling) -> None:
-    """Raises CodegenError for a form of boxes that only GPUs have."""
+    """Raises CodegenError for a form of boxes that only GPUs support."""
     if tiling.interleave is not Interleave.NONE or tiling.swizzle not in _SWIZZLED:
         raise CodegenError(
             f"a tensor map of {tiling} is known to GPUs alone: compile it for --target cuda"
@@ -96,7 +96,7 @@ def _outside(b: Builder, op: ops.TensorCopy) -> ops.Value:
 
 
 def _swizzled(b: Builder, op: ops.TensorCopy, number: ops.Value) -> ops.Value:
-    """Where an element of a box is; the bits are those of an offset in elements."""
+    """The position of an element of a box; the bits are those of an offset in elements."""
     bits = _SWIZZLED[op.boxes.tiling.swizzle]
     if bits == 0:
         return number
@@ -110,7 +110,7 @@ def _swizzled(b: Builder, op: ops.TensorCopy, number: ops.Value) -> ops.Value:
 
 
 def store_matrix(b: Builder, op: ops.StoreMatrix) -> None:
-    """Each lane gets the row that it points to from the lanes that have it, and stores it."""
+    """Each lane collects the row to which it points from the lanes that have it, and stores it."""
     lane = _lane(b)
     row = b.binary("mod", lane, b.constant(Int32, _ROWS))
     mine = b.binary("floordiv", lane, b.constant(Int32, _ROWS))

@@ -1,4 +1,4 @@
-"""Clusters of blocks where there are none: each block is a cluster of its own."""
+"""Clusters of blocks on targets without them: each block is a cluster of its own."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ REGISTERS: Final[dict[ops.Register, str]] = {
     "block_in_cluster_idx": "cluster.ctaid",
     "block_in_cluster_dim": "cluster.nctaid",
 }
-"""What GPUs since sm_90 call these (PTX ISA, "Special Registers")."""
+"""The special registers on GPUs since sm_90 (PTX ISA, "Special Registers")."""
 LEAST: Final = 90
-"""Ten times the compute capability from which on GPUs have clusters."""
+"""Ten times the first compute capability with clusters."""
 _SAME: Final[dict[ops.Register, ops.Register]] = {
     "cluster_idx": "block_idx",
     "cluster_dim": "grid_dim",
@@ -27,13 +27,13 @@ _KNOWN: Final[dict[ops.Register, int]] = {"block_in_cluster_idx": 0, "block_in_c
 
 
 def uses_clusters(kernel: ops.Function) -> bool:
-    """Whether a kernel asks for its cluster."""
+    """Whether a kernel reads coordinates of its cluster."""
     every = all_ops(kernel.body)
     return any(isinstance(op, ops.Special) and op.register in REGISTERS for op in every)
 
 
 def without_clusters(kernel: ops.Function) -> ops.Function:
-    """The kernel where each block is a cluster of its own."""
+    """The kernel with each block as a cluster of its own."""
     return replace(kernel, body=rewrite(kernel.body, _rule)) if uses_clusters(kernel) else kernel
 
 

@@ -1,7 +1,7 @@
-"""Branches that the size of the block decides, where all launches of a kernel have the same one.
+"""Folds branches on the size of the block if all launches of a kernel have the same one.
 
-What is not taken is gone before threads are made loops, vectors or coroutines: it costs nothing,
-neither when the kernel runs nor when it is compiled.
+Branches that are not taken are removed before threads become loops, vectors or coroutines: they
+cost nothing, neither at run time nor at compile time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _kernel(kernel: ops.Function, facts: Launched) -> ops.Function:
 
 
 def _known(kernel: ops.Function, facts: Launched) -> _Known:
-    """The integers and conditions made of constants and of the size of the block."""
+    """The integers and conditions computed from constants and the size of the block."""
     known: _Known = {}
     for op in all_ops(kernel.body):
         match op:
@@ -63,13 +63,13 @@ def _is_computed(name: str, dtype: DType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """Puts what is taken in the place of the branch; `values` are what its results are instead."""
+    """Replaces a branch by its taken side; `values` are the replacements of its results."""
 
     known: _Known
     values: dict[ops.Value, ops.Value] = field(default_factory=dict)
 
     def rule(self, b: Builder, op: ops.Op) -> None:
-        """See `rewrite`: branches inside are done already."""
+        """See `rewrite`: nested branches are done already."""
         if not isinstance(op, ops.If) or op.condition not in self.known:
             b.append(op)
             return

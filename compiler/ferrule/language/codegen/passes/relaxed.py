@@ -1,9 +1,9 @@
-"""What `fast_math` means: floats of kernels may be computed less precisely everywhere.
+"""The meaning of `fast_math`: floats of kernels may be computed less precisely everywhere.
 
-The functions are those of `fast=True`; a multiplication and an addition may become one operation
-that rounds once; a float32 division is PTX's `div.approx`, off by 2 ulp at most, and 0 where the
-divisor is above 2**126 ("Floating-Point Instructions").  What ferrule's own functions compute stays
-as it is.
+The functions are those of `fast=True`; a multiplication and an addition may be contracted into one
+operation that rounds once; a float32 division is PTX's `div.approx`, with an error of at most 2
+ulp, and 0 for a divisor above 2**126 ("Floating-Point Instructions"). ferrule's own maths functions
+are computed as before.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FLOATS = (Float16, BFloat16, Float32, Float64)
 
 
 def relaxed(program: ops.Program) -> ops.Program:
-    """The program with everything in its kernels marked that may be fast."""
+    """The program with all ops in its kernels marked that may be fast."""
     kernels = tuple(replace(k, body=rewrite(k.body, _marked)) for k in program.kernels)
     return replace(program, kernels=kernels)
 

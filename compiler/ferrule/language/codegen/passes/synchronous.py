@@ -1,11 +1,11 @@
-"""What targets without work in the background make of it: a copy is made at once.
+"""Replaces asynchronous work for targets without it: a copy is made at once.
 
-A program may not look at the target before it has waited, so nobody can tell.  One kernel ends
-before the next begins, so there is nothing to wait for or to let begin.
+A program must not read the target before it has waited, so the difference is invisible.  One kernel
+ends before the next begins, so the control ops between kernels do nothing.
 
-A barrier in shared memory is a number that the threads, of which one runs at a time, change: bit 0
-is the phase, the next `_BITS` are the arrivals of a phase, the next those that are missing in this
-one, the rest the bytes that are.  Its phase has ended when nothing is missing.
+A barrier in shared memory is a number that the threads change, of which one runs at a time: bit 0
+is the phase, the next `_BITS` are the arrivals of a phase, the next are the missing arrivals in
+this phase, the rest the missing bytes.  Its phase has ended when nothing is missing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ferrule.specs import Int32, Int64, Uint8
 
 _BITS: Final = 20
 _MISSING: Final = 1 + _BITS
-"""The bit from which on there is what is missing."""
+"""The lowest bit of the missing arrivals."""
 _BYTES: Final = 1 + 2 * _BITS
 _UNBOUNDED: Final = (1 << 63) - 1
 _BACKGROUND: Final = (
@@ -44,7 +44,7 @@ _BACKGROUND: Final = (
 
 
 def synchronous(program: ops.Program) -> ops.Program:
-    """The program without work in the background; an `MBarrierWait` stays."""
+    """The program without asynchronous work; an `MBarrierWait` remains."""
     return replace(program, kernels=tuple(map(_kernel, program.kernels)))
 
 
@@ -90,7 +90,7 @@ def _rule(b: Builder, op: ops.Op) -> None:
         case ops.MBarrier():
             _barrier(b, op)
         case ops.Control("cluster_wait"):
-            b.barrier()  # a cluster is one block, which has arrived when all its threads are there
+            b.barrier()  # a cluster is one block, and has arrived when all threads of it have
         case ops.Control():
             pass
         case _:
@@ -98,7 +98,7 @@ def _rule(b: Builder, op: ops.Op) -> None:
 
 
 def _copy(b: Builder, op: ops.AsyncCopy) -> None:
-    """Loads all, then stores, so that a target can make one access of each."""
+    """Loads all elements, then stores, so that a target can merge each into one access."""
     places = [(b.constant(Int32, position),) for position in range(op.count)]
     loaded = [b.load(op.source, place) for place in places]
     for place, value in zip(places, loaded, strict=True):
@@ -106,7 +106,7 @@ def _copy(b: Builder, op: ops.AsyncCopy) -> None:
 
 
 def _tensor_copy(b: Builder, op: ops.TensorCopy) -> None:
-    """What is fetched ahead is no copy; of a multicast a cluster is one block, the first bit."""
+    """A prefetch is dropped; for a multicast the cluster is one block, the first bit."""
     if op.kind.startswith("prefetch"):
         return
     with b.region() as copied:
@@ -157,7 +157,7 @@ def _shifted(b: Builder, count: ops.Value, by: int) -> ops.Value:
 
 
 def _change(b: Builder, barrier: ops.Value, come: ops.Value) -> None:
-    """Takes what has come from what is missing; where nothing is, the next phase begins."""
+    """Subtracts arrivals from the missing ones; if nothing is missing, the next phase begins."""
     first = (b.constant(Int32, 0),)
     left = b.binary("sub", b.load(barrier, first), come)
     missing = b.binary("shr", left, b.constant(Int64, _MISSING))

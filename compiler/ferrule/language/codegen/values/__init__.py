@@ -1,1 +1,1 @@
-"""Scalars: how each dtype looks in LLVM, and what operators and conversions do to it."""
+"""Scalars: the representation of each dtype in LLVM, operators and conversions."""

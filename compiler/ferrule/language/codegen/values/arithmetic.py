@@ -1,8 +1,8 @@
 """Unary and binary operators and comparisons of scalars: one table for each, by family of dtype.
 
-The meaning is that of `ferrule.language.ir.ops`: nothing here traps, and nothing needs a library.
-Narrow floats are computed in float32 and rounded after each operator; for `+ - * /` and the
-square root that is the same as rounding once.
+The semantics is that of `ferrule.language.ir.ops`: nothing here traps or needs a library.  Narrow
+floats are computed in float32 and rounded after each operator; for `+ - * /` and the square root
+that is the same as rounding once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EmitBinary = Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]
 
 
 def unary(emitter: Emitter, op: ops.UnaryOp, dtype: DType, operand: ir.Value) -> ir.Value:
-    """`op operand`.  Raises CodegenError for one that `mathlib` has to expand before."""
+    """`op operand`.  Raises CodegenError for an op that `mathlib` must expand first."""
     family = form(dtype)
     if family == "half" and op == "neg" and operand.type == I16:
         return emitter.builder.xor(operand, ir.Constant(operand.type, 0x8000))
@@ -65,7 +65,7 @@ def compare(
             return b.icmp_unsigned(sign, lhs, rhs)
         case "half":
             lhs, rhs = (halves.widen(emitter, dtype, side) for side in (lhs, rhs))
-    # Only "not equal" is true of a NaN.
+    # Only "not equal" is true for a NaN.
     return b.fcmp_unordered(sign, lhs, rhs) if op == "ne" else b.fcmp_ordered(sign, lhs, rhs)
 
 
@@ -99,7 +99,7 @@ def _divided(
 
 
 def _signed_divisor(b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-    """The divisor; 1 where a division would trap: by 0, and INT_MIN by -1."""
+    """The divisor; 1 if the division would trap: by 0, and INT_MIN by -1."""
     if isinstance(rhs, ir.Constant) and rhs.constant not in (0, -1):
         return rhs
     lowest = b.icmp_signed("==", lhs, ir.Constant(lhs.type, -(1 << lhs.type.width - 1)))
@@ -126,7 +126,7 @@ def _is_zero(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
 
 
 def _or_zero(b: ir.IRBuilder, divisor: ir.Value, quotient: ir.Value) -> ir.Value:
-    """The quotient, but 0 where the divisor is."""
+    """The quotient, or 0 if the divisor is 0."""
     if isinstance(divisor, ir.Constant) and divisor.constant != 0:
         return quotient
     return b.select(_is_zero(b, divisor), ir.Constant(quotient.type, 0), quotient)
@@ -141,7 +141,7 @@ def _unsigned_modulo(b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
 
 
 def _picked(sign: str, signed: bool) -> _EmitBinary:
-    """The operand that stands in this relation to the other."""
+    """The operand that has this relation to the other."""
 
     def emit(b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
         test = b.icmp_signed if signed else b.icmp_unsigned
@@ -255,7 +255,7 @@ def _forms(table: Mapping[Any, Mapping[Form, _Emit]]) -> set[str]:
 
 
 def _needed(rows: Mapping[Any, ScalarOp]) -> set[str]:
-    """What has no formula in the library of maths needs an instruction for each kind."""
+    """Ops without a formula in the maths library need an instruction for each kind."""
     return {
         f"{name} of {kind}" for name, row in rows.items() if not row.library for kind in row.kinds
     }

@@ -1,7 +1,7 @@
-"""Conversions of scalars between dtypes, with the meaning of `Cast` and `Bitcast`.
+"""Conversions of scalars between dtypes, with the semantics of `Cast` and `Bitcast`.
 
-Every conversion to a float rounds once.  The two ways into a 2-byte float where a detour would
-round twice, from float64 and from 64-bit integers, round to odd on the way (see `halves`).
+Every conversion to a float rounds once.  Conversions to a 2-byte float in two steps would round
+twice; from float64 and from 64-bit integers the first step rounds to odd (see `halves`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ferrule.runtime.llvm.layouts import F32, F64, I16
 from ferrule.specs import DType
 
 _CUT = 11
-"""Bits of a 64-bit integer that a float64 has no room for."""
+"""The bits of a 64-bit integer that do not fit into a float64."""
 
 
 def cast(emitter: Emitter, source: DType, target: DType, operand: ir.Value) -> ir.Value:
@@ -81,7 +81,7 @@ def _to_float(b: ir.IRBuilder, source: DType, operand: ir.Value, kind: ir.Type) 
 
 
 def _fit_float64(b: ir.IRBuilder, source: DType, operand: ir.Value) -> ir.Value:
-    """The integer, rounded to odd where a float64 could not hold it."""
+    """The integer, rounded to odd if a float64 cannot hold it."""
     zero, low_bits = ir.Constant(operand.type, 0), ir.Constant(operand.type, (1 << _CUT) - 1)
     kept = b.and_(operand, ir.Constant(operand.type, -(1 << _CUT)))
     sticky = b.icmp_unsigned("!=", b.and_(operand, low_bits), zero)

@@ -1,7 +1,7 @@
 """`fma` for a target: an instruction on a GPU, a function of the module on a CPU.
 
-The function is portable code, there from its first use on; where the CPU has an instruction its
-calls become that (`ferrule.compiler.natives`).
+The function is portable code, defined at its first use; if the CPU has an instruction, it replaces
+the calls (`ferrule.compiler.natives`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.specs import DType
 
 Inline = Callable[[ops.Region, dict[ops.Value, ir.Value]], ir.Value]
-"""Emits a region's ops at the insertion point, and gives the value that it yields."""
+"""Emits a region's ops at the insertion point, and returns the value that it yields."""
 
 
 def fma(emitter: Emitter, dtype: DType, operands: list[ir.Value], emit: Inline) -> ir.Value:

@@ -1,9 +1,9 @@
-"""How a scalar of each dtype looks in LLVM: as a value, in memory, and as a constant.
+"""The representation of a scalar of each dtype in LLVM: as a value, in memory, and as a constant.
 
-A bool is i1 as a value and a byte in memory, where any non-zero byte reads as True.  A 2-byte
-float is its bits in an i16: no CPU of the baseline has instructions for it, and LLVM would call a
-library.  A TFloat32 is a float whose lower 13 bits are 0; in memory they may be anything.  Complex,
-8-bit float and sub-byte types are storage; they have no code yet.
+A bool is i1 as a value and a byte in memory, where any non-zero byte is True.  A 2-byte float is
+its bits in an i16: no baseline CPU has instructions for it, and LLVM would call a library.  A
+TFloat32 is a float whose lower 13 bits are 0; in memory they are arbitrary.  Complex, 8-bit float
+and sub-byte types are for storage only; there is no arithmetic on them yet.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ferrule.specs.rounding import (
 )
 
 Form = Literal["bool", "int", "uint", "float", "half"]
-"""Which family of instructions a dtype takes; `half` are the floats that float32 computes for."""
+"""The family of instructions for a dtype; `half` are the floats that are computed in float32."""
 
 _VALUES: Final[dict[DType, ir.Type]] = {
     specs.Boolean: I1,

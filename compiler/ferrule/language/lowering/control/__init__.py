@@ -1,1 +1,1 @@
-"""Branches and loops on run-time values, and what names hold after them."""
+"""Branches and loops on run-time values, and the values of names after them."""

@@ -1,8 +1,8 @@
-"""What is assumed of the names that loops carry, and what makes a loop be lowered again.
+"""The assumptions about names that loops carry, and the reasons to lower a loop again.
 
-A Python number has no dtype until something decides: one that begins a loop is taken for an Int32
-or a Float32.  Where a branch or an iteration inside then makes another dtype of it, the loop that
-it begins is lowered again with that one.
+A Python number has no dtype until an operation determines it: as the initial value of a loop it is
+assumed to be an Int32 or a Float32.  If a branch or an iteration inside gives it another dtype, the
+loop is lowered again with that dtype.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ferrule.specs import DType
 
 @dataclass(slots=True)
 class Assumed:
-    """What is assumed of the names of a loop: dtypes by path, and names that cannot be read.
+    """The assumptions about the names of a loop: dtypes by path, and names that cannot be read.
 
-    `kinds` are `templates` by path, of what is no number.
+    `kinds` are `templates` by path, for values that are not numbers.
     """
 
     dtypes: dict[str, DType] = field(default_factory=dict)
@@ -32,22 +32,22 @@ class Assumed:
     clashes: dict[str, CompileError] = field(default_factory=dict)
 
     def any(self) -> bool:
-        """Whether anything is assumed."""
+        """Whether there are any assumptions."""
         return bool(self.dtypes or self.kinds or self.clashes)
 
     def add(self, other: Assumed) -> None:
-        """Takes in what an attempt has found."""
+        """Adds the findings of an attempt."""
         self.dtypes |= other.dtypes
         self.kinds |= other.kinds
         self.clashes |= other.clashes
 
     def undefined(self, name: str, line: int) -> Undefined:
-        """What a name is that cannot keep its type."""
+        """The value of a name that does not keep its type."""
         return Undefined(f"it changes its type in the loop in line {line}", self.clashes[name])
 
 
 class Retry(Exception):
-    """A loop must be lowered again: that of `owner`, with these assumptions added."""
+    """The loop of `owner` must be lowered again, with these assumptions added."""
 
     def __init__(self, found: Assumed, owner: Assumed) -> None:
         self.found = found
@@ -56,9 +56,9 @@ class Retry(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A number that a loop carries: what it begins with and is in an iteration.
+    """A number that a loop carries: its initial value, and its value in an iteration.
 
-    `number` is the Python number that it begins with, if it is one.
+    `number` is the Python number that is the initial value, if it is one.
     """
 
     initial: ops.Value
@@ -74,7 +74,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a loop carries that is no number, of the kind of a template: its values."""
+    """A carried value that is not a number, of the kind of a template: its values."""
 
     template: Any
     initial: tuple[ops.Value, ...]
@@ -101,7 +101,8 @@ def active(low: Lowering, assumed: Assumed, leaves: Mapping[str, Leaf | Kept]) -
 
 
 def retype(low: Lowering, path: str, dtypes: tuple[DType, DType]) -> None:
-    """Raises Retry where a loop around can begin with another dtype, so that a name keeps one."""
+    """Raises Retry if an enclosing loop can begin with another dtype, so that a name keeps one
+    dtype."""
     for loop in reversed(low.frame.loops):
         leaf = loop.leaves.get(path)
         if not isinstance(leaf, Leaf) or leaf.number is None:

@@ -1,8 +1,8 @@
 """Branches on run-time values: regions, and the names that they change.
 
-A branch runs both sides on copies of the names; a name whose value differs afterwards becomes a
-result of the `If`.  Where one side leaves (returns, breaks, continues), what follows the branch is
-put into the other one; where a side may leave, what follows runs under a condition.
+A branch runs both sides on copies of the names; a name whose values differ afterwards becomes a
+result of the `If`.  If one side leaves (returns, breaks, continues), the code after the branch is
+moved into the other side; if a side may leave, the code after it runs under a condition.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ferrule.language.values import RUN_TIME, Number, Undefined
 from ferrule.specs import Boolean
 
 Step = Callable[["Sequence[Step]"], bool]
-"""A statement: runs it, given those behind it; whether it has run these too."""
+"""A statement: runs it, given the following ones; returns whether it has run these too."""
 
 _MAX_NESTED: Final = 16
 
@@ -35,9 +35,10 @@ _MAX_NESTED: Final = 16
 def compile_time_items(
     low: Lowering, value: Any, node: ast.AST, may_leave: Callable[[], bool] = lambda: False
 ) -> Iterator[Any]:
-    """The items of something that a loop unrolls over, each taken when the loop comes to it.
+    """The items over which a loop is unrolled, each evaluated when the loop reaches it.
 
-    `may_leave` says whether the run may have left it by now, beside its `break` and `return`.
+    `may_leave` tells whether a run-time condition may have left the loop by now, besides its
+    `break` and `return`.
     """
     if isinstance(value, RUN_TIME):
         low.fail(
@@ -69,7 +70,7 @@ _END: Final = object()
 
 
 def _count_unrolled(low: Lowering, count: int, more: int, node: ast.AST) -> None:
-    """Refuses a loop of so many iterations, or `more` of the program's loops."""
+    """Refuses a loop with too many iterations, or too many iterations of all loops."""
     if count > MAX_UNROLL:
         low.fail(node, f"the loop unrolls more than {MAX_UNROLL} times", hint="use range(...)")
     if low.state.unrolled + more > MAX_UNROLLED:
@@ -84,7 +85,7 @@ def _count_unrolled(low: Lowering, count: int, more: int, node: ast.AST) -> None
 
 
 def run(low: Lowering, steps: Sequence[Step], node: ast.AST) -> None:
-    """Runs statements in order; what follows one that may have left runs only where it has not."""
+    """Runs statements in order; after one that may have left, the others run under a condition."""
     for at, step in enumerate(steps):
         rest = _Rest(steps, at + 1)
         if step(rest):
@@ -100,7 +101,7 @@ def run(low: Lowering, steps: Sequence[Step], node: ast.AST) -> None:
 
 
 class _Rest(Sequence[Step]):
-    """What stands behind a step, without a copy: in long code each step has a long rest."""
+    """The steps after a step, without a copy: in long code each step has a long rest."""
 
     __slots__ = ("_start", "_steps")
     _steps: Sequence[Step]
@@ -123,7 +124,8 @@ class _Rest(Sequence[Step]):
 
 
 def _run_rest(low: Lowering, rest: Sequence[Step], node: ast.AST) -> None:
-    """What follows, under the condition that control has not left; deep inside, one by one."""
+    """Runs the rest under the condition that control has not left; at a large depth, statement by
+    statement."""
     if low.frame.depth_of_regions() < _MAX_NESTED:
         unless_gone(low, lambda: run(low, rest, node), node)
         return
@@ -132,7 +134,7 @@ def _run_rest(low: Lowering, rest: Sequence[Step], node: ast.AST) -> None:
 
 
 def unless_gone(low: Lowering, work: Callable[[], object], node: ast.AST) -> None:
-    """Runs something where control has not left."""
+    """Runs something if control has not left."""
     gone = exits.gone(low.names)
     if gone is True:
         return
@@ -140,14 +142,14 @@ def unless_gone(low: Lowering, work: Callable[[], object], node: ast.AST) -> Non
         work()
         return
     left = {**exits.START, **low.names}
-    # On this side the flag is true, and so is every other that is the same value.
+    # On this side the flag is true, and so is every other flag with the same value.
     left.update({flag: True for flag in exits.FLAGS if left[flag] is gone})
     with low.builder.region() as nothing:
         pass
     live = _run_side(low, work, {**left, **exits.RUNNING}, {}, node, alone=exits.dead(left))
     old = {flag: gone if left[flag] is True else left[flag] for flag in exits.FLAGS}
     _merge(low, gone, _Side(nothing, left), live, node)
-    # Each flag implies the condition: one that is false on the other side is what it was.
+    # Each flag implies the condition: a flag that is false on the other side keeps its old value.
     low.names.update({flag: old[flag] for flag in exits.FLAGS if live.names[flag] is False})
 
 
@@ -156,9 +158,9 @@ def unless_gone(low: Lowering, work: Callable[[], object], node: ast.AST) -> Non
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One side of a run-time condition: its region, still open, and the names after it.
+    """One side of a run-time condition: its open region, and the names after it.
 
-    `known` are the names that the condition tells more about there.
+    `known` are the names that the condition narrows there.
     """
 
     region: OpenRegion
@@ -167,7 +169,8 @@ class _Side:
 
 
 def branch(low: Lowering, condition: Number, node: ast.If, rest: Sequence[Step]) -> bool:
-    """`if` on a run-time condition; whether what follows has run too, in one of the sides."""
+    """`if` on a run-time condition; returns whether the following code was run too, in one of the
+    sides."""
     before = {**exits.START, **low.names}
     known = narrow(low, node.test)
     then = _run_side(low, lambda: low.execute(node.body), before, known.true, node)
@@ -195,9 +198,9 @@ def _under_condition(
     *,
     alone: bool = False,
 ) -> Iterator[OpenRegion]:
-    """Runs what is inside on these names, in a region of its own.
+    """Runs the code inside on these names, in a region of its own.
 
-    `alone`: nothing of this function runs on the other side, so that objects may change.
+    `alone`: no code of this function runs on the other side, so objects may change.
     """
     replace_names(low, dict(names))
     with low.builder.region(again) as region:
@@ -226,14 +229,14 @@ def _run_side(
 def _go_on(
     low: Lowering, side: _Side, rest: Sequence[Step], node: ast.AST, *, alone: bool
 ) -> _Side:
-    """Runs what follows a branch at the end of the one side that has not left."""
+    """Runs the code after a branch at the end of the only side that has not left."""
     with _under_condition(low, side.names, node, side.region, alone=alone):
         unless_gone(low, lambda: run(low, rest, node), node)
     return _Side(side.region, dict(low.names), side.known)
 
 
 def _widened(side: _Side, before: dict[str, Any]) -> _Side:
-    """A side whose names hold what they held before where only the condition told more."""
+    """A side in which names that were only narrowed have their earlier values."""
     names = dict(side.names)
     for name, narrowed in side.known.items():
         if names.get(name) is narrowed and name in before:
@@ -244,7 +247,7 @@ def _widened(side: _Side, before: dict[str, Any]) -> _Side:
 
 
 def _merge(low: Lowering, condition: Number, then: _Side, otherwise: _Side, node: ast.AST) -> None:
-    """Emits the `If` of two sides, and gives every name what it is after it."""
+    """Emits the `If` of two sides, and sets every name to its value after it."""
     chosen: dict[str, Sides] = {}
     for name in dict.fromkeys([*then.names, *otherwise.names]):
         sides = _of_name(name, then.names, otherwise.names)
@@ -269,7 +272,8 @@ _MISSING: Final = Undefined("")
 
 
 def _is_condition(low: Lowering, name: str, condition: Number, sides: Sides) -> bool:
-    """Gives a flag of `exits` that is set where the condition holds just that; whether it is."""
+    """Sets a flag of `exits` that is true exactly if the condition holds to the condition; returns
+    whether it did."""
     if name not in exits.FLAGS or sides.left is not True or sides.right is not False:
         return False
     low.names[name] = condition
@@ -277,7 +281,8 @@ def _is_condition(low: Lowering, name: str, condition: Number, sides: Sides) -> 
 
 
 def _flags_alike(chosen: dict[str, Sides]) -> list[str]:
-    """The flags that are chosen just as that of the iteration, so that one value does for all."""
+    """The flags that have the same values on both sides as the iteration's flag, so that they share
+    one result."""
     wanted = chosen.get(exits.CONTINUE)
     return [
         flag
@@ -290,7 +295,8 @@ def _flags_alike(chosen: dict[str, Sides]) -> list[str]:
 
 
 def _of_name(name: str, then: dict[str, Any], otherwise: dict[str, Any]) -> Sides:
-    """What a name is on both sides; nothing on one that returned, but for what it returned."""
+    """A name's values after both branches; a branch that returned contributes only its return
+    value."""
     matters = name in exits.FLAGS or name == exits.VALUE
     left, right = then.get(name, _MISSING), otherwise.get(name, _MISSING)
     if left is not right and not matters:
@@ -301,7 +307,7 @@ def _of_name(name: str, then: dict[str, Any], otherwise: dict[str, Any]) -> Side
 
 
 def _undefined(low: Lowering, name: str, sides: Sides, node: ast.AST) -> Undefined | None:
-    """What a name is that no number can be chosen for; None for one that can be."""
+    """The `Undefined` for a name whose values cannot be joined; None if they can."""
     for side in (sides.left, sides.right):
         if side is _MISSING:
             line = low.location(node).line
@@ -317,7 +323,7 @@ def _undefined(low: Lowering, name: str, sides: Sides, node: ast.AST) -> Undefin
 
 
 def replace_names(low: Lowering, names: dict[str, Any]) -> None:
-    """Puts these names in place of the frame's, in the same dict."""
+    """Replaces the names of the frame in place."""
     low.names.clear()
     low.names.update(names)
 
@@ -342,7 +348,7 @@ def choose(low: Lowering, condition: Number, node: ast.IfExp) -> Any:
 def _evaluate_side(
     low: Lowering, side: ast.expr, known: dict[str, Any], node: ast.AST
 ) -> tuple[OpenRegion, Any]:
-    """One side of a conditional expression: its region, still open, and its value."""
+    """One side of a conditional expression: its open region, and its value."""
     saved = dict(low.names)
     low.names.update(known)
     with low.builder.region() as region, low.in_region(), unchanged(low, node):
@@ -354,7 +360,7 @@ def _evaluate_side(
 def short_circuit(
     low: Lowering, left: Number, evaluate_right: Callable[[], Any], right: ast.expr, is_and: bool
 ) -> Number:
-    """`left and right`, `left or right`: right runs under a condition, but if it is pure."""
+    """`left and right`, `left or right`: right runs under a condition, unless it is speculative."""
     with low.builder.region() as region, low.in_region(), unchanged(low, right):
         value = low.truth(evaluate_right(), right)
         number = scalars.as_number(low, value, right, Boolean)

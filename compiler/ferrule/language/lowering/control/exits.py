@@ -1,9 +1,9 @@
-"""How control leaves early: `return`, `break`, `continue`.
+"""Early exits: `return`, `break`, `continue`.
 
-Whether a function, a loop or an iteration is over stands under three names that no program can
-have, their keywords.  Each holds False, True or a run-time Boolean, and is chosen by branches and
-carried by loops like any other name.  What ends more ends less too: a `return` sets all three, a
-`break` that of the iteration, which is what decides whether code still runs.
+Three names that no program can have, the keywords, record whether a function, a loop or an
+iteration is over.  Each is False, True or a run-time Boolean, and is joined by branches and carried
+by loops like any other name.  A larger exit implies the smaller ones: a `return` sets all three, a
+`break` also that of the iteration, which decides whether code still runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RETURN: Final = "return"
 BREAK: Final = "break"
 CONTINUE: Final = "continue"
 VALUE: Final = RETURNED
-"""What the function returns, where it did; else `NOTHING`."""
+"""The return value, if the function has returned; else `NOTHING`."""
 
 FLAGS: Final = (RETURN, BREAK, CONTINUE)
 RUNNING: Final[dict[str, Any]] = {RETURN: False, BREAK: False, CONTINUE: False}
@@ -34,30 +34,30 @@ _ENDED_BY: Final = {RETURN: FLAGS, BREAK: (BREAK, CONTINUE), CONTINUE: (CONTINUE
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """A function ended with this value, always or where a run-time condition held."""
+    """A function ended with this value, always or under a run-time condition."""
 
     value: Any
     always: bool = True
 
 
 def leave(low: Lowering, how: str) -> None:
-    """Nothing behind this runs, up to the end of the function, the loop or the iteration."""
+    """No code after this runs, up to the end of the function, the loop or the iteration."""
     low.names.update(dict.fromkeys(_ENDED_BY[how], True))
 
 
 def gone(names: dict[str, Any]) -> bool | Number:
-    """Whether control has left, so that nothing more of the block runs."""
+    """Whether control has left, so that the rest of the block does not run."""
     flag: bool | Number = names.get(CONTINUE, False)
     return flag
 
 
 def dead(names: dict[str, Any]) -> bool:
-    """Whether the function is over for certain, so that names mean nothing any more."""
+    """Whether the function is certainly over, so that names have no more uses."""
     return names.get(RETURN) is True
 
 
 def returned(low: Lowering) -> Returned | None:
-    """How the function ended; None where it reached its end."""
+    """The exit of the function; None if it reached its end."""
     flag = low.names.get(RETURN, False)
     if flag is False:
         return None
@@ -66,7 +66,7 @@ def returned(low: Lowering) -> Returned | None:
 
 
 def result(low: Lowering, node: ast.AST, name: str) -> Any:
-    """What a function gives its caller, after its body was lowered."""
+    """The result of a function for its caller, after its body was lowered."""
     end = returned(low)
     if end is None or end.value is None:
         return None
@@ -83,7 +83,7 @@ def result(low: Lowering, node: ast.AST, name: str) -> Any:
 
 
 def ways_out(body: Iterable[ast.stmt]) -> set[str]:
-    """Which of `BREAK` and `RETURN` a loop's body has, of its own; nested functions have theirs."""
+    """The exits in a loop's body, `BREAK` and `RETURN`, without those of nested functions."""
     found: set[str] = set()
 
     def visit(node: ast.AST, *, inner: bool) -> None:
@@ -109,7 +109,7 @@ def ways_out(body: Iterable[ast.stmt]) -> set[str]:
 
 
 def leaves_around(orelse: Iterable[ast.stmt]) -> bool:
-    """Whether the else of a loop has a `break` or `continue`, of the loop around."""
+    """Whether the else of a loop has a `break` or `continue` for the enclosing loop."""
     stack: list[ast.AST] = list(orelse)
     while stack:
         match node := stack.pop():

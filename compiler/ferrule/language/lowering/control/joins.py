@@ -1,7 +1,7 @@
-"""What a name holds after two ways have met: what it is on both, or a value that is chosen.
+"""Joins the values of a name after two paths meet: the common value, or a run-time choice.
 
-Tuples and dataclasses are taken apart; what is no number is as `templates` has it.  Where a name is
-two things that cannot be chosen between, that is an error only if it is read afterwards.
+Tuples and dataclasses are joined item by item; values that are not numbers through `templates`.  If
+a name has two values that cannot be joined, that is an error only if it is read afterwards.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ferrule.language.values import (
 from ferrule.specs import DType, Numeric
 
 RETURNED: Final = "return value"
-"""What stands for a name where it is what a function returns."""
+"""The path of a function's return value, in place of a name."""
 
 _IN_REGIONS: Final = (
     Number,
@@ -48,33 +48,33 @@ _IN_REGIONS: Final = (
     Maybe,
     OneOf,
 )
-"""What may be made of values that only one side of a branch has."""
+"""Values that may depend on values from only one side of a branch."""
 _KNOWN: Final = (bool, int, float, str, type(None), Numeric)
 
 
 class Clash(Exception):
-    """A name cannot be what it is on both ways; `error` is the error of reading it."""
+    """A name's values on the two paths cannot be joined; `error` is the error of reading it."""
 
     def __init__(self, error: CompileError) -> None:
         self.error = error
 
 
 def same(left: Any, right: Any) -> bool:
-    """Whether a name holds the same on both ways, so that nothing needs to be chosen."""
+    """Whether a name has the same value on both paths, so that no choice is needed."""
     if left is right:
         return True
     if structures.alike(left, right):
         pairs = zip(structures.parts(left) or (), structures.parts(right) or (), strict=True)
         return all(same(a, b) for (_, a), (_, b) in pairs)
-    # By their text, which tells 0.0 from -0.0.
+    # By their repr, which distinguishes 0.0 from -0.0.
     return isinstance(left, _KNOWN) and type(left) is type(right) and repr(left) == repr(right)
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """What a name has on both sides of a condition; `label` is what messages call it.
+    """The values of a name on both sides of a condition; `label` is its name in messages.
 
-    `path` is the name, and the part of it that this is.
+    `path` is the name, and the position of this part in its value.
     """
 
     hint: str
@@ -85,11 +85,12 @@ class Sides:
 
     @property
     def one(self) -> Any:
-        """What it is on a side where it is something."""
+        """The value on a side where it exists."""
         return self.right if self.left is NOTHING else self.left
 
     def kept(self) -> bool:
-        """Whether it is the same on both sides, or nothing on one and no number on the other."""
+        """Whether it needs no choice: it is the same on both sides, or `NOTHING` on one and not a
+        number on the other."""
         if same(self.left, self.right):
             return True
         nowhere = self.left is NOTHING or self.right is NOTHING
@@ -98,7 +99,7 @@ class Sides:
         return not isinstance(self.one, _IN_REGIONS)
 
     def parts(self) -> list[Sides] | None:
-        """The items of a tuple or dataclass that is one on both sides."""
+        """The items of a tuple or dataclass that has the same form on both sides."""
         left = self.right if self.left is NOTHING else self.left
         right = self.left if self.right is NOTHING else self.right
         if not structures.alike(left, right):
@@ -117,11 +118,11 @@ class Sides:
 
 
 Choice = tuple[Sides, Any]
-"""What is chosen, and what it is on both ways: the dtype of a number, or one of `templates`."""
+"""A choice: the sides, and the common kind: the dtype of a number, or one of `templates`."""
 
 
 def choices(low: Lowering, sides: Sides, node: ast.AST) -> list[Choice]:
-    """What in a name must be chosen.  Raises Clash where it is two things."""
+    """The choices in a name.  Raises Clash if its values cannot be joined."""
     if sides.kept():
         return []
     parts = sides.parts()
@@ -132,9 +133,10 @@ def choices(low: Lowering, sides: Sides, node: ast.AST) -> list[Choice]:
 
 
 def _template(low: Lowering, sides: Sides) -> Any:
-    """What a name is on both ways that is no number; None for numbers, and for two things.
+    """The common template of a name's values that are not numbers; None for numbers, and if there
+    is none.
 
-    What the host function returns is made of numbers, or of nothing.
+    The result of the host function consists of numbers.
     """
     left, right = map(scalars.plain, (sides.left, sides.right))
     if all(x is NOTHING or _is_number(x) for x in (left, right)):
@@ -158,7 +160,7 @@ def join(
     sides: list[Sides],
     node: ast.AST,
 ) -> list[Any]:
-    """Emits the `If` of two regions, and gives what each of these is after it."""
+    """Emits the `If` of two regions, and returns each name's value after it."""
     found = [choice for each in sides for choice in choices(low, each, node)]
     frozen = []
     for position, region in enumerate(regions):
@@ -179,7 +181,7 @@ def choose(
     name: str,
     node: ast.AST,
 ) -> Any:
-    """One of two values, each made in its region.  A CompileError where they are two things."""
+    """One of two values, each computed in its region.  A CompileError if they cannot be joined."""
     sides = Sides(name, f"{name}: this value", *values)
     try:
         return join(low, condition, regions, [sides], node)[0]
@@ -188,7 +190,7 @@ def choose(
 
 
 def choice_types(kind: Any) -> tuple[Type, ...]:
-    """The types of what is chosen of this kind."""
+    """The types of a choice of this kind."""
     return (kind,) if isinstance(kind, DType) else templates.types(kind)
 
 
@@ -198,7 +200,7 @@ def _side(low: Lowering, choice: Choice, position: int, node: ast.AST) -> list[o
 
 
 def one_side(low: Lowering, choice: Choice, value: Any, node: ast.AST) -> list[ops.Value]:
-    """The values of what a name is on one side."""
+    """The values of a name on one side."""
     _, kind = choice
     if not isinstance(kind, DType):
         return templates.values(low, value, kind, node)
@@ -208,14 +210,14 @@ def one_side(low: Lowering, choice: Choice, value: Any, node: ast.AST) -> list[o
 
 
 def zero(low: Lowering, dtype: DType) -> ops.Value:
-    """What stands for a number that nobody reads."""
+    """A placeholder for a number that is never read."""
     return low.builder.constant(dtype, 0.0 if dtype.kind == "float" else 0)
 
 
 def joined(
     low: Lowering, sides: Sides, rest: Iterator[Choice], results: Iterator[ops.Value]
 ) -> Any:
-    """What a name is after the ways have met: of the next choices, with values from `results`."""
+    """A name's value after the join: of the next choices, with values from `results`."""
     if sides.kept():
         return sides.one
     parts = sides.parts()
@@ -229,7 +231,7 @@ def joined(
 
 
 def _common_dtype(low: Lowering, sides: Sides, node: ast.AST) -> DType:
-    """The one dtype that a name has on both ways.  Raises Clash where it changes."""
+    """The common dtype of a name's values.  Raises Clash if there is none."""
     left = scalars.plain(sides.one)
     right = scalars.plain(left if sides.right is NOTHING else sides.right)
     for value in (left, right):
@@ -259,7 +261,7 @@ def _common_dtype(low: Lowering, sides: Sides, node: ast.AST) -> DType:
 
 
 def choosable(low: Lowering) -> str:
-    """What branches choose and loops carry, in words."""
+    """The kinds of values that branches and loops can join, in words."""
     if low.kind != "host" or low.elementwise:
         return "numbers, tuples or dataclasses of numbers"
     return "one kind of number, text, object or tensor, tuples or dataclasses of these"
@@ -283,7 +285,7 @@ def _wider(left: DType, right: DType) -> DType:
 
 
 def _dtype(value: Any, other: Any) -> DType:
-    """The dtype of a value; a Python number takes the other side's where that can hold it."""
+    """The dtype of a value; a Python number takes the other side's if that can hold it."""
     if isinstance(value, Number):
         return value.dtype
     if isinstance(value, Numeric):

@@ -1,7 +1,7 @@
-"""What a loop carries from one iteration to the next: what is in the names that it assigns.
+"""Loop-carried values: the values of the names that a loop assigns.
 
-A number keeps one dtype in every iteration, and anything else its kind, as `templates` has it.  A
-name that cannot keep its type cannot be read where it might be two things.
+A number keeps one dtype in every iteration, and any other value its kind, as in `templates`.  A
+name that does not keep its type cannot be read where it might have either.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ferrule.specs import DType, Numeric
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """The names that a loop carries with what they began as, and what is in them by path."""
+    """The names that a loop carries with their initial values, and the leaves of these by path."""
 
     low: Lowering
     names: dict[str, Any]
@@ -35,7 +35,7 @@ class Carried:
 
     @property
     def initial(self) -> tuple[ops.Value, ...]:
-        """What the carried values begin with."""
+        """The initial values."""
         return tuple(each for leaf in self.leaves.values() for each in _tuple(leaf.initial))
 
     @property
@@ -64,7 +64,7 @@ def _tuple(values: ops.Value | tuple[ops.Value, ...]) -> tuple[ops.Value, ...]:
 
 
 def carry(low: Lowering, names: list[str], assumed: Assumed, node: ast.AST) -> Carried:
-    """Gives the names that a loop assigns the values of an iteration."""
+    """Sets the names that a loop assigns to their values in an iteration."""
     leaves: dict[str, Leaf | Kept] = {}
 
     def enter(path: str, hint: str, value: Any) -> Any:
@@ -94,7 +94,8 @@ def carry(low: Lowering, names: list[str], assumed: Assumed, node: ast.AST) -> C
 
 
 def _template(low: Lowering, value: Any) -> Any:
-    """The kind of what is carried as it is; None for numbers, and for what is not carried."""
+    """The kind of a carried value that is not a number; None for numbers, and for values that are
+    not carried."""
     if not isinstance(value, (Handle, TensorView, Maybe, OneOf)):
         return None
     try:
@@ -119,7 +120,7 @@ def yielded(low: Lowering, carried: Carried, assumed: Assumed, node: ast.AST) ->
 
 
 class _Changed(Exception):
-    """A name is something else after an iteration than before the loop."""
+    """A name's value after an iteration is of another kind than before the loop."""
 
     def __init__(self, error: CompileError) -> None:
         self.error = error
@@ -140,7 +141,8 @@ class _End:
     found: Assumed = field(default_factory=Assumed)
 
     def finished(self) -> list[ops.Value]:
-        """All values, those that are no numbers kept for the next iteration if they need be."""
+        """All values; those that are not numbers get a reference for the next iteration if
+        necessary."""
         build, low = self.low.builder, self.low
         kept = [i for i, template in enumerate(self.templates) if template is not None]
         flat = [value for i in kept for value in self.values[i]]
@@ -154,7 +156,7 @@ class _End:
         return [value for each in self.values for value in each]
 
     def require_owners(self, region: ops.Region) -> None:
-        """A name that holds a part of a tensor that the loop makes cannot be read after it."""
+        """A name with a view of a tensor that the loop makes cannot be read after it."""
         for name, template, values in zip(self.roots, self.templates, self.values, strict=True):
             if ownership.without_owner(self.low, region, template, values):
                 self.found.clashes[name] = self.low.error(
@@ -166,13 +168,13 @@ class _End:
                 )
 
     def add(self, values: list[ops.Value], template: Any = None) -> None:
-        """Values of a leaf, those of a number without a template."""
+        """Adds the values of a leaf; a number has no template."""
         self.values.append(values)
         self.templates.append(template)
         self.roots.append(self.root)
 
     def kept(self, path: str, leaf: Kept, before: Any, after: Any) -> None:
-        """Adds what is no number, if it has kept its kind."""
+        """Adds a value that is not a number, if it has kept its kind."""
         template = self.common(path, leaf.template, before, after)
         if templates.key(template) != templates.key(leaf.template):
             if path in self.assumed.kinds:
@@ -182,7 +184,7 @@ class _End:
         self.add(templates.values(self.low, after, leaf.template, self.node), leaf.template)
 
     def common(self, path: str, template: Any, before: Any, after: Any) -> Any:
-        """The kind of what a name was and is."""
+        """The common kind of a name's values before and after."""
         try:
             return templates.common(self.low, before if template is None else template, after)
         except templates.Unlike:
@@ -234,7 +236,7 @@ class _End:
         )
 
     def changed(self, path: str, before: Any, after: Any) -> _Changed:
-        """What a name that becomes something else raises."""
+        """The exception for a name whose kind changes."""
         was = before.dtype.name if isinstance(before, Number) else describe(before)
         return _Changed(
             self.low.error(

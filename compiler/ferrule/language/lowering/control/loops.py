@@ -1,7 +1,7 @@
 """Loops on run-time values: a loop carries the names that it assigns and that had a value before.
 
-A loop without a way out is a `For` or a `While`.  With a `break` or a `return` it is a `While`
-whose test also asks whether the loop is over; a counted one then counts its iterations.
+A loop without early exits is a `For` or a `While`.  With a `break` or a `return` it is a `While`
+whose test also checks whether the loop is over; a counted loop then counts its iterations.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _MAX_ATTEMPTS: Final = 100
 
 
 def assigned_names(body: Iterable[ast.AST]) -> list[str]:
-    """Names that these statements assign, in order of first appearance; nested functions' not."""
+    """Names that these statements assign, in order of first appearance, without nested
+    functions."""
     found: dict[str, None] = {}
 
     def visit(node: ast.AST) -> None:
@@ -48,10 +49,10 @@ def assigned_names(body: Iterable[ast.AST]) -> list[str]:
 
 @dataclass(slots=True)
 class _Attempt:
-    """A loop that is being lowered: what it carries, and its ways out.
+    """A loop that is being lowered: its carried values, and its early exits.
 
-    `over` says inside the test whether the loop is over.  The loop carries it and what it returns
-    behind the names; nothing else in it reads these.
+    `over` tells inside the test whether the loop is over.  The loop carries it and the return value
+    after the names; no other code in the loop reads these.
     """
 
     low: Lowering
@@ -64,7 +65,7 @@ class _Attempt:
     results: list[ops.Value] = field(default_factory=list)
 
     def run_body(self, before: Callable[[], None]) -> list[ops.Value]:
-        """Runs an iteration, and gives what the loop carries on."""
+        """Runs an iteration, and returns the next carried values."""
         low = self.low
         low.names.update(exits.START)
         before()
@@ -74,7 +75,8 @@ class _Attempt:
         return yielded(low, self.carried, self.assumed, self.node)
 
     def leaving(self) -> list[ops.Value]:
-        """What tells the next test, and the code behind the loop, how the body was left."""
+        """The values from which the next test, and the code after the loop, know how the body was
+        left."""
         if not self.ways:
             return []
         numbers: list[Any] = [self.flags[exits.BREAK]]
@@ -87,7 +89,7 @@ class _Attempt:
         return values
 
     def _value(self) -> Sides:
-        """What the loop returns, where it does."""
+        """The return value in the loop, if there is one."""
         return Sides("returned", "the returned value", self.flags[exits.VALUE], NOTHING)
 
     def emit_while(
@@ -97,7 +99,7 @@ class _Attempt:
         yields: list[ops.Value],
         counters: Sequence[tuple[ops.Value, ops.Value]] = (),
     ) -> None:
-        """Emits a `While`.  `counters` are what it carries besides: what they begin as, and are."""
+        """Emits a `While`.  `counters` are further carried values: initial and in an iteration."""
         leaving = yields[len(self.carried.initial) + len(counters) :]
         insides = [self.over, *(ops.Value(v.type, "returned") for v in leaving[1:])]
         insides = insides if leaving else []
@@ -110,9 +112,9 @@ class _Attempt:
         self.results = [*results[:count], *results[count + len(counters) :]]
 
     def after(self) -> dict[str, Any]:
-        """The names after the loop, the flags of what the loop was in among them.
+        """The names after the loop, including the flags of the enclosing code.
 
-        `BREAK` holds whether the loop is over before its end.
+        `BREAK` tells whether the loop ended early.
         """
         results = iter(self.results)
         names = self.carried.after(results)
@@ -141,7 +143,7 @@ def for_range(
     hints: ops.LoopHints | None = None,
     bind: Callable[[Number], None] | None = None,
 ) -> None:
-    """`for i in range(...)`: a run-time loop; `bind` gives the target its value, of an index."""
+    """`for i in range(...)`: a run-time loop; `bind` assigns the target from an index."""
     if bind is None:
         name = _target(low, node)
         bind = partial(low.names.__setitem__, name)
@@ -201,7 +203,7 @@ def while_loop(low: Lowering, node: ast.While) -> None:
             decided = low.decide(node.test)
             forever = decided is True
             if isinstance(decided, bool) and not (decided and ways):
-                if decided:  # as far as the first iteration: the body may make another kind of it
+                if decided:  # only up to the first iteration: the body may change its kind
                     with low.builder.region(), low.in_region():
                         loop.run_body(lambda: None)
                 low.fail(
@@ -229,13 +231,13 @@ def while_loop(low: Lowering, node: ast.While) -> None:
         exits.leave(low, exits.RETURN)
 
 
-# ---- what both share ----
+# ---- common parts ----
 
 
 def _loop(
     low: Lowering, node: ast.For | ast.While, ways: set[str], emit: Callable[[_Attempt], None]
 ) -> None:
-    """Emits a loop, again where its names turn out to need something else; then its else."""
+    """Emits a loop, repeatedly if its names turn out to need other assumptions; then its else."""
     before = dict(low.names)
     target = [node.target] if isinstance(node, ast.For) else []
     names = assigned_names([*target, *node.body])
@@ -269,10 +271,10 @@ def _loop(
 
 
 def end_loop(low: Lowering, node: ast.For | ast.While) -> None:
-    """Runs the else of a loop where it was not broken off, and leaves the loop.
+    """Runs the else of a loop unless it ended by `break`, and leaves the loop.
 
-    `BREAK` says whether it was.  Behind the loop a `return` matters, and what its else did to the
-    loop around.
+    `BREAK` tells whether it did.  After the loop a `return` counts, and exits of its else from the
+    enclosing loop.
     """
     broken = low.names.get(exits.BREAK, False)
     if node.orelse:
@@ -288,7 +290,7 @@ def end_loop(low: Lowering, node: ast.For | ast.While) -> None:
 def _by_else(
     low: Lowering, flag: bool | Number, broken: bool | Number, over: bool | Number
 ) -> bool | Number:
-    """Whether a flag is true behind a loop: by a return, or by the else, without `broken`."""
+    """Whether a flag is true after a loop: by a return, or by the else, without `broken`."""
     build = low.builder
     if flag is False or broken is True:
         return over
@@ -303,7 +305,7 @@ def _by_else(
 def unrolled(
     low: Lowering, node: ast.For, items: Iterable[Any], bind: Callable[[Any], None]
 ) -> None:
-    """A loop over what is known at compile time: each iteration in turn, until one has left."""
+    """A loop over compile-time items: runs the iterations in order, until one has left."""
 
     def iteration(item: Any) -> None:
         low.names.update(exits.RUNNING)

@@ -1,6 +1,6 @@
-"""Lists, dicts, sets, objects and iterators exist only while compiling.
+"""Lists, dicts, sets, objects and iterators exist only at compile time.
 
-What a run-time condition decides must not change them: both sides of a branch are lowered, and the
+Code under a run-time condition must not change them: both sides of a branch are lowered, and the
 body of a loop once.
 """
 
@@ -24,14 +24,14 @@ _OUTSIDE: Final = "changes that happen at compile time, outside of it"
 
 @contextmanager
 def unchanged(low: Lowering, node: ast.AST) -> Iterator[None]:
-    """Refuses code that changes an object from before it, under the run-time condition `node`."""
+    """Refuses code that changes an existing object under the run-time condition `node`."""
     around, names = low.state.region, low.names
     region = low.state.region = Region(names, dict(names), around)
     try:
         yield
     except CompileError:
         raise
-    except Exception:  # the code is lowered again, from objects as they are now
+    except Exception:  # the code is lowered again, from the current objects
         _compare(low, region, node)
         raise
     finally:
@@ -69,7 +69,8 @@ def _is_iterator(value: Any) -> bool:
 
 
 def require_own(low: Lowering, value: Any, iterator: Any, node: ast.AST) -> None:
-    """Refuses to go on with an iterator, where a run-time break may have, that others reach too."""
+    """Refuses to continue with an iterator after a possible run-time break if other code can reach
+    it too."""
     if iterator is not value and type(iterator).__module__ == "builtins":
         return  # made for this loop
     ours, theirs = Search(), Search()
@@ -87,7 +88,7 @@ def require_own(low: Lowering, value: Any, iterator: Any, node: ast.AST) -> None
 
 
 def _reachable(low: Lowering) -> Iterator[tuple[str, Any]]:
-    """What names hold that code after this place can read."""
+    """The values of names that code after this place can read."""
     frame: Frame | None = low.frame
     while frame is not None:
         yield from frame.names.items()
@@ -98,8 +99,8 @@ def _reachable(low: Lowering) -> Iterator[tuple[str, Any]]:
 
 
 def require_inside(low: Lowering, owner: Any, node: ast.AST) -> None:
-    """Refuses to put a run-time value into an object from outside of the program: it would outlive
-    the compilation, and mean nothing then."""
+    """Refuses to store a run-time value in an object from outside of the program: it would outlive
+    the compilation, and be meaningless then."""
     outside = low.state.outside
     outside.visit_all(_outside(low))
     if id(owner) in outside.seen:
@@ -113,7 +114,7 @@ def require_inside(low: Lowering, owner: Any, node: ast.AST) -> None:
 
 
 def _outside(low: Lowering) -> Iterator[tuple[str, Any]]:
-    """What functions name around them, and their defaults; not what the program makes itself."""
+    """The outer names of functions, and their defaults, without the program's own objects."""
     frame: Frame | None = low.frame
     sources = list(low.state.sources.values())
     while frame is not None:
@@ -129,7 +130,7 @@ def _outside(low: Lowering) -> Iterator[tuple[str, Any]]:
 
 
 def require_seen(low: Lowering, values: tuple[Any, ...], node: ast.AST) -> None:
-    """Refuses a call with an object from before a run-time branch that may change unseen."""
+    """Refuses a call that may invisibly change an object from before a run-time branch."""
     region = low.state.region
     if region is None or not region.found.opaque:
         return

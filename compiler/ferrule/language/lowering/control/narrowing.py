@@ -1,7 +1,8 @@
-"""What a condition tells about optional and union parameters on its two sides.
+"""Narrowing of optional and union parameters by a condition, for its two sides.
 
 `if a is None`, `if a is not None`, `if isinstance(a, fe.Tensor)`, their `not`, and parts of an
-`and` or `or`: the names hold the parameter itself where the condition says that it is there.
+`and` or `or`: on the side where the condition implies that the parameter is present, the name has
+its value.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from ferrule.language.values import Handle, Maybe, OneOf
 
 @dataclass(frozen=True, slots=True)
 class Narrowed:
-    """The names that hold something more certain where a condition is true, and where it is not."""
+    """The names that a condition narrows if it is true, and if it is false."""
 
     true: dict[str, Any] = field(default_factory=dict)
     false: dict[str, Any] = field(default_factory=dict)
 
 
 def narrow(low: Lowering, test: ast.expr) -> Narrowed:
-    """What a condition tells about the names in it."""
+    """The narrowed names of a condition."""
     match test:
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             inner = narrow(low, operand)

@@ -1,8 +1,8 @@
-"""What a loop keeps from one iteration to the next: objects that an iteration has made or read.
+"""References of loop-carried objects: objects that an iteration has made or read.
 
-The function owns them until the op that got them runs again, in the next iteration.  So a loop that
-carries one gives it a reference of its own at the end of each iteration, in two steps: all are
-kept before the first of the old ones is let go, since names may have changed places.
+The function owns them until their op runs again, in the next iteration.  So a loop that carries one
+adds a reference at the end of each iteration, in two steps: all references are added before the
+first old one is released, because names may have been swapped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BORROWED: Final = (params.Payload.BITS, params.Payload.ADDRESS)
 
 
 def must_keep(region: ops.Region, values: _Values) -> bool:
-    """Whether any of these values is an object that an op of this region owns, or is in one."""
+    """Whether any of these values is, or is inside, an object that an op of this region owns."""
     return bool(_origins(region, values) & _owned(region))
 
 
@@ -38,7 +38,7 @@ def _owned(region: ops.Region) -> set[ops.Value]:
 
 
 def _origins(region: ops.Region, values: _Values) -> set[ops.Value]:
-    """These values and those that they are made of, as far as they are addresses."""
+    """These values and the addresses from which they are computed."""
     sources: dict[ops.Value, list[ops.Value]] = {}
     for op in all_ops(region):
         for result, given in _made_of(op):
@@ -71,7 +71,7 @@ def _is_address(value: ops.Value) -> bool:
 
 
 def without_owner(low: Lowering, region: ops.Region, template: Any, values: _Values) -> bool:
-    """Whether this is a tensor that the region makes, but no whole one: nobody would keep it."""
+    """Whether this is a view of a tensor that the region makes: its owner would be released."""
     return any(
         isinstance(part, TensorView)
         and part.value not in low.state.allocated
@@ -101,7 +101,8 @@ def kept(
     values: Sequence[_Values],
     node: ast.AST,
 ) -> list[list[ops.Value]]:
-    """These values, kept for the next iteration; where the function has returned some others."""
+    """These values with references for the next iteration; placeholders if the function has
+    returned."""
     returned = low.names.get(exits.RETURN, False)
     if not isinstance(returned, Number):
         return _both_steps(low, kinds, values, node)
@@ -162,7 +163,7 @@ def _is_member(low: Lowering, tag: ops.Value, position: int) -> Number:
 
 
 def _where(low: Lowering, present: Number, item: Any, node: ast.AST) -> Any:
-    """An item that is kept where it is there."""
+    """An item with a reference, if it is present."""
     template = templates.common(low, item, item)
     with low.builder.region() as then:
         found = templates.values(low, _kept(low, item, node), template, node)

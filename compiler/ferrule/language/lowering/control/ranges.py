@@ -1,4 +1,4 @@
-"""`range` at run time: its bounds in one dtype, and how many iterations it has."""
+"""`range` at run time: its bounds in one dtype, and its number of iterations."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _HINTS: Final = ("unroll", "unroll_full", "vectorize", "prefetch_stages", "at_le
 
 
 def _hints(low: Lowering, given: dict[str, Any], call: ast.Call) -> ops.LoopHints | None:
-    """What the keywords of `fe.range` ask for."""
+    """The hints in the keywords of `fe.range`."""
     for name, value in given.items():
         if name not in _HINTS:
             low.fail(call, f"range has no argument {name!r}", expected=", ".join(_HINTS))
@@ -99,7 +99,7 @@ def bounds(low: Lowering, given: Sequence[Any], node: ast.For) -> Limits:
 
 
 def _is_wide(value: Any) -> bool:
-    """Whether 32 signed bits may not hold a bound."""
+    """Whether a bound may not fit into 32 signed bits."""
     if isinstance(value, Number):
         return value.dtype.bits > 32 or value.dtype is Uint32
     if isinstance(value, Numeric):
@@ -108,7 +108,7 @@ def _is_wide(value: Any) -> bool:
 
 
 def _within(low: Lowering, value: Any, number: Number, node: ast.For) -> Number:
-    """A Uint64 is counted with as an Int64: one that does not fit is an error of host code.
+    """A Uint64 bound as an Int64: if it does not fit, it is an error in host code.
 
     A kernel cannot raise: there such a bound counts as the largest Int64.
     """
@@ -129,7 +129,7 @@ def _within(low: Lowering, value: Any, number: Number, node: ast.For) -> Number:
 
 
 def _plain(value: Any) -> int:
-    """An integer that is known while compiling, as Python's."""
+    """A compile-time integer as a Python int."""
     return int(value.value if isinstance(value, Numeric) else value)
 
 
@@ -141,10 +141,10 @@ def _check_step(low: Lowering, step: ops.Value, node: ast.For) -> None:
 
 
 def count(low: Lowering, limits: Limits) -> ops.Value:
-    """How many iterations there are, a Uint64; none for a step of 0.
+    """The number of iterations, a Uint64; 0 for a step of 0.
 
-    Distances are unsigned: between two Int64 all 64 bits may be needed, and so they are for the
-    size of the smallest step.
+    Distances are unsigned: the distance of two Int64 may need all 64 bits, and so may the size of
+    the smallest step.
     """
     build = low.builder
     start, stop, step = (build.cast(Int64, v) for v in (limits.start, limits.stop, limits.step))
@@ -165,7 +165,7 @@ def count(low: Lowering, limits: Limits) -> ops.Value:
 
 
 def at(low: Lowering, limits: Limits, trip: ops.Value, hint: str) -> ops.Value:
-    """The index of an iteration, by its number."""
+    """The index of an iteration from its number."""
     build = low.builder
     distance = build.cast(limits.dtype, trip)
     if limits.by != 1:

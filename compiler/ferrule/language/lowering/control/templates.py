@@ -1,7 +1,7 @@
-"""What branches choose and loops carry beside numbers: handles, tensors, and what may be absent.
+"""The kinds of joined and loop-carried values other than numbers: handles, tensors, and optionals.
 
-A template says what a value is on all ways: a value of the same kind, whose own values in the IR
-only tell their types.  Host functions alone choose such values.
+A template represents the common kind of a value on all paths: it is a value of that kind, whose IR
+values only provide their types.  Only host functions join such values.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ class _Marker(Enum):
 
 
 NOTHING: Final = _Marker.NOTHING
-"""What a name holds on a way on which nobody reads it."""
+"""The value of a name on a path where it is never read."""
 
 _ROOT: Final = "ffi.Object"
 
 
 class Unlike(Exception):
-    """Two values have no kind in common."""
+    """Two values have no common kind."""
 
 
 def common(low: Lowering, left: Any, right: Any) -> Any:
-    """The template of two values; of one where the other is `NOTHING`.  Raises Unlike."""
+    """The common template of two values; of one if the other is `NOTHING`.  Raises Unlike."""
     if low.kind != "host" or low.elementwise:
         raise Unlike
     left, right = scalars.plain(left), scalars.plain(right)
@@ -88,7 +88,7 @@ def _common_union(low: Lowering, left: OneOf, right: OneOf) -> OneOf:
 
 
 def _common_tensor(low: Lowering, left: TensorView, right: TensorView) -> TensorView:
-    """Two tensors of one type; it is the function's own where both are."""
+    """Two tensors of one type; the result is owned if both are."""
     ours, theirs, allocated = left.type, right.type, low.state.allocated
     type_ = replace(ours, align=math.gcd(ours.align, theirs.align))
     owned = left.value in allocated, right.value in allocated
@@ -136,7 +136,7 @@ _TEXT: Final = (HandleType("bytes"), Int64)
 
 
 def _spec(value: Any, other: Any) -> params.Param | None:
-    """The spec of what is, or can be made, a handle."""
+    """The spec of a handle, or of a value that can be made a handle."""
     match value:
         case Handle(param=param):
             return _nameless(param)
@@ -150,7 +150,7 @@ def _spec(value: Any, other: Any) -> params.Param | None:
 
 
 def _nameless(param: params.Param) -> params.Param:
-    """A spec that equals those of the same values under other names."""
+    """A spec without names, so that it equals those of the same kind under other names."""
     match param:
         case params.Array(item=item) | params.List(item=item):
             inner = None if item is None else _nameless(item)
@@ -164,7 +164,7 @@ def _nameless(param: params.Param) -> params.Param:
 
 
 def _wider(left: params.Param, right: params.Param) -> params.Param:
-    """What is said of both: a container of anything, an object of a type that both are."""
+    """The common supertype: a container of anything, an object of a common base type."""
     match left, right:
         case params.Elements() | params.Pairs(), _:
             return type(left)("value")
@@ -182,7 +182,7 @@ def _ancestry(key: str) -> list[str]:
 
 
 def key(template: Any) -> Any:
-    """What two templates of one kind have in common."""
+    """A key that is equal for templates of the same kind."""
     match template:
         case Number(dtype=dtype):
             return dtype
@@ -201,7 +201,7 @@ def key(template: Any) -> Any:
 
 
 def types(template: Any) -> tuple[Type, ...]:
-    """The types of the values that a value of this kind has in the IR."""
+    """The types of the IR values of a value of this kind."""
     match template:
         case Number(value=value) | TensorView(value=value):
             return (value.type,)
@@ -215,7 +215,7 @@ def types(template: Any) -> tuple[Type, ...]:
 
 
 def values(low: Lowering, value: Any, template: Any, node: ast.AST) -> list[ops.Value]:
-    """The values of a value; of `NOTHING` some that nobody reads."""
+    """The IR values of a value; for `NOTHING` placeholders that are never read."""
     if value is NOTHING:
         return [zero(low, type_) for type_ in types(template)]
     match template:
@@ -250,7 +250,7 @@ def _leaves(low: Lowering, value: Any, param: params.Param) -> list[ops.Value]:
 
 
 def zero(low: Lowering, type_: Type) -> ops.Value:
-    """What stands for a value that nobody reads."""
+    """A placeholder for a value that is never read."""
     match type_:
         case TensorType():
             return low.builder.view(low.builder.constant(HandleType("pointer"), 0), type_)
@@ -260,7 +260,7 @@ def zero(low: Lowering, type_: Type) -> ops.Value:
 
 
 def built(low: Lowering, template: Any, found: Iterator[ops.Value], name: str) -> Any:
-    """The value of a kind that has these values in the IR; `name` is what messages call it."""
+    """The value of this kind with these IR values; `name` is its name in messages."""
     match template:
         case Number():
             return Number(next(found))

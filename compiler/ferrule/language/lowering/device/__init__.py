@@ -1,1 +1,1 @@
-"""What `fe.arch` means: threads, barriers, copies in the background, matrices in tensor cores."""
+"""The functions of `fe.arch`: threads, barriers, asynchronous copies, tensor cores."""

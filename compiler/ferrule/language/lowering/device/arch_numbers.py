@@ -1,4 +1,4 @@
-"""`fe.arch.rcp_approx`: a number that a GPU has an instruction for."""
+"""`fe.arch.rcp_approx`: a function of numbers with a GPU instruction."""
 
 from __future__ import annotations
 
@@ -28,4 +28,4 @@ def _rcp(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call)
 
 
 TABLE: Final[dict[Any, Intrinsic]] = {faces.rcp_approx: _rcp}
-"""What these functions emit."""
+"""The emitters of these functions."""

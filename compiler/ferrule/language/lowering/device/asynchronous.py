@@ -1,4 +1,4 @@
-"""`fe.arch.cp_async…` and `griddepcontrol_…`: work in the background."""
+"""`fe.arch.cp_async…` and `griddepcontrol_…`: asynchronous work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ferrule.language.values import PointerView, TensorView
 from ferrule.specs import Boolean, DType
 
 _MOST_GROUPS: Final = 8
-"""What the number of a wait can be; more groups than this nobody has in flight."""
+"""The largest number for a wait; programs do not have more groups in flight."""
 
 
 def _cp_async(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
@@ -56,7 +56,7 @@ def _cp_async(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
 def global_pointer(
     low: Lowering, name: str, source: Any, node: ast.AST, what: str = "src"
 ) -> DType:
-    """The dtype of what a pointer into global memory is to.  A CompileError for anything else."""
+    """The dtype behind a pointer into global memory.  A CompileError for anything else."""
     is_global = isinstance(source, PointerView) and not (
         source.type.is_shared or source.type.is_own
     )
@@ -98,7 +98,7 @@ def _wait_group(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: as
 
 
 def group_count(low: Lowering, name: str, count: Any, node: ast.AST) -> int:
-    """How many groups a wait leaves alone."""
+    """The number of groups that a wait does not wait for."""
     known = scalars.plain(count)
     if isinstance(known, bool) or not isinstance(known, int) or not 0 <= known <= _MOST_GROUPS:
         low.fail(
@@ -150,4 +150,4 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     faces.setmaxregister_increase: _registers("setmaxregister_increase"),
     faces.setmaxregister_decrease: _registers("setmaxregister_decrease"),
 }
-"""What these functions emit."""
+"""The emitters of these functions."""

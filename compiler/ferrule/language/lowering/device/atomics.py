@@ -1,4 +1,4 @@
-"""`fe.arch.atomic_…`: elements that a thread changes in one step."""
+"""`fe.arch.atomic_…`: atomic changes of elements."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def _atomic(op: ops.AtomicOp) -> Intrinsic:
 
 
 def _require_atomic(low: Lowering, op: ops.AtomicOp, pointer: Any, node: ast.Call) -> None:
-    """A pointer to elements that the op takes, in memory that other threads reach."""
+    """Requires a pointer to elements that the op supports, in memory that other threads can
+    access."""
     name = f"atomic_{op}"
     if not isinstance(pointer, PointerView):
         of = pointer.name if isinstance(pointer, TensorView) else "a"
@@ -72,7 +73,7 @@ def _require_atomic(low: Lowering, op: ops.AtomicOp, pointer: Any, node: ast.Cal
 def _word(
     low: Lowering, what: str, given: Any, default: str, known: tuple[str, ...], node: ast.Call
 ) -> Any:
-    """One of the words that an argument can be."""
+    """One of the words that are valid for an argument."""
     word = default if given is None else given
     if word not in known:
         low.fail(
@@ -95,4 +96,4 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     faces.atomic_dec: _atomic("dec"),
     faces.atomic_cas: _atomic("cas"),
 }
-"""What these functions emit."""
+"""The emitters of these functions."""

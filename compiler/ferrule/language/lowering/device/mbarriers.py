@@ -27,7 +27,7 @@ _PROXIES: Final[dict[tuple[str, str | None], ops.ControlKind]] = {
 
 
 def barrier_at(low: Lowering, name: str, pointer: Any, node: ast.AST) -> ops.Value:
-    """The barrier that a pointer is to."""
+    """The barrier behind a pointer."""
     given = shared_pointer(low, name, pointer, node)
     if given.type.dtype is not Int64:
         low.fail(
@@ -167,4 +167,4 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     faces.cp_async_bulk: _bulk,
     faces.fence_proxy: _fence_proxy,
 }
-"""What these functions emit."""
+"""The emitters of these functions."""

@@ -1,4 +1,4 @@
-"""Memory that the threads of a block share, and a cluster: `fe.arch.alloc_smem`, `load_peer`."""
+"""Memory that the threads of a block or a cluster share: `fe.arch.alloc_smem`, `load_peer`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from ferrule.specs.dtypes import as_dtype
 from ferrule.specs.expr import INT64_MAX
 
 STATIC_LIMIT: Final = 48 << 10
-"""Bytes of static shared memory that a kernel has at most (CUDA C++ Programming Guide)."""
+"""The largest static shared memory of a kernel in bytes (CUDA C++ Programming Guide)."""
 _ALIGN: Final = 16
-"""Bytes, by default: what the widest access needs."""
+"""The default alignment in bytes: that of the widest access."""
 _LEAST: Final = 4
-"""Bytes: atomics of 2 bytes change the word of 4 around them."""
+"""The smallest alignment in bytes: atomics on 2 bytes change the surrounding word of 4."""
 _SHOWN: Final = 6
 
 
@@ -67,7 +67,7 @@ def _dtype(low: Lowering, name: str, wanted: Any, node: ast.Call) -> DType:
 
 
 def _count(low: Lowering, count: Any, node: ast.Call) -> int:
-    """How many elements there are."""
+    """The number of elements."""
     known = scalars.plain(count)
     if is_run_time(count):
         low.fail(
@@ -94,7 +94,7 @@ def _alignment(low: Lowering, dtype: DType, given: Any, node: ast.Call) -> int:
 
 
 def _require_room(low: Lowering, node: ast.Call) -> None:
-    """All that a kernel has allocated so far fits."""
+    """Requires that all allocations of a kernel so far fit."""
     end = 0
     for type_, _ in low.shared:
         end = after(end, type_.align) + size_of(type_)
@@ -128,7 +128,7 @@ def shared_pointer(low: Lowering, name: str, pointer: Any, node: ast.AST) -> Poi
     )
 
 
-# ---- of other blocks of the cluster ----
+# ---- other blocks of the cluster ----
 
 _PEER: Final = "the peer_cta_rank_in_cluster"
 
@@ -162,4 +162,4 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     load_peer: _load_peer,
     store_peer: _store_peer,
 }
-"""What these functions emit."""
+"""The emitters of these functions."""

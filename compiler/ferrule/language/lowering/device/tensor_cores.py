@@ -1,4 +1,4 @@
-"""`fe.arch.mma` and `ldmatrix`: matrices in pieces, which the lanes of a warp have."""
+"""`fe.arch.mma` and `ldmatrix`: matrices that are distributed over the lanes of a warp."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ferrule.specs import AddressSpace, DType, Int32
 
 _ALIGN: Final = 16
 _WORDS: Final = {2: 1, 4: 2}
-"""By the words of 32 bits of A's fragment: those of B's."""
+"""For the number of 32-bit words in A's fragment, the number in B's."""
 
 
 def _mma(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Vector:
@@ -169,4 +169,4 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     faces.ldmatrix: _ldmatrix,
     faces.stmatrix: _stmatrix,
 }
-"""What these functions emit."""
+"""The emitters of these functions."""

@@ -213,4 +213,4 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     faces.cp_async_bulk_commit_group: _commit,
     faces.cp_async_bulk_wait_group: _wait,
 }
-"""What these functions emit."""
+"""The emitters of these functions."""

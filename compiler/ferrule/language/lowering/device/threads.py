@@ -21,13 +21,13 @@ _LIBRARY: Final = "ferrule.language.collectives"
 
 
 def require_kernel(low: Lowering, name: str, node: ast.AST) -> None:
-    """Only the threads of a kernel have coordinates and work together."""
+    """Requires a kernel: only its threads have coordinates and cooperate."""
     if low.kind == "host":
         low.fail(node, f"{name} is known only in a kernel", hint="call it in @fe.kernel")
 
 
 def place(low: Lowering, node: ast.AST) -> Location:
-    """Where this is in the user's code: not in the library that is written in the language."""
+    """The place in the user's code, not in the library that is written in the language."""
     frame, at = low.frame, node
     while frame.source.outer.get("__name__") == _LIBRARY:
         if frame.caller is None or frame.call_node is None:
@@ -51,7 +51,7 @@ def integer(low: Lowering, value: Any, dtype: DType, what: str, node: ast.AST) -
 
 
 def mask_of(low: Lowering, mask: Any, node: ast.AST) -> ops.Value:
-    """The lanes of a mask; all without one."""
+    """The lanes of a mask; the default is all."""
     known = scalars.plain(faces.FULL_MASK if mask is None else mask)
     if isinstance(known, int) and not isinstance(known, bool):
         if not -(1 << 31) <= known <= faces.FULL_MASK or known == 0:
@@ -92,7 +92,7 @@ def _linear(low: Lowering) -> ops.Value:
 
 
 def _of_number(name: str, op: ops.BinaryOp, by: int) -> Intrinsic:
-    """What `op` makes of the thread's number in its block."""
+    """An `op` on the thread's number in its block."""
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Number:
         _none(low, name, args, kwargs, node)
@@ -132,7 +132,7 @@ def _barrier_arrive(low: Lowering, args: list[Any], kwargs: dict[str, Any], node
 
 
 def _require_barrier(low: Lowering, number: Any, count: Any, node: ast.AST) -> None:
-    """The number and the count of a named barrier, where they are known."""
+    """Checks the number and the count of a named barrier, if they are known."""
     if isinstance(number, int) and not 0 <= number < ops.MAX_BARRIERS:
         low.fail(node, f"barrier_id is {number}", expected="a number from 0 to 15")
     if isinstance(count, int) and (count % 32 or not 0 < count <= 1024):
@@ -252,4 +252,4 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     faces.match_any_sync: _match("match_any_sync", "any"),
     faces.match_all_sync: _match("match_all_sync", "all"),
 }
-"""What these functions emit."""
+"""The emitters of these functions."""

@@ -1,7 +1,7 @@
-"""What a launch asks for besides grid, block, shared memory and stream, under CuTe's names.
+"""The options of a launch besides grid, block, shared memory and stream, under CuTe's names.
 
-A GPU runs the launch so.  On the CPU, where launches run one after the other, none of it means
-anything but `cooperative`: blocks that wait for each other would wait for ever.
+They apply to GPUs.  On the CPU, where launches run one after the other, all are ignored except
+`cooperative`: blocks that wait for each other would wait forever.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ ASKED: Final = (
 )
 _FLAGS: Final = (0, 2**31 - 1)
 _BLOCKS: Final = (0, 32)
-"""Blocks that an SM has room for (CUDA C++ Programming Guide, technical specifications)."""
+"""The number of blocks that fit on an SM (CUDA C++ Programming Guide, technical specifications)."""
 
 
 def launch_options(low: Lowering, given: dict[str, Any], node: ast.Call) -> LaunchOptions:
-    """What is known while compiling.  A CompileError where something is not, or is out of range."""
+    """The compile-time options.  A CompileError for one that is not constant, or out of range."""
     carveout = given.get("preferred_smem_carveout")
     cooperative = _flag(low, "cooperative", given, node)
     if cooperative and low.state.target == "cpu":
@@ -65,14 +65,14 @@ def launch_options(low: Lowering, given: dict[str, Any], node: ast.Call) -> Laun
 
 
 def most_threads(options: LaunchOptions) -> int:
-    """The threads that a block may have."""
+    """The largest number of threads in a block."""
     return prod(options.max_threads) or MAX_THREADS
 
 
 def asked_values(
     low: Lowering, given: dict[str, Any], grid: Sizes, kernel: str, node: ast.Call
 ) -> dict[str, Any]:
-    """The fields of a Launch for what may be known at the call alone."""
+    """The fields of a Launch for options that may be run-time values."""
     asked: dict[str, Any] = {
         "completion_event": _event(low, "launch_completion_event", given, node),
         "programmatic_event": _event(low, "programmatic_event", given, node),
@@ -99,7 +99,7 @@ def _flag(low: Lowering, name: str, given: dict[str, Any], node: ast.Call) -> bo
 def _said(
     low: Lowering, name: str, given: dict[str, Any], limits: tuple[int, int], node: ast.Call
 ) -> int:
-    """A number that is 0 where it is not given."""
+    """A number with the default 0."""
     value = given.get(name)
     return 0 if value is None else _number(low, name, value, limits, node)
 
@@ -112,7 +112,7 @@ def _number(low: Lowering, name: str, value: Any, limits: tuple[int, int], node:
 
 
 def _max_threads(low: Lowering, value: Any, node: ast.Call) -> tuple[int, int, int]:
-    """Three numbers, padded with 1; all 0 where nothing is said."""
+    """Three numbers, padded with 1; all 0 if unspecified."""
     if value is None or (isinstance(value, (tuple, list)) and not any(value)):
         return (0, 0, 0)
     given = tuple(value) if isinstance(value, (tuple, list)) else (value,)

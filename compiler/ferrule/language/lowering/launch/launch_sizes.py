@@ -1,4 +1,4 @@
-"""The sizes of a launch: what they may be, and the checks of those that only the call knows.
+"""The sizes of a launch: their limits, and run-time checks.
 
 The limits and the messages are those of `compiler.cuda.limits`.
 """
@@ -70,7 +70,7 @@ def check_size(
     kernel: str,
     node: ast.Call,
 ) -> None:
-    """A LaunchError at the call where a size is beyond its limits."""
+    """A LaunchError of the call if a size is beyond its limits."""
     smallest, largest = limits
     if isinstance(size.dim, int) and smallest <= size.dim <= largest:
         return
@@ -84,7 +84,7 @@ def check_size(
 def check_block(
     low: Lowering, block: Sizes, kernel: str, node: ast.Call, most: int = MAX_THREADS
 ) -> None:
-    """A LaunchError at the call where a block is beyond the limits, or has more threads than so."""
+    """A LaunchError of the call if a block is beyond the limits, or has too many threads."""
     for axis, size in enumerate(block):
         name, limits = f"block {ops.AXES[axis]}", (1, BLOCK_LIMITS[axis])
         check_size(low, name, size, limits, kernel, node)
@@ -92,14 +92,15 @@ def check_block(
 
 
 def check_grid(low: Lowering, grid: Sizes, kernel: str, node: ast.Call) -> None:
-    """A LaunchError at the call where a grid is beyond the limits."""
+    """A LaunchError of the call if a grid is beyond the limits."""
     for axis in range(3):
         name, limits = f"grid {ops.AXES[axis]}", (0, GRID_LIMITS[axis])
         check_size(low, name, grid[axis], limits, kernel, node)
 
 
 def check_cluster(low: Lowering, cluster: Sizes, grid: Sizes, kernel: str, node: ast.Call) -> None:
-    """A LaunchError at the call where a cluster is too large, or the grid is not whole clusters."""
+    """A LaunchError of the call if a cluster is too large, or the grid does not consist of whole
+    clusters."""
     for axis, size in enumerate(cluster):
         name, limits = f"cluster {ops.AXES[axis]}", (1, CLUSTER_LIMIT)
         check_size(low, name, size, limits, kernel, node)

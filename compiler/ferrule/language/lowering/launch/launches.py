@@ -68,7 +68,7 @@ def launch(
 
 
 def _smem(low: Lowering, smem: Any, kernel: ops.Function, node: ast.Call) -> ops.Value | None:
-    """The bytes of dynamic shared memory, if a launch asks for any."""
+    """The bytes of dynamic shared memory, if a launch requests any."""
     if smem is None and shared.uses_dynamic(kernel):
         low.fail(
             node,
@@ -111,7 +111,8 @@ def _kernel(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Identity:
-    """A constant that is only equal to itself; it is kept alive, so that no other takes its id."""
+    """A constant that is compared by identity; it is kept alive, so that no other object gets its
+    id."""
 
     value: Any
 
@@ -123,7 +124,8 @@ class _Identity:
 
 
 def _key(value: Any) -> object:
-    """What a kernel is specialised to: the types of run-time values, the values of constants."""
+    """The key of a kernel's specialisation: the types of run-time values, the values of
+    constants."""
     match value:
         case Number():
             return value.dtype
@@ -145,12 +147,12 @@ def _key(value: Any) -> object:
 
 
 def _has_parts(value: Any) -> bool:
-    """Whether this is a dataclass with run-time values, which a kernel gets one by one."""
+    """Whether this is a dataclass with run-time values, which are passed to a kernel one by one."""
     return is_record(value) and is_run_time(value)
 
 
 def _require_shared(low: Lowering, name: str, value: Any, node: ast.Call) -> None:
-    """A fragment is the host function's own: a kernel cannot reach it."""
+    """Refuses a fragment: it is private to the host function, and a kernel cannot access it."""
     if isinstance(value, (tuple, list)):
         for item in value:
             _require_shared(low, name, item, node)
@@ -182,7 +184,8 @@ def _run_time_values(arguments: dict[str, Any]) -> list[ops.Value]:
 
 
 def _require_constant(low: Lowering, value: Any, node: ast.Call) -> None:
-    """What is no number or tensor must be known at compile time to be a kernel's argument."""
+    """Requires a kernel argument that is neither a number nor a tensor to be a compile-time
+    value."""
     if is_run_time(value):
         in_parts = "pass its values one by one" if isinstance(value, dict) else None
         low.fail(

@@ -1,6 +1,6 @@
 """Run-time numbers: from constants, in other dtypes, and arithmetic on them.
 
-What both operands' types make of the result is `promotion`; operators on values of all kinds are
+`promotion` determines the dtype of a result; operators on values of all kinds are in
 `python.operators`.
 """
 
@@ -26,19 +26,19 @@ from ferrule.specs.rounding import nearest
 
 
 def is_python_number(value: object) -> bool:
-    """Whether this is a number that is known at compile time (NumPy's scalars count)."""
+    """Whether this is a compile-time number (NumPy's scalars count)."""
     if isinstance(value, (bool, int, float, Numeric)):
         return True
     return type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
 
 
 def plain(value: Any) -> Any:
-    """A NumPy scalar as a Python number; anything else as it is."""
+    """A NumPy scalar as a Python number; anything else is returned unchanged."""
     return value.item() if type(value).__module__ == "numpy" and is_python_number(value) else value
 
 
 def as_number(low: Lowering, value: Any, node: ast.AST, near: DType | None = None) -> Number:
-    """A number in run-time form; a Python number takes its dtype from its neighbour's, `near`."""
+    """A number as a run-time number; a Python number takes the dtype `near` of its neighbour."""
     if isinstance(value, Number):
         return value
     value = plain(value)
@@ -50,13 +50,13 @@ def as_number(low: Lowering, value: Any, node: ast.AST, near: DType | None = Non
 
 
 def operand(low: Lowering, value: Any, node: ast.AST) -> Number:
-    """A number as operators compute with it."""
+    """A number in the dtype in which operators compute."""
     number = as_number(low, value, node)
     return convert(low, number, computed(number.dtype))
 
 
 def constant(low: Lowering, value: bool | int | float, dtype: DType, node: ast.AST) -> Number:
-    """A constant of this dtype.  A CompileError where it does not fit."""
+    """A constant of this dtype.  A CompileError if it does not fit."""
     if dtype.is_integer:
         smallest, largest = dtype.range
         if not smallest <= value <= largest:
@@ -76,7 +76,7 @@ def constant(low: Lowering, value: bool | int | float, dtype: DType, node: ast.A
 
 
 def _wide_enough(value: int) -> str | None:
-    """Which dtype an integer fits, as a hint."""
+    """The hint with a dtype for an integer."""
     fits = next((each for each in (Int32, Int64, Uint64) if _holds(each, value)), None)
     return None if fits is None else f"where the number is written: fe.{fits.__name__}({value})"
 
@@ -87,7 +87,7 @@ def _holds(dtype: DType, value: int) -> bool:
 
 
 def convert(low: Lowering, number: Number, dtype: DType) -> Number:
-    """A number in another dtype; it stays the same size if an integer type can hold any size."""
+    """A number in another dtype; it remains a known size if the integer type can hold any size."""
     if number.dtype is dtype:
         return number
     keeps = dtype in (Int32, Int64) and number.dtype.is_integer
@@ -117,7 +117,7 @@ def common(low: Lowering, left: Any, right: Any, sign: str, node: ast.AST) -> tu
 
 
 def are_typed_numbers(*operands: Any) -> bool:
-    """Whether all of these are known numbers, and one of them has a dtype."""
+    """Whether all of these are compile-time numbers, and one of them has a dtype."""
     return any(isinstance(each, Numeric) for each in operands) and all(
         map(is_python_number, operands)
     )
@@ -176,7 +176,7 @@ def _size(name: ops.BinaryOp, lhs: Number, rhs: Number) -> Any:
 
 
 def _constant_size(op: ExprOp, lhs: int, rhs: int, dtype: DType) -> int | None:
-    """Two typed constants: the result as a size, unless it wrapped or is no size."""
+    """The result for two typed constants as a size, unless it wrapped or is not a size."""
     value = make(op, lhs, rhs)
     smallest, largest = dtype.range
     if isinstance(value, Compound) or not isinstance(value, int):
@@ -197,8 +197,8 @@ def truth(low: Lowering, value: Any, node: ast.AST) -> Any:
 # ---- // and % of floats ----
 #
 # As Python defines them: the quotient is floored, the remainder has the sign of the divisor, and
-# both are exact where the result is.  A divisor of zero gives what IEEE 754 says of `x / 0.0`, and
-# NaN for the remainder: floats do not raise.
+# both are exact if the result can be represented.  For a divisor of zero the quotient is that of
+# IEEE 754 for `x / 0.0`, and the remainder is NaN: floats do not raise.
 
 
 def _floored(low: Lowering, name: Literal["floordiv", "mod"], lhs: Number, rhs: Number) -> Number:
@@ -235,7 +235,7 @@ def _quotient(
     exact = build.binary("div", build.binary("sub", x, rest), y)
     down = build.select(moves, build.binary("sub", exact, one), exact)
     floor = build.unary("floor", down)
-    # `exact` is rounded: it may have come out just below a whole number.
+    # `exact` is rounded: it may be just below a whole number.
     is_low = build.compare("gt", build.binary("sub", down, floor), half)
     nearest = build.select(is_low, build.binary("add", floor, one), floor)
     plain = build.binary("div", x, y)

@@ -14,26 +14,27 @@ from ferrule.specs.expr import is_dim
 
 
 def size_number(low: Lowering, dim: Dim) -> Any:
-    """A size as the language sees it: a Python int, or a run-time Int32 or Int64."""
+    """A size in the language: a Python int, or a run-time Int32 or Int64."""
     if isinstance(dim, int):
         return dim
     return Number(low.builder.size(size_dtype(dim), dim), dim)
 
 
 def size_dtype(dim: Dim) -> DType:
-    """Int32 for a 32-bit symbol; Int64 for a wider one and for what could pass 32 bits."""
+    """Int32 for a 32-bit symbol; Int64 for a wider one and for expressions that could exceed 32
+    bits."""
     return Int32 if isinstance(dim, Sym) and dim.width == 32 else Int64
 
 
 def size_numbers(low: Lowering, value: Any) -> Any:
-    """What the algebra gave, with its sizes as the language sees them; layouts stay."""
+    """A result of the algebra, with its sizes as in the language; layouts are unchanged."""
     if isinstance(value, tuple):
         return tuple(size_numbers(low, item) for item in value)
     return size_number(low, value) if is_dim(value) else value
 
 
 def as_dims(low: Lowering, value: Any, node: ast.AST) -> Any:
-    """A shape as the language has it, as sizes; other compile-time objects stay as they are.
+    """A shape of the language as sizes; other compile-time objects are unchanged.
 
     A CompileError for a run-time value that is not known to be a size.
     """
@@ -57,7 +58,7 @@ def as_dims(low: Lowering, value: Any, node: ast.AST) -> Any:
 
 
 def named(low: Lowering, value: Any) -> Any:
-    """The same sizes, whose symbols have the names that the signature gives them."""
+    """The same sizes, with the symbols named as in the signature."""
     match value:
         case Layout(shape=shape, stride=stride):
             return Layout(named(low, shape), named(low, stride))

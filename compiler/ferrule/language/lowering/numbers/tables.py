@@ -1,4 +1,4 @@
-"""What each of Python's operators is: its sign, what Python computes, its op in the kernel IR."""
+"""Tables of Python's operators: the sign, Python's function, the op in the kernel IR."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Typed constants, such as `fe.Uint8(200)`: what is made of them has the bits of the call.
+"""Typed constants, such as `fe.Uint8(200)`: results have the same bits as at run time.
 
-An operation on them is lowered as one on run-time numbers, so that types, refusals and roundings
-are the same, and what was emitted is computed at once.  Where it cannot be (a division by zero of
-a host function raises at the call) it stays what was emitted.
+An operation on them is lowered like one on run-time numbers, so that types, errors and roundings
+are the same, and the emitted ops are folded at once.  If that is impossible (a division by zero in
+a host function raises in the call), the ops remain.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ferrule.specs import Numeric
 
 
 def are_typed(*operands: Any) -> bool:
-    """Whether all of these are known, and one of them has a dtype."""
+    """Whether all of these are compile-time values, and one of them has a dtype."""
     return any(map(holds_typed, operands)) and not is_run_time(operands)
 
 
 def holds_typed(value: Any) -> bool:
-    """Whether this is a typed constant, or has one among its items."""
+    """Whether this is, or contains, a typed constant."""
     if isinstance(value, Numeric):
         return True
     items = value if isinstance(value, list) else [x for _, x in structures.parts(value) or ()]
@@ -31,7 +31,8 @@ def holds_typed(value: Any) -> bool:
 
 
 def folded(low: Lowering, emit: Callable[[], Any]) -> Any:
-    """The typed constant that this operation gives; the run-time number where it is none."""
+    """The typed constant that results from this operation; the run-time number if it cannot be
+    folded."""
     with low.builder.region() as region:
         result = emit()
     if isinstance(result, Number):

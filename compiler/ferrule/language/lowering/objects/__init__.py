@@ -1,1 +1,1 @@
-"""Values of tvm-ffi in host functions: texts, containers, objects, and calls that take them."""
+"""Values of tvm-ffi in host functions: texts, containers, objects, and calls with them."""

@@ -1,7 +1,7 @@
-"""Values that stand in containers and objects, as their specs say: checked where they are read.
+"""Values inside containers and objects: checked against their specs where they are read.
 
-A number, a text, an object of one kind is a compare and a load or two; anything else is received
-as what comes back from a call.
+A number, a text, an object of one kind takes a compare and a load or two; other kinds are received
+like the result of a call.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _NUMBERS: Final = (TypeIndex.INT, TypeIndex.BOOL)
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What messages call a value: text for a `Fault`, and the values of its placeholders.
+    """A value in messages: text for a `Fault`, and the values of its placeholders.
 
-    `name` is what messages of the compiler call it.
+    `name` is its name in messages of the compiler.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Shown:
 
 
 def peek(low: Lowering, source: ops.Value, part: ops.PeekPart, hint: str = "") -> ops.Value:
-    """A part of any value, or the size of a container; an object is none of these."""
+    """A part of any value, or the size of a container; for objects see `peek_object`."""
     types: dict[ops.PeekPart, Type] = {
         "type_index": Int32,
         "float": Float64,
@@ -59,7 +59,7 @@ def peek(low: Lowering, source: ops.Value, part: ops.PeekPart, hint: str = "") -
 
 
 def peek_object(low: Lowering, source: ops.Value, param: params.Param, hint: str) -> Handle:
-    """The object that a value is, as a parameter of this kind would be."""
+    """The object inside a value, like a parameter of this kind."""
     result = ops.Value(HandleType(type(param).__name__.lower()), "object")
     low.builder.append(ops.Peek(result, source, "object"))
     return Handle(param, (result,), hint)
@@ -68,7 +68,8 @@ def peek_object(low: Lowering, source: ops.Value, param: params.Param, hint: str
 def typed(
     low: Lowering, value: ops.Value, spec: params.Param | None, shown: Shown, node: ast.AST
 ) -> Any:
-    """A value that is as its spec says, else the call ends with a TypeError; None is anything."""
+    """A value with the type of its spec, else the call ends with a TypeError; None accepts any
+    value."""
     match spec:
         case None | params.AnyValue():
             return Handle(params.AnyValue("value"), (value,), shown.name)
@@ -103,7 +104,7 @@ def as_type(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
 
 
 def dtype_text(low: Lowering, dtype: Handle, node: ast.AST) -> Handle:
-    """The name of a dtype that is known at the call."""
+    """The name of a run-time dtype."""
     value = foreign_calls.emit_packed(low, ops.DTypeText(), [dtype], "any", node)
     leaves = peek(low, value, "text"), peek(low, value, "text_size")
     return Handle(params.String("name"), leaves, f"the name of {dtype.name}")
@@ -118,7 +119,7 @@ def is_none(low: Lowering, value: Handle) -> Number:
 
 def _is_plain(spec: params.Param) -> bool:
     if isinstance(spec, params.Scalar):
-        return spec.dtype is not Uint64  # a large one is an object of tvm-ffi
+        return spec.dtype is not Uint64  # a large one is a tvm-ffi object
     payload = params.payload_of(spec)
     return payload not in (None, params.Payload.ADDRESS, params.Payload.ANY)
 
@@ -132,7 +133,7 @@ def _read(
     node: ast.AST,
     absent: ops.Value | None = None,
 ) -> Any:
-    """A plain value; where it is `absent` what is read means nothing."""
+    """A plain value; if it is `absent`, the result is meaningless."""
     build, index = low.builder, peek(low, value, "type_index")
     fits = _fits(low, value, index, spec)
     fits = fits if absent is None else build.binary("or", fits, absent)
@@ -172,7 +173,7 @@ def _fits(low: Lowering, value: ops.Value, index: ops.Value, spec: params.Param)
 
 
 def _end_if_big(low: Lowering, value: ops.Value, shown: Shown, dtype: DType, node: ast.AST) -> None:
-    """An OverflowError for an int that is an object of tvm-ffi, as those outside of int64 are."""
+    """An OverflowError for an int outside of int64, which is a tvm-ffi object."""
     build, index = low.builder, peek(low, value, "type_index")
     message = f"Out of bound {shown.text}, expected {dtype.name}, but got an int outside of int64"
     small = build.compare("ne", index, build.constant(Int32, BIG_INT))
@@ -197,7 +198,7 @@ def _number(
     node: ast.AST,
     absent: ops.Value | None,
 ) -> Number:
-    """A number in its dtype; an OverflowError where an integer does not fit."""
+    """A number in its dtype; an OverflowError if an integer does not fit."""
     build = low.builder
     if dtype.kind == "float":
         return scalars.convert(low, Number(peek(low, value, "float")), dtype)
@@ -234,12 +235,12 @@ def _boolean(
 
 
 def is_open(value: Handle) -> bool:
-    """Whether the call alone knows of which class a value is."""
+    """Whether the class of a value is known only at run time."""
     return isinstance(value.param, (params.AnyValue, params.Object))
 
 
 def is_instance(low: Lowering, value: Handle, wanted: Any, node: ast.AST) -> Any:
-    """`isinstance(x, kind)` of a value of any kind, or of an object."""
+    """`isinstance(x, kind)` for a value of any kind, or for an object."""
     foreign_calls.require_host(low, node)
     if isinstance(wanted, tuple):
         parts = [is_instance(low, value, each, node) for each in wanted]
@@ -280,9 +281,9 @@ _CLASSES: Final[dict[Any, tuple[int, ...]]] = {
 
 
 def assumed(low: Lowering, value: Handle, wanted: Any, node: ast.AST) -> Any:
-    """What a value is where `isinstance` has said so; None where that does not say enough.
+    """The value after a successful `isinstance`; None if that does not determine its kind.
 
-    An int is an Int64; the call ends with an OverflowError for one that an Int64 cannot hold.
+    An int is an Int64; the call ends with an OverflowError for one that does not fit.
     """
     if not is_open(value) or low.kind != "host":
         return None
@@ -300,7 +301,7 @@ def assumed(low: Lowering, value: Handle, wanted: Any, node: ast.AST) -> Any:
 
 
 def _assumed_plain(low: Lowering, value: Handle, wanted: Any) -> Any:
-    """A value of a class of Python, or a container of anything; any value is safe to read."""
+    """A value of a Python class, or a container of anything; any value is safe to read."""
     source = value.leaves[0]
     containers: dict[Any, params.Param] = {
         faces.Array: params.Array("value"),

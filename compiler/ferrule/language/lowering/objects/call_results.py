@@ -1,4 +1,4 @@
-"""What comes back from calls: the spec that a user wrote for it, and its value in the language."""
+"""Results of calls: the user's spec, and the value in the language."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _NEVER: Final = (params.Stream, params.EnvStream, params.Constant)
 
 
 def spec_of(low: Lowering, wanted: Any, node: ast.AST, name: str = "result") -> params.Param:
-    """The spec that `result=` stands for.  A CompileError where it is none."""
+    """The spec of `result=`.  A CompileError if it is invalid."""
     if isinstance(wanted, DType) or (isinstance(wanted, type) and wanted in _CLASSES):
         return _scalar(low, wanted if isinstance(wanted, DType) else _CLASSES[wanted], node, name)
     if wanted is None or wanted is type(None):
@@ -112,10 +112,10 @@ def placed(low: Lowering, param: params.Param) -> params.Param:
 def received(
     low: Lowering, value: ops.Value, param: params.Param, callee: str, node: ast.AST
 ) -> Any:
-    """The value that came back in a `TVMFFIAny`, checked; `callee` is what messages call it.
+    """The received value in a `TVMFFIAny`, checked; `callee` is the function's name in messages.
 
-    A symbol of the function's own parameters has the value that it has there; every other is
-    whatever came.
+    A symbol of the function's own parameters must have the same value here; other symbols get their
+    values from the result.
     """
     try:
         signature = Signature("received", (param,))
@@ -149,7 +149,7 @@ def _given(low: Lowering) -> set[Sym]:
 
 
 def name_symbol(low: Lowering, symbol: Sym, wanted: str) -> None:
-    """A name for a symbol that no other has."""
+    """Assigns a unique name to a symbol."""
     taken, name, count = set(low.state.symbols.values()), wanted, 0
     while name in taken:
         count += 1
@@ -158,7 +158,7 @@ def name_symbol(low: Lowering, symbol: Sym, wanted: str) -> None:
 
 
 def _require_size(low: Lowering, part: ops.Value, symbol: Sym, shown: str, node: ast.AST) -> None:
-    """A symbol of the result has the value that the call knows."""
+    """Requires a symbol of the result to have its known value."""
     build, name = low.builder, low.state.symbols[symbol]
     size = build.size(Int64, symbol)
     where = literal(f"{name} in the result of `{shown}`, expected")
@@ -168,9 +168,9 @@ def _require_size(low: Lowering, part: ops.Value, symbol: Sym, shown: str, node:
 
 @dataclass(slots=True)
 class Parts(Receiver):
-    """Makes the values of what came back: its leaves are parts of a handle.
+    """Makes the values of a result: its leaves are parts of a handle.
 
-    `owner` is the value that has the tensors, if the way to them is known: `way`.
+    `owner` is the value that owns the tensors, if the path to them is known: `way`.
     """
 
     parts: ops.Value
@@ -195,7 +195,7 @@ class Parts(Receiver):
         return value
 
     def receive(self, param: params.Param, path: tuple[int, ...], name: str) -> Any:
-        """The value of a part.  What may be absent has no items to go to."""
+        """The value of a part.  There is no path into optional items."""
         owner, self.way = self.owner, path[1:]
         inner = param.item if isinstance(param, params.Optional) else None
         if isinstance(param, params.Union) or not isinstance(inner, params.Tensor | None):
@@ -206,7 +206,7 @@ class Parts(Receiver):
 
 
 def substituted(param: params.Param, dims: Mapping[Sym, Dim]) -> params.Param:
-    """A spec with these sizes for its symbols; those that are not among them stay."""
+    """A spec with sizes substituted for its symbols; other symbols are unchanged."""
 
     def sizes(before: tuple[Dim, ...]) -> tuple[Dim, ...]:
         return tuple(substitute(dim, dims) for dim in before)
@@ -223,7 +223,7 @@ def substituted(param: params.Param, dims: Mapping[Sym, Dim]) -> params.Param:
 
 
 def substitute(dim: Dim, dims: Mapping[Sym, Dim]) -> Dim:
-    """A size with these sizes for its symbols."""
+    """A size with sizes substituted for its symbols."""
     match dim:
         case Sym():
             return dims.get(dim, dim)

@@ -1,8 +1,8 @@
 """Calls of compiled functions: their code becomes a part of the program's.
 
-What the types of the arguments prove needs no check: then the body is called, as a kernel language
-calls its own functions.  Where something is left to check, the call goes through the function's
-wrapper, with the arguments packed, and is refused as any other.
+Facts that the types of the arguments prove need no check: if everything is proved, the body is
+called directly, like the language's own functions.  Otherwise the call goes through the function's
+wrapper, with packed arguments, and may be refused like any other call.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def call_compiled(
 def _call_extern(
     low: Lowering, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> Any:
-    """A function that was loaded, of which there is machine code alone."""
+    """A loaded function, for which there is only machine code."""
     signature = function.signature
     if not isinstance(signature, Signature):
         low.fail(node, f"{signature.name} is an overload; call one of its candidates")
@@ -77,7 +77,7 @@ def _packed(
     given: list[Any],
     node: ast.Call,
 ) -> Any:
-    """A call through the packed ABI, and what the signature says of its result."""
+    """A call through the packed ABI, with the result according to the signature."""
     if signature.result is None or isinstance(signature.result, params.Scalar):
         dtype = None if signature.result is None else signature.result.dtype
         return foreign_calls.emit_wanted(low, callee, given, dtype, node)
@@ -116,7 +116,7 @@ def _bound(
 
 
 def _require_target(low: Lowering, module: HostModule, node: ast.Call) -> None:
-    """Tensors and kernels of the function are where those of the program are."""
+    """Requires the tensors and kernels of the function to be on the program's target."""
     signature, target = module.signature, low.state.target
     tensors = (param for param in signature.params if isinstance(param, params.Tensor))
     devices = [param.device for param in tensors if param.device is not None]
@@ -157,7 +157,7 @@ def _call_body(
     given: Mapping[str, Any],
     node: ast.Call,
 ) -> Any:
-    """The call of the body.  Raises Unproved where something is left to check."""
+    """The call of the body.  Raises Unproved if a check is left."""
     signature, body = module.signature, module.body
     proof = _proof(low, module, given, node)
     made = _made(signature, proof.dims)
@@ -183,10 +183,10 @@ def _call_body(
 
 
 def _proof(low: Lowering, module: HostModule, given: Mapping[str, Any], node: ast.Call) -> Proof:
-    """The sizes of a call, of which all that relates them is proved."""
+    """The sizes of a call, with all relations between them proved."""
     signature = module.signature
     if len(signature.arguments) < len(signature.params):
-        raise Unproved  # the wrapper asks for the caller's stream
+        raise Unproved  # the wrapper gets the caller's stream
     proof = Proof(low, signature, node)
     for param in signature.params:
         proof.bind(param, given[param.name])
@@ -203,8 +203,8 @@ def _proof(low: Lowering, module: HostModule, given: Mapping[str, Any], node: as
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """A symbol that a result has alone: what stands for it here, and of which tensor it is a
-    size, by its slot, along which dim."""
+    """A symbol that only the result has: its replacement here, and the slot and dim of the tensor
+    whose size it is."""
 
     symbol: Sym
     slot: int
@@ -212,9 +212,9 @@ class _Size:
 
 
 def _made(signature: Signature, dims: Mapping[Sym, Dim]) -> dict[Sym, _Size]:
-    """The symbols that the result alone has.
+    """The symbols that only the result has.
 
-    Raises Unproved where it is no size of a tensor.
+    Raises Unproved if one is not a size of a tensor.
     """
     found = dict(_sizes(signature.result, 0))
     wanted = [symbol for symbol in signature.names if symbol not in dims]
@@ -224,7 +224,7 @@ def _made(signature: Signature, dims: Mapping[Sym, Dim]) -> dict[Sym, _Size]:
 
 
 def _sizes(result: params.Param | None, slot: int) -> list[tuple[Sym, tuple[int, int]]]:
-    """Where the symbols of a result are that are sizes of a tensor."""
+    """The positions of a result's symbols that are sizes of a tensor."""
     match result:
         case params.Tensor(shape=shape):
             return [(dim, (slot, axis)) for axis, dim in enumerate(shape) if isinstance(dim, Sym)]

@@ -1,4 +1,4 @@
-"""Methods of containers in host functions, and what changes them: `x[i] = v`, `d[key] = v`."""
+"""Methods of containers in host functions, and assignments to them: `x[i] = v`, `d[key] = v`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def _append(
 def _fitting(
     low: Lowering, container: Handle, spec: params.Param | None, value: Any, node: ast.AST
 ) -> Any:
-    """A value as an element: what is seen to be none is a CompileError, others when it is read."""
+    """A value as an element: an obviously wrong one is a CompileError, others are checked when they
+    are read."""
     value = scalars.plain(value)
     match spec:
         case params.Scalar(dtype=dtype):
@@ -64,7 +65,7 @@ def _fitting(
 
 
 def _get(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call, *, container: Handle) -> Any:
-    """`x.get(key, default)`; without a default None."""
+    """`x.get(key, default)`; the default default is None."""
     key, default = bound(low, "key default=", args, kwargs, node)
     key = containers.keyed(low, container, key, node)
     there = Number(containers.has_key(low, container, key, node))
@@ -77,7 +78,7 @@ def _get(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call, *, contain
 
 
 def _default(low: Lowering, found: Any, default: Any, node: ast.Call) -> Any:
-    """What `get` gives where the key is missing, as near to a value that is found as it can be."""
+    """The default of `get`, converted towards the kind of a found value."""
     if isinstance(found, Number) and scalars.is_python_number(default):
         return scalars.as_number(low, default, node, found.dtype)
     if isinstance(found, Handle) and isinstance(found.param, params.AnyValue):

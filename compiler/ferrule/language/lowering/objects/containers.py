@@ -1,7 +1,7 @@
-"""Containers of tvm-ffi in host functions: parameters that are read, and new ones.
+"""Containers of tvm-ffi in host functions: reading parameters, and making new ones.
 
-Elements of an Array or List are read where they lie, those of a Map or Dict through the functions
-that tvm-ffi has registered for it.
+Elements of an Array or List are read directly, those of a Map or Dict through functions that
+tvm-ffi has registered.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Kwargs = dict[str, Any]
 
 
 def is_container(value: Any) -> bool:
-    """Whether this is a container that is known at the call."""
+    """Whether this is a run-time container."""
     return isinstance(value, Handle) and isinstance(value.param, (*SEQUENCES, *MAPS))
 
 
@@ -39,13 +39,13 @@ def length(low: Lowering, container: Handle, node: ast.AST) -> Number:
 
 
 def truth(low: Lowering, container: Handle, node: ast.AST) -> Number:
-    """Whether there is anything in it."""
+    """Whether it is not empty."""
     count = size(low, container, node)
     return Number(low.builder.compare("ne", count, low.builder.constant(Int64, 0)))
 
 
 def size(low: Lowering, container: Handle, node: ast.AST) -> ops.Value:
-    """How many elements or keys there are, an Int64."""
+    """The number of elements or keys, an Int64."""
     foreign_calls.require_host(low, node)
     return peek(low, container.leaves[0], "size")
 
@@ -66,7 +66,7 @@ def _name(node: ast.expr) -> str:
 
 
 def position(low: Lowering, container: Handle, key: Any, node: ast.expr) -> ops.Value:
-    """The position that an index means, counted from the end if it is negative; an IndexError."""
+    """The position for an index, counted from the end if it is negative; an IndexError."""
     if isinstance(key, slice):
         low.fail(
             node,
@@ -97,7 +97,7 @@ def position(low: Lowering, container: Handle, key: Any, node: ast.expr) -> ops.
 
 
 def element(low: Lowering, container: Handle, index: ops.Value, name: str, node: ast.expr) -> Any:
-    """The element at a position that is in the container."""
+    """The element at a position that is in range."""
     assert isinstance(container.param, SEQUENCES)
     value = ops.Value(ANY, "item")
     low.builder.append(ops.Item(value, container.leaves[0], index))
@@ -109,12 +109,12 @@ def element(low: Lowering, container: Handle, index: ops.Value, name: str, node:
 
 
 def kind_of(container: Handle) -> str:
-    """What it is to tvm-ffi, such as "Map"."""
+    """Its name in tvm-ffi, such as "Map"."""
     return type(container.param).__name__
 
 
 def keyed(low: Lowering, container: Handle, key: Any, node: ast.AST) -> Any:
-    """A key as it is looked up: tvm-ffi tells 1 from True and from 1.0."""
+    """A key for a lookup: tvm-ffi distinguishes 1 from True and from 1.0."""
     assert isinstance(container.param, MAPS)
     key = scalars.plain(key)
     match container.param.key:
@@ -144,7 +144,7 @@ def contains(low: Lowering, key: Any, container: Handle, node: ast.AST) -> Numbe
 
 
 def has_key(low: Lowering, container: Handle, key: Any, node: ast.AST) -> ops.Value:
-    """Whether a Map or Dict has a key that is `keyed`, a Boolean."""
+    """Whether a Map or Dict has a `keyed` key, a Boolean."""
     function = f"ffi.{kind_of(container)}Count"
     count = foreign_calls.emit_packed(low, function, [container, key], "int", node)
     return low.builder.compare("ne", count, low.builder.constant(Int64, 0))
@@ -163,7 +163,7 @@ def _value_of(low: Lowering, container: Handle, key: Any, name: str, node: ast.A
 
 
 def found(low: Lowering, container: Handle, key: Any, name: str, node: ast.AST) -> Any:
-    """The value of a key that is there."""
+    """The value of a key that exists."""
     assert isinstance(container.param, MAPS)
     function = f"ffi.{kind_of(container)}GetItem"
     value = foreign_calls.emit_packed(low, function, [container, key], "any", node)
@@ -197,5 +197,5 @@ class MapView:
 
 
 def is_iterable(value: Any) -> bool:
-    """Whether a run-time loop goes over this."""
+    """Whether a run-time loop can iterate over this."""
     return is_container(value) or isinstance(value, MapView)

@@ -1,7 +1,6 @@
-"""Messages of errors at run time: text, and the values that the call has then.
+"""Messages of run-time errors: text, and run-time values.
 
-What is known at compile time becomes part of the text.  Of the rest each value has a placeholder,
-see `Fault`.
+Compile-time values become part of the text.  Run-time values have placeholders, see `Fault`.
 """
 
 from __future__ import annotations
@@ -133,13 +132,13 @@ class Message:
 
 
 def _shown(value: Any) -> str:
-    """A value that is known at compile time."""
+    """The text of a compile-time value."""
     raw = scalars.untyped(scalars.plain(value), None)[0]
     return raw.name if isinstance(raw, DType) else str(raw)
 
 
 def _known(low: Lowering, piece: ast.expr, value: Any) -> str:
-    """A piece of an f-string that is known at compile time."""
+    """The text of a compile-time piece of an f-string."""
     if not isinstance(piece, ast.FormattedValue):
         return describe(value, plain=True)
     kept = ast.FormattedValue(ast.Name("value", ast.Load()), piece.conversion, piece.format_spec)

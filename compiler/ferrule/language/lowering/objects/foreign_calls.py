@@ -1,4 +1,4 @@
-"""`fe.call` and `f(x)`: calls of functions that are registered with tvm-ffi, were passed in, or are
+"""`fe.call` and `f(x)`: calls of functions that are registered with tvm-ffi, are parameters, or are
 in another object."""
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def call(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call)
 
 
 def _is_unicode(name: str) -> bool:
-    """Whether a name has no lone surrogates, which no bytes stand for."""
+    """Whether a name has no lone surrogates, which cannot be encoded."""
     return all(not 0xD800 <= ord(letter) < 0xE000 for letter in name)
 
 
@@ -97,7 +97,7 @@ def _emit(
 def emit_wanted(
     low: Lowering, callee: ops.Callee, args: list[Any], wanted: Any, node: ast.AST
 ) -> Any:
-    """A call through the packed ABI, and what comes back as `wanted` says; None for nothing."""
+    """A call through the packed ABI, with the result as `wanted`; None for no result."""
     if wanted is None:
         emit_packed(low, callee, args, "nothing", node)
         return None
@@ -126,19 +126,19 @@ def emit_packed(
 
 
 def is_object(value: Any) -> bool:
-    """Whether this is an object of tvm-ffi that is known at the call."""
+    """Whether this is a run-time tvm-ffi object."""
     return isinstance(value, Handle) and params.payload_of(value.param) is params.Payload.OBJECT
 
 
 def address(low: Lowering, value: Handle) -> ops.Value:
-    """Where an object is, an Int64."""
+    """The address of an object, an Int64."""
     result = ops.Value(Int64, "address")
     low.builder.append(ops.Address(result, value.leaves[0]))
     return result
 
 
 def as_any(low: Lowering, value: Any, node: ast.AST) -> ops.Value:
-    """The handle of a value of any kind; the function owns what is made for it."""
+    """The handle of a value of any kind; the function owns an object that is made for it."""
     match value:
         case Handle(param=params.AnyValue()):
             return value.leaves[0]
@@ -163,7 +163,7 @@ def _either(low: Lowering, condition: ops.Value, left: Any, right: Any, node: as
 
 
 def require_host(low: Lowering, node: ast.AST) -> None:
-    """A CompileError for a call that is not in the host function itself."""
+    """A CompileError for a call outside of the host function itself."""
     if low.kind != "host" or low.elementwise:
         low.fail(
             node,
@@ -201,7 +201,7 @@ _Wanted = Literal["nothing", "int", "uint", "bool", "float", "any"]
 
 
 def _number_kind(wanted: Any) -> _Wanted | None:
-    """How a number comes back; None for what is no number."""
+    """The kind of a number as a result; None for other results."""
     if not isinstance(wanted, DType):
         return None
     if wanted is Boolean:
@@ -214,7 +214,7 @@ def _number_kind(wanted: Any) -> _Wanted | None:
 def _converted(
     low: Lowering, result: ops.Value, dtype: DType, callee: ops.Callee, node: ast.AST
 ) -> Number:
-    """The result in its dtype; an error at run time where an integer does not fit."""
+    """The result in its dtype; a run-time error if an integer does not fit."""
     build = low.builder
     if dtype is Boolean:
         return Number(build.compare("ne", result, build.constant(Int64, 0)))
@@ -273,7 +273,7 @@ class _Arguments:
                 self._refuse(value, position)
 
     def _container(self, constructor: str, items: Sequence[Any]) -> None:
-        """What tvm-ffi makes of a tuple or dict of Python."""
+        """The tvm-ffi value of a Python tuple or dict."""
         made = emit_packed(self.low, constructor, list(items), "any", self.node)
         self._append("any", made)
 
@@ -282,7 +282,7 @@ class _Arguments:
         self.values += values
 
     def _constant(self, value: Any) -> Number:
-        """A Python number, as wide as tvm-ffi has them."""
+        """A Python number, with tvm-ffi's width."""
         near: dict[type, DType] = {bool: Boolean, int: Int64, float: Float64}
         return scalars.as_number(self.low, value, self.node, near.get(type(value)))
 

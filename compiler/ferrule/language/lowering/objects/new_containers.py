@@ -1,7 +1,7 @@
 """New containers of tvm-ffi in host functions: `fe.Array(x, y)`, `fe.Map({key: value})`, …
 
-tvm-ffi's own constructors make them; the function owns them until it ends, and longer where it
-returns them or hands them to somebody who keeps them.
+tvm-ffi's own constructors make them; the function owns them until it ends.  They live longer if it
+returns them or passes them to code that keeps a reference.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def dict_(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Handle
 
 
 def shape(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Handle:
-    """`fe.Shape((m, n))`: what tvm-ffi has for a tuple of sizes."""
+    """`fe.Shape((m, n))`: tvm-ffi's object for a tuple of sizes."""
     (sizes,) = bound(low, "sizes", [tuple(args)] if len(args) > 1 else args, kwargs, node)
     given = list(sizes) if isinstance(sizes, (tuple, list)) else [sizes]
     numbers = [scalars.as_number(low, size, node, Int64) for size in given]
@@ -80,7 +80,7 @@ def _made_map(
 def _made(
     low: Lowering, function: str, spec: params.Param, items: _Args, kwargs: _Kwargs, node: ast.Call
 ) -> Handle:
-    """A container that tvm-ffi's own constructor makes."""
+    """A container made by tvm-ffi's own constructor."""
     foreign_calls.require_host(low, node)
     if kwargs:
         low.fail(node, f"{ast.unparse(node.func)} takes no argument {min(kwargs)!r}")
@@ -89,7 +89,7 @@ def _made(
 
 
 def _common(items: _Args) -> params.Param | None:
-    """The spec of all of these, where they are numbers of one dtype or texts."""
+    """The common spec of these, if they are numbers of one dtype or texts."""
     specs = {_plain_spec(each) for each in items}
     return specs.pop() if len(specs) == 1 else None
 

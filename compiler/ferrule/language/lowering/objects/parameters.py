@@ -1,7 +1,7 @@
-"""A host function's parameters: what the body receives, and what a name holds for it.
+"""A host function's parameters: the arguments of the body, and the values of their names.
 
 The body receives the leaves that `compiler.artefacts.Body` documents; each is a parameter of the
-IR's host function.  One handler for each kind of parameter.
+IR's host function.  There is one handler for each kind of parameter.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ferrule.specs.binding import Path
 class Receiver:
     """Makes the leaves and values of parameters, in order.
 
-    `classes` holds the named tuple or dataclass that a tuple stands for, by path.
+    `classes` has the named tuple or dataclass of each tuple, by path.
     """
 
     low: Lowering
@@ -73,7 +73,7 @@ class Receiver:
 
 
 def _handle_types(param: params.Param) -> tuple[Type, ...]:
-    """The leaves of a parameter that is only handed on."""
+    """The leaves of a parameter that is only passed on."""
     match param:
         case params.Pointer(dtype=dtype):
             return (HandleType("pointer" if dtype is None else f"pointer to {dtype.name}"),)
@@ -85,7 +85,7 @@ def _handle_types(param: params.Param) -> tuple[Type, ...]:
 
 
 def _address_type(param: params.WithTraits) -> HandleType:
-    """The leaf that is an address."""
+    """The leaf with the address."""
     match param.traits.payload:
         case params.Payload.BYTES:
             return HandleType("bytes")
@@ -96,9 +96,10 @@ def _address_type(param: params.WithTraits) -> HandleType:
 
 
 def rebuild(cls: type | None, names: list[str], values: list[Any]) -> Any:
-    """The items of a tuple as the named tuple or dataclass that they stand for.
+    """The items of a tuple as its named tuple or dataclass.
 
-    A dataclass is filled without its constructor: its checks could not read run-time values.
+    A dataclass is filled without calling its constructor, whose checks could not read run-time
+    values.
     """
     if cls is None:
         return tuple(values)
@@ -112,7 +113,7 @@ def rebuild(cls: type | None, names: list[str], values: list[Any]) -> Any:
 
 
 def is_kind(param: params.Param, wanted: object) -> bool:
-    """Whether a parameter is what `isinstance` asks for: a dtype class, `Tensor`, str, …"""
+    """Whether a parameter is of the kind in an `isinstance`: a dtype class, `Tensor`, str, …"""
     if isinstance(wanted, tuple):
         return any(is_kind(param, each) for each in wanted)
     if isinstance(wanted, DType):

@@ -1,7 +1,7 @@
 """`printf`: numbers as text, in the format of Python (`{}`, `{:.3f}`) or of C (`%d`).
 
-What is known at compile time becomes part of the text.  What remains is one C format with a number
-for each conversion, as `ops.Print` takes it.
+Compile-time values become part of the text.  The rest is one C format with a number for each
+conversion, for `ops.Print`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FIELD: Final = re.compile(r"\{[^{}]*\}")
 _UNSIGNED: Final = {8: Uint8, 16: Uint16, 32: Uint32, 64: Uint64}
 _INTEGERS: Final = "dioxXcu"
 _SHORT: Final = {"hh": 8, "h": 16}
-"""What C cuts a number down to."""
+"""The bits to which C truncates a number."""
 
 _FLOATS: Final = "eEfFgGaA"
 
@@ -67,10 +67,10 @@ def printf(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Cal
 
 @dataclass(frozen=True, slots=True)
 class _Spec:
-    """How a number is written: C's flags, width, precision and letter; "" for what fits it.
+    """The format of a number: C's flags, width, precision and letter; "" for the default.
 
-    `position`: which of the values it is, where the field says so.  `most`: the bits that C would
-    print alone; the other lengths of C change nothing, as a number is printed in its own.
+    `position`: the index of the value, if the field has one.  `most`: the number of bits that C
+    would print; C's other lengths are ignored, because a number is printed in its own width.
     """
 
     flags: str = ""
@@ -96,7 +96,7 @@ class _Text:
         self.values: list[ops.Value] = []
 
     def literal(self, text: str) -> None:
-        """Text as it is."""
+        """Literal text."""
         if "\0" in text:
             self.low.fail(self.node, "the text of printf has a NUL character, which ends it")
         self.format += text.replace("%", "%%")
@@ -122,7 +122,7 @@ class _Text:
                 self.value(next(rest), piece)
 
     def _in_order(self, fields: list[_Spec], values: list[Any]) -> list[Any]:
-        """The value of each field, of which all say which one it is."""
+        """The value of each field, all of which have an index."""
         chosen: list[Any] = []
         for field in fields:
             if field.position is None:
@@ -143,7 +143,7 @@ class _Text:
         return chosen
 
     def _pieces(self, template: str) -> Iterator[str | _Spec]:
-        """Text and fields in turn: C's if there are any, else Python's."""
+        """Text and fields in order: C's if there are any, else Python's."""
         if any(found[0] != "%%" for found in _C.finditer(template)) and not _FIELD.search(template):
             yield from self._c_pieces(template)
             return
@@ -185,7 +185,7 @@ class _Text:
         return _Spec(flags, width, precision or None, letter, position)
 
     def value(self, value: Any, spec: _Spec | str) -> None:
-        """A value with its conversion; tuples as Python writes them."""
+        """A value with its conversion; tuples like Python prints them."""
         spec = _Spec() if isinstance(spec, str) else spec
         if isinstance(value, Number):
             self._number(value, spec)
@@ -226,7 +226,7 @@ class _Text:
                 self._text(value, spec)
 
     def _text(self, text: Handle, spec: _Spec) -> None:
-        """A text as it is."""
+        """A text, unchanged."""
         if spec.letter not in ("", "s") or spec.precision is not None:
             self.low.fail(
                 self.node,

@@ -1,4 +1,4 @@
-"""What the types of arguments prove of a call of a compiled function."""
+"""Facts about a call of a compiled function that the types of the arguments prove."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ferrule.specs.changing import changed
 
 
 class Unproved(Exception):
-    """The types of the arguments leave something to check."""
+    """The types of the arguments do not prove everything: a check is left."""
 
 
 @dataclass(slots=True)
 class Proof:
-    """What the types of arguments prove about a call of a compiled function.
+    """The facts that the types of arguments prove about a call of a compiled function.
 
-    `dims` are the sizes that its symbols stand for; `written` the positions of leaves that are
-    tensors which it writes to.  Methods raise Unproved where a check is left, and a CompileError
-    where the check is known to fail.
+    `dims` are the sizes of its symbols; `written` the positions of leaves that are tensors which it
+    writes.  Methods raise Unproved if a check is left, and a CompileError if the check is known to
+    fail.
     """
 
     low: Lowering
@@ -37,7 +37,7 @@ class Proof:
     _count: int = 0
 
     def refuse(self, param: params.Param, value: Any) -> NoReturn:
-        """The argument is known to be wrong."""
+        """Raise the error for an argument that is known to be wrong."""
         self.low.fail(
             self.node,
             f"the argument {param.name!r} of {self.signature.name} is {describe(value)}",
@@ -48,7 +48,7 @@ class Proof:
     # ---- symbols ----
 
     def bind(self, param: params.Param, value: Any) -> None:
-        """Give symbols that stand bare in a tensor of this parameter their values."""
+        """Bind symbols that occur as whole sizes in a tensor of this parameter."""
         value = scalars.plain(value)
         match param:
             case params.Tensor(shape=shape, strides=strides) if _is_tensor(value):
@@ -76,7 +76,7 @@ class Proof:
     # ---- leaves ----
 
     def leaves(self, param: params.Param, value: Any) -> list[ops.Value]:
-        """The values of a parameter as the body takes them."""
+        """The values of a parameter as arguments of the body."""
         found = self._leaves(param, scalars.plain(value))
         if not isinstance(param, params.Tuple):
             if isinstance(param, params.Tensor) and not param.read_only:
@@ -154,7 +154,7 @@ class Proof:
         self.refuse(param, value)
 
     def _handle(self, param: params.Param, value: Any) -> list[ops.Value]:
-        """What is only handed on, of a spec that says the same."""
+        """A handle that is only passed on, with an equal spec."""
         match value:
             case Handle(param=given):
                 plain = changed(param, name=given.name, default=given.default)

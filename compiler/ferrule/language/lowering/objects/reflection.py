@@ -1,7 +1,7 @@
 """Objects of registered types in host functions: fields, methods, constructors.
 
-What fields and methods a type has, and of which kinds, is asked of tvm-ffi while compiling; where a
-field lies, and which function a method is, when the compiled code first runs.
+The fields and methods of a type, and their kinds, are queried from tvm-ffi at compile time; the
+offset of a field, and the function of a method, are looked up when the compiled code first runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ferrule.specs import params
 INIT: Final = "__ffi_init__"
 _KEYWORDS: Final = "ffi.GetKwargsObject"
 _WIDEST: Final = 8
-"""The bytes of a field that holds any number which compiled code has."""
+"""The size of a field that holds any number of compiled code."""
 
 _Args = list[Any]
 _Kwargs = dict[str, Any]
@@ -60,7 +60,7 @@ def _key(value: Handle) -> str:
 
 
 def _info(low: Lowering, key: str, node: ast.AST) -> TypeInfo:
-    """What tvm-ffi knows of a type now."""
+    """tvm-ffi's current information about a type."""
     if registered_index(key) is None:
         low.fail(
             node,
@@ -133,7 +133,7 @@ def _obtained(
     return typed(low, value, spec, Shown(name, literal(name)), node)
 
 
-# ---- fields that are set ----
+# ---- assignments to fields ----
 
 
 def assign(low: Lowering, target: ast.Attribute, owner: Handle, value: Any) -> None:
@@ -154,7 +154,7 @@ def assign(low: Lowering, target: ast.Attribute, owner: Handle, value: Any) -> N
 
 
 def _check_held(low: Lowering, info: TypeInfo, name: str, value: Any, node: ast.AST) -> None:
-    """Ends the function where a narrow field cannot hold a number that an object is made with."""
+    """Ends the function if a narrow field cannot hold a number that is passed to a constructor."""
     field = info.field(name)
     is_number = isinstance(value, int | float | Number)
     if field is not None and is_number and field.size < _WIDEST:
@@ -177,8 +177,8 @@ def make_object(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> 
 
 
 def _positional(info: TypeInfo) -> list[str]:
-    """The fields that a constructor takes by position; none where the type has one of its own,
-    which tells no widths."""
+    """The fields that a constructor takes by position; none if the type has its own constructor,
+    whose parameter widths are unknown."""
     if info.method(INIT) is not None:
         return []
     taken = [each for each in info.fields if each.is_positional]
@@ -186,7 +186,8 @@ def _positional(info: TypeInfo) -> list[str]:
 
 
 def construct(low: Lowering, key: str, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Handle:
-    """A new object of a type, by its `__ffi_init__`; keywords go the way that tvm-ffi has them."""
+    """A new object of a type, by its `__ffi_init__`; keywords are passed in tvm-ffi's
+    convention."""
     foreign_calls.require_host(low, node)
     info = _info(low, key, node)
     unknown = [name for name in kwargs if info.field(name) is None]

@@ -1,4 +1,4 @@
-"""From tvm-ffi's description of a type to a spec: what fields hold, and methods give back."""
+"""From tvm-ffi's description of a type to a spec: for fields and results of methods."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _PAIRS: Final[Mapping[str, type[params.Map | params.Dict]]] = {
 
 
 def spec_of_schema(schema: Mapping[str, Any] | None, name: str = "value") -> params.Param | None:
-    """The spec of the values of a type; None where they can be anything."""
+    """The spec of the values of a type; None if they can be anything."""
     try:
         return None if schema is None else _spec(schema, name)
-    except ValueError:  # of elements that a container's spec does not have
+    except ValueError:  # an element type that container specs do not support
         return None
 
 

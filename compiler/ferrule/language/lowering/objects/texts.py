@@ -1,6 +1,6 @@
-"""Strings, bytes, dtypes and devices that are known at the call: comparisons, length, truth.
+"""Run-time strings, bytes, dtypes and devices: comparisons, length, truth.
 
-Bytes are read with the IR's own loads and loops, so no target needs code for them.
+Bytes are read with the IR's own loads and loops, so targets need no code for them.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from ferrule.specs import DEVICE_CODES, Boolean, DType, Int32, Int64, Uint8, par
 from ferrule.specs.dtypes import as_dtype
 
 _NUMBER_BITS: Final = 32
-"""How far the number of a device stands above its type."""
+"""The bit position of a device's number, above its type."""
 
 
 def is_text(value: Any) -> bool:
-    """Whether this is a string or bytes that is known at the call."""
+    """Whether this is a run-time string or bytes."""
     return isinstance(value, Handle) and params.payload_of(value.param) is params.Payload.BYTES
 
 
 def compares(value: Any) -> bool:
-    """Whether `==` has a meaning for this handle."""
+    """Whether `==` is supported for this handle."""
     kinds = (params.Payload.BYTES, params.Payload.BITS)
     return isinstance(value, Handle) and params.payload_of(value.param) in kinds
 
@@ -77,7 +77,7 @@ def _same_kind(handle: Handle, other: Any) -> bool:
 
 
 def constant(low: Lowering, text: str | bytes) -> Handle:
-    """A text that is known at compile time."""
+    """A compile-time text as a run-time value."""
     data = text.encode() if isinstance(text, str) else text
     address = ops.Value(HandleType("bytes"), "text")
     low.builder.append(ops.Text(address, data))
@@ -88,7 +88,7 @@ def constant(low: Lowering, text: str | bytes) -> Handle:
 def _same_bytes(
     low: Lowering, left: tuple[ops.Value, ...], right: tuple[ops.Value, ...]
 ) -> ops.Value:
-    """Whether two texts, address and length, are the same: as far as the first difference."""
+    """Whether two texts, address and length, are equal; it stops at the first difference."""
     build = low.builder
     with build.region() as then:
         equal = _same_from(low, left, right, build.constant(Int64, 0))
@@ -105,7 +105,7 @@ def _no(low: Lowering) -> ops.Region:
 def _same_from(
     low: Lowering, text: tuple[ops.Value, ...], part: tuple[ops.Value, ...], at: ops.Value
 ) -> ops.Value:
-    """Whether a text has another one at this position, of bytes that are in it."""
+    """Whether a text contains another one at this position, which must be in range."""
     from_there, other = (views.pointer_to(low, x[0], Uint8, 1, "text") for x in (text, part))
     begin = low.builder.view(from_there.value, from_there.type, (at,))
     behind = _first_difference(low, begin, other.value, part[1])
@@ -133,7 +133,7 @@ def _at_end_of(
 
 
 def _part(low: Lowering, text: Handle, part: Any, node: ast.AST) -> Handle:
-    """A text of the same kind, which may be known while compiling."""
+    """A text of the same kind; it may be a compile-time text."""
     if isinstance(part, (str, bytes)):
         part = constant(low, part)
     if not _same_kind(text, part):
@@ -147,7 +147,7 @@ def _part(low: Lowering, text: Handle, part: Any, node: ast.AST) -> Handle:
 
 
 def contains(low: Lowering, part: Any, text: Handle, node: ast.AST) -> Number:
-    """`part in text`: at which position, one after the other."""
+    """`part in text`: tries each position."""
     other, build = _part(low, text, part, node), low.builder
     zero, one = build.constant(Int64, 0), build.constant(Int64, 1)
     last = build.binary("sub", text.leaves[1], other.leaves[1])
@@ -180,7 +180,7 @@ def attribute(low: Lowering, text: Handle, attr: str, node: ast.AST) -> BoundMet
 
 
 def _first_difference(low: Lowering, a: ops.Value, b: ops.Value, size: ops.Value) -> ops.Value:
-    """The position of the first byte that differs, Int64; the size where none does."""
+    """The position of the first byte that differs, Int64; the size if there is none."""
     build = low.builder
     zero, at, result = build.constant(Int64, 0), ops.Value(Int64, "i"), ops.Value(Int64, "behind")
     with build.region() as test:
@@ -205,7 +205,7 @@ def _same_dtype(low: Lowering, handle: Handle, other: Any, node: ast.AST) -> ops
 
 
 def _same_device(low: Lowering, handle: Handle, other: Any, node: ast.AST) -> ops.Value:
-    """With "cuda" any device of this type is meant, with "cuda:1" that one."""
+    """ "cuda" matches any device of this type, "cuda:1" only that one."""
     build, value = low.builder, handle.leaves[0]
     if isinstance(other, Handle):
         return build.compare("eq", value, other.leaves[0])
@@ -216,7 +216,7 @@ def _same_device(low: Lowering, handle: Handle, other: Any, node: ast.AST) -> op
 
 
 def device_parts(low: Lowering, name: str, node: ast.AST) -> tuple[int, int | None]:
-    """The type and the number of a device such as "cuda:1"; without a number None."""
+    """The type and the number of a device such as "cuda:1"; None for a missing number."""
     kind, colon, number = name.partition(":")
     if kind not in DEVICE_CODES or (colon and not (number.isascii() and number.isdecimal())):
         low.fail(
@@ -254,7 +254,7 @@ def truth(low: Lowering, text: Handle) -> Number:
 
 
 def device_attribute(low: Lowering, device: Handle, attr: str, node: ast.AST) -> Any:
-    """`d.type`, which of a tensor's device is known while compiling; `d.index`, an Int32."""
+    """`d.type`, which is a compile-time value for a tensor's device; `d.index`, an Int32."""
     match attr:
         case "type" if isinstance(device, devices.CallDevice):
             return device.kind
@@ -274,7 +274,7 @@ def device_attribute(low: Lowering, device: Handle, attr: str, node: ast.AST) ->
 
 
 def device_type(low: Lowering, device: Handle) -> Handle:
-    """`d.type` of a device that is known at the call: "" for a type without a name."""
+    """`d.type` of a run-time device: "" for a type without a name."""
     build = low.builder
     kind = build.cast(Int32, device.leaves[0])
     found = constant(low, "").leaves

@@ -1,1 +1,1 @@
-"""Python's own meaning: expressions, statements, calls, comprehensions, classes, operators."""
+"""Python's semantics: expressions, statements, calls, comprehensions, classes, operators."""

@@ -23,13 +23,13 @@ _WHERE: Final = " in block ({}, {}, {}), thread ({}, {}, {})"
 _KIND: Final = re.compile(r"[^\W\d]\w*")
 _COORDINATES: Final[tuple[ops.Register, ...]] = ("block_idx", "thread_idx")
 _SIGNALS: Final = (StopIteration, StopAsyncIteration, KeyboardInterrupt)
-"""What Python raises to say something else than an error."""
+"""Exceptions that Python raises for other purposes than errors."""
 
 _ERRORS: Final = frozenset(errors_of_python()) - frozenset(_SIGNALS)
 
 
 def check(low: Lowering, node: ast.Assert) -> None:
-    """`assert condition, message`.  A CompileError where it is known to fail."""
+    """`assert condition, message`.  A CompileError if it is known to fail."""
     condition = low.decide(node.test)
     if condition is True:
         return
@@ -44,7 +44,7 @@ def check(low: Lowering, node: ast.Assert) -> None:
 
 
 def _shown(low: Lowering, text: ast.expr) -> str:
-    """A message that is known while compiling; of any other one its source."""
+    """A compile-time message; for a run-time one its source code."""
     message = Message(low, text)
     message.expression(text)
     if message.values:
@@ -111,7 +111,7 @@ def _end_unless(
 ) -> None:
     """Ends the call with an error if the condition is false.
 
-    As in Python, the message is evaluated only then, unless nobody can see that it was.
+    As in Python, the message is evaluated only then, unless its evaluation is invisible.
     """
     build, message = low.builder, Message(low, text)
     with build.region() as region, low.in_region(), unchanged(low, text):
@@ -132,10 +132,10 @@ def _end_unless(
 def _end(
     low: Lowering, condition: Number, kind: str, message: Message, node: ast.stmt | ast.Call
 ) -> None:
-    """The check; a kernel's names the thread."""
+    """The check; that of a kernel includes the thread."""
     text, values = message.text, message.values
     room = MAX_FAULT_VALUES
-    names_thread = low.kind == "kernel" and low.state.target == "cpu"  # a GPU says that itself
+    names_thread = low.kind == "kernel" and low.state.target == "cpu"  # a GPU prints it itself
     if names_thread:
         text += _WHERE
         room -= len(_COORDINATES) * len(ops.AXES)
@@ -152,7 +152,7 @@ def _end(
 
 
 def static_assert(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
-    """`static_assert(condition, message)`: a CompileError where the condition is false."""
+    """`static_assert(condition, message)`: a CompileError if the condition is false."""
     names = ("condition", "message")
     given = dict(zip(names, args, strict=False)) | kwargs
     if len(args) > len(names) or not {"condition"} <= given.keys() <= set(names):

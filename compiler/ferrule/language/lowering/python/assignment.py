@@ -69,7 +69,7 @@ def _unpack(low: Lowering, target: ast.expr, elts: list[ast.expr], value: Any) -
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What `base[index]` means on the left of an assignment, base and index evaluated."""
+    """The target `base[index]` of an assignment, with base and index evaluated."""
 
     low: Lowering
     node: ast.Subscript
@@ -77,7 +77,7 @@ class Place:
     key: Any
 
     def read(self) -> Any:
-        """The element that is there."""
+        """The element at this place."""
         if isinstance(self.base, (TensorView, PointerView)):
             return elements.read(self.low, self.base, self.key, self.node)
         if isinstance(self.base, Handle):
@@ -85,7 +85,7 @@ class Place:
         return scalars.at_compile_time(self.low, self.node, lambda: self.base[self.key])
 
     def write(self, value: Any) -> None:
-        """Puts a value there."""
+        """Stores a value at this place."""
         if isinstance(self.base, (TensorView, PointerView)):
             elements.write(self.low, self.base, self.key, value, self.node)
         elif isinstance(self.base, Handle):
@@ -99,7 +99,7 @@ class Place:
 
 
 def place(low: Lowering, node: ast.Subscript) -> Place:
-    """The place that a subscript names, for an assignment."""
+    """The place of a subscript, for an assignment."""
     base = low.evaluate(node.value)
     if isinstance(base, (TensorView, PointerView)):
         return Place(low, node, base, coordinates.subscript(low, node.slice))

@@ -107,7 +107,8 @@ def _to(
     kwargs: dict[str, Any],
     node: ast.Call,
 ) -> Any:
-    """`x.to(fe.Int8)`: the number in another dtype; of a vector and a whole tensor every number."""
+    """`x.to(fe.Int8)`: the number in another dtype; for a vector and a whole tensor every
+    number."""
     if len(args) != 1 or kwargs or not isinstance(args[0], DType):
         low.fail(node, "to takes one dtype", expected="x.to(fe.Float32)")
     return conversions.convert_to(low, args[0], [number], {}, node)

@@ -1,4 +1,5 @@
-"""Calls: intrinsics by identity, helpers inlined, kernels bound, the rest ordinary Python."""
+"""Calls: intrinsics are found by identity, helpers are inlined, kernels bound, the rest is ordinary
+Python."""
 
 from __future__ import annotations
 
@@ -57,11 +58,11 @@ _MOVES: Final = (
     "update",
 )
 _FRAMED: Final = (globals, locals, vars, dir, eval, exec)
-"""What asks Python's own frame, which here is the compiler's."""
+"""Functions that use the frame of the caller, which would be the compiler's."""
 _PUTS: Final = ("append", "extend", "insert", "update", "setdefault", "__iadd__", "__ior__")
-"""Methods of containers that put what they get into them."""
+"""Methods of containers that store their arguments."""
 _LOOKS: Final = (isinstance, issubclass, callable, type, id, hasattr, getattr, repr, str)
-"""What only looks at its arguments, and advances no iterator."""
+"""Functions that only inspect their arguments, and advance no iterator."""
 _OF_MATHS: Final = frozenset(name for name, _ in inspect.getmembers(maths, inspect.isfunction))
 _KEYED: Final = ("insert", "pop", "get", "setdefault")
 _PYTHON_NUMBERS: Final = {int: "fe.Int64(x)", float: "fe.Float64(x)", bool: "x != 0"}
@@ -77,7 +78,7 @@ def call(low: Lowering, node: ast.Call) -> Any:
 
 
 def _callee(low: Lowering, func: ast.expr) -> Any:
-    """What is called; `stride` of a tensor is a tuple, but `a.stride(0)` is one of them."""
+    """The callee; `stride` of a tensor is a tuple, but `a.stride(0)` is one of its items."""
     if not (isinstance(func, ast.Attribute) and func.attr == "stride"):
         return low.evaluate(func)
     owner = low.evaluate(func.value)
@@ -129,7 +130,7 @@ def apply(
 
 
 def _super(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
-    """`super()` in a method, of its class and its first argument; `super(cls, self)`."""
+    """`super()` in a method, with its class and its first argument; `super(cls, self)`."""
     if not args and not kwargs:
         names = low.frame.source.node.args
         first = [arg.arg for arg in (*names.posonlyargs, *names.args)][:1]
@@ -175,7 +176,7 @@ def _keywords(low: Lowering, node: ast.Call) -> dict[str, Any]:
 def _python(
     low: Lowering, callee: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> Any:
-    """A call of ordinary Python; a function that meets run-time values is inlined instead."""
+    """A call of ordinary Python; a function with run-time values is inlined instead."""
     if isinstance(callee, RUN_TIME):
         low.fail(node, f"{describe(callee)} cannot be called")
     asked = next((each for each in _FRAMED if each is callee), None)
@@ -224,7 +225,8 @@ def _python(
 
 
 def _note_called(low: Lowering, callee: Any) -> None:
-    """What a call of ordinary Python runs: a function, the methods of a class or an object."""
+    """Records the functions that a call of ordinary Python runs: a function, the methods of a class
+    or an object."""
     witness = low.state.witness
     witness.add_called(callee)
     if isinstance(callee, type):
@@ -237,7 +239,7 @@ def _note_called(low: Lowering, callee: Any) -> None:
 def _compiled_in_place(
     low: Lowering, callee: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> tuple[Any] | None:
-    """A call of what is written in Python, with run-time values; None for anything else."""
+    """A call of code written in Python, with run-time values; None for anything else."""
     if callee is dataclasses.replace:
         return (records.replace(low, args, kwargs, node),)
     if records.is_named_tuple_method(callee, "_replace"):
@@ -262,12 +264,12 @@ def _compiled_in_place(
 
 
 def _has_numbers(values: tuple[Any, ...]) -> bool:
-    """Whether Python would compute with numbers that have a dtype, and does not know of it."""
+    """Whether Python would compute with numbers that have a dtype, without knowing it."""
     return any(typed_constants.holds_typed(value) or records.has_numbers(value) for value in values)
 
 
 def _annotates_numbers(callee: Any) -> bool:
-    """Whether a function says of a number that it takes the dtype."""
+    """Whether a function annotates a parameter with a dtype."""
     if not isinstance(callee, types.FunctionType):
         return False
     hints = records.hints(callee)
@@ -275,19 +277,19 @@ def _annotates_numbers(callee: Any) -> bool:
 
 
 def _is_opaque(value: Any) -> bool:
-    """Whether ordinary Python could not compute with a value."""
+    """Whether ordinary Python cannot compute with a value."""
     return isinstance(value, Closure) or is_run_time(value)
 
 
 def _is_symbolic(value: Any) -> bool:
-    """Whether sizes in this are no Python numbers: a function of the user's would see symbols."""
+    """Whether this contains symbolic sizes: a user's function would see symbols."""
     if isinstance(value, (tuple, list)):
         return any(map(_is_symbolic, value))
     return isinstance(value, Layout) and not is_static(value)
 
 
 def _moves_values(callee: Any, args: list[Any]) -> bool:
-    """Whether this only moves values about: a container's constructor or method."""
+    """Whether this only moves values: a container's constructor or method."""
     owner = getattr(callee, "__self__", None)
     if type(owner) in (list, dict, tuple, set):
         name = callee.__name__

@@ -84,7 +84,7 @@ def _numbers(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST)
 
 
 def _is_looked_up(value: Any, container: Any) -> bool:
-    """Whether `in` compares a value of the call with items that are known, or the other way."""
+    """Whether `in` compares a run-time value with compile-time items, or the other way round."""
     if not isinstance(container, (tuple, list, set, frozenset, dict)):
         return False
     if isinstance(value, Number) or texts.compares(value):
@@ -97,7 +97,7 @@ def _among(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -
     """`s in ("a", "b")`, `n in (1, 2)`."""
     found: Any = False
     for item in right:
-        same = left is item  # Python asks this first: a NaN is in a tuple that holds it
+        same = left is item  # Python compares identity first: a tuple contains its own NaN
         part = same or truth(low, compare(low, ast.Eq(), left, item, node), node)
         if part is True or found is True:
             found = True
@@ -107,7 +107,7 @@ def _among(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -
 
 
 def _contained(low: Lowering, op: ast.cmpop, key: Any, right: Handle, node: ast.AST) -> Number:
-    """`in` and `not in`, of a container of tvm-ffi."""
+    """`in` and `not in`, for a tvm-ffi container."""
     looked_for = texts.contains if texts.is_text(right) else containers.contains
     found = looked_for(low, key, right, node)
     if isinstance(op, ast.NotIn):
@@ -116,7 +116,7 @@ def _contained(low: Lowering, op: ast.cmpop, key: Any, right: Handle, node: ast.
 
 
 def _identical(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
-    """`is` and `is not`: of run-time values, only whether a parameter is there."""
+    """`is` and `is not`: for run-time values, only whether a parameter is present."""
     is_not = isinstance(op, ast.IsNot)
     if isinstance(left, Maybe) and right is None:
         return left.present if is_not else Number(low.builder.unary("not", left.present.value))
@@ -169,7 +169,7 @@ def _compare_items(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: as
 
 
 def _comparable(left: Any, right: Any) -> bool:
-    """Whether Python compares these by their items: any two tuples, objects of one class."""
+    """Whether Python compares these by their items: any two tuples, or objects of one class."""
     if isinstance(left, tuple) and isinstance(right, tuple):
         return True
     return type(left) is type(right)

@@ -1,7 +1,7 @@
-"""Comprehensions, over items known at compile time: a frame of its own, as in Python.
+"""Comprehensions over compile-time items, with a frame of their own, as in Python.
 
-A list comprehension, and a generator, is computed at once, as a list; but that of `any(…)` and
-`all(…)` goes no further than what decides.
+A list comprehension, or a generator, is evaluated at once, as a list; but the generator of `any(…)`
+and `all(…)` is evaluated only until the result is decided.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def as_list(low: Lowering, node: Comprehension) -> list[Any]:
 
 
 def truth_of(low: Lowering, node: ast.GeneratorExp, *, is_any: bool) -> Any:
-    """`any(f(x) for x in items)`, `all(…)`: what follows runs only where nothing has decided."""
+    """`any(f(x) for x in items)`, `all(…)`: the following items are evaluated only if the result is
+    not decided."""
     truth = _Truth(low, node, is_any, known=not is_any)
     _go_through(low, node, truth.take, lambda: truth.number is not None)
     return truth.result
@@ -44,7 +45,7 @@ def truth_of(low: Lowering, node: ast.GeneratorExp, *, is_any: bool) -> Any:
 
 @dataclass(slots=True)
 class _Truth:
-    """The truth of the items so far: `known` while compiling, or a run-time Boolean."""
+    """The truth of the items so far: `known` at compile time, or a run-time Boolean."""
 
     low: Lowering
     node: ast.GeneratorExp
@@ -60,7 +61,7 @@ class _Truth:
         return Boolean(self.known) if self.is_typed and self.number is None else self.known
 
     def take(self) -> bool:
-        """One item more; whether there may be others."""
+        """Take one more item; returns whether more are needed."""
         found: list[Any] = []
         evaluate = partial(self._evaluate, found)
         if self.number is None:
@@ -91,7 +92,7 @@ def _go_through(
     take: Callable[[], bool],
     may_leave: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Calls `take` for each item, until it says that there is enough, with the names bound."""
+    """Calls `take` for each item, with the names bound, until it returns False."""
     count = 0
 
     def visit(depth: int) -> bool:

@@ -1,7 +1,7 @@
-"""`fe.math` of Python numbers, in Python: what a call means whose operands are known already.
+"""`fe.math` of Python numbers, in Python: calls with compile-time operands.
 
-The results are Python floats, also of `floor` and its like, as those of run-time numbers are
-floats.  What Python's math refuses (a logarithm of 0, an overflow) it refuses here too.
+The results are Python floats, also of `floor` and similar functions, as those of run-time numbers
+are floats.  Errors of Python's math (a logarithm of 0, an overflow) are errors here too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def _exp2(x: float) -> float:
 
 
 def _cbrt(x: float) -> float:
-    """The cube root; Python has one of its own only from 3.11 on."""
+    """The cube root; Python has its own only since 3.11."""
     if x == 0 or not math.isfinite(x):
         return float(x)
     root = math.copysign(abs(x) ** (1 / 3), x)

@@ -1,4 +1,4 @@
-"""Explicit conversions: `fe.Float32(x)`, `x.to(fe.Int8)`, and what annotations ask for."""
+"""Explicit conversions: `fe.Float32(x)`, `x.to(fe.Int8)`, and annotations."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def _require_scalar(low: Lowering, dtype: DType, node: ast.AST) -> None:
 def annotated(
     low: Lowering, value: Any, annotation: Any, node: ast.AST, name: str | None = None
 ) -> Any:
-    """A value as the annotation of a name wants it: numbers in the annotated dtype.
+    """A value converted for the annotation of its name: numbers to the annotated dtype.
 
-    They become it as in a store: not from a float to an integer.  A Constexpr must be known at
-    compile time.  Other annotations say nothing.
+    The conversion is as in a store: not from a float to an integer.  A Constexpr must be a
+    compile-time value.  Other annotations are ignored.
     """
     label = "this value" if name is None else repr(name)
     if annotation is Constexpr and is_run_time(value):

@@ -1,4 +1,4 @@
-"""Expressions: computed now where all parts are known at compile time, else turned into ops."""
+"""Expressions: evaluated at once if all parts are compile-time values, else lowered to ops."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _NAMES: Final[dict[type[ast.expr], str]] = {
 
 
 def _visible(low: Lowering, node: ast.AST) -> dict[str, Any]:
-    """What the names in an expression mean, as far as they are known."""
+    """The values of the names in an expression, as far as they are known."""
     outer, names = low.frame.source.outer, low.names
     used = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
     known = {name: outer[name] for name in sorted(used - names.keys()) if name in outer}
@@ -112,7 +112,7 @@ def _dict(low: Lowering, keys: list[ast.expr | None], values: list[ast.expr]) ->
 
 
 def _as_python(low: Lowering, node: ast.expr) -> Any:
-    """Any other expression is ordinary Python, if it uses no run-time value."""
+    """Any other expression is ordinary Python if it uses no run-time value."""
     visible = _visible(low, node)
     names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
     own = {each.id for each in names if isinstance(each.ctx, ast.Store)}
@@ -146,7 +146,7 @@ def _kind_of(node: ast.expr) -> str:
 
 
 def decide(low: Lowering, node: ast.expr) -> Any:
-    """The truth of an expression that decides: a bool, or a run-time Boolean."""
+    """The truth of a condition: a bool, or a run-time Boolean."""
     if isinstance(node, ast.BoolOp):
         return operators.truth(low, _bool_op(low, node, decides=True), node)
     return operators.truth(low, low.evaluate(node), node)
@@ -169,9 +169,10 @@ def _compare(low: Lowering, node: ast.Compare) -> Any:
 
 
 def _bool_op(low: Lowering, node: ast.BoolOp, *, decides: bool) -> Any:
-    """`and` and `or`: the right side is evaluated only where the left one does not decide.
+    """`and` and `or`: the right side is evaluated only if the left one does not decide.
 
-    At run time they give a Boolean, so where more than the truth is wanted they take only those.
+    At run time the result is a Boolean, so if more than the truth is used, the operands must be
+    Booleans.
     """
     is_and = isinstance(node.op, ast.And)
     result = _operand(low, node.values[0], decides)
@@ -196,7 +197,7 @@ def _bool_op(low: Lowering, node: ast.BoolOp, *, decides: bool) -> Any:
 
 
 def _operand(low: Lowering, node: ast.expr, decides: bool) -> Any:
-    """What it is, or its truth where it decides: a Boolean of a typed constant too."""
+    """The value, or its truth in a condition: a Boolean also for a typed constant."""
     if decides and isinstance(node, ast.BoolOp):
         return _bool_op(low, node, decides=True)
     value = low.evaluate(node)
@@ -212,7 +213,7 @@ def _right(low: Lowering, node: ast.expr, whole: ast.BoolOp, decides: bool) -> A
 
 
 def _require_truth(low: Lowering, value: Any, node: ast.expr, whole: ast.BoolOp) -> None:
-    """In Python `x or 1` is x or 1; what is chosen at run time must be a truth value."""
+    """In Python `x or 1` is x or 1; a run-time choice requires truth values."""
     if isinstance(value, (bool, Boolean)):
         return
     if isinstance(value, RUN_TIME) and not isinstance(value, Number):
@@ -268,7 +269,7 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
 
 
 def _check_position(low: Lowering, base: tuple[Any, ...], index: int, node: ast.Subscript) -> None:
-    """A CompileError for an item that a tuple, such as a shape, does not have."""
+    """A CompileError for an index beyond the items of a tuple, such as a shape."""
     if -len(base) <= index < len(base):
         return
     of_tensor = isinstance(node.value, ast.Attribute) and node.value.attr in ("shape", "stride")

@@ -1,4 +1,4 @@
-"""Python's functions of several values that may be run-time ones: `sum`, `any`, `all`, `divmod`."""
+"""Python's functions of several values, with run-time values: `sum`, `any`, `all`, `divmod`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def total(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 
 
 def truth_of(name: str, python: Callable[..., bool]) -> Callable[..., Any]:
-    """`any(values)` or `all(values)`: every value has been computed before."""
+    """`any(values)` or `all(values)`: every value is already computed."""
     operator = ast.BitOr() if name == "any" else ast.BitAnd()
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
@@ -47,7 +47,7 @@ def truth_of(name: str, python: Callable[..., bool]) -> Callable[..., Any]:
 
 
 def _items(low: Lowering, name: str, args: list[Any], node: ast.Call) -> list[Any]:
-    # Nobody knows while compiling how far `any` and `all` would go on with a generator.
+    # At compile time it is unknown how far `any` and `all` would consume a generator.
     taken = (tuple, list, Generated) if name == "sum" else (tuple, list)
     if len(args) != 1 or not isinstance(args[0], taken):
         what = describe(args[0]) if args else "nothing"

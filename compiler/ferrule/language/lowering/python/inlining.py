@@ -1,4 +1,4 @@
-"""Functions of Python that are lowered where they are called: their sources and arguments."""
+"""Inlines Python functions where they are called: their sources and arguments."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ferrule.language.values import Generated
 
 
 class Taken(list[Any]):
-    """The items of a generator expression that is an argument: Python's functions take all."""
+    """The items of a generator expression as an argument: Python's functions consume all."""
 
 
 def source_of(low: Lowering, function: Any, node: ast.AST) -> Source:
-    """The source of a function that is called here, read once for each program."""
+    """The source of a called function, read once for each program."""
     sources = low.state.sources
     if function not in sources:
         try:
@@ -37,7 +37,7 @@ def source_of(low: Lowering, function: Any, node: ast.AST) -> Source:
 def bind(
     low: Lowering, source: Source, args: list[Any], kwargs: dict[str, Any], node: ast.AST
 ) -> dict[str, Any]:
-    """Arguments by parameter name, defaults filled in; Python's own rules."""
+    """Arguments by parameter name, with defaults; Python's own rules."""
     with low.entered(Frame(source, {}, low.frame, node)):
         signature = _signature(low, source)
     try:
@@ -78,7 +78,7 @@ def _parameter(low: Lowering, arg: ast.arg, kind: Any) -> inspect.Parameter:
 
 
 def annotation_of(low: Lowering, node: ast.expr) -> Any:
-    """The object that an annotation names; a string is read as an expression."""
+    """The object of an annotation; a string is evaluated as an expression."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         text = node.value
         parsed = scalars.at_compile_time(low, node, lambda: ast.parse(text, mode="eval").body)
@@ -91,7 +91,7 @@ def annotation_of(low: Lowering, node: ast.expr) -> Any:
 def inline(
     low: Lowering, source: Source, args: list[Any], kwargs: dict[str, Any], node: ast.AST
 ) -> Any:
-    """Lowers a call of a helper in place, and gives what it returns."""
+    """Inlines a call of a helper, and returns its result."""
     if low.frame.depth() >= MAX_INLINE_DEPTH:
         low.fail(node, f"calls are nested more than {MAX_INLINE_DEPTH} deep: is this a recursion?")
     names = bind(low, source, args, kwargs, node)

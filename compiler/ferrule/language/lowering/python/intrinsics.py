@@ -1,4 +1,4 @@
-"""What the faces mean: one table from the object that a user writes to what it emits."""
+"""The meaning of faces: one table from the object that a user writes to its emitter."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ from ferrule.specs import Boolean, Int32, Numeric
 
 
 def find(callee: Any) -> Intrinsic | None:
-    """The meaning of an object that is called, if it is one of the faces."""
+    """The emitter of a callee, if it is one of the faces."""
     try:
         return _TABLE.get(callee)
-    except TypeError:  # unhashable, so none of ours
+    except TypeError:  # unhashable, so not one of ours
         return None
 
 
@@ -120,7 +120,7 @@ def _absolute(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
 
 
 def _isinstance(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
-    """`isinstance(x, kind)`: known at compile time, but for a parameter of a union."""
+    """`isinstance(x, kind)`: a compile-time value, except for a union parameter."""
     _require(low, args, kwargs, 2, "isinstance", node)
     value, wanted = args
     match value:
@@ -151,7 +151,7 @@ def _is_one_of(low: Lowering, tag: ops.Value, positions: list[int]) -> Any:
 
 
 def _length(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
-    """`len(x)`: of a tensor its first size."""
+    """`len(x)`: for a tensor its first size."""
     _require(low, args, kwargs, 1, "len", node)
     value = args[0]
     if isinstance(value, TensorView) and value.type.shape:
@@ -167,7 +167,7 @@ def _length(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
 
 
 def _type(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
-    """`type(x)`: of a number its dtype."""
+    """`type(x)`: for a number its dtype."""
     _require(low, args, kwargs, 1, "type", node)
     match args[0]:
         case Number(dtype=dtype):
@@ -194,7 +194,7 @@ def _constexpr(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast
 
 
 def _operator(op: ast.operator) -> Intrinsic:
-    """One of Python's `operator` module."""
+    """A function of Python's `operator` module."""
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         _require(low, args, kwargs, 2, type(op).__name__.lower(), node)

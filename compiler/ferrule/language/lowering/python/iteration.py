@@ -29,7 +29,7 @@ from ferrule.specs import Int64, params
 
 
 def loop(low: Lowering, node: ast.For, over: Handle | MapView) -> None:
-    """`for v in x`: a run-time loop over an Array, a List, or what is in a Map."""
+    """`for v in x`: a run-time loop over an Array, a List, or the contents of a Map."""
     if isinstance(over, Handle) and isinstance(over.param, SEQUENCES):
         _loop_items(low, node, over)
         return
@@ -41,7 +41,7 @@ def loop(low: Lowering, node: ast.For, over: Handle | MapView) -> None:
 
 
 def _loop_items(low: Lowering, node: ast.For, container: Handle) -> None:
-    """Each element is read as `x[i]` is: a List may change while the loop runs."""
+    """Each element is read like `x[i]`: a List may change while the loop runs."""
 
     def bind(index: Number) -> None:
         at = position(low, container, index, node.iter)
@@ -53,7 +53,7 @@ def _loop_items(low: Lowering, node: ast.For, container: Handle) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Iteration:
-    """tvm-ffi's own iteration: a function of 0 for the key, 1 for the value, 2 to go on."""
+    """tvm-ffi's own iterator: a function of 0 for the key, 1 for the value, 2 to advance."""
 
     low: Lowering
     step: ops.Value
@@ -61,14 +61,14 @@ class _Iteration:
 
     @classmethod
     def of(cls, low: Lowering, container: Handle, node: ast.expr) -> _Iteration:
-        """One of a Map or Dict."""
+        """The iterator of a Map or Dict."""
         function = f"ffi.{kind_of(container)}ForwardIterFunctor"
         made = foreign_calls.emit_packed(low, function, [container], "any", node)
         step = peek_object(low, made, params.Function("step"), "step").leaves[0]
         return cls(low, step, node)
 
     def go_on(self, index: ops.Value) -> None:
-        """To the next one, but for the first."""
+        """Advances to the next entry, except before the first."""
         build = self.low.builder
         first = build.compare("eq", index, build.constant(Int64, 0))
         with build.region() as then:
@@ -97,7 +97,7 @@ _PARTS: Final = {"keys": (0,), "values": (1,), "items": (0, 1)}
 
 
 def _part(low: Lowering, view: MapView, part: int, value: ops.Value, node: ast.For) -> Any:
-    """A key or a value as the container says that it is."""
+    """A key or a value with the type in the container's spec."""
     container = view.container
     assert isinstance(container.param, MAPS)
     spec = (container.param.key, container.param.value)[part]
@@ -106,7 +106,7 @@ def _part(low: Lowering, view: MapView, part: int, value: ops.Value, node: ast.F
 
 
 def _loop_dict(low: Lowering, node: ast.For, view: MapView) -> None:
-    """A Dict may change meanwhile, so the loop goes over what is in it at the beginning."""
+    """A Dict may change meanwhile, so the loop iterates over a copy of its entries."""
     build, wanted = low.builder, _PARTS[view.what]
     count = size(low, view.container, node.iter)
     copied = peek_object(

@@ -1,7 +1,7 @@
-"""What `fe.math` means: each function's op in the kernel IR, and what Python computes for it.
+"""The functions of `fe.math`: each function's op in the kernel IR, and its Python function.
 
-Operands that are known at compile time are computed by `constants`; all others become numbers of
-one float dtype, element by element where one of them is a whole tensor.
+`constants` computes compile-time operands; all others become numbers of one float dtype, element by
+element if one of them is a whole tensor.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FAST: Final = ("fast", "fastmath")
 """The keyword, and CuTe's name for it."""
 _EXACT: Final = ("fma", *(name for name, row in EVERY.items() if row.function == "exact"))
 _ROUNDED: Final = tuple(name for name, row in EVERY.items() if row.function == "rounded")
-"""What takes the keyword: functions that are not exact."""
+"""The functions that accept the keyword: those that are not exact."""
 _OPERANDS: Final = {"fma": 3} | {str(name): 2 for name in BINARY}
 require_all("lowering.constants.FUNCTIONS", constants.FUNCTIONS, (*_EXACT, *_ROUNDED))
 
@@ -56,7 +56,7 @@ def _function(name: str) -> Intrinsic:
 def _checked(
     low: Lowering, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> bool:
-    """Whether the call asks for `fast`; its operands have been counted."""
+    """Whether the call requests `fast`; also checks the number of operands."""
     count = _OPERANDS.get(name, 1)
     takes = _FAST if name in _ROUNDED else ()
     for keyword in kwargs.keys() - set(takes):
@@ -90,7 +90,7 @@ def _floats(low: Lowering, name: str, operands: tuple[Any, ...], node: ast.Call)
 
 
 def _common(low: Lowering, name: str, left: Any, right: Any, node: ast.Call) -> Number:
-    """A number with the dtype of both; whatever is emitted for it is unused."""
+    """A number with the common dtype; the ops that are emitted for it are unused."""
     return scalars.common(low, left, right, f"math.{name}", node)[0]
 
 
@@ -110,11 +110,11 @@ def _op(low: Lowering, name: str, values: list[ops.Value], fast: bool) -> Number
     raise AssertionError(f"{name} has {len(values)} operands")
 
 
-# ---- questions ----
+# ---- predicates ----
 
 
 def _question(name: str, ask: Callable[[Lowering, ops.Value], ops.Value]) -> Intrinsic:
-    """A Boolean about a float."""
+    """A Boolean predicate of a float."""
     python = constants.FUNCTIONS[name]
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
@@ -180,4 +180,4 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     maths.isinf: _question("isinf", _is_infinite),
     **{getattr(maths, name): _bits(name) for name, row in UNARY.items() if row.count},
 }
-"""What each function of `fe.math` means, but for `max` and `min`."""
+"""The emitter of each function of `fe.math`, except `max` and `min`."""

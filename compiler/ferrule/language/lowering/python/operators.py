@@ -1,6 +1,6 @@
-"""Operators on values of all kinds, but for those that a class of the user's defines: `records`.
+"""Operators on values of all kinds, except those that a user's class defines: `records`.
 
-The operators are in `tables`; arithmetic on numbers is `scalars`.
+The operators are in `tables`; arithmetic on numbers is in `scalars`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ferrule.specs import Boolean, Int32, Numeric
 from ferrule.specs.expr import make
 
 SCALARS: Final[frozenset[type]] = frozenset((Number, int, float, bool))
-"""What operators have nothing special to do for: no whole tensor, and no class of a user's."""
+"""Classes for which operators need no special case: no whole tensors, and no user's classes."""
 
 
 def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:

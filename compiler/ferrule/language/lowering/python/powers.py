@@ -1,4 +1,4 @@
-"""`base ** exponent`: products where the exponent is a small constant, else `fe.math.pow`."""
+"""`base ** exponent`: products for a small constant exponent, else `fe.math.pow`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ferrule.language.values import Number, Vector, Whole
 from ferrule.specs import Numeric
 
 _MAX_PRODUCTS: Final = 4
-"""Up to this exponent a product is as exact as the function, and faster."""
+"""Up to this exponent, products are as exact as the function, and faster."""
 
 
 def power(low: Lowering, base: Any, exponent: Any, node: ast.AST) -> Any:
-    """`base ** exponent`, where one of them is known only at the call.
+    """`base ** exponent`, with at least one run-time value.
 
-    Integers take constant exponents from 0 on, and wrap; anything else is computed with floats.
+    Integers accept constant exponents from 0 on, and wrap; anything else is computed with floats.
     """
     known = scalars.plain(exponent)
     if isinstance(exponent, Numeric) and _is_integer(base):

@@ -1,7 +1,7 @@
-"""Dataclasses and named tuples that hold run-time values: made, changed, and their methods.
+"""Dataclasses and named tuples with run-time values: construction, replacement, and methods.
 
-Their constructors are not run: Python code could not read the values.  A class whose constructor is
-its own cannot hold run-time values.
+Their constructors are not called: Python code could not read the values.  A class with its own
+constructor cannot hold run-time values.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _COMPARISONS: Final[dict[type[ast.AST], tuple[str, str]]] = {
 
 
 def is_record_class(callee: Any) -> bool:
-    """Whether this is a class of a user that is a dataclass or a named tuple."""
+    """Whether this is a user's class that is a dataclass or a named tuple."""
     if not isinstance(callee, type) or callee.__module__.startswith("ferrule."):
         return False
     return dataclasses.is_dataclass(callee) or _is_named_tuple(callee)
@@ -67,7 +67,7 @@ def _is_named_tuple(cls: type) -> bool:
 
 
 def is_named_tuple_method(callee: Any, name: str) -> bool:
-    """Whether this is the method of a named tuple that `namedtuple` made, bound to one."""
+    """Whether this is the bound method of a named tuple that `namedtuple` generated."""
     if not isinstance(callee, types.MethodType) or callee.__name__ != name:
         return False
     return _is_named_tuple(type(callee.__self__)) and callee.__module__ == "collections"
@@ -101,7 +101,7 @@ def construct(
 
 
 def _require_plain(low: Lowering, cls: type, node: ast.AST) -> None:
-    """A dataclass's constructor is the one that `dataclass` made, and takes its fields alone."""
+    """Requires a dataclass's constructor to be the generated one, which takes only its fields."""
     if _is_named_tuple(cls):
         return
     code = getattr(cls.__init__, "__code__", None)  # type: ignore[misc]
@@ -117,7 +117,7 @@ def _require_plain(low: Lowering, cls: type, node: ast.AST) -> None:
 
 
 def _defaults(low: Lowering, cls: type, given: dict[str, Any], node: ast.AST) -> dict[str, Any]:
-    """The fields that a call leaves out."""
+    """The defaults of the fields that a call omits."""
     values = {}
     for field in dataclasses.fields(cls):
         if field.name in given:
@@ -133,12 +133,13 @@ def hints(of: Any) -> dict[str, Any]:
     """The annotations of a class or function."""
     try:
         return typing.get_type_hints(of)
-    except Exception:  # names for type checkers alone
+    except Exception:  # names for type checkers only
         return dict(getattr(of, "__annotations__", {}))
 
 
 def has_numbers(value: Any) -> bool:
-    """Whether this is an object of which a field has a dtype: it holds numbers of that dtype."""
+    """Whether this is an object with a field annotated with a dtype: it holds numbers of that
+    dtype."""
     if isinstance(value, (type, *RUN_TIME)) or not is_record_class(type(value)):
         return False
     return any(isinstance(hint, DType) for hint in hints(type(value)).values())
@@ -168,9 +169,9 @@ def replace_items(
 
 
 def attribute(low: Lowering, value: Any, name: str, node: ast.AST) -> Any:
-    """`value.name`, a number in the dtype that its field has.
+    """`value.name`, a number in the dtype of its field.
 
-    A property of an object with run-time values or such numbers is compiled in place.
+    A property of an object with run-time values or such numbers is inlined.
     """
     found = inspect.getattr_static(type(value), name, None)
     if not isinstance(value, RUN_TIME) and isinstance(found, property):
@@ -203,8 +204,8 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
 
 
 def augmented(low: Lowering, left: Any, right: Any, node: ast.AugAssign) -> Any:
-    """What `left op= right` leaves in the name: as in Python a list, and any object whose class
-    has the method for it, is changed itself."""
+    """The result of `left op= right`: as in Python a list, and any object whose class has the
+    method, is changed in place."""
     op = node.op
     name = f"__i{_OPERATORS[type(op)]}__"
     if isinstance(left, (*RUN_TIME, Numeric)):
@@ -223,7 +224,7 @@ def augmented(low: Lowering, left: Any, right: Any, node: ast.AugAssign) -> Any:
 
 
 def _require_known_length(low: Lowering, left: Any, right: Any, node: ast.AST) -> None:
-    """`[0.0] * n` is made while compiling."""
+    """Requires the count in `[0.0] * n` to be a compile-time value."""
     for value, count in ((left, right), (right, left)):
         if isinstance(value, (list, tuple, str)) and isinstance(count, Number):
             low.fail(
@@ -257,9 +258,9 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
 def _operator(
     low: Lowering, op: ast.AST, operands: tuple[Any, ...], node: ast.AST
 ) -> tuple[Any] | None:
-    """An operator that a class defines, applied to objects with run-time values; None for others.
+    """A class's operator, applied to objects with run-time values; None for others.
 
-    As in Python, that of the left operand comes first, then the mirrored one of the right.
+    As in Python, that of the left operand comes first, then the reflected one of the right.
     """
     if not any(map(_defines_operators, operands)):
         return None
@@ -290,7 +291,7 @@ def _names(op: ast.AST, operands: int) -> tuple[str, ...]:
 
 
 def note_operator(low: Lowering, op: ast.AST, *operands: Any) -> None:
-    """Notes the methods that Python uses for an operator on known values."""
+    """Records the methods that Python uses for an operator on compile-time values."""
     names = _names(op, len(operands))
     for value, name in zip(operands, names, strict=False):
         low.state.witness.add_special(value, name)
@@ -304,7 +305,7 @@ def _methods(
     for name, arguments in zip(_names(op, len(operands)), (operands, operands[::-1]), strict=False):
         method = getattr(type(arguments[0]), name, None)
         low.state.witness.add_member(type(arguments[0]), name)
-        # What dataclass and namedtuple themselves make has no source.
+        # Methods that dataclass and namedtuple generate have no source.
         if isinstance(method, types.FunctionType) and method.__code__.co_filename != "<string>":
             if _defines_operators(arguments[0]):
                 found.append((method, arguments))

@@ -1,7 +1,7 @@
-"""What a host function returns, from its `return` statements to the `Return` of the program.
+"""Results of a host function, from its `return` statements to the `Return` of the program.
 
-A value on its way out is made of numbers, so that branches choose and loops carry it as any other:
-what is no number becomes `Parts`, such as the address and the length of a string.
+A returned value consists of numbers, so that branches join and loops carry it like any other: a
+value that is not a number becomes `Parts`, such as the address and the length of a string.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from ferrule.specs.changing import changed
 
 
 def given_back(low: Lowering, value: Any, node: ast.Return) -> Any:
-    """The value of a `return`, as branches choose and loops carry it.
+    """The value of a `return`, in the form that branches join and loops carry.
 
-    A helper's is what it is; only what the host function itself returns leaves the program.
+    A helper's value is unchanged; only results of the host function itself leave the program.
     """
     if low.kind != "host" or low.frame is not low.root:
         return value
@@ -49,7 +49,7 @@ def given_back(low: Lowering, value: Any, node: ast.Return) -> Any:
 
 
 def finish(low: Lowering, source_node: ast.AST, name: str) -> params.Param | None:
-    """Emits the `Return` at the end of the host function; the spec of what it returns."""
+    """Emits the `Return` at the end of the host function; returns the spec of its result."""
     value = exits.result(low, source_node, name)
     if value is None:
         return_annotations.require_nothing(low, source_node, name)
@@ -63,7 +63,7 @@ def finish(low: Lowering, source_node: ast.AST, name: str) -> params.Param | Non
 def _spec(
     low: Lowering, value: Any, name: str, leaves: list[ops.Value], node: ast.AST
 ) -> params.Param:
-    """The spec of a value, whose parts are appended."""
+    """The spec of a value; appends its parts."""
     match value:
         case None:
             return params.NoneValue(name)
@@ -115,7 +115,7 @@ def _packed(low: Lowering, value: Any, node: ast.AST) -> Any:
 
 
 def _any(low: Lowering, value: Any, node: ast.AST) -> Parts:
-    """A value whose kind is known at the call alone."""
+    """A value whose kind is known only at run time."""
     _require_own(low, value, node)
     low.state.arrays.update(_arrays(value))
     handle = foreign_calls.as_any(low, value, node)
@@ -123,7 +123,7 @@ def _any(low: Lowering, value: Any, node: ast.AST) -> Parts:
 
 
 def _arrays(value: Any) -> Iterator[Literal["tuple", "container"]]:
-    """What the Arrays in a value can be that becomes one of any kind."""
+    """The possible origins of the Arrays in a value that becomes one of any kind."""
     match value:
         case Maybe(item=item):
             yield from _arrays(item)
@@ -143,7 +143,7 @@ def _arrays(value: Any) -> Iterator[Literal["tuple", "container"]]:
 
 
 def _require_own(low: Lowering, value: Any, node: ast.AST) -> None:
-    """No tensor in a value is the caller's, or a part of one."""
+    """Requires that no tensor in a value belongs to the caller, or is a view of one."""
     match value:
         case TensorView():
             _tensor(low, value, node)
@@ -177,7 +177,7 @@ def _hint(value: Any) -> str | None:
 def _parts(
     low: Lowering, words: str, spec: Callable[[], params.Param], numbers: Sequence[Number]
 ) -> Parts:
-    """The parts of a value; values that `words` describe alike are of one kind."""
+    """The parts of a value; values with the same `words` are of one kind."""
     kinds = low.state.returned
     if words not in kinds:
         kinds[words] = type("Parts", (Parts,), {"param": spec(), "words": words})
@@ -209,7 +209,7 @@ def _of_bytes(low: Lowering, is_text: bool, numbers: Sequence[Number]) -> Parts:
 
 
 def _tensor(low: Lowering, tensor: TensorView, node: ast.AST) -> Parts:
-    """The object of a tensor that was made here."""
+    """The object of a tensor that the function made."""
     if tensor.value not in low.state.allocated:
         low.fail(
             node,
@@ -236,7 +236,7 @@ def _tensor(low: Lowering, tensor: TensorView, node: ast.AST) -> Parts:
 
 
 def _handle(low: Lowering, handle: Handle, node: ast.AST) -> Parts:
-    """What a parameter was handed."""
+    """The object of a handle."""
     if isinstance(handle.param, params.AnyValue):
         low.state.arrays.add("container")
     return _owned(low, handle, node)

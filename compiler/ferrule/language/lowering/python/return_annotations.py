@@ -1,4 +1,4 @@
-"""The annotation of what a function returns: it converts numbers, and checks all else."""
+"""The annotation of a function's result: it converts numbers, and checks everything else."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ferrule.specs import Boolean, DType, Int64, Numeric, params
 from ferrule.specs.expr import sym_int64
 
 ANYTHING: Final = inspect.Signature.empty
-"""The annotation of a function that has none, or one that means nothing here."""
+"""The annotation of a function without one, or with one that is meaningless here."""
 
 _SHAPES: Final[dict[object, params.TupleKind]] = {
     faces.Shape: "Shape",
@@ -33,10 +33,10 @@ _TEXTS: Final[dict[object, type]] = {str: params.String, bytes: params.Bytes}
 
 
 def annotation_of(function: Callable[..., Any]) -> Any:
-    """What a function is annotated to return.
+    """The annotation of a function's result.
 
-    A name that is not defined at run time, because it is there for type checkers, says nothing.
-    Raises CompileError for an annotation that cannot be evaluated.
+    A name that is undefined at run time, because it is there for type checkers, is ignored.  Raises
+    CompileError for an annotation that cannot be evaluated.
     """
     found = inspect.signature(function).return_annotation
     try:
@@ -53,7 +53,7 @@ def annotation_of(function: Callable[..., Any]) -> Any:
 
 
 def require_nothing(low: Lowering, node: ast.AST, name: str) -> None:
-    """A CompileError if a function that returns nothing is annotated otherwise."""
+    """A CompileError if a function without a result is annotated otherwise."""
     wanted = low.state.returns
     if wanted not in (ANYTHING, None, type(None), Any):
         low.fail(
@@ -64,7 +64,7 @@ def require_nothing(low: Lowering, node: ast.AST, name: str) -> None:
 
 
 def declared(low: Lowering, value: Any, wanted: Any, node: ast.AST) -> Any:
-    """A value as an annotation wants it.  A CompileError where it cannot be that."""
+    """A value converted or checked for an annotation.  A CompileError if it does not fit."""
     if wanted in (ANYTHING, Any):
         return value
     if isinstance(wanted, DType):
@@ -80,7 +80,7 @@ def declared(low: Lowering, value: Any, wanted: Any, node: ast.AST) -> Any:
 
 
 def _is_kind(value: Any, wanted: Any) -> bool:
-    """Whether a value is what an annotation says that converts nothing; others say nothing."""
+    """Whether a value matches an annotation that does not convert; unknown annotations match."""
     if wanted in (None, type(None)):
         return value is None
     if wanted in _TEXTS:
@@ -98,7 +98,7 @@ def _is_kind(value: Any, wanted: Any) -> bool:
 
 
 def _is_number(value: Any, wanted: type) -> bool:
-    """Whether a number is a Python one of this class, or a run-time one of that kind."""
+    """Whether this is a Python number of this class, or a run-time number of that kind."""
     value = scalars.plain(value)
     if isinstance(value, Numeric):
         dtype: DType = type(value)

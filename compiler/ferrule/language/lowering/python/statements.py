@@ -1,7 +1,7 @@
 """Statements: the interpreter's other half.
 
-A statement that leaves (`return`, `break`, `continue`) says so in the names of `exits`; what
-follows it runs only where it has not.
+A statement that leaves (`return`, `break`, `continue`) sets the names of `exits`; the code after it
+runs only if control has not left.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from ferrule.language.values import KernelCall
 
 
 def execute(low: Lowering, body: list[ast.stmt]) -> Returned | None:
-    """Runs statements in order; gives how the function ended, if one of them ended it."""
+    """Runs statements in order; returns how the function ended, if one of them ended it."""
     if body:
         branches.run(low, [partial(_statement, low, statement) for statement in body], body[0])
     return exits.returned(low)
 
 
 def _statement(low: Lowering, node: ast.stmt, rest: Sequence[Step]) -> bool:
-    """Runs a statement; whether it ran those behind it too."""
+    """Runs a statement; returns whether it also ran the ones after it."""
     low.builder.at = (low.frame, node)
     try:
         if isinstance(node, ast.If):
             return _if(low, node, rest)
         _simple(low, node)
     except RecursionError:
-        # The innermost statement that has the stack to say so; of one further out it is a part.
+        # Report the innermost statement that has enough stack left for that.
         low.fail(node, "the function is nested too deeply to be compiled", hint=SPLIT)
     return False
 
@@ -122,7 +122,7 @@ def _expression(low: Lowering, node: ast.expr) -> None:
 
 
 def _annotated(low: Lowering, node: ast.AnnAssign) -> None:
-    """`x: Float32 = value` converts to the annotated dtype; other annotations say nothing."""
+    """`x: Float32 = value` converts to the annotated dtype; other annotations are ignored."""
     if node.value is None:
         return
     value = low.evaluate(node.value)

@@ -1,4 +1,5 @@
-"""What an access to an element needs: memory in reach, a dtype with values, a value that fits."""
+"""Requirements of an access to an element: accessible memory, a dtype with values, a fitting
+value."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from ferrule.specs import DType
 
 
 def require_reachable(low: Lowering, tensor: TensorView, node: ast.AST) -> None:
-    """Host code has no access to the memory of a GPU."""
+    """Refuses accesses of host code to GPU memory."""
     if low.kind == "host" and low.state.target != "cpu" and not tensor.type.is_own:
         low.fail(
             node,
@@ -24,7 +25,7 @@ def require_reachable(low: Lowering, tensor: TensorView, node: ast.AST) -> None:
 
 
 def require_element(low: Lowering, dtype: DType, node: ast.AST) -> None:
-    """Some dtypes are storage: their elements have no values."""
+    """Refuses dtypes for storage only, whose elements have no values."""
     small_float = dtype.kind == "float" and dtype.bits < 16
     if dtype.kind == "complex" or dtype.bits < 8 or small_float:
         low.fail(

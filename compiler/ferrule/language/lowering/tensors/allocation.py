@@ -1,7 +1,7 @@
-"""New tensors in host functions: `fe.empty`, `fe.zeros`, and what `fe.full` is there.
+"""New tensors in host functions: `fe.empty`, `fe.zeros`, and `fe.full` there.
 
-The sizes of a tensor's type are expressions over symbols.  A size that is known only when the body
-runs becomes a symbol of its own, which the `Alloc` gives its value.
+The sizes of a tensor's type are expressions over symbols.  A size that the body computes becomes a
+new symbol, which gets its value from the `Alloc`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from ferrule.specs.expr import make, sym_int64
 from ferrule.specs.params import compact_strides
 
 ALIGNMENT: Final = 64
-"""Bytes: what allocators of tensors give at least, and vectors need at most."""
+"""The alignment in bytes that allocators of tensors guarantee at least, and vectors need at
+most."""
 
 _Args = list[Any]
 _Kwargs = dict[str, Any]
@@ -91,7 +92,7 @@ def _bound(
 
 
 def _made(low: Lowering, shape: Any, dtype: Any, device: Any, node: ast.Call) -> TensorView:
-    """A tensor of a shape that a user wrote."""
+    """A tensor with a shape from the user's code."""
     devices.require_here(low, device, node)
     given = shape if isinstance(shape, (tuple, list)) else (shape,)
     sized = [_size(low, axis, size, node) for axis, size in enumerate(given)]
@@ -107,7 +108,7 @@ def _dtype(low: Lowering, dtype: Any, node: ast.Call) -> DType:
 
 
 def _size(low: Lowering, axis: int, size: Any, node: ast.Call) -> tuple[Dim, ops.Value]:
-    """One size as an expression, and its value, which is checked to be none that is negative."""
+    """One size as an expression, and its value, which is checked to be non-negative."""
     number = scalars.as_number(low, size, node, Int64)
     if not number.dtype.is_integer:
         low.fail(
@@ -134,7 +135,7 @@ def _size(low: Lowering, axis: int, size: Any, node: ast.Call) -> tuple[Dim, ops
 
 
 def _symbol(low: Lowering, value: ops.Value, size: Any) -> Dim:
-    """The symbol that stands for a number, the same one for the same number."""
+    """The symbol for a number; equal numbers share one symbol."""
     of = size.value if isinstance(size, Number) else value
     known = low.state.made
     if of not in known:
@@ -159,7 +160,7 @@ def _allocated(
 
 
 def _name(node: ast.Call) -> str:
-    """What the IR calls a tensor."""
+    """The name of a tensor in the IR."""
     match node.func:
         case ast.Attribute(attr=name) | ast.Name(id=name):
             return name
@@ -167,7 +168,7 @@ def _name(node: ast.Call) -> str:
 
 
 def _zeroed(low: Lowering, tensor: TensorView, node: ast.Call) -> TensorView:
-    """The tensor with all its bytes 0; those of elements that no arithmetic has, one by one."""
+    """Zero-fills; dtypes without arithmetic are filled byte by byte."""
     if _has_values(tensor.type.dtype):
         _fill(low, tensor, tensor.type.dtype(0), node)
         return tensor
@@ -180,7 +181,7 @@ def _zeroed(low: Lowering, tensor: TensorView, node: ast.Call) -> TensorView:
 
 
 def _has_values(dtype: DType) -> bool:
-    """Whether elements are numbers to the IR."""
+    """Whether the IR has arithmetic for these elements."""
     return dtype.kind != "complex" and (dtype.kind != "float" or dtype.bits >= 16)
 
 

@@ -1,4 +1,4 @@
-"""Coordinates of tensors: what a subscript says, checked, and an index for each dim."""
+"""Coordinates of tensors: subscripts, checks, and an index for each dim."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def refusals(low: Lowering, node: ast.AST) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """Arithmetic on coordinates that emits ops where one is known only at the call.
+    """Arithmetic on coordinates, which emits ops for run-time values.
 
     Products are Int64, so that no offset wraps.
     """
@@ -87,10 +87,10 @@ class Emitted:
 def indices(
     low: Lowering, tensor: TensorView, coordinate: tuple[Any, ...], node: ast.AST
 ) -> tuple[Number | int, ...]:
-    """The index along each dim of the tensor's type; 0 where the coordinate keeps a mode.
+    """The index along each dim of the tensor's type; 0 if the coordinate keeps a mode.
 
     A number for a nested mode counts its elements.  A CompileError for a coordinate that does not
-    fit, is no integer, or is known to be out of range.
+    fit, is not an integer, or is known to be out of range.
     """
     shape = tensor.layout.shape
     assert isinstance(shape, tuple)
@@ -144,7 +144,7 @@ def _checked(
 def _check_known(
     low: Lowering, tensor: TensorView, label: str, known: int, size: Any, node: ast.AST
 ) -> None:
-    if size == INT64_MAX:  # a pointer: nothing is known of what it points into
+    if size == INT64_MAX:  # a pointer: the size behind it is unknown
         return
     if known < 0:
         axis = label.split()[-1]
@@ -155,7 +155,7 @@ def _check_known(
     message = f"{label} of {tensor.name} is {known}, but the size there is {size}"
     if size > 0:
         low.fail(node, message)
-    # Code for other sizes, such as the body of a loop, may never run for a tensor without elements.
+    # Code for other sizes, such as the body of a loop, may never run for an empty tensor.
     never = low.builder.constant(Boolean, value=False)
     low.builder.check(never, Fault("IndexError", literal(message), low.location(node)))
 

@@ -1,7 +1,7 @@
-"""Devices: that of a call's tensors, `a.device`, and what is known of it while compiling.
+"""Devices: the device of a call's tensors, `a.device`, and its compile-time facts.
 
-All tensors of a call are on one device, of the target's type; only the index of a GPU is known at
-the call alone.
+All tensors of a call are on one device, of the target's type; only the index of a GPU is a run-time
+value.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def _here(low: Lowering) -> ops.Value:
 
 
 def is_device(value: Any) -> bool:
-    """Whether this is a device that is known at the call."""
+    """Whether this is a run-time device."""
     return isinstance(value, Handle) and isinstance(value.param, params.Device)
 
 
 def known_equality(left: Any, right: Any, parts: tuple[int, int | None] | None) -> bool | None:
-    """Whether two devices are one, as far as that is known; None where the call decides.
+    """Whether two devices are equal, if that is known at compile time; else None.
 
-    `parts` are type and index of a device that was written down.
+    `parts` are type and index of a device in the source.
     """
     if isinstance(left, CallDevice) and isinstance(right, CallDevice):
         return True
@@ -70,7 +70,7 @@ def known_equality(left: Any, right: Any, parts: tuple[int, int | None] | None) 
 
 
 def require_here(low: Lowering, device: Any, node: ast.AST) -> None:
-    """A new tensor is on the device of the call's tensors; another one is an error."""
+    """Requires the device of a new tensor to be that of the call's tensors."""
     if device is None or isinstance(device, CallDevice) or device == low.state.target:
         return
     if not is_device(device):

@@ -1,4 +1,4 @@
-"""Reading and writing the elements of tensors: one, a part, or all of them."""
+"""Reads and writes elements of tensors: one, a part, or all of them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _indices(
 
 
 def _is_whole(low: Lowering, tensor: TensorView, at: tuple[Any, ...], node: ast.AST) -> bool:
-    """Whether a coordinate is `:` alone, or `:` for every mode."""
+    """Whether a coordinate is a single `:`, or `:` for every mode."""
     if not at or not all(isinstance(part, slice) for part in at):
         return False
     rank = len(tensor.layout)
@@ -123,7 +123,7 @@ def _write_whole(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -
 def _require_one_order(
     low: Lowering, tensor: TensorView, region: OpenRegion, node: ast.AST
 ) -> None:
-    """Refuses `a[:] = a.transpose()[:]`: elements are written before others read them."""
+    """Refuses `a[:] = a.transpose()[:]`: elements would be written before they are read."""
     roots, here = low.state.roots, tensor.value
     for op in region.ops:
         if isinstance(op, ops.Load) and op.tensor is not here:

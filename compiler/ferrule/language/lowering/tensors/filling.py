@@ -1,4 +1,4 @@
-"""`fe.full` and the like: in a kernel vectors, in a host function new tensors."""
+"""`fe.full` and similar functions: vectors in a kernel, new tensors in a host function."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _vector(low: Lowering, shape: Any, value: Any, dtype: Any, node: ast.Call) -
 
 
 def _number(low: Lowering, value: Any, dtype: Any, node: ast.Call) -> Number:
-    """What all elements are, in the dtype of the result."""
+    """The value of all elements, in the dtype of the result."""
     kind = scalars.at_compile_time(low, node, lambda: as_dtype(dtype))
     return Number(access.stored(low, kind, value, ast.unparse(node), node))
 
@@ -81,4 +81,4 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     faces.zeros_like: _like(0),
     faces.ones_like: _like(1),
 }
-"""What each of these functions means."""
+"""The emitters of these functions."""

@@ -1,4 +1,4 @@
-"""`make_fragment` and the like: tensors in registers, of a layout known while compiling."""
+"""`make_fragment` and similar functions: tensors in registers, with a compile-time layout."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ferrule.specs.dtypes import as_dtype
 
 MAX_BYTES: Final = 65536
 MAX_BYTES_TOGETHER: Final = 262144
-"""Of one fragment, and of all of one function: a stack is small, on every target."""
+"""The limits of one fragment, and of all of one function: stacks are small on every target."""
 _ALIGN: Final = 16
 
 
@@ -58,7 +58,7 @@ def _make_like(
 
 
 def _compact(layout: Layout) -> Layout:
-    """A compact layout of this shape; in the order of the strides, if these are all known."""
+    """A compact layout of this shape; in the order of the strides, if these are all constant."""
     if layouts.is_static(layout):
         return layouts.make_ordered_layout(layout.shape, layout.stride)
     return layouts.make_layout(layout.shape)
@@ -107,4 +107,4 @@ TABLE: Final[dict[Any, Callable[..., TensorView]]] = {
     faces.make_rmem_tensor: _make,
     faces.make_fragment_like: _make_like,
 }
-"""What makes fragments."""
+"""The emitters of these functions."""

@@ -1,9 +1,9 @@
-"""The algebra of layouts in compiled functions: one table from the function to what it emits.
+"""The algebra of layouts in compiled functions: one table from the function to its emitter.
 
-Layouts are known while compiling: their sizes are ints and expressions over symbols.  The
-functions of `ferrule.language.layouts` run as they are; sizes go in and out as the language's
-numbers, a tensor goes in as its layout and, where the result is a layout of its elements, comes
-out as a view.  Coordinates may be known only at the call.
+Layouts are compile-time values: their sizes are ints and expressions over symbols.  The functions
+of `ferrule.language.layouts` run unchanged; sizes are converted from and to the language's numbers.
+A tensor is passed as its layout, and if the result is a layout of its elements, it is returned as a
+view.  Coordinates may be run-time values.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _argument(low: Lowering, value: Any, node: ast.AST) -> Any:
 
 
 def _known(function: Callable[..., Any]) -> Intrinsic:
-    """A function of layouts and sizes alone; its result is known while compiling."""
+    """A function of layouts and sizes only; its result is a compile-time value."""
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         given = [_argument(low, value, node) for value in args]
@@ -51,7 +51,7 @@ def _known(function: Callable[..., Any]) -> Intrinsic:
 
 
 def _viewing(function: Callable[..., Any]) -> Intrinsic:
-    """A function that arranges the elements of its first argument anew."""
+    """A function that rearranges the elements of its first argument."""
     known = _known(function)
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
@@ -66,7 +66,7 @@ def _viewing(function: Callable[..., Any]) -> Intrinsic:
 def apply(
     low: Lowering, layout: Layout, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> Any:
-    """`layout(coordinate)`: an index, or the layout that a None keeps."""
+    """`layout(coordinate)`: an index, or the layout of the modes that a None keeps."""
     if kwargs:
         low.fail(node, "a layout takes a coordinate", expected="layout(i, j)")
     coordinate = args[0] if len(args) == 1 else tuple(args)
@@ -150,14 +150,14 @@ def _partition(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast
 
 
 def _part(low: Lowering, target: Any, tiled: Layout, at: Any, node: ast.AST) -> Any:
-    """A part of a tensor; of a layout the layout, and the index where it begins."""
+    """A part of a tensor; for a layout, the layout of the part and the index of its beginning."""
     if isinstance(target, TensorView):
         return views.cut(low, views.relaid(low, target, tiled), at, node, name=ast.unparse(node))
     return _slice(low, tiled, at, node), _index(low, at, tiled, node)
 
 
 def _ceil_div(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
-    """`a / b` rounded up, also of run-time integers that are no sizes."""
+    """`a / b` rounded up, also for run-time integers that are not sizes."""
     lhs, rhs = bound(low, "input tiler", args, kwargs, node)
     if scalars.are_typed_numbers(lhs, rhs):
         return typed_constants.folded(low, lambda: _rounded_up(low, lhs, rhs, node))
@@ -168,7 +168,7 @@ def _ceil_div(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
 
 
 def _rounded_up(low: Lowering, lhs: Any, rhs: Any, node: ast.Call) -> Number:
-    """The quotient, and 1 more where there is a rest: a negated operand could wrap."""
+    """The quotient, plus 1 if there is a remainder: negating an operand could wrap."""
     quotient = scalars.arithmetic(low, "floordiv", lhs, rhs, node)
     rest = scalars.arithmetic(low, "mod", lhs, rhs, node)
     return scalars.arithmetic(low, "add", quotient, scalars.truth(low, rest, node), node)

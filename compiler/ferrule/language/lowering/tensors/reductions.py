@@ -1,4 +1,4 @@
-"""Reductions: `fe.sum(a[:], axis=1)` as a whole-tensor expression, each element of which loops."""
+"""Reductions: `fe.sum(a[:], axis=1)` as a whole-tensor expression, with a loop for each element."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from ferrule.specs import Boolean, Dim, DType, Float32, Int64, Uint64
 
 @dataclass(frozen=True, slots=True)
 class _Reduction:
-    """A reduction: its op, whether it adds up in a wider dtype, and what it begins with.
+    """A reduction: its op, whether it accumulates in a wider dtype, and its initial value.
 
-    `is_of_some`: nothing has no result, so that at least one element is required.
+    `is_of_some`: it is undefined for no elements, so at least one is required.
     """
 
     name: str
@@ -86,7 +86,7 @@ def _reduction(reduction: _Reduction) -> Intrinsic:
 
 
 def _axes(low: Lowering, name: str, axis: Any, rank: int, node: ast.AST) -> tuple[int, ...]:
-    """The axes that are reduced, in order; all for None."""
+    """The reduced axes, in order; all for None."""
     if axis is None:
         return tuple(range(rank))
     given = axis if isinstance(axis, tuple) else (axis,)
@@ -107,7 +107,7 @@ def _axes(low: Lowering, name: str, axis: Any, rank: int, node: ast.AST) -> tupl
 def _require_some(
     low: Lowering, name: str, source: Whole, axes: tuple[int, ...], node: ast.AST
 ) -> None:
-    """Ends the call where an axis that is reduced has no elements, as in NumPy."""
+    """Ends the call if a reduced axis is empty, as in NumPy."""
     build, shape = low.builder, source.shape
     if all(isinstance(size, int) and size > 0 for size in map(shape.__getitem__, axes)):
         return
@@ -167,7 +167,7 @@ def _loops(
     indices: dict[int, ops.Value],
     so_far: ops.Value,
 ) -> ops.Value:
-    """What so far was found and the elements at these indices, a loop for each of the axes."""
+    """Combines the result so far with the elements at these indices, with a loop for each axis."""
     build = low.builder
     if not axes:
         found = source.element(tuple(indices[axis] for axis in sorted(indices)))
@@ -189,7 +189,7 @@ def _loops(
 def write_single(
     low: Lowering, tensor: TensorView, at: Sequence[ops.Value], value: Whole, node: ast.AST
 ) -> None:
-    """`b[i] = fe.sum(a[:])`: an expression without dims, computed where the tensor is."""
+    """`b[i] = fe.sum(a[:])`: an expression without dims, computed on the tensor's device."""
     whole_tensors.check_current(low, value, node)
     if tensor.type.is_own:
         low.fail(
@@ -207,7 +207,7 @@ def write_single(
 
 
 def require_others(low: Lowering, tensor: TensorView, region: OpenRegion, node: ast.AST) -> None:
-    """Refuses to write to what a reduction reads: it would read what was written before."""
+    """Refuses to write to a tensor that a reduction reads: it would read written elements."""
     bases, here = low.state.bases, tensor.value
     base = bases.get(here, here)
     for loop in region.ops:
@@ -226,4 +226,4 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     faces.max: _reduction(_Reduction("max", "max", False, _lowest, is_of_some=True)),
     faces.min: _reduction(_Reduction("min", "min", False, _highest, is_of_some=True)),
 }
-"""What each function of `ferrule.language.reductions` means."""
+"""The emitters of the functions of `ferrule.language.reductions`."""

@@ -1,6 +1,7 @@
-"""What a tensor is, asked as libraries of kernels in C++ ask: `dim`, `size`, `numel`, `data_ptr`.
+"""Properties of a tensor under the names of C++ kernel libraries: `dim`, `size`, `numel`,
+`data_ptr`.
 
-An axis is known at compile time; negative ones count from the end.
+An axis is a compile-time value; negative ones count from the end.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _Kwargs = dict[str, Any]
 
 
 def dim(low: Lowering, tensor: TensorView, args: _Args, kwargs: _Kwargs, node: ast.Call) -> int:
-    """`a.dim()`: how many sizes it has."""
+    """`a.dim()`: the number of sizes."""
     _nothing(low, "dim", args, kwargs, node)
     return len(tensor.layout)
 
@@ -37,7 +38,7 @@ def size(low: Lowering, tensor: TensorView, args: _Args, kwargs: _Kwargs, node: 
 
 
 def sizes(low: Lowering, tensor: TensorView, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Any:
-    """`a.sizes()`: all of them."""
+    """`a.sizes()`: all sizes."""
     _nothing(low, "sizes", args, kwargs, node)
     return size_numbers(low, tensor.layout.shape)
 
@@ -49,13 +50,13 @@ def stride(low: Lowering, tensor: TensorView, args: _Args, kwargs: _Kwargs, node
 
 
 def strides(low: Lowering, tensor: TensorView, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Any:
-    """`a.strides()`: all of them."""
+    """`a.strides()`: all strides."""
     _nothing(low, "strides", args, kwargs, node)
     return size_numbers(low, tensor.layout.stride)
 
 
 def numel(low: Lowering, tensor: TensorView, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Any:
-    """`a.numel()`: how many elements it has."""
+    """`a.numel()`: the number of elements."""
     _nothing(low, "numel", args, kwargs, node)
     return size_number(low, layouts.size(named(low, tensor.layout)))
 
@@ -75,7 +76,8 @@ def data_ptr(
 def is_contiguous(
     low: Lowering, tensor: TensorView, args: _Args, kwargs: _Kwargs, node: ast.Call
 ) -> Any:
-    """`a.is_contiguous()`: whether it is compact and row-major; sizes of 1 have any stride."""
+    """`a.is_contiguous()`: whether it is compact and row-major; strides of sizes of 1 are
+    ignored."""
     _nothing(low, "is_contiguous", args, kwargs, node)
     shape, given = tensor.type.shape, tensor.type.strides
     wanted = compact_strides(shape, tuple(reversed(range(len(shape)))))

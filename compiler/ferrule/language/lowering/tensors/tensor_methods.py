@@ -1,4 +1,4 @@
-"""Methods and functions that view a tensor anew: reshape, transpose, recast, make_tensor."""
+"""Methods and functions that make views of a tensor: reshape, transpose, recast, make_tensor."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def reshape(
 ) -> TensorView:
     """`a.reshape(shape)`, `a.reshape(m, n)`: the elements in row-major order, in another shape.
 
-    One size may be -1: what is left.  A CompileError where it would need a copy.
+    One size may be -1: it is computed.  A CompileError if it would need a copy.
     """
     given = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else tuple(args)
     shape = as_dims(low, given, node)
@@ -65,7 +65,7 @@ def _reversed(layout: Layout) -> Layout:
 def transpose(
     low: Lowering, tensor: TensorView, args: Arguments, kwargs: Keywords, node: ast.Call
 ) -> TensorView:
-    """`a.transpose()` turns the order of the modes around; `a.transpose(1, 0, 2)` says which."""
+    """`a.transpose()` reverses the order of the modes; `a.transpose(1, 0, 2)` permutes them."""
     rank = layouts.rank(tensor.layout)
     order = tuple(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else tuple(args)
     order = order or tuple(reversed(range(rank)))
@@ -119,7 +119,8 @@ def _dtype(low: Lowering, args: Arguments, kwargs: Keywords, node: ast.Call) -> 
 
 
 def make_tensor(low: Lowering, args: Arguments, kwargs: Keywords, node: ast.Call) -> TensorView:
-    """`fe.make_tensor(pointer, layout)`: the elements from an address on, in a layout or shape."""
+    """`fe.make_tensor(pointer, layout)`: the elements from an address on, with a layout or
+    shape."""
     given = {**dict(zip(("iterator", "layout"), args, strict=False)), **kwargs}
     if len(args) > 2 or set(given) != {"iterator", "layout"}:
         low.fail(node, "make_tensor takes two arguments", expected="fe.make_tensor(p, layout)")

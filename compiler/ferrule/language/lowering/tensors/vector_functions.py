@@ -41,7 +41,7 @@ def _autovec_copy(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: 
 def reduce(
     vector: Vector, low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> Any:
-    """`v.reduce(op, init_val, reduction_profile=0)`: one number, in order, beginning with `init`.
+    """`v.reduce(op, init_val, reduction_profile=0)`: one number, in order, starting with `init`.
 
     A profile such as (None, 1) keeps the modes with None and reduces the others.
     """
@@ -108,4 +108,4 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     faces.all_: _truth_of("all_", "and"),
     faces.autovec_copy: _autovec_copy,
 }
-"""What functions of vectors mean."""
+"""The emitters of the functions of vectors."""

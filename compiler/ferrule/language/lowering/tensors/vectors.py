@@ -1,8 +1,8 @@
-"""Vectors: what a thread reads, computes and writes at once.
+"""Vectors: values that a thread reads, computes and writes together.
 
-A vector is unrolled: it is a number for each of its elements, and every operator makes as many ops
-(see `lift`).  Neighbours in memory are read and written one after the other, so that a
-target can make one access of them.
+A vector is unrolled: it is a number for each of its elements, and every operator emits as many ops
+(see `lift`).  Neighbours in memory are accessed one after the other, so that a target can merge
+them into one access.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ferrule.language.values import Number, TensorView, Vector
 from ferrule.specs import Int32, Numeric
 
 MAX_ELEMENTS: Final = 1024
-"""Of one vector: it is unrolled."""
+"""The limit of elements in one vector, because it is unrolled."""
 
 
 def vector_shape(low: Lowering, shape: Any, what: str, node: ast.AST) -> tuple[Any, ...]:
-    """A shape that a vector can have.  A CompileError for any other."""
+    """A valid shape of a vector.  A CompileError for any other."""
     if not layouts.is_static(shape):
         low.fail(
             node,
@@ -51,7 +51,7 @@ def vector_shape(low: Lowering, shape: Any, what: str, node: ast.AST) -> tuple[A
 def lift(
     low: Lowering, operands: tuple[Any, ...], node: ast.AST, emit: Callable[..., Number]
 ) -> Vector:
-    """Applies an operation element by element; a number stands for as many as are needed."""
+    """Applies an operation element by element; a number is broadcast."""
     vectors = [operand for operand in operands if isinstance(operand, Vector)]
     shape, count = vectors[0].shape, len(vectors[0].items)
     for other in vectors[1:]:
@@ -133,7 +133,7 @@ def fill(
 
 
 def _reachable(low: Lowering, tensor: TensorView, node: ast.AST) -> tuple[Any, ...]:
-    """The shape of a tensor whose elements this code can read and write at once."""
+    """The shape of a tensor whose elements this code can access together."""
     access.require_reachable(low, tensor, node)
     return vector_shape(low, tensor.layout.shape, tensor.name, node)
 
@@ -150,7 +150,7 @@ def _places(low: Lowering, tensor: TensorView) -> Iterator[tuple[ops.Value, ...]
         yield tuple(known[index] for index in at)
 
 
-# ---- parts ----
+# ---- items ----
 
 
 def item(low: Lowering, vector: Vector, at: tuple[Any, ...], node: ast.AST) -> Any:
@@ -164,7 +164,7 @@ def item(low: Lowering, vector: Vector, at: tuple[Any, ...], node: ast.AST) -> A
 
 
 def shaped(shape: Any, items: list[Number]) -> Any:
-    """A vector of this shape; the number itself where there are no modes."""
+    """A vector of this shape; the number itself if there are no modes."""
     if shape == ():
         return items[0]
     return Vector(shape if isinstance(shape, tuple) else (shape,), tuple(items))
@@ -176,7 +176,7 @@ def indices(layout: Layout) -> list[int]:
 
 
 def _known(low: Lowering, vector: Vector, at: Any, node: ast.AST) -> Any:
-    """A coordinate whose leaves are known while compiling: ints and None."""
+    """A coordinate whose leaves are compile-time values: ints and None."""
     if isinstance(at, tuple):
         return tuple(_known(low, vector, part, node) for part in at)
     known = scalars.plain(at.value if isinstance(at, Numeric) else at)
@@ -205,7 +205,7 @@ def _require_inside(low: Lowering, vector: Vector, at: Any, mode: Any, node: ast
 
 
 def filled(low: Lowering, shape: Any, number: Number, what: str, node: ast.AST) -> Vector:
-    """A vector of one number."""
+    """A vector filled with one number."""
     checked = vector_shape(low, shape, what, node)
     count = layouts.size(checked)
     assert isinstance(count, int)

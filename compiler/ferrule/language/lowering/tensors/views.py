@@ -1,4 +1,4 @@
-"""Views: tensors that are parts of others, or the same memory in another layout, and pointers.
+"""Views: parts of tensors, or the same memory with another layout, and pointers.
 
 A view is a value of the IR like any tensor: it can be read, written and passed to a kernel.
 """
@@ -24,7 +24,7 @@ _UNBOUNDED: Final = (INT64_MAX,)
 
 
 def _type(old: TensorType, layout: Layout, align: int) -> TensorType:
-    """The type of elements of a tensor in another layout."""
+    """The type of a tensor's elements in another layout."""
     shape, stride = layouts.flatten((layout.shape,)), layouts.flatten((layout.stride,))
     return replace(old, shape=shape, strides=stride, align=align)
 
@@ -34,12 +34,12 @@ def _nested(layout: Layout) -> Layout | None:
 
 
 def with_rank(layout: Layout) -> Layout:
-    """A layout of a tensor: its shape is a tuple."""
+    """A layout of a tensor, whose shape is a tuple."""
     return layout if isinstance(layout.shape, tuple) else layouts.make_layout(layout)
 
 
 def relaid(low: Lowering, tensor: TensorView | PointerView, layout: Layout) -> TensorView:
-    """The memory from the tensor's first element on, in another layout."""
+    """The memory from the tensor's first element on, with another layout."""
     layout = with_rank(layout)
     type_ = _type(tensor.type, layout, tensor.type.align)
     if type_ == tensor.type:
@@ -72,7 +72,7 @@ def cut(
 def offset(
     low: Lowering, tensor: TensorView, coordinate: tuple[Any, ...], node: ast.AST
 ) -> TensorView:
-    """The tensor in its layout, as if the element at the coordinate were its first."""
+    """The tensor with its layout, with the element at the coordinate as its first."""
     found = coordinates.indices(low, tensor, coordinate, node)
     return TensorView(_begin(low, tensor, found, tensor.type, node), tensor.name, tensor.nested)
 
@@ -84,7 +84,7 @@ def _begin(
     type_: TensorType,
     node: ast.AST,
 ) -> Any:
-    """A view that begins at these indices, with what is known of its alignment."""
+    """A view that begins at these indices, with its known alignment."""
     if type_.dtype.bits < 8:
         low.fail(node, f"a part of {tensor.name} cannot be taken: {type_.dtype.name} has no bytes")
     aligned = replace(type_, align=_align(tensor.type, found))
@@ -94,7 +94,7 @@ def _begin(
 
 
 def _align(type_: TensorType, found: tuple[Number | int, ...]) -> int:
-    """The bytes that the address of an element is known to be a multiple of."""
+    """The known alignment of an element's address, in bytes."""
     step = 0
     for index, stride in zip(found, type_.strides, strict=True):
         known: Dim | None = index if isinstance(index, int) else index.dim
@@ -107,7 +107,7 @@ def _align(type_: TensorType, found: tuple[Number | int, ...]) -> int:
 
 
 def pointer_to(low: Lowering, tensor: Any, dtype: DType, align: int, name: str) -> PointerView:
-    """The address where a tensor or the handle of a pointer begins."""
+    """The start address of a tensor, or the address in a pointer's handle."""
     space = tensor.type.space if isinstance(tensor.type, TensorType) else AddressSpace.gmem
     type_ = TensorType(dtype, _UNBOUNDED, (1,), align, space)
     return PointerView(low.builder.view(tensor, type_), name)
@@ -120,12 +120,12 @@ def iterator(low: Lowering, tensor: TensorView) -> PointerView:
 
 
 def as_tensor(pointer: PointerView) -> TensorView:
-    """What a pointer points into, of one dim without an end."""
+    """The memory behind a pointer, with one dim of unknown size."""
     return TensorView(pointer.value, pointer.name)
 
 
 def moved(low: Lowering, pointer: PointerView, by: Any, node: ast.AST) -> PointerView:
-    """`p + i`: the address i elements on."""
+    """`p + i`: the address i elements further."""
     tensor = as_tensor(pointer)
     found = coordinates.indices(low, tensor, (by,), node)
     return PointerView(_begin(low, tensor, found, pointer.type, node), pointer.name)

@@ -30,7 +30,7 @@ def whole(low: Lowering, tensor: TensorView, node: ast.AST) -> Whole:
 
 
 def require_shared(low: Lowering, tensor: TensorView, node: ast.AST) -> None:
-    """A whole-tensor expression may run on a GPU, or in many threads."""
+    """Refuses a fragment: a whole-tensor expression may run on a GPU, or in many threads."""
     if tensor.type.is_own:
         low.fail(
             node,
@@ -43,7 +43,7 @@ def require_shared(low: Lowering, tensor: TensorView, node: ast.AST) -> None:
 def lift(
     low: Lowering, operands: tuple[Any, ...], node: ast.AST, emit: Callable[..., Number]
 ) -> Any:
-    """Applies an operation to numbers, or element by element where an operand is a whole tensor."""
+    """Applies an operation to numbers, or element by element if an operand is a whole tensor."""
     operands = tuple(_as_whole(low, operand, node) for operand in operands)
     if any(isinstance(operand, Vector) for operand in operands):
         return vectors.lift(low, operands, node, emit)
@@ -66,14 +66,15 @@ def lift(
 
 
 def _as_whole(low: Lowering, value: Any, node: ast.AST) -> Any:
-    """A part of a tensor that was written with `:` as a whole-tensor expression."""
+    """A view that was written with `:`, as a whole-tensor expression."""
     if not (isinstance(value, TensorView) and value.whole):
         return value
     return whole(low, value, node)
 
 
 def check_current(low: Lowering, whole: Whole, node: ast.AST) -> None:
-    """A whole-tensor expression is computed where it is assigned: nothing may change until then."""
+    """Refuses changes between the evaluation of a whole-tensor expression and its assignment, where
+    it is computed."""
     if whole.since is not None and whole.since != low.state.writes:
         low.fail(
             node,
@@ -93,7 +94,7 @@ def _capture(low: Lowering, operand: Any, node: ast.AST) -> Any:
 def _dtype_of(
     low: Lowering, whole: Whole, element: Callable[[tuple[ops.Value, ...]], Number]
 ) -> DType:
-    """The dtype of an element, found by emitting one into a region that is thrown away."""
+    """The dtype of an element, found by emitting one into a region that is discarded."""
     with low.builder.region():
         return element(tuple(ops.Value(Int64) for _ in whole.shape)).dtype
 

@@ -1,1 +1,1 @@
-"""Kernels on the CPU whose threads work together: barriers, warps, shared memory, atomics."""
+"""Kernels on the CPU whose threads cooperate: barriers, warps, shared memory, atomics."""

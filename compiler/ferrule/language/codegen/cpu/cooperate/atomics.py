@@ -1,8 +1,8 @@
 """Atomics on the CPU, and fences.
 
-The blocks of a launch may run on several cores, so an atomic of global memory is one of the
-machine.  A block runs on one core, and its threads change places only where they wait for each
-other: an atomic of shared memory is a load and a store.
+The blocks of a launch may run on several cores, so an atomic on global memory is an atomic
+instruction.  A block runs on one core, which switches threads only where they wait for each other:
+an atomic on shared memory is a load and a store.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ORDERS: Final = {
     "release": ("release", "monotonic"),
     "acq_rel": ("acq_rel", "acquire"),
 }
-"""LLVM's names, and those for a compare-and-swap that fails."""
+"""LLVM's memory orders, and those of a failed compare-and-swap."""
 
 INSTRUCTIONS: Final = {
     ("add", "int"): "add",
@@ -71,13 +71,13 @@ def emit(lowering: FunctionLowering, op: ops.Atomic) -> None:
 
 
 def fence(lowering: FunctionLowering, scope: ops.FenceScope) -> None:
-    """Orders what one core does for the others; within a block there is one core alone."""
+    """Orders the accesses of one core for the others; a block runs on one core only."""
     if scope != "block":
         lowering.b.fence("seq_cst")
 
 
 def _new(lowering: FunctionLowering, op: ops.Atomic, old: ir.Value) -> ir.Value:
-    """What the element becomes."""
+    """The new value of the element."""
     e, b, value = lowering.emitter, lowering.b, lowering.values[op.value]
     dtype = dtype_of(op.value)
     match op.op:
@@ -99,7 +99,8 @@ def _new(lowering: FunctionLowering, op: ops.Atomic, old: ir.Value) -> ir.Value:
 
 
 def _loop(lowering: FunctionLowering, op: ops.Atomic, address: ir.Value) -> ir.Value:
-    """A compare-and-swap, again and again until nobody came in between; `cas` itself is one."""
+    """A loop of compare-and-swap until no other core interferes; `cas` itself is one
+    compare-and-swap."""
     e, b, orders = lowering.emitter, lowering.b, ORDERS[op.sem]
     kind = memory_type(dtype_of(op.result))
     bits = _integer(kind)
@@ -109,7 +110,7 @@ def _loop(lowering: FunctionLowering, op: ops.Atomic, address: ir.Value) -> ir.V
         swapped = b.cmpxchg(address, wanted, value, *orders)
         return b.bitcast(b.extract_value(swapped, 0), kind, name="old")
     head, after = e.block("atomic"), e.block("atomic.end")
-    # What is read first is only a guess, but one thread writes it whole.
+    # The first read is only a guess, but it must not be torn.
     size = bits.width // 8
     first, before = b.load_atomic(address, "monotonic", size, typ=bits), b.block
     e.branch(head)

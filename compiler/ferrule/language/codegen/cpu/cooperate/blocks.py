@@ -1,8 +1,8 @@
-"""Runs blocks of a kernel whose threads work together.
+"""Runs blocks of a kernel whose threads cooperate.
 
-What a block needs besides its arguments (shared memory, what its threads keep while they wait) is
-one piece of memory, from `malloc`, for all blocks that one core runs; it is given back however the
-run ends.
+The memory that a block needs besides its arguments (shared memory, thread state across waits) is
+one allocation, from `malloc`, for all blocks that one core runs; it is freed on every exit of the
+run.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 
 ALIGN: Final = 128
-"""What shared memory is aligned to."""
+"""The alignment of shared memory."""
 
 
 def cooperates(kernel: ops.Function) -> bool:
-    """Whether the threads of a kernel wait for each other, or have memory in common."""
+    """Whether the threads of a kernel wait for each other, or share memory."""
     return any(
         isinstance(op, ops.Shared | ops.DynamicShared | ops.Synchronising)
         for op in all_ops(kernel.body)
@@ -48,10 +48,10 @@ def emit_cooperating(
     blocks: tuple[ir.Value, ir.Value],
     thread_elsewhere: str | None = None,
 ) -> None:
-    """Emits the loops around the kernel's body; `blocks` are the first one, and behind the last.
+    """Emits the loops around the kernel's body; `blocks` are the first block and the end.
 
     Blocks are numbered with x fastest.  `dynamic`: bytes of dynamic shared memory, i64.
-    `thread_elsewhere`: the symbol of the coroutine that a thread is, in another module.
+    `thread_elsewhere`: the symbol of the thread's coroutine, if it is in another module.
     """
     e, b = lowering.emitter, lowering.b
     for axis in range(3):
@@ -80,7 +80,7 @@ def emit_cooperating(
 
 @contextmanager
 def _memory(lowering: FunctionLowering, kernel: ops.Function, size: ir.Value) -> Iterator[ir.Value]:
-    """Memory of so many bytes, aligned; every way out of the function gives it back."""
+    """Memory of this size, aligned; every exit of the function frees it."""
     e, b = lowering.emitter, lowering.b
     more = b.add(size, e.const_i64(ALIGN))
     memory = e.call("malloc", [more], "memory")
@@ -109,7 +109,7 @@ def _memory(lowering: FunctionLowering, kernel: ops.Function, size: ir.Value) ->
 def _require_whole_warps(
     lowering: FunctionLowering, kernel: ops.Function, threads: ir.Value
 ) -> None:
-    """Matrices are in the lanes of a warp, all of them."""
+    """Matrices need all lanes of a warp."""
     b = lowering.b
     rest = b.and_(threads, ir.Constant(I64, ops.WARP_SIZE - 1))
     fault = divergence.partial_warps(kernel.name)
@@ -117,7 +117,7 @@ def _require_whole_warps(
 
 
 def _locate(lowering: FunctionLowering, shape: Shape, number: ir.Value) -> None:
-    """The coordinates of a block by its number."""
+    """The coordinates of a block from its number."""
     b, (width, height, _) = lowering.b, shape.grid
     rows = b.udiv(number, width)
     places = (b.urem(number, width), b.urem(rows, height), b.udiv(rows, height))

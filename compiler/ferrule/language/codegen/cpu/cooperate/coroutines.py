@@ -1,9 +1,9 @@
-"""Kernels whose threads wait for each other in ways that differ: each thread is a coroutine.
+"""Kernels whose threads may wait at different places: each thread is a coroutine.
 
-`ptr @thread_<kernel>(frame, what the kernel gets, what the block has, what the thread has)` begins
-a thread, which runs until it waits or ends, and gives its handle; without a frame it only says how
-large one is, as a pointer.  The threads of a block run in the order of their numbers until all
-wait; then those go on that have what they wait for (see `waiting`).
+`ptr @thread_<kernel>(frame, values of the kernel, values of the block, values of the thread)`
+starts a thread, which runs until it waits or ends, and returns its handle; without a frame it only
+returns the size of one, as a pointer.  The threads of a block run in the order of their numbers
+until all wait; then those whose condition is fulfilled continue (see `waiting`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Leave = Callable[[ir.Value], None]
 
 _FRAME_ALIGN: Final = 128
 _REGISTERS: Final[tuple[ops.Register, ...]] = ("grid_dim", "block_dim", "block_idx", "thread_idx")
-"""In the order in which a thread gets them, three of each."""
+"""The order of the thread's parameters, three for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class Coroutines:
     thread: ir.Function
     sites: tuple[ops.Synchronising, ...]
     frame_size: ir.Value
-    """How many bytes the frame of a thread takes, i64."""
+    """The size in bytes of a thread's frame, i64."""
 
     @classmethod
     def of(cls, team: Team, thread_elsewhere: str | None = None) -> Coroutines:
-        """Defines the function of the kernel's thread, or names one of another module."""
+        """Defines the function of the kernel's thread, or declares one of another module."""
         sites = tuple(op for op in all_ops(team.kernel.body) if isinstance(op, ops.Synchronising))
         e = team.lowering.emitter
         if thread_elsewhere is None:
@@ -61,12 +61,12 @@ class Coroutines:
         return cls(team, thread, sites, e.builder.and_(more, e.const_i64(-_FRAME_ALIGN)))
 
     def room(self) -> ir.Value:
-        """How many bytes the threads of a block take."""
+        """The size in bytes of all threads of a block."""
         b, own = self.team.lowering.b, RECORD.size + matrices.room(self.sites)
         return b.mul(self.team.threads, b.add(self.frame_size, ir.Constant(I64, own)))
 
     def run(self, memory: ir.Value) -> None:
-        """Runs the block that the coordinates say, in memory that is aligned for frames."""
+        """Runs the block at the current coordinates, in memory that is aligned for frames."""
         lowering, e, b = self.team.lowering, self.team.lowering.emitter, self.team.lowering.b
         threads = self.team.threads
         records = e.index(memory, I8, b.mul(threads, self.frame_size))
@@ -90,7 +90,7 @@ class Coroutines:
         e.at(done)
 
     def begin(self, memory: ir.Value, records: ir.Value) -> None:
-        """Lets every thread run until it waits."""
+        """Runs every thread until it waits."""
         lowering, e, b = self.team.lowering, self.team.lowering.emitter, self.team.lowering.b
         width, height, depth = self.team.shape.block
         place = lowering.coordinates
@@ -110,7 +110,7 @@ class Coroutines:
             self.leave_if_failed(record)
 
     def leave_if_failed(self, record: ir.Value) -> None:
-        """Ends the blocks where a check of the thread failed."""
+        """Ends the blocks if a check of the thread failed."""
         e, lowering = self.team.lowering.emitter, self.team.lowering
         state = e.load_field(record, RECORD, "state")
         failed, passed = e.block("failed"), e.block("passed")
@@ -136,10 +136,10 @@ class Coroutines:
 
 
 def _handed(team: Team) -> list[ir.Value]:
-    """What the function of a thread gets that is the same for all threads of the kernel."""
+    """The arguments of a thread's function that are the same for all threads of the kernel."""
     lowering, shape = team.lowering, team.shape
     params = [lowering.values[param] for param in team.kernel.params]
-    # At first, where only types matter, shared memory has no place yet.
+    # At the declaration, where only types matter, shared memory has no address yet.
     null = lowering.emitter.null()
     shared = [lowering.values.get(tensor, null) for tensor in team.shared]
     symbols = list(lowering.symbols.values())
@@ -147,12 +147,12 @@ def _handed(team: Team) -> list[ir.Value]:
 
 
 def _thread_types(team: Team) -> list[ir.Type]:
-    """The types of what the function of a thread gets."""
+    """The parameter types of a thread's function."""
     return [PTR, *(value.type for value in _handed(team)), PTR] + [I64] * 7
 
 
 def _define_thread(team: Team, sites: Sequence[ops.Synchronising]) -> ir.Function:
-    """The function that begins a thread."""
+    """The function that starts a thread."""
     e, types = team.lowering.emitter, _thread_types(team)
     places = [f"{of}.{axis}" for of in ("block", "thread") for axis in ops.AXES]
     unnamed = [f"given.{position}" for position in range(len(types) - 9)]
@@ -187,11 +187,11 @@ class _Thread:
     final: ir.Block = field(init=False)
     away: ir.Block = field(init=False)
     warp: tuple[ops.Value, ops.Value, ops.Value] = field(init=False)
-    """The thread's number, the number of threads, and a tensor of what all have given."""
+    """The thread's number, the number of threads, and a tensor of the values of all threads."""
 
     @classmethod
     def of(cls, team: Team, sites: Sequence[ops.Synchronising], function: ir.Function) -> _Thread:
-        """What the function gets, by name."""
+        """The arguments of the function, by name."""
         outer, rest = team.lowering, iter(function.args)
         frame = next(rest)
         lowering = FunctionLowering(outer.emitter, outer.faults)
@@ -230,7 +230,7 @@ class _Thread:
         self.close()
 
     def close(self) -> None:
-        """The last suspend point, and the way out of each part."""
+        """The last suspend point, and the exits."""
         e = self.e
         e.at(self.final)
         never = e.block("never")
@@ -243,7 +243,7 @@ class _Thread:
         e.ret(self.handle)
 
     def define_warp(self) -> tuple[ops.Value, ops.Value, ops.Value]:
-        """Values of the IR for what warp ops need."""
+        """Values of the IR that warp ops need."""
         thread, count = ops.Value(Int32, "number"), ops.Value(Int32, "threads")
         self.lowering.define_integer(thread, self.number)
         self.lowering.define_integer(count, self.threads)
@@ -252,7 +252,7 @@ class _Thread:
         return thread, count, given
 
     def state(self, state: State, **fields: ir.Value) -> None:
-        """Says in the thread's record what it does."""
+        """Stores the thread's state in its record."""
         self.e.store_field(self.record, RECORD, "state", self.e.const_i32(state))
         for name, value in fields.items():
             self.e.store_field(self.record, RECORD, name, value)
@@ -263,7 +263,7 @@ class _Thread:
         self.e.branch(self.final)
 
     def op(self, _: FunctionLowering, op: ThreadOp) -> None:
-        """Emits an op by which threads work together."""
+        """Emits an op of cooperating threads."""
         match op:
             case ops.Atomic():
                 atomics.emit(self.lowering, op)
@@ -285,7 +285,7 @@ class _Thread:
                 raise TypeError("shared memory has its place before a block runs")
 
     def barrier(self, op: ops.Barrier) -> None:
-        """Waits at a barrier; at one that there is not, nobody ever passes."""
+        """Waits at a barrier; no thread ever passes one that does not exist."""
         b, values = self.e.builder, self.lowering.values
         number = ir.Constant(I32, 0) if op.id is None else values[op.id]
         count = b.trunc(self.threads, I32) if op.count is None else values[op.count]
@@ -295,7 +295,7 @@ class _Thread:
         self.wait(op, State.AT_BARRIER, id=number, count=count)
 
     def warp_op(self, op: warps.WarpOp) -> None:
-        """Gives a value, waits, and makes the result of what the others gave."""
+        """Publishes a value, waits, and computes the result from the others' values."""
         lowering = self.lowering
         bits = self.simple(lambda b: warps.as_bits(b, warps.given_by(op)))
         self.wait(op, State.IN_WARP, mask=lowering.values[op.mask], value=lowering.values[bits])
@@ -303,8 +303,8 @@ class _Thread:
         lowering.values[op.result] = lowering.values[result]
 
     def matrix_op(self, op: matrices.MatrixOp) -> None:
-        """Puts the thread's part behind the records, waits, makes its part of the result, and waits
-        again: then nobody needs what is there."""
+        """Stores the thread's part after the records, waits, computes its part of the result, and
+        waits again: then no thread needs the stored parts."""
         thread, count, _ = self.warp
         given = ops.Value(matrices.given_type(op), "matrices")
         self.lowering.values[given] = self.e.index(self.records, RECORD, self.threads)
@@ -325,7 +325,7 @@ class _Thread:
         return made
 
     def wait(self, op: ops.Synchronising, state: State, **fields: ir.Value) -> None:
-        """Gives control back until the thread may go on."""
+        """Suspends the thread until it may continue."""
         e = self.e
         self.state(state, site=e.const_i32(self.sites.index(op)), **fields)
         resumed = e.block("resumed")

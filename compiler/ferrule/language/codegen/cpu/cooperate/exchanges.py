@@ -1,6 +1,7 @@
-"""What the lanes of a warp give each other, between the phases of a kernel.
+"""Exchanges between the lanes of a warp, between the phases of a kernel.
 
-Every thread leaves in a slot what others may want; a phase ends there, and then each thread takes.
+Every thread stores in a slot the values that others may need; the phase ends there, and then each
+thread loads.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from ferrule.specs import Boolean, DType, Int64, Uint32
 
 
 def warp_op(cut: Cut, op: warps.WarpOp, into: Open) -> None:
-    """What the lanes give goes into a slot; then each takes what it gets."""
+    """The lanes store their values in a slot; then each computes its result."""
     given = _give(cut, op, into)
     check(cut, op, into)
     b, warp = Builder(), cut.number.warp
     if isinstance(op, ops.Vote):
         ballots = cut.scratch_slot(Uint32, "ballots")
-        # No guards: the first thread of a warp need not run the op itself.
+        # No guards: the first thread of a warp may not run the op itself.
         cut.everyone(into, cut.number.ballots(given, ballots))
         with b.region() as region:
             lanes = b.binary("and", op.mask, cut.number.present)
@@ -36,7 +37,7 @@ def warp_op(cut: Cut, op: warps.WarpOp, into: Open) -> None:
 
 
 def _received(cut: Cut, b: Builder, op: ops.Shuffle | ops.Match, given: ops.Value) -> ops.Value:
-    """What a lane gets."""
+    """The value that a lane receives."""
     warp = cut.number.warp
     if isinstance(op, ops.Shuffle) and (far := warps.distance(op, cut.number_of)):
         return warp.neighbour(b, op, far, given)
@@ -44,7 +45,7 @@ def _received(cut: Cut, b: Builder, op: ops.Shuffle | ops.Match, given: ops.Valu
 
 
 def _give(cut: Cut, op: warps.WarpOp, into: Open) -> ops.Value:
-    """The slot in which each thread leaves its value."""
+    """The slot in which each thread stores its value."""
     match op:
         case ops.Shuffle(value=value) | ops.Vote(predicate=value):
             assert isinstance(value.type, DType)
@@ -59,7 +60,8 @@ def _give(cut: Cut, op: warps.WarpOp, into: Open) -> ops.Value:
 
 
 def matrix_op(cut: Cut, op: matrices.MatrixOp, into: Open) -> None:
-    """What the lanes have of matrices goes into a slot; then each takes what it needs."""
+    """The lanes store their parts of matrices in a slot; then each loads the parts that it
+    needs."""
     kind = matrices.given_type(op)
     cut.scratch.append(Slot(ops.Value(kind, "matrices"), matrices.given_count(op)))
     given = cut.scratch[-1].tensor
@@ -76,7 +78,7 @@ def matrix_op(cut: Cut, op: matrices.MatrixOp, into: Open) -> None:
 
 
 def check(cut: Cut, op: AnyWarpOp, into: Open) -> None:
-    """Checks that the lanes of the mask are there, where that is not known."""
+    """Checks that the lanes of the mask are present, unless this is known."""
     mask = cut.known(op.mask)
     if mask in into.checked or (mask == warps.ALL and not into.guards):
         return

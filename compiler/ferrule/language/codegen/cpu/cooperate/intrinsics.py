@@ -1,7 +1,7 @@
 """LLVM's coroutine intrinsics, as functions of an emitter.
 
-A coroutine is a function with the attribute `presplitcoroutine`; LLVM's ordinary pipeline, at every
-level, splits it at its suspend points and keeps in a frame what lives across them.
+A coroutine is a function with the attribute `presplitcoroutine`; at every level, LLVM's ordinary
+pipeline splits it at its suspend points and stores values that are live across them in a frame.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ferrule.runtime.llvm.layouts import I1, I8, I32, I64, PTR, VOID
 
 
 class _Token(ir.Type):  # type: ignore[misc]
-    """LLVM's `token`: what ties the intrinsics of a coroutine together."""
+    """LLVM's `token`, which connects the intrinsics of a coroutine."""
 
     def _to_string(self) -> str:
         return "token"
@@ -31,11 +31,11 @@ class _Token(ir.Type):  # type: ignore[misc]
 _TOKEN: Final = _Token()
 _NONE: Final = ir.FormattedConstant(_TOKEN, "none")
 _NO_TOKEN_RESULT: Final = 22
-"""The version of LLVM from which on `llvm.coro.end` has no result."""
+"""The version of LLVM since which `llvm.coro.end` has no result."""
 
 
 def mark(function: ir.Function) -> None:
-    """Says that a function is a coroutine."""
+    """Marks a function as a coroutine."""
     # llvmlite refuses attributes that it does not know.
     set.add(function.attributes, "presplitcoroutine")
 
@@ -47,32 +47,32 @@ def identity(e: Emitter) -> Any:
 
 
 def frame_size(e: Emitter) -> ir.Value:
-    """How many bytes the frame of the coroutine under construction has."""
+    """The size in bytes of the frame of the current coroutine."""
     return _call(e, "llvm.coro.size.i64", I64, ())
 
 
 def begin(e: Emitter, token: Any, memory: ir.Value) -> ir.Value:
-    """Begins the coroutine with a frame there; gives its handle."""
+    """Begins the coroutine with a frame at this address; returns its handle."""
     return _call(e, "llvm.coro.begin", PTR, (token, memory))
 
 
 def suspend(e: Emitter, *, last: bool = False) -> ir.Value:
-    """An i8: 0 where the coroutine is resumed, other numbers where it shall give control back."""
+    """Suspends; an i8: 0 after a resume, other numbers if the coroutine must return control."""
     return _call(e, "llvm.coro.suspend", I8, (_NONE, ir.Constant(I1, int(last))))
 
 
 def end(e: Emitter, handle: ir.Value) -> None:
-    """Where each part of the coroutine ends; a return follows."""
+    """Ends each part of the coroutine; a return follows."""
     _call(e, "llvm.coro.end", end_type(), (handle, ir.Constant(I1, 0), _NONE))
 
 
 def end_type() -> ir.Type:
-    """What `llvm.coro.end` gives."""
+    """The result type of `llvm.coro.end`."""
     return I1 if llvm.llvm_version_info[0] < _NO_TOKEN_RESULT else VOID
 
 
 def resume(e: Emitter, handle: ir.Value) -> None:
-    """Lets a coroutine go on."""
+    """Resumes a coroutine."""
     _call(e, "llvm.coro.resume", VOID, (handle,))
 
 

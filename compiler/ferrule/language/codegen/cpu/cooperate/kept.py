@@ -1,4 +1,5 @@
-"""What the phases of a kernel need of each other: values that are kept, and those made again."""
+"""The data flow between the phases of a kernel: values in slots, and values that are
+rematerialised."""
 
 from __future__ import annotations
 
@@ -15,17 +16,17 @@ from ferrule.language.ir.types import TensorType
 from ferrule.specs import DType, Int32
 
 Guard = tuple[ops.Value, bool]
-"""A condition, and whether it must hold."""
+"""A condition, and its required truth."""
 
 MOST_REPEATED: Final = 24
-"""How many ops a value may be made of that a later phase makes again."""
+"""The limit of ops for a value that a later phase rematerialises."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slot:
-    """A tensor with a place, or places for so many elements, for each thread of a block.
+    """A tensor with a place, or places for several elements, for each thread of a block.
 
-    `pitch`: how far elements of a thread are from each other; None where they lie side by side.
+    `pitch`: the distance between elements of a thread; None if they are adjacent.
     """
 
     tensor: ops.Value
@@ -34,7 +35,7 @@ class Slot:
 
     @property
     def size(self) -> int:
-        """Bytes for a thread; where there is a pitch, for all of them."""
+        """Bytes for a thread; with a pitch, for all threads."""
         return self.elements * self.tensor.tensor.dtype.itemsize * (self.pitch or 1)
 
 
@@ -42,8 +43,8 @@ class Slot:
 class Draft:
     """A phase under construction: the threads for which all guards hold run the ops of `body`.
 
-    `copies` are values that go into slots at its end.  `place` stands for the phase until it is
-    finished.
+    `copies` are values that are stored in slots at its end.  `place` is a placeholder for the phase
+    until it is finished.
     """
 
     guards: tuple[Guard, ...]
@@ -54,10 +55,10 @@ class Draft:
 
 @dataclass(slots=True)
 class Values:
-    """Where phases have values from that other phases make.
+    """The sources of values that other phases compute.
 
-    `thread`: the number of the running thread.  `own`: ops that a phase does for itself.  `slots`:
-    where values are between phases; more get one as `phase` finds that they need it.
+    `thread`: the number of the running thread.  `own`: ops that a phase executes for itself.
+    `slots`: the places of values between phases; `phase` adds the ones that it needs.
     """
 
     uniform: Uniform
@@ -66,26 +67,26 @@ class Values:
     drafts: Sequence[Draft]
     slots: dict[ops.Value, Slot]
     spread: frozenset[ops.Value] = frozenset()
-    """The threads' own tensors whose elements are `pitch` apart."""
+    """The threads' private tensors whose elements are `pitch` apart."""
     pitch: int = 0
     makers: dict[ops.Value, ops.Op] = field(default_factory=dict)
     repeated: dict[ops.Value, int | None] = field(default_factory=dict)
     loaded: dict[ops.Value, set[int]] = field(default_factory=dict)
-    """In which drafts a value comes from its slot."""
+    """The drafts in which a value is loaded from its slot."""
 
     def __post_init__(self) -> None:
         every = (*self.own, *(op for draft in self.drafts for op in draft.body))
         self.makers = {result: op for op in every for result in op.defined}
 
     def phase(self, draft: Draft) -> ops.Parallel:
-        """A phase, as far as it is known by now which values are kept."""
+        """A phase, given the slots that are known so far."""
         return ops.Parallel((), (), _Body(self, draft).build())
 
     def join(self, first: int, last: int, carried: Sequence[ops.Value]) -> None:
-        """Lets what an iteration yields share the slots of what it carries, where it can.
+        """Lets the yields of an iteration share the slots of the carried values, if possible.
 
         The drafts from `first` to `last` are those of the iteration; the last one has the copies
-        from the slots of what is yielded into those of what is carried.
+        from the slots of the yields to those of the carried values.
         """
         ends = self.drafts[last]
         makers = {r: place for place in range(first, last) for r in self._results(place)}
@@ -106,7 +107,8 @@ class Values:
         return [result for op in self.drafts[place].body for result in op.defined]
 
     def repeats(self, value: ops.Value) -> int | None:
-        """How many ops make a value of the thread's coordinates and uniform values, if few do."""
+        """The number of ops to rematerialise a value from the thread's coordinates and uniform
+        values, if it is small."""
         if value not in self.repeated:
             self.repeated[value] = self._count(value)
         return self.repeated[value]
@@ -126,13 +128,13 @@ class Values:
         return total
 
     def slot(self, value: ops.Value) -> ops.Value:
-        """The slot of a value; it has one from now on."""
+        """The slot of a value, which is created if necessary."""
         if value not in self.slots:
             self.slots[value] = new_slot(value)
         return self.slots[value].tensor
 
     def room(self, tensor: ops.Value) -> ops.Value:
-        """The slot of a thread's own tensor."""
+        """The slot of a thread's private tensor."""
         if tensor not in self.slots:
             type_ = tensor.tensor
             count = 1
@@ -164,7 +166,7 @@ class _Body:
         self.spread: dict[ops.Value, ops.Value] = {}
 
     def build(self) -> ops.Region:
-        """What is needed of other phases, then the ops, each within the guards."""
+        """The values from other phases, then the ops, each within the guards."""
         levels = []
         for condition, _ in self.draft.guards:
             self.find(condition)
@@ -180,7 +182,7 @@ class _Body:
         return substitute(whole, self.spread) if self.spread else whole
 
     def fill(self) -> None:
-        """The ops of the phase, and what it keeps for others."""
+        """The ops of the phase, and the stores for other phases."""
         draft, slots = self.draft, self.values.slots
         sources = tuple(source for _, source in draft.copies)
         for value in needs(ops.Region(tuple(draft.body), sources)):
@@ -194,7 +196,7 @@ class _Body:
             self.store(target, source)
 
     def take(self, op: ops.Op) -> None:
-        """An op of the phase; what it makes goes into its slot."""
+        """An op of the phase; its result is stored in its slot."""
         slots = self.values.slots
         if isinstance(op, ops.Fragment) and op.result in slots:
             self.find(op.result)
@@ -205,11 +207,11 @@ class _Body:
                 self.store(slots[result].tensor, result)
 
     def store(self, slot: ops.Value, value: ops.Value) -> None:
-        """Keeps a value of the thread."""
+        """Stores a value of the thread in a slot."""
         self.ops.append(ops.Store(slot, (self.thread,), value))
 
     def find(self, value: ops.Value) -> None:
-        """Has a value that another phase makes."""
+        """Makes a value of another phase available."""
         values = self.values
         if value in values.uniform or value in self.found:
             return
@@ -228,7 +230,7 @@ class _Body:
             values.loaded.setdefault(value, set()).add(place)
 
     def own(self, tensor: ops.Value) -> None:
-        """A thread's own tensor, which lives longer than a phase."""
+        """A thread's private tensor that lives longer than a phase."""
         zero = ops.Value(Int32, "zero")
         self.find(self.thread)
         self.ops.append(ops.Constant(zero, 0))
@@ -239,7 +241,7 @@ class _Body:
 
 
 def _is_arithmetic(op: ops.Op) -> bool:
-    """Whether an op is quick work with integers and Booleans."""
+    """Whether an op is fast arithmetic on integers and Booleans."""
     match op:
         case ops.Constant() | ops.Special() | ops.Size(fault=None):
             return True

@@ -1,4 +1,4 @@
-"""Checks that the lanes of a mask are there, where the threads of a warp wait for each other."""
+"""Checks that the lanes of a mask are present where the threads of a warp wait for each other."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def checks(
     active: ops.Value | None,
     masks: ops.Value | None,
 ) -> list[ops.Op]:
-    """Ops by which a thread ends the call if a lane of its mask is missing, or its own.
+    """Ops by which a thread ends the call if a lane of its mask, or its own lane, is missing.
 
     `active` has, at the first thread of each warp, the lanes that run the op; without it all do.
-    `masks` has the masks of all threads; without it they have one.
+    `masks` has the masks of all threads; without it they share one.
     """
     b, warp = Builder(), number.warp
     with b.region() as region:
@@ -44,7 +44,7 @@ def checks(
 def _alike(
     b: Builder, warp: warps.Warp, lanes: ops.Value, masks: ops.Value, mask: ops.Value
 ) -> ops.Value:
-    """Those of the lanes whose thread has this mask too."""
+    """The lanes whose thread has the same mask."""
     return warp.gathered(b, lanes, lambda lane: b.compare("eq", b.load(masks, (lane,)), mask))
 
 

@@ -1,7 +1,7 @@
-"""Matrices that a warp has in pieces, in simple ops of the kernel IR.
+"""Matrices that are distributed over a warp, in simple ops of the kernel IR.
 
-As with what lanes give each other (`warps`): every thread of the block has put its part where the
-others find it, and then each takes what it needs.  The part is a row of a tensor `given`.
+As in the exchanges of `warps`, every thread of the block has stored its part in a shared place, and
+then each loads the parts that it needs.  The part is a row of a tensor `given`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ferrule.specs import DType, Float32, Int32
 MatrixOp = ops.Mma | ops.LoadMatrix
 
 _LANES: Final = 4
-"""Lanes that have a row of a matrix between them."""
+"""Lanes that share a row of a matrix."""
 _ROWS: Final = 8
 
 
 def given_dtype(op: MatrixOp) -> DType:
-    """What a thread gives elements of."""
+    """The dtype of a thread's part."""
     match op:
         case ops.Mma(a=a):
             return Float32 if a.tensor.dtype.kind == "float" else Int32
@@ -33,7 +33,7 @@ def given_dtype(op: MatrixOp) -> DType:
 
 
 def given_count(op: MatrixOp) -> int:
-    """How many elements a thread gives."""
+    """The number of elements in a thread's part."""
     match op:
         case ops.Mma(a=a, b=b):
             return tensor_cores.fragment_size(a) + tensor_cores.fragment_size(b)
@@ -42,19 +42,19 @@ def given_count(op: MatrixOp) -> int:
 
 
 def given_type(op: MatrixOp) -> TensorType:
-    """A tensor with what each thread gives."""
+    """The type of the tensor with all threads' parts."""
     dtype, count = given_dtype(op), given_count(op)
     return TensorType(dtype, (MAX_THREADS, count), (count, 1), dtype.itemsize)
 
 
 def room(ops_: Iterable[ops.Op]) -> int:
-    """The bytes that a thread needs for what it gives to one of these ops at a time."""
+    """The bytes that a thread needs for its part in one of these ops at a time."""
     found = (op for op in ops_ if isinstance(op, ops.Mma | ops.LoadMatrix))
     return max((given_count(op) * given_dtype(op).itemsize for op in found), default=0)
 
 
 def give(b: Builder, op: MatrixOp, warp: Warp, given: ops.Value) -> None:
-    """Emits what puts the running thread's part there."""
+    """Emits the stores of the running thread's part."""
     match op:
         case ops.Mma(a=a, b=right):
             first = tensor_cores.fragment_size(a)
@@ -77,7 +77,7 @@ def _copy(
 
 
 def take(b: Builder, op: MatrixOp, warp: Warp, given: ops.Value) -> None:
-    """Emits what makes the running thread's part of the result of what all have given."""
+    """Emits the running thread's part of the result, from the parts of all threads."""
     four = _number(b, _LANES)
     group, rest = b.binary("floordiv", warp.lane, four), b.binary("mod", warp.lane, four)
     match op:
@@ -88,7 +88,7 @@ def take(b: Builder, op: MatrixOp, warp: Warp, given: ops.Value) -> None:
 
 
 class _Given:
-    """What the lanes of the running thread's warp have given."""
+    """The parts of the lanes of the running thread's warp."""
 
     def __init__(self, b: Builder, given: ops.Value, first: ops.Value) -> None:
         self.b, self.given, self.first = b, given, first
@@ -109,7 +109,8 @@ def _rows(b: Builder, op: ops.LoadMatrix, given: _Given, group: ops.Value, rest:
 
 
 def _multiply(b: Builder, op: ops.Mma, given: _Given, group: ops.Value, rest: ops.Value) -> None:
-    """Sums over the four lanes that have a row of A; those that have a column of B go along."""
+    """Sums over the four lanes that share a row of A; those that share a column of B are loaded
+    along."""
     dtype = given.given.tensor.dtype
     initial = [b.cast(dtype, b.load(op.c, (_number(b, position),))) for position in range(4)]
     index = ops.Value(Int32, "quarter")
@@ -134,7 +135,7 @@ def _quarter(
     index: ops.Value,
     sums: tuple[ops.Value, ...],
 ) -> list[ops.Value]:
-    """The sums with the products of what one lane has of each row and column."""
+    """The sums with the products of one lane's elements for each row and column."""
     w, first = tensor_cores.words(op.a), tensor_cores.fragment_size(op.a)
     lane = b.binary("add", _times(b, group, _LANES), index)
     a = [given.of(lane, _number(b, position)) for position in range(first)]

@@ -9,7 +9,7 @@ from ferrule.specs import Int32
 
 
 class Numbering:
-    """What a thread's numbers are made of: `uniform` ops once for a block, `own` ops anywhere.
+    """The ops for a thread's numbers: `uniform` ops once for a block, `own` ops anywhere.
 
     `flat`: blocks have one row of threads.
     """
@@ -29,7 +29,7 @@ class Numbering:
         self.own: list[ops.Op] = own.ops
 
     def ballots(self, given: ops.Value, ballots: ops.Value) -> list[ops.Op]:
-        """Ops by which the first thread of each warp gathers the Booleans of its lanes."""
+        """Ops by which the first thread of each warp collects the Booleans of its lanes."""
         b = Builder()
         with b.region() as region:
             leads = b.compare("eq", self.warp.lane, b.constant(Int32, 0))

@@ -22,10 +22,11 @@ _GRAIN: Final = 64
 """The number of places of a slot is a multiple of this, so that all slots are aligned."""
 
 _ALIGN: Final = 64
-"""What slots of a fixed size are aligned to."""
+"""The alignment of slots with a fixed size."""
 
 _MARGIN: Final = 32
-"""Places before and behind those of the threads: lanes read from side to side without a look."""
+"""Places before and after those of the threads: reads at a distance of lanes need no bounds
+check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +37,24 @@ class Phased:
     split: Split
 
     def places(self) -> ir.Value:
-        """How many places a slot has with its margins, i64."""
+        """The number of places of a slot with its margins, i64."""
         b = self.team.lowering.b
         more = b.add(self.team.threads, ir.Constant(I64, 2 * _MARGIN + _GRAIN - 1))
         return b.and_(more, ir.Constant(I64, -_GRAIN))
 
     def room(self) -> ir.Value:
-        """How many bytes the slots take."""
+        """The bytes of the slots."""
         b, (each, fixed) = self.team.lowering.b, self._sizes(len(self.split.slots))
         return b.add(b.mul(self.places(), ir.Constant(I64, each)), ir.Constant(I64, fixed))
 
     def _sizes(self, count: int) -> tuple[int, int]:
-        """The bytes of the first slots: for each place, and besides."""
+        """The bytes of the first slots: for each place, and the fixed part."""
         slots = self.split.slots[:count]
         fixed = (-(-slot.size // _ALIGN) * _ALIGN for slot in slots if slot.pitch is not None)
         return sum(slot.size for slot in slots if slot.pitch is None), sum(fixed)
 
     def run(self, memory: ir.Value) -> None:
-        """Runs the block that the coordinates say, with slots in this memory."""
+        """Runs the block at the current coordinates, with slots in this memory."""
         lowering, places = self.team.lowering, self.places()
         lowering.host_op, lowering.thread_op = self.phase, atomics.alone
         for number, slot in enumerate(self.split.slots):

@@ -6,11 +6,11 @@
             sync_threads()
             b[thread] = s[n - thread]
 
-`split` makes of a kernel the ops that run once for a block.  A phase is a `Parallel` without
-indices: its body is a kernel of its own, which each thread of the block runs, in any order.  What a
-thread makes in one phase and uses in a later one is made again there, if that is only arithmetic on
-its coordinates; else it has a place in a *slot*, a tensor with a place for each thread.  What the
-lanes of a warp give each other goes through slots too.
+`split` transforms a kernel into the ops that run once for a block.  A phase is a `Parallel` without
+indices: its body is a kernel of its own, which each thread of the block runs, in any order.  A
+value that a thread computes in one phase and uses in a later one is rematerialised there, if that
+is only arithmetic on its coordinates; else it is stored in a *slot*, a tensor with a place for each
+thread.  Exchanges between the lanes of a warp use slots too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ferrule.specs import Int32
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A kernel in phases, the slots that these have in common, and the number of a thread."""
+    """A kernel in phases, the slots that they share, and the number of a thread."""
 
     body: ops.Region
     slots: tuple[Slot, ...]
@@ -46,9 +46,9 @@ class Split:
 
 
 def split(kernel: ops.Function, *, flat: bool = False, threads: int = MAX_THREADS) -> Split | None:
-    """The kernel in phases; None where its threads may wait at different places.
+    """The kernel in phases; None if its threads may wait at different places.
 
-    `flat`: blocks have one row of threads; `threads`: how many of them there are at most.
+    `flat`: blocks have one row of threads; `threads`: the largest number of threads in a block.
     """
     try:
         uniform = Uniform.of(kernel)
@@ -60,13 +60,14 @@ def split(kernel: ops.Function, *, flat: bool = False, threads: int = MAX_THREAD
 
 @dataclass(slots=True)
 class _Splitter:
-    """Cuts the frame of a kernel; `kept.Values` finds what phases then need of each other."""
+    """Cuts the frame of a kernel; `kept.Values` then finds the data flow between phases."""
 
     cut: Cut
     spread: frozenset[ops.Value]
     pitch: int
     iterations: list[tuple[int, int, tuple[ops.Value, ...]]] = field(default_factory=list)
-    """Of each loop the first and the last phase of its body, and what is carried in slots."""
+    """For each loop the first and the last phase of its body, and the values that it carries in
+    slots."""
 
     def split(self, body: ops.Region) -> Split:
         """The phases of a kernel with this body."""
@@ -82,12 +83,12 @@ class _Splitter:
         return Split(filled, (*dict.fromkeys(cut.slots.values()), *cut.scratch), number.thread)
 
     def filled(self, frame: ops.Region) -> ops.Region:
-        """The frame with its phases, which have what they need of each other."""
+        """The frame with its phases, with the data flow between them."""
         cut = self.cut
         found = (cut.uniform, cut.number.thread, cut.own, cut.drafts, cut.slots)
         values = Values(*found, self.spread, self.pitch)
         for draft in cut.drafts:
-            values.phase(draft)  # finds out what has to be kept
+            values.phase(draft)  # finds out which values need slots
         for iteration in self.iterations:
             values.join(*iteration)
         phases: dict[ops.Op, ops.Parallel] = {d.place: values.phase(d) for d in cut.drafts}
@@ -128,7 +129,7 @@ class _Splitter:
                     into.pending.append(op)
 
     def first(self, op: ops.Check) -> list[ops.Op]:
-        """A check that goes alike for all threads, as the first one does it."""
+        """A check that is uniform, executed by the first thread."""
         b = Builder()
         with b.region() as region:
             values = [
@@ -140,7 +141,7 @@ class _Splitter:
     # ---- branches and loops ----
 
     def branch(self, op: ops.If, into: Open) -> None:
-        """A branch that all threads take alike, or two masked ones, one after the other."""
+        """A branch that is uniform, or two masked ones, one after the other."""
         kept = [result in self.cut.uniform for result in op.results]
         alike = op.condition in self.cut.uniform
         self.cut.flush(into)
@@ -161,7 +162,7 @@ class _Splitter:
         into.done.append(ops.If(_chosen(op.results, kept), op.condition, then, otherwise))
 
     def loop(self, op: ops.For | ops.While, into: Open) -> None:
-        """A loop that all threads run alike; what they carry on their own is in slots."""
+        """A loop that is uniform; values that it carries per thread are in slots."""
         kept = [value in self.cut.uniform for value in op.carried]
         for result, value in zip(op.results, op.carried, strict=True):
             if value not in self.cut.uniform:
@@ -182,7 +183,7 @@ class _Splitter:
             self.iterations.append((first, len(self.cut.drafts) - 1, own))
 
     def strided(self, op: ops.For, form: strided.Strided, into: Open) -> None:
-        """A loop in which the threads go through memory side by side."""
+        """A loop in which the threads access memory side by side."""
         for result, value in zip(op.results, op.carried, strict=True):
             self.cut.slot(value)
             self.cut.slots[result] = self.cut.slots[value]
@@ -201,7 +202,7 @@ class _Splitter:
     def iteration(
         self, region: ops.Region, outer: Open, moves: Copies, kept: Sequence[bool]
     ) -> ops.Region:
-        """What an iteration runs; `kept` says which of its yields are uniform."""
+        """The ops of an iteration; `kept` tells which of its yields are uniform."""
         inner = Open(outer.guards, set(outer.checked))
         self.region(region, inner)
         self.cut.flush(inner, moves)

@@ -1,9 +1,9 @@
-"""How a thread's own tensors lie in memory where they outlive a phase.
+"""The memory layout of a thread's private tensors that outlive a phase.
 
-Laid out thread by thread, a phase in which all threads read one element gathers it from many
-places.  `found` are the tensors of which element 0 of all threads comes first, then element 1:
-those that the kernel uses element by element, each known while compiling.  A tensor that a thread
-goes through in a loop, or hands on whole, is better left in one piece.
+With a layout thread by thread, a phase in which all threads read one element gathers it from many
+places.  `found` are the tensors with a layout element by element (element 0 of all threads first):
+those that the kernel accesses with compile-time indices.  A tensor that a thread indexes in a loop,
+or passes on whole, remains contiguous.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ferrule.language.ir.walk import all_ops
 from ferrule.specs import AddressSpace
 
 _PADDING = 16
-"""Elements between two rows, which else begin in the same set of a cache."""
+"""Elements between two rows, which would otherwise start in the same set of a cache."""
 
 
 def found(kernel: ops.Function) -> frozenset[ops.Value]:
-    """The tensors of a kernel that are to be laid out element by element."""
+    """The tensors of a kernel for a layout element by element."""
     constants, own, others = set[ops.Value](), set[ops.Value](), set[ops.Value]()
     for op in all_ops(kernel.body):
         match op:
@@ -37,12 +37,12 @@ def found(kernel: ops.Function) -> frozenset[ops.Value]:
 
 
 def pitch(threads: int) -> int:
-    """How many elements apart two elements of one thread are, in a block of so many threads."""
+    """The distance between two elements of one thread, for a block with this number of threads."""
     return -(-threads // _PADDING) * _PADDING + _PADDING
 
 
 def spread(tensor: ops.Value, pitch: int) -> ops.Value:
-    """The tensor with its elements that far apart, in memory."""
+    """The tensor with its elements at this distance, in memory."""
     type_ = tensor.tensor
     strides = tuple(stride * pitch for stride in type_.strides if isinstance(stride, int))
     size = type_.dtype.itemsize

@@ -1,4 +1,4 @@
-"""Loops in which the threads of a block go through memory side by side.
+"""Loops in which the threads of a block access memory side by side.
 
     for thread:                           for base in range(0, n, step):
         for i in range(thread, n, step):      for thread: if thread < n - base:
@@ -26,8 +26,9 @@ from ferrule.specs import DType, Int32, Int64
 class Strided:
     """A loop of this form; `start` is that of thread 0.
 
-    `base` is where an iteration begins, and `begin` what an iteration does once for the block.  The
-    thread takes part if `runs` holds, which `own` makes; `index` gives the loop its index.
+    `base` is the start of an iteration, and `begin` the ops of an iteration that run once for the
+    block.  The thread takes part if `runs` holds, which `own` computes; `index` defines the loop's
+    index.
     """
 
     start: ops.Value
@@ -72,7 +73,7 @@ def find(op: ops.For, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> S
 def _start(
     start: ops.Value, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]
 ) -> ops.Value | None:
-    """What is added to the thread's x; the value itself where it is the x."""
+    """The value that is added to the thread's x; the value itself if it is the x."""
     match makers.get(start):
         case ops.Special(_, "thread_idx", 0):
             return start
@@ -84,7 +85,7 @@ def _start(
 
 
 def _is_positive(step: ops.Value, makers: Mapping[ops.Value, ops.Op]) -> bool:
-    """Whether a step is the same for all threads and more than 0: sizes of blocks, and numbers."""
+    """Whether a step is uniform and positive: products of block sizes and numbers."""
     match makers.get(step):
         case ops.Constant(_, value):
             return value > 0
@@ -101,7 +102,8 @@ def _is_size(op: ops.Special) -> bool:
 
 
 def _goes_side_by_side(op: ops.For) -> bool:
-    """Whether neighbouring indices read and write neighbours, at least once, and nothing else."""
+    """Whether neighbouring indices access neighbouring elements, at least once, and nothing
+    else."""
     degrees: dict[ops.Value, int | None] = {op.index: 1, **dict.fromkeys(op.carried)}
     found = []
     for inner in all_ops(op.body):
@@ -130,7 +132,8 @@ def _result(op: ops.Op) -> tuple[ops.Value, ...]:
 
 
 def _degree(op: ops.Op, degrees: Mapping[ops.Value, int | None]) -> int | None:
-    """How a result depends on the loop's index: 0 not at all, 1 if it is it plus something."""
+    """The dependence of a result on the loop's index: 0 none, 1 if it is the index plus
+    something."""
     operands = [degrees.get(value, 0) for value in op.operands]
     match op, operands:
         case ops.Binary(_, "add"), [0, 1] | [1, 0]:

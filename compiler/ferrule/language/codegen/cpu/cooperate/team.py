@@ -1,4 +1,4 @@
-"""The threads of a block, as what runs them finds them."""
+"""The threads of a block, for the code that runs them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ferrule.language.ir import ops
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """The threads of a block: what the function that runs them has at hand."""
+    """The threads of a block: the state of the function that runs them."""
 
     lowering: FunctionLowering
     kernel: ops.Function
@@ -21,4 +21,4 @@ class Team:
     shared: tuple[ops.Value, ...]
     """The tensors in shared memory."""
     threads: ir.Value
-    """How many threads a block has, i64."""
+    """The number of threads in a block, i64."""

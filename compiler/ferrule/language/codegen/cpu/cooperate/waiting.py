@@ -1,8 +1,8 @@
-"""How the threads of a block wait: a record for each thread, and who may go on.
+"""Waiting of the threads of a block: a record for each thread, and the scheduler.
 
-`settle(records, count)` runs when no thread of a block can: it lets go those that have what they
-wait for, and says whether there are any.  Where nobody may go on and not all have returned,
-`blame(records, count, values, …)` says why: the threads diverged.
+`settle(records, count)` is called when no thread of a block can run: it releases the threads whose
+condition is fulfilled, and returns whether there are any.  If there are none and not all threads
+have returned, `blame(records, count, values, …)` finds the reason: the threads diverged.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ RECORD: Final = Layout(
     "wait",
     [
         Field("handle", PTR),
-        Field("value", I64),  # what the thread brings; where its barrier in shared memory is
-        Field("given", I64),  # what it has brought, for those that were let go with it
+        Field("value", I64),  # the thread's operand, or the address of its mbarrier
+        Field("given", I64),  # its operand, for the threads that are released with it
         Field("state", I32),
-        Field("site", I32),  # which op of the text it waits at; of a failed thread, its fault
+        Field("site", I32),  # the number of the op at which it waits; if it failed, its fault
         Field("mask", I32),  # of a warp op
-        Field("id", I32),  # of a barrier; of one in shared memory the phase
+        Field("id", I32),  # of a barrier; for an mbarrier, the phase
         Field("count", I32),  # of a barrier; 0 where it is none
     ],
 )
 
 
 class State(IntEnum):
-    """What a thread does."""
+    """The state of a thread."""
 
     READY = 0
     DONE = 1
@@ -47,7 +47,7 @@ class State(IntEnum):
 
 
 class Outcome(IntEnum):
-    """What `settle` finds."""
+    """The result of `settle`."""
 
     FINISHED = 0
     GOES_ON = 1
@@ -102,18 +102,18 @@ class _Settle:
         e.ret(e.load(self.outcome, I32))
 
     def at_least(self, outcome: Outcome) -> None:
-        """Notes what was found; that one goes on is said last and stays."""
+        """Records a result; `GOES_ON` has priority over the others."""
         e, known = self.e, self.e.load(self.outcome, I32)
         goes_on = e.icmp("eq", known, e.const_i32(Outcome.GOES_ON))
         e.store(e.select(goes_on, known, e.const_i32(outcome)), self.outcome)
 
     def slot(self, array: ir.Value, record: ir.Value) -> ir.Value:
-        """Where an array has its number for the barrier of a thread."""
+        """The element of an array for the barrier of a thread."""
         number = self.b.zext(self.e.load_field(record, RECORD, "id"), I64)
         return self.e.index(array, I32, number)
 
     def arrive(self, record: ir.Value) -> None:
-        """Counts a thread at its barrier; those there must want the same count."""
+        """Counts a thread at its barrier; all threads there must have the same count."""
         e, b = self.e, self.b
         arrived, wanted = self.slot(self.arrived, record), self.slot(self.wanted, record)
         before, count = e.load(arrived, I32), e.load_field(record, RECORD, "count")
@@ -124,7 +124,8 @@ class _Settle:
         e.store(b.add(before, e.const_i32(1)), arrived)
 
     def pass_barrier(self, record: ir.Value) -> None:
-        """Lets a thread go if enough are there, and no more of them than the barrier takes."""
+        """Releases a thread if enough have arrived, and no more threads than the barrier's
+        count."""
         e, b = self.e, self.b
         arrived = e.load(self.slot(self.arrived, record), I32)
         wanted = e.load(self.slot(self.wanted, record), I32)
@@ -136,7 +137,7 @@ class _Settle:
             self.let_go(record)
 
     def pass_warp(self, thread: ir.Value, record: ir.Value) -> None:
-        """Lets the lanes of a mask go if all are there."""
+        """Releases the lanes of a mask if all have arrived."""
         e, b = self.e, self.b
         absent = e.alloca(I32, name="absent")
         own = own_bit(e, thread, record)
@@ -150,7 +151,8 @@ class _Settle:
                 self.let_go(other)
 
     def pass_mbarrier(self, record: ir.Value) -> None:
-        """Lets a thread go if its phase has ended: the barrier, in its lowest bit, has another."""
+        """Releases a thread if its phase has ended: then the barrier has the other phase in its
+        lowest bit."""
         e, b = self.e, self.b
         place = b.inttoptr(e.load_field(record, RECORD, "value"), PTR)
         known = b.trunc(e.load(place, I64), I1)
@@ -165,7 +167,7 @@ class _Settle:
         self.at_least(Outcome.GOES_ON)
 
 
-# ---- going through threads ----
+# ---- iterating over threads ----
 
 
 @contextmanager
@@ -181,7 +183,7 @@ def threads(
 def lanes(
     e: Emitter, records: ir.Value, count: ir.Value, thread: ir.Value, record: ir.Value
 ) -> Iterator[tuple[ir.Value, ir.Value]]:
-    """A loop over the threads of a block that the mask of a thread's warp op names."""
+    """A loop over the threads in the mask of a thread's warp op."""
     mask = e.load_field(record, RECORD, "mask")
     first = e.builder.and_(thread, e.const_i64(-ops.WARP_SIZE))
     with counted(e, ZERO, e.const_i64(ops.WARP_SIZE), "lane") as lane:
@@ -192,7 +194,7 @@ def lanes(
 
 
 def own_bit(e: Emitter, thread: ir.Value, record: ir.Value) -> ir.Value:
-    """Whether the mask of a thread's warp op names its own lane."""
+    """Whether the mask of a thread's warp op includes its own lane."""
     b, mask = e.builder, e.load_field(record, RECORD, "mask")
     lane = b.and_(b.trunc(thread, I32), e.const_i32(ops.WARP_SIZE - 1))
     return b.trunc(b.lshr(mask, lane), I1)
@@ -226,14 +228,14 @@ def _zeros(e: Emitter, name: str) -> ir.Value:
     return array
 
 
-# ---- who is missing ----
+# ---- missing threads ----
 
 
 def blame(e: Emitter) -> ir.Function:
     """`i32 ferrule_blame(records, count, values, i64 block x y z, block size x y)`.
 
-    Finds the first thread that waits, writes the values of its fault and gives twice the number of
-    its op, and 1 more where the op's mask does not name the thread.
+    Finds the first thread that waits, stores the values of its fault and returns twice the number
+    of its op, plus 1 if the op's mask does not include the thread.
     """
     known = e.module.globals.get(BLAME)
     if known is not None:
@@ -283,14 +285,14 @@ class _Blame:
         e.ret(e.const_i32(0))
 
     def barrier(self, record: ir.Value) -> None:
-        """Who is at the barrier of a thread, and who is not."""
+        """Counts the threads at the barrier of a thread, and finds the missing ones."""
         e = self.e
         e.store(self.b.sext(e.load_field(record, RECORD, "count"), I64), self.named)
         with threads(e, self.records, self.count, "other") as (number, other):
             self.note(number, same_barrier(e, record, other))
 
     def mbarrier(self, thread: ir.Value, record: ir.Value, state: ir.Value, site: ir.Value) -> None:
-        """Ends the function where a thread waits at a barrier in shared memory."""
+        """Ends the function if a thread waits at a barrier in shared memory."""
         e = self.e
         with e.if_then(e.icmp("eq", state, e.const_i32(State.AT_MBARRIER))):
             with threads(e, self.records, self.count, "other") as (number, other):
@@ -300,14 +302,14 @@ class _Blame:
             self.finish(site)
 
     def warp(self, thread: ir.Value, record: ir.Value) -> None:
-        """Who is in the warp op of a thread."""
+        """Counts the threads in the warp op of a thread."""
         e = self.e
         with lanes(e, self.records, self.count, thread, record) as (number, other):
             e.store(self.b.add(e.load(self.named, I64), e.const_i64(1)), self.named)
             self.note(number, same_warp_op(e, record, other))
 
     def note(self, number: ir.Value, here: ir.Value) -> None:
-        """Counts a thread that is there, or keeps the first that is not."""
+        """Counts a present thread, or records the first missing one."""
         e, b = self.e, self.b
         there, missing = e.load(self.there, I64), e.load(self.missing, I64)
         e.store(b.add(there, b.zext(here, I64)), self.there)
@@ -315,7 +317,7 @@ class _Blame:
         e.store(b.select(first, number, missing), self.missing)
 
     def excluded(self, thread: ir.Value, record: ir.Value, site: ir.Value) -> None:
-        """Ends the function where a mask does not name its own thread."""
+        """Ends the function if a mask does not include its own thread."""
         e, b = self.e, self.b
         with e.if_then(b.not_(own_bit(e, thread, record))):
             mask = b.zext(e.load_field(record, RECORD, "mask"), I64)
@@ -327,7 +329,7 @@ class _Blame:
         there, named, missing = (
             e.load(place, I64) for place in (self.there, self.named, self.missing)
         )
-        # Where more came than a barrier takes nobody is missing.
+        # If more threads came than a barrier's count, none is missing.
         first = intrinsic(b, "llvm.smax", missing, ZERO)
         self.write(there, named, *self.block, *self.coordinates(first))
         e.ret(site)

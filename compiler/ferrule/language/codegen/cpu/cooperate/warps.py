@@ -1,7 +1,7 @@
-"""What the lanes of a warp get of each other, in simple ops of the kernel IR.
+"""Exchanges between the lanes of a warp, in simple ops of the kernel IR.
 
-Every thread of the block has put its value where the others find it, and all lanes of the mask
-have done so.  A lane of the mask that is past the end of the block has no value: it takes no part.
+Every thread of the block has stored its value in a shared place, and all lanes of the mask have
+done so.  A lane of the mask beyond the end of the block has no value: it takes no part.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNSIGNED: Final[dict[int, DType]] = {8: Uint8, 16: Uint16, 32: Uint32, 64: Uint
 class Warp:
     """The running thread in its block, Int32: its number, its lane, the first thread of its warp.
 
-    `count` is how many threads the block has.
+    `count` is the number of threads in the block.
     """
 
     thread: ops.Value
@@ -39,18 +39,18 @@ class Warp:
 
     @classmethod
     def of(cls, b: Builder, thread: ops.Value, count: ops.Value) -> Warp:
-        """That of the thread with this number."""
+        """The warp of the thread with this number."""
         lane = b.binary("and", thread, b.constant(Int32, ops.WARP_SIZE - 1))
         return cls(thread, lane, b.binary("sub", thread, lane), count)
 
     def present(self, b: Builder) -> ops.Value:
-        """The lanes that there are, a Uint32."""
+        """The present lanes, a Uint32."""
         one = b.constant(Uint32, 1)
         room = b.cast(Uint32, b.binary("sub", self.count, self.first))
         return b.binary("sub", b.binary("shl", one, room), one)  # a shift by 32 or more gives 0
 
     def shuffled(self, b: Builder, op: ops.Shuffle, given: ops.Value) -> ops.Value:
-        """The value that a lane gets; `given` has those of all threads."""
+        """The value that a lane receives; `given` has those of all threads."""
         source, valid = _source(b, op, self.lane)
         lanes = b.binary("and", op.mask, self.present(b))
         reachable = b.binary("and", valid, has_bit(b, lanes, source))
@@ -58,10 +58,10 @@ class Warp:
         return b.load(given, (b.binary("add", self.first, lane),))
 
     def neighbour(self, b: Builder, op: ops.Shuffle, distance: int, given: ops.Value) -> ops.Value:
-        """What `shuffled` gives where all lanes take part, and the distance is known.
+        """The result of `shuffled` if all lanes take part, and the distance is known.
 
-        Threads side by side read side by side, all of them, so that these are vectors; `given` has
-        room before its first and behind its last place.
+        Adjacent threads read adjacent elements without conditions, so that these become vectors;
+        `given` has margins before its first and after its last place.
         """
         far, own = b.constant(Int32, distance), b.load(given, (self.thread,))
         source, valid = _source(b, op, self.lane)
@@ -70,7 +70,7 @@ class Warp:
         return b.select(b.binary("and", valid, there), found, own)
 
     def _beside(self, b: Builder, op: ops.Shuffle, far: ops.Value, given: ops.Value) -> ops.Value:
-        """What the thread so far away has given."""
+        """The value of the thread at this distance."""
         if op.op == "up":
             return b.load(given, (b.binary("sub", self.thread, far),))
         above = b.load(given, (b.binary("add", self.thread, far),))
@@ -83,7 +83,7 @@ class Warp:
     def gathered(
         self, b: Builder, mask: ops.Value, holds: Callable[[ops.Value], ops.Value]
     ) -> ops.Value:
-        """The bits of the lanes of a mask, whose thread exists, for which something holds."""
+        """The bits of the present lanes of a mask for which a condition holds."""
         zero, one = b.constant(Int32, 0), b.constant(Int32, 1)
         none, bit = b.constant(Uint32, 0), b.constant(Uint32, 1)
         index, bits = ops.Value(Int32, "lane"), ops.Value(Uint32, "bits")
@@ -96,14 +96,14 @@ class Warp:
             more = b.binary("or", bits, b.select(counts, own, none))
         stop = b.constant(Int32, ops.WARP_SIZE)
         initial, frozen = (none,), body.freeze(more)
-        # There are many such loops, and as 32 copies each takes LLVM long.
+        # There are many such loops; 32 copies of each would take LLVM long.
         hints = ops.LoopHints(unroll=1, vectorize=False)
         b.append(ops.For((result,), index, zero, stop, one, initial, (bits,), frozen, hints))
         return result
 
 
 def distance(op: ops.Shuffle, known: Callable[[ops.Value], int | None]) -> int | None:
-    """How far the lanes are from each other, if all take part and `neighbour` can tell."""
+    """The distance between the lanes, if all take part and `neighbour` supports it."""
     lane = known(op.lane)
     if op.op == "idx" or lane is None or known(op.mask) != ALL or not 0 < lane < ops.WARP_SIZE:
         return None
@@ -111,7 +111,8 @@ def distance(op: ops.Shuffle, known: Callable[[ops.Value], int | None]) -> int |
 
 
 def emit(b: Builder, op: WarpOp, warp: Warp, given: ops.Value) -> ops.Value:
-    """The result of a warp op for the running thread.  `given` is a tensor of what all gave."""
+    """The result of a warp op for the running thread.  `given` is a tensor of all threads'
+    values."""
     match op:
         case ops.Shuffle():
             return warp.shuffled(b, op, given)
@@ -131,20 +132,21 @@ def emit(b: Builder, op: WarpOp, warp: Warp, given: ops.Value) -> ops.Value:
 
 
 def given_by(op: WarpOp) -> ops.Value:
-    """What the running thread gives."""
+    """The value of the running thread."""
     return op.predicate if isinstance(op, ops.Vote) else op.value
 
 
 def of_bits(
     b: Builder, op: WarpOp, thread: ops.Value, count: ops.Value, given: ops.Value
 ) -> ops.Value:
-    """As `emit` for the thread with this number, where all gave `as_bits` of their value."""
+    """Like `emit` for the thread with this number, if all threads stored `as_bits` of their
+    value."""
     found = emit(b, op, Warp.of(b, thread, count), given)
     return from_bits(b, dtype_of(op.result), found) if isinstance(op, ops.Shuffle) else found
 
 
 def voted(b: Builder, op: ops.VoteOp, bits: ops.Value, lanes: ops.Value) -> ops.Value:
-    """The result of a vote where the predicate is true in `bits` of these lanes."""
+    """The result of a vote in which the predicate is true in `bits` of these lanes."""
     if op == "ballot":
         return bits
     every = b.compare("eq", bits, lanes)
@@ -161,7 +163,7 @@ def has_bit(b: Builder, bits: ops.Value, position: ops.Value) -> ops.Value:
 
 
 def _source(b: Builder, op: ops.Shuffle, lane: ops.Value) -> tuple[ops.Value, ops.Value]:
-    """The lane from which a value comes, and whether it is within the bound (PTX's shfl.sync)."""
+    """The source lane of a value, and whether it is within the bound (PTX's shfl.sync)."""
     five = b.constant(Int32, ops.WARP_SIZE - 1)
     by, bound = b.binary("and", op.lane, five), b.binary("and", op.clamp, five)
     segment = b.binary("and", b.binary("shr", op.clamp, b.constant(Int32, 8)), five)
@@ -194,7 +196,7 @@ def as_bits(b: Builder, value: ops.Value) -> ops.Value:
 
 
 def from_bits(b: Builder, dtype: DType, bits: ops.Value) -> ops.Value:
-    """The scalar of which `as_bits` made this."""
+    """The inverse of `as_bits`."""
     if dtype.kind == "float":
         return b.bitcast(dtype, b.cast(_UNSIGNED[dtype.bits], bits))
     return b.cast(dtype, bits)
