@@ -51,13 +51,13 @@ def compile(
     """The function for the `func.func` of this name in an MLIR module, by default the only public
     one.
 
-    `module`: its text (with a line break or a brace), its bytecode, the path of a file with either,
-    or a module object of any package's bindings.  Parameters follow from the function's type: a
-    memref or tensor is a tensor, a dynamic size is a symbol, the same one for sizes that the
-    function's operations require to be equal, a strided layout gives the strides; `index`, integers
-    and floats are numbers.  `specs` refines some of them by name, with specs or fake tensors;
-    `signature` gives all of them.  Tensors are read-only, unless the argument is marked
-    `bufferization.writable = true`.
+    `module`: its text (with a line break, a brace or a semicolon), its bytecode, the path of a file
+    with either, or a module object of any package's bindings.  Parameters follow from the
+    function's type: a memref or tensor is a tensor, a dynamic size is a symbol, the same one for
+    sizes that the function's operations require to be equal, a strided layout gives the strides;
+    `index`, integers and floats are numbers.  `specs` refines some of them by name, with specs or
+    fake tensors; `signature` gives all of them.  Tensors are read-only, unless the argument is
+    marked `bufferization.writable = true`.
 
     `pipeline` lowers the module to the dialect `llvm`, as `builtin.module(…)`, in place of the
     passes of `pipelines`; if kernels are launched, its input is the module with outlined launches,
