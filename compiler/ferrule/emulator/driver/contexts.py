@@ -152,7 +152,7 @@ def get_current(driver: Driver, out: int) -> None:
     put_word(out, stack[-1].handle if stack else 0)
 
 
-@exports("cuCtxGetDevice", "o")
+@exports("cuCtxGetDevice", "o", Needs.ITSELF)
 def get_device(driver: Driver, out: int) -> None:
     put_int(out, driver.current().device.ordinal)
 

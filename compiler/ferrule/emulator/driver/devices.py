@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import uuid
 from typing import Final
 
@@ -53,9 +52,9 @@ def error_string(driver: Driver, result: int, out: int) -> None:
     _tell(out, driver.said(result))
 
 
-def _tell(out: int, text: bytes | None) -> None:
-    put_word(out, 0 if text is None else ctypes.cast(text, ctypes.c_void_p).value or 0)
-    if text is None:
+def _tell(out: int, text: int) -> None:
+    put_word(out, text)
+    if not text:
         raise DriverError(Result.INVALID_VALUE, "no such result")
 
 

@@ -49,6 +49,8 @@ class Needs(IntEnum):
     """A context is current on the thread."""
     NO_CAPTURE = 3
     """A context, and no stream that is captured would be disturbed."""
+    ITSELF = 4
+    """A context, for which the function asks itself: what every launch calls is not asked twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class Exports:
     """The functions of a module, which a decorator collects."""
 
     def __init__(self) -> None:
-        self._all: Final[list[Export]] = []
+        self._all: list[Export] = []
 
     def __iter__(self) -> Iterator[Export]:
         return iter(self._all)
@@ -76,7 +78,7 @@ class Exports:
         """Export a function under these names, parted by blanks."""
 
         def add(function: Function) -> Function:
-            self._all += (Export(each, kinds, needs, function) for each in symbols.split())
+            self._all.extend(Export(each, kinds, needs, function) for each in symbols.split())
             return function
 
         return add
@@ -122,7 +124,7 @@ def _guarded(driver: Driver, export: Export) -> Callable[..., int]:
 
 
 def _check(driver: Driver, needs: Needs) -> Callable[[], object]:
-    if needs is Needs.NOTHING:
+    if needs in (Needs.NOTHING, Needs.ITSELF):
         return lambda: None
     if needs is Needs.INIT:
         return driver.check_initialised

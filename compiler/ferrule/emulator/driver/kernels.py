@@ -52,11 +52,11 @@ def _value(driver: Driver, function: Function, wanted: int) -> int:
     if wanted in function.attributes:
         return function.attributes[wanted]
     if wanted == DYNAMIC_SHARED:
-        return max(0, SHARED_BY_DEFAULT - kernel.static_shared)
+        return dynamic_shared(function)
     if wanted == CARVEOUT:
         return -1
     if wanted in (WIDTH, HEIGHT, DEPTH):
-        return (kernel.required_cluster or (0, 0, 0))[wanted - WIDTH]
+        return int((kernel.required_cluster or (0, 0, 0))[wanted - WIDTH])
     if wanted in (LARGE_CLUSTERS, CLUSTER_SCHEDULING):
         return 0
     raise DriverError(Result.INVALID_VALUE, f"no function attribute {wanted}")
@@ -64,7 +64,7 @@ def _value(driver: Driver, function: Function, wanted: int) -> int:
 
 def dynamic_shared(function: Function) -> int:
     """Bytes of dynamic shared memory that a launch may ask for."""
-    default = max(0, SHARED_BY_DEFAULT - function.kernel.static_shared)
+    default: int = max(0, SHARED_BY_DEFAULT - function.kernel.static_shared)
     return function.attributes.get(DYNAMIC_SHARED, default)
 
 
@@ -145,7 +145,7 @@ def blocks_on_processor(driver: Driver, function: Function, threads: int, dynami
     if kernel.static_shared + dynamic > most_shared(driver.arch):
         return 0
     by_shared = (p.shared << 10) // shared if shared else p.blocks
-    return min(p.blocks, p.warps // warps, 65536 // (registers * warps), by_shared)
+    return int(min(p.blocks, p.warps // warps, 65536 // (registers * warps), by_shared))
 
 
 @exports("cuOccupancyMaxActiveBlocksPerMultiprocessor", "opiz")

@@ -11,7 +11,7 @@ from ctypes import string_at
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ferrule.emulator.driver.exports import Exports
+from ferrule.emulator.driver.exports import Exports, Needs
 from ferrule.emulator.driver.kernels import (
     LARGE_CLUSTERS,
     LARGEST_CLUSTER,
@@ -104,11 +104,14 @@ def checked(
     parameters: bytes,
 ) -> Launch:
     """A launch with a grid, a block and dynamic shared memory, and where its attributes are."""
-    grid, block, shared = sizes[:3], sizes[3:6], sizes[6]
+    x, y, z, i, j, k, shared = sizes
+    grid, block = (x, y, z), (i, j, k)
     kernel = function.kernel
-    threads = block[0] * block[1] * block[2]
-    if not (0 < threads <= THREADS_PER_BLOCK and grid[0] and grid[1] and grid[2]) or (
-        grid[1] > GRID[1] or grid[2] > GRID[2] or grid[0] > GRID[0] or block[2] > BLOCK[2]
+    threads = i * j * k
+    if (
+        not 0 < threads <= THREADS_PER_BLOCK
+        or k > BLOCK[2]
+        or not (0 < x <= GRID[0] and 0 < y <= GRID[1] and 0 < z <= GRID[2])
     ):
         raise DriverError(Result.INVALID_VALUE, f"a grid of {grid} blocks of {block} threads")
     if kernel.required_block not in (None, block):
@@ -263,13 +266,13 @@ def _launch(
 # ---- the functions ----
 
 
-@exports("cuLaunchKernelEx", "oppp")
+@exports("cuLaunchKernelEx", "oppp", Needs.ITSELF)
 def launch_with(driver: Driver, config: int, function: int, parameters: int, extra: int) -> None:
     fields = CONFIG.unpack(string_at(config, CONFIG.size))
     _launch(driver, fields[:7], fields[7], fields[8:], (function, parameters, extra))
 
 
-@exports("cuLaunchKernel", "puuuuuuuppp")
+@exports("cuLaunchKernel", "puuuuuuuppp", Needs.ITSELF)
 def launch(driver: Driver, function: int, *rest: int) -> None:
     stream, parameters, extra = rest[7:]
     _launch(driver, rest[:7], stream, (0, 0), (function, parameters, extra))

@@ -75,8 +75,9 @@ class Code:
 
     def close(self, driver: Driver) -> None:
         """Unload; its handles stand for nothing from now on."""
-        for thing in (*self.functions.values(), *self.kernels.values(), *self.modules.values()):
-            driver.forget(thing.handle)
+        for table in (self.functions, self.kernels, self.modules):
+            for thing in table.values():
+                driver.forget(thing.handle)
         for each in self.loaded.values():
             for address, size in each.variables.values():
                 if size and driver.allocations.at_start(address):
@@ -460,7 +461,7 @@ def function_name(driver: Driver, out: int, handle: int) -> None:
         name = found.name
     else:
         name = driver.find(handle, Function, "function").kernel.name
-    put_word(out, ctypes.cast(driver.kept(name), ctypes.c_void_p).value or 0)
+    put_word(out, driver.kept(name))
 
 
 @exports("cuFuncGetParamInfo cuKernelGetParamInfo", "pzop", Needs.INIT)

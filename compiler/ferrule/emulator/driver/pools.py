@@ -40,7 +40,7 @@ def pool_of(driver: Driver, device: Device) -> Pool:
     if found is None:
         found = device.pools["default"] = Pool(device, default=True)
         found.handle = driver.new(found)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _pool(driver: Driver, handle: int) -> Pool:

@@ -6,6 +6,7 @@ gone is refused, also where it is from an emulated GPU before this one.
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -17,9 +18,10 @@ from ferrule.emulator.driver.allocations import Allocation, Allocations, Kind
 from ferrule.emulator.driver.machines import Machine, MakeMachine
 from ferrule.emulator.driver.properties import attributes, properties
 from ferrule.emulator.driver.results import DriverError, Result, name_of, words_of
-from ferrule.emulator.driver.threads import Threads
+from ferrule.emulator.driver.threads import Thread, Threads
 
 _Kind = TypeVar("_Kind")
+_Text = ctypes.Array[ctypes.c_char]
 
 _HANDLES: Final = itertools.count(0x10000, 0x10)
 """Of all drivers of the process: an object of an earlier one is never taken for one of a later."""
@@ -85,9 +87,9 @@ class Driver:
         self._make: Final = make_machine
         self._threads: Final = Threads()
         self._numbers: Final = itertools.count(1)
-        self._said: Final[dict[int, bytes]] = {}
-        self._constants: Final[dict[str, bytes]] = {}
-        self._texts: Final[deque[bytes]] = deque(maxlen=1024)
+        self._said: Final[dict[int, _Text]] = {}
+        self._constants: Final[dict[str, _Text]] = {}
+        self._texts: Final[deque[_Text]] = deque(maxlen=1024)
 
     @cached_property
     def machine(self) -> Machine:
@@ -149,7 +151,7 @@ class Driver:
     # ---- threads ----
 
     @property
-    def thread(self) -> Any:
+    def thread(self) -> Thread:
         """The state of the calling thread."""
         return self._threads.here()
 
@@ -232,7 +234,7 @@ class Driver:
                 Result.OUT_OF_MEMORY,
                 f"{size} bytes are wanted, and {self.used} of {context.device.total_memory} in use",
             )
-        address = self.machine.memory.allocate(size)
+        address: int = self.machine.memory.allocate(size)
         number = self.next_number()
         self.allocations.add(Allocation(address, size, kind, context, number, flags, pool))
         self.used += size
@@ -262,25 +264,31 @@ class Driver:
         """Keep what a refused call has to say, for cuGetErrorString; gives the result."""
         words = words_of(result) or ""
         text = f"{words} ({symbol}: {sentence})" if sentence else words
-        self._said[result] = data = text.encode()[:_MOST_TEXT]
-        self._texts.append(data)
+        self._said[result] = said = ctypes.create_string_buffer(text.encode()[:_MOST_TEXT])
+        self._texts.append(said)
         return int(result)
 
-    def said(self, result: int) -> bytes | None:
-        """What the driver says of a result: of the last call that ended with it, or in general."""
+    def said(self, result: int) -> int:
+        """The address of what the driver says of a result, 0 for what is none: of the last call
+        that ended with it, or in general."""
+        found = self._said.get(result)
+        if found is not None:
+            return ctypes.addressof(found)
         words = words_of(result)
-        if words is None:
-            return None
-        return self._said.get(result) or self.kept(words)
+        return 0 if words is None else self.kept(words)
 
-    def named(self, result: int) -> bytes | None:
-        """A result's name."""
+    def named(self, result: int) -> int:
+        """The address of a result's name, 0 for what is none."""
         name = name_of(result)
-        return name and self.kept(name)
+        return 0 if name is None else self.kept(name)
 
-    def kept(self, text: str) -> bytes:
-        """A text that stays where it is as long as the driver."""
-        return self._constants.setdefault(text, text.encode())
+    def kept(self, text: str) -> int:
+        """The address of a text that stays where it is as long as the driver."""
+        found = self._constants.get(text)
+        if found is None:
+            made = ctypes.create_string_buffer(text.encode())
+            found = self._constants.setdefault(text, made)
+        return ctypes.addressof(found)
 
     # ---- the end ----
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Thread:
     """A thread's own state."""
 
-    contexts: list[Context | None] = field(default_factory=list)
+    contexts: list[Context] = field(default_factory=list)
     capture_mode: int = 0
 
 
@@ -42,7 +42,7 @@ class Threads:
 
     def here(self) -> Thread:
         """That of the calling thread."""
-        found = self._get(self._number)
+        found: int = self._get(self._number)
         if not found:
             self._threads.append(Thread())
             found = len(self._threads)
