@@ -62,8 +62,13 @@ def use_allocator(allocate: CFunction | None, free: CFunction | None) -> None:
         address = allocator_of(
             _address("allocate", _ALLOCATE, allocate), _address("free", _FREE, free)
         )
-    register = libtvm_ffi().TVMFFIEnvSetDLPackManagedTensorAllocator
-    if register(ctypes.c_void_p(address), ctypes.c_int(1), None) != 0:
+    register(address)
+
+
+def register(address: int) -> None:
+    """Let tvm-ffi call a function that makes managed tensors; 0 for none."""
+    set_allocator = libtvm_ffi().TVMFFIEnvSetDLPackManagedTensorAllocator
+    if set_allocator(ctypes.c_void_p(address), ctypes.c_int(1), None) != 0:
         raise RuntimeError("tvm-ffi has not taken the allocator")
 
 

@@ -101,6 +101,23 @@ def on_device(device: int) -> Iterator[None]:
         library().cuDevicePrimaryCtxRelease_v2(device)
 
 
+class Hold:
+    """The primary context of a device, held for something that is in it."""
+
+    def __init__(self, device: int) -> None:
+        self.device = check_device(device)
+        self.context = ctypes.c_void_p()
+        call("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), device)
+
+    def release(self, destroy: str, handle: ctypes.c_void_p) -> None:
+        """Destroy what is in it; nothing where that, or the driver, is gone already."""
+        cuda = library()
+        if cuda.cuCtxPushCurrent_v2(self.context) == 0:
+            getattr(cuda, destroy)(handle)
+            cuda.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
+            cuda.cuDevicePrimaryCtxRelease_v2(self.device)
+
+
 def synchronize(device: int = 0) -> None:
     """Wait for everything that a device was given."""
     with on_device(check_device(device)):

@@ -13,7 +13,7 @@ from weakref import finalize
 
 import tvm_ffi
 
-from ferrule.runtime.cuda.driver import call, check_device, library, on_device
+from ferrule.runtime.cuda.driver import Hold, call, library, on_device
 
 _NON_BLOCKING = 1
 _DISABLE_TIMING = 2
@@ -25,12 +25,13 @@ class Stream:
 
     def __init__(self, device: int = 0, *, blocking: bool = False) -> None:
         """`blocking`: whether it waits for the legacy default stream, and that for it."""
-        self.device = check_device(device)
+        hold = Hold(device)
+        self.device = device
         self._handle = ctypes.c_void_p()
         flags = 0 if blocking else _NON_BLOCKING
         with on_device(device):
             call("cuStreamCreate", ctypes.byref(self._handle), flags)
-        finalize(self, _destroy, "cuStreamDestroy_v2", self._handle)
+        finalize(self, hold.release, "cuStreamDestroy_v2", self._handle)
         self._entered: list[Any] = []
 
     @property
@@ -83,11 +84,12 @@ class Event:
 
     def __init__(self, device: int = 0, *, timing: bool = True) -> None:
         """`timing`: whether it keeps the time, which `elapsed` needs."""
-        self.device = check_device(device)
+        hold = Hold(device)
+        self.device = device
         self._handle = ctypes.c_void_p()
         with on_device(device):
             call("cuEventCreate", ctypes.byref(self._handle), 0 if timing else _DISABLE_TIMING)
-        finalize(self, _destroy, "cuEventDestroy_v2", self._handle)
+        finalize(self, hold.release, "cuEventDestroy_v2", self._handle)
 
     @property
     def handle(self) -> int:
@@ -119,8 +121,3 @@ def _check_event(event: Event) -> Event:
     if not isinstance(event, Event):
         raise TypeError(f"event must be an Event, but got {type(event).__name__}")
     return event
-
-
-def _destroy(name: str, handle: ctypes.c_void_p) -> None:
-    """What is gone with its context, or with the driver, need not be destroyed."""
-    getattr(library(), name)(handle)

@@ -15,11 +15,11 @@ import tvm_ffi
 from llvmlite import ir
 
 from ferrule.runtime.abi import DeviceType
-from ferrule.runtime.allocator import allocator_of, use_allocator
+from ferrule.runtime.allocator import allocator_of, register
 from ferrule.runtime.cuda.driver import call, check_device, library, on_device
 from ferrule.runtime.engine import Engine, host_triple
 from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import I32, I64, PTR, VOID
+from ferrule.runtime.llvm.layouts import I32, I64, MANAGED_TENSOR, PTR, VOID
 from ferrule.runtime.llvm.native import compile_native
 from ferrule.runtime.views import DLTensor
 from ferrule.specs import DType
@@ -33,7 +33,8 @@ _NAMES: Final = (
     "cuMemAlloc_v2",
     "cuMemFree_v2",
 )
-_ALLOCATE, _FREE = "cuda_allocate", "cuda_free"
+_ALLOCATE, _FREE, _TENSOR = "cuda_allocate", "cuda_free", "cuda_tensor"
+_ALLOCATOR_TYPE: Final = ir.FunctionType(I32, [PTR] * 4)
 
 _new_capsule: Final = ctypes.PYFUNCTYPE(
     ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
@@ -72,36 +73,47 @@ def _free_bytes(device: int) -> int:
 def use_as_allocator() -> None:
     """Let new tensors of calls that have none of a framework be in the memory of GPUs.
 
-    It is `fe.runtime.use_allocator` with the driver's cuMemAlloc and cuMemFree, for all of the
-    process. CudaError where there is no CUDA driver.
+    As `fe.runtime.use_allocator` it holds for all of the process, and for every user of tvm-ffi.
+    CudaError where there is no CUDA driver.
     """
-    use_allocator(*_functions())
-
-
-@cache
-def _functions() -> tuple[int, int]:
-    """The addresses of C functions that allocate and free, as `use_allocator` takes them."""
-    engine = Engine.load(compile_native(_ALLOCATE, _text()))
-    _KEPT.append(engine)
-    return engine.address(f"__tvm_ffi_{_ALLOCATE}"), engine.address(f"__tvm_ffi_{_FREE}")
+    register(_allocator())
 
 
 @cache
 def _allocator() -> int:
-    return allocator_of(*_functions())
+    """The address of a function that makes managed tensors, as tvm-ffi wants it.
+
+    The code stays: the deleters of tensors are in it.
+    """
+    engine = Engine.load(compile_native(_ALLOCATE, _memory_text()))
+    names = (f"__tvm_ffi_{each}" for each in (_ALLOCATE, _FREE))
+    base = allocator_of(*map(engine.address, names))
+    made = Engine.load(compile_native(_TENSOR, _tensor_text(base)))
+    _KEPT.extend((engine, made))
+    return made.address(f"__tvm_ffi_{_TENSOR}")
 
 
 _KEPT: Final[list[Engine]] = []
-"""Code that the deleters of tensors are in."""
 
 
-def _text() -> str:
-    cuda, e = library(), Emitter("ferrule.cuda", host_triple())
-    addresses = {
-        name: ctypes.cast(getattr(cuda, name), ctypes.c_void_p).value or 0 for name in _NAMES
-    }
-    _define_allocate(e, addresses)
-    _define_free(e, addresses)
+@cache
+def _addresses() -> dict[str, int]:
+    """Those of the driver's functions; a library that is loaded stays."""
+    cuda = library()
+    return {name: ctypes.cast(getattr(cuda, name), ctypes.c_void_p).value or 0 for name in _NAMES}
+
+
+def _memory_text() -> str:
+    e = Emitter("ferrule.cuda.memory", host_triple())
+    _define_allocate(e, _addresses())
+    _define_free(e)
+    return e.text()
+
+
+def _tensor_text(base: int) -> str:
+    e = Emitter("ferrule.cuda.tensor", host_triple())
+    deleter = _define_deleter(e, _addresses())
+    _define_tensor(e, _addresses(), base, deleter)
     return e.text()
 
 
@@ -125,33 +137,67 @@ def _define_allocate(e: Emitter, addresses: dict[str, int]) -> None:
         status = _driver(e, addresses, "cuDevicePrimaryCtxRetain", context, device)
         with e.if_then(e.icmp("ne", status, e.const_i32(0)), likely=False):
             e.ret(e.null())
-        _within(e, addresses, context, "cuMemAlloc_v2", place, size)
+        _within(e, addresses, e.load(context, PTR), "cuMemAlloc_v2", place, size)
         with e.if_then(e.is_null(e.load(place, PTR)), likely=False):
             _driver(e, addresses, "cuDevicePrimaryCtxRelease_v2", device)
         e.ret(e.load(place, PTR))
 
 
-def _define_free(e: Emitter, addresses: dict[str, int]) -> None:
-    """`void free(ptr memory, i32 type, i32 device)`, with the hold that the memory had."""
+def _define_free(e: Emitter) -> None:
+    """`void free(ptr memory, i32 type, i32 device)`: the tensor's own deleter does it."""
     names = ("memory", "type", "device")
-    with e.define(f"__tvm_ffi_{_FREE}", VOID, [PTR, I32, I32], names=names) as function:
-        memory, _, device = function.args
-        context = e.alloca(PTR, name="context")
-        status = _driver(e, addresses, "cuDevicePrimaryCtxRetain", context, device)
-        with e.if_then(e.icmp("ne", status, e.const_i32(0)), likely=False):
-            e.ret()
-        _within(e, addresses, context, "cuMemFree_v2", memory)
-        for _ in range(2):
-            _driver(e, addresses, "cuDevicePrimaryCtxRelease_v2", device)
+    with e.define(f"__tvm_ffi_{_FREE}", VOID, [PTR, I32, I32], names=names):
         e.ret()
+
+
+def _define_tensor(e: Emitter, addresses: dict[str, int], base: int, deleter: ir.Value) -> None:
+    """As `base`, with a deleter that knows the context that the memory is in.
+
+    A primary context may end, and another one come: a tensor of the one before must not free what
+    the new one has at the same address.
+    """
+    names = ("prototype", "out", "context", "set_error")
+    with e.define(f"__tvm_ffi_{_TENSOR}", I32, [PTR] * 4, names=names) as function:
+        pointer = e.builder.inttoptr(e.const_i64(base), PTR)
+        status = e.call_pointer(pointer, _ALLOCATOR_TYPE, list(function.args), "status")
+        with e.if_then(e.icmp("ne", status, e.const_i32(0)), likely=False):
+            e.ret(status)
+        tensor = e.load(function.args[1], PTR, name="tensor")
+        data = e.load_field(tensor, MANAGED_TENSOR, "dl.data")
+        with e.if_then(e.not_(e.is_null(data))):
+            place = e.alloca(PTR, name="primary")
+            e.store(e.null(), place)
+            device = e.load_field(tensor, MANAGED_TENSOR, "dl.device_id")
+            _driver(e, addresses, "cuDevicePrimaryCtxRetain", place, device)
+            _driver(e, addresses, "cuDevicePrimaryCtxRelease_v2", device)
+            e.store_field(tensor, MANAGED_TENSOR, "manager_ctx", e.load(place, PTR))
+            e.store_field(tensor, MANAGED_TENSOR, "deleter", deleter)
+        e.ret(e.const_i32(0))
+
+
+def _define_deleter(e: Emitter, addresses: dict[str, int]) -> ir.Function:
+    """Frees memory in its context, and gives back the hold that it had on that."""
+    names = ("tensor",)
+    with e.define("deleter", VOID, [PTR], names=names, linkage="internal") as function:
+        (tensor,) = function.args
+        context = e.load_field(tensor, MANAGED_TENSOR, "manager_ctx")
+        data = e.load_field(tensor, MANAGED_TENSOR, "dl.data")
+        device = e.load_field(tensor, MANAGED_TENSOR, "dl.device_id")
+        freed = _within(e, addresses, context, "cuMemFree_v2", data)
+        with e.if_then(e.icmp("eq", freed, e.const_i32(0))):
+            _driver(e, addresses, "cuDevicePrimaryCtxRelease_v2", device)
+        e.call("free", [tensor])
+        e.ret()
+    return function
 
 
 def _within(
     e: Emitter, addresses: dict[str, int], context: ir.Value, name: str, *arguments: ir.Value
-) -> None:
-    """Call a function with a context current; without success its results are as they were."""
-    popped = e.alloca(PTR, name="popped")
-    pushed = _driver(e, addresses, "cuCtxPushCurrent_v2", e.load(context, PTR))
-    with e.if_then(e.icmp("eq", pushed, e.const_i32(0))):
-        _driver(e, addresses, name, *arguments)
+) -> ir.Value:
+    """Call a function with a context current; the result of whatever failed first."""
+    popped, status = e.alloca(PTR, name="popped"), e.alloca(I32, name="status")
+    e.store(_driver(e, addresses, "cuCtxPushCurrent_v2", context), status)
+    with e.if_then(e.icmp("eq", e.load(status, I32), e.const_i32(0))):
+        e.store(_driver(e, addresses, name, *arguments), status)
         _driver(e, addresses, "cuCtxPopCurrent_v2", popped)
+    return e.load(status, I32)
