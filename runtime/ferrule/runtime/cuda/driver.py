@@ -11,15 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from ferrule.runtime.devices import EMULATE
 from ferrule.runtime.errors import CudaError
 
 LIBRARY: Final = "libcuda.so.1"
-
-EMULATE: Final = (
-    "a GPU can be emulated: with fe.emulated_gpu('sm_90a'), or FERRULE_GPU=emulated:sm_90a in the "
-    "environment"
-)
-"""What to say where there is no GPU."""
 
 _DEINITIALIZED, _NO_DEVICE, _INVALID_CONTEXT = 4, 100, 201
 _NONE_TO_USE: Final = (_DEINITIALIZED, _NO_DEVICE)
@@ -32,7 +27,7 @@ def library() -> ctypes.CDLL:
     except OSError as error:
         raise CudaError(
             f"the CUDA driver cannot be loaded: {error}; {LIBRARY} comes with the NVIDIA driver: "
-            f"install that; without a GPU, {EMULATE}"
+            f"install that; without one, {EMULATE}"
         ) from None
 
 
