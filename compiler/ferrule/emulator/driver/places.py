@@ -43,7 +43,8 @@ def get_word(address: int) -> int:
 
 def get_words(address: int, count: int) -> list[int]:
     """So many of them."""
-    return list((_U64 * count).from_address(address)) if count else []
+    # An array of ctypes would be a new class each time, which takes longer than a launch may.
+    return list(struct.unpack(f"<{count}Q", ctypes.string_at(address, 8 * count)))
 
 
 def get_text(address: int) -> str:
