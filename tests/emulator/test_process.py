@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
+WITHOUT_TORCH = "import sys; sys.modules['torch'] = None"
+"""tvm-ffi imports PyTorch where it is, which takes seconds."""
+
 SUPPORT = Path(__file__).parents[1] / "support"
 
 
 def run(code: str, *, gpu: str = "", check: bool = True, **variables: str) -> str:
     """What a process prints, and its errors if it fails."""
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", f"{WITHOUT_TORCH}\n{code}"],
         capture_output=True,
         text=True,
         timeout=300,
@@ -279,6 +282,7 @@ def test_there_is_one(gpu):
 def pytest_run(tmp_path: Path, *options: str) -> str:
     """What pytest prints of TESTS with the plugin."""
     (tmp_path / "test_gpu.py").write_text(TESTS)
+    (tmp_path / "torch.py").write_text("raise ImportError\n")
     plugin = ["-p", "ferrule.emulator.pytest_plugin", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-rs", *plugin, *options, str(tmp_path)],
@@ -286,7 +290,10 @@ def pytest_run(tmp_path: Path, *options: str) -> str:
         capture_output=True,
         text=True,
         timeout=300,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)]),
+        },
     )
     return done.stdout + done.stderr
 
