@@ -1,11 +1,12 @@
-"""The tests of the language and of the examples, on a real GPU.
+"""The tests of the language and of the examples, on a GPU, real or emulated.
 
 Each file runs in a process of its own, with the plugin tests/support/on_gpu.py: an error in a
 kernel loses the context of the device for the rest of the process.  Without a GPU,
 
     PYTHONPATH=compiler:runtime:specs python -m pytest tests/gpu --compile-only
 
-compiles all of it for sm_90a.
+compiles all of it for sm_90a.  With FERRULE_GPU=emulated:sm_90a in the environment it runs on a GPU
+that the processor emulates.
 """
 
 from __future__ import annotations
@@ -20,7 +21,12 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-ALSO = ("examples/test_cooperative.py", "examples/test_examples.py", "language/test_run.py")
+ALSO = (
+    "examples/test_cooperative.py",
+    "examples/test_examples.py",
+    "language/test_random_programs.py",
+    "language/test_run.py",
+)
 LEFT_OUT = {
     "cpu/test_interrupts.py": "signals interrupt loops on the CPU alone",
     "language/test_arch_clusters.py": "on a CPU each block is a cluster of its own",

@@ -1,4 +1,5 @@
-"""Runs tests that were written for the CPU target on a GPU: a pytest plugin, `-p on_gpu`.
+"""Runs tests that were written for the CPU target on a GPU: a pytest plugin, `-p on_gpu`.  The GPU
+may be emulated, by FERRULE_GPU.
 
 What a test compiles with `--target cpu` is compiled for the GPU as well.  A call with NumPy arrays
 runs on the CPU first, with copies; if that raises, so does the call, and the GPU is left alone,
@@ -13,7 +14,6 @@ what was left out for which reason.
 
 from __future__ import annotations
 
-import copy
 import inspect
 import itertools
 import linecache
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from device_memory import on_device
+from device_memory import copied, on_device
 
 import ferrule as fe
 from ferrule.runtime.errors import StageError
@@ -60,7 +60,7 @@ class OnGpu:
         if not self._done.runs:
             return self._cpu(*args, **kwargs)
         try:
-            result = self._cpu(*copy.deepcopy(args), **copy.deepcopy(kwargs))
+            result = self._cpu(*copied(args), **copied(kwargs))
         except Exception:
             self._done.left_out["the call raises"] += 1
             return self._cpu(*args, **kwargs)
@@ -154,6 +154,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     done = config.stash[_DONE] = Done(config.getoption("--on-gpu") == "run")
+    if done.runs:
+        # Tensors that functions make are on the GPU too, where no framework's come with the call.
+        fe.cuda.use_as_allocator()
     fe.compile = Compiler(fe.compile, done)
 
 
