@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lowered import lower, vector
+from lowered import lower, text, vector
 
 import ferrule as fe
 
@@ -42,10 +42,10 @@ def raises_kind(n: fe.Int32, kind: fe.Constexpr):
 def test_every_error_of_python_can_be_raised(kind: type[Exception]) -> None:
     f = compiled(raises_kind, 1, kind)
     f(0)
-    for n, text in ((1, "later"), (2, "")):
+    for n, shown in ((1, "later"), (2, "")):
         with pytest.raises(kind) as caught:
             f(n)
-        assert type(caught.value) is kind and str(caught.value) == text
+        assert type(caught.value) is kind and str(caught.value) == shown
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, StopIteration, UserWarning, SystemExit, int])
@@ -206,3 +206,73 @@ def test_an_assert_that_is_known_to_fail_shows_what_it_would_say() -> None:
 
     with pytest.raises(fe.CompileError, match=r"assertion failed at compile time: f'bad \{n\}'"):
         compiled(asserts, fe.Int32)
+
+
+def bumped(a):
+    a[0] += 1
+    return a[0]
+
+
+def root(p, x):
+    while p[x] != x:
+        x = p[x]
+    return x
+
+
+def test_the_message_of_an_assertion_that_holds_is_not_evaluated() -> None:
+    @fe.jit
+    def changes(a: fe.Tensor, n: fe.Int32):
+        assert n < 5, f"a0 is {bumped(a)}"
+        return n
+
+    a = np.zeros(4, np.int32)
+    assert changes(a, 3) == 3
+    assert not a.any()
+    with pytest.raises(AssertionError, match="^a0 is 1$"):
+        changes(a, 7)
+    assert a[0] == 1
+
+    @fe.jit
+    def divides(n: fe.Int32):
+        assert n == 0 or n > 2, f"the rest is {100 % n}"
+        return n
+
+    assert divides(0) == 0
+    with pytest.raises(AssertionError, match="^the rest is -98$"):
+        divides(-99)
+
+    @fe.jit
+    def reads(p: fe.Tensor, x: fe.Int32):
+        assert x < 0 or root(p, x) == 0, f"{x} has the root {root(p, x)}"
+        return x
+
+    tree = np.array([0, 0, 2, 2], np.int32)
+    assert (reads(tree, -2_000_000_000), reads(tree, 1)) == (-2_000_000_000, 1)
+    with pytest.raises(AssertionError, match="^3 has the root 2$"):
+        reads(tree, 3)
+
+
+def test_the_message_of_a_kernel_s_assertion_is_not_evaluated() -> None:
+    @fe.kernel
+    def work(a: fe.Tensor, n: fe.Int32):
+        assert n < 5, f"a0 is {bumped(a)}"
+
+    @fe.jit
+    def launches(a: fe.Tensor, n: fe.Int32):
+        work(a, n).launch(grid=1, block=3)
+
+    a = np.zeros(4, np.int32)
+    launches(a, 3)
+    assert not a.any()
+    with pytest.raises(AssertionError, match="^a0 is 1 in block"):
+        launches(a, 7)
+
+
+def test_a_message_that_only_computes_stays_where_it_is() -> None:
+    """Numbers that cost nothing need no branch."""
+
+    def computes(n: fe.Int32, m: fe.Int32):
+        assert n < 5, f"{n + 1} and {m * 2}"
+        return n
+
+    assert "if " not in text(computes, fe.Int32, fe.Int32)

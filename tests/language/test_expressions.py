@@ -162,3 +162,16 @@ def test_floats(tree: Any, dtype: str) -> None:
 def test_every_operator(dtype: str) -> None:
     for op in BITS:
         check((op, ("a",), ("b",)), interesting(dtype), interesting(dtype))
+
+
+def test_numbers_are_looked_up_in_tuples_and_sets() -> None:
+    @fe.jit
+    def found(n: fe.Int32, x: fe.Float64):
+        there = n in (43, 45) or n in {7, 8} or n in [n - 1, 2 * n]
+        keys = x in {1.5: "a", 2.5: "b"}
+        return there, n not in (1, 2), keys, x in (x,), 3 in (n, 4)
+
+    for n, x in ((45, 1.5), (7, 3.0), (2, 2.5), (0, float("nan")), (3, 0.0)):
+        there = n in (43, 45) or n in {7, 8} or n in [n - 1, 2 * n]
+        wanted = (there, n not in (1, 2), x in (1.5, 2.5), x in (x,), 3 in (n, 4))
+        assert tuple(found(n, x)) == wanted

@@ -90,7 +90,7 @@ def is_true(a):
 
 
 def in_values(a):
-    if 3 in [a[0], a[1]]:
+    if a[0] in range(3):
         a[0] = 1.0
 
 

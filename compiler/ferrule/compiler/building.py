@@ -30,15 +30,15 @@ from ferrule.compiler.cuda.code import joined_code
 from ferrule.compiler.cuda.keeping import keep
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.exports import export_target
+from ferrule.compiler.host import owned as owned_table
 from ferrule.compiler.options import Options, parse_options
 from ferrule.compiler.origin import CompiledOrigin, host_module
-from ferrule.compiler.support.allocation import KEEP, LET_GO
 from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.compiler.wrapper.results import result_leaves
 from ferrule.runtime.abi import DeviceType, TypeIndex
 from ferrule.runtime.entry.key import CallTraits
 from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import ANY, I32, I64, PTR, VOID
+from ferrule.runtime.llvm.layouts import ANY, I32, I64, PTR
 from ferrule.runtime.metadata import checked_notes
 from ferrule.specs import Device, EnvStream, Param, Signature, String, Tensor, Tuple
 from ferrule.specs.changing import placed
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from ferrule.runtime import Function
 
 _SYMBOL: Final = "ferrule_body"
-_SLOTS: Final = ir.FunctionType(VOID, [PTR, I64])
 _STRAIGHT: Final = ("noinline", "optnone")
 """Of code that runs straight through: LLVM's optimising instruction selection saves it nothing."""
 _NO_NOTES: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -325,18 +324,13 @@ class _Building:
         self, e: Emitter, inner: ir.Function, arguments: Sequence[ir.Value], owned: int
     ) -> None:
         table = e.alloca(I64, owned, name="handles") if owned else e.null()
-        for position in range(owned):
-            e.store(e.null(), e.index(table, PTR, position))
+        owned_table.clear(e, table, owned)
         status = e.call(inner, [table, *arguments], "status")
         for position in range(self._keeps()):
             _let_go_where(e, e.index(arguments[2], ANY, position), status)
-        slots = self._made()
-        if slots:
-            with e.if_then(e.icmp("eq", status, ir.Constant(I32, 0)), likely=True):
-                for slot in slots:
-                    e.call(e.symbol(KEEP, _SLOTS), [arguments[1], e.const_i64(slot)])
+        owned_table.retain(e, status, arguments[1] if self._made() else e.null(), self._made())
         if owned:
-            e.call(e.symbol(LET_GO, _SLOTS), [table, e.const_i64(owned)])
+            owned_table.release(e, table, owned)
         e.ret(status)
 
 

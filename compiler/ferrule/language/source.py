@@ -20,7 +20,8 @@ from ferrule.language.witness import Outer
 _LAMBDA: Final = "<lambda>"
 
 SPLIT: Final = (
-    "split long expressions and chains of elif, and replace compile-time recursion by a loop"
+    "split long expressions and chains of elif, and write recursion as a loop: one that a value of "
+    "the call ends has no end while compiling"
 )
 """What to do against code that is nested too deeply."""
 

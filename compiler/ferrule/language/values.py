@@ -30,7 +30,9 @@ class _Opaque:
         raise TypeError("a run-time value has no truth value while compiling")
 
     def __iter__(self) -> NoReturn:
-        raise TypeError("a run-time value cannot be iterated while compiling")
+        raise TypeError(
+            "a run-time value cannot be iterated while compiling: count, i in range(len(x))"
+        )
 
     def __index__(self) -> NoReturn:
         raise TypeError("a run-time value is no Python integer while compiling")

@@ -12,7 +12,7 @@ from typing import Any
 
 from ferrule.language.ir import ops
 from ferrule.specs import DType
-from interpreter import scalars
+from interpreter import declared, scalars
 from interpreter.memory import Memory
 
 
@@ -24,6 +24,7 @@ class Copy:
     count: int
     target: Memory
     source: Memory | None
+    op: ops.AsyncCopy
 
     def forget(self) -> None:
         """The target holds anything."""
@@ -33,11 +34,12 @@ class Copy:
 
     def arrive(self) -> None:
         """Writes the elements."""
-        for position in range(self.count):
-            at = position * self.dtype.itemsize
-            zero = scalars.number(self.dtype, 0)
-            value = zero if self.source is None else self.source.read(self.dtype, at)
-            self.target.write(self.dtype, at, value)
+        with declared.running(self.op):
+            for position in range(self.count):
+                at = position * self.dtype.itemsize
+                zero = scalars.number(self.dtype, 0)
+                value = zero if self.source is None else self.source.read(self.dtype, at)
+                self.target.write(self.dtype, at, value)
 
 
 @dataclass
@@ -57,7 +59,7 @@ class Copies:
         match op:
             case ops.AsyncCopy(target, source, count, _, holds):
                 taken = values[source] if holds is None or values[holds] else None
-                copy = Copy(target.tensor.dtype, count, values[target], taken)
+                copy = Copy(target.tensor.dtype, count, values[target], taken, op)
                 copy.forget()
                 self.open.append(copy)
             case ops.Control("cp_async_commit_group"):

@@ -19,7 +19,7 @@ from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import divergence, ops
 from ferrule.language.ir.walk import all_ops
 from ferrule.specs import DEVICE_CODES, Dim, DType, Sym, evaluate, symbols_of
-from interpreter import atomics, boxes, scalars
+from interpreter import atomics, boxes, declared, scalars
 from interpreter.mbarriers import copy_bytes
 from interpreter.memory import Memory, OutOfBounds
 from interpreter.scalars import Scalar
@@ -101,6 +101,20 @@ class Machine:
         return [values[value] for value in region.yields]
 
     def op(self, op: ops.Op, values: Values, thread: Thread) -> None:
+        """Runs one op, which does no more than it declares."""
+        if op.nests or isinstance(op, ops.Launch):
+            self.run_op(op, values, thread)
+            return
+        with declared.running(op):
+            try:
+                self.run_op(op, values, thread)
+            except Stopped:
+                declared.seen("fails")
+                raise
+        if op.is_uniform and not op.effects and thread.registers and thread.number < 2:
+            declared.same_for_all(op, values, thread.block.uniform)
+
+    def run_op(self, op: ops.Op, values: Values, thread: Thread) -> None:
         """Runs one op."""
         match op:
             case ops.Store(tensor, indices, value):
@@ -110,6 +124,7 @@ class Machine:
                 if not values[condition]:
                     raise Stopped(fault, [values[value] for value in found])
             case ops.Print(text, found):
+                declared.seen("shows")
                 self.printed.append(scalars.c_format(text, [values[value] for value in found]))
             case ops.Launch():
                 self.launch(op, values)
@@ -146,21 +161,30 @@ class Machine:
             ):
                 self.shared(op, values, thread)
             case ops.Fence() | ops.Control():
+                declared.seen("orders")
                 thread.copies.run(op, values)
             case ops.Alloc():
+                declared.seen("makes")
                 self.alloc(op, values)
             case ops.Item() | ops.Field() | ops.Peek() | ops.IsInstance():
                 raise NotImplementedError("the interpreter has no objects of tvm-ffi")
-            case ops.Text(result, data):
-                values[result] = data
-            case ops.CallDevice(result):
-                values[result] = DEVICE_CODES["cpu"]
-            case ops.Address(result, operand):
-                values[result] = values[operand]
             case ops.Return(found):
+                declared.seen("ends")
                 self.returned = [values[value] for value in found]
+            case ops.Text() | ops.CallDevice() | ops.Address():
+                values[op.result] = self.host_value(op, values)
             case _:
                 values[op.result] = self.scalar(op, dtype_of(op.result), values)
+
+    def host_value(self, op: ops.Text | ops.CallDevice | ops.Address, values: Values) -> Any:
+        """The result of an op that only host functions have."""
+        match op:
+            case ops.Text(_, data):
+                return data
+            case ops.CallDevice():
+                return DEVICE_CODES["cpu"]
+            case ops.Address(_, operand):
+                return values[operand]
 
     def shared(
         self,
@@ -180,8 +204,10 @@ class Machine:
             case ops.Atomic():
                 self.atomic(op, values)
             case ops.AsyncCopy():
+                declared.seen("orders")
                 thread.copies.run(op, values)
             case ops.MBarrier() | ops.BulkCopy():
+                declared.seen("orders")
                 thread.block.barriers.run(op, values)
             case ops.PeerLoad(result, source):
                 values[result] = values[source].read(source.tensor.dtype, 0)
@@ -198,6 +224,7 @@ class Machine:
         """The memory of a tensor of the thread or of its block."""
         match op:
             case ops.Fragment(result):
+                declared.seen("makes")
                 return self.fragment(result)
             case ops.Shared(result):
                 if result not in block.static:
@@ -345,6 +372,8 @@ class Machine:
             self.fuel -= 1
             if self.fuel < 0:
                 raise Endless
+            if isinstance(op, ops.Synchronising) or _waits(op):
+                declared.seen("orders" if isinstance(op, ops.MBarrierTry) else "waits", op)
             match op:
                 case ops.Barrier() | ops.WarpBarrier():
                     yield waits_for(op, values)
@@ -352,16 +381,14 @@ class Machine:
                     yield waits_for(ops.Barrier(), values)
                 case ops.Shuffle() | ops.Vote() | ops.Match():
                     values[op.result] = yield waits_for(op, values)
-                case ops.Mma(d=target) | ops.LoadMatrix(target=target):
+                case (
+                    ops.Mma(d=target)
+                    | ops.LoadMatrix(target=target)
+                    | ops.StoreMatrix(target=target)
+                ):
                     found = yield waits_for(op, values, thread.number % ops.WARP_SIZE)
-                    for position, value in enumerate(found):
-                        offset = position * target.tensor.dtype.itemsize
-                        values[target].write(target.tensor.dtype, offset, value)
-                case ops.StoreMatrix(target=target):
-                    found = yield waits_for(op, values, thread.number % ops.WARP_SIZE)
-                    for position, value in enumerate(found):
-                        offset = position * target.tensor.dtype.itemsize
-                        values[target].write(target.tensor.dtype, offset, value)
+                    with declared.running(op):
+                        _write_all(values[target], target.tensor.dtype, found)
                 case ops.MBarrierTry(result, barrier, phase, location):
                     wait = ops.MBarrierWait(barrier, phase, location)
                     yield wait, (thread.block.barriers.at(values[barrier]), values[phase])
@@ -402,6 +429,11 @@ class Machine:
             carried = yield from self.walk(op.body, values, thread)
         values.update(zip(op.results, carried, strict=True))
         return []
+
+
+def _write_all(memory: Memory, dtype: DType, found: Sequence[Scalar]) -> None:
+    for position, value in enumerate(found):
+        memory.write(dtype, position * dtype.itemsize, value)
 
 
 def _waits(op: ops.Op) -> bool:

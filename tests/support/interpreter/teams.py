@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from ferrule.language.ir import divergence, ops
 from ferrule.specs import DType
-from interpreter import matrices, scalars
+from interpreter import declared, matrices, scalars
 from interpreter.copies import Copies
 from interpreter.mbarriers import Barriers
 from interpreter.memory import Memory
@@ -32,6 +32,8 @@ class Block:
     dynamic: Memory
     static: dict[ops.Value, Memory] = field(default_factory=dict)
     barriers: Barriers = field(default_factory=Barriers)
+    uniform: dict[Any, Any] = field(default_factory=dict)
+    """What uniform ops gave, see `declared`."""
 
 
 @dataclass(frozen=True)
@@ -245,7 +247,8 @@ def waits_for(op: ops.Synchronising, values: Mapping[ops.Value, Any], lane: int 
         case ops.WarpBarrier(mask):
             return op, (None, values[mask])
         case ops.Mma(mask=mask) | ops.LoadMatrix(mask=mask) | ops.StoreMatrix(mask=mask):
-            return op, (matrices.brought(op, lane, values), values[mask])
+            with declared.running(op):
+                return op, (matrices.brought(op, lane, values), values[mask])
         case ops.Shuffle(_, _, value, by, mask, clamp):
             return op, (values[value], values[by], values[clamp], values[mask])
         case ops.Vote(_, _, value, mask) | ops.Match(_, _, value, mask):

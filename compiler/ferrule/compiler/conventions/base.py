@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
 
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Fault, Part, literal
-from ferrule.compiler.conventions.flow import Flow
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.launch import Launcher
+from ferrule.compiler.host import tensors
+from ferrule.compiler.host.flow import Flow
 from ferrule.compiler.sizes import Sizes
-from ferrule.compiler.support.allocation import ALIGNED, ALIGNMENT, ALLOCATE, failures
+from ferrule.compiler.support.allocation import ALIGNMENT, failures
 from ferrule.compiler.wrapper.leaves import first_slots, leaves_of
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.links import Link
-from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I8, I32, I64, PTR, TENSOR_OBJECT
+from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I8, I32, I64, PTR
 from ferrule.specs import (
     Condition,
     Data,
@@ -38,10 +38,6 @@ from ferrule.specs import (
 )
 from ferrule.specs.conditions import Aligned, Comparison, Junction, Negation, Present
 from ferrule.specs.params import Scalar
-
-_ALLOCATE: Final = ir.FunctionType(I32, [PTR, PTR, PTR])
-_ALLOCATE_ALIGNED: Final = ir.FunctionType(I32, [PTR, PTR, PTR, I64])
-_DONE: Final = ir.Constant(I32, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,28 +212,19 @@ class Call(Flow):
 
         `address` is that of its data where the call does not tell it.
         """
-        e, rank = self.emitter, len(tensor.shape)
+        e = self.emitter
         at = self.address(tensor.data) if address is None else address
-        arrays = []
-        for name, dims in (("shape", tensor.shape), ("strides", tensor.strides)):
-            array = e.alloca(I64, max(1, rank), name=name)
-            for axis, dim in enumerate(dims):
-                value = self.size(dim, f"{name}[{axis}] of {tensor.name}")
-                e.store(value, e.index(array, I64, axis))
-            arrays.append(array)
-        place = e.alloca(DLTENSOR, name=tensor.name)
-        for name, value in (
-            ("data", at),
-            ("device_type", e.const_i32(self.device_type(tensor))),
-            ("device_id", self.device_index(tensor)),
-            ("ndim", e.const_i32(rank)),
-            ("dtype", e.const_i32(tensor.dtype.dlpack)),
-            ("shape", arrays[0]),
-            ("strides", arrays[1]),
-            ("byte_offset", e.const_i64(0)),
-        ):
-            e.store_field(place, DLTENSOR, name, value)
-        return place
+        shape, strides = (
+            tensors.dims(e, len(sizes), self._sizes(tensor, name, sizes), name)
+            for name, sizes in (("shape", tensor.shape), ("strides", tensor.strides))
+        )
+        device, index = self.device_type(tensor), self.device_index(tensor)
+        made = tensors.DLTensor(at, device, index, tensor.dtype, len(tensor.shape), shape, strides)
+        return made.store(e, tensor.name)
+
+    def _sizes(self, tensor: Tensor, name: str, dims: Sequence[Dim]) -> Iterator[ir.Value]:
+        for axis, dim in enumerate(dims):
+            yield self.size(dim, f"{name}[{axis}] of {tensor.name}")
 
     def device_type(self, tensor: Tensor) -> DeviceType:
         """Where a tensor is."""
@@ -268,27 +255,18 @@ class Call(Flow):
         prototype = self.dltensor(tensor, e.null())
         if tensor.align <= ALIGNMENT:
             e.store_field(prototype, DLTENSOR, "strides", e.null())
-        handle = self.allocated(tensor, prototype)
-        data = e.load_field(handle, TENSOR_OBJECT, "dl.data")
-        offset = e.load_field(handle, TENSOR_OBJECT, "dl.byte_offset")
-        address = e.index(data, I8, offset)
+        address = tensors.elements(e, self.allocated(tensor, prototype))
         self._made.append((tensor, address))
         return address
 
     def allocated(self, tensor: Tensor, prototype: ir.Value) -> ir.Value:
         """The handle of a new tensor, which the body owns from here on, as a DLTensor on the stack
-        describes it.  It is aligned as `tensor` is; beyond what allocators promise, `ALIGNMENT`,
-        the strides of the DLTensor are room for as many as it has dims, else they are null.
+        describes it (see `tensors.allocate`).  It is aligned as `tensor` is.
         """
         e = self.emitter
         place = e.index(self.handles, PTR, self.owned)
         self.owned += 1
-        given = [prototype, place, self.values]
-        if tensor.align > ALIGNMENT:
-            given.append(e.const_i64(tensor.align))
-            status = e.call(e.symbol(ALIGNED, _ALLOCATE_ALIGNED), given)
-        else:
-            status = e.call(e.symbol(ALLOCATE, _ALLOCATE), given)
+        status = tensors.allocate(e, prototype, place, self.values, tensor.align)
         most = max(ALIGNMENT, tensor.align)
         self.require(status, failures(self.device_type(tensor).name.lower(), None, most))
         return e.load(place, PTR, name=tensor.name)

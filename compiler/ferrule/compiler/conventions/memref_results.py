@@ -15,14 +15,13 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.conversions import type_of
+from ferrule.compiler.host import tensors
 from ferrule.compiler.support.allocation import ALIGNMENT
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.layouts import (
-    DLTENSOR,
     I8,
     I64,
     PTR,
-    TENSOR_OBJECT,
     align_of,
     size_of,
 )
@@ -104,21 +103,17 @@ def _copied(call: Call, at: ir.Value, tensor: Tensor, function: str) -> ir.Value
     sizes = [e.load(e.index(at, I64, _SIZES + axis), I64) for axis in range(rank)]
     _check(call, tensor, sizes, function)
     strides = e.null() if tensor.align <= ALIGNMENT else e.alloca(I64, max(1, rank))
-    prototype = e.alloca(DLTENSOR, name=tensor.name)
-    for name, value in (
-        ("data", e.null()),
-        ("device_type", e.const_i32(DeviceType.CPU)),
-        ("device_id", e.const_i32(0)),
-        ("ndim", e.const_i32(rank)),
-        ("dtype", e.const_i32(tensor.dtype.dlpack)),
-        ("shape", e.index(at, I64, _SIZES)),
-        ("strides", strides),
-        ("byte_offset", e.const_i64(0)),
-    ):
-        e.store_field(prototype, DLTENSOR, name, value)
-    handle = call.allocated(tensor, prototype)
-    data = e.load_field(handle, TENSOR_OBJECT, "dl.data")
-    to = e.index(data, I8, e.load_field(handle, TENSOR_OBJECT, "dl.byte_offset"))
+    described = tensors.DLTensor(
+        e.null(),
+        DeviceType.CPU,
+        e.const_i32(0),
+        tensor.dtype,
+        rank,
+        e.index(at, I64, _SIZES),
+        strides,
+    )
+    handle = call.allocated(tensor, described.store(e, tensor.name))
+    to = tensors.elements(e, handle)
     steps = [e.load(e.index(at, I64, _SIZES + rank + axis), I64) for axis in range(rank)]
     start = e.load(e.index(at, PTR, _ALIGNED), PTR)
     offset = e.load(e.index(at, I64, _OFFSET), I64)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from ferrule.language.ir.operation import Operation
+from ferrule.language.ir.operation import Effects, Operation
 from ferrule.language.ir.values import Value
 
 CacheMode = Literal["always", "global"]
@@ -85,6 +85,12 @@ class Control(Operation, text="{words}", effects=("orders",), place="kernel"):
 
     kind: ControlKind
     amount: int = 0
+
+    @property
+    def effects(self) -> Effects:
+        """See `Operation`."""
+        waits: Effects = frozenset(("waits",))
+        return self.facts.effects | waits if self.kind == "cluster_wait" else self.facts.effects
 
     @property
     def words(self) -> str:

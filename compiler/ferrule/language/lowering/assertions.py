@@ -106,11 +106,24 @@ def raise_error_call(
 def _end_unless(
     low: Lowering, condition: Number, kind: str, text: ast.expr, node: ast.stmt
 ) -> None:
-    """Ends the call with an error if the condition is false."""
-    message = Message(low, text)
-    with unchanged(low, text):
+    """Ends the call with an error if the condition is false.
+
+    As in Python, the message is evaluated only then, unless nobody can see that it was.
+    """
+    build, message = low.builder, Message(low, text)
+    with build.region() as region, low.in_region(), unchanged(low, text):
         message.expression(text)
-    _end(low, condition, kind, message, node)
+    if all(op.is_speculative for op in region.ops):
+        for op in region.ops:
+            build.append(op)
+        _end(low, condition, kind, message, node)
+        return
+    with build.region(region):
+        _end(low, operators.as_number(low, False, node), kind, message, node)
+    with build.region() as holds:
+        pass
+    failed = build.unary("not", condition.value)
+    build.if_(failed, region.freeze(), holds.freeze(), ())
 
 
 def _end(

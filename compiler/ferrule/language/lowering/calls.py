@@ -71,7 +71,7 @@ _LOOKS: Final = (isinstance, issubclass, callable, type, id, hasattr, getattr, r
 """What only looks at its arguments, and advances no iterator."""
 _OF_MATHS: Final = frozenset(name for name, _ in inspect.getmembers(maths, inspect.isfunction))
 _KEYED: Final = ("insert", "pop", "get", "setdefault")
-_PYTHON_NUMBERS: Final = {int: "fe.Int32(x)", float: "fe.Float32(x)", bool: "x != 0"}
+_PYTHON_NUMBERS: Final = {int: "fe.Int64(x)", float: "fe.Float64(x)", bool: "x != 0"}
 
 
 class Taken(list[Any]):

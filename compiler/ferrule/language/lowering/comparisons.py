@@ -43,7 +43,7 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
         return _identical(low, op, left, right, node)
     if isinstance(op, (ast.In, ast.NotIn)) and isinstance(right, Handle):
         return _contained(low, op, left, right, node)
-    if isinstance(op, (ast.In, ast.NotIn)) and texts.compares(left) and _has_items(right):
+    if isinstance(op, (ast.In, ast.NotIn)) and _is_looked_up(left, right):
         return _among(low, op, left, right, node)
     if type(op) in _IR_COMPARE and operators.are_typed_numbers(left, right):
         return typed.folded(low, lambda: _numbers(low, op, left, right, node))
@@ -60,7 +60,7 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
         low.fail(
             node,
             f"the operator {sign!r} is not supported on run-time values",
-            hint="compare one by one: x == 1 or x == 2",
+            hint="compare one by one: x == 1 or x == 2, or low <= x < high",
         )
     for value in (left, right):
         if isinstance(value, Handle):
@@ -78,11 +78,22 @@ def _numbers(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST)
     return Number(low.builder.compare(_IR_COMPARE[type(op)], lhs.value, rhs.value))
 
 
+def _is_looked_up(value: Any, container: Any) -> bool:
+    """Whether `in` compares a value of the call with items that are known, or the other way."""
+    if not isinstance(container, (tuple, list, set, frozenset, dict)):
+        return False
+    if isinstance(value, Number) or texts.compares(value):
+        return True
+    is_number = operators.is_python_number(value)
+    return is_number and any(isinstance(each, Number) for each in container)
+
+
 def _among(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
-    """`s in ("a", "b")`."""
+    """`s in ("a", "b")`, `n in (1, 2)`."""
     found: Any = False
-    for item in _items(right):
-        part = truth(low, compare(low, ast.Eq(), left, item, node), node)
+    for item in right:
+        same = left is item  # Python asks this first: a NaN is in a tuple that holds it
+        part = same or truth(low, compare(low, ast.Eq(), left, item, node), node)
         if part is True or found is True:
             found = True
         elif isinstance(part, Number):

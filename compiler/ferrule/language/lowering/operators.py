@@ -27,7 +27,7 @@ from ferrule.language.lowering.words import describe as describe
 from ferrule.language.lowering.words import usage_hint as usage_hint
 from ferrule.language.promotion import NoCommonType, computed, promote, rank, weak
 from ferrule.language.values import RUN_TIME, Handle, Number, PointerView, TensorView, Vector, Whole
-from ferrule.specs import Boolean, Compound, DType, Float32, Int32, Int64, Numeric
+from ferrule.specs import Boolean, Compound, DType, Float32, Int32, Int64, Numeric, Uint64
 from ferrule.specs.expr import ExprOp, make
 from ferrule.specs.rounding import nearest
 
@@ -74,7 +74,7 @@ def constant(low: Lowering, value: bool | int | float, dtype: DType, node: ast.A
                 node,
                 f"the constant {value} does not fit {dtype.name}",
                 expected=f"a value in [{smallest}, {largest}]",
-                hint="convert the other operand to a wider type, such as fe.Int64(x)",
+                hint=_wide_enough(int(value)),
             )
         value = int(value)
     elif dtype is not Boolean:
@@ -83,6 +83,17 @@ def constant(low: Lowering, value: bool | int | float, dtype: DType, node: ast.A
             value = nearest(dtype, value) if isinstance(value, int) else wide
     dim = int(value) if dtype.is_integer else None
     return Number(low.builder.constant(dtype, value), dim)
+
+
+def _wide_enough(value: int) -> str | None:
+    """Which dtype an integer fits, as a hint."""
+    fits = next((each for each in (Int32, Int64, Uint64) if _holds(each, value)), None)
+    return None if fits is None else f"where the number is written: fe.{fits.__name__}({value})"
+
+
+def _holds(dtype: DType, value: int) -> bool:
+    smallest, largest = dtype.range
+    return smallest <= value <= largest
 
 
 def convert(low: Lowering, number: Number, dtype: DType) -> Number:
@@ -109,7 +120,8 @@ def common(low: Lowering, left: Any, right: Any, sign: str, node: ast.AST) -> tu
         low.fail(
             node,
             f"no type holds both operands of {sign}: {lhs.dtype.name} and {rhs.dtype.name}",
-            hint="convert one of them explicitly, such as fe.Int64(x)",
+            hint="convert one of them: fe.Int64(x) keeps negative numbers, fe.Uint64(x) those of "
+            "2**63 and more",
         )
     return convert(low, lhs, dtype), convert(low, rhs, dtype)
 
@@ -322,6 +334,8 @@ def truth(low: Lowering, value: Any, node: ast.AST) -> Any:
             return containers.truth(low, value, node)
     if isinstance(value, RUN_TIME):
         hint = "combine whole tensors with & and |" if isinstance(value, Whole) else None
+        if isinstance(value, Whole) and not value.shape:
+            hint = "a reduction of everything is no number yet: store it first, m[0] = fe.sum(a[:])"
         low.fail(node, f"{describe(value)} has no truth value", hint=hint or usage_hint(value))
     low.state.witness.add_special(value, "__bool__", "__len__")
     return at_compile_time(low, node, lambda: bool(value))

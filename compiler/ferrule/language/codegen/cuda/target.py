@@ -21,6 +21,7 @@ from ferrule.compiler.cuda.faults import failures
 from ferrule.compiler.cuda.images import images_of
 from ferrule.compiler.cuda.launch import Large, Launcher
 from ferrule.compiler.cuda.making import DeviceOptions
+from ferrule.compiler.host.flow import failed, number_of
 from ferrule.language.checks.places import Places as SourcePlaces
 from ferrule.language.codegen.cuda.kernels import entry_names, lower_device
 from ferrule.language.codegen.cuda.launch_attributes import launch_attributes, require_attributes
@@ -56,7 +57,7 @@ from ferrule.language.ir.types import HandleType
 from ferrule.language.ir.walk import Work, all_ops
 from ferrule.language.mathlib import expand_maths
 from ferrule.runtime.abi import DeviceType
-from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY, Emitter
+from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I1, I32, I64, PTR
 from ferrule.specs import Dim
 
@@ -232,13 +233,9 @@ class _Module:
 
     def require_faults(self, status: ir.Value, faults: Sequence[Fault]) -> None:
         """Ends the function where the status is not 0: it is the number of one of the faults."""
-        first, *_ = [self.faults.number(fault) for fault in faults]
-        failed, passed = self.emitter.block("failed"), self.emitter.block("passed")
-        is_bad = self.emitter.icmp("ne", status, ir.Constant(I32, 0))
-        self.emitter.cond_branch(is_bad, failed, passed, UNLIKELY)
-        self.emitter.at(failed)
-        self.emitter.ret(self.emitter.binary("add", status, ir.Constant(I32, first - 1)))
-        self.emitter.at(passed)
+        numbers = [self.faults.number(fault) for fault in faults]
+        with failed(self.emitter, status, "passed"):
+            self.emitter.ret(number_of(self.emitter, status, numbers))
 
     def host_op(self, lowering: FunctionLowering, op: HostOp) -> Work | None:
         """Emits a launch or an allocation."""

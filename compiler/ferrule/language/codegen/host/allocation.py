@@ -14,7 +14,8 @@ from typing import Final, TypeGuard
 
 from llvmlite import ir
 
-from ferrule.compiler.support.allocation import ALLOCATE, KEEP, LET_GO, failures
+from ferrule.compiler.host import owned, tensors
+from ferrule.compiler.support.allocation import failures
 from ferrule.compiler.support.values import RELEASE
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.host.failing import end_if_failed
@@ -23,12 +24,10 @@ from ferrule.language.ir.types import HandleType, TensorType, result_types
 from ferrule.language.ir.walk import all_ops, merged_by
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I8, I32, I64, PTR, TENSOR_OBJECT, VOID
+from ferrule.runtime.llvm.layouts import ANY, I32, I64, PTR, VOID
 from ferrule.specs import Param, params
 
-_ALLOCATE: Final = ir.FunctionType(I32, [PTR, PTR, PTR])
-_KEEP: Final = ir.FunctionType(VOID, [PTR, I64])
-_LET_GO: Final = ir.FunctionType(VOID, [PTR, I64])
+_RELEASE: Final = ir.FunctionType(VOID, [PTR, I64])
 RESULTS: Final = HandleType("results")
 """What a `CallBody` gives: the parts as a body leaves them."""
 _ANY_WORDS: Final = 2
@@ -71,15 +70,15 @@ def value_count(program: ops.Program) -> int:
 def owned_tensors(program: ops.Program) -> frozenset[ops.Value]:
     """The tensors of a host function whose objects are known there: those that it makes, that came
     back to it, and those among these that branches choose and loops carry."""
-    owned = {
+    found = {
         op.result for op in all_ops(program.host.body) if isinstance(op, ops.Alloc) or _is_owner(op)
     }
     flows = [flow for op in all_ops(program.host.body) for flow in merged_by(op)]
     before = -1
-    while len(owned) != before:
-        before = len(owned)
-        owned |= {to for of, to in flows if of in owned and isinstance(to.type, TensorType)}
-    return frozenset(owned)
+    while len(found) != before:
+        before = len(found)
+        found |= {to for of, to in flows if of in found and isinstance(to.type, TensorType)}
+    return frozenset(found)
 
 
 def _is_owner(op: ops.Op) -> TypeGuard[ops.Received | ops.Peek]:
@@ -143,32 +142,21 @@ def frame(
     count, values = max(1, tensor_count(program)), value_count(program)
     kept = keeps(program)
     table = e.alloca(I64, count + (0 if kept else _ANY_WORDS * values), name="tensors")
-    for position in range(count):
-        e.store(e.null(), e.index(table, PTR, position))
+    owned.clear(e, table, count)
     anys = arguments[2] if kept else e.index(table, I64, count)
     for position in range(0 if kept else values):
         _set_none(e, e.index(anys, ANY, position))
     status = e.call(inner, [table, *arguments], "status")
-    _keep_objects(program, e, status, arguments)
+    slots = object_slots(program.result)
+    owned.retain(e, status, arguments[1] if slots else e.null(), slots)
     if kept:
         with e.if_then(e.icmp("ne", status, ir.Constant(I32, 0)), likely=False):
             _release(e, anys, values)
     elif values:
-        e.call(e.symbol(RELEASE, _LET_GO), [anys, e.const_i64(values)])
+        e.call(e.symbol(RELEASE, _RELEASE), [anys, e.const_i64(values)])
     if tensor_count(program):
-        e.call(e.symbol(LET_GO, _LET_GO), [table, e.const_i64(count)])
+        owned.release(e, table, count)
     e.ret(status)
-
-
-def _keep_objects(
-    program: ops.Program, e: Emitter, status: ir.Value, arguments: Sequence[ir.Value]
-) -> None:
-    """The objects of the result get references of the caller's, if all went well."""
-    objects = object_slots(program.result)
-    if objects:
-        with e.if_then(e.icmp("eq", status, ir.Constant(I32, 0)), likely=True):
-            for slot in objects:
-                e.call(e.symbol(KEEP, _KEEP), [arguments[1], e.const_i64(slot)])
 
 
 def _set_none(e: Emitter, value: ir.Value) -> None:
@@ -178,7 +166,7 @@ def _set_none(e: Emitter, value: ir.Value) -> None:
 
 def _release(e: Emitter, values: ir.Value, count: int) -> None:
     """Release values; they are None then."""
-    e.call(e.symbol(RELEASE, _LET_GO), [values, e.const_i64(count)])
+    e.call(e.symbol(RELEASE, _RELEASE), [values, e.const_i64(count)])
     for position in range(count):
         _set_none(e, e.index(values, ANY, position))
 
@@ -202,9 +190,8 @@ class Places:
 
     def clear_objects(self, e: Emitter, places: ir.Value, count: int) -> None:
         """Let go of the handles in these places."""
-        e.call(e.symbol(LET_GO, _LET_GO), [places, e.const_i64(count)])
-        for position in range(count):
-            e.store(e.null(), e.index(places, PTR, position))
+        owned.release(e, places, count)
+        owned.clear(e, places, count)
 
     def take_values(self, e: Emitter, count: int = 1) -> ir.Value:
         """The next places for values of tvm-ffi, which hold None now."""
@@ -237,34 +224,22 @@ class Allocator:
             if dim in lowering.made:
                 e.store(lowering.values[size], lowering.made[dim])
         place = self.places.take_objects(e)
-        arguments = [self._prototype(lowering, op), place, lowering.fault_values]
-        status = e.call(e.symbol(ALLOCATE, _ALLOCATE), arguments, "status")
+        assert lowering.fault_values is not None, "a host function has room for values of faults"
+        prototype = self._prototype(lowering, op)
+        status = tensors.allocate(e, prototype, place, lowering.fault_values)
         self._check(lowering, status, op)
         handle = e.load(place, PTR, name=op.result.hint)
         lowering.objects[op.result] = handle
-        data = e.load_field(handle, TENSOR_OBJECT, "dl.data")
-        offset = e.load_field(handle, TENSOR_OBJECT, "dl.byte_offset")
-        lowering.values[op.result] = e.index(data, I8, offset)
+        lowering.values[op.result] = tensors.elements(e, handle)
 
     def _prototype(self, lowering: FunctionLowering, op: ops.Alloc) -> ir.Value:
         """The DLTensor that says what is wanted."""
         e, type_ = lowering.emitter, op.result.tensor
-        shape = e.alloca(I64, max(1, len(op.sizes)), name="shape")
-        for axis, size in enumerate(op.sizes):
-            e.store(lowering.values[size], e.index(shape, I64, axis))
-        prototype = e.alloca(DLTENSOR, name="prototype")
-        for name, value in (
-            ("data", e.null()),
-            ("device_type", e.const_i32(self.device)),
-            ("device_id", self.index),
-            ("ndim", e.const_i32(len(op.sizes))),
-            ("dtype", e.const_i32(type_.dtype.dlpack)),
-            ("shape", shape),
-            ("strides", e.null()),
-            ("byte_offset", e.const_i64(0)),
-        ):
-            e.store_field(prototype, DLTENSOR, name, value)
-        return prototype
+        sizes = (lowering.values[size] for size in op.sizes)
+        shape = tensors.dims(e, len(op.sizes), sizes, "shape")
+        rank, dtype = len(op.sizes), type_.dtype
+        wanted = tensors.DLTensor(e.null(), self.device, self.index, dtype, rank, shape, e.null())
+        return wanted.store(e)
 
     def _check(self, lowering: FunctionLowering, status: ir.Value, op: ops.Alloc) -> None:
         """End the function with the allocation's failure."""

@@ -14,7 +14,8 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Fault
-from ferrule.compiler.support.allocation import LET_GO
+from ferrule.compiler.host import owned as table
+from ferrule.compiler.host import tensors
 from ferrule.compiler.support.calling import (
     FIND,
     FIND_IMPORTED,
@@ -39,11 +40,10 @@ from ferrule.language.ir.call_rules import CALL_OPERANDS
 from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.abi import LIBRARY_CONTEXT, DeviceType, TypeIndex
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
-from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I1, I32, I64, PTR, VOID
+from ferrule.runtime.llvm.layouts import ANY, I1, I32, I64, PTR
 
 _PACKED: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
 _UNSIGNED: Final = ir.FunctionType(I32, [I64, PTR, PTR])
-_LET_GO: Final = ir.FunctionType(VOID, [PTR, I64])
 _MADE: Final = ("text", "bytes", "tensor", "unsigned")
 _PLAIN: Final[dict[ops.ArgumentKind, TypeIndex]] = {
     "none": TypeIndex.NONE,
@@ -113,8 +113,7 @@ class _Call:
         made = sum(map(self._makes, op.kinds))
         items = e.alloca(ANY, max(1, count), name="items")
         owned = e.alloca(PTR, max(1, made), name="owned")
-        for position in range(made):
-            e.store(e.null(), e.index(owned, PTR, position))
+        table.clear(e, owned, made)
         place, result = e.alloca(I32, name="status"), self._result()
         behind = e.block("behind")
         for argument in self._arguments(items, owned):
@@ -123,7 +122,7 @@ class _Call:
         e.branch(behind)
         e.at(behind)
         if made:
-            e.call(e.symbol(LET_GO, _LET_GO), [owned, e.const_i64(made)])
+            table.release(e, owned, made)
         self._check(e.load(place, I32))
         self._take(result)
 
@@ -293,26 +292,20 @@ class _Call:
     def _prototype(self, tensor: ops.Value) -> ir.Value:
         """The DLTensor of a tensor that came with the call, or of a part of any."""
         e, type_ = self.e, tensor.tensor
-        rank = len(type_.shape)
-        arrays = []
-        for name, dims in (("shape", type_.shape), ("strides", type_.strides)):
-            array = e.alloca(I64, max(1, rank), name=name)
-            for axis, dim in enumerate(dims):
-                e.store(self.lowering.dim(dim), e.index(array, I64, axis))
-            arrays.append(array)
-        prototype = e.alloca(DLTENSOR, name="prototype")
-        for name, value in (
-            ("data", self.lowering.values[tensor]),
-            ("device_type", e.const_i32(self.around.device)),
-            ("device_id", self.around.index),
-            ("ndim", e.const_i32(rank)),
-            ("dtype", e.const_i32(type_.dtype.dlpack)),
-            ("shape", arrays[0]),
-            ("strides", arrays[1]),
-            ("byte_offset", e.const_i64(0)),
-        ):
-            e.store_field(prototype, DLTENSOR, name, value)
-        return prototype
+        shape, strides = (
+            tensors.dims(e, len(dims), map(self.lowering.dim, dims), name)
+            for name, dims in (("shape", type_.shape), ("strides", type_.strides))
+        )
+        lent = tensors.DLTensor(
+            self.lowering.values[tensor],
+            self.around.device,
+            self.around.index,
+            type_.dtype,
+            len(type_.shape),
+            shape,
+            strides,
+        )
+        return lent.store(e)
 
     def _failures(self) -> tuple[Fault, ...]:
         """The faults behind the statuses 1, 2, …; a call of a member takes any value back."""

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import RAISED, Fault
+from ferrule.compiler.artefacts import Fault
+from ferrule.compiler.host.flow import failed, number_of
 from ferrule.language.codegen.functions.lowering import FunctionLowering
-from ferrule.runtime.llvm.emitter import LIKELY, Emitter
-from ferrule.runtime.llvm.layouts import I32, I64
+from ferrule.runtime.llvm.layouts import I64
 
 
 def end_if_failed(
@@ -26,25 +26,7 @@ def end_if_failed(
     """
     e = lowering.emitter
     numbers = [lowering.faults.number(fault) for fault in faults]
-    failed, on = e.block("failed"), e.block(passed)
-    e.cond_branch(e.icmp("eq", status, ir.Constant(I32, 0)), on, failed, LIKELY)
-    e.at(failed)
-    if shown is not None and lowering.fault_values is not None:
-        e.store(e.load(shown, I64), lowering.fault_values)
-    number = _number(e, status, numbers)
-    raised = ir.Constant(I32, RAISED)
-    e.ret(e.select(e.icmp("eq", status, raised), raised, number))
-    e.at(on)
-
-
-def _number(e: Emitter, status: ir.Value, numbers: Sequence[int]) -> ir.Value:
-    """The number of the fault that a status stands for.
-
-    They follow each other, unless another step of the same line has made some of them before.
-    """
-    number = e.binary("add", status, ir.Constant(I32, numbers[0] - 1))
-    for i, each in enumerate(numbers):
-        if each != numbers[0] + i:
-            is_it = e.icmp("eq", status, ir.Constant(I32, i + 1))
-            number = e.select(is_it, ir.Constant(I32, each), number)
-    return number
+    with failed(e, status, passed):
+        if shown is not None and lowering.fault_values is not None:
+            e.store(e.load(shown, I64), lowering.fault_values)
+        e.ret(number_of(e, status, numbers))

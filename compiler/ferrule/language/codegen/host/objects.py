@@ -11,6 +11,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Fault, Location
+from ferrule.compiler.host import tensors
 from ferrule.compiler.support.objects import (
     FIELD,
     IS_INSTANCE,
@@ -38,7 +39,6 @@ from ferrule.runtime.llvm.layouts import (
     I64,
     OBJECT,
     PTR,
-    TENSOR_OBJECT,
 )
 
 _SIZE: Final = SEQ_OBJECT.offset("cell.size")
@@ -62,7 +62,7 @@ def emit_object_op(lowering: FunctionLowering, op: ops.ObjectOp, places: Places 
         case ops.Peek(result, source, "tensor"):
             handle = e.load_field(values[source], ANY, "v_obj")
             lowering.objects[result] = handle
-            values[result] = elements_of(e, handle)
+            values[result] = tensors.elements(e, handle)
         case ops.Peek(result, source, part):
             values[result] = peek(e, values[source], part)
         case ops.IsInstance(result, source, key):
@@ -100,12 +100,6 @@ def dtype_text(e: Emitter, item: ir.Value, out: ir.Value) -> ir.Value:
     status = e.call("TVMFFIDataTypeToString", [e.field_ptr(item, ANY, "v_dtype"), out])
     failed = e.icmp("ne", status, e.const_i32(0))
     return e.select(failed, e.const_i32(Status.RAISED), e.const_i32(Status.DONE))
-
-
-def elements_of(e: Emitter, handle: ir.Value) -> ir.Value:
-    """The address of the first element of a tensor object."""
-    data = e.load_field(handle, TENSOR_OBJECT, "dl.data")
-    return e.index(data, I8, e.load_field(handle, TENSOR_OBJECT, "dl.byte_offset"))
 
 
 def find_method(e: Emitter, method: ops.Method, out: ir.Value) -> ir.Value:

@@ -7,6 +7,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import RAISED, Fault
+from ferrule.compiler.host import tensors
 from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.host.allocation import RESULTS, Places, object_slots
@@ -128,9 +129,7 @@ def emit_received(lowering: FunctionLowering, op: ops.Received) -> None:
         case TensorType() if op.parts.type == RESULTS:
             handle = e.load(at, PTR, name=result.hint)
             lowering.objects[result] = handle
-            data = e.load_field(handle, TENSOR_OBJECT, "dl.data")
-            offset = e.load_field(handle, TENSOR_OBJECT, "dl.byte_offset")
-            lowering.values[result] = e.index(data, I8, offset)
+            lowering.values[result] = tensors.elements(e, handle)
         case TensorType() | HandleType():
             lowering.values[result] = e.load(at, PTR, name=result.hint)
             if op.owner is not None:

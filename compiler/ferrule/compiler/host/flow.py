@@ -16,6 +16,33 @@ from ferrule.runtime.llvm.layouts import I32, I64
 _DONE: Final = ir.Constant(I32, 0)
 
 
+@contextmanager
+def failed(e: Emitter, status: ir.Value, passed: str) -> Iterator[None]:
+    """Emit code that runs where a status, i32, is not 0, and ends the function.
+
+    The code behind goes on in a block with the name `passed`.
+    """
+    bad, on = e.block("failed"), e.block(passed)
+    e.cond_branch(e.icmp("eq", status, _DONE), on, bad, LIKELY)
+    e.at(bad)
+    yield
+    e.at(on)
+
+
+def number_of(e: Emitter, status: ir.Value, numbers: Sequence[int]) -> ir.Value:
+    """The number of the fault that a status stands for: `RAISED`, or that of its position from 1.
+
+    The numbers follow each other, unless another step has made some of the faults before.
+    """
+    number = e.binary("add", status, ir.Constant(I32, numbers[0] - 1))
+    for i, each in enumerate(numbers):
+        if each != numbers[0] + i:
+            is_it = e.icmp("eq", status, ir.Constant(I32, i + 1))
+            number = e.select(is_it, ir.Constant(I32, each), number)
+    raised = ir.Constant(I32, RAISED)
+    return e.select(e.icmp("eq", status, raised), raised, number)
+
+
 @dataclass(slots=True)
 class _Exit:
     """Where the body goes on a failure: a block that gets the number of the fault."""
@@ -86,11 +113,5 @@ class Flow:
         """End the call unless a status, i32, is 0: from 1 on it is the number of one of these
         faults, whose values are where they belong, or it is `RAISED`."""
         e = self.emitter
-        first, *_ = [self.fault(fault) for fault in faults]
-        bad, on = e.block("failed"), e.block("went.well")
-        e.cond_branch(e.icmp("eq", status, _DONE), on, bad, LIKELY)
-        e.at(bad)
-        number = e.binary("add", status, ir.Constant(I32, first - 1))
-        raised = ir.Constant(I32, RAISED)
-        self.fail(e.select(e.icmp("eq", status, raised), raised, number))
-        e.at(on)
+        with failed(e, status, "went.well"):
+            self.fail(number_of(e, status, [self.fault(fault) for fault in faults]))

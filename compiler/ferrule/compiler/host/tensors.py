@@ -1,0 +1,80 @@
+"""Tensors in host code: DLTensors on the stack, new tensors, and where their elements begin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.support.allocation import ALIGNED, ALIGNMENT, ALLOCATE
+from ferrule.runtime.abi import DeviceType
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import DLTENSOR, I8, I32, I64, PTR, TENSOR_OBJECT
+from ferrule.specs import DType
+
+_ALLOCATE: Final = ir.FunctionType(I32, [PTR, PTR, PTR])
+_ALLOCATE_ALIGNED: Final = ir.FunctionType(I32, [PTR, PTR, PTR, I64])
+
+
+@dataclass(frozen=True, slots=True)
+class DLTensor:
+    """What a DLTensor says; `shape` and `strides` are addresses of int64, strides may be null."""
+
+    data: ir.Value
+    device: DeviceType
+    index: ir.Value
+    dtype: DType
+    rank: int
+    shape: ir.Value
+    strides: ir.Value
+
+    def store(self, e: Emitter, name: str = "prototype") -> ir.Value:
+        """The address of one on the stack."""
+        place = e.alloca(DLTENSOR, name=name)
+        for field, value in (
+            ("data", self.data),
+            ("device_type", e.const_i32(self.device)),
+            ("device_id", self.index),
+            ("ndim", e.const_i32(self.rank)),
+            ("dtype", e.const_i32(self.dtype.dlpack)),
+            ("shape", self.shape),
+            ("strides", self.strides),
+            ("byte_offset", e.const_i64(0)),
+        ):
+            e.store_field(place, DLTENSOR, field, value)
+        return place
+
+
+def dims(e: Emitter, count: int, values: Iterable[ir.Value], name: str) -> ir.Value:
+    """The address of so many int64 on the stack, which has room for one at least.
+
+    Each is stored as soon as it is there, so that an iterator may emit the code for it.
+    """
+    array = e.alloca(I64, max(1, count), name=name)
+    for axis, value in enumerate(values):
+        e.store(value, e.index(array, I64, axis))
+    return array
+
+
+def allocate(
+    e: Emitter, prototype: ir.Value, place: ir.Value, values: ir.Value, align: int = ALIGNMENT
+) -> ir.Value:
+    """The status of making a tensor as a DLTensor describes it; its handle goes to a place.
+
+    Beyond `ALIGNMENT`, what allocators promise, the strides of the DLTensor must be room for as
+    many as it has dims; else they are null.  A failure leaves what its message shows at `values`;
+    `support.allocation.failures` says what the statuses mean.
+    """
+    given = [prototype, place, values]
+    if align <= ALIGNMENT:
+        return e.call(e.symbol(ALLOCATE, _ALLOCATE), given, "status")
+    given.append(e.const_i64(align))
+    return e.call(e.symbol(ALIGNED, _ALLOCATE_ALIGNED), given, "status")
+
+
+def elements(e: Emitter, handle: ir.Value) -> ir.Value:
+    """The address of the first element of a tensor object."""
+    data = e.load_field(handle, TENSOR_OBJECT, "dl.data")
+    return e.index(data, I8, e.load_field(handle, TENSOR_OBJECT, "dl.byte_offset"))

@@ -1,0 +1,128 @@
+"""What a thread of a kernel did wrong, in words."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING
+
+from ferrule.emulator.ptx.module import Instruction
+from ferrule.emulator.warps import layout
+
+if TYPE_CHECKING:
+    from ferrule.emulator.machine.memory import Memory
+
+
+class Fault(RuntimeError):
+    """A thread failed; `kind` is one of memory, misaligned, space, sync, trap, assert, deadlock.
+
+    The text names kernel, block, thread, the line of the PTX and of the source.
+    """
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.text = text
+
+
+def word(address: int, offset: int) -> int:
+    """An unsigned number of 32 bits in memory."""
+    return ctypes.c_uint32.from_address(address + offset).value
+
+
+def thread_fault(
+    kernel: str, block: int, warp: int, instructions: list[Instruction], memory: Memory
+) -> Fault:
+    """The fault that a warp has."""
+    kind = word(warp, layout.FAULT)
+    item = instructions[word(warp, layout.FAULT_INDEX)]
+    address = ctypes.c_uint64.from_address(warp + layout.FAULT_ADDRESS).value
+    size = word(warp, layout.FAULT_SIZE)
+    lane = word(warp, layout.FAULT_LANE)
+    what = _what(kind, item, address, size, memory, block)
+    return Fault(
+        layout.FAULTS[kind], f"{kernel}: {what}; {_who(block, warp, lane)}; {where(item)}"
+    )
+
+
+def _what(kind: int, item: Instruction, address: int, size: int, memory: Memory, block: int) -> str:
+    if kind == layout.MEMORY:
+        return f"{item.name} of {size} bytes at {address:#x}, {_near(address, size, memory)}"
+    if kind == layout.MISALIGNED:
+        return f"{item.name} at {address:#x}, which is no multiple of {size}"
+    if kind == layout.SPACE:
+        window = ctypes.c_uint64.from_address(block + layout.SHARED_SIZE).value
+        return (
+            f"{item.name} of {size} bytes at {address:#x} of shared memory, of which the block "
+            f"has {window} bytes"
+        )
+    if kind == layout.SYNC:
+        return f"{item.name}: {_wrong_sync(item, address)}"
+    return f"{item.name} was executed"
+
+
+def _wrong_sync(item: Instruction, number: int) -> str:
+    if item.opcode in ("bar", "barrier") and "warp" not in item.modifiers:
+        return (
+            f"threads of barrier {number} do not agree on barrier or number of threads, more came "
+            "than it counts, or the number is no multiple of 32, or there is no such barrier"
+        )
+    return f"the thread is not in its mask of lanes, {number:#010x}"
+
+
+def _near(address: int, size: int, memory: Memory) -> str:
+    """What allocation an address is next to."""
+    inside = memory.find(address)
+    if inside is not None:
+        start, length = inside
+        return f"which ends {address + size - start - length} bytes behind the {length} at {start:#x}"
+    for distance in (1, 16, 256, 4096, 65536):
+        before = memory.find(address - distance)
+        if before is not None:
+            start, length = before
+            return f"{address - start - length} bytes behind the {length} bytes at {start:#x}"
+        after = memory.find(address + distance)
+        if after is not None:
+            return f"{after[0] - address} bytes before the {after[1]} bytes at {after[0]:#x}"
+    return "which is in no allocation"
+
+
+def _who(block: int, warp: int, lane: int) -> str:
+    ctaid = tuple(word(block, layout.CTAID + 4 * i) for i in range(3))
+    tid = tuple(word(warp, layout.TID[i] + 4 * lane) for i in range(3))
+    return f"block {ctaid}, thread {tid}"
+
+
+def where(item: Instruction) -> str:
+    """The lines of an instruction."""
+    place = f", {item.place.file}:{item.place.line}" if item.place is not None else ""
+    return f"PTX line {item.line}{place}"
+
+
+def deadlock(
+    kernel: str, block: int, warps: list[int], waits: dict[int, Instruction]
+) -> Fault:
+    """Who waits where, when no thread of a block can go on. `waits` has the instructions that
+    wait by the number of their block of code."""
+    said: dict[str, list[str]] = {}
+    for warp in warps:
+        live, ready = word(warp, layout.LIVE), word(warp, layout.READY)
+        for lane in range(layout.LANES):
+            if not live >> lane & 1:
+                continue
+            if ready >> lane & 1:
+                item = waits[word(warp, layout.PC + 4 * lane)]
+                place = f"at {item.name} for lanes of their warp, {where(item)}"
+            else:
+                place = f"at barrier {word(warp, layout.BARRIER + 4 * lane)}"
+            said.setdefault(place, []).append(_thread(warp, lane))
+    parts = [f"{len(who)} threads wait {place}: {_some(who)}" for place, who in said.items()]
+    ctaid = tuple(word(block, layout.CTAID + 4 * i) for i in range(3))
+    return Fault("deadlock", f"{kernel}: block {ctaid} cannot go on: {'; '.join(parts)}")
+
+
+def _thread(warp: int, lane: int) -> str:
+    return str(tuple(word(warp, layout.TID[i] + 4 * lane) for i in range(3)))
+
+
+def _some(who: list[str]) -> str:
+    return ", ".join(who[:3]) + (" …" if len(who) > 3 else "")

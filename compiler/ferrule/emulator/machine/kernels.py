@@ -1,0 +1,269 @@
+"""Kernels: what a launch must know of one, and the launch itself."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+from ferrule.emulator.machine.faults import Fault, deadlock, thread_fault
+from ferrule.emulator.machine.jit import Code, compiled, helper_addresses, scheduler_code
+from ferrule.emulator.machine.scheduler import FAILED, OVER, SPINNING
+from ferrule.emulator.machine.work import Work
+from ferrule.emulator.ptx.module import Address, Function, Group, Module, Operand, PtxError, Symbol
+from ferrule.emulator.ptx.module import Variable
+from ferrule.emulator.warps.flow import WAITING, Flow, flow
+from ferrule.emulator.warps.translate import STEP, Translation, translate
+
+if TYPE_CHECKING:
+    from ferrule.emulator.machine.modules import Machine
+
+Sizes = tuple[int, int, int]
+MOST_THREADS: Final = 1024
+_RESIDENT: Final = 128
+"""Blocks that run side by side where they wait for each other."""
+
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """Where a parameter lies in the bytes of all."""
+
+    offset: int
+    size: int
+    align: int
+
+
+class Kernel:
+    """A kernel of a loaded module."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        module: Module,
+        function: Function,
+        symbols: Mapping[str, tuple[str, int]],
+    ) -> None:
+        self.name: Final = function.name
+        self._machine: Final = machine
+        self.parameters: Final = _parameters(function.parameters)
+        blocks = flow(module, function)
+        shared, self.static_shared, self._dynamic = _shared(module, blocks)
+        local, self.local_bytes = _local(blocks)
+        places = dict(symbols) | shared | local
+        for variable, parameter in zip(function.parameters, self.parameters, strict=True):
+            places[variable.name] = "param", parameter.offset
+        self._translation: Final[Translation] = translate(
+            blocks, places, checked="memory" in machine.checks
+        )
+        self._waits: Final = {
+            number: block.instructions[0]
+            for number, block in enumerate(blocks.blocks)
+            if block.instructions and block.instructions[0].opcode in WAITING
+        }
+        said = function.directives
+        self.registers: Final = min(255, 16 + len(blocks.registers) // 4)
+        self.required_block: Final = _sizes(said.get("reqntid"))
+        self.required_cluster: Final = _sizes(said.get("reqnctapercluster"))
+        most = said.get("maxntid") or said.get("reqntid")
+        self.max_threads: Final = min(MOST_THREADS, prod(most)) if most else MOST_THREADS
+        self._code: Code | None = None
+        self._work: Work | None = None
+
+    def launch(
+        self,
+        grid: Sizes,
+        block: Sizes,
+        *,
+        smem: int,
+        cluster: Sizes = (1, 1, 1),
+        parameters: bytes,
+    ) -> None:
+        """Run it to its end.  ValueError for sizes that no GPU has, Fault where a thread fails."""
+        self._check(grid, block, cluster, smem, parameters)
+        with self._machine.lock:
+            work = self._work
+            shared = self._dynamic + smem if smem else max(self.static_shared, 0)
+            if work is None or work.key != (block, shared):
+                if work is not None:
+                    work.close()
+                work = self._work = self._new_work(block, shared)
+            work.start(grid, smem, parameters, self._machine.random)
+            self._run(work, prod(grid), grid, smem, parameters)
+
+    def _new_work(self, block: Sizes, shared: int) -> Work:
+        return Work(
+            self._machine.memory,
+            block,
+            shared,
+            self._translation.warp_bytes,
+            self.local_bytes,
+            sum(each.size for each in self.parameters[-1:]) + _end(self.parameters[:-1]),
+        )
+
+    def _check(
+        self, grid: Sizes, block: Sizes, cluster: Sizes, smem: int, parameters: bytes
+    ) -> None:
+        if min(*grid, *block, *cluster) < 1:
+            raise ValueError(f"grid {grid}, block {block} and cluster {cluster} must be positive")
+        if prod(block) > MOST_THREADS:
+            raise ValueError(f"a block has at most {MOST_THREADS} threads, but {block} was asked")
+        if prod(cluster) != 1:
+            raise Fault("cluster", f"{self.name}: clusters are not emulated, but {cluster} is one")
+        if self.required_block is not None and block != self.required_block:
+            raise ValueError(f"the block must be {self.required_block}, but is {block}")
+        if len(parameters) < _end(self.parameters):
+            raise ValueError(
+                f"{self.name} has {_end(self.parameters)} bytes of parameters, got {len(parameters)}"
+            )
+        if smem < 0:
+            raise ValueError(f"smem must not be negative, but is {smem}")
+
+    # ---- running ----
+
+    def _step(self) -> int:
+        if self._code is None:
+            helpers = helper_addresses(self._translation.helpers)
+            self._code = compiled(self._translation.text, (STEP,), helpers)
+        return self._code.addresses[STEP]
+
+    def _run(self, work: Work, total: int, grid: Sizes, smem: int, parameters: bytes) -> None:
+        step, run = self._step(), _RUN(scheduler_code().addresses["run"])
+        work.blocks(0, total)
+        said = run(work.block, step)
+        if said == SPINNING and total > 1:
+            self._run_together(work, total, grid, smem, parameters, run, step)
+        while said == SPINNING:
+            said = run(work.block, step)
+        if said != OVER:
+            raise self._fault(work, said)
+        if self._machine.random:
+            self._machine.random = work.random or 1
+
+    def _run_together(
+        self,
+        first: Work,
+        total: int,
+        grid: Sizes,
+        smem: int,
+        parameters: bytes,
+        run: object,
+        step: int,
+    ) -> None:
+        """Blocks that may wait for each other: each goes on until it only spins."""
+        number = first.next
+        first.blocks(number, number, keep=True)
+        resident = [first]
+        try:
+            while resident:
+                if number < total and len(resident) < _RESIDENT:
+                    another = self._new_work(*first.key)
+                    another.start(grid, smem, parameters, self._machine.random)
+                    another.blocks(number, number + 1)
+                    number += 1
+                    resident.append(another)
+                resident = self._round(resident, run, step, first)
+        finally:
+            for each in resident:
+                if each is not first:
+                    each.close()
+
+    def _round(self, resident: list[Work], run: object, step: int, first: Work) -> list[Work]:
+        left = []
+        for each in resident:
+            said = run(each.block, step)  # type: ignore[operator]
+            if said == SPINNING:
+                left.append(each)
+            elif said != OVER:
+                raise self._fault(each, said)
+            elif each is not first:
+                each.close()
+        return left
+
+    def _fault(self, work: Work, said: int) -> Fault:
+        work.stale = True
+        if said == FAILED:
+            return thread_fault(
+                self.name,
+                work.block,
+                work.warps[work.cursor],
+                self._translation.instructions,
+                self._machine.memory,
+            )
+        return deadlock(self.name, work.block, work.warps, self._waits)
+
+
+def _end(parameters: Iterable[Parameter]) -> int:
+    return max((each.offset + each.size for each in parameters), default=0)
+
+
+def _sizes(numbers: tuple[int, ...] | None) -> Sizes | None:
+    if numbers is None:
+        return None
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z
+
+
+def _parameters(variables: tuple[Variable, ...]) -> tuple[Parameter, ...]:
+    found = []
+    at = 0
+    for each in variables:
+        at = -(-at // each.align) * each.align
+        found.append(Parameter(at, each.size, each.align))
+        at += each.size
+    return tuple(found)
+
+
+def _symbols(operand: Operand) -> Iterable[str]:
+    if isinstance(operand, Symbol):
+        yield operand.name
+    elif isinstance(operand, Address) and isinstance(operand.base, Symbol):
+        yield operand.base.name
+    elif isinstance(operand, Group):
+        for each in operand.items:
+            yield from _symbols(each)
+
+
+def _shared(module: Module, blocks: Flow) -> tuple[dict[str, tuple[str, int]], int, int]:
+    """The offset of each shared variable, the bytes of those of known size, and where the
+    others begin."""
+    used = {
+        name
+        for block in blocks.blocks
+        for item in block.instructions
+        for operand in item.operands
+        for name in _symbols(operand)
+    }
+    variables = [each for each in (*module.variables, *blocks.variables) if each.space == "shared"]
+    variables = [each for each in variables if each.name in used]
+    places: dict[str, tuple[str, int]] = {}
+    at = 0
+    open_ended = [each for each in variables if not each.size]
+    for each in variables:
+        if each.size:
+            at = -(-at // each.align) * each.align
+            places[each.name] = "shared", at
+            at += each.size
+    align = max((each.align for each in open_ended), default=16)
+    dynamic = -(-at // align) * align
+    places |= {each.name: ("shared", dynamic) for each in open_ended}
+    return places, at, dynamic
+
+
+def _local(blocks: Flow) -> tuple[dict[str, tuple[str, int]], int]:
+    """The offset of each local variable; parameters of functions that were copied in are such."""
+    places: dict[str, tuple[str, int]] = {}
+    at = 0
+    for each in blocks.variables:
+        if each.space in ("global", "const"):
+            raise PtxError(f".{each.space} variables inside of functions are not emulated", each.line)
+        if each.space in ("local", "param"):
+            if each.align > 256:
+                raise PtxError(f"{each.name} is aligned to {each.align} bytes", each.line)
+            at = -(-at // each.align) * each.align
+            places[each.name] = "local", at
+            at += each.size
+    return places, at
