@@ -51,7 +51,7 @@ def test_a_variable_of_the_environment() -> None:
         ("emulated:sm_91", "did you mean sm_90?"),
         ("emulated:sm_90a,devices=0", "devices must be in [1, 16], but got 0"),
         ("emulated:sm_90a,speed=9", "then devices, checks, schedule with values"),
-        ("emulated:sm_90a,checks=memory+speed", "of memory, race, init, sync, leak, but got"),
+        ("emulated:sm_90a,checks=memory+speed", "of memory, sync, leak, but got"),
         ("emulated:sm_90a,schedule=fast", "schedule must be 'random:' and a seed"),
     ],
 )
@@ -76,7 +76,7 @@ def test_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="schedule must be 'random:' and a seed, but got 'random'"):
         fe.emulated_gpu("sm_90a", schedule="random")
     assert fe.emulated_gpu("sm_90a", checks=False).checks == frozenset()
-    assert fe.emulated_gpu("sm_90a", checks=["race"]).checks == {"race"}
+    assert fe.emulated_gpu("sm_90a", checks=["sync"]).checks == {"sync"}
     with pytest.raises(RuntimeError, match="the emulated GPU is not in use: enter it with `with`"):
         fe.emulated_gpu("sm_90a").allocations()
 

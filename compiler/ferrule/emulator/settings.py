@@ -10,7 +10,7 @@ from typing import Final
 from ferrule.compiler.cuda.archs import check_arch
 from ferrule.compiler.errors import CompileError
 
-CHECKS: Final = ("memory", "race", "init", "sync")
+CHECKS: Final = ("memory", "sync")
 """What is checked by default."""
 
 LEAK: Final = "leak"
@@ -82,7 +82,7 @@ def _schedule(schedule: str | None) -> str | None:
 
 
 def from_text(text: str) -> Settings:
-    """Those of `FERRULE_GPU`: `emulated:sm_90a,devices=2,checks=memory+race,schedule=random:17`.
+    """Those of `FERRULE_GPU`: `emulated:sm_90a,devices=2,checks=memory+sync,schedule=random:17`.
 
     `checks` may be `all` or `none` too. ValueError for another text.
     """

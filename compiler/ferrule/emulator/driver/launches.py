@@ -43,15 +43,11 @@ _EXTRA_END, _EXTRA_BUFFER, _EXTRA_SIZE = 0, 1, 2
 
 _FAULTS: Final = {
     "memory": Result.ILLEGAL_ADDRESS,
-    "address": Result.ILLEGAL_ADDRESS,
     "misaligned": Result.MISALIGNED_ADDRESS,
-    "alignment": Result.MISALIGNED_ADDRESS,
     "space": Result.INVALID_ADDRESS_SPACE,
     "assert": Result.ASSERT,
     "deadlock": Result.LAUNCH_TIMEOUT,
-    "timeout": Result.LAUNCH_TIMEOUT,
-    "instruction": Result.ILLEGAL_INSTRUCTION,
-    "trap": Result.LAUNCH_FAILED,
+    "cluster": Result.NOT_SUPPORTED,
 }
 """The results for the kinds of faults that a machine knows; LAUNCH_FAILED for others."""
 
