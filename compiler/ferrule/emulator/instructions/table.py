@@ -14,7 +14,9 @@ from ferrule.emulator.ptx.module import Immediate, Instruction, PtxError
 from ferrule.emulator.warps import layout
 from ferrule.emulator.warps.emitter import Emitter, splat
 
-for _part in ("control", "moves", "integers", "floats", "conversions", "logic"):
+for _part in (
+    "control", "moves", "integers", "floats", "conversions", "logic", "lanes", "atomics", "system",
+):  # fmt: skip
     import_module(f"ferrule.emulator.instructions.{_part}")
 
 DECLARED: Final = """declare i32 @llvm.vector.reduce.umin.v32i32(<32 x i32>)

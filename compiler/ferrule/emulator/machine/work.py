@@ -8,6 +8,7 @@ import struct
 from math import prod
 from typing import Final
 
+from ferrule.emulator.machine import printing
 from ferrule.emulator.machine.memory import UNIT, Memory
 from ferrule.emulator.machine.scheduler_calls import prepare
 from ferrule.emulator.warps import layout
@@ -59,6 +60,7 @@ class Work:
         )
         self._put(layout.ALL_THREADS, "<I", self._threads)
         self._put(layout.TOTAL_SHARED, "<I", shared)
+        self._put(layout.PRINT, "<Q", printing.callback())
 
     def _set_warp(self, warp: int, number: int, stride: int) -> None:
         struct.pack_into("<I", self._frames, warp - self.block + layout.WARP_ID, number)
