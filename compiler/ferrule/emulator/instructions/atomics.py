@@ -12,8 +12,8 @@ from ferrule.emulator.instructions.helpers import (
     located,
     prepared,
 )
+from ferrule.emulator.ptx.cursor import BYTES
 from ferrule.emulator.ptx.module import Instruction
-from ferrule.emulator.ptx.parser import BYTES
 from ferrule.emulator.warps.emitter import Emitter
 
 _WHERE = (
@@ -112,11 +112,14 @@ def _sum(t: str, space: str) -> str:
         parts += f"  %{name}.lo = trunc i32 %{name} to i16\n  %{name}.s = lshr i32 %{name}, 16\n"
         parts += f"  %{name}.hi = trunc i32 %{name}.s to i16\n"
     parts += _half("old.lo", "b.lo", "sum.lo", t[:-2]) + _half("old.hi", "b.hi", "sum.hi", t[:-2])
-    return parts + """  %sum.l = zext i16 %sum.lo to i32
+    return (
+        parts
+        + """  %sum.l = zext i16 %sum.lo to i32
   %sum.h = zext i16 %sum.hi to i32
   %sum.u = shl i32 %sum.h, 16
   %sum = or i32 %sum.l, %sum.u
 """
+    )
 
 
 def _sum_single(space: str) -> str:

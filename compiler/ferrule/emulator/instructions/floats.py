@@ -211,9 +211,7 @@ def to_odd(e: Emitter, value: str, error: str) -> str:
     word = e.op(f"bitcast {F32} {rounded} to <32 x i32>")
     even = e.op(f"trunc <32 x i32> {word} to <32 x i1>")
     even = e.op(f"xor <32 x i1> {even}, splat (i1 true)")
-    size, given = (
-        e.op(f"call {F64} @llvm.fabs.v32f64({F64} {each})") for each in (back, value)
-    )
+    size, given = (e.op(f"call {F64} @llvm.fabs.v32f64({F64} {each})") for each in (back, value))
     away = e.op(f"fcmp olt {F64} {size}, {given}")
     return _stepped(e, word, e.op(f"and <32 x i1> {inexact}, {even}"), away, 32)
 
@@ -221,9 +219,7 @@ def to_odd(e: Emitter, value: str, error: str) -> str:
 def _stepped(e: Emitter, bits: str, where: str, away: str, width: int) -> str:
     """The next float away from 0 or towards it, where it is wanted."""
     llvm, word = f"<32 x i{width}>", f"i{width}"
-    step = e.op(
-        f"select <32 x i1> {away}, {llvm} {splat(word, '1')}, {llvm} {splat(word, '-1')}"
-    )
+    step = e.op(f"select <32 x i1> {away}, {llvm} {splat(word, '1')}, {llvm} {splat(word, '-1')}")
     step = e.op(f"select <32 x i1> {where}, {llvm} {step}, {llvm} zeroinitializer")
     bits = e.op(f"add {llvm} {bits}, {step}")
     return e.op(f"bitcast {llvm} {bits} to {F64 if width == 64 else F32}")

@@ -70,7 +70,9 @@ def by_lane(
     """
     pointers = "".join(f", ptr %p{i}" for i in range(parameters))
     fault = _FAULT if failing else ""
-    places = "  %kind = alloca i32\n  %where = alloca i64\n  %size = alloca i32\n" if failing else ""
+    places = (
+        "  %kind = alloca i32\n  %where = alloca i64\n  %size = alloca i32\n" if failing else ""
+    )
     return f"""define i32 @"{name}"(ptr %w, i32 %mask{pointers}) {{
 entry:
 {places}{before}  br label %head
@@ -125,10 +127,7 @@ def lane_value(pointer: str, kind: str, name: str) -> str:
 
 def put(pointer: str, kind: str, value: str) -> str:
     """Give lane `%i` its value."""
-    return (
-        f"  %to = getelementptr {kind}, ptr {pointer}, i64 %i\n"
-        f"  store {kind} {value}, ptr %to\n"
-    )
+    return f"  %to = getelementptr {kind}, ptr {pointer}, i64 %i\n  store {kind} {value}, ptr %to\n"
 
 
 # ---- memory ----

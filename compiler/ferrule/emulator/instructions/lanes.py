@@ -91,9 +91,7 @@ def _match(e: Emitter, item: Instruction, named: Named) -> None:
     if mode == "all":
         all_lanes = e.spread(e.mask)
         same = e.op(f"icmp eq <32 x i32> {found}, {all_lanes}")
-        found = e.op(
-            f"select <32 x i1> {same}, <32 x i32> {all_lanes}, <32 x i32> zeroinitializer"
-        )
+        found = e.op(f"select <32 x i1> {same}, <32 x i32> {all_lanes}, <32 x i32> zeroinitializer")
         e.write(valid, "pred", same)
     e.write(result, "b32", found)
 

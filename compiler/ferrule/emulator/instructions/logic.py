@@ -12,8 +12,18 @@ _ORDERED = {"eq": "oeq", "ne": "one", "lt": "olt", "le": "ole", "gt": "ogt", "ge
 _UNSIGNED = {"lo": "ult", "ls": "ule", "hi": "ugt", "hs": "uge"}
 
 
-@form("setp", r"\.(?P<cmp>eq|ne|lt|le|gt|ge|lo|ls|hi|hs)(\.(?P<bool>and|or|xor))?\.(?P<t>[bsu](16|32|64))", 3, 4)
-@form("setp", r"\.(?P<cmp>eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan)(\.(?P<bool>and|or|xor))?(?P<ftz>\.ftz)?\.(?P<t>f32|f64|f16|bf16)", 3, 4)
+@form(
+    "setp",
+    r"\.(?P<cmp>eq|ne|lt|le|gt|ge|lo|ls|hi|hs)(\.(?P<bool>and|or|xor))?\.(?P<t>[bsu](16|32|64))",
+    3,
+    4,
+)
+@form(
+    "setp",
+    r"\.(?P<cmp>eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan)(\.(?P<bool>and|or|xor))?(?P<ftz>\.ftz)?\.(?P<t>f32|f64|f16|bf16)",
+    3,
+    4,
+)
 def _setp(e: Emitter, item: Instruction, named: Named) -> None:
     t = kind(named)
     value = compared(e, named, item.operands[1], item.operands[2])
@@ -67,8 +77,18 @@ def _integer(e: Emitter, t: str, cmp: str) -> str:
     return ("s" if t[0] == "s" else "u") + cmp
 
 
-@form("set", r"\.(?P<cmp>eq|ne|lt|le|gt|ge|lo|ls|hi|hs)(\.(?P<bool>and|or|xor))?\.(?P<d>u32|s32|f32)\.(?P<t>[bsu](16|32|64))", 3, 4)
-@form("set", r"\.(?P<cmp>eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan)(\.(?P<bool>and|or|xor))?(?P<ftz>\.ftz)?\.(?P<d>u32|s32|f32)\.(?P<t>f32|f64)", 3, 4)
+@form(
+    "set",
+    r"\.(?P<cmp>eq|ne|lt|le|gt|ge|lo|ls|hi|hs)(\.(?P<bool>and|or|xor))?\.(?P<d>u32|s32|f32)\.(?P<t>[bsu](16|32|64))",
+    3,
+    4,
+)
+@form(
+    "set",
+    r"\.(?P<cmp>eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan)(\.(?P<bool>and|or|xor))?(?P<ftz>\.ftz)?\.(?P<d>u32|s32|f32)\.(?P<t>f32|f64)",
+    3,
+    4,
+)
 def _set(e: Emitter, item: Instruction, named: Named) -> None:
     """All ones or 1.0 where it holds, else 0."""
     if (named["bool"] is None) != (len(item.operands) == 3):
@@ -134,9 +154,7 @@ def _lop3(e: Emitter, item: Instruction, named: Named) -> None:
     value = "zeroinitializer"
     for row in range(8):
         if table.value >> row & 1:
-            parts = [
-                each if row >> (2 - i) & 1 else inverse[i] for i, each in enumerate((a, b, c))
-            ]
+            parts = [each if row >> (2 - i) & 1 else inverse[i] for i, each in enumerate((a, b, c))]
             both = e.op(f"and <32 x i32> {parts[0]}, {parts[1]}")
             term = e.op(f"and <32 x i32> {both}, {parts[2]}")
             value = e.op(f"or <32 x i32> {value}, {term}")
@@ -174,9 +192,7 @@ def _shf(e: Emitter, item: Instruction, named: Named) -> None:
         count = e.op(f"and <32 x i32> {count}, splat (i32 31)")
     else:
         over = e.op(f"icmp ugt <32 x i32> {count}, splat (i32 32)")
-        count = e.op(
-            f"select <32 x i1> {over}, <32 x i32> splat (i32 32), <32 x i32> {count}"
-        )
+        count = e.op(f"select <32 x i1> {over}, <32 x i32> splat (i32 32), <32 x i32> {count}")
     x, y, n = (e.op(f"zext <32 x i32> {each} to <32 x i64>") for each in (low, high, count))
     up = e.op(f"shl <32 x i64> {y}, splat (i64 32)")
     both = e.op(f"or <32 x i64> {up}, {x}")
@@ -208,9 +224,7 @@ def _bfe(e: Emitter, item: Instruction, named: Named) -> None:
     e.write(item.operands[0], t, found)
 
 
-def _signed(
-    e: Emitter, found: str, mask: str, value: str, place: str, size: str, bits: int
-) -> str:
+def _signed(e: Emitter, found: str, mask: str, value: str, place: str, size: str, bits: int) -> str:
     llvm = f"<32 x i{bits}>"
     end = e.op(f"add <32 x i32> {place}, {size}")
     last = e.op(f"sub <32 x i32> {end}, splat (i32 1)")
@@ -254,10 +268,14 @@ def _prmt(e: Emitter, item: Instruction, named: Named) -> None:
     for i in range(4):
         four = e.op(f"lshr <32 x i32> {chosen}, {splat('i32', str(4 * i))}")
         which = e.op(f"and <32 x i32> {four}, splat (i32 7)")
-        count = e.op(f"zext <32 x i32> {e.op(f'shl <32 x i32> {which}, splat (i32 3)')} to <32 x i64>")
+        count = e.op(
+            f"zext <32 x i32> {e.op(f'shl <32 x i32> {which}, splat (i32 3)')} to <32 x i64>"
+        )
         byte = e.op(f"trunc <32 x i64> {e.op(f'lshr <32 x i64> {both}, {count}')} to <32 x i8>")
         sign = e.op(f"ashr <32 x i8> {byte}, splat (i8 7)")
-        turned = e.op(f"icmp ne <32 x i32> {e.op(f'and <32 x i32> {four}, splat (i32 8)')}, zeroinitializer")
+        turned = e.op(
+            f"icmp ne <32 x i32> {e.op(f'and <32 x i32> {four}, splat (i32 8)')}, zeroinitializer"
+        )
         byte = e.op(f"select <32 x i1> {turned}, <32 x i8> {sign}, <32 x i8> {byte}")
         wide = e.op(f"zext <32 x i8> {byte} to <32 x i32>")
         wide = e.op(f"shl <32 x i32> {wide}, {splat('i32', str(8 * i))}")

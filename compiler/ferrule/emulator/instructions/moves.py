@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ferrule.emulator.instructions.forms import Named, form, kind
+from ferrule.emulator.ptx.cursor import BYTES
 from ferrule.emulator.ptx.module import Address, Group, Instruction, Operand, Register, Symbol
-from ferrule.emulator.ptx.parser import BYTES
 from ferrule.emulator.warps import layout
 from ferrule.emulator.warps.emitter import SCALARS, Emitter, bits_of, items_of, splat
 
@@ -70,7 +70,11 @@ def _pack(e: Emitter, to: Operand, source: Group, t: str) -> None:
     e.write(to, f"b{bits_of(t)}", whole)
 
 
-@form("cvta", r"(?P<to>\.to)?\.(?P<space>global|const|local|param|shared|shared::cta|param::entry)\.u64", 2)
+@form(
+    "cvta",
+    r"(?P<to>\.to)?\.(?P<space>global|const|local|param|shared|shared::cta|param::entry)\.u64",
+    2,
+)
 def _cvta(e: Emitter, item: Instruction, named: Named) -> None:
     """Generic addresses are those of global memory; a shared one is the window's start more."""
     to, source = item.operands

@@ -41,7 +41,10 @@ def _print(name: str, _: str) -> str:
 @form("__assertfail", "", 5)
 def _assertfail(e: Emitter, item: Instruction, named: Named) -> None:
     message, file, line, function, _ = item.operands
-    given = [("<32 x i64>", _argument(e, message, "i64")), ("<32 x i32>", _argument(e, line, "i32"))]
+    given = [
+        ("<32 x i64>", _argument(e, message, "i64")),
+        ("<32 x i32>", _argument(e, line, "i32")),
+    ]
     e.call("assert:", given, [])
 
 

@@ -61,4 +61,14 @@ def members(e: Emitter, item: Instruction) -> str:
     return e.spread(e.op(f"load i32, ptr {place}"))
 
 
-__all__ = ["DECLARED", "Callable", "Immediate", "PtxError", "execute", "found", "members", "re", "splat"]
+__all__ = [
+    "DECLARED",
+    "Callable",
+    "Immediate",
+    "PtxError",
+    "execute",
+    "found",
+    "members",
+    "re",
+    "splat",
+]

@@ -39,9 +39,7 @@ def thread_fault(
     size = word(warp, layout.FAULT_SIZE)
     lane = word(warp, layout.FAULT_LANE)
     what = _what(kind, item, address, size, memory, block)
-    return Fault(
-        layout.FAULTS[kind], f"{kernel}: {what}; {_who(block, warp, lane)}; {where(item)}"
-    )
+    return Fault(layout.FAULTS[kind], f"{kernel}: {what}; {_who(block, warp, lane)}; {where(item)}")
 
 
 def _what(kind: int, item: Instruction, address: int, size: int, memory: Memory, block: int) -> str:
@@ -74,7 +72,9 @@ def _near(address: int, size: int, memory: Memory) -> str:
     inside = memory.find(address)
     if inside is not None:
         start, length = inside
-        return f"which ends {address + size - start - length} bytes behind the {length} at {start:#x}"
+        return (
+            f"which ends {address + size - start - length} bytes behind the {length} at {start:#x}"
+        )
     for distance in (1, 16, 256, 4096, 65536):
         before = memory.find(address - distance)
         if before is not None:
@@ -98,9 +98,7 @@ def where(item: Instruction) -> str:
     return f"PTX line {item.line}{place}"
 
 
-def deadlock(
-    kernel: str, block: int, warps: list[int], waits: dict[int, Instruction]
-) -> Fault:
+def deadlock(kernel: str, block: int, warps: list[int], waits: dict[int, Instruction]) -> Fault:
     """Who waits where, when no thread of a block can go on. `waits` has the instructions that
     wait by the number of their block of code."""
     said: dict[str, list[str]] = {}

@@ -12,8 +12,16 @@ from ferrule.emulator.machine.faults import Fault, deadlock, thread_fault
 from ferrule.emulator.machine.jit import Code, compiled, helper_addresses, scheduler_code
 from ferrule.emulator.machine.scheduler import FAILED, OVER, SPINNING
 from ferrule.emulator.machine.work import Work
-from ferrule.emulator.ptx.module import Address, Function, Group, Module, Operand, PtxError, Symbol
-from ferrule.emulator.ptx.module import Variable
+from ferrule.emulator.ptx.module import (
+    Address,
+    Function,
+    Group,
+    Module,
+    Operand,
+    PtxError,
+    Symbol,
+    Variable,
+)
 from ferrule.emulator.warps.flow import WAITING, Flow, flow
 from ferrule.emulator.warps.translate import STEP, Translation, translate
 
@@ -259,7 +267,9 @@ def _local(blocks: Flow) -> tuple[dict[str, tuple[str, int]], int]:
     at = 0
     for each in blocks.variables:
         if each.space in ("global", "const"):
-            raise PtxError(f".{each.space} variables inside of functions are not emulated", each.line)
+            raise PtxError(
+                f".{each.space} variables inside of functions are not emulated", each.line
+            )
         if each.space in ("local", "param"):
             if each.align > 256:
                 raise PtxError(f"{each.name} is aligned to {each.align} bytes", each.line)

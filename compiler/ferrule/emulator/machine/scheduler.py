@@ -19,7 +19,6 @@ from ferrule.emulator.warps.layout import (
     CTAID,
     CURSOR,
     END,
-    FAILED as STEP_FAILED,
     FIRST_WARP,
     FUEL,
     FUEL_AT_ONCE,
@@ -41,6 +40,9 @@ from ferrule.emulator.warps.layout import (
     WARPS,
     YIELD,
     YIELDS,
+)
+from ferrule.emulator.warps.layout import (
+    FAILED as STEP_FAILED,
 )
 
 OVER, STUCK, FAILED, SPINNING = 0, 1, 2, 3

@@ -82,9 +82,7 @@ class Work:
     def _word(self, offset: int, kind: str) -> int:
         return int(struct.unpack_from(kind, self._frames, offset)[0])
 
-    def start(
-        self, grid: tuple[int, int, int], smem: int, parameters: bytes, random: int
-    ) -> None:
+    def start(self, grid: tuple[int, int, int], smem: int, parameters: bytes, random: int) -> None:
         """What is new for each launch."""
         ctypes.memmove(self._parameters, parameters, self._size)
         self._put(layout.NCTAID, "<3I", *grid)

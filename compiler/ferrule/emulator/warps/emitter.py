@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ferrule.emulator.ptx.cursor import BYTES
 from ferrule.emulator.ptx.module import (
     Address,
     FloatImmediate,
@@ -21,7 +22,6 @@ from ferrule.emulator.ptx.module import (
     Register,
     Symbol,
 )
-from ferrule.emulator.ptx.parser import BYTES
 from ferrule.emulator.warps import layout
 
 SCALARS: Final = {
@@ -343,8 +343,7 @@ class Emitter:
         """A value in all lanes."""
         first = self.op(f"insertelement <32 x {kind}> poison, {kind} {value}, i32 0")
         return self.op(
-            f"shufflevector <32 x {kind}> {first}, <32 x {kind}> poison, "
-            "<32 x i32> zeroinitializer"
+            f"shufflevector <32 x {kind}> {first}, <32 x {kind}> poison, <32 x i32> zeroinitializer"
         )
 
     # ---- addresses ----

@@ -157,7 +157,9 @@ class _Inliner:
         given = [*_names(arguments, call), *_names(results, call)]
         wanted = [each.name for each in (*function.parameters, *function.results)]
         if len(given) != len(wanted):
-            raise PtxError(f"{function.name} is called with other parameters than it has", call.line)
+            raise PtxError(
+                f"{function.name} is called with other parameters than it has", call.line
+            )
         self._calls.append(function.name)
         body = self.body(function, prefix, leave, dict(zip(wanted, given, strict=True)))
         self._calls.pop()

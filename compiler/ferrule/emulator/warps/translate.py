@@ -37,17 +37,13 @@ class Translation:
     instructions: list[Instruction] = field(default_factory=list)
 
 
-def translate(
-    flow: Flow, symbols: Mapping[str, tuple[str, int]], *, checked: bool
-) -> Translation:
+def translate(flow: Flow, symbols: Mapping[str, tuple[str, int]], *, checked: bool) -> Translation:
     """LLVM for a kernel.  PtxError for an instruction that is not emulated."""
     return _Translator(flow, symbols, checked).translation()
 
 
 class _Translator:
-    def __init__(
-        self, flow: Flow, symbols: Mapping[str, tuple[str, int]], checked: bool
-    ) -> None:
+    def __init__(self, flow: Flow, symbols: Mapping[str, tuple[str, int]], checked: bool) -> None:
         slots, end = _slots(flow)
         self._flow = flow
         self._names = Names(flow.registers, symbols, slots, checked)
@@ -152,7 +148,7 @@ lost:
         self._helpers.add("gather:")
         e.do(f"store <32 x i32> {members}, ptr %scratch0, align 32")
         group = e.op(f'call i32 @"gather:"(ptr %w, i32 {e.mask}, ptr %scratch0)')
-        failed = e.op(f"load i32, ptr %fault.p")
+        failed = e.op("load i32, ptr %fault.p")
         wrong = e.op(f"icmp ne i32 {failed}, 0")
         go, look = f"g{number}", f"l{number}"
         e.faults.append((f"%{e.label}", self._index(e.item)))
