@@ -81,11 +81,6 @@ def test_wrong_arguments() -> None:
         fe.emulated_gpu("sm_90a").allocations()
 
 
-def test_it_is_loaded_when_it_is_asked_for() -> None:
-    code = "import ferrule, sys; print([m for m in sys.modules if 'emulator' in m])"
-    assert run(code) == "[]\n"
-
-
 def test_one_at_a_time() -> None:
     code = """
 import ferrule as fe

@@ -146,7 +146,8 @@ def emulated_gpu(
     """GPUs of an architecture, emulated by the processor while the result is entered with `with`.
 
     `devices`: how many. `checks`: what is checked while kernels run: True for all but "leak", False
-    for nothing, or names of "memory", "sync" and "leak", as a str with commas or one by one. `schedule`: "random:17" lets warps take turns at random, in the order of that seed.
+    for nothing, or names of "memory", "sync" and "leak", as a str with commas or one by one.
+    `schedule`: "random:17" lets warps take turns at random, in the order of that seed.
 
     TypeError and ValueError for other arguments. Entering raises CudaError where the process has
     loaded a real CUDA driver, and RuntimeError inside of another emulated GPU; leaving raises

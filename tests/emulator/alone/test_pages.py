@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from pages import run_page
 
-pytest.importorskip("ferrule.emulator.machine", exc_type=ImportError)
-
 
 @pytest.mark.parametrize("page", ["emulated_gpu.md", "cuda_arrays.md"])
 def test_page(page: str, tmp_path: Path) -> None:
