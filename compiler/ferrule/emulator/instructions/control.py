@@ -123,7 +123,7 @@ done:
 
 @helper("leave")
 def _leave(name: str, _: str) -> str:
-    """Lanes exit: those that are parked look again, and barriers may have all that they wait for."""
+    """Lanes exit: parked ones look again, and barriers may have all that they wait for."""
     return f"""{_RELEASE}
 define i32 @"{name}"(ptr %w, i32 %mask) {{
 entry:

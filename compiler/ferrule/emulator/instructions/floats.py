@@ -315,15 +315,12 @@ def _lesser(e: Emitter, opcode: str, llvm: str, given: Sequence[str], nan: bool)
     value = e.op(f"select <32 x i1> {equal}, {llvm} {zeros}, {llvm} {value}")
     none_a, none_b = (e.op(f"fcmp uno {llvm} {each}, {each}") for each in given)
     if nan:
-        first, second = (none_a, a), (none_b, b)
-    else:
-        first, second = (none_a, b), (none_b, a)
-        both = e.op(f"and <32 x i1> {none_a}, {none_b}")
-    value = e.op(f"select <32 x i1> {second[0]}, {llvm} {second[1]}, {llvm} {value}")
-    value = e.op(f"select <32 x i1> {first[0]}, {llvm} {first[1]}, {llvm} {value}")
-    if not nan:
-        value = e.op(f"select <32 x i1> {both}, {llvm} {a}, {llvm} {value}")
-    return value
+        value = e.op(f"select <32 x i1> {none_b}, {llvm} {b}, {llvm} {value}")
+        return e.op(f"select <32 x i1> {none_a}, {llvm} {a}, {llvm} {value}")
+    both = e.op(f"and <32 x i1> {none_a}, {none_b}")
+    value = e.op(f"select <32 x i1> {none_b}, {llvm} {a}, {llvm} {value}")
+    value = e.op(f"select <32 x i1> {none_a}, {llvm} {b}, {llvm} {value}")
+    return e.op(f"select <32 x i1> {both}, {llvm} {a}, {llvm} {value}")
 
 
 # ---- bits ----

@@ -32,7 +32,7 @@ _WRITERS: Final[dict[str, Writer]] = {}
 
 
 def helper(kind: str) -> Callable[[Writer], Writer]:
-    """Marks the writer of the helpers whose names begin so; the rest of a name are its arguments."""
+    """Marks the writer of helpers whose names begin so; the rest of a name are its arguments."""
 
     def mark(writer: Writer) -> Writer:
         _WRITERS[kind] = writer

@@ -55,6 +55,8 @@ def _what(kind: int, item: Instruction, address: int, size: int, memory: Memory,
         )
     if kind == layout.SYNC:
         return f"{item.name}: {_wrong_sync(item, address)}"
+    if item.opcode == "trap" and item.modifiers:
+        return item.modifiers[0]
     return f"{item.name} was executed"
 
 

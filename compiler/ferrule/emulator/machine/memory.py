@@ -19,7 +19,7 @@ FILL: Final = 0xCD
 """What fresh memory is filled with."""
 
 _SIZES: Final = tuple(1 << n for n in (38, 36, 34, 32, 30))
-"""Bytes to reserve, the first that the system gives: nothing of them is used before it is written."""
+"""Bytes to reserve, the first that the system gives: nothing is used before it is written."""
 _NO_RESERVE: Final = 0x4000
 _QUARANTINE: Final = 1024
 """Pieces that stay unused after they were freed, so that a late access finds nothing there."""
@@ -46,7 +46,7 @@ class Memory:
         self._private: Final = _Region(self.base + self.global_size, self.base + size)
 
     def allocate(self, size: int) -> int:
-        """The address of that many bytes of global memory, filled with 0xCD; MemoryError if full."""
+        """The address of bytes of global memory, filled with 0xCD; MemoryError if full."""
         return self._take(self._global, size, FILL)
 
     def allocate_private(self, size: int, align: int = UNIT) -> int:

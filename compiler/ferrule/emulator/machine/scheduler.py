@@ -62,7 +62,8 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 define void @prepare(ptr %block) {{
 entry:
-{_get("nx", NTID)}{_get("ny", NTID + 4)}{_get("all", ALL_THREADS)}{_get("first", FIRST_WARP, "i64")}\
+{_get("nx", NTID)}{_get("ny", NTID + 4)}{_get("all", ALL_THREADS)}\
+{_get("first", FIRST_WARP, "i64")}\
 {_get("stride", WARP_STRIDE, "i64")}  br label %head
 head:
   %t = phi i32 [0, %entry], [%t1, %head]
@@ -125,7 +126,8 @@ head:
   %at = phi i64 [%first, %entry], [%at1, %head]
   %w = inttoptr i64 %at to ptr
 {_get("initial", INITIAL, "i32", "%w")}{_at("live", LIVE, "%w")}{_at("ready", READY, "%w")}\
-{_at("parked", PARKED, "%w")}{_at("key", KEY, "%w")}{_at("pc", PC, "%w")}  store i32 %initial, ptr %live.p
+{_at("parked", PARKED, "%w")}{_at("key", KEY, "%w")}{_at("pc", PC, "%w")}\
+  store i32 %initial, ptr %live.p
   store i32 %initial, ptr %ready.p
   store i32 0, ptr %parked.p
   store i32 0, ptr %key.p
@@ -189,7 +191,8 @@ look:
   %c.o = mul i64 %c.l, %stride
   %c.a = add i64 %first, %c.o
   %w = inttoptr i64 %c.a to ptr
-{_get("ready", READY, "i32", "%w")}{_get("parked", PARKED, "i32", "%w")}  %unparked = xor i32 %parked, -1
+{_get("ready", READY, "i32", "%w")}{_get("parked", PARKED, "i32", "%w")}\
+  %unparked = xor i32 %parked, -1
   %can = and i32 %ready, %unparked
   %idle = icmp eq i32 %can, 0
   %c.1 = add i32 %c, 1

@@ -260,9 +260,9 @@ class _Parser(Cursor):
 
 
 def _once(names: list[tuple[str, int]]) -> None:
-    """PtxError where one of these names stands twice."""
+    """PtxError where one of these names stands twice; `_` is none."""
     seen: set[str] = set()
     for name, line in names:
-        if name in seen:
+        if name in seen and name != "_":
             raise PtxError(f"{name} is defined twice", line)
         seen.add(name)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ferrule.emulator.ptx.cursor import BYTES
+from ferrule.emulator.ptx.initial import single
 from ferrule.emulator.ptx.module import (
     Address,
     FloatImmediate,
@@ -62,6 +63,9 @@ _CONSTANT: Final = {
     "%smid": 0, "%nsmid": 1, "%gridid": 0, "%is_explicit_cluster": 0,
     "%cluster_ctarank": 0, "%cluster_nctarank": 1, "%cluster_ctaid": 0, "%cluster_nctaid": 1,
 }  # fmt: skip
+
+_VECTORS: Final = frozenset({"%cluster_ctaid", "%cluster_nctaid"})
+"""Those of them that have three parts."""
 
 LANE_NUMBERS: Final = "<" + ", ".join(f"i32 {i}" for i in range(32)) + ">"
 LANE_NUMBERS_64: Final = "<" + ", ".join(f"i64 {i}" for i in range(32)) + ">"
@@ -195,7 +199,7 @@ class Emitter:
         if operand.width != bits:
             if (operand.width, kind) != (64, "f32"):
                 raise self.refuse(f"a float of {operand.width} bits as .{kind}")
-            value = _narrowed(value)
+            value = single(value, self.item.line)
         return self.cast(splat(f"i{bits}", str(value)), f"b{bits}", kind)
 
     def _register(self, name: str, kind: str, wider: bool) -> str:
@@ -283,7 +287,7 @@ class Emitter:
         if name == "%laneid":
             return self._sized(LANE_NUMBERS, 32, kind)
         base, _, part = name.partition(".")
-        axis = "xyz".find(part) if part else -1
+        axis = ("x", "y", "z").index(part) if part in ("x", "y", "z") else -1
         if base == "%tid" and axis >= 0:
             place = self.op(f"getelementptr i8, ptr %w, i64 {layout.TID[axis]}")
             value = self.op(f"load <32 x i32>, ptr {place}, align 32, !invariant.load !0")
@@ -298,9 +302,9 @@ class Emitter:
             return self._sized(self.spread(self.op(f"load i32, ptr {place}")), 32, kind)
         if name in ("%clock", "%clock_hi", "%clock64", "%globaltimer"):
             return self._clock(name, kind)
-        if name in _CONSTANT or (base in _CONSTANT and axis >= 0):
-            value = _CONSTANT.get(name, _CONSTANT.get(base))
-            return self._sized(splat("i32", str(value)), 32, kind)
+        if (name in _CONSTANT and name not in _VECTORS) or (base in _VECTORS and axis >= 0):
+            number = _CONSTANT.get(name, _CONSTANT.get(base))
+            return self._sized(splat("i32", str(number)), 32, kind)
         raise self.refuse(f"the register {name}")
 
     def _sized(self, value: str, bits: int, kind: str) -> str:
@@ -354,6 +358,8 @@ class Emitter:
             raise PtxError(f"there is no variable {symbol.name}", self.item.line)
         space, place = self.names.symbols[symbol.name]
         where = place + symbol.offset
+        if space == "code" and symbol.offset:
+            raise self.refuse(f"an address inside of the function {symbol.name}")
         if space == "local":
             return space, self.op(f"add <32 x i64> %locals, {splat('i64', str(where))}")
         if space == "param":
@@ -413,14 +419,6 @@ class Emitter:
 
 
 SCRATCH: Final = 9
-
-
-def _narrowed(bits: int) -> int:
-    """The bits of a float64 that stands for a float32 in a text."""
-    import struct
-
-    number = struct.unpack("<d", struct.pack("<Q", bits))[0]
-    return int(struct.unpack("<I", struct.pack("<f", number))[0])
 
 
 def items_of(group: Operand) -> tuple[Operand, ...]:
