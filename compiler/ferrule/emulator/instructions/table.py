@@ -16,6 +16,7 @@ from ferrule.emulator.warps.emitter import Emitter, splat
 
 for _part in (
     "control", "moves", "integers", "floats", "conversions", "logic", "lanes", "atomics", "system",
+    "matrices", "tensor_cores",
 ):  # fmt: skip
     import_module(f"ferrule.emulator.instructions.{_part}")
 
@@ -50,6 +51,8 @@ def members(e: Emitter, item: Instruction) -> str:
     """The lanes that each lane waits for: a vector of masks."""
     name = item.name
     if item.opcode in ("shfl", "vote", "match", "redux") and "sync" in item.modifiers:
+        return e.read(item.operands[-1], "b32")
+    if item.opcode == "elect":
         return e.read(item.operands[-1], "b32")
     if name == "bar.warp.sync":
         return e.read(item.operands[0], "b32")

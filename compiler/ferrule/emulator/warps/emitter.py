@@ -87,6 +87,8 @@ class Names:
         self.slots = slots
         """The place in the frame of each register that outlives a block."""
         self.checked = checked
+        self.most = 0
+        """The values of the longest `call_many`."""
 
 
 class Emitter:
@@ -404,6 +406,25 @@ class Emitter:
             self.do(f"store {kind} {value}, ptr {place}, align 32")
         pointers = "".join(f", ptr {place}" for place in places)
         bad = self.op(f'call i32 @"{name}"(ptr %w, i32 {mask or self.active()}{pointers})')
+        self._stop_if(bad)
+        return [
+            self.op(f"load {kind}, ptr {place}, align 32")
+            for kind, place in zip(wanted, places[len(given) :], strict=True)
+        ]
+
+    def call_many(
+        self, name: str, given: Sequence[tuple[str, str]], wanted: Sequence[str], mask: str = ""
+    ) -> list[str]:
+        """The same with one pointer: to all values, 256 bytes each, then to the results."""
+        self.helpers.add(name)
+        self.names.most = max(self.names.most, len(given) + len(wanted))
+        places = [
+            self.op(f"getelementptr i8, ptr %many, i64 {256 * i}")
+            for i in range(len(given) + len(wanted))
+        ]
+        for place, (kind, value) in zip(places, given, strict=False):
+            self.do(f"store {kind} {value}, ptr {place}, align 32")
+        bad = self.op(f'call i32 @"{name}"(ptr %w, i32 {mask or self.active()}, ptr %many)')
         self._stop_if(bad)
         return [
             self.op(f"load {kind}, ptr {place}, align 32")

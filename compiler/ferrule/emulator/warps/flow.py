@@ -22,8 +22,9 @@ from ferrule.emulator.ptx.module import (
 from ferrule.emulator.warps.calls import EXTERNAL, Inliner, Items, jump_around
 
 WAITING: Final = frozenset(
-    {"bar", "barrier", "shfl", "vote", "match", "redux", "elect", "mma", "ldmatrix", "stmatrix"}
-)
+    {"bar", "barrier", "shfl", "vote", "match", "redux", "elect", "mma", "ldmatrix", "stmatrix",
+     "movmatrix"}
+)  # fmt: skip
 """Opcodes whose lanes may have to wait for others."""
 
 _ENDS: Final = frozenset({"exit", "trap", "ret"})

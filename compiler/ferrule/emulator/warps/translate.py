@@ -314,6 +314,8 @@ def _entry(names: Names) -> str:
     }  # fmt: skip
     lines = ["entry:"]
     lines += [f"  %scratch{i} = alloca <32 x i64>, align 32" for i in range(SCRATCH)]
+    if names.most:
+        lines.append(f"  %many = alloca [{names.most} x <32 x i64>], align 64")
     lines += [f"  %{k} = getelementptr i8, ptr %w, i64 {v}" for k, v in fields.items()]
     for name, offset, kind in (
         ("block", layout.BLOCK, "ptr"),
