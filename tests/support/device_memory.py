@@ -37,6 +37,11 @@ def _primary() -> tuple[ctypes.CDLL, ctypes.c_void_p]:
     return driver, context
 
 
+def forget() -> None:
+    """Ask for the driver again: another GPU is emulated."""
+    _primary.cache_clear()
+
+
 def _driver() -> ctypes.CDLL:
     """The driver, with the context current on this thread."""
     driver, context = _primary()

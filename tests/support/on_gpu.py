@@ -51,22 +51,22 @@ class OnGpu:
     """A function that was compiled for both targets; its attributes are those of the CPU's."""
 
     def __init__(self, cpu: fe.Function, gpu: fe.Function, done: Done) -> None:
-        self._cpu, self._gpu, self._done = cpu, gpu, done
+        self.cpu, self._gpu, self._done = cpu, gpu, done
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._cpu, name)
+        return getattr(self.cpu, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not self._done.runs:
-            return self._cpu(*args, **kwargs)
+            return self.cpu(*args, **kwargs)
         try:
-            result = self._cpu(*copied(args), **copied(kwargs))
+            result = self.cpu(*copied(args), **copied(kwargs))
         except Exception:
             self._done.left_out["the call raises"] += 1
-            return self._cpu(*args, **kwargs)
+            return self.cpu(*args, **kwargs)
         if result is not None:
             self._done.left_out["the function has a result"] += 1
-            return self._cpu(*args, **kwargs)
+            return self.cpu(*args, **kwargs)
         with on_device((args, kwargs)) as (positional, keywords):
             self._gpu(*positional, **keywords)
         self._done.calls += 1

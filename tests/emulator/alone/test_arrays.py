@@ -10,6 +10,7 @@ import pytest
 import tvm_ffi
 
 import ferrule as fe
+from ferrule.emulator.gpu import active
 
 
 def test_an_array_goes_there_and_back(emulated: Any) -> None:
@@ -184,3 +185,17 @@ def test_without_a_gpu() -> None:
     assert fe.cuda.device_count() == 0
     with pytest.raises(fe.CudaError, match="there is no GPU: cuInit failed with .*DEINITIALIZED"):
         fe.cuda.empty(3)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "count", "size"),
+    [("float16", 3, 8), ("float16", 4, 8), ("uint8", 5, 5), ("float32", 3, 12)],
+)
+def test_the_last_number_of_16_bits_has_its_word(
+    emulated: Any, dtype: str, count: int, size: int
+) -> None:
+    held = fe.cuda.empty(count, dtype)
+    gpu = active()
+    assert gpu is not None
+    assert [each.size for each in gpu.allocations()] == [size]
+    del held

@@ -86,7 +86,8 @@ class Kernel:
         self._check(grid, block, cluster, smem, parameters)
         with self._machine.lock:
             work = self._work
-            shared = self._dynamic + smem if smem else max(self.static_shared, 0)
+            # Atomics on 16 bits are on the word around, which shared memory always has whole.
+            shared = -(-(self._dynamic + smem if smem else self.static_shared) // 4) * 4
             if work is None or work.key != (block, shared):
                 if work is not None:
                     work.close()

@@ -125,7 +125,10 @@ def _driver(e: Emitter, addresses: dict[str, int], name: str, *arguments: ir.Val
 
 
 def _define_allocate(e: Emitter, addresses: dict[str, int]) -> None:
-    """`ptr allocate(i64 bytes, i64 alignment, i32 type, i32 device)`: the driver aligns to 256."""
+    """`ptr allocate(i64 bytes, i64 alignment, i32 type, i32 device)`: the driver aligns to 256.
+
+    Atomics on numbers of 16 bits read and write the 4 bytes around: the last number has those.
+    """
     names = ("bytes", "alignment", "type", "device")
     with e.define(f"__tvm_ffi_{_ALLOCATE}", PTR, [I64, I64, I32, I32], names=names) as function:
         size, _, kind, device = function.args
@@ -137,7 +140,10 @@ def _define_allocate(e: Emitter, addresses: dict[str, int]) -> None:
         status = _driver(e, addresses, "cuDevicePrimaryCtxRetain", context, device)
         with e.if_then(e.icmp("ne", status, e.const_i32(0)), likely=False):
             e.ret(e.null())
-        _within(e, addresses, e.load(context, PTR), "cuMemAlloc_v2", place, size)
+        half_a_word = e.icmp("eq", e.builder.and_(size, e.const_i64(3)), e.const_i64(2))
+        rest = e.builder.select(half_a_word, e.const_i64(2), e.const_i64(0))
+        room = e.builder.add(size, rest, "room")
+        _within(e, addresses, e.load(context, PTR), "cuMemAlloc_v2", place, room)
         with e.if_then(e.is_null(e.load(place, PTR)), likely=False):
             _driver(e, addresses, "cuDevicePrimaryCtxRelease_v2", device)
         e.ret(e.load(place, PTR))
