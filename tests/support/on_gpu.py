@@ -92,7 +92,7 @@ class Compiler:
         target = "--target cuda" if self.done.runs else f"--target cuda --gpu-arch {ARCH}"
         wanted = options.replace(TARGET, target)
         try:
-            gpu = self._compiled(function, examples, wanted, named)
+            gpu = self._for_gpu(function, examples, wanted, named)
         except (fe.CompileError, NotImplementedError) as error:
             first = str(error).splitlines()[0]
             self.done.left_out[first] += 1
@@ -103,6 +103,15 @@ class Compiler:
             return cpu
         self.done.functions += 1
         return OnGpu(cpu, gpu, self.done)
+
+    def _for_gpu(
+        self, function: Any, examples: Any, options: str, named: dict[str, Any]
+    ) -> fe.Function:
+        """Compiled with examples that are on the GPU, where there is one."""
+        if not self.done.runs:
+            return self._compiled(function, examples, options, named)
+        with on_device((examples, named)) as (moved, renamed):
+            return self._compiled(function, moved, options, renamed)
 
     def _compiled(
         self, function: Any, examples: Any, options: str, named: dict[str, Any]

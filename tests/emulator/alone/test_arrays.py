@@ -175,6 +175,24 @@ def test_tensors_of_calls_can_be_there(emulated: Any) -> None:
         fe.runtime.use_allocator(None, None)
 
 
+def test_tensors_of_calls_for_the_cpu_are_there_too(emulated: Any) -> None:
+    @fe.jit
+    def make(n: fe.Int32) -> fe.Tensor:
+        made = fe.empty((n,), fe.Float32)
+        made[:] = 2.0
+        return made
+
+    fe.cuda.use_as_allocator()
+    try:
+        compiled = fe.compile(make, fe.Int32(0), options="--target cpu")
+        made = [compiled(n) for n in range(50)]
+        assert {str(each.device) for each in made} == {"cpu:0"}
+        assert all((np.from_dlpack(each) == 2).all() for each in made)
+        assert not emulated.machine.memory.held
+    finally:
+        fe.runtime.use_allocator(None, None)
+
+
 def test_without_a_gpu() -> None:
     fe.emulated_gpu("sm_80")
     assert fe.cuda.device_count() == 0

@@ -33,6 +33,7 @@ _NAMES: Final = (
     "cuMemAlloc_v2",
     "cuMemFree_v2",
 )
+_WORD: Final = 8
 _ALLOCATE, _FREE, _TENSOR = "cuda_allocate", "cuda_free", "cuda_tensor"
 _ALLOCATOR_TYPE: Final = ir.FunctionType(I32, [PTR] * 4)
 
@@ -128,10 +129,13 @@ def _define_allocate(e: Emitter, addresses: dict[str, int]) -> None:
     """`ptr allocate(i64 bytes, i64 alignment, i32 type, i32 device)`: the driver aligns to 256.
 
     Atomics on numbers of 16 bits read and write the 4 bytes around: the last number has those.
+    Functions for the CPU ask the same allocator.
     """
     names = ("bytes", "alignment", "type", "device")
     with e.define(f"__tvm_ffi_{_ALLOCATE}", PTR, [I64, I64, I32, I32], names=names) as function:
-        size, _, kind, device = function.args
+        size, alignment, kind, device = function.args
+        with e.if_then(e.icmp("eq", kind, e.const_i32(DeviceType.CPU))):
+            e.ret(_from_libc(e, size, alignment))
         with e.if_then(e.icmp("ne", kind, e.const_i32(DeviceType.CUDA))):
             e.ret(e.null())
         context, place = e.alloca(PTR, name="context"), e.alloca(PTR, name="place")
@@ -149,10 +153,25 @@ def _define_allocate(e: Emitter, addresses: dict[str, int]) -> None:
         e.ret(e.load(place, PTR))
 
 
+def _from_libc(e: Emitter, size: ir.Value, alignment: ir.Value) -> ir.Value:
+    """Memory of the CPU; the word before it says where the block begins that is to be freed."""
+    b = e.builder
+    block = e.call("malloc", [b.add(size, b.add(alignment, e.const_i64(_WORD)))], "block")
+    with e.if_then(e.is_null(block), likely=False):
+        e.ret(e.null())
+    behind = b.add(b.ptrtoint(block, I64), b.add(alignment, e.const_i64(_WORD - 1)))
+    start = b.inttoptr(b.and_(behind, b.neg(alignment)), PTR, "start")
+    e.store(block, e.index(start, I64, -1))
+    return start
+
+
 def _define_free(e: Emitter) -> None:
-    """`void free(ptr memory, i32 type, i32 device)`: the tensor's own deleter does it."""
+    """`void free(ptr memory, i32 type, i32 device)`: a tensor of a GPU has a deleter of its own."""
     names = ("memory", "type", "device")
-    with e.define(f"__tvm_ffi_{_FREE}", VOID, [PTR, I32, I32], names=names):
+    with e.define(f"__tvm_ffi_{_FREE}", VOID, [PTR, I32, I32], names=names) as function:
+        memory, kind, _ = function.args
+        with e.if_then(e.icmp("eq", kind, e.const_i32(DeviceType.CPU))):
+            e.call("free", [e.load(e.index(memory, I64, -1), PTR)])
         e.ret()
 
 
@@ -170,7 +189,9 @@ def _define_tensor(e: Emitter, addresses: dict[str, int], base: int, deleter: ir
             e.ret(status)
         tensor = e.load(function.args[1], PTR, name="tensor")
         data = e.load_field(tensor, MANAGED_TENSOR, "dl.data")
-        with e.if_then(e.not_(e.is_null(data))):
+        kind = e.load_field(tensor, MANAGED_TENSOR, "dl.device_type")
+        on_gpu = e.icmp("eq", kind, e.const_i32(DeviceType.CUDA))
+        with e.if_then(e.builder.and_(on_gpu, e.not_(e.is_null(data)))):
             place = e.alloca(PTR, name="primary")
             e.store(e.null(), place)
             device = e.load_field(tensor, MANAGED_TENSOR, "dl.device_id")
