@@ -19,6 +19,7 @@ import numpy as np
 import tvm_ffi
 from cuda_device import forged_at
 
+import ferrule as fe
 from ferrule.runtime.views import OBJECT_HEADER, DLTensor, view_of
 
 ALIGNMENT = 256
@@ -178,6 +179,20 @@ def _moved(value: Any, blocks: dict[tuple[int, int], Block]) -> Any:
     if key not in blocks:
         blocks[key] = Block.of(host)
     return blocks[key].view(value.detach() if hasattr(value, "detach") else value)
+
+
+def hosts(values: Any) -> list[Any]:
+    """The tensors of the CPU among these, in their order."""
+    found: list[Any] = []
+    _changed(values, found.append)
+    return found
+
+
+def as_array(value: Any) -> Any:
+    """A tensor of the CPU as an array of NumPy."""
+    if isinstance(value, np.ndarray):
+        return value
+    return fe.cuda.to_numpy(value.detach() if hasattr(value, "detach") else value)
 
 
 def copied(values: Any) -> Any:

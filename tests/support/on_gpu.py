@@ -8,8 +8,11 @@ runs on the GPU with copies of the arrays in its memory, which are then copied b
 the test expects of its arrays is expected of the GPU.  A host function that reads or writes
 elements itself becomes a kernel of one thread.
 
-`--on-gpu=compile` leaves the runs out and needs no GPU.  The terminal says how much was done, and
-what was left out for which reason.
+Each call must leave the same bits on both, where one NaN is any other; `same_bits` says where not.
+
+`--on-gpu=compile` leaves the runs out and needs no GPU.  `--on-gpu=compare` leaves the interpreter
+and plain Python out, with which the tests compare the CPU's in every run.  The terminal says how
+much was done, and what was left out for which reason.
 """
 
 from __future__ import annotations
@@ -22,8 +25,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import agreement
+import numpy as np
 import pytest
-from device_memory import copied, on_device
+from device_memory import as_array, copied, hosts, on_device
+from plain_python import examples
 
 import ferrule as fe
 from ferrule.runtime.errors import StageError
@@ -59,8 +65,9 @@ class OnGpu:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not self._done.runs:
             return self.cpu(*args, **kwargs)
+        wanted = copied((args, kwargs))
         try:
-            result = self.cpu(*copied(args), **copied(kwargs))
+            result = self.cpu(*wanted[0], **wanted[1])
         except Exception:
             self._done.left_out["the call raises"] += 1
             return self.cpu(*args, **kwargs)
@@ -70,7 +77,31 @@ class OnGpu:
         with on_device((args, kwargs)) as (positional, keywords):
             self._gpu(*positional, **keywords)
         self._done.calls += 1
+        for found, expected in zip(hosts((args, kwargs)), hosts(wanted), strict=True):
+            same_bits(found, expected)
         return None
+
+
+def same_bits(found: Any, wanted: Any) -> None:
+    """Raises AssertionError where a tensor on the GPU has not become what it has on the CPU."""
+    ours, theirs = as_array(found), as_array(wanted)
+    if ours.tobytes() == theirs.tobytes():
+        return
+    what = "on the GPU, and on the CPU"
+    if ours.dtype.kind in "fV":  # V: numbers that NumPy lacks
+        ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
+        known = ~np.isnan(ours)
+        signs = (np.signbit(each[known]) for each in (ours, theirs))
+        np.testing.assert_array_equal(*signs, err_msg=f"signs {what}")
+    np.testing.assert_array_equal(ours, theirs, err_msg=what)
+
+
+def both_ways(
+    function: Any, arguments: Any, *, options: str = "--target cpu", **_: Any
+) -> agreement.Outcome:
+    """What stands for `agreement.run_all_ways`: compiled for both, and called."""
+    compiled = fe.compile(function, *examples(*arguments), options=options)
+    return agreement.outcome(compiled, arguments)
 
 
 @dataclass(frozen=True)
@@ -158,11 +189,14 @@ _DONE = pytest.StashKey[Done]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--on-gpu", choices=("run", "compile"), default="run")
+    parser.addoption("--on-gpu", choices=("run", "compare", "compile"), default="run")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    done = config.stash[_DONE] = Done(config.getoption("--on-gpu") == "run")
+    way = config.getoption("--on-gpu")
+    done = config.stash[_DONE] = Done(way != "compile")
+    if way == "compare":
+        agreement.run_all_ways = both_ways
     if done.runs:
         # Tensors that functions make are on the GPU too, where no framework's come with the call.
         fe.cuda.use_as_allocator()

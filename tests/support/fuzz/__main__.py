@@ -26,9 +26,7 @@ from typing import Any, Final
 
 from fuzz.campaigns import SHARES, Failure, campaign
 
-SEEDS: Final = {
-    name: 100 for name in ("programs", "ptx", "constants", "cooperation", "files", "calls")
-}
+SEEDS: Final = dict.fromkeys(("programs", "ptx", "constants", "cooperation", "files", "calls"), 100)
 """How many seeds a child runs; the next one begins with fresh memory."""
 USUAL_SEEDS: Final = 20
 GRACE: Final = 300.0
