@@ -6,6 +6,7 @@ from __future__ import annotations
 from ferrule.emulator.instructions.forms import Named, form, kind
 from ferrule.emulator.instructions.helpers import by_lane, helper, lane_value, put
 from ferrule.emulator.ptx.module import Group, Instruction, Operand, Register
+from ferrule.emulator.warps import layout
 from ferrule.emulator.warps.emitter import LANE_NUMBERS, Emitter, bits_of, splat, vector
 
 _UNKNOWN = -842150451
@@ -150,6 +151,9 @@ def _warp_sync(e: Emitter, item: Instruction, named: Named) -> None:
     """The lanes have met."""
 
 
+@form("bar", r"(\.cta)?\.(?P<what>red)\.(popc\.u32|(and|or)\.pred)", 2, 3)
+@form("barrier", r"(\.cta)?\.(?P<what>red)\.popc(?P<aligned>\.aligned)?\.u32", 2, 3)
+@form("barrier", r"(\.cta)?\.(?P<what>red)\.(and|or)(?P<aligned>\.aligned)?\.pred", 2, 3)
 @form("bar", r"(\.cta)?\.(?P<what>sync)", 1, 2)
 @form("bar", r"(\.cta)?\.(?P<what>arrive)", 2)
 @form("barrier", r"(\.cta)?\.(?P<what>sync)(?P<aligned>\.aligned)?", 1, 2)
@@ -158,7 +162,26 @@ def _barrier(e: Emitter, item: Instruction, named: Named) -> None:
     together = item.opcode == "bar" or named["aligned"]
     number = e.read(item.operands[0], "u32")
     count = "zeroinitializer"
-    if len(item.operands) == 2:
-        count = e.read(item.operands[1], "u32")
-    name = f"barrier:{named['what']}:{'aligned' if together else 'single'}"
-    e.call(name, [("<32 x i32>", number), ("<32 x i32>", count)], [])
+    counted = item.operands[1:-1] if named["what"] == "red" else item.operands[1:]
+    if counted:
+        count = e.read(counted[0], "u32")
+    given = [("<32 x i32>", number), ("<32 x i32>", count)]
+    if named["what"] == "red":
+        bits = e.op(f"zext <32 x i1> {e.read(item.operands[-1], 'pred')} to <32 x i32>")
+        given.append(("<32 x i32>", bits))
+    e.call(f"barrier:{named['what']}:{'aligned' if together else 'single'}", given, [])
+
+
+@form("barrier_result", r"\.(?P<what>popc\.u32|and\.pred|or\.pred)", 1)
+def _barrier_result(e: Emitter, item: Instruction, named: Named) -> None:
+    """What a reducing barrier has found out, after it."""
+    place = e.op(f"getelementptr i8, ptr %w, i64 {layout.RESULT}")
+    found = e.op(f"load <32 x i32>, ptr {place}, align 32")
+    true = e.op(f"and <32 x i32> {found}, splat (i32 65535)")
+    what = kind(named, "what")
+    if what == "popc.u32":
+        e.write(item.operands[0], "u32", true)
+    elif what == "or.pred":
+        e.write(item.operands[0], "pred", e.op(f"icmp ne <32 x i32> {true}, zeroinitializer"))
+    else:
+        e.write(item.operands[0], "pred", e.op(f"icmp eq <32 x i32> {found}, {true}"))

@@ -35,7 +35,9 @@ PC: Final = 128
 TID: Final = (256, 384, 512)
 BARRIER: Final = 640
 """The barrier that each lane waits at."""
-FRAME: Final = 768
+RESULT: Final = 768
+"""What a barrier found out about a predicate: threads where it holds, 65536 times the others."""
+FRAME: Final = 896
 
 # A block.
 CTAID: Final = 0
@@ -67,7 +69,9 @@ BEGUN: Final = 308
 ALL_THREADS: Final = 312
 INSTRUCTIONS: Final = 320
 LAUNCH_ID: Final = 328
-BLOCK_BYTES: Final = 384
+REDUCED: Final = 384
+"""The same of each barrier, while threads arrive."""
+BLOCK_BYTES: Final = 512
 
 ALL_ONES: Final = 0xFFFFFF
 FUEL_AT_ONCE: Final = 4096
