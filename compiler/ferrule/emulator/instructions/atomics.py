@@ -62,7 +62,7 @@ for _where in (_WHERE, _OLDER):
 def _by_lane(name: str, op: str, space: str, t: str, how: str) -> str:
     """`atomic:add:global:u32:checked`: addresses, operands, and a place for the old values."""
     word = f"i{8 * BYTES[t]}"
-    body = lane_value("%p0", "i64", "a") + located(space, BYTES[t], how == "checked")
+    body = lane_value("%p0", "i64", "a") + located(space, BYTES[t], how == "checked", stores=True)
     body += lane_value("%p1", word, "b")
     result = "%p2"
     if op == "cas":

@@ -29,6 +29,10 @@ SHARED: Final = 56
 PARAMETERS: Final = 64
 LOCAL: Final = 72
 LOCAL_STRIDE: Final = 80
+LOCAL_SIZE: Final = 88
+"""The bytes that a thread has; its stride is at least so many."""
+FAULT_FILE: Final = 104
+FAULT_FUNCTION: Final = 112
 INITIAL: Final = 96
 """The lanes that have a thread."""
 PC: Final = 128
@@ -79,8 +83,11 @@ FUEL_AT_ONCE: Final = 4096
 # What `step` returns.
 DONE, YIELD, FAILED = 0, 1, 2
 
+PARAMETER_SIZE: Final = 336
+
 FAULTS: Final = (
     "none", "memory", "misaligned", "space", "sync", "trap", "assert", "deadlock", "stack",
+    "sync",
 )  # fmt: skip
 """The kinds of faults by their number."""
-MEMORY, MISALIGNED, SPACE, SYNC, TRAP, ASSERT, DEADLOCK, STACK = range(1, 9)
+MEMORY, MISALIGNED, SPACE, SYNC, TRAP, ASSERT, DEADLOCK, STACK, LANE = range(1, 10)
