@@ -19,7 +19,8 @@ st.param.b32 [r], %a3;
 ret;
 }
 """
-OUT = "ld.param.u64 %rd1, [a0]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4;\nadd.u64 %rd3, %rd1, %rd2;\n"
+OUT = "ld.param.u64 %rd1, [a0]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4;\n"
+OUT += "add.u64 %rd3, %rd1, %rd2;\n"
 
 
 def lanes(body: str, before: str, **more: object) -> list[int]:
@@ -105,7 +106,9 @@ ld.param.b32 %a1, [p]; ld.shared.u32 %a2, [%a1]; st.param.b32 [r], %a2; ret; }
 
 def test_a_variable_and_a_parameter_of_one_name() -> None:
     """A function sees the module's variable where a caller's own has its name."""
-    before = ".global .u32 v = 5;\n.func (.param .b32 r) f() { .reg .b32 %a; ld.global.u32 %a, [v];\n"
+    before = (
+        ".global .u32 v = 5;\n.func (.param .b32 r) f() { .reg .b32 %a; ld.global.u32 %a, [v];\n"
+    )
     before += "st.param.b32 [r], %a; ret; }"
     body = """.local .u32 v; st.local.u32 [v], 7;
     { .param .b32 s; call (s), f, (); ld.param.b32 %r8, [s]; }
@@ -113,7 +116,9 @@ def test_a_variable_and_a_parameter_of_one_name() -> None:
     assert lanes(body, before)[0] == 57
 
 
-INDIRECT = ADD + """
+INDIRECT = (
+    ADD
+    + """
 .func (.param .b32 r) sub(.param .b32 x, .param .b32 y)
 {
 .reg .b32 %a<4>;
@@ -125,6 +130,7 @@ ret;
 }
 .global .u64 table[2] = {add, sub};
 """
+)
 CALL = """{ .param .b32 p; .param .b32 q; .param .b32 s;
 st.param.b32 [p], %r1; st.param.b32 [q], 3;
 proto: .callprototype (.param .b32 _) _ (.param .b32 _, .param .b32 _);
@@ -133,8 +139,11 @@ ld.param.b32 %r9, [s]; }"""
 
 
 def test_calls_through_a_table() -> None:
-    body = """and.b32 %r2, %r1, 1; mul.wide.u32 %rd4, %r2, 8; mov.u64 %rd5, table;
-    add.u64 %rd4, %rd4, %rd5; ld.global.u64 %rd4, [%rd4];\n""" + CALL
+    body = (
+        """and.b32 %r2, %r1, 1; mul.wide.u32 %rd4, %r2, 8; mov.u64 %rd5, table;
+    add.u64 %rd4, %rd4, %rd5; ld.global.u64 %rd4, [%rd4];\n"""
+        + CALL
+    )
     assert lanes(body, INDIRECT) == [(i - 3 if i & 1 else i + 3) & 0xFFFFFFFF for i in range(32)]
 
 

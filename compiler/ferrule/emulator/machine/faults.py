@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ferrule.emulator.ptx.module import Instruction
@@ -38,26 +39,52 @@ def thread_fault(
     address = ctypes.c_uint64.from_address(warp + layout.FAULT_ADDRESS).value
     size = word(warp, layout.FAULT_SIZE)
     lane = word(warp, layout.FAULT_LANE)
-    what = _what(kind, item, address, size, memory, block)
+    what = _what(kind, item, address, size, memory, block, warp)
     return Fault(layout.FAULTS[kind], f"{kernel}: {what}; {_who(block, warp, lane)}; {where(item)}")
 
 
-def _what(kind: int, item: Instruction, address: int, size: int, memory: Memory, block: int) -> str:
+def _what(
+    kind: int, item: Instruction, address: int, size: int, memory: Memory, block: int, warp: int
+) -> str:
     if kind == layout.MEMORY:
         return f"{item.name} of {size} bytes at {address:#x}, {_near(address, size, memory)}"
     if kind == layout.MISALIGNED:
         return f"{item.name} at {address:#x}, which is no multiple of {size}"
+    if kind == layout.ASSERT:
+        return _assertion(address, size, memory, warp)
+    if kind == layout.SPACE and not set(item.modifiers) & {"shared", "shared::cta"}:
+        return f"{item.name} of {size} bytes at {address:#x}, which is no such memory of its own"
     if kind == layout.SPACE:
         window = ctypes.c_uint64.from_address(block + layout.SHARED_SIZE).value
         return (
             f"{item.name} of {size} bytes at {address:#x} of shared memory, of which the block "
             f"has {window} bytes"
         )
+    if kind == layout.LANE:
+        return f"{item.name} reads lane {address} of its warp, which takes no part"
     if kind == layout.SYNC:
         return f"{item.name}: {_wrong_sync(item, address)}"
     if item.opcode == "trap" and item.modifiers:
         return item.modifiers[0]
     return f"{item.name} was executed"
+
+
+def _assertion(message: int, line: int, memory: Memory, warp: int) -> str:
+    file, function = (
+        _text(ctypes.c_uint64.from_address(warp + each).value, memory)
+        for each in (layout.FAULT_FILE, layout.FAULT_FUNCTION)
+    )
+    inside = f" in {function}" if function else ""
+    return f"assertion failed: {_text(message, memory)} ({file}:{line}{inside})"
+
+
+def _text(address: int, memory: Memory) -> str:
+    """A string of C in an allocation."""
+    found = memory.find(address)
+    if found is None:
+        return ""
+    start, size = found
+    return ctypes.string_at(address, start + size - address).split(b"\0")[0].decode("latin-1")
 
 
 def _wrong_sync(item: Instruction, number: int) -> str:
@@ -77,6 +104,10 @@ def _near(address: int, size: int, memory: Memory) -> str:
         return (
             f"which ends {address + size - start - length} bytes behind the {length} at {start:#x}"
         )
+    freed = memory.freed(address)
+    if freed is not None:
+        start, length = freed
+        return f"which is in the {length} bytes at {start:#x}, freed before"
     for distance in (1, 16, 256, 4096, 65536):
         before = memory.find(address - distance)
         if before is not None:
@@ -85,6 +116,8 @@ def _near(address: int, size: int, memory: Memory) -> str:
         after = memory.find(address + distance)
         if after is not None:
             return f"{after[0] - address} bytes before the {after[1]} bytes at {after[0]:#x}"
+    if memory.private(address):
+        return "which is in shared or local memory that is not the thread's own"
     return "which is in no allocation"
 
 
@@ -102,22 +135,44 @@ def where(item: Instruction) -> str:
 
 def deadlock(kernel: str, block: int, warps: list[int], waits: dict[int, Instruction]) -> Fault:
     """Who waits where, when no thread of a block can go on. `waits` has the instructions that
-    wait by the number of their block of code."""
+    wait by the number of their block of code.
+
+    It is of kind sync where threads of one warp stand at barriers that they should reach together.
+    """
     said: dict[str, list[str]] = {}
+    divergent = False
     for warp in warps:
-        live, ready = word(warp, layout.LIVE), word(warp, layout.READY)
-        for lane in range(layout.LANES):
-            if not live >> lane & 1:
-                continue
-            if ready >> lane & 1:
-                item = waits[word(warp, layout.PC + 4 * lane)]
-                place = f"at {item.name} for lanes of their warp, {where(item)}"
-            else:
-                place = f"at barrier {word(warp, layout.BARRIER + 4 * lane)}"
+        standing = list(_standing(warp, waits))
+        divergent |= len({place for _, place, _ in standing}) > 1 and any(
+            item is not None and _together(item) for _, _, item in standing
+        )
+        for lane, place, _ in standing:
             said.setdefault(place, []).append(_thread(warp, lane))
     parts = [f"{len(who)} threads wait {place}: {_some(who)}" for place, who in said.items()]
     ctaid = tuple(word(block, layout.CTAID + 4 * i) for i in range(3))
-    return Fault("deadlock", f"{kernel}: block {ctaid} cannot go on: {'; '.join(parts)}")
+    why = "threads of a warp reach different barriers, and none can go on" if divergent else ""
+    text = f"{kernel}: block {ctaid} cannot go on: {why}{'; ' if why else ''}{'; '.join(parts)}"
+    return Fault("sync" if divergent else "deadlock", text)
+
+
+def _standing(
+    warp: int, waits: dict[int, Instruction]
+) -> Iterator[tuple[int, str, Instruction | None]]:
+    """The lanes of a warp that live: where each waits, and at which instruction for its warp."""
+    live, ready = word(warp, layout.LIVE), word(warp, layout.READY)
+    for lane in range(layout.LANES):
+        if not live >> lane & 1:
+            continue
+        if ready >> lane & 1:
+            item = waits[word(warp, layout.PC + 4 * lane)]
+            yield lane, f"at {item.name} for lanes of their warp, {where(item)}", item
+        else:
+            yield lane, f"at barrier {word(warp, layout.BARRIER + 4 * lane)}", None
+
+
+def _together(item: Instruction) -> bool:
+    """Whether all threads of a warp must come to a barrier of the block together."""
+    return item.opcode in ("bar", "barrier") and "warp" not in item.modifiers
 
 
 def _thread(warp: int, lane: int) -> str:

@@ -56,9 +56,7 @@ class Kernel:
         own = dict(places) | shared | local
         for name, parameter in zip(blocks.parameters, self.parameters, strict=True):
             own[name] = "param", parameter.offset
-        self._translation: Final[Translation] = translate(
-            blocks, own, checked="memory" in machine.checks
-        )
+        self._translation: Final[Translation] = translate(blocks, own, checks=machine.checks)
         self._waits: Final = {
             number: block.instructions[0]
             for number, block in enumerate(blocks.blocks)

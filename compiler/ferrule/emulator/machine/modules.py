@@ -15,15 +15,15 @@ from ferrule.emulator.ptx.module import Module, PtxError, Variable
 from ferrule.emulator.ptx.parser import parse
 from ferrule.emulator.warps.calls import function_addresses, static
 
-CHECKS: Final = frozenset({"memory", "race", "init", "sync"})
+CHECKS: Final = frozenset({"memory", "sync"})
 _SCHEDULE: Final = re.compile(r"random:(\d+)")
 
 
 class Machine:
     """One emulated GPU of an architecture.
 
-    `checks` are names of what is checked while kernels run: "memory" is; race and init are accepted
-    and check nothing yet. `schedule` is None or "random:SEED".
+    `checks` are names of what is checked while kernels run: "memory", addresses of all accesses,
+    and "sync", shuffles from lanes that take no part. `schedule` is None or "random:SEED".
     """
 
     def __init__(self, arch: str, *, checks: frozenset[str], schedule: str | None) -> None:

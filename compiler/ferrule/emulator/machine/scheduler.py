@@ -32,6 +32,7 @@ from ferrule.emulator.warps.layout import (
     PC,
     RANDOM,
     READY,
+    REDUCED,
     SHARED_BASE,
     SHARED_SIZE,
     THREADS,
@@ -119,6 +120,8 @@ entry:
 {_at("cursor", CURSOR)}  store i32 0, ptr %cursor.p
 {_at("yields", YIELDS)}  store i32 0, ptr %yields.p
 {_at("bars", BARRIERS)}  call void @llvm.memset.p0.i64(ptr %bars.p, i8 0, i64 128, i1 false)
+  %reds.p = getelementptr i8, ptr %block, i64 {REDUCED}
+  call void @llvm.memset.p0.i64(ptr %reds.p, i8 0, i64 64, i1 false)
   call void @llvm.memset.p0.i64(ptr %base, i8 -51, i64 %size, i1 false)
   br label %head
 head:

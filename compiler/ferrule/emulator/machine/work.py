@@ -38,6 +38,7 @@ class Work:
         first = self.block + layout.BLOCK_BYTES
         self.warps: Final = [first + i * warp_bytes for i in range(count)]
         self.stale = False
+        self._local_bytes = local
         stride = -(-local // UNIT) * UNIT
         self._window = memory.allocate_private(shared, WINDOW_ALIGN)
         self._local = memory.allocate_private(stride * self._threads) if local else 0
@@ -61,12 +62,13 @@ class Work:
         self._put(layout.ALL_THREADS, "<I", self._threads)
         self._put(layout.TOTAL_SHARED, "<I", shared)
         self._put(layout.PRINT, "<Q", printing.callback())
+        self._put(layout.PARAMETER_SIZE, "<Q", self._size)
 
     def _set_warp(self, warp: int, number: int, stride: int) -> None:
         struct.pack_into("<I", self._frames, warp - self.block + layout.WARP_ID, number)
         local = self._local + number * layout.LANES * stride
         struct.pack_into(
-            "<QQQQQ",
+            "<QQQQQQ",
             self._frames,
             warp - self.block + layout.BLOCK,
             self.block,
@@ -74,6 +76,7 @@ class Work:
             self._parameters,
             local,
             stride,
+            self._local_bytes,
         )
 
     def _put(self, offset: int, kind: str, *values: int) -> None:

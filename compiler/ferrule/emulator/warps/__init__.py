@@ -1,1 +1,1 @@
-"""A kernel as an LLVM function that executes a warp: `flow` has its blocks, `translate` its text."""
+"""A kernel as LLVM that executes a warp: `flow` has its blocks, `translate` writes the text."""

@@ -79,14 +79,15 @@ class Names:
         registers: Mapping[str, str],
         symbols: Mapping[str, tuple[str, int]],
         slots: Mapping[str, int],
-        checked: bool,
+        checks: frozenset[str],
     ) -> None:
         self.registers = registers
         self.symbols = symbols
         """(space, address or offset) of each variable."""
         self.slots = slots
         """The place in the frame of each register that outlives a block."""
-        self.checked = checked
+        self.checked = "memory" in checks
+        self.synchronised = "sync" in checks
         self.most = 0
         """The values of the longest `call_many`."""
 

@@ -20,6 +20,7 @@ from ferrule.emulator.ptx.module import (
     Variable,
 )
 from ferrule.emulator.warps.calls import EXTERNAL, Inliner, Items, jump_around
+from ferrule.emulator.warps.carry import CARRY
 
 WAITING: Final = frozenset(
     {"bar", "barrier", "shfl", "vote", "match", "redux", "elect", "mma", "ldmatrix", "stmatrix",
@@ -61,10 +62,25 @@ def flow(module: Module, kernel: Function) -> Flow:
     inliner = Inliner(module, kernel)
     return Flow(
         _blocks(_without_guards(inliner.items), inliner.tables),
-        inliner.registers,
+        {**inliner.registers, CARRY: "pred"},
         tuple(inliner.variables),
         inliner.parameters,
     )
+
+
+REDUCED = "barrier_result"
+"""The opcode of the second half of a barrier that reduces: its result, once all have come."""
+
+
+def _halved(item: Instruction) -> list[Instruction]:
+    """`bar.red` as what arrives and waits, and what gives the result afterwards."""
+    if item.opcode not in ("bar", "barrier") or "red" not in item.modifiers:
+        return [item]
+    if len(item.operands) < 3:
+        raise PtxError(f"{item.name} has {len(item.operands)} operands", item.line)
+    how = tuple(each for each in item.modifiers if each in ("popc", "and", "or", "u32", "pred"))
+    result = replace(item, opcode=REDUCED, modifiers=how, operands=item.operands[:1])
+    return [replace(item, operands=item.operands[1:]), result]
 
 
 def _without_guards(items: Items) -> Items:
@@ -74,9 +90,14 @@ def _without_guards(items: Items) -> Items:
         alone = isinstance(item, Instruction) and (
             item.opcode in WAITING or item.opcode in _ENDS or item.opcode in EXTERNAL
         )
-        if alone and isinstance(item, Instruction) and item.guard is not None:
+        if alone and isinstance(item, Instruction):
+            halves = _halved(item)
+            if item.guard is None:
+                found += halves
+                continue
             label = Label(f"around#{number}", item.line)
-            found += [jump_around(item, label.name), replace(item, guard=None), label]
+            found.append(jump_around(item, label.name))
+            found += [*(replace(each, guard=None) for each in halves), label]
         else:
             found.append(item)
     return found

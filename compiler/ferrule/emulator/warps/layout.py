@@ -29,13 +29,19 @@ SHARED: Final = 56
 PARAMETERS: Final = 64
 LOCAL: Final = 72
 LOCAL_STRIDE: Final = 80
+LOCAL_SIZE: Final = 88
+"""The bytes that a thread has; its stride is at least so many."""
+FAULT_FILE: Final = 104
+FAULT_FUNCTION: Final = 112
 INITIAL: Final = 96
 """The lanes that have a thread."""
 PC: Final = 128
 TID: Final = (256, 384, 512)
 BARRIER: Final = 640
 """The barrier that each lane waits at."""
-FRAME: Final = 768
+RESULT: Final = 768
+"""What a barrier found out about a predicate: threads where it holds, 65536 times the others."""
+FRAME: Final = 896
 
 # A block.
 CTAID: Final = 0
@@ -67,7 +73,9 @@ BEGUN: Final = 308
 ALL_THREADS: Final = 312
 INSTRUCTIONS: Final = 320
 LAUNCH_ID: Final = 328
-BLOCK_BYTES: Final = 384
+REDUCED: Final = 384
+"""The same of each barrier, while threads arrive."""
+BLOCK_BYTES: Final = 512
 
 ALL_ONES: Final = 0xFFFFFF
 FUEL_AT_ONCE: Final = 4096
@@ -75,8 +83,11 @@ FUEL_AT_ONCE: Final = 4096
 # What `step` returns.
 DONE, YIELD, FAILED = 0, 1, 2
 
+PARAMETER_SIZE: Final = 336
+
 FAULTS: Final = (
     "none", "memory", "misaligned", "space", "sync", "trap", "assert", "deadlock", "stack",
+    "sync",
 )  # fmt: skip
 """The kinds of faults by their number."""
-MEMORY, MISALIGNED, SPACE, SYNC, TRAP, ASSERT, DEADLOCK, STACK = range(1, 9)
+MEMORY, MISALIGNED, SPACE, SYNC, TRAP, ASSERT, DEADLOCK, STACK, LANE = range(1, 10)

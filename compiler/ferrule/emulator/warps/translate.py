@@ -37,16 +37,20 @@ class Translation:
     instructions: list[Instruction] = field(default_factory=list)
 
 
-def translate(flow: Flow, symbols: Mapping[str, tuple[str, int]], *, checked: bool) -> Translation:
+def translate(
+    flow: Flow, symbols: Mapping[str, tuple[str, int]], *, checks: frozenset[str]
+) -> Translation:
     """LLVM for a kernel.  PtxError for an instruction that is not emulated."""
-    return _Translator(flow, symbols, checked).translation()
+    return _Translator(flow, symbols, checks).translation()
 
 
 class _Translator:
-    def __init__(self, flow: Flow, symbols: Mapping[str, tuple[str, int]], checked: bool) -> None:
+    def __init__(
+        self, flow: Flow, symbols: Mapping[str, tuple[str, int]], checks: frozenset[str]
+    ) -> None:
         slots, end = _slots(flow)
         self._flow = flow
-        self._names = Names(flow.registers, symbols, slots, checked)
+        self._names = Names(flow.registers, symbols, slots, checks)
         self._instructions: list[Instruction] = []
         self._helpers: set[str] = {"leave:"}
         self._end = end
