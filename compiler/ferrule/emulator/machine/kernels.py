@@ -107,7 +107,7 @@ class Kernel:
             shared,
             self._translation.warp_bytes,
             self.local_bytes,
-            sum(each.size for each in self.parameters[-1:]) + _end(self.parameters[:-1]),
+            _end(self.parameters),
         )
 
     def _check(
