@@ -14,6 +14,9 @@ from ferrule.emulator.warps.layout import (
     ARENA,
     ARENA_SIZE,
     BLOCK,
+    C_BLOCKS,
+    C_SIZE,
+    CLUSTER,
     FAULT,
     FAULT_ADDRESS,
     FAULT_LANE,
@@ -23,6 +26,7 @@ from ferrule.emulator.warps.layout import (
     MISALIGNED,
     SHADOW,
     SHARED,
+    SHARED_BASE,
     SHARED_SIZE,
     SPACE,
 )
@@ -143,6 +147,8 @@ def prepared(space: str, checked: bool) -> str:
             + loaded("%w", SHARED, "i64", "base")
             + loaded("%block", SHARED_SIZE, "i64", "limit")
         )
+    if space == "cluster":
+        return found + loaded("%block", CLUSTER, "ptr", "cluster")
     if not checked:
         return found
     size = GLOBAL_SIZE if space in ("global", "const") else ARENA_SIZE
@@ -158,6 +164,8 @@ def located(space: str, size: int, checked: bool) -> str:
     """From the address `%a` of a lane to the pointer `%q`, checked; begins in %body."""
     if space == "shared":
         return _in_window(size)
+    if space == "cluster":
+        return _in_cluster(size)
     if not checked:
         return "  %q = inttoptr i64 %a to ptr\n"
     return f"""  %low = and i64 %a, {size - 1}
@@ -201,6 +209,42 @@ outside:
 """
 
 
+def _in_cluster(size: int) -> str:
+    """The window of the block itself, or of that whose rank the address has above bit 24."""
+    return f"""  %low = and i64 %a, {size - 1}
+  %aligned = icmp eq i64 %low, 0
+  br i1 %aligned, label %whose, label %misaligned
+misaligned:
+{failed(MISALIGNED, "%a", size)}whose:
+  %rank.1 = lshr i64 %a, 24
+  %own = icmp eq i64 %rank.1, 0
+  %rank.0 = sub i64 %rank.1, 1
+  %rank = select i1 %own, i64 0, i64 %rank.0
+  %many.p = getelementptr i8, ptr %cluster, i64 {C_SIZE}
+  %many = load i32, ptr %many.p
+  %many.l = zext i32 %many to i64
+  %known = icmp ult i64 %rank, %many.l
+  br i1 %known, label %range, label %outside
+range:
+  %blocks = getelementptr i8, ptr %cluster, i64 {C_BLOCKS}
+  %other.p = getelementptr ptr, ptr %blocks, i64 %rank
+  %other = load ptr, ptr %other.p
+  %one = select i1 %own, ptr %block, ptr %other
+  %base.p = getelementptr i8, ptr %one, i64 {SHARED_BASE}
+  %base = load i64, ptr %base.p
+  %limit.p = getelementptr i8, ptr %one, i64 {SHARED_SIZE}
+  %limit = load i64, ptr %limit.p
+  %within = and i64 %a, 16777215
+  %last = add i64 %within, {size}
+  %in = icmp ule i64 %last, %limit
+  br i1 %in, label %good, label %outside
+outside:
+{failed(SPACE, "%a", size)}good:
+  %real = add i64 %within, %base
+  %q = inttoptr i64 %real to ptr
+"""
+
+
 @helper("load")
 def _load(name: str, space: str, width: str, count: str, how: str) -> str:
     """`load:space:bytes:elements:how`: addresses, then a place for each element of the vector."""
@@ -217,7 +261,8 @@ def _load(name: str, space: str, width: str, count: str, how: str) -> str:
     whole = by_lane(
         name, 1 + many, prepared(space, how == "checked"), body + "  br label %next\n", "", True
     )
-    return _with_row(whole, "load", space, size, how == "checked") if many == 1 else whole
+    rows = many == 1 and space != "cluster"
+    return _with_row(whole, "load", space, size, how == "checked") if rows else whole
 
 
 @helper("store")
@@ -235,7 +280,8 @@ def _store(name: str, space: str, width: str, count: str, how: str) -> str:
     whole = by_lane(
         name, 1 + many, prepared(space, how == "checked"), body + "  br label %next\n", "", True
     )
-    return _with_row(whole, "store", space, size, how == "checked") if many == 1 else whole
+    rows = many == 1 and space != "cluster"
+    return _with_row(whole, "store", space, size, how == "checked") if rows else whole
 
 
 def _with_row(whole: str, what: str, space: str, size: int, checked: bool) -> str:

@@ -16,7 +16,7 @@ from ferrule.emulator.warps.emitter import Emitter, splat
 
 for _part in (
     "control", "moves", "integers", "floats", "conversions", "logic", "lanes", "atomics", "system",
-    "matrices", "tensor_cores",
+    "matrices", "tensor_cores", "clusters", "mbarriers", "async_copies", "bulk_copies",
 ):  # fmt: skip
     import_module(f"ferrule.emulator.instructions.{_part}")
 

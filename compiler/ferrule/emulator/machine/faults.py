@@ -6,6 +6,7 @@ import ctypes
 from typing import TYPE_CHECKING
 
 from ferrule.emulator.ptx.module import Instruction
+from ferrule.emulator.native.barriers import FAULTS as ASYNC_FAULTS
 from ferrule.emulator.warps import layout
 
 if TYPE_CHECKING:
@@ -30,9 +31,10 @@ def word(address: int, offset: int) -> int:
 
 
 def thread_fault(
-    kernel: str, block: int, warp: int, instructions: list[Instruction], memory: Memory
+    kernel: str, warp: int, instructions: list[Instruction], memory: Memory
 ) -> Fault:
     """The fault that a warp has."""
+    block = block_of(warp)
     kind = word(warp, layout.FAULT)
     item = instructions[word(warp, layout.FAULT_INDEX)]
     address = ctypes.c_uint64.from_address(warp + layout.FAULT_ADDRESS).value
@@ -56,11 +58,18 @@ def _what(kind: int, item: Instruction, address: int, size: int, memory: Memory,
             f"has {window} bytes"
         )
     if kind == layout.SYNC:
-        return f"{item.name}: {_wrong_sync(item, address)}"
+        return f"{item.name}: {_wrong_sync(item, address, size)}"
     return f"{item.name} was executed"
 
 
-def _wrong_sync(item: Instruction, number: int) -> str:
+def block_of(warp: int) -> int:
+    """The block that a warp belongs to."""
+    return ctypes.c_uint64.from_address(warp + layout.BLOCK).value
+
+
+def _wrong_sync(item: Instruction, number: int, reason: int) -> str:
+    if reason in ASYNC_FAULTS:
+        return ASYNC_FAULTS[reason].format(number)
     if item.opcode in ("bar", "barrier") and "warp" not in item.modifiers:
         return (
             f"threads of barrier {number} do not agree on barrier or number of threads, more came "
@@ -99,25 +108,47 @@ def where(item: Instruction) -> str:
 
 
 def deadlock(
-    kernel: str, block: int, warps: list[int], waits: dict[int, Instruction]
+    kernel: str, warps: list[int], waits: dict[int, Instruction], instructions: list[Instruction]
 ) -> Fault:
-    """Who waits where, when no thread of a block can go on. `waits` has the instructions that
+    """Who waits where, when no thread of a cluster can go on. `waits` has the instructions that
     wait by the number of their block of code."""
+    parts = []
+    for block in dict.fromkeys(block_of(warp) for warp in warps):
+        mine = [warp for warp in warps if block_of(warp) == block]
+        said = _waiting(mine, waits, instructions)
+        ctaid = tuple(word(block, layout.CTAID + 4 * i) for i in range(3))
+        listed = "; ".join(
+            f"{len(who)} threads wait {place}: {_some(who)}" for place, who in said.items()
+        )
+        if said:
+            parts.append(f"block {ctaid} cannot go on: {listed}")
+    return Fault("deadlock", f"{kernel}: {'; '.join(parts)}")
+
+
+def _waiting(
+    warps: list[int], waits: dict[int, Instruction], instructions: list[Instruction]
+) -> dict[str, list[str]]:
+    """Threads of a block by where they wait."""
     said: dict[str, list[str]] = {}
     for warp in warps:
+        looking = instructions[word(warp, layout.WAIT_INDEX)]
         live, ready = word(warp, layout.LIVE), word(warp, layout.READY)
         for lane in range(layout.LANES):
             if not live >> lane & 1:
                 continue
-            if ready >> lane & 1:
-                item = waits[word(warp, layout.PC + 4 * lane)]
-                place = f"at {item.name} for lanes of their warp, {where(item)}"
+            if word(warp, layout.WAIT_LANES) >> lane & 1:
+                place = f"at {looking.name}, {where(looking)}"
+            elif ready >> lane & 1:
+                item = waits.get(word(warp, layout.PC + 4 * lane))
+                place = "for nothing, and go on"
+                if item is not None:
+                    place = f"at {item.name} for lanes of their warp, {where(item)}"
             else:
-                place = f"at barrier {word(warp, layout.BARRIER + 4 * lane)}"
+                number = word(warp, layout.BARRIER + 4 * lane)
+                of_cluster = number == layout.CLUSTER_BARRIER
+                place = "at the barrier of the cluster" if of_cluster else f"at barrier {number}"
             said.setdefault(place, []).append(_thread(warp, lane))
-    parts = [f"{len(who)} threads wait {place}: {_some(who)}" for place, who in said.items()]
-    ctaid = tuple(word(block, layout.CTAID + 4 * i) for i in range(3))
-    return Fault("deadlock", f"{kernel}: block {ctaid} cannot go on: {'; '.join(parts)}")
+    return said
 
 
 def _thread(warp: int, lane: int) -> str:

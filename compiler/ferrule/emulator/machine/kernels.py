@@ -14,6 +14,7 @@ from ferrule.emulator.machine.scheduler import FAILED, OVER, SPINNING
 from ferrule.emulator.machine.work import Work
 from ferrule.emulator.ptx.module import Address, Function, Group, Module, Operand, PtxError, Symbol
 from ferrule.emulator.ptx.module import Variable
+from ferrule.emulator.warps.layout import MOST_BLOCKS
 from ferrule.emulator.warps.flow import WAITING, Flow, flow
 from ferrule.emulator.warps.translate import STEP, Translation, translate
 
@@ -87,21 +88,23 @@ class Kernel:
         with self._machine.lock:
             work = self._work
             shared = self._dynamic + smem if smem else max(self.static_shared, 0)
-            if work is None or work.key != (block, shared):
+            if work is None or work.key != (block, shared, cluster):
                 if work is not None:
                     work.close()
-                work = self._work = self._new_work(block, shared)
+                work = self._work = self._new_work(block, shared, cluster)
             work.start(grid, smem, parameters, self._machine.random)
-            self._run(work, prod(grid), grid, smem, parameters)
+            self._run(work, prod(grid) // prod(cluster), grid, smem, parameters)
 
-    def _new_work(self, block: Sizes, shared: int) -> Work:
+    def _new_work(self, block: Sizes, shared: int, cluster: Sizes) -> Work:
         return Work(
             self._machine.memory,
             block,
             shared,
             self._translation.warp_bytes,
             self.local_bytes,
-            sum(each.size for each in self.parameters[-1:]) + _end(self.parameters[:-1]),
+            _end(self.parameters),
+            self._translation.asynchronous,
+            cluster,
         )
 
     def _check(
@@ -111,8 +114,12 @@ class Kernel:
             raise ValueError(f"grid {grid}, block {block} and cluster {cluster} must be positive")
         if prod(block) > MOST_THREADS:
             raise ValueError(f"a block has at most {MOST_THREADS} threads, but {block} was asked")
-        if prod(cluster) != 1:
-            raise Fault("cluster", f"{self.name}: clusters are not emulated, but {cluster} is one")
+        if prod(cluster) > MOST_BLOCKS:
+            raise ValueError(f"a cluster has at most {MOST_BLOCKS} blocks, but {cluster} was asked")
+        if any(all_blocks % each for all_blocks, each in zip(grid, cluster, strict=True)):
+            raise ValueError(f"a grid of {grid} is not made of clusters of {cluster}")
+        if self.required_cluster not in (None, cluster):
+            raise ValueError(f"the cluster must be {self.required_cluster}, but is {cluster}")
         if self.required_block is not None and block != self.required_block:
             raise ValueError(f"the block must be {self.required_block}, but is {block}")
         if len(parameters) < _end(self.parameters):
@@ -188,12 +195,11 @@ class Kernel:
         if said == FAILED:
             return thread_fault(
                 self.name,
-                work.block,
                 work.warps[work.cursor],
                 self._translation.instructions,
                 self._machine.memory,
             )
-        return deadlock(self.name, work.block, work.warps, self._waits)
+        return deadlock(self.name, work.warps, self._waits, self._translation.instructions)
 
 
 def _end(parameters: Iterable[Parameter]) -> int:

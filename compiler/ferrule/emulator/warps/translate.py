@@ -34,6 +34,8 @@ class Translation:
     text: str
     helpers: set[str]
     warp_bytes: int
+    asynchronous: int
+    """Where in a warp its asynchronous copies and products lie; 0 if there are none."""
     instructions: list[Instruction] = field(default_factory=list)
 
 
@@ -53,7 +55,9 @@ class _Translator:
         self._names = Names(flow.registers, symbols, slots, checked)
         self._instructions: list[Instruction] = []
         self._helpers: set[str] = {"leave:"}
-        self._end = end
+        opcodes = {item.opcode for block in flow.blocks for item in block.instructions}
+        self._async = end if opcodes & {"cp", "wgmma"} else 0
+        self._end = end + (layout.ASYNC_BYTES + 255) // 256 * 256 if self._async else end
         self._into: list[list[tuple[str, str]]] = [[] for _ in flow.blocks]
         self._faults: list[tuple[str, int]] = []
 
@@ -68,7 +72,7 @@ class _Translator:
         )
         text = f"{table.DECLARED}{calls}\ndefine i32 @{STEP}(ptr %w) {{\n{''.join(parts)}}}\n"
         text += _METADATA
-        return Translation(text, self._helpers, self._end, self._instructions)
+        return Translation(text, self._helpers, self._end, self._async, self._instructions)
 
     # ---- the frame of all ----
 
@@ -183,6 +187,8 @@ lost:
             self._table(e, number, branch)
             return
         if not block.targets:
+            for each in self._farewells(e):
+                e.call(each, [], [], e.mask)
             e.call("leave:", [], [], e.mask)
             e.do("br label %dispatch")
         elif len(block.targets) == 1:
@@ -195,6 +201,15 @@ lost:
                 self._straight(e, number, block.targets[0])
         else:
             self._fork(e, number, block.targets)
+
+    def _farewells(self, e: Emitter) -> list[str]:
+        """What threads that end must do: end their bulk copies, arrive where others wait."""
+        how = "checked" if self._names.checked else "free"
+        found = [f"async:bulk_flush:{how}"] if self._async else []
+        names = (item.name for block in self._flow.blocks for item in block.instructions)
+        if any(name.startswith("barrier.cluster") for name in names):
+            found.append("cluster:leave:shared")
+        return found
 
     def _apart(self, e: Emitter, mask: str, where: str) -> None:
         self._stand(e, mask, where)
