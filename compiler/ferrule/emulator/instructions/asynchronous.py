@@ -6,6 +6,7 @@ from ferrule.emulator.instructions.forms import Named
 from ferrule.emulator.instructions.helpers import helper
 from ferrule.emulator.native.bulk import CONSTANTS, SOURCE
 from ferrule.emulator.native.language import functions, helper_text
+from ferrule.emulator.native.shared import SHARED
 from ferrule.emulator.ptx.module import Operand
 from ferrule.emulator.warps.emitter import Emitter, splat
 
@@ -20,7 +21,7 @@ def _async(name: str, entry: str, *settings: str) -> str:
         if found:
             constants[key] = int(value)
     pointers = len(functions(SOURCE)[entry].args.args) - 2
-    return helper_text(name, SOURCE, entry, pointers, constants)
+    return helper_text(name, SOURCE, entry, pointers, constants, SHARED)
 
 
 def named_helper(e: Emitter, entry: str, **settings: int) -> str:

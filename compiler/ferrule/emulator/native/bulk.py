@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ferrule.emulator.machine import tensormaps
+from ferrule.emulator import tensormaps
 from ferrule.emulator.native.queues import CONSTANTS as QUEUE_CONSTANTS
 from ferrule.emulator.native.queues import SOURCE as QUEUES
 
@@ -106,9 +106,13 @@ def reduced_long(a: u64, b: u64, op: u32, signed: i1) -> u64:
         return a if less else b
     return b if less else a
 
-def reduce(to: u64, source: u64, size: u64, how: u32) -> i32:
-    op = how & 15
-    kind = how >> 4
+def do_reduction(entry: u64) -> i32:
+    how = u64(load_u32(entry + B_OP) - 1)
+    return reduce(load_u64(entry + B_TO), load_u64(entry + B_FROM), load_u64(entry + B_SIZE), how)
+
+def reduce(to: u64, source: u64, size: u64, how: u64) -> i32:
+    op = u32(how & 15)
+    kind = u32(how >> 4)
     at = u64(0)
     while at < size:
         if kind == TYPE_F16 or kind == TYPE_BF16:
@@ -229,7 +233,7 @@ def do_tensor(entry: u64) -> i32:
         if inside and not loads:
             how = load_u32(entry + B_OP)
             if how != 0:
-                reduce(place, buffer + skip, count, how - 1)
+                call(load_u64(entry + B_REDUCE), place, buffer + skip, count, u64(how - 1))
             else:
                 copy(place, buffer + skip, count)
     return 0
@@ -252,14 +256,12 @@ def check_tensor(w: u64, lane: u32, entry: u64) -> i32:
 
 def do_bulk(w: u64, entry: u64) -> i32:
     store_u32(entry + B_DONE, 1)
-    what = load_u32(entry + B_WHAT)
     size = load_u64(entry + B_SIZE)
-    if what == PLAIN:
+    do = load_u64(entry + B_DO)
+    if do == 0:
         copy(load_u64(entry + B_TO), load_u64(entry + B_FROM), size)
-    elif what == REDUCES:
-        reduce(load_u64(entry + B_TO), load_u64(entry + B_FROM), size, load_u32(entry + B_OP) - 1)
-    else:
-        do_tensor(entry)
+    elif call(do, entry) != 0:
+        return 1
     at = load_u64(entry + B_BARRIER)
     if at != 0:
         return change(w, load_u32(entry + B_LANE), at, -i64(size), 0, 0, 1)
@@ -306,6 +308,7 @@ def new_bulk(w: u64, lane: u32, what: u32) -> u64:
     store_u32(entry + B_GROUP, load_u32(load_u64(w + ASYNC) + A_BULK_GROUP + u64(lane) * 4))
     store_u64(entry + B_BARRIER, 0)
     store_u32(entry + B_OP, 0)
+    store_u64(entry + B_DO, 0)
     return entry
 
 def add_bulk(w: u64) -> i32:
@@ -466,7 +469,7 @@ def bulk_load(w: u64, mask: u32, p0: u64, p1: u64, p2: u64, p3: u64, p4: u64) ->
         if entry == 0:
             return 1
         if HOW != 0:
-            store_u32(entry + B_WHAT, REDUCES)
+            store_u64(entry + B_DO, address_of(do_reduction))
             store_u32(entry + B_OP, HOW)
         store_u64(entry + B_FROM, source)
         store_u64(entry + B_SIZE, u64(size))
@@ -496,7 +499,7 @@ def bulk_store(w: u64, mask: u32, p0: u64, p1: u64, p2: u64) -> i32:
         if entry == 0:
             return 1
         if HOW != 0:
-            store_u32(entry + B_WHAT, REDUCES)
+            store_u64(entry + B_DO, address_of(do_reduction))
             store_u32(entry + B_OP, HOW)
         store_u64(entry + B_TO, to)
         store_u64(entry + B_FROM, source)
@@ -557,6 +560,7 @@ def tensor_entry(w: u64, lane: u32, p: u64, what: u32) -> u64:
     entry = new_bulk(w, lane, what)
     if entry == 0:
         return 0
+    store_u64(entry + B_DO, address_of(do_tensor))
     store_u64(entry + B_MAP, map)
     for dim in range(u64(RANK_OF_COPY)):
         store_u32(entry + B_AT + dim * 4, load_u32(p + (dim + 1) * 256 + i * 4))
@@ -610,6 +614,7 @@ def tensor_store(w: u64, mask: u32, p: u64) -> i32:
             if not can_reduce(kind, HOW - 1):
                 return wrong(w, lane, load_u64(p + u64(lane) * 8), OTHER_TYPE)
             store_u32(entry + B_OP, HOW + kind * 16)
+            store_u64(entry + B_REDUCE, address_of(reduce))
         add_bulk(w)
         if chance(w):
             if latest_bulk(w) != 0:

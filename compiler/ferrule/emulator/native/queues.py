@@ -21,10 +21,11 @@ E_MASK, E_KIND, E_SIZE, E_GROUP, E_READ, E_TO, E_FROM = 0, 4, 8, 64, 192, 320, 5
 COPY, ARRIVAL = 0, 1
 
 B_DONE, B_WHAT, B_WARP, B_LANE, B_GROUP, B_BARRIER = 0, 4, 8, 16, 20, 24
-B_TO, B_FROM, B_SIZE, B_MAP, B_AT, B_OP, B_RANK = 32, 40, 48, 56, 64, 88, 96
+B_TO, B_FROM, B_SIZE, B_MAP, B_AT, B_OP, B_DO, B_REDUCE = 32, 40, 48, 56, 64, 88, 96, 104
 """Whether it is done, what it is; the thread and its group; the mbarrier, or 0; to, from, bytes;
-the tensor map, coordinates; the reduction's operation; the number of dims."""
-PLAIN, LOADS_TENSOR, STORES_TENSOR, REDUCES = range(4)
+the tensor map, coordinates; the reduction's operation; the functions that do it, 0 for plain
+copies, and that reduce."""
+PLAIN, LOADS_TENSOR, STORES_TENSOR = range(3)
 
 CONSTANTS: Final = (
     PLACE_CONSTANTS
