@@ -17,6 +17,7 @@ from ferrule.emulator.warps.emitter import Emitter, splat
 for _part in (
     "control", "moves", "integers", "floats", "conversions", "logic", "lanes", "atomics", "system",
     "matrices", "tensor_cores", "clusters", "mbarriers", "async_copies", "bulk_copies",
+    "warpgroups",
 ):  # fmt: skip
     import_module(f"ferrule.emulator.instructions.{_part}")
 

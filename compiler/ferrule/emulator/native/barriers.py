@@ -14,6 +14,7 @@ from ferrule.emulator.native.clusters import SOURCE as CLUSTERS
 
 NOT_INITIALISED, TOO_MANY_ARRIVALS, BAD_COUNT, BAD_BYTES, COMPLETES = range(1, 6)
 NO_MAP, OTHER_RANK, OTHER_TYPE, ARRIVED_TWICE, NEVER_ARRIVED = range(6, 11)
+NOT_WHOLE, NO_WARPGROUP, BASE_OFFSET = range(11, 14)
 
 FAULTS: Final = {
     NOT_INITIALISED: "the mbarrier at {:#x} is not initialised",
@@ -25,6 +26,9 @@ FAULTS: Final = {
     OTHER_RANK: "the tensor map at {:#x} has another number of dims",
     OTHER_TYPE: "the tensor map at {:#x} has elements that cannot be reduced so",
     ARRIVED_TWICE: "the thread arrives at the barrier of the cluster and has not waited before",
+    NOT_WHOLE: "it takes all 32 threads of a warp, but the mask of those here is {:#x}",
+    NO_WARPGROUP: "it takes four warps, but the block ends before",
+    BASE_OFFSET: "the base offset of the descriptor {:#x} is not 0, which is not emulated",
     NEVER_ARRIVED: "the thread waits at the barrier of the cluster and has not arrived",
 }
 """What went wrong, for the address that the fault has."""
@@ -33,6 +37,7 @@ CONSTANTS: Final = {
     "NOT_INITIALISED": NOT_INITIALISED, "TOO_MANY_ARRIVALS": TOO_MANY_ARRIVALS,
     "BAD_COUNT": BAD_COUNT, "BAD_BYTES": BAD_BYTES, "COMPLETES": COMPLETES,
     "NO_MAP": NO_MAP, "OTHER_RANK": OTHER_RANK, "OTHER_TYPE": OTHER_TYPE,
+    "NOT_WHOLE": NOT_WHOLE, "NO_WARPGROUP": NO_WARPGROUP, "BASE_OFFSET": BASE_OFFSET,
     "ARRIVED_TWICE": ARRIVED_TWICE, "NEVER_ARRIVED": NEVER_ARRIVED,
 }  # fmt: skip
 

@@ -88,6 +88,8 @@ class Names:
         self.slots = slots
         """The place in the frame of each register that outlives a block."""
         self.checked = checked
+        self.tables: list[str] = []
+        """Constants of the kernel, as LLVM text."""
         self.most = 0
         """The values of the longest `call_many`."""
 
@@ -423,6 +425,15 @@ class Emitter:
             self.op(f"load {kind}, ptr {place}, align 32")
             for kind, place in zip(wanted, places[len(given) :], strict=True)
         ]
+
+    def table(self, numbers: Sequence[int]) -> str:
+        """A constant array of numbers of 32 bits."""
+        name = f"@table{len(self.names.tables)}"
+        listed = ", ".join(f"i32 {each}" for each in numbers)
+        self.names.tables.append(
+            f"{name} = internal constant [{len(numbers)} x i32] [{listed}], align 4\n"
+        )
+        return name
 
     def call_many(
         self, name: str, given: Sequence[tuple[str, str]], wanted: Sequence[str], mask: str = ""

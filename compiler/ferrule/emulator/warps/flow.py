@@ -28,7 +28,7 @@ from ferrule.emulator.ptx.module import Negated as NegatedPredicate
 
 WAITING: Final = frozenset(
     {"bar", "barrier", "shfl", "vote", "match", "redux", "elect", "mma", "ldmatrix", "stmatrix",
-     "movmatrix"}
+     "movmatrix", "wgmma"}
 )  # fmt: skip
 """Opcodes whose lanes may have to wait for others."""
 

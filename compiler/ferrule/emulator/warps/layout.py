@@ -110,8 +110,9 @@ CLUSTER_BYTES: Final = C_ENTRIES + MOST_BULK * B_BYTES
 A_FIRST: Final = 0
 A_END: Final = 4
 A_WGMMA: Final = 8
-"""Products under way, and committed groups of them."""
 A_WGMMA_GROUP: Final = 12
+A_WGMMA_END: Final = 16
+"""The first product under way, committed groups of them, and behind the last product."""
 A_GROUP: Final = 128
 """Committed groups of cp.async of each lane, and of bulk copies."""
 A_BULK_GROUP: Final = 256

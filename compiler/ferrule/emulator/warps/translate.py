@@ -70,7 +70,8 @@ class _Translator:
             f'declare i32 @"{name}"(ptr, i32{", ptr" * pointers(name)})\n'
             for name in sorted(self._helpers)
         )
-        text = f"{table.DECLARED}{calls}\ndefine i32 @{STEP}(ptr %w) {{\n{''.join(parts)}}}\n"
+        tables = "".join(self._names.tables)
+        text = f"{table.DECLARED}{calls}{tables}\ndefine i32 @{STEP}(ptr %w) {{\n{''.join(parts)}}}\n"
         text += _METADATA
         return Translation(text, self._helpers, self._end, self._async, self._instructions)
 
