@@ -54,7 +54,9 @@ def has_torch() -> bool:
 
 
 def has_cuda() -> bool:
-    """True where the CUDA driver finds a device."""
+    """True where the CUDA driver finds a device, which may be emulated."""
+    if os.environ.get("FERRULE_GPU"):
+        importlib.import_module("ferrule")
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:

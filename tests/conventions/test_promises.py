@@ -203,6 +203,94 @@ def test_what_may_be_null_may_be_left_out() -> None:
         fn(memory[:2])
 
 
+CALLEE = f"""
+define internal void @g(ptr noalias %dst, ptr %src) noinline {{{SHIFTED}
+  ret void
+}}
+define internal void @"deeper one"(i32 %k, ptr %src, ptr %dst) noinline {{
+  %q = getelementptr i8, ptr %dst, i64 0
+  call void @g(ptr %q, ptr %src)
+  ret void
+}}
+define internal void @free(ptr %dst, ptr %src) noinline {{{SHIFTED}
+  ret void
+}}
+declare void @far(ptr noalias, ptr)
+"""
+
+
+def calling(*lines: str) -> HostCode:
+    body = "\n".join(lines)
+    return HostCode.from_llvm(
+        f"{CALLEE}define void @f(ptr %a, ptr %b, ptr %c) {{\n{body}\n  ret void\n}}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["call void @g(ptr %a, ptr %b)"],
+        ["call fastcc void @g(ptr nonnull %b, ptr align 4 %a)"],
+        ["%p = getelementptr float, ptr %a, i64 1", "tail call void @g(ptr %p, ptr %b)"],
+        ['call void @"deeper one"(i32 7, ptr %a, ptr %b)'],
+        ["call void @free(ptr noalias %a, ptr %b)"],
+    ],
+)
+def test_what_is_apart_for_a_function_that_is_called_is_checked(lines: list[str]) -> None:
+    fn = built(calling(*lines), [x, y, w], x.data, y.data, w.data)
+    assert fn.notes["assumes"] == ["x shares no memory with y"]
+    other = np.zeros(4, np.float32)
+    fn(memory[:4], memory[4:8], memory[4:8])
+    fn(memory[:4], other, memory[:4])
+    with pytest.raises(ValueError, match=r"x and y overlap in memory.*\(noalias\)"):
+        fn(memory[:4], memory[1:5], other)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["call void @free(ptr %a, ptr %b)"],
+        ["call void @g(ptr %a, ptr %a)"],
+        ["%s = alloca [4 x float]", "call void @g(ptr %a, ptr %s)"],
+    ],
+)
+def test_what_a_function_that_is_called_does_not_promise_is_not_checked(lines: list[str]) -> None:
+    fn = built(calling(*lines), [x, y, w], x.data, y.data, w.data)
+    assert "assumes" not in fn.notes
+    fn(memory[:4], memory[:4], memory[1:5])
+
+
+def test_what_is_aligned_for_a_function_that_is_called_is_compared() -> None:
+    source = HostCode.from_llvm(
+        "define internal void @g(ptr align 32 %p) noinline {\nstore float 1.0, ptr %p, align 4\n"
+        "ret void\n}\ndefine void @f(ptr %a) {\ncall void @g(ptr %a)\nret void\n}\n"
+    )
+    with pytest.raises(CompileError, match="multiple of 32 bytes .*x is promised at one of 4"):
+        built(source, [x], x.data)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "limits", "said", "good", "bad"),
+    [
+        ("uint32", "i32 0, -1", r"\[0, 4294967295\)", 4294967294, 4294967295),
+        ("uint8", "i8 100, -56", r"\[100, 200\)", 199, 200),
+        ("uint8", "i8 -2, 10", r"\[0, 10\) or \[254, 256\)", 255, 253),
+        ("int8", "i8 0, -1", r"\[-128, -1\) or \[0, 128\)", -128, -1),
+        ("uint64", "i64 1, 0", r"\[1, 18446744073709551616\)", 18446744073709551615, 0),
+        ("uint64", "i64 0, -1", r"\[0, 18446744073709551615\)", 5, 18446744073709551615),
+    ],
+)
+def test_a_range_is_shown_as_the_dtype_has_its_numbers(
+    dtype: str, limits: str, said: str, good: int, bad: int
+) -> None:
+    k = Scalar("k", dtype)
+    fn = built(code(f"{limits.split()[0]} range({limits}) %k"), [k], k)
+    assert fn.notes["assumes"] == [f"k is in {said}".replace("\\", "")]
+    fn(good)
+    with pytest.raises(ValueError, match=rf"k must be in {said} for .*but got {bad}$"):
+        fn(bad)
+
+
 def test_numbers_lie_in_their_range() -> None:
     k = Scalar("k", "int32")
     fn = built(code("i32 range(i32 -2, 10) %k"), [k], k)

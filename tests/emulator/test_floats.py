@@ -100,7 +100,9 @@ def test_fma_rounds_once(kind: str) -> None:
     with np.errstate(all="ignore"):
         product = (a.astype(np.float64) * b.astype(np.float64)).astype(a.dtype)
     c = np.where(rng.random(len(a)) < 0.4, -product, some(kind, 900, 4))
-    tiny = (product.astype(np.float64) * 2.0 ** -rng.integers(bits - 2, 2 * bits + 3, len(a))).astype(a.dtype)
+    tiny = (
+        product.astype(np.float64) * 2.0 ** -rng.integers(bits - 2, 2 * bits + 3, len(a))
+    ).astype(a.dtype)
     c = np.where(rng.random(len(a)) < 0.4, tiny, c).astype(a.dtype)
     wanted = []
     for x, y, z in zip(a, b, c, strict=True):
@@ -118,7 +120,11 @@ def test_fma_rounds_once(kind: str) -> None:
             assert found[i] == 0
         else:
             assert found[i] == each or (np.isnan(float(each)) and np.isnan(float(found[i]))), (
-                a[i], b[i], c[i], found[i], each,
+                a[i],
+                b[i],
+                c[i],
+                found[i],
+                each,
             )
 
 
@@ -210,8 +216,20 @@ def test_comparisons(kind: str) -> None:
     a, b = every_pair(some(kind, 40, 1), some(kind, 40, 2))
     x, y = a.astype(np.float64), b.astype(np.float64)
     none = np.isnan(x) | np.isnan(y)
-    plain = {"eq": x == y, "ne": (x != y) & ~none, "lt": x < y, "le": x <= y, "gt": x > y, "ge": x >= y}
-    wanted = {**plain, **{f"{name}u": value | none for name, value in plain.items()}, "num": ~none, "nan": none}
+    plain = {
+        "eq": x == y,
+        "ne": (x != y) & ~none,
+        "lt": x < y,
+        "le": x <= y,
+        "gt": x > y,
+        "ge": x >= y,
+    }
+    wanted = {
+        **plain,
+        **{f"{name}u": value | none for name, value in plain.items()},
+        "num": ~none,
+        "nan": none,
+    }
     for name, expected in wanted.items():
         found = apply(f"setp.{name}.{kind}", [as_bits(a), as_bits(b)], bool)
         assert (found == expected).all(), name
@@ -246,8 +264,11 @@ def test_conversions_to_integers(mode: str, kind: str) -> None:
         for sign in "su":
             info = np.iinfo(f"{'int' if sign == 's' else 'uint'}{bits}")
             wanted = [
-                0 if np.isnan(value) else int(max(info.min, min(info.max, value)))
-                if np.isinf(value) else max(int(info.min), min(int(info.max), int(value)))
+                0
+                if np.isnan(value)
+                else int(max(info.min, min(info.max, value)))
+                if np.isinf(value)
+                else max(int(info.min), min(int(info.max), int(value)))
                 for value in WHOLE[mode](values.astype(np.float64))
             ]
             found = apply(f"cvt.{mode}.{sign}{bits}.{kind}", [as_bits(values)], info.dtype)
@@ -262,8 +283,12 @@ def test_conversions_from_integers(target: str) -> None:
             if target == "bf16" and width == 64:
                 continue
             values = integers(f"{'int' if sign == 's' else 'uint'}{width}", 300)
-            wanted = np.array([nearest(Fraction(int(v)), bits, least, most, result) for v in values], result)
-            found = apply(f"cvt.rn.{target}.{sign}{width}", [values], BITS[np.dtype(result).itemsize])
+            wanted = np.array(
+                [nearest(Fraction(int(v)), bits, least, most, result) for v in values], result
+            )
+            found = apply(
+                f"cvt.rn.{target}.{sign}{width}", [values], BITS[np.dtype(result).itemsize]
+            )
             assert (found == as_bits(wanted)).all(), (sign, width)
 
 
@@ -274,7 +299,9 @@ def test_conversions_that_round(source: str, target: str) -> None:
         pytest.skip("there is no such instruction here")
     bits, least, most, result = FORMATS[target]
     values = floats(TYPES[source], 1500, 1)
-    ties = (1 + (2 * np.arange(200) + 1) * 2.0**-bits) * (1 + np.array([-1, 0, 1])[:, None] * 2.0**-40)
+    ties = (1 + (2 * np.arange(200) + 1) * 2.0**-bits) * (
+        1 + np.array([-1, 0, 1])[:, None] * 2.0**-40
+    )
     values = np.concatenate([values, ties.ravel().astype(TYPES[source])])
     wanted = np.array(
         [

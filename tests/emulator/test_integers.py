@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from ptx_programs import Array, apply, every_pair, integers
 
-DTYPES = {f"{k}{n}": np.dtype(f"{'int' if k == 's' else 'uint'}{n}") for k in "su" for n in (16, 32, 64)}
+DTYPES = {
+    f"{k}{n}": np.dtype(f"{'int' if k == 's' else 'uint'}{n}") for k in "su" for n in (16, 32, 64)
+}
 WIDE = [t for t in DTYPES if not t.endswith("16")]
 
 
@@ -18,9 +20,13 @@ def wrapped(value: int, dtype: np.dtype) -> int:
     return value - (1 << bits) if dtype.kind == "i" and value >> bits - 1 else value
 
 
-def check(name: str, operands: list[Array], result: np.dtype, meaning: Callable[..., int], more: str = "") -> None:
+def check(
+    name: str, operands: list[Array], result: np.dtype, meaning: Callable[..., int], more: str = ""
+) -> None:
     found = apply(name, operands, result, more)
-    wanted = [wrapped(meaning(*(int(v) for v in row)), result) for row in zip(*operands, strict=True)]
+    wanted = [
+        wrapped(meaning(*(int(v) for v in row)), result) for row in zip(*operands, strict=True)
+    ]
     wrong = np.flatnonzero(found != np.array(wanted, result))
     first = wrong[0] if len(wrong) else 0
     assert not len(wrong), (name, [each[first] for each in operands], found[first], wanted[first])
@@ -63,7 +69,9 @@ def test_the_upper_half_of_a_product(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["s16", "u16", "s32", "u32"])
 def test_wide_products(kind: str) -> None:
-    wide = np.dtype(DTYPES[kind].str.replace(str(DTYPES[kind].itemsize), str(2 * DTYPES[kind].itemsize)))
+    wide = np.dtype(
+        DTYPES[kind].str.replace(str(DTYPES[kind].itemsize), str(2 * DTYPES[kind].itemsize))
+    )
     check(f"mul.wide.{kind}", pairs(DTYPES[kind]), wide, lambda a, b: a * b)
     a, b = pairs(DTYPES[kind])
     check(f"mad.wide.{kind}", [a, b, integers(wide, len(a))], wide, lambda a, b, c: a * b + c)
@@ -94,7 +102,12 @@ def test_mul24(kind: str, how: str) -> None:
         return a - (1 << 24) if kind == "s32" and a >> 23 else a
 
     shift = 16 if how == "hi" else 0
-    check(f"mul24.{how}.{kind}", pairs(DTYPES[kind]), DTYPES[kind], lambda a, b: low(a) * low(b) >> shift)
+    check(
+        f"mul24.{how}.{kind}",
+        pairs(DTYPES[kind]),
+        DTYPES[kind],
+        lambda a, b: low(a) * low(b) >> shift,
+    )
 
 
 @pytest.mark.parametrize("kind", ["s16", "s32", "s64"])
@@ -140,7 +153,10 @@ def test_bfind(kind: str) -> None:
 def test_shifts(kind: str) -> None:
     dtype = DTYPES.get(kind, np.dtype(f"uint{kind[1:]}"))
     bits = 8 * dtype.itemsize
-    a, n = every_pair(integers(dtype, 24, 1), np.concatenate([np.arange(70), [255, 256, 1 << 31, (1 << 32) - 1]]).astype(np.uint32))
+    a, n = every_pair(
+        integers(dtype, 24, 1),
+        np.concatenate([np.arange(70), [255, 256, 1 << 31, (1 << 32) - 1]]).astype(np.uint32),
+    )
     check(f"shr.{kind}", [a, n], dtype, lambda a, n: a >> min(n, bits))
     if kind[0] == "b":
         check(f"shl.{kind}", [a, n], dtype, lambda a, n: a << n if n < bits else 0)
@@ -170,10 +186,13 @@ def test_bit_fields_taken_out(kind: str) -> None:
         a &= (1 << bits) - 1
         sign = a >> min(place + size - 1, bits - 1) & 1 if kind[0] == "s" and size else 0
         return sum(
-            (a >> place + i & 1 if i < size and place + i < bits else sign) << i for i in range(bits)
+            (a >> place + i & 1 if i < size and place + i < bits else sign) << i
+            for i in range(bits)
         )
 
-    place, size = every_pair(*2 * [np.array([0, 1, 5, 31, 32, 33, 63, 64, 65, 200, 255, 256 + 3], np.uint32)])
+    place, size = every_pair(
+        *2 * [np.array([0, 1, 5, 31, 32, 33, 63, 64, 65, 200, 255, 256 + 3], np.uint32)]
+    )
     check(f"bfe.{kind}", [integers(DTYPES[kind], len(place)), place, size], DTYPES[kind], meaning)
     ones = np.full(len(place), -1 if kind[0] == "s" else (1 << bits) - 1, DTYPES[kind])
     check(f"bfe.{kind}", [ones, place, size], DTYPES[kind], meaning)
@@ -188,8 +207,15 @@ def test_bit_fields_put_in(bits: int) -> None:
         return b
 
     word = np.dtype(f"uint{bits}")
-    place, size = every_pair(*2 * [np.array([0, 1, 5, 31, 32, 33, 63, 64, 65, 200, 255, 256 + 3], np.uint32)])
-    check(f"bfi.b{bits}", [integers(word, len(place), 1), integers(word, len(place), 2), place, size], word, meaning)
+    place, size = every_pair(
+        *2 * [np.array([0, 1, 5, 31, 32, 33, 63, 64, 65, 200, 255, 256 + 3], np.uint32)]
+    )
+    check(
+        f"bfi.b{bits}",
+        [integers(word, len(place), 1), integers(word, len(place), 2), place, size],
+        word,
+        meaning,
+    )
 
 
 def test_permuted_bytes() -> None:
@@ -208,7 +234,10 @@ def test_permuted_bytes() -> None:
 @pytest.mark.parametrize("table", [0, 0x80, 0xC0, 0x96, 0xE8, 0xCA, 0x1B, 0xFF])
 def test_logic_of_three(table: int) -> None:
     def meaning(a: int, b: int, c: int) -> int:
-        return sum((table >> (4 * (a >> i & 1) + 2 * (b >> i & 1) + (c >> i & 1)) & 1) << i for i in range(32))
+        return sum(
+            (table >> (4 * (a >> i & 1) + 2 * (b >> i & 1) + (c >> i & 1)) & 1) << i
+            for i in range(32)
+        )
 
     u32 = np.dtype(np.uint32)
     check("lop3.b32", [integers(u32, 64, i) for i in range(3)], u32, meaning, f"{table}")
@@ -229,7 +258,10 @@ COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="
 
 @pytest.mark.parametrize("kind", DTYPES)
 def test_comparisons(kind: str) -> None:
-    for name, sign in {**COMPARED, **({"lo": "<", "ls": "<=", "hi": ">", "hs": ">="} if kind[0] == "u" else {})}.items():
+    for name, sign in {
+        **COMPARED,
+        **({"lo": "<", "ls": "<=", "hi": ">", "hs": ">="} if kind[0] == "u" else {}),
+    }.items():
         a, b = pairs(DTYPES[kind])
         found = apply(f"setp.{name}.{kind}", [a, b], bool)
         assert (found == eval(f"a {sign} b")).all(), name
@@ -249,4 +281,9 @@ def test_conversions(source: str, target: str) -> None:
     dtype = KINDS[target]
     check(f"cvt.{target}.{source}", [values], dtype, lambda a: a)
     info = np.iinfo(dtype)
-    check(f"cvt.sat.{target}.{source}", [values], dtype, lambda a: max(int(info.min), min(int(info.max), a)))
+    check(
+        f"cvt.sat.{target}.{source}",
+        [values],
+        dtype,
+        lambda a: max(int(info.min), min(int(info.max), a)),
+    )

@@ -17,7 +17,7 @@ from ferrule import compiler, specs
 from ferrule.compiler.conventions import NULL, CString, Reference, ReturnCode, Struct, cast
 from ferrule.compiler.conventions.arguments import Cast, PointerCast
 from ferrule.compiler.errors import CompileError
-from ferrule.frontends import c
+from ferrule.frontends import c, layouts
 from ferrule.specs import Data, Pointer, Scalar, Signature, String, Tensor
 
 pytestmark = pytest.mark.needs_cc
@@ -889,3 +889,49 @@ def test_an_int_that_nobody_gets_is_a_remark(cc: str) -> None:
 def test_a_result_is_a_spec_and_no_name() -> None:
     with pytest.raises(TypeError, match="f: a result is a Tensor, but got 'x': its spec goes into"):
         c.compile("void f(float* x) {}", Signature("f", [X]), results=["x"])  # type: ignore[list-item]
+
+
+def test_debugging_information_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "named.cc"
+    source.write_text(
+        "namespace N { struct P { int k; double d; };\n"
+        "double f(P p, const P* q, double* __restrict__ y) { return p.d + q->d + *y; } }\n"
+    )
+    read: list[Any] = []
+    entries = layouts._entries
+
+    def counted(sections: Any) -> Any:
+        read.append(sections)
+        return entries(sections)
+
+    monkeypatch.setattr(layouts, "_entries", counted)
+    k, d = Scalar("k", "int32"), Scalar("d", "float64")
+    y = Tensor("y", (2,), "float64")
+    point = Struct([k, d])
+    fn = c.compile(
+        source, Signature("f", [k, d, y]), function="_ZN1N1fENS_1PEPKS0_Pd", returns="float64",
+        arguments=[point, Reference(point, reads_only=True), y.data], cc="g++",
+    )  # fmt: skip
+    assert fn(1, 2.0, np.array([3.0, 4.0])) == 7.0
+    assert len(read) == 1
+    with pytest.raises(CompileError, match="its members are"):
+        c.compile(
+            source, Signature("f", [k, d, y]), function="_ZN1N1fENS_1PEPKS0_Pd", returns="float64",
+            arguments=[Struct([d, k]), Reference(point, reads_only=True), y.data], cc="g++",
+        )  # fmt: skip
+
+
+def test_rows_of_a_length_that_a_call_says_are_no_tensor_with_one_size(cc: str) -> None:
+    source = "void f(long n, long m, double a[n][m]) { a[n - 1][m - 1] = 1; }"
+    flat, square = Tensor("a", (N,), "float64"), Tensor("a", (N, fe.sym_int(symbol="k")), "float64")
+    m = Scalar("m", "int64")
+
+    def built(array: Tensor, given: Any) -> fe.Function:
+        return c.compile(source, Signature("f", [m, array]), arguments=[N, m, given], cc=cc)
+
+    with pytest.raises(CompileError, match=r"(?s)a.data.*with as many sizes; .*'double\*'"):
+        built(flat, flat.data)
+    assert built(flat, cast(flat.data, "double*"))
+    assert built(square, square.data)

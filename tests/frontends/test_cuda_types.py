@@ -17,6 +17,7 @@ from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mangledtypes import parameter_types
 from ferrule.frontends import cuda, fixed
 from ferrule.frontends.cuda.knowing import scoped
+from ferrule.frontends.cuda.nvrtc import find_nvrtc
 from ferrule.specs import Data, Pointer, Scalar, Signature, Tensor
 
 N = specs.sym_int32(symbol="n")
@@ -157,10 +158,19 @@ template <class T> __global__ void mapped(const T* __restrict__ x, T* __restrict
 Y = Tensor("y", (N,), "float32")
 
 
+WITH_NVCC = (
+    "test_the_compiler_tells_the_types_of_what_is_extern_c",
+    "test_a_constant_is_given_a_value",
+    "test_dynamic_shared_memory_is_said",
+)
+
+
 @pytest.fixture(params=["nvrtc", "nvcc"])
 def compiled_by(request: pytest.FixtureRequest) -> str:
-    """Each compiler that is there."""
+    """Each compiler that is there; nvcc takes seconds, so that NVRTC stands for it where it can."""
     request.getfixturevalue(request.param)
+    if request.param == "nvcc" and find_nvrtc() and request.node.originalname not in WITH_NVCC:
+        pytest.skip("nvcc answers as NVRTC, which is tried")
     return str(request.param)
 
 
@@ -236,7 +246,7 @@ def test_a_cubin_alone_does_not_tell_who_uses_a_variable(compiled_by: str) -> No
 # ---- structs by value ----
 
 Y = Tensor("y", (N,), "float32")
-A, K = Scalar("a", "float32"), Scalar("k", "int32")
+A, K, H = Scalar("a", "float32"), Scalar("k", "int32"), Scalar("h", "float16")
 READ = Tensor("x", (N,), "float32", read_only=True)
 
 
@@ -275,17 +285,140 @@ def test_the_members_of_a_struct_are_what_it_is_given(
         ("float a; int k;", [A, K], [A, K]),
         ("int n; const float *__restrict__ x; float *y;", [READ, Y], [N, READ.data, Y.data]),
         ("char c; unsigned k, n;", [X, K], [cast(1, "int8"), cast(K, "uint32"), N]),
+        ("float *x[1]; __half h; int k = 0;", [X, H, K], [X.data, H, K]),
         ("int n;const float*x;float*y;", [READ, Y], [N, READ.data, Y.data]),
         ("const float*x,*y;int n;", [READ, Y], [READ.data, Y.data, N]),
         ("Other o; float a;", [A, K], [K, A]),
-        ("float a; int k; __device__ int f() const { return k; }", [A, K], [K, A]),
+        ("float a; int k; __device__ int f() const { return k; }", [A, K], [A, K]),
+        ("float *x[2]; char c[3]; int k;", [X, Y, K], [X.data, Y.data, *[cast(1, "int8")] * 3, K]),
     ],
 )
 def test_a_struct_is_given_what_its_members_are(members: str, params: Any, fields: Any) -> None:
-    with_struct(members, params, fields, "struct Other { int k; };")
+    with_struct(members, params, fields, "#include <cuda_fp16.h>\nstruct Other { int k; };")
+
+
+@pytest.mark.parametrize(
+    ("before", "kind"),
+    [
+        ("namespace N { namespace M { struct P { float a; int k; }; } }", "N::M::P"),
+        ("namespace { struct P { float a; int k; }; }", "P"),
+        ("namespace N { template <class T, class U> struct Q { T a; U k; }; }", "N::Q<float, int>"),
+        ("struct P { float a; int k = 2; __device__ int twice() { return 2 * k; } };", "P"),
+        ("typedef float real; struct B { real a; int k; }; struct P : B {};", "P"),
+    ],
+)
+@pytest.mark.parametrize("linkage", ["", 'extern "C" '])
+def test_the_members_of_any_struct_are_compared(before: str, kind: str, linkage: str) -> None:
+    source = f"{before}\n{linkage}__global__ void g({kind} p) {{}}"
+    given = {"grid": fixed(1), "block": 1, "target": "sm_80"}
+    assert cuda.compile(source, Signature("g", [A, K]), params=[Struct([A, K])], **given)
+    with pytest.raises(CompileError, match="k, an int32 at byte 0, where its member is float"):
+        cuda.compile(source, Signature("g", [A, K]), params=[Struct([K, A])], **given)
+
+
+@pytest.mark.parametrize(
+    ("before", "fields"),
+    [
+        ("struct P { int a : 3; int b : 5; };", [K]),
+        ("class P { int k; public: __device__ int f() { return k; } };", [K]),
+        ("struct alignas(8) P { char c; alignas(4) char d; };", [cast(1, "int64")]),
+    ],
+)
+def test_members_that_cannot_be_compared_are_said(before: str, fields: Any) -> None:
+    source = f"{before}\n__global__ void g(P p) {{}}"
+    with pytest.warns(compiler.BuildWarning, match="#0 of _Z1g1P is a Struct whose members cannot"):
+        cuda.compile(
+            source, Signature("g", [K]), params=[Struct(fields)], grid=fixed(1), block=1,
+            target="sm_80",
+        )  # fmt: skip
+
+
+# ---- what is aligned ----
+
+ALIGNED = """
+struct alignas(16) Big { float a, b, c, d; };
+namespace N { struct __align__(32) Wide { float a[8]; }; }
+namespace { struct Own { alignas(16) float a; }; }
+struct Q { float a, b, c, d; };
+typedef Q __align__(16) Lined;
+typedef float FourFold __attribute__((aligned(16)));
+struct Members { float4 *v; };
+struct Deeper { const Lined *v; };
+"""
+
+
+def aligned(parameter: str, given: Any, x: Tensor, linkage: str) -> fe.Function:
+    source = f"{ALIGNED}\n{linkage}__global__ void g({parameter}) {{}}"
+    return cuda.compile(
+        source, Signature("g", [x]), params=[given(x)], grid=fixed(1), block=1, target="sm_80"
+    )
+
+
+@pytest.mark.parametrize("linkage", ["", 'extern "C" '])
+@pytest.mark.parametrize(
+    ("parameter", "given", "align"),
+    [
+        ("Big *x", lambda x: cast(x.data, "Big*"), 16),
+        ("const N::Wide *__restrict__ x", lambda x: cast(x.data, "N::Wide*"), 32),
+        ("FourFold *x", lambda x: x.data, 16),
+        ("const FourFold *x", lambda x: x.data, 16),
+        ("Lined *x", lambda x: cast(x.data, "Q*"), 16),
+        ("double *x", lambda x: cast(x.data, "double*"), 8),
+        ("float **x", lambda x: cast(x.data, "float**"), 8),
+        ("const ulonglong2 *x", lambda x: cast(x.data, "ulonglong2*"), 16),
+        ("Members m", lambda x: Struct([cast(x.data, "float4*")]), 16),
+        ("Deeper m", lambda x: Struct([cast(x.data, "Q*")]), 16),
+    ],
+)
+def test_addresses_are_aligned_as_the_code_takes_them(
+    parameter: str, given: Any, align: int, linkage: str
+) -> None:
+    with pytest.raises(CompileError, match=f"a multiple of 4 bytes: say align={align} in the spec"):
+        aligned(parameter, given, X, linkage)
+    with pytest.raises(CompileError, match=f"a multiple of {align // 2} bytes: say align={align}"):
+        aligned(parameter, given, tensor("float32", align=align // 2), linkage)
+    assert aligned(parameter, given, tensor("float32", align=align), linkage)
+
+
+def test_what_is_behind_a_type_without_a_name_is_aligned() -> None:
+    found = cuda.module(f"{ALIGNED}__global__ void g(Own *x) {{}}", target="sm_80").code.facts
+    assert found[0].aligned == (16,)
+
+
+def test_a_typedef_that_is_const_is_what_it_names() -> None:
+    source = 'typedef float real; extern "C" __global__ void g(const real *x) {}'
+    given = {"grid": fixed(1), "block": 1, "target": "sm_80"}
+    assert cuda.compile(source, Signature("g", [READ]), **given)
 
 
 # ---- __restrict__ by other names ----
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "#define K(n) n##_kernel\n__global__ void K(g)(float *__restrict__ x, const float *y) {B}",
+        "#define NAME g\n__global__ void NAME(float *__restrict__ x, const float *y) {B}",
+        "#define MADE(T) __global__ void g_##T(T *__restrict__ x, \\\n const T *y) \\\n {B}\n"
+        "MADE(float)",
+        "#define KERNEL(name) __global__ void name(float *__restrict__ x, const float *y)\n"
+        "KERNEL(g) {B}",
+        '#define G static_assert(1, ""); __global__\n#define K(n) n\n'
+        "G void __launch_bounds__(32) K(g)(float *__restrict__ x, const float *y) {B}",
+    ],
+)
+def test_restrict_is_found_in_kernels_that_macros_name(source: str) -> None:
+    found = cuda.module(source.replace("{B}", "{ x[0] = y[0]; }"), target="sm_80").code.facts
+    assert found[0].restricted == (True, False)
+
+
+def test_restrict_that_is_not_found_is_said() -> None:
+    source = """#define TAKES float *__restrict__ x, const float *y
+        __global__ void g(TAKES) { x[0] = y[0]; }"""
+    given = {"grid": fixed(1), "block": 1, "target": "sm_80"}
+    with pytest.warns(compiler.BuildWarning, match="which addresses _Z1gPfPKf declares __restr"):
+        cuda.compile(source, Signature("g", [X, Y]), **given)
+    assert cuda.compile(source, Signature("g", [X, Y]), apart=[X, Y], **given)
 
 
 @pytest.mark.parametrize(
@@ -315,7 +448,7 @@ def test_a_parameter_that_is_called_as_such_a_type_is_not_restrict() -> None:
     [
         'namespace N {{ extern "C" {} }}',
         'extern "C" {{ namespace N {{ namespace M {{ {} }} }} }}',
-        'inline namespace V {{ void other() {{ }} extern "C" {} }}',
+        'inline namespace V {{ __device__ void other() {{ }} extern "C" {} }}',
     ],
 )
 def test_kernels_in_namespaces_are_compared(around: str) -> None:

@@ -497,3 +497,43 @@ def test_globals_and_closures_are_said_and_stay() -> None:
     said = "table = float64 array of shape (4,), SCALE = 3"
     assert said in [each.partition(": ")[2] for each in fn.notes["assumes"]]
     assert said in str(fn.__doc__)
+
+
+# ---- arrays that are only read ----
+
+
+def doubled(x, out):
+    for i in range(x.shape[0]):
+        out[i] = 2 * x[i]
+
+
+def set_first(x):
+    x[0] = 1.0
+
+
+def frozen(count: int) -> np.ndarray:
+    made = np.arange(count, dtype=np.float32)
+    made.flags.writeable = False
+    return made
+
+
+def test_a_read_only_example_is_only_read() -> None:
+    out = np.zeros(3, np.float32)
+    fn = frontend.compile(doubled, frozen(3), vector("out"))
+    assert fn.signature["x"].read_only
+    for given in (frozen(3), np.arange(3, dtype=np.float32)):
+        fn(given, out)
+        np.testing.assert_array_equal(out, [0, 2, 4])
+
+
+def test_code_that_writes_to_a_read_only_example_is_refused() -> None:
+    with pytest.raises(CompileError, match="(?i)readonly"):
+        frontend.compile(set_first, frozen(3))
+
+
+def test_a_result_may_have_a_read_only_example() -> None:
+    fn = frontend.compile(doubled, vector("x"), vector("out"), results=["out"])
+    like = frontend.compile(doubled, frozen(3), frozen(3), results=["out"])
+    given = np.arange(3, dtype=np.float32)
+    for each in (fn, like):
+        np.testing.assert_array_equal(np.from_dlpack(each(given)), 2 * given)

@@ -513,3 +513,21 @@ def test_a_result_that_is_added_to_is_remarked() -> None:
         frontend.compile(total, dim="x", specs=given, results=["out"])
     fn = frontend.compile(total, dim="x", specs=given, results=["out"], zero=["out"])
     assert np.from_dlpack(fn(np.ones(4, np.float32))).tolist() == [4]
+
+
+WIDTH = 3
+
+
+@wp.kernel(module="unique")
+def by_numbers(x: wp.array(dtype=wp.float32), y: wp.array(dtype=wp.float32)):
+    i = wp.tid()
+    y[i] = x[WIDTH] + x[2 * WIDTH]
+
+
+def test_arrays_are_as_large_as_numbers_need_that_are_computed() -> None:
+    fn = frontend.compile(by_numbers, dim="y")
+    y = np.zeros(9, np.float32)
+    fn(np.arange(7, dtype=np.float32), y)
+    np.testing.assert_array_equal(y, 9)
+    with pytest.raises(ValueError, match=r"x.shape\[0\], expected at least 7, for the index 6 in"):
+        fn(np.arange(6, dtype=np.float32), y)

@@ -100,7 +100,7 @@ def apply(name: str, operands: Sequence[Array], result: npt.DTypeLike, more: str
 
 
 def _operand(i: int, dtype: np.dtype[Any]) -> list[str]:
-    kind = ".pred" if dtype == bool else f".b{max(16, 8 * dtype.itemsize)}"
+    kind = ".pred" if dtype.kind == "b" else f".b{max(16, 8 * dtype.itemsize)}"
     return [f".reg {kind} %v{i};", f".reg .b64 %q{i};", f".reg .b32 %b{i};"]
 
 
@@ -114,7 +114,7 @@ def _place(i: int, size: int) -> list[str]:
 
 def _loaded(i: int, dtype: np.dtype[Any]) -> list[str]:
     lines = _place(i, dtype.itemsize)
-    if dtype == bool:
+    if dtype.kind == "b":
         return [*lines, f"ld.global.u8 %b{i}, [%q{i}];", f"setp.ne.u32 %v{i}, %b{i}, 0;"]
     sign = "s" if dtype.kind == "i" else "u"
     return [*lines, f"ld.global.{sign}{8 * dtype.itemsize} %v{i}, [%q{i}];"]
@@ -122,7 +122,7 @@ def _loaded(i: int, dtype: np.dtype[Any]) -> list[str]:
 
 def _stored(i: int, dtype: np.dtype[Any]) -> list[str]:
     lines = _place(i, dtype.itemsize)
-    if dtype == bool:
+    if dtype.kind == "b":
         return [*lines, f"selp.u32 %b{i}, 1, 0, %v{i};", f"st.global.u8 [%q{i}], %b{i};"]
     return [*lines, f"st.global.b{8 * dtype.itemsize} [%q{i}], %v{i};"]
 

@@ -40,7 +40,8 @@ _ARRAY: Final = re.compile(r"A(\d*)_")
 _VECTOR: Final = re.compile(r"Dv(\d+)_")
 _QUALIFIERS: Final = re.compile(r"r?V?K?")
 _WORDS: Final = (("K", "const"), ("V", "volatile"), ("r", "__restrict__"))
-_NO_NAME: Final = "_GLOBAL__N_1"
+_NO_NAME: Final = "_GLOBAL__N_"
+"""What a namespace without a name begins with: gcc and clang put a 1 behind, nvcc a file."""
 _PACK: Final = "DpT_"
 
 
@@ -147,7 +148,7 @@ class _Reader:
         if not self._at < end <= len(self._text):
             raise _NotRead
         name, self._at = self._text[self._at : end], end
-        return "(anonymous namespace)" if name == _NO_NAME else name
+        return "(anonymous namespace)" if name.startswith(_NO_NAME) else name
 
     # ---- types ----
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
+from ferrule.specs import as_dtype
+
 _QUALIFIERS: Final = frozenset({"const", "volatile", "restrict", "__restrict", "__restrict__"})
 _RESTRICT: Final = frozenset({"restrict", "__restrict", "__restrict__"})
 _TAGS: Final = frozenset({"struct", "union", "enum", "class"})
@@ -22,6 +24,30 @@ _BEHIND: Final = re.compile(r"^(.*?)\(\s*([*&]+)\s*([\w\s]*)\)\s*(\[.*\]|\(.*\))
 _LENGTH: Final = re.compile(r"\[([^\]]*)\]")
 _INLINE: Final = re.compile(r"::__\d+(?=::)")
 """The inline namespace with the version of cuda::std and std."""
+
+VECTORS: Final = {
+    f"{name}{lanes}": min(16, size * {2: 2, 3: 1, 4: 4}[lanes])
+    for name, size in {
+        "char": 1,
+        "uchar": 1,
+        "short": 2,
+        "ushort": 2,
+        "int": 4,
+        "uint": 4,
+        "float": 4,
+        "long": 8,
+        "ulong": 8,
+        "longlong": 8,
+        "ulonglong": 8,
+        "double": 8,
+    }.items()
+    for lanes in (2, 3, 4)
+} | {"__half2": 4, "__nv_bfloat162": 4}
+"""What the addresses of CUDA's vectors are multiples of (CUDA C++ Programming Guide, "Built-in
+Vector Types")."""
+
+_IN_HALVES: Final = ("std::complex<", "_Complex ")
+"""Complex numbers that are aligned as their parts are."""
 
 DTYPES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -220,3 +246,16 @@ def split_list(text: str) -> Iterator[str]:
             yield text[start:at].strip()
             start = at + 1
     yield text[start:].strip()
+
+
+def natural_alignment(pointer: Spelled) -> int:
+    """What is behind a pointer is aligned to, as its name says: a number, an address, or a vector
+    of CUDA; 1 for others."""
+    if pointer.is_function or not pointer.stars:
+        return 1
+    if pointer.stars > 1:
+        return 8
+    if pointer.dtype is not None:
+        halves = 2 if pointer.name.startswith(_IN_HALVES) else 1
+        return as_dtype(pointer.dtype).itemsize // halves
+    return VECTORS.get(pointer.name, 1)

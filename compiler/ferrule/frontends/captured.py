@@ -32,6 +32,13 @@ def captured(function: Any) -> Iterator[tuple[str, str, Any]]:
     yield from _captured(function, set())
 
 
+def own_values(function: Any) -> Iterator[tuple[str, Any]]:
+    """The values that a function itself names outside of itself, by these names."""
+    plain = _plain(function)
+    if plain is not None:
+        yield from _named(plain)
+
+
 def compiled_in(function: Any) -> tuple[str, ...]:
     """What callers are to know of numbers, texts and arrays that a kernel reads beside its
     arguments: that they are as they were; nothing where there are none."""

@@ -18,11 +18,10 @@ from ferrule.compiler.conventions.structs import Struct
 from ferrule.compiler.conventions.typed import Given, given_members, misfit, refused, too_loose
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.spelledtypes import Spelled, read_type
-from ferrule.frontends.layouts import Layout, Leaf, function_layouts
+from ferrule.frontends.layouts import Debugging, Layout, Leaf
 
 if TYPE_CHECKING:
     from ferrule.frontends.prototypes import Callee
-    from ferrule.frontends.sources import Source
     from ferrule.specs import Signature
 
 _LLVM: Final = {
@@ -47,8 +46,7 @@ _NEVER: Final = {
 
 
 def check_layouts(
-    command: Sequence[str],
-    source: Source,
+    debugging: Debugging,
     signature: Signature,
     called: Callee,
     values: Sequence[Given],
@@ -65,7 +63,7 @@ def check_layouts(
     result = return_type(called.returns)
     if not isinstance(result, Shape) and not asked:
         return []
-    found = function_layouts(command, source.text, source.language, called.function)
+    found = debugging.layouts(called.function, called.symbol)
     if found is None:
         return []
     taken: list[Taken] = []

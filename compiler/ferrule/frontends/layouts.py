@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -103,44 +104,56 @@ class Layouts:
     aligned: tuple[int, ...]
 
 
-def function_layouts(
-    command: Sequence[str], source: str, language: str, function: str
-) -> Layouts | None:
-    """The types of a function of a source; None where the compiler does not say them."""
-    asked = f'{source}\n#line {_LINE} "asked"\n__typeof__({function}) *ferrule_asked = 0;\n'
-    entries = _asked(command, asked, language)
-    try:
-        return None if entries is None else _of_function(entries)
-    except (KeyError, ValueError):
+class Debugging:
+    """What a compiler tells debuggers of a source.  Of C++ it is read once, when it is first asked
+    for: its functions' entries say all."""
+
+    def __init__(self, command: Sequence[str], source: str, language: str) -> None:
+        self._command, self._source, self._language = command, source, language
+
+    def layouts(self, function: str, symbol: str) -> Layouts | None:
+        """The types of a function, which the source calls so, and the linker by its `symbol`; None
+        where the compiler does not say them."""
+        told = self._functions(symbol) if self._language == "c++" else []
+        if told:
+            return _layouts(self._entries, max(told, key=lambda each: len(_parameters(each))))
+        line = f'#line {_LINE} "asked"\n__typeof__({function}) *ferrule_asked = 0;'
+        entries = _asked(self._command, f"{self._source}\n{line}\n", self._language) or {}
+        return _layouts(entries, _pointed(entries))
+
+    def restricted_parameters(self, symbol: str) -> tuple[bool, ...] | None:
+        """Of each parameter of a function that the source defines whether it is an address that is
+        `restrict`, which is no part of its type; None where the compiler does not say it."""
+        found: tuple[bool, ...] | None = None
+        for each in self._functions(symbol):  # a declaration, which says less, and the definition
+            said = tuple(_is_restrict(self._entries, inner) for inner in _parameters(each))
+            found = said if found is None or any(said) else found
+        return found or None
+
+    def qualified_name(self, symbol: str) -> str | None:
+        """What C++ calls a function with this name for the linker, with its namespaces and classes;
+        None where the compiler does not say it."""
+        for each in self._entries.values():
+            if _symbol_of(each) == symbol:
+                return "::".join(reversed([*_names_around(each)]))
         return None
 
+    @cached_property
+    def _entries(self) -> Mapping[int, _Entry]:
+        return _asked(self._command, self._source, self._language) or {}
 
-def restricted_parameters(
-    command: Sequence[str], source: str, language: str, symbol: str
-) -> tuple[bool, ...] | None:
-    """Of each parameter of a function that a source defines whether it is an address that is
-    `restrict`, which is no part of its type; None where the compiler does not say it.  `symbol` is
-    the name for the linker."""
-    entries = _asked(command, source, language) or {}
-    found: tuple[bool, ...] | None = None
-    for each in entries.values():  # a declaration, which says less, and the definition
-        if _symbol_of(_declared(entries, each)) != symbol:
-            continue
-        taken = [inner for inner in each.children if inner.tag == _PARAMETER]
-        if taken and all(_TYPE in inner.values for inner in taken):
-            said = tuple(_is_restrict(entries, inner) for inner in taken)
-            found = said if found is None or any(said) else found
-    return found
+    def _functions(self, symbol: str) -> list[_Entry]:
+        """What is said of a function, where its parameters have types."""
+        return [
+            each
+            for each in self._entries.values()
+            if _symbol_of(_declared(self._entries, each)) == symbol
+            and all(_TYPE in inner.values for inner in _parameters(each))
+        ]
 
 
-def qualified_name(command: Sequence[str], source: str, language: str, symbol: str) -> str | None:
-    """What C++ calls a function with this name for the linker, with its namespaces and classes;
-    None where the compiler does not say it."""
-    entries = _asked(command, source, language) or {}
-    for each in entries.values():
-        if _symbol_of(each) == symbol:
-            return "::".join(reversed([*_names_around(each)]))
-    return None
+def _parameters(function: _Entry) -> list[_Entry]:
+    return [each for each in function.children if each.tag == _PARAMETER]
 
 
 def _names_around(entry: _Entry | None) -> Iterator[str]:
@@ -195,19 +208,29 @@ def _is_restrict(entries: Mapping[int, _Entry], entry: _Entry) -> bool:
     return False
 
 
-def _of_function(entries: Mapping[int, _Entry]) -> Layouts | None:
+def _pointed(entries: Mapping[int, _Entry]) -> _Entry | None:
+    """The type of the function that the pointer points to."""
     found = [
         each for each in entries.values()
         if each.tag == _VARIABLE and each.values.get(_LINE_OF) == _LINE
     ]  # fmt: skip
-    if not found:
+    function = _plain(entries, _plain(entries, found[0])) if found else None
+    return function if function is not None and function.tag == _FUNCTION else None
+
+
+def _layouts(entries: Mapping[int, _Entry], function: _Entry | None) -> Layouts | None:
+    """The types of a function, or of its type."""
+    try:
+        return None if function is None else _of_function(entries, function)
+    except (KeyError, ValueError):
         return None
-    function = _plain(entries, _plain(entries, found[0]))
-    if function is None or function.tag != _FUNCTION:
-        return None
-    types = [_plain(entries, each) for each in function.children if each.tag == _PARAMETER]
+
+
+def _of_function(entries: Mapping[int, _Entry], function: _Entry) -> Layouts:
+    types = [_plain(entries, each) for each in _parameters(function)]
+    gives = function if _TYPE in function.values else _declared(entries, function)
     return Layouts(
-        _layout(entries, _plain(entries, function)),
+        _layout(entries, _plain(entries, gives)),
         tuple(_layout(entries, each) for each in types),
         tuple(_behind(entries, each) for each in types),
         tuple(

@@ -38,7 +38,7 @@ from ferrule.compiler.spelledtypes import (
 )
 from ferrule.frontends import returned
 from ferrule.frontends.laidout import check_layouts
-from ferrule.frontends.layouts import qualified_name, restricted_parameters
+from ferrule.frontends.layouts import Debugging
 from ferrule.frontends.sources import Source
 from ferrule.specs import Scalar
 
@@ -130,16 +130,21 @@ def check_call(
     to what is no type of the source.  Arguments of a `...` are not compared.
     """
     called = Callee(call.function, call.function, call.arguments, call.returns, call.variadic_from)
-    found = _checked(command, source, signature, called)
+    debugging = Debugging(command, source.text, source.language)
+    found = _checked(command, source, debugging, signature, called)
     if found is not None or source.language != "c++":
         return found
-    name = qualified_name(command, source.text, source.language, call.function)
+    name = debugging.qualified_name(call.function)
     named = called if name is None else replace(called, function=name)
-    return None if named == called else _checked(command, source, signature, named)
+    return None if named == called else _checked(command, source, debugging, signature, named)
 
 
 def _checked(
-    command: Sequence[str], source: Source, signature: Signature, called: Callee
+    command: Sequence[str],
+    source: Source,
+    debugging: Debugging,
+    signature: Signature,
+    called: Callee,
 ) -> Prototype | None:
     values = [each for listed in given_values(signature, called.arguments) for each in listed]
     casts = [each for each in values if each.pointer is not None]
@@ -163,20 +168,18 @@ def _checked(
     _check_alignments(called.function, said, values, parameters)
     _check_others(command, source, called, values, prototype)
     asked = _has_layouts(values, prototype)
-    members = check_layouts(
-        command, source, signature, called, values, _fixed(parameters), asked=asked
-    )
+    members = check_layouts(debugging, signature, called, values, _fixed(parameters), asked=asked)
     prototype = replace(prototype, members=tuple(members))
-    return _with_restrict(command, source, called.symbol, prototype)
+    return _with_restrict(debugging, source, called.symbol, prototype)
 
 
 def _with_restrict(
-    command: Sequence[str], source: Source, symbol: str, prototype: Prototype
+    debugging: Debugging, source: Source, symbol: str, prototype: Prototype
 ) -> Prototype:
     """The prototype with what C++ leaves out of a function's type."""
     if source.language != "c++" or not any(each.stars for each in prototype.types):
         return prototype
-    found = restricted_parameters(command, source.text, source.language, symbol)
+    found = debugging.restricted_parameters(symbol)
     if found is None or len(found) != len(_fixed(prototype.parameters)):
         return prototype
     return replace(prototype, defined=found)

@@ -7,6 +7,12 @@ from functools import cache
 from typing import Final, NamedTuple
 
 _LIBRARY: Final = "libcuda.so.1"
+EMULATE: Final = (
+    "a GPU can be emulated: with fe.emulated_gpu('sm_90a'), or FERRULE_GPU=emulated:sm_90a in the "
+    "environment"
+)
+"""What an error says where there is no GPU."""
+
 _MAJOR, _MINOR = 75, 76
 """CUdevice_attribute: the two parts of the compute capability (CUDA Driver API, `cuda.h`)."""
 

@@ -39,12 +39,8 @@ from ferrule.compiler.conventions.restricted import (
     taken_addresses,
     taken_members,
 )
-from ferrule.compiler.conventions.structs import Struct
-from ferrule.compiler.conventions.typed import (
-    check_members,
-    check_typed,
-    placed,
-)
+from ferrule.compiler.conventions.typed import check_members, check_typed
+from ferrule.compiler.conventions.untold import structs, untold
 from ferrule.compiler.conventions.variables import (
     Constant,
     checked_constants,
@@ -226,8 +222,11 @@ class CudaLaunch:
         sizes = LaunchSizes(self.block, self.cluster, self.smem, self.grid)
         images = self.code.check_launch(self.kernel, self.packed(call), sizes)
         facts = self.code.facts_of(self.kernel)
-        check_typed(self.kernel, call.signature, self.params, facts.types or ())
+        check_typed(self.kernel, call.signature, self.params, facts.types or (), facts.aligned)
         check_members(self.kernel, call.signature, self.params, facts.members)
+        is_apart_said = self.apart is not None
+        for text in untold(self.kernel, self.params, facts, is_apart_said=is_apart_said):
+            call.remark(text)
         self._check_shared(images[0], facts)
         variables = chosen_variables(call, images, facts, self.constants)
         self._apart(facts).emit(call)
@@ -276,10 +275,9 @@ class CudaLaunch:
             return self.apart
         types = [read_type(each) for each in facts.types or ()]
         taken = [*taken_addresses(self.params, types, facts.restricted or ())]
-        for position, (given, members) in enumerate(zip(self.params, facts.members, strict=False)):
-            if isinstance(given, Struct) and members is not None:
-                what = f"argument #{position}"
-                taken += taken_members(what, given, dict(placed(members)))
+        for position, given, members in structs(self.params, facts):
+            declared = {each.at: read_type(each.type) for each in members or ()}
+            taken += taken_members(f"argument #{position}", given, declared)
         return Apart.of_pairs(restricted_pairs(self.kernel, taken), hint=RESTRICTED)
 
     def _place(self, call: Call, position: int) -> list[ir.Value]:

@@ -22,7 +22,7 @@ from ferrule.compiler.conventions.arguments import (
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.byvalue import Shape, on_stack
 from ferrule.runtime.llvm.layouts import PTR
-from ferrule.specs import Data, Param, Scalar, Tensor
+from ferrule.specs import Compound, Data, Param, Scalar, Sym, Tensor
 from ferrule.specs import params as kinds
 
 
@@ -162,7 +162,7 @@ def c_values(call: Call, argument: CArgument, what: str) -> list[ir.Value]:
 
 def extensions(argument: CArgument) -> list[str]:
     """Of each value how it is extended to an int, nothing for what is as wide."""
-    pairs = zip(c_types(argument), _are_signed(argument), strict=True)
+    pairs = zip(c_types(argument), are_signed(argument), strict=True)
     return [
         ("signext" if signed else "zeroext")
         if isinstance(kind, ir.IntType) and kind.width < 32
@@ -171,15 +171,17 @@ def extensions(argument: CArgument) -> list[str]:
     ]
 
 
-def _are_signed(argument: CArgument) -> list[bool]:
-    """Of each value whether it is extended with its sign."""
+def are_signed(argument: CArgument) -> list[bool]:
+    """Of each value whether it is an integer that has a sign."""
     match argument:
         case Cast(dtype=dtype) | Scalar(dtype=dtype):
             return [dtype.kind == "int"]
+        case int() | Sym() | Compound():
+            return [True]
         case kinds.Tuple(items=items):
-            return [sign for item in items for sign in _are_signed(item)]
+            return [sign for item in items for sign in are_signed(item)]
         case kinds.Optional(item=item):
-            return [False, *_are_signed(item)]
+            return [False, *are_signed(item)]
         case kinds.Union(members=members):
-            return [False, *(sign for member in members for sign in _are_signed(member))]
+            return [False, *(sign for member in members for sign in are_signed(member))]
     return [False] * len(c_types(argument))

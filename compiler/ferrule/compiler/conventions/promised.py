@@ -4,7 +4,8 @@ specs when a function is built, and checked by the call where these do not say i
 * `align`, of the parameter or of what is read and written at known distances from it: the spec
   promises as much, or the build is refused.
 * What is written is no array that the spec says to be only read.
-* `noalias`: arrays of which one is written share no memory.
+* `noalias`: arrays of which one is written share no memory; of functions that the code calls with
+  such arrays, too.
 * `nonnull`, `dereferenceable`: an address is given, with as many bytes behind it.
 * `range`: a number lies in it.
 * `nofpclass`: a number is no NaN, and not infinite.
@@ -31,6 +32,7 @@ from ferrule.compiler.conventions.hostarguments import (
     CArgument,
     Reference,
     addresses,
+    are_signed,
     extensions,
 )
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -50,12 +52,13 @@ _HINT: Final = "the LLVM IR was compiled for arrays that share no memory (noalia
 @dataclass(frozen=True, slots=True)
 class _Given:
     """A value that a function is given: the argument that it is of, the address that it is if it
-    is one of a tensor, and what is promised of it."""
+    is one of a tensor, what is promised of it, and whether it is an integer with a sign."""
 
     what: str
     argument: CArgument
     data: Data | None
     promised: Promised
+    is_signed: bool = True
 
     @property
     def name(self) -> str:
@@ -91,7 +94,10 @@ def kept(
     ways = [each for argument in arguments for each in extensions(argument)]
     for (what, _, _), way, said in zip(rows, ways, promises, strict=False):
         _check_extension(call, name, what, way, said)
-    given = [_Given(*row, each) for row, each in zip(rows, promises, strict=False)]
+    signs = [each for argument in arguments for each in are_signed(argument)]
+    given = [
+        _Given(*row, each, signed) for row, each, signed in zip(rows, promises, signs, strict=False)
+    ]
     checked = [_checked(call, name, *pair) for pair in zip(given, values, strict=False)]
     _check_apart(call, name, given)
     for each in given:
@@ -140,10 +146,25 @@ def _check_limits(call: Call, given: _Given, value: ir.Value) -> None:
         value = e.builder.trunc(value, ir.IntType(bits))
     first, count = (ir.Constant(value.type, each % (1 << bits)) for each in (low, high - low))
     outside = e.icmp("uge", e.binary("sub", value, first), count)
-    text = f"{literal(given.name)} must be in [{low}, {high}) for the LLVM IR (range), but got {{}}"
-    shown = value if bits == 64 else e.builder.sext(value, I64)
+    within = _intervals(given.promised.limits, given.is_signed)
+    got = "{}" if given.is_signed else "{unsigned}"
+    text = f"{literal(given.name)} must be in {within} for the LLVM IR (range), but got {got}"
+    widened = e.builder.sext if given.is_signed else e.builder.zext
+    shown = value if value.type.width == 64 else widened(value, I64)
     call.refuse(outside, Fault("ValueError", text), [shown])
-    call.assume(f"{given.name} is in [{low}, {high})")
+    call.assume(f"{given.name} is in {within}")
+
+
+def _intervals(limits: tuple[int, int, int], is_signed: bool) -> str:
+    """The numbers of a range, as an integer with or without a sign has them: two intervals of one
+    that goes around the largest."""
+    bits, low, high = limits
+    count = 1 << bits
+    least = -(count // 2) if is_signed else 0
+    first, last = ((each - least) % count + least for each in (low, high - 1))
+    if first <= last:
+        return f"[{first}, {last + 1})"
+    return f"[{least}, {last + 1}) or [{first}, {least + count})"
 
 
 def _check_classes(call: Call, name: str, given: _Given, value: ir.Value) -> None:
@@ -308,12 +329,13 @@ def _pairs(given: Sequence[_Given]) -> Iterator[tuple[Tensor, Tensor]]:
     """The tensors of which one is written and one promised to be apart, each pair once.  Two parts
     of one tensor are where whoever lists them says."""
     found: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
-    for left, right in combinations(given, 2):
+    for (_, left), (at, right) in combinations(enumerate(given), 2):
         if left.data is None or right.data is None or left.what == right.what:
             continue
         if left.promised.reads_only and right.promised.reads_only:
             continue
-        if not (left.promised.is_apart or right.promised.is_apart):
+        is_apart = left.promised.is_apart or right.promised.is_apart
+        if not is_apart and at not in left.promised.apart_from:
             continue
         pair = left.data.tensor, right.data.tensor
         if pair[0] is not pair[1] or left.data.offset == right.data.offset:

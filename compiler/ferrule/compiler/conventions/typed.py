@@ -26,7 +26,14 @@ from ferrule.compiler.conventions.hostarguments import CArgument, HostArgument, 
 from ferrule.compiler.conventions.structs import Struct
 from ferrule.compiler.conventions.texts import CString
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.compiler.spelledtypes import ARITHMETIC, PLURAL, Spelled, as_called, read_type
+from ferrule.compiler.spelledtypes import (
+    ARITHMETIC,
+    PLURAL,
+    Spelled,
+    as_called,
+    natural_alignment,
+    read_type,
+)
 from ferrule.specs import Compound, Data, Dim, Param, Scalar, Signature, Sym, Tensor, as_dtype
 from ferrule.specs import params as kinds
 from ferrule.specs.expr import divisibility_of
@@ -34,29 +41,11 @@ from ferrule.specs.expr import divisibility_of
 if TYPE_CHECKING:
     from typing import Literal
 
+    from ferrule.compiler.cuda.code import Member
+
     Kind = Literal["address", "number", "bytes"]
 
 _INTEGERS: Final = ("int", "uint")
-_VECTORS: Final = {
-    f"{name}{lanes}": min(16, size * {2: 2, 3: 1, 4: 4}[lanes])
-    for name, size in {
-        "char": 1,
-        "uchar": 1,
-        "short": 2,
-        "ushort": 2,
-        "int": 4,
-        "uint": 4,
-        "float": 4,
-        "long": 8,
-        "ulong": 8,
-        "longlong": 8,
-        "ulonglong": 8,
-        "double": 8,
-    }.items()
-    for lanes in (2, 3, 4)
-} | {"__half2": 4, "__nv_bfloat162": 4}
-"""What the addresses of CUDA's vectors are multiples of (CUDA C++ Programming Guide, "Built-in
-Vector Types")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,30 +105,34 @@ def given_fields(struct: Struct) -> Iterator[tuple[int, Argument]]:
 
 
 def check_typed(
-    callee: str, signature: Signature, arguments: Sequence[CArgument], types: Sequence[str]
+    callee: str,
+    signature: Signature,
+    arguments: Sequence[CArgument],
+    types: Sequence[str],
+    aligned: Sequence[int] = (),
 ) -> None:
     """CompileError where a callee of parameters with these types does not take what the arguments
-    become.  Where these are not as many values, the types are not those of the parameters, and say
-    nothing."""
+    become, or takes what is behind an address to be `aligned` to more.  Where these are not as many
+    values, the types are not those of the parameters, and say nothing."""
     values = [each for listed in given_values(signature, arguments) for each in listed]
     if len(values) != len(types):
         return
     for position, (given, text) in enumerate(zip(values, types, strict=True)):
         wanted = read_type(text)
         check_value(callee, position, given, wanted)
-        if given.align % _alignment_of(given):
-            raise too_loose(callee, position, given, wanted)
+        needs = max(_alignment_of(given), aligned[position] if aligned else 1)
+        if given.align % needs:
+            raise too_loose(callee, position, given, wanted, needs)
 
 
 def check_members(
     callee: str,
     signature: Signature,
     arguments: Sequence[CArgument],
-    members: Sequence[tuple[str, ...] | None],
+    members: Sequence[tuple[Member, ...] | None],
 ) -> None:
-    """CompileError where a struct by value is not given what its members are: `members` has their
-    types in order, one behind the other as C has them.  What is behind a member of an unknown size
-    is not compared."""
+    """CompileError where a struct by value is not given what its members are: `members` has those
+    that are numbers and addresses."""
     values = [each for listed in given_values(signature, arguments) for each in listed]
     if len(values) != len(members):
         return
@@ -148,33 +141,33 @@ def check_members(
             _check_struct(f"argument #{position} of {callee}", signature, given.memory, listed)
 
 
-def _check_struct(what: str, signature: Signature, struct: Struct, members: Sequence[str]) -> None:
+def _check_struct(
+    what: str, signature: Signature, struct: Struct, members: Sequence[Member]
+) -> None:
     found = given_members(signature, struct)
-    for at, wanted in placed(members):
-        given, text = found.get(at), wanted.text
-        hint = "nothing is given there" if given is None else misfit(given, wanted)
+    for member in members:
+        given, wanted = found.get(member.at), read_type(member.type)
+        hint = _misfit_of_member(given, wanted, member.aligned)
         if hint is not None:
             there = "nothing" if given is None else given.what
             raise CompileError(
                 Diagnostic(
-                    f"{what} is a Struct with {there} at byte {at}, where its member is {text}",
+                    f"{what} is a Struct with {there} at byte {member.at}, where its member is "
+                    f"{wanted.text}",
                     hint=hint,
                 )
             )
 
 
-def placed(members: Sequence[str]) -> Iterator[tuple[int, Spelled]]:
-    """Where members of these types are in a struct, one behind the other as C has them, with what
-    they are; it ends before one of an unknown size."""
-    end = 0
-    for text in members:
-        kind = read_type(text)
-        if not kind.stars and kind.dtype is None:
-            return
-        size = 8 if kind.stars else as_dtype(kind.dtype or "").itemsize
-        at = -(-end // size) * size
-        yield at, kind
-        end = at + size
+def _misfit_of_member(given: Given | None, wanted: Spelled, aligned: int) -> str | None:
+    """What to do about a member that is not what is taken; None for one that is."""
+    if given is None:
+        return "nothing is given there"
+    hint = misfit(given, wanted)
+    if hint is None and given.kind == "address" and wanted.stars:
+        needs = max(_alignment_of(given), aligned)
+        return _align_hint(given, needs) if given.align % needs else None
+    return hint
 
 
 def check_value(callee: str, position: int, given: Given, wanted: Spelled) -> None:
@@ -200,14 +193,13 @@ def too_loose(
     """The error for an address that may not be aligned as what it was cast to is, or as the callee
     `needs` it."""
     needs = max(needs, _alignment_of(given))
+    return refused(callee, position, given, wanted, _align_hint(given, needs))
+
+
+def _align_hint(given: Given, needs: int) -> str:
     more = f"align={needs}" if needs > 1 else "more, align=…,"
-    return refused(
-        callee,
-        position,
-        given,
-        wanted,
-        f"the address is only known to be a multiple of {given.align} bytes: say {more} in the "
-        "spec",
+    return (
+        f"the address is only known to be a multiple of {given.align} bytes: say {more} in the spec"
     )
 
 
@@ -429,8 +421,10 @@ def _points_alike(given: Given, wanted: Spelled) -> bool:
 def _rows_alike(given: Given, lengths: tuple[int | None, ...]) -> bool:
     """Whether the last sizes are those of an array that is pointed to, one row behind the other;
     a length that is no constant may be any, and a tensor with one dim is the elements of all, of
-    whole rows."""
+    whole rows, whose lengths are known then."""
     if len(given.shape) == 1 and lengths:
+        if None in lengths:
+            return False
         row = prod(each for each in lengths if each is not None)
         return given.strides == (1,) and divisibility_of(given.shape[0]) % row == 0
     step: int | None = 1
@@ -451,6 +445,12 @@ def _other_pointer(given: Given, wanted: Spelled) -> str:
     plain = wanted.text.replace("__restrict__", "").replace("restrict", "").strip()
     name = given.what.partition(",")[0]
     dtype = PLURAL.get(wanted.name, wanted.dtype)
+    if None in wanted.lengths and dtype == given.dtype and len(given.shape) == 1:
+        flat = f"{wanted.name}*"
+        return (
+            "how long its rows are the call alone says: give it a tensor with as many sizes; where "
+            f"its elements are meant to be those of all rows, conventions.cast({name}, {flat!r})"
+        )
     if wanted.lengths and dtype == given.dtype:
         rows = "".join(f"[{'' if each is None else each}]" for each in wanted.lengths)
         return (
@@ -464,7 +464,6 @@ def _other_pointer(given: Given, wanted: Spelled) -> str:
 
 
 def _alignment_of(given: Given) -> int:
-    """What an address is a multiple of that was cast to one of a vector of CUDA."""
-    if given.pointer is None or given.pointer.stars != 1:
-        return 1
-    return _VECTORS.get(given.pointer.name, 1)
+    """What an address is a multiple of that was cast to a pointer, as far as the name of what that
+    points to says it; 1 for a struct, which may be any."""
+    return 1 if given.pointer is None else natural_alignment(given.pointer)

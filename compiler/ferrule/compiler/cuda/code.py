@@ -31,21 +31,36 @@ class KernelImage:
 
 
 @dataclass(frozen=True, slots=True)
+class Member:
+    """A number or an address in a struct: the byte where it is, its type in C++'s words, and what
+    is behind an address is `aligned` to."""
+
+    at: int
+    type: str
+    aligned: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class KernelFacts:
     """What the source of a kernel says of it beyond its binary; None for what is not known.
 
     `types` are those of its parameters, in C++'s words, `restricted` says which of these are
-    addresses that share no memory with what others write or read, `members` are the types of the
-    members of each parameter that is a struct by value, where they are known, `variables` are the
-    names of the module's variables that it uses, `dynamic_shared` is as in `KernelParameters`.
+    addresses that share no memory with what others write or read, `aligned` what is behind each
+    is aligned to beyond what its type's name says, 0 where that was asked and not told,
+    `members` are the numbers and addresses in each parameter that is a struct by value, where
+    they are known, `variables` are the names of the module's variables that it uses,
+    `dynamic_shared` is as in `KernelParameters`.  `is_read`: its source was looked at for this,
+    so that callers are told what was not found there.
     """
 
     kernel: str
     types: tuple[str, ...] | None = None
-    members: tuple[tuple[str, ...] | None, ...] = ()
+    members: tuple[tuple[Member, ...] | None, ...] = ()
+    aligned: tuple[int, ...] = ()
     restricted: tuple[bool, ...] | None = None
     variables: frozenset[str] | None = None
     dynamic_shared: bool | None = None
+    is_read: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ text}`, or
 * `promises`: by name, the attributes of each parameter of these, and `reads_first` for one through
   which memory is read before anything is written through it, as far as that is plain to see;
   `writes` for one that is written through, `assumes N` for one that the body takes for a multiple
-  of N bytes;
+  of N bytes, `apart N` for one that the body takes to share no memory with that at position N;
 * `cpus`: what functions say that they are for, each `[target-cpu, target-features]` once;
 * `needed`: the functions and variables that it declares;
 * `object`: the machine code, base64.
@@ -56,8 +56,10 @@ def _run(request: dict[str, str]) -> dict[str, Any]:
     said = {"triple": module.triple, "layout": module.data_layout}
     functions = _rename(module, llvm, request["prefix"])
     types = {f"%{each.name}" for each in module.struct_types}
+    callees = _Callees(module)
     promises = {
-        name: _promises(module.get_function(request["prefix"] + name), types) for name in functions
+        name: _promises(module.get_function(request["prefix"] + name), types, callees)
+        for name in functions
     }
     cpus = sorted({_cpu(each) for each in module.functions if not each.is_declaration})
     symbols = (*module.functions, *module.global_variables)
@@ -116,7 +118,7 @@ def _rename(module: Any, llvm: Any, prefix: str) -> dict[str, str]:
     return functions
 
 
-def _promises(function: Any, types: set[str]) -> list[list[str]]:
+def _promises(function: Any, types: set[str], callees: _Callees) -> list[list[str]]:
     """The attributes of each parameter of a function; `types` are names that mean types, too."""
     given = list(function.arguments)
     names = [match[0] if (match := _NAME.search(str(each))) else "" for each in given]
@@ -126,7 +128,7 @@ def _promises(function: Any, types: set[str]) -> list[list[str]]:
         if name not in types and each.type.is_pointer
     ]
     first = _first_accesses(str(function), pointers, types) if pointers else {}
-    uses = _Uses(function)
+    uses = _Uses(function, callees=callees)
     return [
         [*(word.decode() for word in each.attributes), *first.get(name, ()), *uses.words(at)]
         for at, (name, each) in enumerate(zip(names, given, strict=True))
@@ -193,7 +195,59 @@ _MASKED_STORE = re.compile(
 _ASKED = re.compile(
     rf"ptrto(?:int|addr) ptr {_VALUE}|@llvm\.ptrmask\.[^(]*\(ptr (?:[^%,]* )?{_VALUE}"
 )
+_CALLED = re.compile(r'(?:call|invoke) [^@]*@("[^"]*"|[-\w.$]+)\(')
+_GIVEN = re.compile(rf"ptr (.*?){_VALUE}$")
 _BYTES = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8}
+
+
+class _Callees:
+    """What the functions of a module take for granted of their parameters when others call them:
+    which share no memory, and what each is a multiple of, by positions.
+
+    What they call in turn counts, too.  Of LLVM's own functions the attributes say nothing: memcpy
+    may copy memory to itself.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self._functions = {each.name: each for each in module.functions}
+        self._known: dict[str, tuple[set[tuple[int, int]], dict[int, int]]] = {}
+
+    def promises(self, name: str) -> tuple[set[tuple[int, int]], dict[int, int]]:
+        """The pairs of parameters that share no memory, and the alignments."""
+        function = self._functions.get(name)
+        if function is None or name.startswith(_KEPT):
+            return set(), {}
+        if name not in self._known:
+            self._known[name] = found = _declared(function)
+            if not function.is_declaration:
+                found[0].update(_Uses(function, callees=self).apart)
+        return self._known[name]
+
+
+def _declared(function: Any) -> tuple[set[tuple[int, int]], dict[int, int]]:
+    """What the attributes of a function's parameters say, as `_Callees.promises`."""
+    pointers = {at: each for at, each in enumerate(function.arguments) if each.type.is_pointer}
+    words = {at: [word.decode() for word in each.attributes] for at, each in pointers.items()}
+    pairs = {(at, other) for at in words if "noalias" in words[at] for other in words}
+    aligns = {
+        at: int(found[1])
+        for at, said in words.items()
+        if (found := re.search(r"\balign[ (](\d+)", " ".join(said)))
+    }
+    return {(at, other) for at, other in pairs if at != other}, aligns
+
+
+def _arguments(text: str) -> list[str]:
+    """The arguments of a call, of the text behind its opening parenthesis."""
+    found, depth, start = [], 0, 0
+    for at, letter in enumerate(text):
+        if depth == 0 and letter in ",)":
+            found.append(text[start:at].strip())
+            start = at + 1
+            if letter == ")":
+                break
+        depth += (letter in "([{<") - (letter in ")]}>")
+    return found
 
 
 class _Uses:
@@ -204,7 +258,14 @@ class _Uses:
     asks for the address, which may be how it chooses the code.
     """
 
-    def __init__(self, function: Any, asks: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self,
+        function: Any,
+        asks: frozenset[int] = frozenset(),
+        callees: _Callees | None = None,
+    ) -> None:
+        self._callees = callees
+        self.apart: set[tuple[int, int]] = set()
         self._behind: dict[str, set[tuple[int, int | None]]] = {}
         self._assumed: dict[int, int] = {}
         self._later: dict[int, int] = {}
@@ -231,6 +292,7 @@ class _Uses:
             found = max(found, self._later.get(at, 1))
         said = [f"assumes {found}"] if found > 1 else []
         said += ["writes"] if at in self._writes else []
+        said += [f"apart {other}" for one, other in sorted(self.apart) if one == at]
         return said + (["asks"] if at in self._asks else [])
 
     def _define(self, line: str) -> None:
@@ -278,6 +340,33 @@ class _Uses:
             self._assume(name, int(number), assumed, -int(offset or 0))
         for name in (*_FILLED.findall(how), *_MASKED_STORE.findall(how)):
             self._write(name)
+        self._look_at_callee(how, assumed)
+
+    def _look_at_callee(self, how: str, assumed: dict[int, int]) -> None:
+        """What the function that is called takes for granted, or the call says of it."""
+        called = _CALLED.search(how)
+        if self._callees is None or called is None:
+            return
+        name = called[1].strip('"')
+        given = [_GIVEN.search(each) for each in _arguments(how[called.end() :])]
+        named = {at: (each[1], each[2]) for at, each in enumerate(given) if each is not None}
+        pairs, aligns = self._callees.promises(name)
+        said = {at for at, (words, _) in named.items() if "noalias" in words.split()}
+        if not name.startswith(_KEPT):
+            pairs = pairs | {(at, other) for at in said for other in named if at != other}
+        for one, other in pairs:
+            if one in named and other in named:
+                self._set_apart(named[one][1], named[other][1])
+        for at, align in aligns.items():
+            if at in named:
+                self._assume(named[at][1], align, assumed)
+
+    def _set_apart(self, one: str, other: str) -> None:
+        """Parts of one parameter may be apart in ways that only the function knows."""
+        for left, _ in self._of(one):
+            for right, _ in self._of(other):
+                if left != right:
+                    self.apart |= {(left, right), (right, left)}
 
     def _assume(self, name: str, align: int, assumed: dict[int, int], by: int = 0) -> None:
         for at, base in self._of(name):

@@ -38,6 +38,7 @@ class Promised:
     `assumes`: the bytes that the code takes it for a multiple of, without a promise.  `writes`:
     something is written through it.  `classes`: the kinds of numbers that it is not (nofpclass).
     `extends`: how it is extended to a register, signext or zeroext, nothing where it is not said.
+    `apart_from`: the positions of parameters with which it shares no memory where one is written.
     """
 
     is_apart: bool = False
@@ -52,6 +53,7 @@ class Promised:
     writes: bool = False
     classes: tuple[str, ...] = ()
     extends: str = ""
+    apart_from: frozenset[int] = frozenset()
 
 
 def promised(words: Iterable[str]) -> Promised:
@@ -74,6 +76,7 @@ def promised(words: Iterable[str]) -> Promised:
         assumes=max(assumed, default=1),
         writes=bool(said & {"writes", "writeonly"}),
         classes=tuple(sorted(classes.split())),
+        apart_from=frozenset(int(each[6:]) for each in said if each.startswith("apart ")),
         extends=next((word for word in ("signext", "zeroext") if word in said), ""),
     )
 

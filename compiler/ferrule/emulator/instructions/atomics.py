@@ -12,14 +12,15 @@ from ferrule.emulator.instructions.helpers import (
     located,
     prepared,
 )
+from ferrule.emulator.ptx.cursor import BYTES
 from ferrule.emulator.ptx.module import Instruction
-from ferrule.emulator.ptx.parser import BYTES
 from ferrule.emulator.warps.emitter import Emitter
 
-_WHERE = (
-    r"(\.(relaxed|acquire|release|acq_rel))?(\.(cta|cluster|gpu|sys))?"
-    r"(\.(?P<space>global|shared|shared::cta|shared::cluster))?"
-)
+_SCOPE = r"(\.(cta|cluster|gpu|sys))?"
+_SPACE = r"(\.(?P<space>global|shared|shared::cta|shared::cluster))?"
+_WHERE = rf"(\.(relaxed|acquire|release|acq_rel))?{_SCOPE}{_SPACE}"
+_OLDER = rf"{_SPACE}\.(cta|sys)"
+"""NVRTC writes the scope behind the space."""
 _FORMS: Final = (
     r"\.(?P<op>and|or|xor)\.(?P<t>b32|b64)",
     r"\.(?P<op>add)\.(?P<t>u32|s32|u64|f32|f64)",
@@ -51,18 +52,19 @@ def _atom(e: Emitter, item: Instruction, named: Named) -> None:
         e.write(item.operands[0], t, e.cast(old, f"b{bits}", t))
 
 
-for _form in _FORMS:
-    form("atom", _WHERE + _form, 3)(_atom)
-    form("red", _WHERE + _form, 2)(_atom)
-form("atom", _WHERE + r"\.(?P<op>exch)\.(?P<t>b32|b64)", 3)(_atom)
-form("atom", _WHERE + r"\.(?P<op>cas)\.(?P<t>b16|b32|b64)", 4)(_atom)
+for _where in (_WHERE, _OLDER):
+    for _form in _FORMS:
+        form("atom", _where + _form, 3)(_atom)
+        form("red", _where + _form, 2)(_atom)
+    form("atom", _where + r"\.(?P<op>exch)\.(?P<t>b32|b64)", 3)(_atom)
+    form("atom", _where + r"\.(?P<op>cas)\.(?P<t>b16|b32|b64)", 4)(_atom)
 
 
 @helper("atomic")
 def _by_lane(name: str, op: str, space: str, t: str, how: str) -> str:
     """`atomic:add:global:u32:checked`: addresses, operands, and a place for the old values."""
     word = f"i{8 * BYTES[t]}"
-    body = lane_value("%p0", "i64", "a") + located(space, BYTES[t], how == "checked")
+    body = lane_value("%p0", "i64", "a") + located(space, BYTES[t], how == "checked", stores=True)
     body += lane_value("%p1", word, "b")
     result = "%p2"
     if op == "cas":
@@ -114,11 +116,14 @@ def _sum(t: str, space: str) -> str:
         parts += f"  %{name}.lo = trunc i32 %{name} to i16\n  %{name}.s = lshr i32 %{name}, 16\n"
         parts += f"  %{name}.hi = trunc i32 %{name}.s to i16\n"
     parts += _half("old.lo", "b.lo", "sum.lo", t[:-2]) + _half("old.hi", "b.hi", "sum.hi", t[:-2])
-    return parts + """  %sum.l = zext i16 %sum.lo to i32
+    return (
+        parts
+        + """  %sum.l = zext i16 %sum.lo to i32
   %sum.h = zext i16 %sum.hi to i32
   %sum.u = shl i32 %sum.h, 16
   %sum = or i32 %sum.l, %sum.u
 """
+    )
 
 
 def _sum_single(space: str) -> str:

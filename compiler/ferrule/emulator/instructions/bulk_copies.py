@@ -31,8 +31,8 @@ def _mask(e: Emitter, named: Named, rest: list[Operand]) -> tuple[str, str]:
     return "<32 x i32>", e.op(f"zext <32 x i16> {value} to <32 x i32>")
 
 
-@form("cp", r"\.async\.bulk\.shared::(?P<to>cluster|cta)\.(?P<source>global)" + _BYTES + _CAST + _HINT)
-@form("cp", r"\.async\.bulk\.shared::(?P<to>cluster)\.(?P<source>shared::cta)" + _BYTES)
+@form("cp", r"\.async\.bulk\.shared::(?P<to>cluster|cta)\.(?P<source>global)" + _BYTES + _CAST + _HINT, 4, 5, 6)
+@form("cp", r"\.async\.bulk\.shared::(?P<to>cluster)\.(?P<source>shared::cta)" + _BYTES, 4)
 def _load(e: Emitter, item: Instruction, named: Named, how: int = 0) -> None:
     operands = _without_hint(item, named)
     if len(operands) < 4 or (named["to"] == "cta" and named.get("cast")):
@@ -51,7 +51,7 @@ def _load(e: Emitter, item: Instruction, named: Named, how: int = 0) -> None:
     e.call(named_helper(e, "bulk_load", HOW=how, **settings), given, [])
 
 
-@form("cp", r"\.async\.bulk\.global\.shared::cta\.bulk_group" + _HINT)
+@form("cp", r"\.async\.bulk\.global\.shared::cta\.bulk_group" + _HINT, 3, 4)
 def _store(e: Emitter, item: Instruction, named: Named, how: int = 0) -> None:
     operands = _without_hint(item, named)
     if len(operands) != 3:
@@ -84,11 +84,12 @@ def _reduce(e: Emitter, item: Instruction, named: Named) -> None:
 
 
 for _form in (*_REDUCES, *_REDUCES_HALVES):
-    form("cp", r"\.reduce\.async\.bulk\.global\.shared::cta\.bulk_group" + _HINT + _form)(_reduce)
+    form("cp", r"\.reduce\.async\.bulk\.global\.shared::cta\.bulk_group" + _HINT + _form, 3, 4)(_reduce)
 for _form in _REDUCES:
     form(
         "cp",
         r"\.reduce\.async\.bulk\.shared::(?P<to>cluster)\.(?P<source>shared::cta)" + _BYTES + _form,
+        4,
     )(_reduce)
 
 
@@ -124,7 +125,7 @@ def _box(e: Emitter, operand: Operand, dims: int) -> list[tuple[str, str]]:
 
 
 @form("cp", r"\.async\.bulk\.tensor\.(?P<dims>[1-5])d\.shared::(?P<to>cluster|cta)\.global" + _TILE
-      + _BYTES + _CAST + _HINT)  # fmt: skip
+      + _BYTES + _CAST + _HINT, 3, 4, 5)  # fmt: skip
 def _load_tensor(e: Emitter, item: Instruction, named: Named) -> None:
     operands = _without_hint(item, named)
     if len(operands) < 3 or (named["to"] == "cta" and named["cast"]):
@@ -142,8 +143,8 @@ _TENSOR_STORE: Final = r"\.async\.bulk\.tensor\.(?P<dims>[1-5])d\.global\.shared
 _TENSOR_OPS: Final = r"\.(?P<op>add|min|max|inc|dec|and|or|xor)"
 
 
-@form("cp", _TENSOR_STORE + _TILE + r"\.bulk_group" + _HINT)
-@form("cp", r"\.reduce" + _TENSOR_STORE + _TENSOR_OPS + _TILE + r"\.bulk_group" + _HINT)
+@form("cp", _TENSOR_STORE + _TILE + r"\.bulk_group" + _HINT, 2, 3)
+@form("cp", r"\.reduce" + _TENSOR_STORE + _TENSOR_OPS + _TILE + r"\.bulk_group" + _HINT, 2, 3)
 def _store_tensor(e: Emitter, item: Instruction, named: Named) -> None:
     operands = _without_hint(item, named)
     if len(operands) != 2:

@@ -16,6 +16,8 @@ from ferrule.emulator.warps.layout import (
     LIVE,
     PARKED,
     READY,
+    REDUCED,
+    RESULT,
     SYNC,
     THREADS,
     TRAP,
@@ -92,6 +94,14 @@ entry:
 {loaded("%block", FIRST_WARP, "i64", "first")}{loaded("%block", WARP_STRIDE, "i64", "stride")}\
 {loaded("%block", WARPS, "i32", "warps")}  %id.1 = insertelement <32 x i32> poison, i32 %id, i32 0
   %ids = shufflevector <32 x i32> %id.1, <32 x i32> poison, <32 x i32> zeroinitializer
+  %red.o = mul i32 %id, 4
+  %red.l = zext i32 %red.o to i64
+  %red.b = getelementptr i8, ptr %block, i64 {REDUCED}
+  %red.p = getelementptr i8, ptr %red.b, i64 %red.l
+  %red = load i32, ptr %red.p
+  store i32 0, ptr %red.p
+  %red.1 = insertelement <32 x i32> poison, i32 %red, i32 0
+  %reds = shufflevector <32 x i32> %red.1, <32 x i32> poison, <32 x i32> zeroinitializer
   br label %head
 head:
   %n = phi i32 [0, %entry], [%n1, %head]
@@ -106,6 +116,10 @@ head:
   %here = icmp eq <32 x i32> %where, %ids
   %here.i = bitcast <32 x i1> %here to i32
   %free = and i32 %here.i, %live
+  %result.p = getelementptr i8, ptr %v, i64 {RESULT}
+  %result = load <32 x i32>, ptr %result.p, align 32
+  %result.1 = select <32 x i1> %here, <32 x i32> %reds, <32 x i32> %result
+  store <32 x i32> %result.1, ptr %result.p, align 32
   %now = or i32 %ready, %free
   store i32 %now, ptr %ready.p
   %n1 = add i32 %n, 1
@@ -125,7 +139,7 @@ done:
 
 @helper("leave")
 def _leave(name: str, _: str) -> str:
-    """Lanes exit: those that are parked look again, and barriers may have all that they wait for."""
+    """Lanes exit: parked ones look again, and barriers may have all that they wait for."""
     return f"""{_RELEASE}
 define i32 @"{name}"(ptr %w, i32 %mask) {{
 entry:
@@ -176,13 +190,33 @@ done:
 """
 
 
+_REDUCE = f"""  %said.v = load <32 x i32>, ptr %p2, align 32
+  %true.v = icmp ne <32 x i32> %said.v, zeroinitializer
+  %true.i = bitcast <32 x i1> %true.v to i32
+  %true.m = and i32 %true.i, %mask
+  %true.n = call i32 @llvm.ctpop.i32(i32 %true.m)
+  %false.n = sub i32 %each, %true.n
+  %false.s = shl i32 %false.n, 16
+  %both.n = or i32 %true.n, %false.s
+  %red.o = mul i32 %id, 4
+  %red.l = zext i32 %red.o to i64
+  %red.b = getelementptr i8, ptr %block, i64 {REDUCED}
+  %red.p = getelementptr i8, ptr %red.b, i64 %red.l
+  %red = load i32, ptr %red.p
+  %red.1 = add i32 %red, %both.n
+  store i32 %red.1, ptr %red.p
+"""
+
+
 @helper("barrier")
 def _barrier(name: str, what: str, units: str) -> str:
-    """`barrier:sync:aligned`: numbers of barriers, and how many threads each waits for (0: all).
+    """`barrier:sync:aligned`: numbers of barriers, and how many threads each waits for (0: all);
+    of `red` also a predicate of each lane.
 
     The lanes of the mask arrive together, and wait where `what` is sync. A whole warp counts as
     32 threads where a number of threads is said, however many it has.
     """
+    third = ", ptr %p2" if what == "red" else ""
     count = "%each" if units != "aligned" else "%count.a"
     wait = f"""  %ready.1 = and i32 %ready, %keep
   store i32 %ready.1, ptr %ready.p
@@ -193,7 +227,7 @@ def _barrier(name: str, what: str, units: str) -> str:
   store <32 x i32> %ids.w, ptr %where.p, align 32
 """
     return f"""{_RELEASE.replace("@release", "@release.b")}
-define i32 @"{name}"(ptr %w, i32 %mask, ptr %p0, ptr %p1) {{
+define i32 @"{name}"(ptr %w, i32 %mask, ptr %p0, ptr %p1{third}) {{
 entry:
 {loaded("%w", BLOCK, "ptr", "block")}  %lane = call i32 @llvm.cttz.i32(i32 %mask, i1 true)
   %i = zext i32 %lane to i64
@@ -251,7 +285,8 @@ add:
   %keep = xor i32 %mask, -1
   %ready.p = getelementptr i8, ptr %w, i64 {READY}
   %ready = load i32, ptr %ready.p
-{wait if what == "sync" else ""}  %over = icmp ugt i32 %now, %goal
+{wait if what != "arrive" else ""}{_REDUCE if what == "red" else ""}\
+  %over = icmp ugt i32 %now, %goal
   br i1 %over, label %wrong, label %look
 look:
   %complete = icmp eq i32 %now, %goal

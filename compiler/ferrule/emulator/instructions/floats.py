@@ -14,6 +14,10 @@ from ferrule.emulator.ptx.module import Instruction, Operand
 from ferrule.emulator.warps.emitter import Emitter, bits_of, splat
 
 F32, F64 = "<32 x float>", "<32 x double>"
+_LEAST_HALF = 0x38800000
+"""The bits of 2**-14 as float32, the least normal float16."""
+_LARGE = splat("i32", str(0x7E800000))
+"""2**126."""
 _NAN = splat("i32", "2147483647")
 Compute = Callable[[Emitter, str, Sequence[str]], str]
 """From LLVM's type and operands to the result."""
@@ -76,6 +80,16 @@ def flushed(e: Emitter, value: str) -> str:
     return e.op(f"bitcast <32 x i32> {word} to {F32}")
 
 
+def flushed_half(e: Emitter, value: str) -> str:
+    """A float16, as float32, without subnormal numbers."""
+    word = e.op(f"bitcast {F32} {value} to <32 x i32>")
+    size = e.op(f"and <32 x i32> {word}, splat (i32 2147483647)")
+    small = e.op(f"icmp ult <32 x i32> {size}, splat (i32 {_LEAST_HALF})")
+    sign = e.op(f"and <32 x i32> {word}, splat (i32 -2147483648)")
+    word = e.op(f"select <32 x i1> {small}, <32 x i32> {sign}, <32 x i32> {word}")
+    return e.op(f"bitcast <32 x i32> {word} to {F32}")
+
+
 def saturated(e: Emitter, value: str, llvm: str) -> str:
     """Into [0, 1]; NaN is 0."""
     scalar = "double" if llvm == F64 else "float"
@@ -101,14 +115,18 @@ def _done(
     e: Emitter, named: Named, t: str, llvm: str, given: Sequence[str], compute: Compute
 ) -> str:
     ftz = named.get("ftz")
+    flush = flushed if t == "f32" else flushed_half
     if ftz:
-        given = [flushed(e, each) for each in given]
+        given = [flush(e, each) for each in given]
     value = compute(e, llvm, given)
-    if ftz:
+    if ftz and t == "f32":
         value = flushed(e, value)
     if named.get("sat"):
         value = saturated(e, value, llvm)
-    return narrowed(e, value, t)
+    found = narrowed(e, value, t)
+    if ftz and t == "f16":
+        found = narrowed(e, flushed_half(e, widened(e, found, t)), t)
+    return found
 
 
 def _each_half(e: Emitter, item: Instruction, named: Named, compute: Compute) -> None:
@@ -137,14 +155,14 @@ def _each_half(e: Emitter, item: Instruction, named: Named, compute: Compute) ->
 @form("add", r"(\.rn)?\.(?P<t>f64)", 3)
 @form("sub", r"(\.rn)?\.(?P<t>f64)", 3)
 @form("mul", r"(\.rn)?\.(?P<t>f64)", 3)
-@form("add", r"(\.rn)?(?P<sat>\.sat)?\.(?P<t>f16|f16x2)", 3)
-@form("sub", r"(\.rn)?(?P<sat>\.sat)?\.(?P<t>f16|f16x2)", 3)
-@form("mul", r"(\.rn)?(?P<sat>\.sat)?\.(?P<t>f16|f16x2)", 3)
+@form("add", r"(\.rn)?(?P<ftz>\.ftz)?(?P<sat>\.sat)?\.(?P<t>f16|f16x2)", 3)
+@form("sub", r"(\.rn)?(?P<ftz>\.ftz)?(?P<sat>\.sat)?\.(?P<t>f16|f16x2)", 3)
+@form("mul", r"(\.rn)?(?P<ftz>\.ftz)?(?P<sat>\.sat)?\.(?P<t>f16|f16x2)", 3)
 @form("add", r"(\.rn)?\.(?P<t>bf16|bf16x2)", 3)
 @form("sub", r"(\.rn)?\.(?P<t>bf16|bf16x2)", 3)
 @form("mul", r"(\.rn)?\.(?P<t>bf16|bf16x2)", 3)
 @form("div", r"\.rn(?P<ftz>\.ftz)?\.(?P<t>f32)", 3)
-@form("div", r"\.(full|approx)(?P<ftz>\.ftz)?\.(?P<t>f32)", 3)
+@form("div", r"\.full(?P<ftz>\.ftz)?\.(?P<t>f32)", 3)
 @form("div", r"\.rn\.(?P<t>f64)", 3)
 def _binary(e: Emitter, item: Instruction, named: Named) -> None:
     def compute(e: Emitter, llvm: str, given: Sequence[str]) -> str:
@@ -166,8 +184,9 @@ def _fma(e: Emitter, item: Instruction, named: Named) -> None:
     each_float(e, item, named, compute)
 
 
-@form("fma", r"\.rn(?P<sat>\.sat)?\.(?P<t>f16|f16x2)", 4)
-@form("fma", r"\.rn(?P<relu>\.relu)?\.(?P<t>f16|f16x2|bf16|bf16x2)", 4)
+@form("fma", r"\.rn(?P<ftz>\.ftz)?(?P<sat>\.sat)?\.(?P<t>f16|f16x2)", 4)
+@form("fma", r"\.rn(?P<ftz>\.ftz)?(?P<relu>\.relu)\.(?P<t>f16|f16x2)", 4)
+@form("fma", r"\.rn(?P<relu>\.relu)?\.(?P<t>bf16|bf16x2)", 4)
 def _fma_half(e: Emitter, item: Instruction, named: Named) -> None:
     def compute(e: Emitter, llvm: str, given: Sequence[str]) -> str:
         a, b, c = (e.op(f"fpext {F32} {each} to {F64}") for each in given)
@@ -211,9 +230,7 @@ def to_odd(e: Emitter, value: str, error: str) -> str:
     word = e.op(f"bitcast {F32} {rounded} to <32 x i32>")
     even = e.op(f"trunc <32 x i32> {word} to <32 x i1>")
     even = e.op(f"xor <32 x i1> {even}, splat (i1 true)")
-    size, given = (
-        e.op(f"call {F64} @llvm.fabs.v32f64({F64} {each})") for each in (back, value)
-    )
+    size, given = (e.op(f"call {F64} @llvm.fabs.v32f64({F64} {each})") for each in (back, value))
     away = e.op(f"fcmp olt {F64} {size}, {given}")
     return _stepped(e, word, e.op(f"and <32 x i1> {inexact}, {even}"), away, 32)
 
@@ -221,12 +238,56 @@ def to_odd(e: Emitter, value: str, error: str) -> str:
 def _stepped(e: Emitter, bits: str, where: str, away: str, width: int) -> str:
     """The next float away from 0 or towards it, where it is wanted."""
     llvm, word = f"<32 x i{width}>", f"i{width}"
-    step = e.op(
-        f"select <32 x i1> {away}, {llvm} {splat(word, '1')}, {llvm} {splat(word, '-1')}"
-    )
+    step = e.op(f"select <32 x i1> {away}, {llvm} {splat(word, '1')}, {llvm} {splat(word, '-1')}")
     step = e.op(f"select <32 x i1> {where}, {llvm} {step}, {llvm} zeroinitializer")
     bits = e.op(f"add {llvm} {bits}, {step}")
     return e.op(f"bitcast {llvm} {bits} to {F64 if width == 64 else F32}")
+
+
+@form("div", r"\.approx(?P<ftz>\.ftz)?\.(?P<t>f32)", 3)
+def _div_approx(e: Emitter, item: Instruction, named: Named) -> None:
+    """a times the reciprocal of b, which is 0 where b is beyond 2**126."""
+
+    def compute(e: Emitter, llvm: str, given: Sequence[str]) -> str:
+        a, b = given
+        value = e.op(f"fdiv {F32} {a}, {b}")
+        size = e.op(f"call {F32} @llvm.fabs.v32f32({F32} {b})")
+        big = e.op(f"fcmp ogt {F32} {size}, {e.op(f'bitcast <32 x i32> {_LARGE} to {F32}')}")
+        zero = e.op(f"call {F32} @llvm.copysign.v32f32({F32} zeroinitializer, {F32} {b})")
+        product = e.op(f"fmul {F32} {a}, {zero}")
+        return e.op(f"select <32 x i1> {big}, {F32} {product}, {F32} {value}")
+
+    each_float(e, item, named, compute)
+
+
+@form("rcp", r"\.approx\.ftz\.(?P<t>f64)", 2)
+@form("rsqrt", r"\.approx(?P<half>\.ftz)?\.(?P<t>f64)", 2)
+def _approximate(e: Emitter, item: Instruction, named: Named) -> None:
+    """float64 of which rcp, and rsqrt with .ftz, give the upper 32 bits, subnormal numbers as 0."""
+    value = e.read(item.operands[1], "f64")
+    upper = item.opcode == "rcp" or named["half"]
+    if upper:
+        value = _flushed_wide(e, value)
+    if item.opcode == "rsqrt":
+        value = e.op(f"call {F64} @llvm.sqrt.v32f64({F64} {value})")
+    value = e.op(f"fdiv {F64} {splat('double', '1.0')}, {value}")
+    nan = e.op(f"fcmp uno {F64} {value}, {value}")
+    if upper:
+        bits = e.op(f"bitcast {F64} {_flushed_wide(e, value)} to <32 x i64>")
+        bits = e.op(f"add <32 x i64> {bits}, splat (i64 2147483648)")
+        bits = e.op(f"and <32 x i64> {bits}, splat (i64 -4294967296)")
+        value = e.op(f"bitcast <32 x i64> {bits} to {F64}")
+    clean = e.op(f"bitcast <32 x i64> splat (i64 9221120237041090560) to {F64}")
+    e.write(item.operands[0], "f64", e.op(f"select <32 x i1> {nan}, {F64} {clean}, {F64} {value}"))
+
+
+def _flushed_wide(e: Emitter, value: str) -> str:
+    bits = e.op(f"bitcast {F64} {value} to <32 x i64>")
+    exponent = e.op(f"and <32 x i64> {bits}, splat (i64 9218868437227405312)")
+    small = e.op(f"icmp eq <32 x i64> {exponent}, zeroinitializer")
+    sign = e.op(f"and <32 x i64> {bits}, splat (i64 -9223372036854775808)")
+    bits = e.op(f"select <32 x i1> {small}, <32 x i64> {sign}, <32 x i64> {bits}")
+    return e.op(f"bitcast <32 x i64> {bits} to {F64}")
 
 
 @form("rcp", r"\.rn(?P<ftz>\.ftz)?\.(?P<t>f32)", 2)
@@ -269,8 +330,9 @@ _MATHS = {"sin": "sin", "cos": "cos", "ex2": "exp2", "lg2": "log2", "tanh": "tan
 @form("cos", r"\.approx(?P<ftz>\.ftz)?\.(?P<t>f32)", 2)
 @form("ex2", r"\.approx(?P<ftz>\.ftz)?\.(?P<t>f32)", 2)
 @form("ex2", r"\.approx\.(?P<t>f16|f16x2)", 2)
+@form("ex2", r"\.approx\.ftz\.(?P<t>bf16|bf16x2)", 2)
 @form("lg2", r"\.approx(?P<ftz>\.ftz)?\.(?P<t>f32)", 2)
-@form("tanh", r"\.approx\.(?P<t>f32|f16|f16x2)", 2)
+@form("tanh", r"\.approx\.(?P<t>f32|f16|f16x2|bf16|bf16x2)", 2)
 def _maths(e: Emitter, item: Instruction, named: Named) -> None:
     """The function in float64, rounded: inside of what is documented."""
 
@@ -291,17 +353,30 @@ def _maths_by_lane(name: str, function: str) -> str:
     )
 
 
-@form("min", r"(?P<ftz>\.ftz)?(?P<nan>\.NaN)?\.(?P<t>f32)", 3)
-@form("max", r"(?P<ftz>\.ftz)?(?P<nan>\.NaN)?\.(?P<t>f32)", 3)
-@form("min", r"(?P<nan>\.NaN)?\.(?P<t>f64|f16|bf16|f16x2|bf16x2)", 3)
-@form("max", r"(?P<nan>\.NaN)?\.(?P<t>f64|f16|bf16|f16x2|bf16x2)", 3)
+_XOR = r"(?P<xor>\.xorsign\.abs)?"
+
+
+@form("min", r"(?P<ftz>\.ftz)?(?P<nan>\.NaN)?" + _XOR + r"\.(?P<t>f32|f16|f16x2)", 3)
+@form("max", r"(?P<ftz>\.ftz)?(?P<nan>\.NaN)?" + _XOR + r"\.(?P<t>f32|f16|f16x2)", 3)
+@form("min", r"(?P<nan>\.NaN)?" + _XOR + r"\.(?P<t>bf16|bf16x2)", 3)
+@form("max", r"(?P<nan>\.NaN)?" + _XOR + r"\.(?P<t>bf16|bf16x2)", 3)
+@form("min", r"\.(?P<t>f64)", 3)
+@form("max", r"\.(?P<t>f64)", 3)
 def _min(e: Emitter, item: Instruction, named: Named) -> None:
-    """-0 is below 0. Of a number and a NaN it is the number, with .NaN the NaN."""
-    if named["t"] == "f64" and named["nan"]:
-        raise e.refuse()
+    """-0 is below 0. Of a number and a NaN it is the number, with .NaN the NaN.
+
+    With .xorsign.abs it is that of the absolute values, negative where one operand was.
+    """
 
     def compute(e: Emitter, llvm: str, given: Sequence[str]) -> str:
-        return _lesser(e, item.opcode, llvm, given, bool(named["nan"]))
+        if not named.get("xor"):
+            return _lesser(e, item.opcode, llvm, given, bool(named.get("nan")))
+        x, y = (e.op(f"bitcast {F32} {each} to <32 x i32>") for each in given)
+        sign = e.op(f"and <32 x i32> {e.op(f'xor <32 x i32> {x}, {y}')}, splat (i32 -2147483648)")
+        sizes = [e.op(f"call {F32} @llvm.fabs.v32f32({F32} {each})") for each in given]
+        found = _lesser(e, item.opcode, llvm, sizes, bool(named.get("nan")))
+        bits = e.op(f"bitcast {F32} {found} to <32 x i32>")
+        return e.op(f"bitcast <32 x i32> {e.op(f'or <32 x i32> {bits}, {sign}')} to {F32}")
 
     each_float(e, item, named, compute)
 
@@ -319,15 +394,12 @@ def _lesser(e: Emitter, opcode: str, llvm: str, given: Sequence[str], nan: bool)
     value = e.op(f"select <32 x i1> {equal}, {llvm} {zeros}, {llvm} {value}")
     none_a, none_b = (e.op(f"fcmp uno {llvm} {each}, {each}") for each in given)
     if nan:
-        first, second = (none_a, a), (none_b, b)
-    else:
-        first, second = (none_a, b), (none_b, a)
-        both = e.op(f"and <32 x i1> {none_a}, {none_b}")
-    value = e.op(f"select <32 x i1> {second[0]}, {llvm} {second[1]}, {llvm} {value}")
-    value = e.op(f"select <32 x i1> {first[0]}, {llvm} {first[1]}, {llvm} {value}")
-    if not nan:
-        value = e.op(f"select <32 x i1> {both}, {llvm} {a}, {llvm} {value}")
-    return value
+        value = e.op(f"select <32 x i1> {none_b}, {llvm} {b}, {llvm} {value}")
+        return e.op(f"select <32 x i1> {none_a}, {llvm} {a}, {llvm} {value}")
+    both = e.op(f"and <32 x i1> {none_a}, {none_b}")
+    value = e.op(f"select <32 x i1> {none_b}, {llvm} {a}, {llvm} {value}")
+    value = e.op(f"select <32 x i1> {none_a}, {llvm} {b}, {llvm} {value}")
+    return e.op(f"select <32 x i1> {both}, {llvm} {a}, {llvm} {value}")
 
 
 # ---- bits ----

@@ -12,7 +12,6 @@ from typing import Final
 
 from ferrule.emulator.warps.layout import (
     ARENA,
-    ARENA_SIZE,
     BLOCK,
     C_BLOCKS,
     C_SIZE,
@@ -22,8 +21,13 @@ from ferrule.emulator.warps.layout import (
     FAULT_LANE,
     FAULT_SIZE,
     GLOBAL_SIZE,
+    LOCAL,
+    LOCAL_SIZE,
+    LOCAL_STRIDE,
     MEMORY,
     MISALIGNED,
+    PARAMETER_SIZE,
+    PARAMETERS,
     SHADOW,
     SHARED,
     SHARED_BASE,
@@ -36,7 +40,7 @@ _WRITERS: Final[dict[str, Writer]] = {}
 
 
 def helper(kind: str) -> Callable[[Writer], Writer]:
-    """Marks the writer of the helpers whose names begin so; the rest of a name are its arguments."""
+    """Marks the writer of helpers whose names begin so; the rest of a name are its arguments."""
 
     def mark(writer: Writer) -> Writer:
         _WRITERS[kind] = writer
@@ -74,7 +78,9 @@ def by_lane(
     """
     pointers = "".join(f", ptr %p{i}" for i in range(parameters))
     fault = _FAULT if failing else ""
-    places = "  %kind = alloca i32\n  %where = alloca i64\n  %size = alloca i32\n" if failing else ""
+    places = (
+        "  %kind = alloca i32\n  %where = alloca i64\n  %size = alloca i32\n" if failing else ""
+    )
     return f"""define i32 @"{name}"(ptr %w, i32 %mask{pointers}) {{
 entry:
 {places}{before}  br label %head
@@ -129,10 +135,7 @@ def lane_value(pointer: str, kind: str, name: str) -> str:
 
 def put(pointer: str, kind: str, value: str) -> str:
     """Give lane `%i` its value."""
-    return (
-        f"  %to = getelementptr {kind}, ptr {pointer}, i64 %i\n"
-        f"  store {kind} {value}, ptr %to\n"
-    )
+    return f"  %to = getelementptr {kind}, ptr {pointer}, i64 %i\n  store {kind} {value}, ptr %to\n"
 
 
 # ---- memory ----
@@ -151,16 +154,39 @@ def prepared(space: str, checked: bool) -> str:
         return found + loaded("%block", CLUSTER, "ptr", "cluster")
     if not checked:
         return found
-    size = GLOBAL_SIZE if space in ("global", "const") else ARENA_SIZE
+    if space == "local":
+        return found + _LOCAL_FIELDS
+    if space == "param":
+        return found + _PARAMETER_FIELDS
     return (
         found
         + loaded("%block", ARENA, "i64", "arena")
-        + loaded("%block", size, "i64", "limit")
+        + loaded("%block", GLOBAL_SIZE, "i64", "limit")
         + loaded("%block", SHADOW, "ptr", "shadow")
+        + (_GENERIC_FIELDS if space == "generic" else "")
     )
 
 
-def located(space: str, size: int, checked: bool) -> str:
+_LOCAL_FIELDS: Final = (
+    loaded("%w", LOCAL, "i64", "local")
+    + loaded("%w", LOCAL_STRIDE, "i64", "stride")
+    + loaded("%w", LOCAL_SIZE, "i64", "local.n")
+)
+_PARAMETER_FIELDS: Final = loaded("%w", PARAMETERS, "i64", "params") + loaded(
+    "%block", PARAMETER_SIZE, "i64", "params.n"
+)
+_GENERIC_FIELDS: Final = (
+    _LOCAL_FIELDS
+    + _PARAMETER_FIELDS
+    + loaded("%w", SHARED, "i64", "base")
+    + loaded("%block", SHARED_SIZE, "i64", "window")
+)
+_OWN: Final = """  %own.o = mul i64 %i, %stride
+  %own = add i64 %local, %own.o
+"""
+
+
+def located(space: str, size: int, checked: bool, *, stores: bool = False) -> str:
     """From the address `%a` of a lane to the pointer `%q`, checked; begins in %body."""
     if space == "shared":
         return _in_window(size)
@@ -168,16 +194,73 @@ def located(space: str, size: int, checked: bool) -> str:
         return _in_cluster(size)
     if not checked:
         return "  %q = inttoptr i64 %a to ptr\n"
-    return f"""  %low = and i64 %a, {size - 1}
+    aligned = f"""  %low = and i64 %a, {size - 1}
   %aligned = icmp eq i64 %low, 0
   br i1 %aligned, label %range, label %misaligned
 misaligned:
-{failed(MISALIGNED, "%a", size)}range:
+{failed(MISALIGNED, "%a", size)}"""
+    if space == "local":
+        places = "range:\n" + _OWN + _inside("own", "%own", "%local.n", size, "good", "outside")
+    elif space == "param":
+        places = "range:\n" + _inside("own", "%params", "%params.n", size, "good", "outside")
+    else:
+        places = _global(size, "elsewhere" if space == "generic" else "outside")
+    if space == "generic":
+        places += "elsewhere:\n" + _OWN
+        places += _inside("own", "%own", "%local.n", size, "good", "window.look")
+        places += "window.look:\n"
+        last = "peers" if stores else "given.look"
+        places += _inside("win", "%base", "%window", size, "good", last)
+        if not stores:
+            places += "given.look:\n"
+            places += _inside("given", "%params", "%params.n", size, "good", "peers")
+        places += _in_peers(size)
+    kind = SPACE if space in ("local", "param") else MEMORY
+    return f"""{aligned}{places}outside:
+{failed(kind, "%a", size)}good:
+  %q = inttoptr i64 %a to ptr
+"""
+
+
+def _in_peers(size: int) -> str:
+    """Whether the bytes are in the shared memory of a block of the same cluster."""
+    inside = _inside("peer", "%peer.start", "%peer.bytes", size, "good", "peer.next")
+    return f"""peers:
+{loaded("%block", CLUSTER, "ptr", "peers.c")}{loaded("%peers.c", C_SIZE, "i32", "peers.n")}\
+  br label %peer.head
+peer.head:
+  %peer.i = phi i32 [0, %peers], [%peer.i1, %peer.next]
+  %peer.more = icmp ult i32 %peer.i, %peers.n
+  br i1 %peer.more, label %peer.look, label %outside
+peer.look:
+  %peer.blocks = getelementptr i8, ptr %peers.c, i64 {C_BLOCKS}
+  %peer.at = getelementptr ptr, ptr %peer.blocks, i32 %peer.i
+  %peer = load ptr, ptr %peer.at
+{loaded("%peer", SHARED_BASE, "i64", "peer.start")}{loaded("%peer", SHARED_SIZE, "i64", "peer.bytes")}\
+{inside}peer.next:
+  %peer.i1 = add i32 %peer.i, 1
+  br label %peer.head
+"""
+
+
+def _inside(name: str, start: str, length: str, size: int, yes: str, no: str) -> str:
+    """Whether `size` bytes at `%a` are inside of `length` bytes at `start`."""
+    return f"""  %{name}.d = sub i64 %a, {start}
+  %{name}.e = add i64 %{name}.d, {size}
+  %{name}.0 = icmp ult i64 %{name}.d, {length}
+  %{name}.1 = icmp ule i64 %{name}.e, {length}
+  %{name}.in = and i1 %{name}.0, %{name}.1
+  br i1 %{name}.in, label %{yes}, label %{no}
+"""
+
+
+def _global(size: int, no: str) -> str:
+    """Whether the bytes are in an allocation of global memory."""
+    return f"""range:
   %off = sub i64 %a, %arena
   %in = icmp ult i64 %off, %limit
-  br i1 %in, label %look, label %outside
-outside:
-{failed(MEMORY if space != "const" else SPACE, "%a", size)}look:
+  br i1 %in, label %look, label %{no}
+look:
   %page = lshr i64 %off, 8
   %valid.p = getelementptr i16, ptr %shadow, i64 %page
   %valid = load i16, ptr %valid.p
@@ -186,8 +269,6 @@ outside:
   %last = add i64 %within, {size}
   %fits = icmp ule i64 %last, %valid.l
   br i1 %fits, label %good, label %outside
-good:
-  %q = inttoptr i64 %a to ptr
 """
 
 
@@ -261,7 +342,8 @@ def _load(name: str, space: str, width: str, count: str, how: str) -> str:
     whole = by_lane(
         name, 1 + many, prepared(space, how == "checked"), body + "  br label %next\n", "", True
     )
-    rows = many == 1 and space != "cluster"
+    alone = space == "cluster" or (space in ("local", "param") and how != "free")
+    rows = many == 1 and not alone
     return _with_row(whole, "load", space, size, how == "checked") if rows else whole
 
 
@@ -270,7 +352,9 @@ def _store(name: str, space: str, width: str, count: str, how: str) -> str:
     """`store:space:bytes:elements:how`: addresses, then each element of the vector."""
     size, many = int(width), int(count)
     kind = f"i{size * 8}"
-    body = lane_value("%p0", "i64", "a") + located(space, size * many, how == "checked")
+    body = lane_value("%p0", "i64", "a") + located(
+        space, size * many, how == "checked", stores=True
+    )
     for i in range(many):
         body += lane_value(f"%p{1 + i}", kind, f"v{i}")
         body += (
@@ -280,7 +364,8 @@ def _store(name: str, space: str, width: str, count: str, how: str) -> str:
     whole = by_lane(
         name, 1 + many, prepared(space, how == "checked"), body + "  br label %next\n", "", True
     )
-    rows = many == 1 and space != "cluster"
+    alone = space == "cluster" or (space in ("local", "param") and how != "free")
+    rows = many == 1 and not alone
     return _with_row(whole, "store", space, size, how == "checked") if rows else whole
 
 

@@ -4,9 +4,11 @@ the mask is that of all lanes that take part."""
 from __future__ import annotations
 
 from ferrule.emulator.instructions.forms import Named, form, kind
-from ferrule.emulator.instructions.helpers import by_lane, helper, lane_value, put
+from ferrule.emulator.instructions.helpers import by_lane, failed, helper, lane_value, put
 from ferrule.emulator.ptx.module import Group, Instruction, Operand, Register
+from ferrule.emulator.warps import layout
 from ferrule.emulator.warps.emitter import LANE_NUMBERS, Emitter, bits_of, splat, vector
+from ferrule.emulator.warps.layout import LANE
 
 _UNKNOWN = -842150451
 """0xCDCDCDCD: what a lane gets from one that takes no part, which is not defined."""
@@ -26,13 +28,16 @@ def _shfl(e: Emitter, item: Instruction, named: Named) -> None:
     result, valid = _two(e, item.operands[0])
     given = [("<32 x i32>", e.read(each, "b32")) for each in item.operands[1:4]]
     wanted = ["<32 x i32>", "<32 x i32>"]
-    value, inside = e.call(f"shfl:{named['mode']}", given, wanted)
+    how = "checked" if e.names.synchronised else "free"
+    value, inside = e.call(f"shfl:{named['mode']}:{how}", given, wanted)
     e.write(result, "b32", value)
     e.write(valid, "pred", e.op(f"icmp ne <32 x i32> {inside}, zeroinitializer"))
 
 
 @helper("shfl")
-def _shfl_by_lane(name: str, mode: str) -> str:
+def _shfl_by_lane(name: str, mode: str, how: str) -> str:
+    """`shfl:down:checked`: values, lanes, bounds, then places for the result and its validity."""
+    checked = how == "checked"
     place = {
         "up": "  %j = sub i32 %lane, %b5\n  %ok = icmp sge i32 %j, %most\n",
         "down": "  %j = add i32 %lane, %b5\n  %ok = icmp sle i32 %j, %most\n",
@@ -53,7 +58,7 @@ def _shfl_by_lane(name: str, mode: str) -> str:
   %from5 = and i32 %from, 31
   %bit = lshr i32 %mask, %from5
   %here = trunc i32 %bit to i1
-  %from.l = zext i32 %from5 to i64
+{_ABSENT if checked else ""}  %from.l = zext i32 %from5 to i64
   %v.at = getelementptr i32, ptr %p0, i64 %from.l
   %v = load i32, ptr %v.at
   %known = select i1 %here, i32 %v, i32 {_UNKNOWN}
@@ -61,7 +66,15 @@ def _shfl_by_lane(name: str, mode: str) -> str:
   %ok.at = getelementptr i32, ptr %p4, i64 %i
   store i32 %ok.i, ptr %ok.at
 """
-    return by_lane(name, 5, "", body + put("%p3", "i32", "%known") + "  br label %next\n")
+    body += put("%p3", "i32", "%known") + "  br label %next\n"
+    return by_lane(name, 5, "", body, "", checked)
+
+
+_ABSENT = f"""  br i1 %here, label %present, label %absent
+absent:
+  %absent.l = zext i32 %from5 to i64
+{failed(LANE, "%absent.l")}present:
+"""
 
 
 @form("vote", r"\.sync\.(?P<mode>all|any|uni)\.pred", 3)
@@ -91,9 +104,7 @@ def _match(e: Emitter, item: Instruction, named: Named) -> None:
     if mode == "all":
         all_lanes = e.spread(e.mask)
         same = e.op(f"icmp eq <32 x i32> {found}, {all_lanes}")
-        found = e.op(
-            f"select <32 x i1> {same}, <32 x i32> {all_lanes}, <32 x i32> zeroinitializer"
-        )
+        found = e.op(f"select <32 x i1> {same}, <32 x i32> {all_lanes}, <32 x i32> zeroinitializer")
         e.write(valid, "pred", same)
     e.write(result, "b32", found)
 
@@ -152,6 +163,9 @@ def _warp_sync(e: Emitter, item: Instruction, named: Named) -> None:
     """The lanes have met."""
 
 
+@form("bar", r"(\.cta)?\.(?P<what>red)\.(popc\.u32|(and|or)\.pred)", 2, 3)
+@form("barrier", r"(\.cta)?\.(?P<what>red)\.popc(?P<aligned>\.aligned)?\.u32", 2, 3)
+@form("barrier", r"(\.cta)?\.(?P<what>red)\.(and|or)(?P<aligned>\.aligned)?\.pred", 2, 3)
 @form("bar", r"(\.cta)?\.(?P<what>sync)", 1, 2)
 @form("bar", r"(\.cta)?\.(?P<what>arrive)", 2)
 @form("barrier", r"(\.cta)?\.(?P<what>sync)(?P<aligned>\.aligned)?", 1, 2)
@@ -160,7 +174,26 @@ def _barrier(e: Emitter, item: Instruction, named: Named) -> None:
     together = item.opcode == "bar" or named["aligned"]
     number = e.read(item.operands[0], "u32")
     count = "zeroinitializer"
-    if len(item.operands) == 2:
-        count = e.read(item.operands[1], "u32")
-    name = f"barrier:{named['what']}:{'aligned' if together else 'single'}"
-    e.call(name, [("<32 x i32>", number), ("<32 x i32>", count)], [])
+    counted = item.operands[1:-1] if named["what"] == "red" else item.operands[1:]
+    if counted:
+        count = e.read(counted[0], "u32")
+    given = [("<32 x i32>", number), ("<32 x i32>", count)]
+    if named["what"] == "red":
+        bits = e.op(f"zext <32 x i1> {e.read(item.operands[-1], 'pred')} to <32 x i32>")
+        given.append(("<32 x i32>", bits))
+    e.call(f"barrier:{named['what']}:{'aligned' if together else 'single'}", given, [])
+
+
+@form("barrier_result", r"\.(?P<what>popc\.u32|and\.pred|or\.pred)", 1)
+def _barrier_result(e: Emitter, item: Instruction, named: Named) -> None:
+    """What a reducing barrier has found out, after it."""
+    place = e.op(f"getelementptr i8, ptr %w, i64 {layout.RESULT}")
+    found = e.op(f"load <32 x i32>, ptr {place}, align 32")
+    true = e.op(f"and <32 x i32> {found}, splat (i32 65535)")
+    what = kind(named, "what")
+    if what == "popc.u32":
+        e.write(item.operands[0], "u32", true)
+    elif what == "or.pred":
+        e.write(item.operands[0], "pred", e.op(f"icmp ne <32 x i32> {true}, zeroinitializer"))
+    else:
+        e.write(item.operands[0], "pred", e.op(f"icmp eq <32 x i32> {found}, {true}"))

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from ferrule.emulator.instructions.floats import flushed, flushed_half, read_float
 from ferrule.emulator.instructions.forms import Named, form, kind
 from ferrule.emulator.ptx.module import Group, Immediate, Instruction, Operand
 from ferrule.emulator.warps.emitter import Emitter, bits_of, splat, vector
 
-_ORDERED = {"eq": "oeq", "ne": "one", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge",
+ORDERED = {"eq": "oeq", "ne": "one", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge",
             "equ": "ueq", "neu": "une", "ltu": "ult", "leu": "ule", "gtu": "ugt", "geu": "uge",
             "num": "ord", "nan": "uno"}  # fmt: skip
 _UNSIGNED = {"lo": "ult", "ls": "ule", "hi": "ugt", "hs": "uge"}
 
 
-@form("setp", r"\.(?P<cmp>eq|ne|lt|le|gt|ge|lo|ls|hi|hs)(\.(?P<bool>and|or|xor))?\.(?P<t>[bsu](16|32|64))", 3, 4)
-@form("setp", r"\.(?P<cmp>eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan)(\.(?P<bool>and|or|xor))?(?P<ftz>\.ftz)?\.(?P<t>f32|f64|f16|bf16)", 3, 4)
+@form(
+    "setp",
+    r"\.(?P<cmp>eq|ne|lt|le|gt|ge|lo|ls|hi|hs)(\.(?P<bool>and|or|xor))?\.(?P<t>[bsu](16|32|64))",
+    3,
+    4,
+)
+@form(
+    "setp",
+    r"\.(?P<cmp>eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan)(\.(?P<bool>and|or|xor))?(?P<ftz>\.ftz)?\.(?P<t>f32|f64|f16|bf16)",
+    3,
+    4,
+)
 def _setp(e: Emitter, item: Instruction, named: Named) -> None:
     t = kind(named)
     value = compared(e, named, item.operands[1], item.operands[2])
@@ -40,19 +51,18 @@ def _setp(e: Emitter, item: Instruction, named: Named) -> None:
 
 def compared(e: Emitter, named: Named, left: Operand, right: Operand) -> str:
     """A comparison as a vector of bits."""
-    from ferrule.emulator.instructions.floats import flushed, read_float
-
     t, cmp = kind(named), kind(named, "cmp")
     if t[0] in "bsu" and t != "bf16":
         a, b = e.read(left, t), e.read(right, t)
         return e.op(f"icmp {_integer(e, t, cmp)} {vector(t)} {a}, {b}")
-    if named.get("ftz") and t != "f32":
+    if named.get("ftz") and t not in ("f32", "f16"):
         raise e.refuse()
     wide, a = read_float(e, left, t)
     _, b = read_float(e, right, t)
     if named.get("ftz"):
-        a, b = flushed(e, a), flushed(e, b)
-    return e.op(f"fcmp {_ORDERED[cmp]} {wide} {a}, {b}")
+        flush = flushed if t == "f32" else flushed_half
+        a, b = flush(e, a), flush(e, b)
+    return e.op(f"fcmp {ORDERED[cmp]} {wide} {a}, {b}")
 
 
 def _integer(e: Emitter, t: str, cmp: str) -> str:
@@ -67,23 +77,7 @@ def _integer(e: Emitter, t: str, cmp: str) -> str:
     return ("s" if t[0] == "s" else "u") + cmp
 
 
-@form("set", r"\.(?P<cmp>eq|ne|lt|le|gt|ge|lo|ls|hi|hs)(\.(?P<bool>and|or|xor))?\.(?P<d>u32|s32|f32)\.(?P<t>[bsu](16|32|64))", 3, 4)
-@form("set", r"\.(?P<cmp>eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan)(\.(?P<bool>and|or|xor))?(?P<ftz>\.ftz)?\.(?P<d>u32|s32|f32)\.(?P<t>f32|f64)", 3, 4)
-def _set(e: Emitter, item: Instruction, named: Named) -> None:
-    """All ones or 1.0 where it holds, else 0."""
-    if (named["bool"] is None) != (len(item.operands) == 3):
-        raise e.refuse()
-    value = compared(e, named, item.operands[1], item.operands[2])
-    if named["bool"] is not None:
-        value = e.op(f"{named['bool']} <32 x i1> {value}, {e.read(item.operands[3], 'pred')}")
-    ones = "1065353216" if named["d"] == "f32" else "-1"
-    bits = e.op(
-        f"select <32 x i1> {value}, <32 x i32> {splat('i32', ones)}, <32 x i32> zeroinitializer"
-    )
-    e.write(item.operands[0], kind(named, "d"), e.cast(bits, "b32", kind(named, "d")))
-
-
-@form("selp", r"\.(?P<t>[bsu](16|32|64)|f(32|64))", 4)
+@form("selp", r"\.(?P<t>[bsu](16|32|64)|f(16|32|64)|bf16|f16x2|bf16x2)", 4)
 def _selp(e: Emitter, item: Instruction, named: Named) -> None:
     t = kind(named)
     a, b = (e.read(each, t) for each in item.operands[1:3])
@@ -92,11 +86,19 @@ def _selp(e: Emitter, item: Instruction, named: Named) -> None:
     e.write(item.operands[0], t, e.op(f"select <32 x i1> {chosen}, {llvm} {a}, {llvm} {b}"))
 
 
-@form("slct", r"\.(?P<t>[bsu](16|32|64)|f(32|64))\.s32", 4)
+@form("slct", r"\.(?P<t>[bsu](16|32|64)|f(32|64))\.(?P<c>s32)", 4)
+@form("slct", r"(?P<ftz>\.ftz)?\.(?P<t>[bsu](16|32|64)|f(32|64))\.(?P<c>f32)", 4)
 def _slct(e: Emitter, item: Instruction, named: Named) -> None:
+    """The first where the third is not negative; -0 is not, NaN is."""
     t = kind(named)
     a, b = (e.read(each, t) for each in item.operands[1:3])
-    chosen = e.op(f"icmp sge <32 x i32> {e.read(item.operands[3], 's32')}, zeroinitializer")
+    third = e.read(item.operands[3], kind(named, "c"))
+    if named["c"] == "s32":
+        chosen = e.op(f"icmp sge <32 x i32> {third}, zeroinitializer")
+    else:
+        # A subnormal number that .ftz makes 0 is not negative.
+        value = flushed(e, third) if named["ftz"] else third
+        chosen = e.op(f"fcmp oge <32 x float> {value}, zeroinitializer")
     llvm = vector(t)
     e.write(item.operands[0], t, e.op(f"select <32 x i1> {chosen}, {llvm} {a}, {llvm} {b}"))
 
@@ -124,9 +126,12 @@ def _cnot(e: Emitter, item: Instruction, named: Named) -> None:
     e.write(item.operands[0], t, e.op(f"zext <32 x i1> {zero} to {vector(t)}"))
 
 
-@form("lop3", r"\.b32", 5)
+@form("lop3", r"(\.(?P<bool>and|or))?\.b32", 5, 6)
 def _lop3(e: Emitter, item: Instruction, named: Named) -> None:
-    table = item.operands[4]
+    """Any function of three bits; `d|p` with .and or .or, and a predicate: is it not 0?"""
+    table, to = item.operands[4], item.operands[0]
+    if (named["bool"] is None) != (len(item.operands) == 5):
+        raise e.refuse(f"it has {len(item.operands)} operands")
     if not isinstance(table, Immediate) or not 0 <= table.value <= 255:
         raise e.refuse("its table is no number of 8 bits")
     a, b, c = (e.read(each, "b32") for each in item.operands[1:4])
@@ -134,13 +139,18 @@ def _lop3(e: Emitter, item: Instruction, named: Named) -> None:
     value = "zeroinitializer"
     for row in range(8):
         if table.value >> row & 1:
-            parts = [
-                each if row >> (2 - i) & 1 else inverse[i] for i, each in enumerate((a, b, c))
-            ]
+            parts = [each if row >> (2 - i) & 1 else inverse[i] for i, each in enumerate((a, b, c))]
             both = e.op(f"and <32 x i32> {parts[0]}, {parts[1]}")
             term = e.op(f"and <32 x i32> {both}, {parts[2]}")
             value = e.op(f"or <32 x i32> {value}, {term}")
-    e.write(item.operands[0], "b32", value)
+    if named["bool"] is not None:
+        if not isinstance(to, Group) or to.kind != "|" or len(to.items) != 2:
+            raise e.refuse("wanted a register and a predicate d|p")
+        some = e.op(f"icmp ne <32 x i32> {value}, zeroinitializer")
+        given = e.read(item.operands[5], "pred")
+        e.write(to.items[1], "pred", e.op(f"{named['bool']} <32 x i1> {some}, {given}"))
+        to = to.items[0]
+    e.write(to, "b32", value)
 
 
 @form("shl", r"\.(?P<t>b(16|32|64))", 3)
@@ -174,9 +184,7 @@ def _shf(e: Emitter, item: Instruction, named: Named) -> None:
         count = e.op(f"and <32 x i32> {count}, splat (i32 31)")
     else:
         over = e.op(f"icmp ugt <32 x i32> {count}, splat (i32 32)")
-        count = e.op(
-            f"select <32 x i1> {over}, <32 x i32> splat (i32 32), <32 x i32> {count}"
-        )
+        count = e.op(f"select <32 x i1> {over}, <32 x i32> splat (i32 32), <32 x i32> {count}")
     x, y, n = (e.op(f"zext <32 x i32> {each} to <32 x i64>") for each in (low, high, count))
     up = e.op(f"shl <32 x i64> {y}, splat (i64 32)")
     both = e.op(f"or <32 x i64> {up}, {x}")
@@ -208,9 +216,7 @@ def _bfe(e: Emitter, item: Instruction, named: Named) -> None:
     e.write(item.operands[0], t, found)
 
 
-def _signed(
-    e: Emitter, found: str, mask: str, value: str, place: str, size: str, bits: int
-) -> str:
+def _signed(e: Emitter, found: str, mask: str, value: str, place: str, size: str, bits: int) -> str:
     llvm = f"<32 x i{bits}>"
     end = e.op(f"add <32 x i32> {place}, {size}")
     last = e.op(f"sub <32 x i32> {end}, splat (i32 1)")
@@ -244,20 +250,41 @@ def _bfi(e: Emitter, item: Instruction, named: Named) -> None:
     e.write(item.operands[0], t, e.op(f"or {llvm} {kept}, {field}"))
 
 
-@form("prmt", r"\.b32", 4)
+_PERMUTED = {
+    "f4e": (0x3210, 0x4321, 0x5432, 0x6543), "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
+    "rc8": (0x0000, 0x1111, 0x2222, 0x3333), "ecl": (0x3210, 0x3211, 0x3222, 0x3333),
+    "ecr": (0x0000, 0x1110, 0x2210, 0x3210), "rc16": (0x1010, 0x3232, 0x1010, 0x3232),
+}  # fmt: skip
+"""The bytes that each of the modes takes, by the low two bits of the last operand."""
+
+
+@form("prmt", r"\.b32(\.(?P<mode>f4e|b4e|rc8|ecl|ecr|rc16))?", 4)
 def _prmt(e: Emitter, item: Instruction, named: Named) -> None:
     """Each byte is one of eight, or its sign eight times."""
     a, b, chosen = (e.read(each, "b32") for each in item.operands[1:4])
+    if named["mode"] is not None:
+        low = e.op(f"and <32 x i32> {chosen}, splat (i32 3)")
+        chosen = "zeroinitializer"
+        for number, each in enumerate(_PERMUTED[named["mode"]]):
+            here = e.op(f"icmp eq <32 x i32> {low}, {splat('i32', str(number))}")
+            chosen = e.op(
+                f"select <32 x i1> {here}, <32 x i32> {splat('i32', str(each))}, "
+                f"<32 x i32> {chosen}"
+            )
     x, y = (e.op(f"zext <32 x i32> {each} to <32 x i64>") for each in (a, b))
     both = e.op(f"or <32 x i64> {e.op(f'shl <32 x i64> {y}, splat (i64 32)')}, {x}")
     value = "zeroinitializer"
     for i in range(4):
         four = e.op(f"lshr <32 x i32> {chosen}, {splat('i32', str(4 * i))}")
         which = e.op(f"and <32 x i32> {four}, splat (i32 7)")
-        count = e.op(f"zext <32 x i32> {e.op(f'shl <32 x i32> {which}, splat (i32 3)')} to <32 x i64>")
+        count = e.op(
+            f"zext <32 x i32> {e.op(f'shl <32 x i32> {which}, splat (i32 3)')} to <32 x i64>"
+        )
         byte = e.op(f"trunc <32 x i64> {e.op(f'lshr <32 x i64> {both}, {count}')} to <32 x i8>")
         sign = e.op(f"ashr <32 x i8> {byte}, splat (i8 7)")
-        turned = e.op(f"icmp ne <32 x i32> {e.op(f'and <32 x i32> {four}, splat (i32 8)')}, zeroinitializer")
+        turned = e.op(
+            f"icmp ne <32 x i32> {e.op(f'and <32 x i32> {four}, splat (i32 8)')}, zeroinitializer"
+        )
         byte = e.op(f"select <32 x i1> {turned}, <32 x i8> {sign}, <32 x i8> {byte}")
         wide = e.op(f"zext <32 x i8> {byte} to <32 x i32>")
         wide = e.op(f"shl <32 x i32> {wide}, {splat('i32', str(8 * i))}")

@@ -96,6 +96,6 @@ def _setmaxnreg(e: Emitter, item: Instruction, named: Named) -> None:
         raise e.refuse("the number of registers is from 24 to 256, a multiple of 8")
 
 
-@form("tcgen05", r".*")
+@form("tcgen05", r".*", *range(16))
 def _tcgen05(e: Emitter, item: Instruction, named: Named) -> None:
     raise e.refuse("the emulated GPU has no tensor memory, as sm_100a does; try sm_90a")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ferrule.emulator.instructions.forms import Named, form, kind
+from ferrule.emulator.ptx.cursor import BYTES
 from ferrule.emulator.ptx.module import Address, Group, Instruction, Operand, Register, Symbol
-from ferrule.emulator.ptx.parser import BYTES
 from ferrule.emulator.warps import layout
 from ferrule.emulator.warps.emitter import SCALARS, Emitter, bits_of, items_of, splat
 
@@ -70,7 +70,11 @@ def _pack(e: Emitter, to: Operand, source: Group, t: str) -> None:
     e.write(to, f"b{bits_of(t)}", whole)
 
 
-@form("cvta", r"(?P<to>\.to)?\.(?P<space>global|const|local|param|shared|shared::cta|param::entry)\.u64", 2)
+@form(
+    "cvta",
+    r"(?P<to>\.to)?\.(?P<space>global|const|local|param|shared|shared::cta|param::entry)\.u64",
+    2,
+)
 def _cvta(e: Emitter, item: Instruction, named: Named) -> None:
     """Generic addresses are those of global memory; a shared one is the window's start more."""
     to, source = item.operands
@@ -124,14 +128,15 @@ def _ld(e: Emitter, item: Instruction, named: Named) -> None:
         return
     address = e.address(source, space)
     width = BYTES[t]
-    name = f"load:{_checked_space(space)}:{width}:{len(results)}:{_how(e)}"
+    name = f"load:{_checked_space(e, space)}:{width}:{len(results)}:{_how(e)}"
     values = e.call(name, [("<32 x i64>", address)], [f"<32 x i{8 * width}>"] * len(results))
     for register, value in zip(results, values, strict=True):
         e.write(register, t, e.cast(value, f"b{8 * width}", t), wider=True)
 
 
-def _checked_space(space: str) -> str:
-    return {"local": "generic", "param": "generic"}.get(space, space)
+def _checked_space(e: Emitter, space: str) -> str:
+    """What tells the helper where an address may be; without checks there is one for most."""
+    return space if space == "shared" or e.names.checked else "generic"
 
 
 def _how(e: Emitter) -> str:
@@ -163,7 +168,7 @@ def _st(e: Emitter, item: Instruction, named: Named) -> None:
         raise e.refuse(f"a store to .{space}")
     address = e.address(to, space)
     width = BYTES[t]
-    name = f"store:{_checked_space(space)}:{width}:{len(values)}:{_how(e)}"
+    name = f"store:{_checked_space(e, space)}:{width}:{len(values)}:{_how(e)}"
     given = [("<32 x i64>", address)]
     for value in values:
         bits = e.cast(e.read(value, t, wider=True), t, f"b{8 * width}")

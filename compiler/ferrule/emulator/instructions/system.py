@@ -6,7 +6,7 @@ from ferrule.emulator.instructions.forms import Named, form
 from ferrule.emulator.instructions.helpers import by_lane, failed, helper, lane_value, loaded, put
 from ferrule.emulator.ptx.module import Instruction, Operand, Symbol
 from ferrule.emulator.warps.emitter import Emitter
-from ferrule.emulator.warps.layout import ASSERT, BLOCK, PRINT
+from ferrule.emulator.warps.layout import ASSERT, BLOCK, FAULT_FILE, FAULT_FUNCTION, PRINT
 
 
 def _argument(e: Emitter, operand: Operand, kind: str) -> str:
@@ -41,14 +41,19 @@ def _print(name: str, _: str) -> str:
 @form("__assertfail", "", 5)
 def _assertfail(e: Emitter, item: Instruction, named: Named) -> None:
     message, file, line, function, _ = item.operands
-    given = [("<32 x i64>", _argument(e, message, "i64")), ("<32 x i32>", _argument(e, line, "i32"))]
+    given = [("<32 x i64>", _argument(e, each, "i64")) for each in (message, file, function)]
+    given.append(("<32 x i32>", _argument(e, line, "i32")))
     e.call("assert:", given, [])
 
 
 @helper("assert")
 def _assert(name: str, _: str) -> str:
-    body = lane_value("%p0", "i64", "message") + lane_value("%p1", "i32", "number")
+    body = lane_value("%p0", "i64", "message") + lane_value("%p3", "i32", "number")
+    for place, parameter in ((FAULT_FILE, "%p1"), (FAULT_FUNCTION, "%p2")):
+        body += lane_value(parameter, "i64", f"said{place}")
+        body += f"  %to{place} = getelementptr i8, ptr %w, i64 {place}\n"
+        body += f"  store i64 %said{place}, ptr %to{place}\n"
     body += failed(ASSERT, "%message").replace(
         "store i32 0, ptr %size", "store i32 %number, ptr %size"
     )
-    return by_lane(name, 2, "", body + "unused:\n  br label %next\n", "", True)
+    return by_lane(name, 4, "", body + "unused:\n  br label %next\n", "", True)

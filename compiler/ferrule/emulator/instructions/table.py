@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Final
 
+import ferrule.emulator.instructions as _package
 from ferrule.emulator.instructions import forms
-from ferrule.emulator.instructions.forms import Form
-from ferrule.emulator.ptx.module import Immediate, Instruction, PtxError
+from ferrule.emulator.instructions.forms import Form, Named
+from ferrule.emulator.ptx.module import Instruction
 from ferrule.emulator.warps import layout
-from ferrule.emulator.warps.emitter import Emitter, splat
+from ferrule.emulator.warps.emitter import Emitter
 
-for _part in (
-    "control", "moves", "integers", "floats", "conversions", "logic", "lanes", "atomics", "system",
-    "matrices", "tensor_cores", "clusters", "mbarriers", "async_copies", "bulk_copies",
-    "warpgroups",
-):  # fmt: skip
-    import_module(f"ferrule.emulator.instructions.{_part}")
+for _part in iter_modules(_package.__path__):
+    if _part.name != "table":
+        import_module(f"{_package.__name__}.{_part.name}")
 
 DECLARED: Final = """declare i32 @llvm.vector.reduce.umin.v32i32(<32 x i32>)
 declare i64 @llvm.readcyclecounter()
@@ -37,32 +34,32 @@ def found(name: str) -> tuple[Form, dict[str, str | None]] | None:
     return None
 
 
+def known(e: Emitter, item: Instruction) -> tuple[Form, Named]:
+    """The form of an instruction.  PtxError for one that is not emulated."""
+    form = found(item.name)
+    if form is None:
+        raise e.refuse()
+    if len(item.operands) not in form[0].operands:
+        raise e.refuse(f"it has {len(item.operands)} operands")
+    return form
+
+
 def execute(e: Emitter, item: Instruction) -> None:
     """Write what an instruction does.  PtxError for one that is not emulated."""
-    known = found(item.name)
-    if known is None:
-        raise e.refuse()
-    form, named = known
-    if form.operands and len(item.operands) not in form.operands:
-        raise e.refuse(f"it has {len(item.operands)} operands")
+    form, named = known(e, item)
     form.write(e, item, named)
 
 
 def members(e: Emitter, item: Instruction) -> str:
     """The lanes that each lane waits for: a vector of masks."""
-    name = item.name
+    known(e, item)
     if item.opcode in ("shfl", "vote", "match", "redux") and "sync" in item.modifiers:
         return e.read(item.operands[-1], "b32")
     if item.opcode == "elect":
         return e.read(item.operands[-1], "b32")
-    if name == "bar.warp.sync":
+    if item.name == "bar.warp.sync":
         return e.read(item.operands[0], "b32")
     if item.opcode == "barrier" and "aligned" not in item.modifiers:
         return e.spread(e.mask)
-    if found(name) is None:
-        raise e.refuse()
     place = e.op(f"getelementptr i8, ptr %w, i64 {layout.LIVE}")
     return e.spread(e.op(f"load i32, ptr {place}"))
-
-
-__all__ = ["DECLARED", "Callable", "Immediate", "PtxError", "execute", "found", "members", "re", "splat"]

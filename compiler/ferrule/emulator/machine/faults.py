@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ferrule.emulator.ptx.module import Instruction
@@ -40,26 +41,52 @@ def thread_fault(
     address = ctypes.c_uint64.from_address(warp + layout.FAULT_ADDRESS).value
     size = word(warp, layout.FAULT_SIZE)
     lane = word(warp, layout.FAULT_LANE)
-    what = _what(kind, item, address, size, memory, block)
-    return Fault(
-        layout.FAULTS[kind], f"{kernel}: {what}; {_who(block, warp, lane)}; {where(item)}"
-    )
+    what = _what(kind, item, address, size, memory, block, warp)
+    return Fault(layout.FAULTS[kind], f"{kernel}: {what}; {_who(block, warp, lane)}; {where(item)}")
 
 
-def _what(kind: int, item: Instruction, address: int, size: int, memory: Memory, block: int) -> str:
+def _what(
+    kind: int, item: Instruction, address: int, size: int, memory: Memory, block: int, warp: int
+) -> str:
     if kind == layout.MEMORY:
         return f"{item.name} of {size} bytes at {address:#x}, {_near(address, size, memory)}"
     if kind == layout.MISALIGNED:
         return f"{item.name} at {address:#x}, which is no multiple of {size}"
+    if kind == layout.ASSERT:
+        return _assertion(address, size, memory, warp)
+    if kind == layout.SPACE and not set(item.modifiers) & {"shared", "shared::cta"}:
+        return f"{item.name} of {size} bytes at {address:#x}, which is no such memory of its own"
     if kind == layout.SPACE:
         window = ctypes.c_uint64.from_address(block + layout.SHARED_SIZE).value
         return (
             f"{item.name} of {size} bytes at {address:#x} of shared memory, of which the block "
             f"has {window} bytes"
         )
+    if kind == layout.LANE:
+        return f"{item.name} reads lane {address} of its warp, which takes no part"
     if kind == layout.SYNC:
         return f"{item.name}: {_wrong_sync(item, address, size)}"
+    if item.opcode == "trap" and item.modifiers:
+        return item.modifiers[0]
     return f"{item.name} was executed"
+
+
+def _assertion(message: int, line: int, memory: Memory, warp: int) -> str:
+    file, function = (
+        _text(ctypes.c_uint64.from_address(warp + each).value, memory)
+        for each in (layout.FAULT_FILE, layout.FAULT_FUNCTION)
+    )
+    inside = f" in {function}" if function else ""
+    return f"assertion failed: {_text(message, memory)} ({file}:{line}{inside})"
+
+
+def _text(address: int, memory: Memory) -> str:
+    """A string of C in an allocation."""
+    found = memory.find(address)
+    if found is None:
+        return ""
+    start, size = found
+    return ctypes.string_at(address, start + size - address).split(b"\0")[0].decode("latin-1")
 
 
 def block_of(warp: int) -> int:
@@ -83,7 +110,13 @@ def _near(address: int, size: int, memory: Memory) -> str:
     inside = memory.find(address)
     if inside is not None:
         start, length = inside
-        return f"which ends {address + size - start - length} bytes behind the {length} at {start:#x}"
+        return (
+            f"which ends {address + size - start - length} bytes behind the {length} at {start:#x}"
+        )
+    freed = memory.freed(address)
+    if freed is not None:
+        start, length = freed
+        return f"which is in the {length} bytes at {start:#x}, freed before"
     for distance in (1, 16, 256, 4096, 65536):
         before = memory.find(address - distance)
         if before is not None:
@@ -92,6 +125,8 @@ def _near(address: int, size: int, memory: Memory) -> str:
         after = memory.find(address + distance)
         if after is not None:
             return f"{after[0] - address} bytes before the {after[1]} bytes at {after[0]:#x}"
+    if memory.private(address):
+        return "which is in shared or local memory that is not the thread's own"
     return "which is in no allocation"
 
 
@@ -111,44 +146,67 @@ def deadlock(
     kernel: str, warps: list[int], waits: dict[int, Instruction], instructions: list[Instruction]
 ) -> Fault:
     """Who waits where, when no thread of a cluster can go on. `waits` has the instructions that
-    wait by the number of their block of code."""
+    wait by the number of their block of code.
+
+    It is of kind sync where threads of one warp stand at barriers that they should reach together.
+    """
     parts = []
+    kind = "deadlock"
     for block in dict.fromkeys(block_of(warp) for warp in warps):
         mine = [warp for warp in warps if block_of(warp) == block]
-        said = _waiting(mine, waits, instructions)
+        said, divergent = _waiting(mine, waits, instructions)
         ctaid = tuple(word(block, layout.CTAID + 4 * i) for i in range(3))
-        listed = "; ".join(
-            f"{len(who)} threads wait {place}: {_some(who)}" for place, who in said.items()
-        )
+        listed = [f"{len(who)} threads wait {place}: {_some(who)}" for place, who in said.items()]
+        if divergent:
+            kind = "sync"
+            listed[:0] = ["threads of a warp reach different barriers, and none can go on"]
         if said:
-            parts.append(f"block {ctaid} cannot go on: {listed}")
-    return Fault("deadlock", f"{kernel}: {'; '.join(parts)}")
+            parts.append(f"block {ctaid} cannot go on: {'; '.join(listed)}")
+    return Fault(kind, f"{kernel}: {'; '.join(parts)}")
 
 
 def _waiting(
     warps: list[int], waits: dict[int, Instruction], instructions: list[Instruction]
-) -> dict[str, list[str]]:
-    """Threads of a block by where they wait."""
+) -> tuple[dict[str, list[str]], bool]:
+    """Threads of a block by where they wait, and whether threads of a warp reach different barriers."""
     said: dict[str, list[str]] = {}
+    divergent = False
     for warp in warps:
-        looking = instructions[word(warp, layout.WAIT_INDEX)]
-        live, ready = word(warp, layout.LIVE), word(warp, layout.READY)
-        for lane in range(layout.LANES):
-            if not live >> lane & 1:
-                continue
-            if word(warp, layout.WAIT_LANES) >> lane & 1:
-                place = f"at {looking.name}, {where(looking)}"
-            elif ready >> lane & 1:
-                item = waits.get(word(warp, layout.PC + 4 * lane))
-                place = "for nothing, and go on"
-                if item is not None:
-                    place = f"at {item.name} for lanes of their warp, {where(item)}"
-            else:
-                number = word(warp, layout.BARRIER + 4 * lane)
-                of_cluster = number == layout.CLUSTER_BARRIER
-                place = "at the barrier of the cluster" if of_cluster else f"at barrier {number}"
+        standing = list(_standing(warp, waits, instructions))
+        divergent |= len({place for _, place, _ in standing}) > 1 and any(
+            item is not None and _together(item) for _, _, item in standing
+        )
+        for lane, place, _ in standing:
             said.setdefault(place, []).append(_thread(warp, lane))
-    return said
+    return said, divergent
+
+
+def _standing(
+    warp: int, waits: dict[int, Instruction], instructions: list[Instruction]
+) -> Iterator[tuple[int, str, Instruction | None]]:
+    """The lanes of a warp that live: where each waits, and at which instruction for its warp."""
+    looking = instructions[word(warp, layout.WAIT_INDEX)]
+    live, ready = word(warp, layout.LIVE), word(warp, layout.READY)
+    for lane in range(layout.LANES):
+        if not live >> lane & 1:
+            continue
+        if word(warp, layout.WAIT_LANES) >> lane & 1:
+            yield lane, f"at {looking.name}, {where(looking)}", None
+        elif ready >> lane & 1:
+            item = waits.get(word(warp, layout.PC + 4 * lane))
+            place = "for nothing, and go on"
+            if item is not None:
+                place = f"at {item.name} for lanes of their warp, {where(item)}"
+            yield lane, place, item
+        else:
+            number = word(warp, layout.BARRIER + 4 * lane)
+            of_cluster = number == layout.CLUSTER_BARRIER
+            yield lane, "at the barrier of the cluster" if of_cluster else f"at barrier {number}", None
+
+
+def _together(item: Instruction) -> bool:
+    """Whether all threads of a warp must come to a barrier of the block together."""
+    return item.opcode in ("bar", "barrier") and "warp" not in item.modifiers
 
 
 def _thread(warp: int, lane: int) -> str:

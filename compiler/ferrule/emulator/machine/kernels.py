@@ -12,10 +12,10 @@ from ferrule.emulator.machine.faults import Fault, deadlock, thread_fault
 from ferrule.emulator.machine.jit import Code, compiled, helper_addresses, scheduler_code
 from ferrule.emulator.machine.scheduler import FAILED, OVER, SPINNING
 from ferrule.emulator.machine.work import Work
-from ferrule.emulator.ptx.module import Address, Function, Group, Module, Operand, PtxError, Symbol
-from ferrule.emulator.ptx.module import Variable
-from ferrule.emulator.warps.layout import MOST_BLOCKS
+from ferrule.emulator.ptx.module import Function, Module, PtxError, Variable
+from ferrule.emulator.warps.calls import symbols
 from ferrule.emulator.warps.flow import WAITING, Flow, flow
+from ferrule.emulator.warps.layout import MOST_BLOCKS
 from ferrule.emulator.warps.translate import STEP, Translation, translate
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Kernel:
         machine: Machine,
         module: Module,
         function: Function,
-        symbols: Mapping[str, tuple[str, int]],
+        places: Mapping[str, tuple[str, int]],
     ) -> None:
         self.name: Final = function.name
         self._machine: Final = machine
@@ -54,12 +54,10 @@ class Kernel:
         blocks = flow(module, function)
         shared, self.static_shared, self._dynamic = _shared(module, blocks)
         local, self.local_bytes = _local(blocks)
-        places = dict(symbols) | shared | local
-        for variable, parameter in zip(function.parameters, self.parameters, strict=True):
-            places[variable.name] = "param", parameter.offset
-        self._translation: Final[Translation] = translate(
-            blocks, places, checked="memory" in machine.checks
-        )
+        own = dict(places) | shared | local
+        for name, parameter in zip(blocks.parameters, self.parameters, strict=True):
+            own[name] = "param", parameter.offset
+        self._translation: Final[Translation] = translate(blocks, own, checks=machine.checks)
         self._waits: Final = {
             number: block.instructions[0]
             for number, block in enumerate(blocks.blocks)
@@ -87,13 +85,21 @@ class Kernel:
         self._check(grid, block, cluster, smem, parameters)
         with self._machine.lock:
             work = self._work
-            shared = self._dynamic + smem if smem else max(self.static_shared, 0)
+            # Atomics on 16 bits are on the word around, which shared memory always has whole.
+            shared = -(-(self._dynamic + smem if smem else self.static_shared) // 4) * 4
             if work is None or work.key != (block, shared, cluster):
                 if work is not None:
                     work.close()
                 work = self._work = self._new_work(block, shared, cluster)
             work.start(grid, smem, parameters, self._machine.random)
             self._run(work, prod(grid) // prod(cluster), grid, smem, parameters)
+
+    def close(self) -> None:
+        """Give the memory of its blocks back."""
+        with self._machine.lock:
+            if self._work is not None:
+                self._work.close()
+                self._work = None
 
     def _new_work(self, block: Sizes, shared: int, cluster: Sizes) -> Work:
         return Work(
@@ -124,7 +130,8 @@ class Kernel:
             raise ValueError(f"the block must be {self.required_block}, but is {block}")
         if len(parameters) < _end(self.parameters):
             raise ValueError(
-                f"{self.name} has {_end(self.parameters)} bytes of parameters, got {len(parameters)}"
+                f"{self.name} has {_end(self.parameters)} bytes of parameters, "
+                f"got {len(parameters)}"
             )
         if smem < 0:
             raise ValueError(f"smem must not be negative, but is {smem}")
@@ -223,16 +230,6 @@ def _parameters(variables: tuple[Variable, ...]) -> tuple[Parameter, ...]:
     return tuple(found)
 
 
-def _symbols(operand: Operand) -> Iterable[str]:
-    if isinstance(operand, Symbol):
-        yield operand.name
-    elif isinstance(operand, Address) and isinstance(operand.base, Symbol):
-        yield operand.base.name
-    elif isinstance(operand, Group):
-        for each in operand.items:
-            yield from _symbols(each)
-
-
 def _shared(module: Module, blocks: Flow) -> tuple[dict[str, tuple[str, int]], int, int]:
     """The offset of each shared variable, the bytes of those of known size, and where the
     others begin."""
@@ -241,7 +238,7 @@ def _shared(module: Module, blocks: Flow) -> tuple[dict[str, tuple[str, int]], i
         for block in blocks.blocks
         for item in block.instructions
         for operand in item.operands
-        for name in _symbols(operand)
+        for name in symbols(operand)
     }
     variables = [each for each in (*module.variables, *blocks.variables) if each.space == "shared"]
     variables = [each for each in variables if each.name in used]
@@ -264,8 +261,6 @@ def _local(blocks: Flow) -> tuple[dict[str, tuple[str, int]], int]:
     places: dict[str, tuple[str, int]] = {}
     at = 0
     for each in blocks.variables:
-        if each.space in ("global", "const"):
-            raise PtxError(f".{each.space} variables inside of functions are not emulated", each.line)
         if each.space in ("local", "param"):
             if each.align > 256:
                 raise PtxError(f"{each.name} is aligned to {each.align} bytes", each.line)

@@ -19,7 +19,7 @@ FILL: Final = 0xCD
 """What fresh memory is filled with."""
 
 _SIZES: Final = tuple(1 << n for n in (38, 36, 34, 32, 30))
-"""Bytes to reserve, the first that the system gives: nothing of them is used before it is written."""
+"""Bytes to reserve, the first that the system gives: nothing is used before it is written."""
 _NO_RESERVE: Final = 0x4000
 _QUARANTINE: Final = 1024
 """Pieces that stay unused after they were freed, so that a late access finds nothing there."""
@@ -46,7 +46,7 @@ class Memory:
         self._private: Final = _Region(self.base + self.global_size, self.base + size)
 
     def allocate(self, size: int) -> int:
-        """The address of that many bytes of global memory, filled with 0xCD; MemoryError if full."""
+        """The address of bytes of global memory, filled with 0xCD; MemoryError if full."""
         return self._take(self._global, size, FILL)
 
     def allocate_private(self, size: int, align: int = UNIT) -> int:
@@ -71,6 +71,14 @@ class Memory:
     def find(self, address: int) -> tuple[int, int] | None:
         """The allocation that an address is in: its start and size."""
         return self._global.find(address)
+
+    def freed(self, address: int) -> tuple[int, int] | None:
+        """The allocation that an address was in, if that was freed lately."""
+        return self._global.freed(address)
+
+    def private(self, address: int) -> bool:
+        """Whether an address is in memory of blocks and threads."""
+        return self._private.find(address) is not None
 
     def _shadow_of(self, address: int) -> int:
         return self.shadow + (address - self.base) // UNIT * 2
@@ -113,7 +121,7 @@ class _Region:
         self._end = end
         self.sizes: dict[int, int] = {}
         self._starts: list[int] = []
-        self._waiting: deque[tuple[int, int]] = deque()
+        self._waiting: deque[tuple[int, int, int]] = deque()
         self._free: dict[int, list[int]] = {}
 
     def take(self, size: int, align: int) -> int:
@@ -137,9 +145,9 @@ class _Region:
             raise ValueError(f"no allocation begins at {address:#x}")
         size = self.sizes.pop(address)
         del self._starts[bisect_right(self._starts, address) - 1]
-        self._waiting.append((address, (max(1, _units(size)) + 1) * UNIT))
+        self._waiting.append((address, (max(1, _units(size)) + 1) * UNIT, size))
         if len(self._waiting) > _QUARANTINE:
-            old, need = self._waiting.popleft()
+            old, need, _ = self._waiting.popleft()
             self._free.setdefault(need, []).append(old)
         return size
 
@@ -150,3 +158,10 @@ class _Region:
         start = self._starts[place - 1]
         size = self.sizes[start]
         return (start, size) if address < start + max(size, 1) else None
+
+    def freed(self, address: int) -> tuple[int, int] | None:
+        """The last of those that wait to be used again that an address was in."""
+        for start, _, size in reversed(self._waiting):
+            if start <= address < start + max(size, 1):
+                return start, size
+        return None

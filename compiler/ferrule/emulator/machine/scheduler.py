@@ -35,7 +35,6 @@ from ferrule.emulator.warps.layout import (
     CTAID,
     CURSOR,
     END,
-    FAILED as STEP_FAILED,
     FIRST_WARP,
     FUEL,
     FUEL_AT_ONCE,
@@ -50,6 +49,7 @@ from ferrule.emulator.warps.layout import (
     PC,
     RANDOM,
     READY,
+    REDUCED,
     SHARED_BASE,
     SHARED_SIZE,
     THREADS,
@@ -60,6 +60,9 @@ from ferrule.emulator.warps.layout import (
     WARPS,
     YIELD,
     YIELDS,
+)
+from ferrule.emulator.warps.layout import (
+    FAILED as STEP_FAILED,
 )
 
 OVER, STUCK, FAILED, SPINNING = 0, 1, 2, 3
@@ -81,7 +84,8 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 define void @prepare(ptr %block) {{
 entry:
-{_get("nx", NTID)}{_get("ny", NTID + 4)}{_get("all", ALL_THREADS)}{_get("first", FIRST_WARP, "i64")}\
+{_get("nx", NTID)}{_get("ny", NTID + 4)}{_get("all", ALL_THREADS)}\
+{_get("first", FIRST_WARP, "i64")}\
 {_get("stride", WARP_STRIDE, "i64")}  br label %head
 head:
   %t = phi i32 [0, %entry], [%t1, %head]
@@ -137,6 +141,8 @@ entry:
 {_at("cursor", CURSOR)}  store i32 0, ptr %cursor.p
 {_at("yields", YIELDS)}  store i32 0, ptr %yields.p
 {_at("bars", BARRIERS)}  call void @llvm.memset.p0.i64(ptr %bars.p, i8 0, i64 128, i1 false)
+  %reds.p = getelementptr i8, ptr %block, i64 {REDUCED}
+  call void @llvm.memset.p0.i64(ptr %reds.p, i8 0, i64 64, i1 false)
   call void @llvm.memset.p0.i64(ptr %base, i8 -51, i64 %size, i1 false)
   br label %head
 head:
@@ -144,7 +150,8 @@ head:
   %at = phi i64 [%first, %entry], [%at1, %more.warps]
   %w = inttoptr i64 %at to ptr
 {_get("initial", INITIAL, "i32", "%w")}{_at("live", LIVE, "%w")}{_at("ready", READY, "%w")}\
-{_at("parked", PARKED, "%w")}{_at("key", KEY, "%w")}{_at("pc", PC, "%w")}  store i32 %initial, ptr %live.p
+{_at("parked", PARKED, "%w")}{_at("key", KEY, "%w")}{_at("pc", PC, "%w")}\
+  store i32 %initial, ptr %live.p
   store i32 %initial, ptr %ready.p
   store i32 0, ptr %parked.p
   store i32 0, ptr %key.p
@@ -273,7 +280,8 @@ look:
   %c.o = mul i64 %c.l, %stride
   %c.a = add i64 %first, %c.o
   %w = inttoptr i64 %c.a to ptr
-{_get("ready", READY, "i32", "%w")}{_get("parked", PARKED, "i32", "%w")}  %unparked = xor i32 %parked, -1
+{_get("ready", READY, "i32", "%w")}{_get("parked", PARKED, "i32", "%w")}\
+  %unparked = xor i32 %parked, -1
   %can = and i32 %ready, %unparked
   %idle = icmp eq i32 %can, 0
   %c.1 = add i32 %c, 1

@@ -45,6 +45,7 @@ class Work:
             self.block + head + i * warp_bytes for i in range(blocks * count)
         ]
         self.stale = False
+        self._local_bytes = local
         stride = -(-local // UNIT) * UNIT
         self._windows = [memory.allocate_private(shared, WINDOW_ALIGN) for _ in range(blocks)]
         self._local = memory.allocate_private(stride * self._threads * blocks) if local else 0
@@ -83,6 +84,7 @@ class Work:
         self._put(at + layout.ALL_THREADS, "<I", self._threads)
         self._put(at + layout.TOTAL_SHARED, "<I", shared)
         self._put(at + layout.PRINT, "<Q", printing.callback())
+        self._put(at + layout.PARAMETER_SIZE, "<Q", self._size)
         x, rest = rank % cluster[0], rank // cluster[0]
         place = x, rest % cluster[1], rest // cluster[1]
         self._put(at + layout.CLUSTER, "<Q4I", self._cluster, rank, *place)
@@ -97,12 +99,13 @@ class Work:
         thread = rank * self._threads + number * layout.LANES
         self._put(
             at + layout.BLOCK,
-            "<QQQQQ",
+            "<QQQQQQ",
             self.block + rank * layout.BLOCK_BYTES,
             self._windows[rank],
             self._parameters,
             self._local + thread * stride,
             stride,
+            self._local_bytes,
         )
         self._put(at + layout.ASYNC, "<Q", warp + asynchronous if asynchronous else 0)
 
@@ -112,9 +115,7 @@ class Work:
     def _word(self, offset: int, kind: str) -> int:
         return int(struct.unpack_from(kind, self._frames, offset)[0])
 
-    def start(
-        self, grid: tuple[int, int, int], smem: int, parameters: bytes, random: int
-    ) -> None:
+    def start(self, grid: tuple[int, int, int], smem: int, parameters: bytes, random: int) -> None:
         """What is new for each launch."""
         ctypes.memmove(self._parameters, parameters, self._size)
         cluster = self.key[2]

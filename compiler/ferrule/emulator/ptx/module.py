@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Union
 
 
 class PtxError(ValueError):
@@ -60,7 +59,7 @@ class Symbol:
 class Address:
     """`[base+offset]`; no base for an absolute address."""
 
-    base: Union[Register, Symbol, None]
+    base: Register | Symbol | None
     offset: int
 
 
@@ -72,7 +71,7 @@ class Group:
     items: tuple[Operand, ...]
 
 
-Operand = Union[Register, Negated, Immediate, FloatImmediate, Symbol, Address, Group]
+Operand = Register | Negated | Immediate | FloatImmediate | Symbol | Address | Group
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +134,14 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
+class Prototype:
+    """What an indirect call hands over and gets back: the bytes of each."""
+
+    results: tuple[int, ...]
+    parameters: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Function:
     """A kernel (`entry`) or a function; one without a body is a declaration."""
 
@@ -149,7 +156,9 @@ class Function:
     directives: Mapping[str, tuple[int, ...]]
     """Such as `reqntid`, with its numbers."""
     tables: Mapping[str, tuple[str, ...]]
-    """The labels of each `.branchtargets`."""
+    """The labels of each `.branchtargets`, and the functions of each `.calltargets`."""
+    prototypes: Mapping[str, Prototype]
+    """Each `.callprototype`."""
     line: int
 
 

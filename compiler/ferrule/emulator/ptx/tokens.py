@@ -27,7 +27,7 @@ _TOKEN: Final = re.compile(
     r"|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+U?\b)"
     r"|(?P<word>[%$_A-Za-z][\w$]*(?:(?:\.|::)[\w$]+)*)"
     r"|(?P<directive>\.[A-Za-z_]\w*(?:::\w+)?)"
-    r"|(?P<mark>[-+*/,;:{}()\[\]<>=@!|])",
+    r"|(?P<mark>/(?!\*)|[-+*,;:{}()\[\]<>=@!|])",
     re.DOTALL,
 )
 
@@ -39,7 +39,7 @@ def tokens(text: str) -> list[Token]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise PtxError(f"{text[at]!r} begins nothing that PTX has", line)
+            raise PtxError(_wrong(text, at), line)
         kind, word = str(match.lastgroup), match[0]
         if kind in ("newline", "comment"):
             line += word.count("\n")
@@ -48,3 +48,11 @@ def tokens(text: str) -> list[Token]:
         at = match.end()
     found.append(Token("end", "the end of the text", line))
     return found
+
+
+def _wrong(text: str, at: int) -> str:
+    if text.startswith("/*", at):
+        return "the text ends inside of a /* comment"
+    if text[at] == '"':
+        return "a string without its end"
+    return f"{text[at : at + 12].split()[0]!r} begins nothing that PTX has"

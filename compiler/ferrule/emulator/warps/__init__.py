@@ -1,2 +1,1 @@
-"""A kernel as one LLVM function that executes a warp: `flow` has its blocks, `translate` writes it.
-"""
+"""A kernel as LLVM that executes a warp: `flow` has its blocks, `translate` writes the text."""

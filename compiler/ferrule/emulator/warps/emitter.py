@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ferrule.emulator.ptx.cursor import BYTES
+from ferrule.emulator.ptx.initial import single
 from ferrule.emulator.ptx.module import (
     Address,
     FloatImmediate,
@@ -21,7 +23,6 @@ from ferrule.emulator.ptx.module import (
     Register,
     Symbol,
 )
-from ferrule.emulator.ptx.parser import BYTES
 from ferrule.emulator.warps import layout
 
 SCALARS: Final = {
@@ -80,14 +81,15 @@ class Names:
         registers: Mapping[str, str],
         symbols: Mapping[str, tuple[str, int]],
         slots: Mapping[str, int],
-        checked: bool,
+        checks: frozenset[str],
     ) -> None:
         self.registers = registers
         self.symbols = symbols
         """(space, address or offset) of each variable."""
         self.slots = slots
         """The place in the frame of each register that outlives a block."""
-        self.checked = checked
+        self.checked = "memory" in checks
+        self.synchronised = "sync" in checks
         self.tables: list[str] = []
         """Constants of the kernel, as LLVM text."""
         self.most = 0
@@ -209,7 +211,7 @@ class Emitter:
         if operand.width != bits:
             if (operand.width, kind) != (64, "f32"):
                 raise self.refuse(f"a float of {operand.width} bits as .{kind}")
-            value = _narrowed(value)
+            value = single(value, self.item.line)
         return self.cast(splat(f"i{bits}", str(value)), f"b{bits}", kind)
 
     def _register(self, name: str, kind: str, wider: bool) -> str:
@@ -297,7 +299,7 @@ class Emitter:
         if name == "%laneid":
             return self._sized(LANE_NUMBERS, 32, kind)
         base, _, part = name.partition(".")
-        axis = "xyz".find(part) if part else -1
+        axis = ("x", "y", "z").index(part) if part in ("x", "y", "z") else -1
         if base == "%tid" and axis >= 0:
             place = self.op(f"getelementptr i8, ptr %w, i64 {layout.TID[axis]}")
             value = self.op(f"load <32 x i32>, ptr {place}, align 32, !invariant.load !0")
@@ -318,9 +320,9 @@ class Emitter:
             return self._sized(self.spread(self.op(f"load i32, ptr {place}")), 32, kind)
         if name in ("%clock", "%clock_hi", "%clock64", "%globaltimer"):
             return self._clock(name, kind)
-        if name in _CONSTANT or (base in _CONSTANT and axis >= 0):
-            value = _CONSTANT.get(name, _CONSTANT.get(base))
-            return self._sized(splat("i32", str(value)), 32, kind)
+        if name in _CONSTANT:
+            number = _CONSTANT[name]
+            return self._sized(splat("i32", str(number)), 32, kind)
         raise self.refuse(f"the register {name}")
 
     def _sized(self, value: str, bits: int, kind: str) -> str:
@@ -363,8 +365,7 @@ class Emitter:
         """A value in all lanes."""
         first = self.op(f"insertelement <32 x {kind}> poison, {kind} {value}, i32 0")
         return self.op(
-            f"shufflevector <32 x {kind}> {first}, <32 x {kind}> poison, "
-            "<32 x i32> zeroinitializer"
+            f"shufflevector <32 x {kind}> {first}, <32 x {kind}> poison, <32 x i32> zeroinitializer"
         )
 
     # ---- addresses ----
@@ -375,6 +376,8 @@ class Emitter:
             raise PtxError(f"there is no variable {symbol.name}", self.item.line)
         space, place = self.names.symbols[symbol.name]
         where = place + symbol.offset
+        if space == "code" and symbol.offset:
+            raise self.refuse(f"an address inside of the function {symbol.name}")
         if space == "local":
             return space, self.op(f"add <32 x i64> %locals, {splat('i64', str(where))}")
         if space == "param":
@@ -463,14 +466,6 @@ class Emitter:
 
 
 SCRATCH: Final = 9
-
-
-def _narrowed(bits: int) -> int:
-    """The bits of a float64 that stands for a float32 in a text."""
-    import struct
-
-    number = struct.unpack("<d", struct.pack("<Q", bits))[0]
-    return int(struct.unpack("<I", struct.pack("<f", number))[0])
 
 
 def items_of(group: Operand) -> tuple[Operand, ...]:

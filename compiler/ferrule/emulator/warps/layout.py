@@ -29,22 +29,28 @@ SHARED: Final = 56
 PARAMETERS: Final = 64
 LOCAL: Final = 72
 LOCAL_STRIDE: Final = 80
+LOCAL_SIZE: Final = 88
+"""The bytes that a thread has; its stride is at least so many."""
+FAULT_FILE: Final = 104
+FAULT_FUNCTION: Final = 112
 INITIAL: Final = 96
 """The lanes that have a thread."""
-WAIT_LANES: Final = 100
-"""The lanes that found an mbarrier incomplete when they looked last, and at which instruction."""
-WAITED: Final = 104
-WAIT_INDEX: Final = 108
-ASYNC: Final = 112
-"""The address of what the warp has of asynchronous copies and products; 0 if a kernel has none."""
-ARRIVED: Final = 120
-"""The lanes that have arrived at the barrier of the cluster and not waited, and in which phase."""
-ARRIVED_PHASE: Final = 124
 PC: Final = 128
 TID: Final = (256, 384, 512)
 BARRIER: Final = 640
 """The barrier that each lane waits at."""
-FRAME: Final = 768
+RESULT: Final = 768
+"""What a barrier found out about a predicate: threads where it holds, 65536 times the others."""
+WAIT_LANES: Final = 896
+"""The lanes that found an mbarrier incomplete when they looked last, and at which instruction."""
+WAITED: Final = 900
+WAIT_INDEX: Final = 904
+ARRIVED: Final = 908
+"""The lanes that have arrived at the barrier of the cluster and not waited, and in which phase."""
+ARRIVED_PHASE: Final = 912
+ASYNC: Final = 920
+"""The address of what the warp has of asynchronous copies and products; 0 if a kernel has none."""
+FRAME: Final = 960
 
 # A block.
 CTAID: Final = 0
@@ -76,14 +82,16 @@ BEGUN: Final = 308
 ALL_THREADS: Final = 312
 INSTRUCTIONS: Final = 320
 LAUNCH_ID: Final = 328
-CLUSTER: Final = 384
-RANK: Final = 392
-CLUSTER_CTAID: Final = 396
-IDLE: Final = 408
+REDUCED: Final = 384
+"""The same of each barrier, while threads arrive."""
+CLUSTER: Final = 512
+RANK: Final = 520
+CLUSTER_CTAID: Final = 524
+IDLE: Final = 536
 """Looks at mbarriers in a row that found them incomplete, of a cluster's first block."""
-ALL_WARPS: Final = 412
+ALL_WARPS: Final = 540
 """Warps of all blocks of the cluster, of its first block."""
-BLOCK_BYTES: Final = 448
+BLOCK_BYTES: Final = 576
 
 # A cluster: what its blocks have together. A block alone is a cluster of one.
 C_SIZE: Final = 0
@@ -133,8 +141,11 @@ CLUSTER_BARRIER: Final = 16
 # What `step` returns.
 DONE, YIELD, FAILED = 0, 1, 2
 
+PARAMETER_SIZE: Final = 336
+
 FAULTS: Final = (
     "none", "memory", "misaligned", "space", "sync", "trap", "assert", "deadlock", "stack",
+    "sync",
 )  # fmt: skip
 """The kinds of faults by their number."""
-MEMORY, MISALIGNED, SPACE, SYNC, TRAP, ASSERT, DEADLOCK, STACK = range(1, 9)
+MEMORY, MISALIGNED, SPACE, SYNC, TRAP, ASSERT, DEADLOCK, STACK, LANE = range(1, 10)

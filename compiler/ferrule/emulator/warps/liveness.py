@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ferrule.emulator.ptx.module import Address, Group, Instruction, Negated, Operand, Register
+from ferrule.emulator.warps.carry import CARRY
 from ferrule.emulator.warps.flow import Block
+
+_USES_CARRY = frozenset({"addc", "subc", "madc"})
 
 NO_RESULT = frozenset(
     {"st", "red", "bar", "barrier", "exit", "trap", "bra", "brx", "membar", "fence", "prefetch",
@@ -28,6 +31,10 @@ def reads_and_writes(item: Instruction) -> tuple[set[str], set[str]]:
             reads, writes = reads | writes, set()
     else:
         reads = {name for each in operands for name in _registers(each)}
+    if "cc" in item.modifiers:
+        writes.add(CARRY)
+    if item.opcode in _USES_CARRY:
+        reads.add(CARRY)
     if item.guard is not None:
         reads |= {item.guard.name, *writes}
     return reads, writes

@@ -40,19 +40,19 @@ class Translation:
 
 
 def translate(
-    flow: Flow, symbols: Mapping[str, tuple[str, int]], *, checked: bool
+    flow: Flow, symbols: Mapping[str, tuple[str, int]], *, checks: frozenset[str]
 ) -> Translation:
     """LLVM for a kernel.  PtxError for an instruction that is not emulated."""
-    return _Translator(flow, symbols, checked).translation()
+    return _Translator(flow, symbols, checks).translation()
 
 
 class _Translator:
     def __init__(
-        self, flow: Flow, symbols: Mapping[str, tuple[str, int]], checked: bool
+        self, flow: Flow, symbols: Mapping[str, tuple[str, int]], checks: frozenset[str]
     ) -> None:
         slots, end = _slots(flow)
         self._flow = flow
-        self._names = Names(flow.registers, symbols, slots, checked)
+        self._names = Names(flow.registers, symbols, slots, checks)
         self._instructions: list[Instruction] = []
         self._helpers: set[str] = {"leave:"}
         opcodes = {item.opcode for block in flow.blocks for item in block.instructions}
@@ -157,7 +157,7 @@ lost:
         self._helpers.add("gather:")
         e.do(f"store <32 x i32> {members}, ptr %scratch0, align 32")
         group = e.op(f'call i32 @"gather:"(ptr %w, i32 {e.mask}, ptr %scratch0)')
-        failed = e.op(f"load i32, ptr %fault.p")
+        failed = e.op("load i32, ptr %fault.p")
         wrong = e.op(f"icmp ne i32 {failed}, 0")
         go, look = f"g{number}", f"l{number}"
         e.faults.append((f"%{e.label}", self._index(e.item)))

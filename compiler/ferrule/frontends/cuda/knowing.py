@@ -1,29 +1,24 @@
 """What the source of kernels says of them: types, `__restrict__`, the variables that they use.
 
 The symbol of a C++ function says the types of its parameters.  For one that is `extern "C"`, and
-for what is not read of symbols, the compiler is asked: behind the source the size is taken of a
-type that has none, which is an error that shows the kernel's type.
+for what is not read of symbols, the compiler is asked; so it is for what only it knows: what
+structs have in them, and what types are aligned to.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from ferrule.compiler.cuda.code import KernelFacts
-from ferrule.compiler.errors import CompileError
+from ferrule.compiler.cuda.code import KernelFacts, Member
 from ferrule.compiler.mangled import spoken_name
 from ferrule.compiler.mangledtypes import parameter_types
-from ferrule.compiler.spelledtypes import parameter_list, split_list
+from ferrule.compiler.spelledtypes import Spelled, natural_alignment, read_type, split_list
+from ferrule.frontends.cuda.asking import Ask, Struct, ask_alignments, ask_members, ask_types
 from ferrule.frontends.cuda.requests import Made, Request
-from ferrule.frontends.cuda.structs import members_of
-from ferrule.frontends.sources import Source
 
-_FILE: Final = "ferrule_types"
-_ASKED: Final = "ferrule_type"
-_SHOWN: Final = re.compile(rf'^{_FILE}\((\d+)\).*?"{_ASKED}<(.*)>"', re.MULTILINE)
 _SKIPPED: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _MACRO: Final = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n]*)$", re.MULTILINE)
 _SCOPES: Final = re.compile(
@@ -31,6 +26,12 @@ _SCOPES: Final = re.compile(
     r"|(?P<declared>\w+)\s*\(|[{}]"
 )
 """Where a namespace, a block of `extern "C"` or another block begins, a function, and an end."""
+_ALIGNS: Final = re.compile(r"align|\bpack", re.IGNORECASE)
+_OWN_HEADER: Final = re.compile(r"^[ \t]*#[ \t]*include[ \t]*\"", re.MULTILINE)
+_SPLICED: Final = re.compile(r"\\\r?\n")
+_DEFINED: Final = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:\(([\w\s,.]*)\))?", re.MULTILINE)
+_GLOBAL: Final = re.compile(r"\b__global__\b")
+_PASTED: Final = re.compile(r"\w+(?:\s*##\s*\w+)*$")
 _RESTRICT: Final = re.compile(r"\b(?:__restrict__|__restrict|restrict)\b")
 _USING: Final = re.compile(r"\busing\s+(\w+)\s*=([^;{}]*);")
 _TYPEDEF: Final = re.compile(r"\btypedef\b([^;{}]*?)\b(\w+)\s*;")
@@ -40,31 +41,81 @@ _BEHIND: Final = re.compile(r"\s*\{")
 
 
 def facts_of(
-    request: Request,
-    made: Made,
-    kernels: Sequence[str],
-    ask: Callable[[Request], object],
+    request: Request, made: Made, kernels: Sequence[str], ask: Ask
 ) -> tuple[KernelFacts, ...]:
     """What is known of the kernels with these symbols; `ask` compiles a request for this."""
     from ferrule.compiler.cuda.ptxtext import facts_of_ptx
 
-    expressions = {symbol: name for name, symbol in made.names.items()}
-    types = {symbol: parameter_types(symbol) for symbol in kernels}
-    unknown = [symbol for symbol, found in types.items() if found is None]
+    types, written = _types(request, made, kernels, ask)
+    members = _members(request, [each for listed in types.values() for each in listed or ()], ask)
+    pointers = dict.fromkeys(
+        each for listed in written.values() for each in listed if _is_asked(read_type(each))
+    )
+    found, structs = ask_alignments(request, [*pointers], members, ask)
+    aligned = dict.fromkeys(pointers, 0) | found
     text = _text(request)
-    names = [expressions.get(symbol, scoped(text, spoken_name(symbol))) for symbol in unknown]
-    shown = _shown(request, names, ask) if unknown else {}
-    types |= {symbol: shown.get(i) for i, symbol in enumerate(unknown)}
     known = {each.kernel: each for each in facts_of_ptx(made.ptx)} if made.ptx else {}
     return tuple(
         replace(
             known.get(symbol, KernelFacts(symbol)),
             types=types[symbol],
-            members=tuple(members_of(text, each) for each in types[symbol] or ()),
+            members=tuple(_of_struct(text, structs.get(each)) for each in types[symbol] or ()),
+            aligned=tuple(aligned.get(each, 1) for each in written[symbol]),
             restricted=restricted(request, symbol, types[symbol]),
+            is_read=True,
         )
         for symbol in kernels
     )
+
+
+def _types(
+    request: Request, made: Made, kernels: Sequence[str], ask: Ask
+) -> tuple[dict[str, tuple[str, ...] | None], dict[str, tuple[str, ...]]]:
+    """The types of the parameters of each kernel, None for one of which nothing says them; and
+    these as they are written, by names of typedefs, where those may say more."""
+    expressions = {symbol: name for name, symbol in made.names.items()}
+    types = {symbol: parameter_types(symbol) for symbol in kernels}
+    text = _text(request)
+    asked = [symbol for symbol, found in types.items() if found is None or _says_more(text, found)]
+    names = [expressions.get(symbol, scoped(text, spoken_name(symbol))) for symbol in asked]
+    shown = ask_types(request, names, ask)
+    written = {symbol: found or () for symbol, found in types.items()}
+    for i, symbol in enumerate(asked):
+        own, plain = shown.get(i, ((), None))
+        known = types[symbol]
+        if known is None:
+            types[symbol] = plain
+        if known is None or len(own) == len(known):
+            written[symbol] = own
+    return types, written
+
+
+def _says_more(text: str, types: Sequence[str]) -> bool:
+    """Whether parameters of these types may be aligned as the types' names do not say."""
+    reads = (read_type(each) for each in types)
+    is_named = bool(_ALIGNS.search(text) or _OWN_HEADER.search(text))
+    return is_named and any("*" in each for each in types) or any(map(_is_asked, reads))
+
+
+def _is_asked(pointer: Spelled) -> bool:
+    """Whether what a type points to may be aligned as its name does not say."""
+    is_plain = pointer.name in ("void", "char") or natural_alignment(pointer) > 1
+    is_byte = pointer.dtype is not None
+    return pointer.stars == 1 and not pointer.is_function and not (is_plain or is_byte)
+
+
+def _members(request: Request, types: Sequence[str], ask: Ask) -> dict[str, tuple[str, ...]]:
+    """The types of the members of structs among the types of parameters."""
+    reads = {each: read_type(each) for each in types}
+    structs = [each for each, kind in reads.items() if not kind.stars and kind.dtype is None]
+    return ask_members(request, structs, ask) if structs else {}
+
+
+def _of_struct(text: str, struct: Struct | None) -> tuple[Member, ...] | None:
+    """The members of a struct; None where they may be elsewhere than their types say."""
+    if struct is None or not (struct.is_whole or not _ALIGNS.search(text)):
+        return None
+    return struct.members
 
 
 def scoped(text: str, name: str) -> str:
@@ -83,24 +134,6 @@ def scoped(text: str, name: str) -> str:
     return name
 
 
-def _shown(
-    request: Request, names: Sequence[str], ask: Callable[[Request], object]
-) -> dict[int, tuple[str, ...]]:
-    """The types of the parameters of kernels with these names, by their positions."""
-    lines = [f'#line 1 "{_FILE}"', f"template <class> struct {_ASKED};"]
-    lines += [f'static_assert(sizeof({_ASKED}<decltype(&{name})>), "");' for name in names]
-    source = request.source
-    text = "\n".join([source.text, *lines, ""])
-    asked = replace(request, source=Source(text, source.name, source.folder), kernels=())
-    try:
-        ask(asked)
-    except CompileError as error:
-        found = _SHOWN.findall(str(error))
-        listed = {int(line) - 2: parameter_list(kind) for line, kind in found}
-        return {at: () if types is None else types for at, types in listed.items()}
-    return {}
-
-
 # ---- __restrict__ ----
 
 
@@ -108,29 +141,32 @@ def restricted(
     request: Request, symbol: str, types: Sequence[str] | None
 ) -> tuple[bool, ...] | None:
     """Of each parameter of a kernel whether the source declares it `__restrict__`; None where its
-    definition is not found.  Of several definitions all are taken together."""
+    definition is not found.  Of several definitions all are taken together, and where none has the
+    kernel's name, all kernels whose names macros make."""
     if types is None:
         return None
     text = _text(request)
-    names = _standing_for_restrict(request, text)
+    names = _standing_for(_RESTRICT, request, text)
     name = spoken_name(symbol).partition("<")[0].rpartition("::")[2]
-    found = [
-        tuple(_is_restricted(each, names) for each in listed)
-        for listed in _definitions(text, name)
-        if len(listed) == len(types)
-    ]
-    if not found:
-        return None
-    return tuple(map(any, zip(*found, strict=True))) if types else ()
+    for listed in (_definitions(text, name), _named_by_macros(request, text)):
+        found = [
+            tuple(_is_restricted(each, names) for each in declared)
+            for declared in listed
+            if len(declared) == len(types)
+        ]
+        if found:
+            return tuple(map(any, zip(*found, strict=True))) if types else ()
+    return None
 
 
 def _text(request: Request) -> str:
-    """The source without its comments and what is in its texts."""
-    return _SKIPPED.sub(lambda found: '""' if found[0][0] == '"' else " ", request.source.text)
+    """The source without its comments and what is in its texts, its continued lines in one."""
+    text = _SPLICED.sub(" ", request.source.text)
+    return _SKIPPED.sub(lambda found: '""' if found[0][0] == '"' else " ", text)
 
 
-def _standing_for_restrict(request: Request, text: str) -> frozenset[str]:
-    """The names of macros and types that stand for `__restrict__`, by others of them too."""
+def _standing_for(words: re.Pattern[str], request: Request, text: str) -> frozenset[str]:
+    """The names of macros and types that stand for one of the words, by others of them too."""
     said = [*_MACRO.findall(text), *_USING.findall(text)]
     said += [(name, value) for value, name in _TYPEDEF.findall(text)]
     said += [
@@ -139,27 +175,73 @@ def _standing_for_restrict(request: Request, text: str) -> frozenset[str]:
         if word.startswith("-D")
     ]
     names: frozenset[str] = frozenset()
-    while found := {name for name, value in said if _says(value, names)} - names:
+    while found := {name for name, value in said if _says(words, value, names)} - names:
         names |= found
     return names
 
 
-def _says(text: str, names: frozenset[str]) -> bool:
-    return bool(_RESTRICT.search(text) or names & set(_WORD.findall(text)))
+def _says(words: re.Pattern[str], text: str, names: frozenset[str]) -> bool:
+    return bool(words.search(text) or names & set(_WORD.findall(text)))
 
 
 def _is_restricted(declaration: str, names: frozenset[str]) -> bool:
     """Whether a parameter is restrict; what it is called itself says nothing."""
-    return bool(_RESTRICT.search(declaration)) or _says(_CALLED.sub(" ", declaration), names)
+    said = _CALLED.sub(" ", declaration)
+    return bool(_RESTRICT.search(declaration)) or _says(_RESTRICT, said, names)
 
 
 def _definitions(text: str, name: str) -> Iterator[list[str]]:
     """The parameters of each definition of a function of this name, as they are written."""
     for found in re.finditer(rf"\b{re.escape(name)}\s*\(", text):
-        depth, at = 1, found.end()
-        while depth and at < len(text):
-            depth += (text[at] == "(") - (text[at] == ")")
+        end = _closing(text, found.end() - 1)
+        if end and _BEHIND.match(text, end):
+            yield _listed(text[found.end() : end - 1])
+
+
+def _named_by_macros(request: Request, text: str) -> Iterator[list[str]]:
+    """The parameters of each kernel whose name is a macro, is put together by one, or is given to
+    one."""
+    words = (_GLOBAL.pattern, *map(re.escape, _standing_for(_GLOBAL, request, text)))
+    made = {each for found in _DEFINED.findall(text) for part in found for each in part.split(",")}
+    names = frozenset(each.strip() for each in made)
+    for found in re.finditer(rf"\b(?:{'|'.join(words)})\b", text):
+        line = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
+        ends = "{};\n" if _DEFINED.match(line) else "{};"
+        before, start, end = _last_list(text, found.end(), ends)
+        word = _PASTED.search(before)
+        if end and (before.endswith(")") or word is not None and _is_made(word[0], names)):
+            yield _listed(text[start + 1 : end - 1])
+
+
+def _is_made(name: str, names: frozenset[str]) -> bool:
+    return "#" in name or name in names
+
+
+def _last_list(text: str, at: int, ends: str) -> tuple[str, int, int]:
+    """Of a declaration that begins here the last parentheses before its body, or before the end of
+    the line where that is one of the `ends`: what stands before them, where they begin and end;
+    "", 0, 0 where there is none or no body."""
+    begin, start, end = at, 0, 0
+    while at < len(text) and text[at] not in ends:
+        if text[at] == "(":
+            start, end = at, _closing(text, at)
+            at = end or len(text)
+        else:
             at += 1
-        if not depth and _BEHIND.match(text, at):
-            inner = text[found.end() : at - 1].strip()
-            yield list(split_list(inner)) if inner not in ("", "void") else []
+    is_body = at < len(text) and text[at] in "{\n"
+    return (text[begin:start].rstrip(), start, end) if is_body and end else ("", 0, 0)
+
+
+def _closing(text: str, at: int) -> int:
+    """Behind the parenthesis that closes the one here; 0 where none does."""
+    depth = 0
+    for place in range(at, len(text)):
+        depth += (text[place] == "(") - (text[place] == ")")
+        if not depth:
+            return place + 1
+    return 0
+
+
+def _listed(inner: str) -> list[str]:
+    """Parameters, as they are written between parentheses."""
+    return list(split_list(inner.strip())) if inner.strip() not in ("", "void") else []

@@ -20,11 +20,13 @@ from ferrule.frontends.given import (
     brief,
     check_on_cpu,
     check_signature,
+    names,
 )
 from ferrule.frontends.kernels import build_kernel
 from ferrule.frontends.launchsizes import checked_sizes, constants_of, constants_said, unmarked
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Param, Signature
+from ferrule.specs.changing import changed
 from ferrule.specs.params import Scalar, Tensor
 from ferrule.specs.params.base import REQUIRED
 
@@ -64,7 +66,8 @@ def compile(
     `function` is a Python function, or one with `@numba.njit` or `@numba.cuda.jit`, whose options
     hold.  `examples` are, for each of its parameters, a fake tensor, a spec, a real array, or a
     number or its dtype, of which the type counts; for the last ones their defaults will do, and
-    defaults stay.  Numba compiles it for arrays of their ranks and layouts.  The arrays named by
+    defaults stay.  An array that is read-only stands for one that is only read, which calls give
+    read-only or not.  Numba compiles it for arrays of their ranks and layouts.  The arrays named by
     `results` are allocated and returned; their sizes must be known from the others.  What Numba's
     function does not write to is whatever was in the memory before: `zero` names those that are
     filled with zeros before the call, True for all.
@@ -122,7 +125,7 @@ def _call(
 ) -> tuple[list[Param], list[Tensor], Signature]:
     """All parameters of the function, the tensors among them that `results` names, and the
     signature of the rest."""
-    params = _params(function, examples, constants)
+    params = _params(function, examples, constants, names(results))
     given, made = parted(params, results)
     return params, made, Signature(_name(function) if name is None else name, given)
 
@@ -163,8 +166,12 @@ def _in_shared(smem: Any, examples: Sequence[Any]) -> list[int]:
 
 
 def _params(
-    function: Callable[..., Any], examples: Sequence[Any], constants: Sequence[int]
+    function: Callable[..., Any],
+    examples: Sequence[Any],
+    constants: Sequence[int],
+    made: Sequence[str],
 ) -> list[Param]:
+    """The specs of the function's parameters; `made` names those that are allocated."""
     params = list(inspect.signature(function).parameters.values())
     for param in params:
         if param.kind in (param.VAR_POSITIONAL, param.VAR_KEYWORD):
@@ -177,7 +184,8 @@ def _params(
     given = _with_defaults(function, examples)
     sizes = SeenSizes.of(given, constants=constants)
     found = [
-        _param(param.name, example, sizes) for param, example in zip(params, given, strict=True)
+        _param(param.name, example, sizes, is_made=param.name in made)
+        for param, example in zip(params, given, strict=True)
     ]
     # Behind one without a default, as an array is, no other can have one.
     for number in reversed(range(len(found))):
@@ -208,13 +216,21 @@ def _with_defaults(function: Callable[..., Any], examples: Sequence[Any]) -> lis
     )
 
 
-def _param(name: str, example: Any, sizes: SeenSizes) -> Param:
+def _param(name: str, example: Any, sizes: SeenSizes, *, is_made: bool) -> Param:
     """The spec of a parameter; a number stands for its type."""
     if isinstance(example, np.generic):
         example = example.dtype
     elif isinstance(example, bool | int | float):
         example = type(example)
-    return spec_of(name, example, sizes=sizes)
+    spec = spec_of(name, example, sizes=sizes)
+    if isinstance(spec, Tensor) and not is_made and _is_read_only(example):
+        return changed(spec, read_only=True)
+    return spec
+
+
+def _is_read_only(example: Any) -> bool:
+    """Whether it is an array that nothing may write to: Numba refuses code that does."""
+    return isinstance(example, np.ndarray) and not example.flags.writeable
 
 
 def _defaulted(spec: Param, default: Any) -> Param | None:

@@ -169,16 +169,16 @@ def _covered(
     launch, if it has as many dims and `specs` has not described it.
     """
     from ferrule.frontends.warp.covering import Covering, Need, needed
-    from ferrule.frontends.warp.indexing import indices_of
+    from ferrule.frontends.warp.indexing import indices_of, numbers_of
 
-    tree = kernel.adj.tree
+    tree, numbers = kernel.adj.tree, numbers_of(kernel.func)
     launched = dims[: kernel.adj.kernel_dim]
     needs: list[Need] = []
     unknown: list[str] = []
     for path, (array, rank) in arrays.items():
         if path in smaller or ("." in path and is_unread(tree, path)):
             continue
-        found = indices_of(tree, path, rank)
+        found = indices_of(tree, path, rank, numbers)
         pairs = {(axis, of) for axis, of in found.launched if of < len(launched)}
         if rank == len(launched) and not {path, path.partition(".")[0]} & {*described}:
             pairs |= {(axis, axis) for axis in found.unknown}

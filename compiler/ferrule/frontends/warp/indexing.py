@@ -1,20 +1,45 @@
 """How a kernel of Warp indexes its arrays, as its text says it: by which indices of the launch, by
 which numbers, or by what cannot be told.
 
-An index of the launch is a name that is assigned once, from `wp.tid()`.
+An index of the launch is a name that is assigned once, from `wp.tid()`.  A number is a constant,
+one that the kernel reads beside its arguments, or computed of these.
 """
 
 from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from operator import add, floordiv, lshift, mod, mul, neg, pos, rshift, sub
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from ferrule.frontends.captured import own_values
 
 _FACTS: Final = ("shape", "strides", "size", "ndim", "dtype")
 """What a kernel asks an array without reading its elements."""
 _ATOMIC: Final = "atomic_"
+_SIGNS: Final[Mapping[type[ast.unaryop], Callable[[int], int]]] = MappingProxyType(
+    {ast.USub: neg, ast.UAdd: pos}
+)
+_BINARY: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = MappingProxyType(
+    {
+        ast.Add: add,
+        ast.Sub: sub,
+        ast.Mult: mul,
+        ast.FloorDiv: floordiv,
+        ast.Mod: mod,
+        ast.LShift: lshift,
+        ast.RShift: rshift,
+    }
+)
+_OF_NATURALS: Final = (ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift)
+"""Operations that are C's, and Python's where nothing is negative."""
+_WIDEST: Final = 31
+_NONE: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -30,31 +55,102 @@ class Indices:
     unknown: set[int] = field(default_factory=set)
 
 
-def indices_of(tree: ast.AST | None, path: str, rank: int) -> Indices:
+def numbers_of(function: Any) -> dict[str, int]:
+    """The integers that a kernel's function reads beside its arguments, by their names, "N" or
+    "settings.N", as they are now."""
+    found = ((name, _integer(value)) for name, value in own_values(function))
+    return {name: number for name, number in found if number is not None}
+
+
+def _integer(value: Any) -> int | None:
+    if hasattr(type(value), "_wp_scalar_type_"):  # A number of Warp's.
+        value = getattr(value, "value", None)
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return int(value) if is_integer else None
+
+
+def indices_of(
+    tree: ast.AST | None, path: str, rank: int, numbers: Mapping[str, int] = _NONE
+) -> Indices:
     """Those of the array at a path, a parameter or a field of one, "options.weights"; `rank` is the
-    number of its axes.  Nothing is known without a text."""
+    number of its axes, `numbers` are those that the kernel reads by name.  Nothing is known without
+    a text."""
     found = Indices()
     if tree is None:
         found.unknown.update(range(rank))
         return found
-    launched = _launched(tree)
+    launched, own = _launched(tree), _own_names(tree)
+    numbers = {name: each for name, each in numbers.items() if name.partition(".")[0] not in own}
     for indices in _uses(tree, path):
         for axis, index in enumerate(indices[:rank]):  # the others are those of a vector
-            _note(found, launched, axis, index)
+            _note(found, launched, numbers, axis, index)
         found.unknown.update(range(len(indices), rank))
     return found
 
 
-def _note(found: Indices, launched: dict[str, int], axis: int, index: ast.expr) -> None:
+def _note(
+    found: Indices,
+    launched: Mapping[str, int],
+    numbers: Mapping[str, int],
+    axis: int,
+    index: ast.expr,
+) -> None:
     match index:
         case ast.Name(id=name) if name in launched:
             found.launched.add((axis, launched[name]))
         case ast.Call() if _is_tid(index):
             found.launched.add((axis, 0))
-        case ast.Constant(value=int() as number) if number >= 0:
-            found.least[axis] = max(found.least.get(axis, 0), number + 1)
         case _:
-            found.unknown.add(axis)
+            number = _number(index, numbers)
+            if number is None or number < 0:
+                found.unknown.add(axis)
+            else:
+                found.least[axis] = max(found.least.get(axis, 0), number + 1)
+
+
+def _number(node: ast.expr, numbers: Mapping[str, int]) -> int | None:
+    """The number that an index always is, in the 32 bits that Warp computes it with; None for what
+    cannot be told."""
+    found = _computed(node, numbers)
+    return found if found is not None and -(1 << _WIDEST) <= found < 1 << _WIDEST else None
+
+
+def _computed(node: ast.expr, numbers: Mapping[str, int]) -> int | None:
+    match node:
+        case ast.Constant(value=int() as number):
+            return int(number)
+        case ast.Name() | ast.Attribute():
+            return numbers.get(_text(node) or "")
+        case ast.UnaryOp(op=sign, operand=operand) if type(sign) in _SIGNS:
+            signed = _number(operand, numbers)
+            return None if signed is None else _SIGNS[type(sign)](signed)
+        case ast.BinOp(left=left, op=operation, right=right) if type(operation) in _BINARY:
+            return _combined(operation, _number(left, numbers), _number(right, numbers))
+        case ast.Call(func=ast.Name(id="int"), args=[value], keywords=[]):
+            return _number(value, numbers)
+    return None
+
+
+def _combined(operation: ast.operator, left: int | None, right: int | None) -> int | None:
+    if left is None or right is None:
+        return None
+    if isinstance(operation, _OF_NATURALS) and (left < 0 or right < 0):
+        return None
+    if isinstance(operation, (ast.FloorDiv, ast.Mod)) and not right:
+        return None
+    if isinstance(operation, (ast.LShift, ast.RShift)) and right > _WIDEST:
+        return None
+    return _BINARY[type(operation)](left, right)
+
+
+def _own_names(tree: ast.AST) -> set[str]:
+    """The names that are the kernel's own: parameters, and what it assigns to."""
+    stored = (
+        each.id
+        for each in ast.walk(tree)
+        if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)
+    )
+    return {*stored, *(each.arg for each in ast.walk(tree) if isinstance(each, ast.arg))}
 
 
 def _launched(tree: ast.AST) -> dict[str, int]:

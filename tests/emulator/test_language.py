@@ -1,0 +1,40 @@
+"""The tests of the language in PTX, executed: each call leaves the bits that it leaves on the CPU.
+
+In every run some of them, for sm_90a; with `--hypothesis-profile=nightly` all, with random programs
+among them, for more architectures, and with warps that take turns at random.
+"""
+
+from __future__ import annotations
+
+import pytest
+from gpu_runs import PROGRAMS, done
+from hypothesis import settings
+
+NIGHTLY = settings.default.max_examples > 100
+nightly = pytest.mark.skipif(not NIGHTLY, reason="without --hypothesis-profile=nightly")
+
+CHOSEN = (
+    "language/test_programs.py",
+    "language/test_kernel_programs.py",
+    "language/test_leaving_early.py",
+    "language/test_threads.py",
+)
+SLOW = (
+    "test_groups_reduce_in_blocks_of_every_size",
+    "test_everything_of_a_warp_and_a_block_in_blocks_of_every_size",
+    "test_a_block_reduces",
+)
+"""Tests of these files that take seconds."""
+
+
+def test_programs_of_the_language() -> None:
+    only = " and ".join(f"not {name}" for name in SLOW)
+    found = done(CHOSEN, "compare", gpu="emulated:sm_90a", torch=False, only=only)
+    assert found["functions"] > 90 and found["calls"] > 100
+
+
+@nightly
+@pytest.mark.parametrize("arch", ["sm_90a", "sm_75", "sm_80", "sm_100a", "sm_120"])
+def test_all_of_the_language(arch: str) -> None:
+    found = done(PROGRAMS, "compare", gpu=f"emulated:{arch},schedule=random:17")
+    assert found["functions"] > 400 and found["calls"] > 500
