@@ -54,7 +54,9 @@ def _what(
         return f"{item.name} at {address:#x}, which is no multiple of {size}"
     if kind == layout.ASSERT:
         return _assertion(address, size, memory, warp)
-    if kind == layout.SPACE and not set(item.modifiers) & {"shared", "shared::cta"}:
+    shared = {"shared", "shared::cta", "shared::cluster"}
+    of_window = bool(set(item.modifiers) & shared) or item.opcode == "wgmma"
+    if kind == layout.SPACE and not of_window:
         return f"{item.name} of {size} bytes at {address:#x}, which is no such memory of its own"
     if kind == layout.SPACE:
         window = ctypes.c_uint64.from_address(block + layout.SHARED_SIZE).value
