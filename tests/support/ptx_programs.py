@@ -39,6 +39,7 @@ def launch(
     grid: tuple[int, int, int] = (1, 1, 1),
     block: tuple[int, int, int] = (32, 1, 1),
     smem: int = 0,
+    cluster: tuple[int, int, int] = (1, 1, 1),
     on: Machine | None = None,
 ) -> list[Array]:
     """Launch `k` with arrays by their addresses, then u32 scalars; what the arrays hold then."""
@@ -49,7 +50,9 @@ def launch(
         ctypes.memmove(place, np.ascontiguousarray(each).ctypes.data, each.nbytes)
     data = struct.pack(f"<{len(places)}Q{len(scalars)}I", *places, *scalars)
     try:
-        module.kernels["k"].launch(grid, block, smem=smem, parameters=data)
+        module.kernels["k"].launch(
+            grid, block, smem=smem, cluster=cluster, parameters=data
+        )
         found = [np.empty_like(each) for each in arrays]
         for place, each in zip(places, found, strict=True):
             ctypes.memmove(each.ctypes.data, place, each.nbytes)

@@ -29,6 +29,7 @@ from ferrule.emulator.driver import (
     memory,
     pools,
     streams,
+    tensormaps,
 )
 from ferrule.emulator.driver.exports import Export, callback, unsupported
 from ferrule.emulator.driver.names import FUNCTIONS
@@ -52,6 +53,7 @@ _MODULES: Final = (
     memory,
     pools,
     streams,
+    tensormaps,
 )
 
 

@@ -17,7 +17,7 @@ from ferrule.emulator.ptx.module import Instruction
 from ferrule.emulator.warps.emitter import Emitter
 
 _SCOPE = r"(\.(cta|cluster|gpu|sys))?"
-_SPACE = r"(\.(?P<space>global|shared|shared::cta))?"
+_SPACE = r"(\.(?P<space>global|shared|shared::cta|shared::cluster))?"
 _WHERE = rf"(\.(relaxed|acquire|release|acq_rel))?{_SCOPE}{_SPACE}"
 _OLDER = rf"{_SPACE}\.(cta|sys)"
 """NVRTC writes the scope behind the space."""
@@ -39,6 +39,8 @@ def _atom(e: Emitter, item: Instruction, named: Named) -> None:
     place, *operands = item.operands if reduces else item.operands[1:]
     t = kind(named)
     space = (named["space"] or "generic").partition("::")[0]
+    if named["space"] == "shared::cluster":
+        space = "cluster"
     bits = 8 * BYTES[t]
     given = [("<32 x i64>", e.address(place, space))]
     for each in operands:
@@ -130,14 +132,14 @@ def _sum_single(space: str) -> str:
     names = {"old": "x", "b": "y"}
     for name, float_name in names.items():
         value = f"%{name}"
-        if space != "shared":
+        if space not in ("shared", "cluster"):
             text += _flush(name, f"{name}.f")
             value = f"%{name}.f"
         text += f"  %{float_name} = bitcast i32 {value} to float\n"
     text += "  %s = fadd float %x, %y\n  %s.nan = fcmp uno float %s, %s\n"
     text += "  %s.b = bitcast float %s to i32\n"
     text += "  %s.c = select i1 %s.nan, i32 2147483647, i32 %s.b\n"
-    if space == "shared":
+    if space in ("shared", "cluster"):
         return text + "  %sum = or i32 %s.c, 0\n"
     return text + _flush("s.c", "sum")
 

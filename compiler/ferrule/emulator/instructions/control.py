@@ -7,6 +7,8 @@ from ferrule.emulator.warps.layout import (
     BARRIER,
     BARRIERS,
     BLOCK,
+    C_LIVE,
+    CLUSTER,
     FAULT,
     FAULT_ADDRESS,
     FAULT_LANE,
@@ -216,6 +218,9 @@ entry:
   %gone = call i32 @llvm.ctpop.i32(i32 %mask)
 {loaded("%block", THREADS, "i32", "threads")}  %left = sub i32 %threads, %gone
   store i32 %left, ptr %threads.p
+{loaded("%block", CLUSTER, "ptr", "cluster")}{loaded("%cluster", C_LIVE, "i32", "c.live")}\
+  %c.left = sub i32 %c.live, %gone
+  store i32 %c.left, ptr %c.live.p
   %some = icmp ne i32 %left, 0
   br i1 %some, label %head, label %done
 head:

@@ -14,6 +14,9 @@ from typing import Final
 from ferrule.emulator.warps.layout import (
     ARENA,
     BLOCK,
+    C_BLOCKS,
+    C_SIZE,
+    CLUSTER,
     FAULT,
     FAULT_ADDRESS,
     FAULT_LANE,
@@ -28,6 +31,7 @@ from ferrule.emulator.warps.layout import (
     PARAMETERS,
     SHADOW,
     SHARED,
+    SHARED_BASE,
     SHARED_SIZE,
     SPACE,
 )
@@ -156,6 +160,8 @@ def prepared(space: str, checked: bool) -> str:
             + loaded("%w", SHARED, "i64", "base")
             + loaded("%block", SHARED_SIZE, "i64", "limit")
         )
+    if space == "cluster":
+        return found + loaded("%block", CLUSTER, "ptr", "cluster")
     if not checked:
         return found
     if space == "local":
@@ -194,6 +200,8 @@ def located(space: str, size: int, checked: bool, *, stores: bool = False) -> st
     """From the address `%a` of a lane to the pointer `%q`, checked; begins in %body."""
     if space == "shared":
         return _in_window(size)
+    if space == "cluster":
+        return _in_cluster(size)
     if not checked:
         return "  %q = inttoptr i64 %a to ptr\n"
     aligned = f"""  %low = and i64 %a, {size - 1}
@@ -211,15 +219,37 @@ misaligned:
         places += "elsewhere:\n" + _OWN
         places += _inside("own", "%own", "%local.n", size, "good", "window.look")
         places += "window.look:\n"
-        last = "outside" if stores else "given.look"
+        last = "peers" if stores else "given.look"
         places += _inside("win", "%base", "%window", size, "good", last)
         if not stores:
             places += "given.look:\n"
-            places += _inside("given", "%params", "%params.n", size, "good", "outside")
+            places += _inside("given", "%params", "%params.n", size, "good", "peers")
+        places += _in_peers(size)
     kind = SPACE if space in ("local", "param") else MEMORY
     return f"""{aligned}{places}outside:
 {failed(kind, "%a", size)}good:
   %q = inttoptr i64 %a to ptr
+"""
+
+
+def _in_peers(size: int) -> str:
+    """Whether the bytes are in the shared memory of a block of the same cluster."""
+    inside = _inside("peer", "%peer.start", "%peer.bytes", size, "good", "peer.next")
+    return f"""peers:
+{loaded("%block", CLUSTER, "ptr", "peers.c")}{loaded("%peers.c", C_SIZE, "i32", "peers.n")}\
+  br label %peer.head
+peer.head:
+  %peer.i = phi i32 [0, %peers], [%peer.i1, %peer.next]
+  %peer.more = icmp ult i32 %peer.i, %peers.n
+  br i1 %peer.more, label %peer.look, label %outside
+peer.look:
+  %peer.blocks = getelementptr i8, ptr %peers.c, i64 {C_BLOCKS}
+  %peer.at = getelementptr ptr, ptr %peer.blocks, i32 %peer.i
+  %peer = load ptr, ptr %peer.at
+{loaded("%peer", SHARED_BASE, "i64", "peer.start")}{loaded("%peer", SHARED_SIZE, "i64", "peer.bytes")}\
+{inside}peer.next:
+  %peer.i1 = add i32 %peer.i, 1
+  br label %peer.head
 """
 
 
@@ -270,6 +300,42 @@ outside:
 """
 
 
+def _in_cluster(size: int) -> str:
+    """The window of the block itself, or of that whose rank the address has above bit 24."""
+    return f"""  %low = and i64 %a, {size - 1}
+  %aligned = icmp eq i64 %low, 0
+  br i1 %aligned, label %whose, label %misaligned
+misaligned:
+{failed(MISALIGNED, "%a", size)}whose:
+  %rank.1 = lshr i64 %a, 24
+  %own = icmp eq i64 %rank.1, 0
+  %rank.0 = sub i64 %rank.1, 1
+  %rank = select i1 %own, i64 0, i64 %rank.0
+  %many.p = getelementptr i8, ptr %cluster, i64 {C_SIZE}
+  %many = load i32, ptr %many.p
+  %many.l = zext i32 %many to i64
+  %known = icmp ult i64 %rank, %many.l
+  br i1 %known, label %range, label %outside
+range:
+  %blocks = getelementptr i8, ptr %cluster, i64 {C_BLOCKS}
+  %other.p = getelementptr ptr, ptr %blocks, i64 %rank
+  %other = load ptr, ptr %other.p
+  %one = select i1 %own, ptr %block, ptr %other
+  %base.p = getelementptr i8, ptr %one, i64 {SHARED_BASE}
+  %base = load i64, ptr %base.p
+  %limit.p = getelementptr i8, ptr %one, i64 {SHARED_SIZE}
+  %limit = load i64, ptr %limit.p
+  %within = and i64 %a, 16777215
+  %last = add i64 %within, {size}
+  %in = icmp ule i64 %last, %limit
+  br i1 %in, label %good, label %outside
+outside:
+{failed(SPACE, "%a", size)}good:
+  %real = add i64 %within, %base
+  %q = inttoptr i64 %real to ptr
+"""
+
+
 @helper("load")
 def _load(name: str, space: str, width: str, count: str, how: str) -> str:
     """`load:space:bytes:elements:how`: addresses, then a place for each element of the vector."""
@@ -286,7 +352,8 @@ def _load(name: str, space: str, width: str, count: str, how: str) -> str:
     whole = by_lane(
         name, 1 + many, prepared(space, how == "checked"), body + "  br label %next\n", "", True
     )
-    rows = many == 1 and (space not in ("local", "param") or how == "free")
+    alone = space == "cluster" or (space in ("local", "param") and how != "free")
+    rows = many == 1 and not alone
     return _with_row(whole, "load", space, size, how == "checked") if rows else whole
 
 
@@ -307,7 +374,8 @@ def _store(name: str, space: str, width: str, count: str, how: str) -> str:
     whole = by_lane(
         name, 1 + many, prepared(space, how == "checked"), body + "  br label %next\n", "", True
     )
-    rows = many == 1 and (space not in ("local", "param") or how == "free")
+    alone = space == "cluster" or (space in ("local", "param") and how != "free")
+    rows = many == 1 and not alone
     return _with_row(whole, "store", space, size, how == "checked") if rows else whole
 
 

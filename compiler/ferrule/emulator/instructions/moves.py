@@ -16,7 +16,7 @@ _EVICT = (
     r"(\.L2::(64B|128B|256B))?"
 )
 _ORDER = r"(\.weak|\.volatile|(\.relaxed|\.acquire|\.release)(\.(cta|cluster|gpu|sys)))?"
-_SPACE = r"(\.(?P<space>param|param::entry|param::func|global|const|local|shared|shared::cta))?"
+_SPACE = r"(\.(?P<space>param|param::entry|param::func|global|const|local|shared|shared::cta|shared::cluster))?"
 
 
 @form("mov", _MOVED, 2)
@@ -106,6 +106,8 @@ def _isspacep(e: Emitter, item: Instruction, named: Named) -> None:
 
 def _space(e: Emitter, named: Named, operand: Operand) -> str:
     """The space of an access; parameters of functions that were copied in are local."""
+    if named["space"] == "shared::cluster":
+        return "cluster"
     space = (named["space"] or "generic").partition("::")[0]
     if space == "param" and isinstance(operand, Address) and isinstance(operand.base, Symbol):
         return e.names.symbols.get(operand.base.name, ("param", 0))[0]

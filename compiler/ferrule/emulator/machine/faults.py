@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ferrule.emulator.ptx.module import Instruction
+from ferrule.emulator.native.barriers import FAULTS as ASYNC_FAULTS
 from ferrule.emulator.warps import layout
 
 if TYPE_CHECKING:
@@ -31,9 +32,10 @@ def word(address: int, offset: int) -> int:
 
 
 def thread_fault(
-    kernel: str, block: int, warp: int, instructions: list[Instruction], memory: Memory
+    kernel: str, warp: int, instructions: list[Instruction], memory: Memory
 ) -> Fault:
     """The fault that a warp has."""
+    block = block_of(warp)
     kind = word(warp, layout.FAULT)
     item = instructions[word(warp, layout.FAULT_INDEX)]
     address = ctypes.c_uint64.from_address(warp + layout.FAULT_ADDRESS).value
@@ -52,7 +54,9 @@ def _what(
         return f"{item.name} at {address:#x}, which is no multiple of {size}"
     if kind == layout.ASSERT:
         return _assertion(address, size, memory, warp)
-    if kind == layout.SPACE and not set(item.modifiers) & {"shared", "shared::cta"}:
+    shared = {"shared", "shared::cta", "shared::cluster"}
+    of_window = bool(set(item.modifiers) & shared) or item.opcode == "wgmma"
+    if kind == layout.SPACE and not of_window:
         return f"{item.name} of {size} bytes at {address:#x}, which is no such memory of its own"
     if kind == layout.SPACE:
         window = ctypes.c_uint64.from_address(block + layout.SHARED_SIZE).value
@@ -63,7 +67,7 @@ def _what(
     if kind == layout.LANE:
         return f"{item.name} reads lane {address} of its warp, which takes no part"
     if kind == layout.SYNC:
-        return f"{item.name}: {_wrong_sync(item, address)}"
+        return f"{item.name}: {_wrong_sync(item, address, size)}"
     if item.opcode == "trap" and item.modifiers:
         return item.modifiers[0]
     return f"{item.name} was executed"
@@ -87,7 +91,14 @@ def _text(address: int, memory: Memory) -> str:
     return ctypes.string_at(address, start + size - address).split(b"\0")[0].decode("latin-1")
 
 
-def _wrong_sync(item: Instruction, number: int) -> str:
+def block_of(warp: int) -> int:
+    """The block that a warp belongs to."""
+    return ctypes.c_uint64.from_address(warp + layout.BLOCK).value
+
+
+def _wrong_sync(item: Instruction, number: int, reason: int) -> str:
+    if reason in ASYNC_FAULTS:
+        return ASYNC_FAULTS[reason].format(number)
     if item.opcode in ("bar", "barrier") and "warp" not in item.modifiers:
         return (
             f"threads of barrier {number} do not agree on barrier or number of threads, more came "
@@ -133,41 +144,66 @@ def where(item: Instruction) -> str:
     return f"PTX line {item.line}{place}"
 
 
-def deadlock(kernel: str, block: int, warps: list[int], waits: dict[int, Instruction]) -> Fault:
-    """Who waits where, when no thread of a block can go on. `waits` has the instructions that
+def deadlock(
+    kernel: str, warps: list[int], waits: dict[int, Instruction], instructions: list[Instruction]
+) -> Fault:
+    """Who waits where, when no thread of a cluster can go on. `waits` has the instructions that
     wait by the number of their block of code.
 
     It is of kind sync where threads of one warp stand at barriers that they should reach together.
     """
+    parts = []
+    kind = "deadlock"
+    for block in dict.fromkeys(block_of(warp) for warp in warps):
+        mine = [warp for warp in warps if block_of(warp) == block]
+        said, divergent = _waiting(mine, waits, instructions)
+        ctaid = tuple(word(block, layout.CTAID + 4 * i) for i in range(3))
+        listed = [f"{len(who)} threads wait {place}: {_some(who)}" for place, who in said.items()]
+        if divergent:
+            kind = "sync"
+            listed[:0] = ["threads of a warp reach different barriers, and none can go on"]
+        if said:
+            parts.append(f"block {ctaid} cannot go on: {'; '.join(listed)}")
+    return Fault(kind, f"{kernel}: {'; '.join(parts)}")
+
+
+def _waiting(
+    warps: list[int], waits: dict[int, Instruction], instructions: list[Instruction]
+) -> tuple[dict[str, list[str]], bool]:
+    """Threads of a block by where they wait, and whether threads of a warp reach different barriers."""
     said: dict[str, list[str]] = {}
     divergent = False
     for warp in warps:
-        standing = list(_standing(warp, waits))
+        standing = list(_standing(warp, waits, instructions))
         divergent |= len({place for _, place, _ in standing}) > 1 and any(
             item is not None and _together(item) for _, _, item in standing
         )
         for lane, place, _ in standing:
             said.setdefault(place, []).append(_thread(warp, lane))
-    parts = [f"{len(who)} threads wait {place}: {_some(who)}" for place, who in said.items()]
-    ctaid = tuple(word(block, layout.CTAID + 4 * i) for i in range(3))
-    why = "threads of a warp reach different barriers, and none can go on" if divergent else ""
-    text = f"{kernel}: block {ctaid} cannot go on: {why}{'; ' if why else ''}{'; '.join(parts)}"
-    return Fault("sync" if divergent else "deadlock", text)
+    return said, divergent
 
 
 def _standing(
-    warp: int, waits: dict[int, Instruction]
+    warp: int, waits: dict[int, Instruction], instructions: list[Instruction]
 ) -> Iterator[tuple[int, str, Instruction | None]]:
     """The lanes of a warp that live: where each waits, and at which instruction for its warp."""
+    looking = instructions[word(warp, layout.WAIT_INDEX)]
     live, ready = word(warp, layout.LIVE), word(warp, layout.READY)
     for lane in range(layout.LANES):
         if not live >> lane & 1:
             continue
-        if ready >> lane & 1:
-            item = waits[word(warp, layout.PC + 4 * lane)]
-            yield lane, f"at {item.name} for lanes of their warp, {where(item)}", item
+        if word(warp, layout.WAIT_LANES) >> lane & 1:
+            yield lane, f"at {looking.name}, {where(looking)}", None
+        elif ready >> lane & 1:
+            item = waits.get(word(warp, layout.PC + 4 * lane))
+            place = "for nothing, and go on"
+            if item is not None:
+                place = f"at {item.name} for lanes of their warp, {where(item)}"
+            yield lane, place, item
         else:
-            yield lane, f"at barrier {word(warp, layout.BARRIER + 4 * lane)}", None
+            number = word(warp, layout.BARRIER + 4 * lane)
+            of_cluster = number == layout.CLUSTER_BARRIER
+            yield lane, "at the barrier of the cluster" if of_cluster else f"at barrier {number}", None
 
 
 def _together(item: Instruction) -> bool:

@@ -13,9 +13,12 @@ from llvmlite import binding
 
 from ferrule.emulator.instructions import helpers
 from ferrule.emulator.machine import scheduler
+from ferrule.emulator.native import shared
+from ferrule.emulator.native.language import SHARED_PREFIX
 
 _LOCK: Final = threading.RLock()
 _HELPERS: Final[dict[str, int]] = {}
+_SHARED: Final[dict[str, int]] = {}
 _KEPT: Final[list[Any]] = []
 
 MATHS: Final = (
@@ -86,7 +89,7 @@ def _linker() -> Any:
 
 def _optimise(module: Any, machine: Any, level: int) -> None:
     options = binding.create_pipeline_tuning_options(speed_level=level)
-    options.loop_vectorization = options.slp_vectorization = False
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
     builder = binding.create_pass_builder(machine, options)
     passes = binding.create_new_module_pass_manager()
     if level == 0:
@@ -107,10 +110,24 @@ def helper_addresses(names: Iterable[str]) -> dict[str, int]:
         new = [name for name in wanted if name not in _HELPERS]
         if new:
             text = _joined(new)
-            code = compiled(text, new, {}, 2)
+            code = compiled(text, new, _shared_addresses(text), 2)
             _KEPT.append(code)
             _HELPERS.update(code.addresses)
         return {name: _HELPERS[name] for name in wanted}
+
+
+def _shared_addresses(text: str) -> dict[str, int]:
+    """Where the shared functions are that a text declares; those that are new are compiled."""
+    names = shared.declared(text)
+    for name in names:
+        if name not in _SHARED:
+            group = shared.group_of(name)
+            own = shared.text(group)
+            exported = [f"{SHARED_PREFIX}.{each}" for each in shared.GROUPS[group].names]
+            code = compiled(own, exported, _shared_addresses(own), 2)
+            _KEPT.append(code)
+            _SHARED.update(code.addresses)
+    return {name: _SHARED[name] for name in names}
 
 
 def _joined(names: list[str]) -> str:

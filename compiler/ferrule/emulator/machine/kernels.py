@@ -15,6 +15,7 @@ from ferrule.emulator.machine.work import Work
 from ferrule.emulator.ptx.module import Function, Module, PtxError, Variable
 from ferrule.emulator.warps.calls import symbols
 from ferrule.emulator.warps.flow import WAITING, Flow, flow
+from ferrule.emulator.warps.layout import MOST_BLOCKS
 from ferrule.emulator.warps.translate import STEP, Translation, translate
 
 if TYPE_CHECKING:
@@ -86,12 +87,12 @@ class Kernel:
             work = self._work
             # Atomics on 16 bits are on the word around, which shared memory always has whole.
             shared = -(-(self._dynamic + smem if smem else self.static_shared) // 4) * 4
-            if work is None or work.key != (block, shared):
+            if work is None or work.key != (block, shared, cluster):
                 if work is not None:
                     work.close()
-                work = self._work = self._new_work(block, shared)
+                work = self._work = self._new_work(block, shared, cluster)
             work.start(grid, smem, parameters, self._machine.random)
-            self._run(work, prod(grid), grid, smem, parameters)
+            self._run(work, prod(grid) // prod(cluster), grid, smem, parameters)
 
     def close(self) -> None:
         """Give the memory of its blocks back."""
@@ -100,7 +101,7 @@ class Kernel:
                 self._work.close()
                 self._work = None
 
-    def _new_work(self, block: Sizes, shared: int) -> Work:
+    def _new_work(self, block: Sizes, shared: int, cluster: Sizes) -> Work:
         return Work(
             self._machine.memory,
             block,
@@ -108,6 +109,8 @@ class Kernel:
             self._translation.warp_bytes,
             self.local_bytes,
             _end(self.parameters),
+            self._translation.asynchronous,
+            cluster,
         )
 
     def _check(
@@ -117,8 +120,12 @@ class Kernel:
             raise ValueError(f"grid {grid}, block {block} and cluster {cluster} must be positive")
         if prod(block) > MOST_THREADS:
             raise ValueError(f"a block has at most {MOST_THREADS} threads, but {block} was asked")
-        if prod(cluster) != 1:
-            raise Fault("cluster", f"{self.name}: clusters are not emulated, but {cluster} is one")
+        if prod(cluster) > MOST_BLOCKS:
+            raise ValueError(f"a cluster has at most {MOST_BLOCKS} blocks, but {cluster} was asked")
+        if any(all_blocks % each for all_blocks, each in zip(grid, cluster, strict=True)):
+            raise ValueError(f"a grid of {grid} is not made of clusters of {cluster}")
+        if self.required_cluster not in (None, cluster):
+            raise ValueError(f"the cluster must be {self.required_cluster}, but is {cluster}")
         if self.required_block is not None and block != self.required_block:
             raise ValueError(f"the block must be {self.required_block}, but is {block}")
         if len(parameters) < _end(self.parameters):
@@ -195,12 +202,11 @@ class Kernel:
         if said == FAILED:
             return thread_fault(
                 self.name,
-                work.block,
                 work.warps[work.cursor],
                 self._translation.instructions,
                 self._machine.memory,
             )
-        return deadlock(self.name, work.block, work.warps, self._waits)
+        return deadlock(self.name, work.warps, self._waits, self._translation.instructions)
 
 
 def _end(parameters: Iterable[Parameter]) -> int:

@@ -12,16 +12,33 @@ from __future__ import annotations
 from typing import Final
 
 from ferrule.emulator.warps.layout import (
+    A_RESET,
     ALL_ONES,
     ALL_THREADS,
+    ALL_WARPS,
+    ARRIVED,
+    ASYNC,
     BARRIERS,
     BEGUN,
+    C_BLOCKS,
+    C_COUNTS,
+    C_DIM,
+    C_END,
+    C_FIRST,
+    C_ID,
+    C_LIVE,
+    C_MISSING,
+    C_PHASE,
+    C_SIZE,
+    CLUSTER,
+    CLUSTER_CTAID,
     CTAID,
     CURSOR,
     END,
     FIRST_WARP,
     FUEL,
     FUEL_AT_ONCE,
+    IDLE,
     INITIAL,
     KEY,
     LIVE,
@@ -37,6 +54,8 @@ from ferrule.emulator.warps.layout import (
     SHARED_SIZE,
     THREADS,
     TID,
+    WAIT_LANES,
+    WAITED,
     WARP_STRIDE,
     WARPS,
     YIELD,
@@ -48,6 +67,8 @@ from ferrule.emulator.warps.layout import (
 
 OVER, STUCK, FAILED, SPINNING = 0, 1, 2, 3
 MOST_YIELDS: Final = 64
+MOST_IDLE: Final = 1 << 16
+"""Looks at incomplete mbarriers, with nothing else between, after which no thread can go on."""
 
 
 def _at(name: str, offset: int, base: str = "%block") -> str:
@@ -125,8 +146,8 @@ entry:
   call void @llvm.memset.p0.i64(ptr %base, i8 -51, i64 %size, i1 false)
   br label %head
 head:
-  %n = phi i32 [0, %entry], [%n1, %head]
-  %at = phi i64 [%first, %entry], [%at1, %head]
+  %n = phi i32 [0, %entry], [%n1, %more.warps]
+  %at = phi i64 [%first, %entry], [%at1, %more.warps]
   %w = inttoptr i64 %at to ptr
 {_get("initial", INITIAL, "i32", "%w")}{_at("live", LIVE, "%w")}{_at("ready", READY, "%w")}\
 {_at("parked", PARKED, "%w")}{_at("key", KEY, "%w")}{_at("pc", PC, "%w")}\
@@ -134,7 +155,16 @@ head:
   store i32 %initial, ptr %ready.p
   store i32 0, ptr %parked.p
   store i32 0, ptr %key.p
+{_at("arrived", ARRIVED, "%w")}  store i32 0, ptr %arrived.p
+{_at("waited", WAITED, "%w")}  store i32 0, ptr %waited.p
+{_at("lanes", WAIT_LANES, "%w")}  store i32 0, ptr %lanes.p
   call void @llvm.memset.p0.i64(ptr %pc.p, i8 0, i64 128, i1 false)
+{_get("area", ASYNC, "ptr", "%w")}  %none = icmp eq ptr %area, null
+  br i1 %none, label %more.warps, label %reset
+reset:
+  call void @llvm.memset.p0.i64(ptr %area, i8 0, i64 {A_RESET}, i1 false)
+  br label %more.warps
+more.warps:
   %n1 = add i32 %n, 1
   %at1 = add i64 %at, %stride
   %more = icmp ult i32 %n1, %warps
@@ -143,11 +173,67 @@ done:
   ret void
 }}
 
+define internal void @begin.cluster(ptr %block, i64 %number) {{
+entry:
+{_get("cluster", CLUSTER, "ptr")}{_get("size", C_SIZE, "i32", "%cluster")}\
+{_get("threads", ALL_THREADS)}{_at("live", C_LIVE, "%cluster")}{_at("missing", C_MISSING, "%cluster")}\
+{_at("phase", C_PHASE, "%cluster")}{_at("first", C_FIRST, "%cluster")}{_at("end", C_END, "%cluster")}\
+{_at("idle", IDLE)}  %all = mul i32 %threads, %size
+  store i32 %all, ptr %live.p
+  store i32 %all, ptr %missing.p
+  store i32 0, ptr %phase.p
+  store i32 0, ptr %first.p
+  store i32 0, ptr %end.p
+  store i32 0, ptr %idle.p
+{_get("nx", C_COUNTS, "i32", "%cluster")}{_get("ny", C_COUNTS + 4, "i32", "%cluster")}\
+{_get("gx", NCTAID)}{_get("gy", NCTAID + 4)}{_get("dx", C_DIM, "i32", "%cluster")}\
+{_get("dy", C_DIM + 4, "i32", "%cluster")}{_get("dz", C_DIM + 8, "i32", "%cluster")}\
+  %number.i = trunc i64 %number to i32
+  %x = urem i32 %number.i, %nx
+  %r = udiv i32 %number.i, %nx
+  %y = urem i32 %r, %ny
+  %z = udiv i32 %r, %ny
+{_at("idx", C_ID, "%cluster")}{_at("idy", C_ID + 4, "%cluster")}{_at("idz", C_ID + 8, "%cluster")}\
+  store i32 %x, ptr %idx.p
+  store i32 %y, ptr %idy.p
+  store i32 %z, ptr %idz.p
+  %x.0 = mul i32 %x, %dx
+  %y.0 = mul i32 %y, %dy
+  %z.0 = mul i32 %z, %dz
+  br label %head
+head:
+  %n = phi i32 [0, %entry], [%n.1, %head]
+  %n.l = zext i32 %n to i64
+  %blocks = getelementptr i8, ptr %cluster, i64 {C_BLOCKS}
+  %place = getelementptr ptr, ptr %blocks, i64 %n.l
+  %one = load ptr, ptr %place
+{_get("rx", CLUSTER_CTAID, "i32", "%one")}{_get("ry", CLUSTER_CTAID + 4, "i32", "%one")}\
+{_get("rz", CLUSTER_CTAID + 8, "i32", "%one")}  %bx = add i32 %x.0, %rx
+  %by = add i32 %y.0, %ry
+  %bz = add i32 %z.0, %rz
+  %bx.l = zext i32 %bx to i64
+  %by.l = zext i32 %by to i64
+  %bz.l = zext i32 %bz to i64
+  %gx.l = zext i32 %gx to i64
+  %gy.l = zext i32 %gy to i64
+  %planes = mul i64 %bz.l, %gy.l
+  %rows = add i64 %planes, %by.l
+  %before = mul i64 %rows, %gx.l
+  %which = add i64 %before, %bx.l
+  call void @begin(ptr %one, i64 %which)
+  %n.1 = add i32 %n, 1
+  %more = icmp ult i32 %n.1, %size
+  br i1 %more, label %head, label %done
+done:
+  ret void
+}}
+
 define i32 @run(ptr %block, ptr %step) {{
 entry:
-{_get("warps", WARPS)}{_get("first", FIRST_WARP, "i64")}{_get("stride", WARP_STRIDE, "i64")}\
+{_get("warps", ALL_WARPS)}{_get("first", FIRST_WARP, "i64")}{_get("stride", WARP_STRIDE, "i64")}\
 {_get("end", END, "i64")}{_at("next", NEXT)}{_at("cursor", CURSOR)}{_at("random", RANDOM)}\
-{_at("yields", YIELDS)}{_at("threads", THREADS)}{_get("begun", BEGUN)}  store i32 0, ptr %yields.p
+{_at("yields", YIELDS)}{_get("begun", BEGUN)}{_at("idle", IDLE)}{_get("cluster", CLUSTER, "ptr")}\
+{_at("live", C_LIVE, "%cluster")}  store i32 0, ptr %yields.p
   %inside = icmp ne i32 %begun, 0
   br i1 %inside, label %turn, label %block.next
 block.next:
@@ -161,10 +247,10 @@ block.begin:
   %number.1 = add i64 %number, 1
   store i64 %number.1, ptr %next.p
   store i32 1, ptr %begun.p
-  call void @begin(ptr %block, i64 %number)
+  call void @begin.cluster(ptr %block, i64 %number)
   br label %turn
 turn:
-  %left = load i32, ptr %threads.p
+  %left = load i32, ptr %live.p
   %none = icmp eq i32 %left, 0
   br i1 %none, label %block.next, label %start
 start:
@@ -228,6 +314,17 @@ yielded:
 {_get("key", KEY, "i32", "%w")}  %key.1 = xor i32 %key, {ALL_ONES}
   store i32 %key.1, ptr %key.p
   store i32 %c.2, ptr %cursor.p
+{_get("waited", WAITED, "i32", "%w")}  %waits = icmp ne i32 %waited, 0
+  br i1 %waits, label %waiting, label %tired
+waiting:
+  store i32 0, ptr %waited.p
+  %i = load i32, ptr %idle.p
+  %i1 = add i32 %i, 1
+  store i32 %i1, ptr %idle.p
+  %hopeless = icmp uge i32 %i1, {MOST_IDLE}
+  br i1 %hopeless, label %dead, label %turn
+tired:
+  store i32 0, ptr %idle.p
   %y = load i32, ptr %yields.p
   %y1 = add i32 %y, 1
   store i32 %y1, ptr %yields.p

@@ -28,56 +28,86 @@ class Work:
         warp_bytes: int,
         local: int,
         parameters: int,
+        asynchronous: int = 0,
+        cluster: tuple[int, int, int] = (1, 1, 1),
     ) -> None:
-        self.key: Final = (block, shared)
+        self.key: Final = (block, shared, cluster)
         self._memory = memory
         self._threads = prod(block)
         count = -(-self._threads // layout.LANES)
-        self._frames = mmap.mmap(-1, layout.BLOCK_BYTES + count * warp_bytes)
+        blocks = prod(cluster)
+        # Warps begin at a multiple of 256 bytes, behind blocks and cluster.
+        head = -(-(blocks * layout.BLOCK_BYTES + layout.CLUSTER_BYTES) // 256) * 256
+        self._frames = mmap.mmap(-1, head + blocks * count * warp_bytes)
         self.block: Final = ctypes.addressof(ctypes.c_char.from_buffer(self._frames))
-        first = self.block + layout.BLOCK_BYTES
-        self.warps: Final = [first + i * warp_bytes for i in range(count)]
+        self._cluster: Final = self.block + blocks * layout.BLOCK_BYTES
+        self.warps: Final = [
+            self.block + head + i * warp_bytes for i in range(blocks * count)
+        ]
         self.stale = False
         self._local_bytes = local
         stride = -(-local // UNIT) * UNIT
-        self._window = memory.allocate_private(shared, WINDOW_ALIGN)
-        self._local = memory.allocate_private(stride * self._threads) if local else 0
+        self._windows = [memory.allocate_private(shared, WINDOW_ALIGN) for _ in range(blocks)]
+        self._local = memory.allocate_private(stride * self._threads * blocks) if local else 0
         self._parameters = memory.allocate_private(parameters)
         self._size = parameters
-        self._set_block(block, shared, count, warp_bytes)
-        for number, warp in enumerate(self.warps):
-            self._set_warp(warp, number, stride)
-        prepare(self.block)
+        self._set_cluster(cluster, blocks)
+        for rank in range(blocks):
+            self._set_block(block, shared, count, warp_bytes, rank, cluster)
+            for number in range(count):
+                self._set_warp(rank, rank * count + number, number, stride, asynchronous)
+            prepare(self.block + rank * layout.BLOCK_BYTES)
+
+    def _set_cluster(self, cluster: tuple[int, int, int], blocks: int) -> None:
+        at = self._cluster - self.block
+        self._put(at + layout.C_SIZE, "<4I", blocks, *cluster)
+        self._put(at + layout.C_EXPLICIT, "<I", int(blocks > 1))
+        places = (self.block + i * layout.BLOCK_BYTES for i in range(blocks))
+        self._put(at + layout.C_BLOCKS, f"<{blocks}Q", *places)
 
     def _set_block(
-        self, block: tuple[int, int, int], shared: int, count: int, warp_bytes: int
+        self,
+        block: tuple[int, int, int],
+        shared: int,
+        count: int,
+        warp_bytes: int,
+        rank: int,
+        cluster: tuple[int, int, int],
     ) -> None:
-        memory = self._memory
-        self._put(layout.NTID, "<3I", *block)
-        self._put(layout.SHARED_BASE, "<QQI", self._window, shared, count)
-        self._put(layout.FIRST_WARP, "<QQ", self.warps[0], warp_bytes)
+        memory, at = self._memory, rank * layout.BLOCK_BYTES
+        self._put(at + layout.NTID, "<3I", *block)
+        self._put(at + layout.SHARED_BASE, "<QQI", self._windows[rank], shared, count)
+        self._put(at + layout.FIRST_WARP, "<QQ", self.warps[rank * count], warp_bytes)
         self._put(
-            layout.SHADOW, "<QQQQ", memory.shadow, memory.base, memory.global_size, memory.size
+            at + layout.SHADOW, "<QQQQ", memory.shadow, memory.base, memory.global_size, memory.size
         )
-        self._put(layout.ALL_THREADS, "<I", self._threads)
-        self._put(layout.TOTAL_SHARED, "<I", shared)
-        self._put(layout.PRINT, "<Q", printing.callback())
-        self._put(layout.PARAMETER_SIZE, "<Q", self._size)
+        self._put(at + layout.ALL_THREADS, "<I", self._threads)
+        self._put(at + layout.TOTAL_SHARED, "<I", shared)
+        self._put(at + layout.PRINT, "<Q", printing.callback())
+        self._put(at + layout.PARAMETER_SIZE, "<Q", self._size)
+        x, rest = rank % cluster[0], rank // cluster[0]
+        place = x, rest % cluster[1], rest // cluster[1]
+        self._put(at + layout.CLUSTER, "<Q4I", self._cluster, rank, *place)
+        self._put(at + layout.ALL_WARPS, "<I", len(self.warps))
 
-    def _set_warp(self, warp: int, number: int, stride: int) -> None:
-        struct.pack_into("<I", self._frames, warp - self.block + layout.WARP_ID, number)
-        local = self._local + number * layout.LANES * stride
-        struct.pack_into(
+    def _set_warp(
+        self, rank: int, place: int, number: int, stride: int, asynchronous: int
+    ) -> None:
+        warp = self.warps[place]
+        at = warp - self.block
+        self._put(at + layout.WARP_ID, "<I", number)
+        thread = rank * self._threads + number * layout.LANES
+        self._put(
+            at + layout.BLOCK,
             "<QQQQQQ",
-            self._frames,
-            warp - self.block + layout.BLOCK,
-            self.block,
-            self._window,
+            self.block + rank * layout.BLOCK_BYTES,
+            self._windows[rank],
             self._parameters,
-            local,
+            self._local + thread * stride,
             stride,
             self._local_bytes,
         )
+        self._put(at + layout.ASYNC, "<Q", warp + asynchronous if asynchronous else 0)
 
     def _put(self, offset: int, kind: str, *values: int) -> None:
         struct.pack_into(kind, self._frames, offset, *values)
@@ -88,12 +118,18 @@ class Work:
     def start(self, grid: tuple[int, int, int], smem: int, parameters: bytes, random: int) -> None:
         """What is new for each launch."""
         ctypes.memmove(self._parameters, parameters, self._size)
-        self._put(layout.NCTAID, "<3I", *grid)
-        self._put(layout.DYNAMIC_SHARED, "<I", smem)
+        cluster = self.key[2]
+        for rank in range(prod(cluster)):
+            at = rank * layout.BLOCK_BYTES
+            self._put(at + layout.NCTAID, "<3I", *grid)
+            self._put(at + layout.DYNAMIC_SHARED, "<I", smem)
+        counts = (each // size for each, size in zip(grid, cluster, strict=True))
+        self._put(self._cluster - self.block + layout.C_COUNTS, "<3I", *counts)
         self._put(layout.RANDOM, "<Q", random)
         if self.stale:
             for warp in self.warps:
-                struct.pack_into("<I", self._frames, warp - self.block + layout.FAULT, 0)
+                self._put(warp - self.block + layout.FAULT, "<I", 0)
+                self._put(warp - self.block + layout.FAULT_SIZE, "<I", 0)
             self.stale = False
 
     def blocks(self, first: int, end: int, *, keep: bool = False) -> None:
@@ -119,6 +155,6 @@ class Work:
 
     def close(self) -> None:
         """Give the memory back."""
-        for each in (self._window, self._local, self._parameters):
+        for each in (*self._windows, self._local, self._parameters):
             if each:
                 self._memory.free(each)

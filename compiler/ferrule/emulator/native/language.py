@@ -12,7 +12,7 @@ go by the type's sign. Types are i1, iN and uN of 8 to 64 bits, f32, f64, and ve
 
 Built in: load_T(address), store_T(address, value), T(value) to convert, as_T(value) for the same
 bits, splat_T(value), fma, min, max, popc, ctz, local(bytes), copy(to, from, bytes),
-fill(to, byte, bytes), call(address, u64, u64, u64), atomic_OP_T(address, value).
+fill(to, byte, bytes), address_of(function), call(address, u64...), atomic_OP_T(address, value).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 import ast
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
@@ -72,21 +72,51 @@ def functions(source: str) -> Mapping[str, ast.FunctionDef]:
     return found
 
 
-def helper_text(
-    name: str, source: str, entry: str, pointers: int, constants: Mapping[str, int]
-) -> str:
-    """A helper `i32 (ptr warp, i32 mask, ptr...)` that calls `entry(w, mask, p0, ...)`."""
+SHARED_PREFIX: Final = "shared"
+
+
+def shared_text(source: str, names: Sequence[str], constants: Mapping[str, int]) -> str:
+    """Functions that others call as `shared.NAME`, compiled once."""
+    done, declared = _reached(SHARED_PREFIX, source, names, constants, frozenset(names))
+    return "\n".join([*declared, *done.values()]) + "\n"
+
+
+def _reached(
+    prefix: str,
+    source: str,
+    wanted: Sequence[str],
+    constants: Mapping[str, int],
+    public: frozenset[str] = frozenset(),
+    shared: frozenset[str] = frozenset(),
+) -> tuple[dict[str, str], dict[str, None]]:
+    """The texts of functions and of those that they call, and what these declare."""
     known = functions(source)
     done: dict[str, str] = {}
     declared: dict[str, None] = {}
-    wanted = [entry]
-    while wanted:
-        each = wanted.pop()
+    left = list(wanted)
+    while left:
+        each = left.pop()
         if each in done:
             continue
-        one = _Function(name, known, constants, declared)
+        one = _Function(prefix, known, constants, declared, public, shared)
         done[each] = one.text(known[each])
-        wanted += one.called
+        left += one.called
+    return done, declared
+
+
+def helper_text(
+    name: str,
+    source: str,
+    entry: str,
+    pointers: int,
+    constants: Mapping[str, int],
+    shared: frozenset[str] = frozenset(),
+) -> str:
+    """A helper `i32 (ptr warp, i32 mask, ptr...)` that calls `entry(w, mask, p0, ...)`.
+
+    It calls functions of `shared` where these were compiled before.
+    """
+    done, declared = _reached(name, source, [entry], constants, frozenset(), shared)
     given = "".join(f", ptr %p{i}" for i in range(pointers))
     lines = [f'define i32 @"{name}"(ptr %w, i32 %mask{given}) {{']
     arguments = ["i64 %w.a", "i32 %mask"]
@@ -112,6 +142,8 @@ class _Function:
     known: Mapping[str, ast.FunctionDef]
     constants: Mapping[str, int]
     declared: dict[str, None]
+    public: frozenset[str] = frozenset()
+    shared: frozenset[str] = frozenset()
     called: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
@@ -132,7 +164,8 @@ class _Function:
             self.do(f"store {llvm(kind)} %arg.{each.arg}, ptr %v.{each.arg}")
         self._body(node.body)
         self.do("unreachable")
-        head = f'define internal {llvm(self.result)} @"{self.prefix}.{node.name}"'
+        linkage = "" if node.name in self.public else "internal "
+        head = f'define {linkage}{llvm(self.result)} @"{self.prefix}.{node.name}"'
         body = "\n".join([*self.places, *self.lines])
         return f"{head}({', '.join(parameters)}) {{\nentry:\n{body}\n}}"
 
@@ -208,6 +241,10 @@ class _Function:
         self.do(f"store {llvm(found)} {value}, ptr %v.{name}")
 
     def _if(self, node: ast.If) -> None:
+        known = self._known(node.test)
+        if known is not None:
+            self._body(node.body if known else node.orelse)
+            return
         yes, no, over = self.label("yes"), self.label("no"), self.label("over")
         self._branch(node.test, yes, no)
         self.begin(yes)
@@ -217,6 +254,23 @@ class _Function:
         self._body(node.orelse)
         self.do(f"br label %{over}")
         self.begin(over)
+
+    def _known(self, test: ast.expr) -> bool | None:
+        """The outcome of a comparison of numbers that are known."""
+        if not isinstance(test, ast.Compare):
+            return None
+        (a, one), (b, other) = self._fixed(test.left), self._fixed(test.comparators[0])
+        how = _COMPARED[type(test.ops[0])][0]
+        text = {"eq": a == b, "ne": a != b, "slt": a < b, "sle": a <= b, "sgt": a > b}
+        return text.get(how, a >= b) if one and other else None
+
+    def _fixed(self, node: ast.expr) -> tuple[int, bool]:
+        """A number that is known, and whether it is."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, int):
+            return node.value, True
+        if isinstance(node, ast.Name) and node.id not in self.variables:
+            return self.constants.get(node.id, 0), node.id in self.constants
+        return 0, False
 
     def _branch(self, test: ast.expr, yes: str, no: str) -> None:
         """A jump by a condition, of which only as much is computed as is needed."""
@@ -389,9 +443,20 @@ class _Function:
             for each, kind in zip(given, kinds, strict=True)
         ]
         result = _kind(wanted.returns)
-        self.called.append(name)
-        text = f'call {llvm(result)} @"{self.prefix}.{name}"({", ".join(values)})'
+        prefix = self.prefix
+        if name in self.shared:
+            prefix = self._share(name)
+        else:
+            self.called.append(name)
+        text = f'call {llvm(result)} @"{prefix}.{name}"({", ".join(values)})'
         return self.op(text), result
+
+    def _share(self, name: str) -> str:
+        """Declare a function that is compiled elsewhere."""
+        node = self.known[name]
+        types = ", ".join(llvm(_kind(each.annotation)) for each in node.args.args)
+        self._declared(f'declare {llvm(_kind(node.returns))} @"{SHARED_PREFIX}.{name}"({types})')
+        return SHARED_PREFIX
 
     def _typed(self, what: str, kind: str, given: list[ast.expr]) -> Value:
         if what == "load":
@@ -451,6 +516,10 @@ class _Function:
             self._declared("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
             self.do(f"call void @llvm.memset.p0.i64(ptr {to}, i8 {byte}, i64 {size}, i1 false)")
             return "0", "number"
+        if name == "address_of":
+            assert isinstance(given[0], ast.Name)
+            prefix = self._share(given[0].id)
+            return self.op(f'ptrtoint ptr @"{prefix}.{given[0].id}" to i64'), "u64"
         if name == "call":
             values = ", ".join(f"i64 {self.value(each, 'u64')[0]}" for each in given[1:])
             return self.op(f"call i32 {self._pointer(given[0])}({values})"), "i32"

@@ -50,22 +50,24 @@ def splat(llvm: str, value: str) -> str:
 
 _UNIFORM: Final = {
     "%ctaid": layout.CTAID, "%ntid": layout.NTID, "%nctaid": layout.NCTAID,
-    "%clusterid": layout.CTAID, "%nclusterid": layout.NCTAID,
+    "%cluster_ctaid": layout.CLUSTER_CTAID,
 }  # fmt: skip
-"""Where a block has each of the registers with three parts; a cluster is one block."""
+"""Where a block has each of the registers with three parts."""
+
+_OF_CLUSTER: Final = {
+    "%clusterid": layout.C_ID, "%nclusterid": layout.C_COUNTS, "%cluster_nctaid": layout.C_DIM,
+    "%cluster_nctarank": layout.C_SIZE, "%is_explicit_cluster": layout.C_EXPLICIT,
+}  # fmt: skip
+"""Where the cluster has them."""
 
 _SINGLE: Final = {
     "%nwarpid": layout.WARPS, "%total_smem_size": layout.TOTAL_SHARED,
-    "%dynamic_smem_size": layout.DYNAMIC_SHARED,
+    "%dynamic_smem_size": layout.DYNAMIC_SHARED, "%cluster_ctarank": layout.RANK,
 }  # fmt: skip
 
 _CONSTANT: Final = {
-    "%smid": 0, "%nsmid": 1, "%gridid": 0, "%is_explicit_cluster": 0,
-    "%cluster_ctarank": 0, "%cluster_nctarank": 1, "%cluster_ctaid": 0, "%cluster_nctaid": 1,
+    "%smid": 0, "%nsmid": 1, "%gridid": 0,
 }  # fmt: skip
-
-_VECTORS: Final = frozenset({"%cluster_ctaid", "%cluster_nctaid"})
-"""Those of them that have three parts."""
 
 LANE_NUMBERS: Final = "<" + ", ".join(f"i32 {i}" for i in range(32)) + ">"
 LANE_NUMBERS_64: Final = "<" + ", ".join(f"i64 {i}" for i in range(32)) + ">"
@@ -88,6 +90,8 @@ class Names:
         """The place in the frame of each register that outlives a block."""
         self.checked = "memory" in checks
         self.synchronised = "sync" in checks
+        self.tables: list[str] = []
+        """Constants of the kernel, as LLVM text."""
         self.most = 0
         """The values of the longest `call_many`."""
 
@@ -147,6 +151,11 @@ class Emitter:
             self._guard = self.read(Register(item.guard.name), "pred")
             if item.guard.negated:
                 self._guard = self.op(f"xor <32 x i1> {self._guard}, splat (i1 true)")
+
+    @property
+    def index(self) -> int:
+        """The number of the instruction, as faults have it."""
+        return self._index
 
     @property
     def item(self) -> Instruction:
@@ -301,13 +310,19 @@ class Emitter:
         offset = _UNIFORM.get(base) if axis >= 0 else _SINGLE.get(name)
         if offset is not None:
             return self._sized(self.spread(self.block_field(offset + 4 * max(axis, 0))), 32, kind)
+        if base in _OF_CLUSTER and (axis >= 0) == (base[-2:] == "id"):
+            cluster = self.block_field(layout.CLUSTER, "ptr")
+            place = self.op(
+                f"getelementptr i8, ptr {cluster}, i64 {_OF_CLUSTER[base] + 4 * max(axis, 0)}"
+            )
+            return self._sized(self.spread(self.op(f"load i32, ptr {place}")), 32, kind)
         if name == "%warpid":
             place = self.op(f"getelementptr i8, ptr %w, i64 {layout.WARP_ID}")
             return self._sized(self.spread(self.op(f"load i32, ptr {place}")), 32, kind)
         if name in ("%clock", "%clock_hi", "%clock64", "%globaltimer"):
             return self._clock(name, kind)
-        if (name in _CONSTANT and name not in _VECTORS) or (base in _VECTORS and axis >= 0):
-            number = _CONSTANT.get(name, _CONSTANT.get(base))
+        if name in _CONSTANT:
+            number = _CONSTANT[name]
             return self._sized(splat("i32", str(number)), 32, kind)
         raise self.refuse(f"the register {name}")
 
@@ -381,11 +396,12 @@ class Emitter:
         if isinstance(base, Symbol):
             found, value = self.symbol(Symbol(base.name, operand.offset))
             if found != space and (found, space) not in (("global", "const"), ("const", "global")):
-                if space != "generic" or found == "shared":
+                remote = (found, space) == ("shared", "cluster")
+                if not remote and (space != "generic" or found == "shared"):
                     raise self.refuse(f"{base.name} is in .{found}")
             return value
         bits = bits_of(self.kind_of(base.name))
-        if bits not in (32, 64) or (bits == 32 and space != "shared"):
+        if bits not in (32, 64) or (bits == 32 and space not in ("shared", "cluster")):
             raise self.refuse(f"the address {base.name} has {bits} bits")
         value = self.raw(base.name)
         if bits == 32:
@@ -413,6 +429,15 @@ class Emitter:
             self.op(f"load {kind}, ptr {place}, align 32")
             for kind, place in zip(wanted, places[len(given) :], strict=True)
         ]
+
+    def table(self, numbers: Sequence[int]) -> str:
+        """A constant array of numbers of 32 bits."""
+        name = f"@table{len(self.names.tables)}"
+        listed = ", ".join(f"i32 {each}" for each in numbers)
+        self.names.tables.append(
+            f"{name} = internal constant [{len(numbers)} x i32] [{listed}], align 4\n"
+        )
+        return name
 
     def call_many(
         self, name: str, given: Sequence[tuple[str, str]], wanted: Sequence[str], mask: str = ""

@@ -24,9 +24,12 @@ from ferrule.emulator.warps.carry import CARRY
 
 WAITING: Final = frozenset(
     {"bar", "barrier", "shfl", "vote", "match", "redux", "elect", "mma", "ldmatrix", "stmatrix",
-     "movmatrix"}
+     "movmatrix", "wgmma"}
 )  # fmt: skip
 """Opcodes whose lanes may have to wait for others."""
+
+_TOGETHER: Final = frozenset({"mma", "ldmatrix", "stmatrix", "movmatrix"})
+"""Of them those that all lanes of a warp execute, and none is held up by another warp."""
 
 _ENDS: Final = frozenset({"exit", "trap", "ret"})
 
@@ -139,13 +142,19 @@ def _cut(items: Items) -> tuple[list[_Draft], dict[str, int]]:
             last.branch = item
             drafts.append(_Draft([]))
         elif item.opcode in WAITING:
-            if last.instructions:
+            if last.instructions and not _met_before(last, item):
                 drafts.append(_Draft([]))
             drafts[-1].instructions.append(item)
-            drafts.append(_Draft([]))
+            if item.opcode not in _TOGETHER:
+                drafts.append(_Draft([]))
         else:
             last.instructions.append(item)
     return drafts, labels
+
+
+def _met_before(draft: _Draft, item: Instruction) -> bool:
+    """Whether all lanes have met at the block's first instruction, and stay together."""
+    return item.opcode in _TOGETHER and draft.instructions[0].opcode in _TOGETHER
 
 
 def _targets(

@@ -13,7 +13,8 @@ _USES_CARRY = frozenset({"addc", "subc", "madc"})
 NO_RESULT = frozenset(
     {"st", "red", "bar", "barrier", "exit", "trap", "bra", "brx", "membar", "fence", "prefetch",
      "prefetchu", "nanosleep", "brkpt", "stmatrix", "discard", "applypriority", "vprintf",
-     "__assertfail", "pmevent", "cp"}
+     "__assertfail", "pmevent", "cp",
+     "wgmma"}
 )  # fmt: skip
 """Opcodes whose first operand is none that they write."""
 
@@ -22,6 +23,7 @@ def reads_and_writes(item: Instruction) -> tuple[set[str], set[str]]:
     """The registers that an instruction reads, and those that it writes."""
     operands = item.operands
     writes: set[str] = set()
+    # Products write when a thread waits for them, directly into the frame.
     if item.opcode not in NO_RESULT and operands:
         writes = set(_registers(operands[0]))
         reads = {name for each in operands[1:] for name in _registers(each)}

@@ -36,6 +36,8 @@ class Translation:
     text: Callable[[int], str]
     helpers: set[str]
     warp_bytes: int
+    asynchronous: int
+    """Where in a warp its asynchronous copies and products lie; 0 if there are none."""
     instructions: list[Instruction] = field(default_factory=list)
 
 
@@ -55,7 +57,9 @@ class _Translator:
         self._names = Names(flow.registers, symbols, slots, checks)
         self._instructions: list[Instruction] = []
         self._helpers: set[str] = {"leave:", "choose:"}
-        self._end = end
+        opcodes = {item.opcode for block in flow.blocks for item in block.instructions}
+        self._async = end if opcodes & {"cp", "wgmma"} else 0
+        self._end = end + (layout.ASYNC_BYTES + 255) // 256 * 256 if self._async else end
         self._into: list[list[tuple[str, str]]] = [
             [("%here", f"%d{number}")] for number in range(len(flow.blocks))
         ]
@@ -64,7 +68,9 @@ class _Translator:
 
     def translation(self) -> Translation:
         self._bodies = [self._block(number) for number in range(len(self._flow.blocks))]
-        return Translation(self._text, self._helpers, self._end, self._instructions)
+        return Translation(
+            self._text, self._helpers, self._end, self._async, self._instructions
+        )
 
     def _text(self, part: int) -> str:
         """The whole, in loops over so many lanes."""
@@ -81,7 +87,7 @@ class _Translator:
         parts += [self._head(number) + body for number, body in enumerate(bodies)]
         parts.append(self._ending())
         declared = "".join(helpers.declaration(name) for name in sorted(self._helpers))
-        declared += "".join(constants.values())
+        declared += "".join(constants.values()) + "".join(self._names.tables)
         text = f"{table.DECLARED}{declared}\ndefine i32 @{STEP}(ptr %w) {{\n{''.join(parts)}}}\n"
         return text + _METADATA
 
@@ -187,6 +193,8 @@ waiting:
             self._table(e, number, branch)
             return
         if not block.targets:
+            for each in self._farewells(e):
+                e.call(each, [], [], e.mask)
             e.call("leave:", [], [], e.mask)
             e.do("br label %dispatch")
         elif len(block.targets) == 1:
@@ -199,6 +207,15 @@ waiting:
                 self._straight(e, number, block.targets[0])
         else:
             self._fork(e, number, block.targets)
+
+    def _farewells(self, e: Emitter) -> list[str]:
+        """What threads that end must do: end their bulk copies, arrive where others wait."""
+        how = "checked" if self._names.checked else "free"
+        found = [f"async:bulk_flush:{how}"] if self._async else []
+        names = (item.name for block in self._flow.blocks for item in block.instructions)
+        if any(name.startswith("barrier.cluster") for name in names):
+            found.append("cluster:leave:shared")
+        return found
 
     def _apart(self, e: Emitter, mask: str, where: int) -> None:
         self._stand(e, mask, where)
