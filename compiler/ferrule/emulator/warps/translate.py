@@ -71,7 +71,9 @@ class _Translator:
             for name in sorted(self._helpers)
         )
         tables = "".join(self._names.tables)
-        text = f"{table.DECLARED}{calls}{tables}\ndefine i32 @{STEP}(ptr %w) {{\n{''.join(parts)}}}\n"
+        text = (
+            f"{table.DECLARED}{calls}{tables}\ndefine i32 @{STEP}(ptr %w) {{\n{''.join(parts)}}}\n"
+        )
         text += _METADATA
         return Translation(text, self._helpers, self._end, self._async, self._instructions)
 
