@@ -66,6 +66,11 @@ def has_cuda() -> bool:
     return asked == (0, 0) and count.value > 0
 
 
+def has_torch_cuda() -> bool:
+    """True where PyTorch has tensors on a GPU, which it cannot on an emulated one."""
+    return has_torch() and bool(importlib.import_module("torch").cuda.is_available())
+
+
 def has_ptxas() -> bool:
     """True where NVIDIA's assembler is on the path or in a Python package."""
     return importlib.import_module("ptxas").find_ptxas() is not None
@@ -89,6 +94,7 @@ NEEDS = {
     "needs_cc": Need(has_c_compiler, "no C compiler ($CC, cc, gcc or clang)"),
     "needs_torch": Need(has_torch, "PyTorch is not installed"),
     "needs_cuda": Need(has_cuda, "no CUDA device"),
+    "needs_torch_cuda": Need(has_torch_cuda, "no PyTorch with a CUDA device"),
     "needs_ptxas": Need(has_ptxas, "no ptxas (of the CUDA toolkit or nvidia-cuda-nvcc)"),
     "needs_wide_ints": Need(
         has_wide_ints, "no int of more than 64 bits (apache-tvm-ffi 0.1.14 has)"

@@ -13,8 +13,10 @@ from ferrule.emulator.warps.layout import (
     FAULT_ADDRESS,
     FAULT_LANE,
     FIRST_WARP,
+    KEY,
     LIVE,
     PARKED,
+    PC,
     READY,
     REDUCED,
     RESULT,
@@ -29,6 +31,65 @@ from ferrule.emulator.warps.layout import (
 @helper("trap")
 def _trap(name: str, _: str) -> str:
     return by_lane(name, 0, "", failed(TRAP) + "unused:\n  br label %next\n", "", True)
+
+
+@helper("choose")
+def _choose(name: str, _: str) -> str:
+    """The block to go on with, and the lanes there; -1 where none can go on.
+
+    It is that with the smallest number among the lanes that are ready, or the greatest by KEY.
+    """
+    return f"""declare i32 @llvm.vector.reduce.umin.v32i32(<32 x i32>)
+define i32 @"{name}"(ptr %w, i32 %mask, ptr %p0) {{
+entry:
+{loaded("%w", READY, "i32", "ready")}{loaded("%w", PARKED, "i32", "parked")}\
+  %unparked = xor i32 %parked, -1
+  %can = and i32 %ready, %unparked
+  %none = icmp eq i32 %can, 0
+  br i1 %none, label %waiting, label %choose
+waiting:
+  ret i32 -1
+choose:
+  %pc.p = getelementptr i8, ptr %w, i64 {PC}
+  %pcs = load <32 x i32>, ptr %pc.p, align 32
+{loaded("%w", KEY, "i32", "key")}\
+  %key.1 = insertelement <32 x i32> poison, i32 %key, i32 0
+  %keys = shufflevector <32 x i32> %key.1, <32 x i32> poison, <32 x i32> zeroinitializer
+  %turned = xor <32 x i32> %pcs, %keys
+  %can.v = bitcast i32 %can to <32 x i1>
+  %rank = select <32 x i1> %can.v, <32 x i32> %turned, <32 x i32> splat (i32 -1)
+  %least = call i32 @llvm.vector.reduce.umin.v32i32(<32 x i32> %rank)
+  %number = xor i32 %least, %key
+  %number.1 = insertelement <32 x i32> poison, i32 %number, i32 0
+  %numbers = shufflevector <32 x i32> %number.1, <32 x i32> poison, <32 x i32> zeroinitializer
+  %there = icmp eq <32 x i32> %pcs, %numbers
+  %there.i = bitcast <32 x i1> %there to i32
+  %here = and i32 %there.i, %ready
+  store i32 %here, ptr %p0
+  ret i32 %number
+}}
+"""
+
+
+@helper("stand")
+def _stand(name: str, _: str) -> str:
+    """The lanes of a mask stand at one block where they are taken, else at another."""
+    return f"""define i32 @"{name}"(ptr %w, i32 %mask, i32 %taken, i32 %yes, i32 %no) {{
+entry:
+  %pc.p = getelementptr i8, ptr %w, i64 {PC}
+  %old = load <32 x i32>, ptr %pc.p, align 32
+  %yes.1 = insertelement <32 x i32> poison, i32 %yes, i32 0
+  %yeses = shufflevector <32 x i32> %yes.1, <32 x i32> poison, <32 x i32> zeroinitializer
+  %no.1 = insertelement <32 x i32> poison, i32 %no, i32 0
+  %noes = shufflevector <32 x i32> %no.1, <32 x i32> poison, <32 x i32> zeroinitializer
+  %lanes = bitcast i32 %mask to <32 x i1>
+  %taken.v = bitcast i32 %taken to <32 x i1>
+  %where = select <32 x i1> %taken.v, <32 x i32> %yeses, <32 x i32> %noes
+  %new = select <32 x i1> %lanes, <32 x i32> %where, <32 x i32> %old
+  store <32 x i32> %new, ptr %pc.p, align 32
+  ret i32 0
+}}
+"""
 
 
 @helper("gather")

@@ -8,6 +8,7 @@ A helper is known by its name, which says all of it; `text` writes it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Final
 
 from ferrule.emulator.warps.layout import (
@@ -49,10 +50,19 @@ def helper(kind: str) -> Callable[[Writer], Writer]:
     return mark
 
 
+@cache
 def text(name: str) -> str:
     """The helper of a name, such as `load:global:4:1:checked`."""
     kind, *arguments = name.split(":")
     return _WRITERS[kind](name, *arguments)
+
+
+@cache
+def declaration(name: str) -> str:
+    """What a text that calls a helper must say first."""
+    head = next(each for each in text(name).splitlines() if f'@"{name}"' in each)
+    types = [each.split()[0] for each in head.partition("(")[2].partition(")")[0].split(",")]
+    return f'declare i32 @"{name}"({", ".join(types)})\n'
 
 
 def field(base: str, offset: int, name: str) -> str:

@@ -29,13 +29,13 @@ MATHS: Final = (
 
 
 @cache
-def _machine() -> Any:
+def _machine(level: int = 1) -> Any:
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     target = binding.Target.from_default_triple()
     features = binding.get_host_cpu_features().flatten()
     return target.create_target_machine(
-        cpu=binding.get_host_cpu_name(), features=features, opt=1, jit=True, reloc="pic"
+        cpu=binding.get_host_cpu_name(), features=features, opt=min(level, 1), jit=True, reloc="pic"
     )
 
 
@@ -63,10 +63,10 @@ class Code:
 
 
 def compiled(text: str, names: Iterable[str], symbols: Mapping[str, int], level: int = 1) -> Code:
-    """The addresses of functions of an LLVM text."""
+    """The addresses of functions of an LLVM text; level 0 compiles quickly, 2 for fast code."""
     with _LOCK:
         module = binding.parse_assembly(text)
-        machine = _machine()
+        machine = _machine(level)
         _optimise(module, machine, level)
         data = machine.emit_object(module)
         lljit = binding.create_lljit_compiler(_linker(), use_jit_link=True)
@@ -92,6 +92,8 @@ def _optimise(module: Any, machine: Any, level: int) -> None:
     options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
     builder = binding.create_pass_builder(machine, options)
     passes = binding.create_new_module_pass_manager()
+    if level == 0:
+        return
     if level > 1:
         builder.getModulePassManager().run(module, builder)
         return

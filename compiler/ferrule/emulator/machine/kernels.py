@@ -141,7 +141,7 @@ class Kernel:
     def _step(self) -> int:
         if self._code is None:
             helpers = helper_addresses(self._translation.helpers)
-            self._code = compiled(self._translation.text, (STEP,), helpers)
+            self._code = compiled(self._translation.text(1), (STEP,), helpers, 0)
         return self._code.addresses[STEP]
 
     def _run(self, work: Work, total: int, grid: Sizes, smem: int, parameters: bytes) -> None:

@@ -277,19 +277,20 @@ class Emitter:
         if not wanted:
             return
         lanes = self.op(f"bitcast i32 {self.mask} to <32 x i1>")
+        before = {name: self._before.get(name) or self._from_frame(name) for name in wanted}
+        words = []
         for name in wanted:
-            self._to_frame(name, lanes)
-
-    def _to_frame(self, name: str, lanes: str) -> None:
-        bits = bits_of(self.names.registers[name])
-        place = self.op(f"getelementptr i8, ptr %w, i64 {self.names.slots[name]}")
-        old = self._before.get(name) or self._from_frame(name)
-        llvm = f"<32 x i{bits}>"
-        new = self.op(f"select <32 x i1> {lanes}, {llvm} {self._values[name]}, {llvm} {old}")
-        if bits == 1:
-            self.do(f"store i32 {self.op(f'bitcast <32 x i1> {new} to i32')}, ptr {place}")
-        else:
-            self.do(f"store {llvm} {new}, ptr {place}, align 32")
+            bits = bits_of(self.names.registers[name])
+            place = self.op(f"getelementptr i8, ptr %w, i64 {self.names.slots[name]}")
+            llvm = f"<32 x i{bits}>"
+            value, old = self._values[name], before[name]
+            new = self.op(f"select <32 x i1> {lanes}, {llvm} {value}, {llvm} {old}")
+            if bits == 1:
+                words.append((self.op(f"bitcast <32 x i1> {new} to i32"), place))
+            else:
+                self.do(f"store {llvm} {new}, ptr {place}, align 32")
+        for word, place in words:
+            self.do(f"store i32 {word}, ptr {place}")
 
     # ---- special registers ----
 

@@ -9,13 +9,14 @@ follows directly and the numbers in memory stay behind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from ferrule.emulator.instructions import table
+from ferrule.emulator.instructions import helpers, table
 from ferrule.emulator.ptx.module import Instruction, PtxError
 from ferrule.emulator.warps import layout
+from ferrule.emulator.warps.chunks import LOCALS, SLOT, chunked
 from ferrule.emulator.warps.emitter import LANE_NUMBERS_64, SCRATCH, Emitter, Names, bits_of, splat
 from ferrule.emulator.warps.flow import Flow
 from ferrule.emulator.warps.liveness import outliving
@@ -29,9 +30,10 @@ _METADATA: Final = """!0 = !{}
 
 @dataclass(slots=True)
 class Translation:
-    """The text, what it calls, the bytes of a warp, and the instruction behind each number."""
+    """The text in loops over 1 or 8 lanes, what it calls, the bytes of a warp, and the instruction
+    behind each number."""
 
-    text: str
+    text: Callable[[int], str]
     helpers: set[str]
     warp_bytes: int
     asynchronous: int
@@ -54,74 +56,62 @@ class _Translator:
         self._flow = flow
         self._names = Names(flow.registers, symbols, slots, checks)
         self._instructions: list[Instruction] = []
-        self._helpers: set[str] = {"leave:"}
+        self._helpers: set[str] = {"leave:", "choose:"}
         opcodes = {item.opcode for block in flow.blocks for item in block.instructions}
         self._async = end if opcodes & {"cp", "wgmma"} else 0
         self._end = end + (layout.ASYNC_BYTES + 255) // 256 * 256 if self._async else end
-        self._into: list[list[tuple[str, str]]] = [[] for _ in flow.blocks]
+        self._into: list[list[tuple[str, str]]] = [
+            [("%here", f"%d{number}")] for number in range(len(flow.blocks))
+        ]
         self._faults: list[tuple[str, int]] = []
+        self._bodies: list[list[str]] = []
 
     def translation(self) -> Translation:
-        bodies = [self._block(number) for number in range(len(self._flow.blocks))]
-        parts = [_entry(self._names), self._dispatch()]
-        parts += [self._head(number) + bodies[number] for number in range(len(bodies))]
+        self._bodies = [self._block(number) for number in range(len(self._flow.blocks))]
+        return Translation(
+            self._text, self._helpers, self._end, self._async, self._instructions
+        )
+
+    def _text(self, part: int) -> str:
+        """The whole, in loops over so many lanes."""
+        self._labels: dict[str, str] = {}
+        constants: dict[str, str] = {}
+        slots, bodies = 0, []
+        for number, lines in enumerate(self._bodies):
+            found = chunked(lines, f"h{number}", f"q{number}", part)
+            self._labels |= found.labels
+            constants |= found.constants
+            slots = max(slots, found.slots)
+            bodies.append("\n".join(found.lines) + "\n")
+        parts = [_entry(slots, self._names.most), self._dispatch()]
+        parts += [self._head(number) + body for number, body in enumerate(bodies)]
         parts.append(self._ending())
-        calls = "".join(
-            f'declare i32 @"{name}"(ptr, i32{", ptr" * pointers(name)})\n'
-            for name in sorted(self._helpers)
-        )
-        tables = "".join(self._names.tables)
-        text = (
-            f"{table.DECLARED}{calls}{tables}\ndefine i32 @{STEP}(ptr %w) {{\n{''.join(parts)}}}\n"
-        )
-        text += _METADATA
-        return Translation(text, self._helpers, self._end, self._async, self._instructions)
+        declared = "".join(helpers.declaration(name) for name in sorted(self._helpers))
+        declared += "".join(constants.values()) + "".join(self._names.tables)
+        text = f"{table.DECLARED}{declared}\ndefine i32 @{STEP}(ptr %w) {{\n{''.join(parts)}}}\n"
+        return text + _METADATA
 
     # ---- the frame of all ----
 
     def _dispatch(self) -> str:
-        cases = "".join(
-            f"    i32 {number}, label %d{number}\n" for number in range(len(self._flow.blocks))
-        )
-        for number in range(len(self._flow.blocks)):
-            self._into[number].append(("%here", f"%d{number}"))
-        ways = "".join(f"d{n}:\n  br label %h{n}\n" for n in range(len(self._flow.blocks)))
+        count = range(len(self._flow.blocks))
+        cases = "".join(f"    i32 {number}, label %d{number}\n" for number in count)
+        ways = "".join(f"d{n}:\n  br label %h{n}\n" for n in count)
         return f"""dispatch:
-  %ready = load i32, ptr %ready.p
-  %parked = load i32, ptr %parked.p
-  %unparked = xor i32 %parked, -1
-  %can = and i32 %ready, %unparked
-  %none = icmp eq i32 %can, 0
-  br i1 %none, label %waiting, label %choose
+  %number = call i32 @"choose:"(ptr %w, i32 0, ptr %scratch0)
+  %here = load i32, ptr %scratch0
+  switch i32 %number, label %waiting [
+{cases}  ]
 waiting:
   ret i32 {layout.DONE}
-choose:
-  %pcs = load <32 x i32>, ptr %pc.p, align 32
-  %key = load i32, ptr %key.p
-  %key.1 = insertelement <32 x i32> poison, i32 %key, i32 0
-  %keys = shufflevector <32 x i32> %key.1, <32 x i32> poison, <32 x i32> zeroinitializer
-  %turned = xor <32 x i32> %pcs, %keys
-  %can.v = bitcast i32 %can to <32 x i1>
-  %rank = select <32 x i1> %can.v, <32 x i32> %turned, <32 x i32> splat (i32 -1)
-  %least = call i32 @llvm.vector.reduce.umin.v32i32(<32 x i32> %rank)
-  %number = xor i32 %least, %key
-  %number.1 = insertelement <32 x i32> poison, i32 %number, i32 0
-  %numbers = shufflevector <32 x i32> %number.1, <32 x i32> poison, <32 x i32> zeroinitializer
-  %there = icmp eq <32 x i32> %pcs, %numbers
-  %there.i = bitcast <32 x i1> %there to i32
-  %here = and i32 %there.i, %ready
-  switch i32 %number, label %lost [
-{cases}  ]
-lost:
-  unreachable
 {ways}"""
 
     def _head(self, number: int) -> str:
-        into = ", ".join(f"[{mask}, {label}]" for mask, label in self._into[number])
+        into = ", ".join(f"[{mask}, {self._renamed(label)}]" for mask, label in self._into[number])
         return f"h{number}:\n  %mask{number} = phi i32 {into}\n"
 
     def _ending(self) -> str:
-        faults = ", ".join(f"[{index}, {label}]" for label, index in self._faults)
+        faults = ", ".join(f"[{index}, {self._renamed(label)}]" for label, index in self._faults)
         fault = f"""fault:
   %index = phi i32 {faults}
   %index.p = getelementptr i8, ptr %w, i64 {layout.FAULT_INDEX}
@@ -132,7 +122,7 @@ lost:
 
     # ---- blocks ----
 
-    def _block(self, number: int) -> str:
+    def _block(self, number: int) -> list[str]:
         block = self._flow.blocks[number]
         e = Emitter(self._names, number, f"%mask{number}", self._helpers)
         e.label = f"h{number}"
@@ -145,7 +135,11 @@ lost:
             table.execute(e, item)
         self._leave(e, number)
         self._faults += e.faults
-        return "\n".join(e.lines) + "\n"
+        return e.lines
+
+    def _renamed(self, label: str) -> str:
+        """A label of a block as it ends now."""
+        return f"%{self._labels.get(label[1:], label[1:])}"
 
     def _index(self, item: Instruction) -> int:
         if not self._instructions or self._instructions[-1] is not item:
@@ -154,7 +148,7 @@ lost:
 
     def _wait(self, e: Emitter, number: int) -> None:
         """Go on with the lanes that are complete; the others are parked here."""
-        self._stand(e, e.mask, splat("i32", str(number)))
+        self._stand(e, e.mask, number)
         members = table.members(e, e.item)
         self._helpers.add("gather:")
         e.do(f"store <32 x i32> {members}, ptr %scratch0, align 32")
@@ -170,9 +164,18 @@ lost:
         e.begin(go)
         e.mask = group
 
-    def _stand(self, e: Emitter, mask: str, where: str) -> None:
-        """Note where the lanes of a mask stand."""
-        lanes = e.op(f"bitcast i32 {mask} to <32 x i1>")
+    def _stand(self, e: Emitter, mask: str, where: int) -> None:
+        """Note that the lanes of a mask stand at a block."""
+        self._part_ways(e, mask, mask, where, where)
+
+    def _part_ways(self, e: Emitter, mask: str, taken: str, yes: int, no: int) -> None:
+        """Note where lanes stand: those that are taken at one block, the others at another."""
+        self._helpers.add("stand:")
+        e.op(f'call i32 @"stand:"(ptr %w, i32 {mask}, i32 {taken}, i32 {yes}, i32 {no})')
+
+    def _stand_apart(self, e: Emitter, where: str) -> None:
+        """The same, each at a block of its own."""
+        lanes = e.op(f"bitcast i32 {e.mask} to <32 x i1>")
         old = e.op("load <32 x i32>, ptr %pc.p, align 32")
         new = e.op(f"select <32 x i1> {lanes}, <32 x i32> {where}, <32 x i32> {old}")
         e.do(f"store <32 x i32> {new}, ptr %pc.p, align 32")
@@ -199,7 +202,7 @@ lost:
                 raise PtxError("nothing follows the branch", branch.line)
             e.finish()
             if block.waits and block.instructions[0].opcode in ("bar", "barrier"):
-                self._apart(e, e.mask, splat("i32", str(block.targets[0])))
+                self._apart(e, e.mask, block.targets[0])
             else:
                 self._straight(e, number, block.targets[0])
         else:
@@ -214,7 +217,7 @@ lost:
             found.append("cluster:leave:shared")
         return found
 
-    def _apart(self, e: Emitter, mask: str, where: str) -> None:
+    def _apart(self, e: Emitter, mask: str, where: int) -> None:
         self._stand(e, mask, where)
         e.do("br label %dispatch")
 
@@ -227,7 +230,7 @@ lost:
         e.do(f"br i1 {alone}, label %h{target}, label %{apart}, !prof !2")
         self._into[target].append((e.mask, f"%{e.label}"))
         e.begin(apart)
-        self._apart(e, e.mask, splat("i32", str(target)))
+        self._apart(e, e.mask, target)
 
     def _tire(self, e: Emitter, number: int, target: int, mask: str) -> None:
         """A jump back costs fuel; without it, other warps have their turn."""
@@ -240,7 +243,7 @@ lost:
         tired, on = f"t{number}.{e._count}", f"o{number}.{e._count}"
         e.do(f"br i1 {empty}, label %{tired}, label %{on}, !prof !1")
         e.begin(tired)
-        self._stand(e, mask, splat("i32", str(target)))
+        self._stand(e, mask, target)
         e.do("br label %tired")
         e.begin(on)
 
@@ -252,17 +255,12 @@ lost:
         whole = e.op(f"icmp eq i32 {taken}, {e.mask}")
         ready = e.op("load i32, ptr %ready.p")
         alone = e.op(f"icmp eq i32 {ready}, {e.mask}")
-        lanes = e.op(f"bitcast i32 {taken} to <32 x i1>")
         agreed, split = f"u{number}", f"s{number}"
         same = e.op(f"or i1 {none}, {whole}")
         quick = e.op(f"and i1 {same}, {alone}")
         e.do(f"br i1 {quick}, label %{agreed}, label %{split}")
         e.begin(split)
-        where = e.op(
-            f"select <32 x i1> {lanes}, <32 x i32> {splat('i32', str(yes))}, "
-            f"<32 x i32> {splat('i32', str(no))}"
-        )
-        self._stand(e, e.mask, where)
+        self._part_ways(e, e.mask, taken, yes, no)
         if min(targets) <= number:
             self._tire_standing(e, number)
         e.do("br label %dispatch")
@@ -298,7 +296,7 @@ lost:
                 f"select <32 x i1> {here}, <32 x i32> {splat('i32', str(target))}, "
                 f"<32 x i32> {where}"
             )
-        self._stand(e, e.mask, where)
+        self._stand_apart(e, where)
         if min(targets) <= number:
             self._tire_standing(e, number)
         e.do("br label %dispatch")
@@ -322,22 +320,17 @@ def _slots(flow: Flow) -> tuple[dict[str, int], int]:
     return slots, -(-at // 256) * 256
 
 
-def pointers(name: str) -> int:
-    """How many pointers the helper of a name takes."""
-    from ferrule.emulator.instructions import helpers
-
-    return helpers.text(name).split("{", 1)[0].count("ptr") - 1
-
-
-def _entry(names: Names) -> str:
+def _entry(slots: int, most: int) -> str:
     fields = {
         "ready.p": layout.READY, "parked.p": layout.PARKED, "pc.p": layout.PC,
         "key.p": layout.KEY, "fuel.p": layout.FUEL, "fault.p": layout.FAULT,
     }  # fmt: skip
     lines = ["entry:"]
     lines += [f"  %scratch{i} = alloca <32 x i64>, align 32" for i in range(SCRATCH)]
-    if names.most:
-        lines.append(f"  %many = alloca [{names.most} x <32 x i64>], align 64")
+    lines += [f"  {SLOT}{i} = alloca <32 x i64>, align 32" for i in range(slots)]
+    lines.append(f"  {LOCALS}.p = alloca <32 x i64>, align 32")
+    if most:
+        lines.append(f"  %many = alloca [{most} x <32 x i64>], align 64")
     lines += [f"  %{k} = getelementptr i8, ptr %w, i64 {v}" for k, v in fields.items()]
     for name, offset, kind in (
         ("block", layout.BLOCK, "ptr"),
@@ -353,5 +346,6 @@ def _entry(names: Names) -> str:
         lines.append(f"  %{name}.v = shufflevector <32 x i64> %{name}.1, <32 x i64> poison, {zero}")
     lines.append(f"  %locals.o = mul <32 x i64> %stride.v, {LANE_NUMBERS_64}")
     lines.append("  %locals = add <32 x i64> %local.v, %locals.o")
+    lines.append(f"  store <32 x i64> {LOCALS}, ptr {LOCALS}.p, align 32")
     lines.append("  br label %dispatch\n")
     return "\n".join(lines)
