@@ -62,7 +62,9 @@ def load(text: str, size: int) -> str:
 
 
 BYTES = np.random.default_rng(0).integers(0, 256, SIZE, dtype=np.uint8)
-PLAIN = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd0], 1024, [%r1];"
+PLAIN = (
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd0], 1024, [%r1];"
+)
 
 
 @pytest.mark.parametrize("text", [
@@ -78,7 +80,9 @@ def test_load(text: str) -> None:
 
 
 def test_load_ends_late() -> None:
-    found = launch(program(load(PLAIN, 1024) + out(1, 1024), 2), [BYTES[:1024], np.zeros(1024, np.uint8)])[1]
+    found = launch(
+        program(load(PLAIN, 1024) + out(1, 1024), 2), [BYTES[:1024], np.zeros(1024, np.uint8)]
+    )[1]
     assert set(found) == {0xCD}
 
 
@@ -91,7 +95,9 @@ def test_load_of_other_bytes_never_ends() -> None:
 STORE = "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r2], 1024;"
 
 
-@pytest.mark.parametrize("wait", ["cp.async.bulk.wait_group 0;", "cp.async.bulk.wait_group.read 0;", ""])
+@pytest.mark.parametrize(
+    "wait", ["cp.async.bulk.wait_group 0;", "cp.async.bulk.wait_group.read 0;", ""]
+)
 def test_store(wait: str) -> None:
     """What is stored is what shared memory has at the wait, or at the end."""
     body = into(0, 1024) + STORE + "cp.async.bulk.commit_group;" + wait
@@ -102,13 +108,18 @@ def test_store(wait: str) -> None:
 
 
 def test_store_reads_late() -> None:
-    body = into(0, 1024) + STORE + "cp.async.bulk.commit_group; @%p0 st.shared.u32 [%r2], %r0; cp.async.bulk.wait_group 0;"
+    body = (
+        into(0, 1024)
+        + STORE
+        + "cp.async.bulk.commit_group; @%p0 st.shared.u32 [%r2], %r0; cp.async.bulk.wait_group 0;"
+    )
     found = launch(program(body, 2), [BYTES[:1024], np.zeros(1024, np.uint8)])[1]
     assert not found[:4].any() and np.array_equal(found[4:], BYTES[4:1024])
 
 
 REDUCTIONS: list[tuple[str, Any, Any]] = [
-    ("add.u32", np.uint32, np.add), ("add.s64", np.int64, np.add), ("min.s32", np.int32, np.minimum),
+    ("add.u32", np.uint32, np.add), ("add.s64", np.int64, np.add),
+    ("min.s32", np.int32, np.minimum),
     ("max.u64", np.uint64, np.maximum), ("and.b32", np.uint32, np.bitwise_and),
     ("or.b64", np.uint64, np.bitwise_or), ("xor.b32", np.uint32, np.bitwise_xor),
     ("inc.u32", np.uint32, lambda a, b: np.where(a >= b, 0, a + 1)),
@@ -121,11 +132,15 @@ REDUCTIONS: list[tuple[str, Any, Any]] = [
 @pytest.mark.parametrize(("op", "dtype", "wanted"), REDUCTIONS)
 def test_reductions(op: str, dtype: Any, wanted: Any) -> None:
     rng = np.random.default_rng(3)
-    a, b = ((rng.standard_normal(64) * 50 if np.dtype(dtype).kind == "f" else rng.integers(0, 99, 64))
-            .astype(dtype) for _ in range(2))  # fmt: skip
-    body = into(0, a.nbytes) + f"""
+    floats = np.dtype(dtype).kind == "f"
+    drawn = (rng.standard_normal(64) * 50 if floats else rng.integers(0, 99, 64) for _ in "ab")
+    a, b = (each.astype(dtype) for each in drawn)
+    body = (
+        into(0, a.nbytes)
+        + f"""
     @%p0 cp.reduce.async.bulk.global.shared::cta.bulk_group.{op} [%rd1], [%r2], {a.nbytes};
     cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"""
+    )
     found = launch(program(body, 2), [a, b])[1]
     assert np.array_equal(found, wanted(b, a).astype(dtype))
 
@@ -133,9 +148,14 @@ def test_reductions(op: str, dtype: Any, wanted: Any) -> None:
 # ---- tensor maps ----
 
 
-def boxed(tensor: Array, start: tuple[int, ...], box: tuple[int, ...], steps: tuple[int, ...], fill: Any) -> Array:
+def boxed(
+    tensor: Array, start: tuple[int, ...], box: tuple[int, ...], steps: tuple[int, ...], fill: Any
+) -> Array:
     """The box at a place, outermost dim first, element by element."""
-    counts = [-(-b // s) if i < len(box) - 1 else b for i, (b, s) in enumerate(zip(box, steps, strict=True))]
+    counts = [
+        -(-b // s) if i < len(box) - 1 else b
+        for i, (b, s) in enumerate(zip(box, steps, strict=True))
+    ]
     found = np.full(counts, fill, tensor.dtype)
     for index in product(*map(range, counts)):
         where = tuple(
@@ -148,7 +168,7 @@ def boxed(tensor: Array, start: tuple[int, ...], box: tuple[int, ...], steps: tu
 
 
 def swizzle(data: bytes, mode: int) -> bytes:
-    """16 bytes of line i go to place i' = i xor the number of the 128-byte line, cut to the span."""
+    """Line i of 16 bytes goes to i xor the number of its 128 bytes, cut to the span."""
     lines = np.frombuffer(data, np.uint8).reshape(-1, 16)
     found = np.empty_like(lines)
     for i, line in enumerate(lines):
@@ -161,7 +181,8 @@ def encoded(gpu: Machine, tensor: Array, box: tuple[int, ...], steps: tuple[int,
             swizzle_mode: int, fill: int = 0) -> tuple[int, Array]:  # fmt: skip
     """The tensor in memory, and its map; dims here are outermost first."""
     address = gpu.memory.allocate(tensor.nbytes)
-    made = TensorMap(dtype, address, tensor.shape[::-1], tensor.strides[-2::-1], box[::-1], steps[::-1],
+    made = TensorMap(dtype, address, tensor.shape[::-1], tensor.strides[-2::-1], box[::-1],
+                     steps[::-1],
                      swizzle=swizzle_mode, fill=fill).encoded()  # fmt: skip
     return address, np.frombuffer(made, np.uint8)
 
@@ -202,15 +223,15 @@ def test_boxes(shape: Any, box: Any, steps: Any, start: Any, dtype: int, mode: i
     )
     ptx = program(load(text, wanted.nbytes) + WAIT + out(1, wanted.nbytes), 2)
     found = launch(ptx, [made, np.zeros(wanted.nbytes, np.uint8)], on=gpu)[1]
-    expected = np.frombuffer(swizzle(wanted.tobytes().ljust(-(-wanted.nbytes // 1024) * 1024, b"\0"), mode)[
-        : wanted.nbytes], tensor.dtype)  # fmt: skip
+    whole = wanted.tobytes().ljust(-(-wanted.nbytes // 1024) * 1024, b"\0")
+    expected = np.frombuffer(swizzle(whole, mode)[: wanted.nbytes], tensor.dtype)
     assert np.array_equal(found.view(tensor.dtype), expected, equal_nan=bool(fill))
 
 
 @pytest.mark.parametrize("reduces", [False, True])
 @pytest.mark.parametrize(("shape", "box", "steps", "start", "dtype", "mode", "fill"), CASES)
-def test_boxes_are_stored(shape: Any, box: Any, steps: Any, start: Any, dtype: int, mode: int, fill: int,
-                          reduces: bool) -> None:  # fmt: skip
+def test_boxes_are_stored(shape: Any, box: Any, steps: Any, start: Any, dtype: int, mode: int,
+                          fill: int, reduces: bool) -> None:  # fmt: skip
     if dtype == 0 and reduces:
         pytest.skip("bytes are not reduced")
     gpu = machine()
@@ -232,9 +253,13 @@ def test_boxes_are_stored(shape: Any, box: Any, steps: Any, start: Any, dtype: i
     coordinates = "{" + ", ".join(str(x) for x in start[::-1]) + "}"
     name = "cp.reduce" if reduces else "cp"
     op = ".add" if reduces else ""
-    body = into(1, data.nbytes) + f"""
-    @%p0 {name}.async.bulk.tensor.{len(shape)}d.global.shared::cta{op}.tile.bulk_group [%rd0, {coordinates}], [%r2];
+    body = (
+        into(1, data.nbytes)
+        + f"""
+    @%p0 {name}.async.bulk.tensor.{len(shape)}d.global.shared::cta{op}.tile.bulk_group
+        [%rd0, {coordinates}], [%r2];
     cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;"""
+    )
     launch(program(body, 2), [made, data], on=gpu)
     assert np.array_equal(got(address, tensor), wanted)
 
@@ -253,8 +278,14 @@ def got(address: int, like: Array) -> Array:
     return found
 
 
+BOX = (
+    "cp.async.bulk.tensor.{dims}d.shared::cluster.global{tile}.mbarrier::complete_tx::bytes "
+    "[%r2], [%rd0, {at}], [%r1];"
+)
+
+
 def test_a_map_of_another_driver_is_refused() -> None:
-    text = "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r2], [%rd0, {%r0}], [%r1];"
+    text = BOX.format(dims=1, tile=".tile", at="{%r0}")
     with pytest.raises(Fault, match="no tensor map"):
         launch(program(load(text, 128) + WAIT, 1), [np.zeros(128, np.uint8)])
 
@@ -264,7 +295,7 @@ def test_a_tensor_that_was_freed_is_named() -> None:
     tensor = values((16, 64), 6)
     address, made = encoded(gpu, tensor, (8, 32), (1, 1), 6, 2)
     gpu.memory.free(address)
-    text = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd0, {%r0, %r0}], [%r1];"
+    text = BOX.format(dims=2, tile="", at="{%r0, %r0}")
     with pytest.raises(Fault, match=r"cp.async.bulk.tensor.* freed before") as caught:
         launch(program(load(text, 512) + WAIT, 1), [made], on=gpu)
     assert caught.value.kind == "memory"
@@ -273,13 +304,15 @@ def test_a_tensor_that_was_freed_is_named() -> None:
 @pytest.mark.parametrize(("change", "words", "known"), [
     ({"dims": (0, 8)}, "dims", True), ({"box": (3, 8)}, "no multiple of 16", True),
     ({"strides": (24,)}, "strides", True), ({"address": 8}, "address", True),
-    ({"interleave": 1}, "interleave 1 is not emulated", False), ({"swizzle": 3}, "swizzle of 128", False),
+    ({"interleave": 1}, "interleave 1 is not emulated", False),
+    ({"swizzle": 3}, "swizzle of 128", False),
     ({"dtype": 11}, "not emulated", False), ({"fill": 1, "dtype": 2}, "fill", True),
     ({"box": (128, 8), "swizzle": 1}, "do not fit", True),
 ])  # fmt: skip
 def test_wrong_maps(change: dict[str, Any], words: str, known: bool) -> None:
     given: dict[str, Any] = {
-        "dtype": 6, "address": 256, "dims": (64, 8), "strides": (128,), "box": (16, 8), "steps": (1, 1),
+        "dtype": 6, "address": 256, "dims": (64, 8), "strides": (128,), "box": (16, 8),
+        "steps": (1, 1),
     }  # fmt: skip
     with pytest.raises(TensorMapError, match=words) as caught:
         TensorMap(**(given | change)).encoded()

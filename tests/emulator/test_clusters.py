@@ -12,7 +12,7 @@ SCHEDULES = [None, "random:1", "random:2", "random:3"]
 
 
 def program(body: str, parameters: int, shared: int = 4096) -> str:
-    """%r0 is the thread, %r3 the rank, %r4 the number of blocks, %r5 that of the block in the grid."""
+    """%r0 is the thread, %r3 the rank, %r4 the number of blocks, %r5 the block of the grid."""
     names = ", ".join(f".param .u64 a{i}" for i in range(parameters))
     loads = "\n".join(f"ld.param.u64 %rd{i}, [a{i}];" for i in range(parameters))
     return f"""{HEADER}
@@ -68,7 +68,8 @@ def test_registers() -> None:
 def test_shared_memory_of_others(how: str, schedule: str | None) -> None:
     """Each block reads what the next one wrote, twice, between barriers."""
     reach = {
-        "shared::cluster": "mapa.shared::cluster.u32 %r8, %r7, %r6; ld.shared::cluster.u32 %r9, [%r8];",
+        "shared::cluster": "mapa.shared::cluster.u32 %r8, %r7, %r6;"
+        "ld.shared::cluster.u32 %r9, [%r8];",
         "generic": "cvt.u64.u32 %rd5, %r7; mapa.shared::cluster.u64 %rd5, %rd5, %r6;"
         "cvta.shared::cluster.u64 %rd6, %rd5; ld.u32 %r9, [%rd6];",
         "generic from mapa": "cvt.u64.u32 %rd5, %r7; cvta.shared.u64 %rd5, %rd5;"
@@ -86,7 +87,8 @@ def test_shared_memory_of_others(how: str, schedule: str | None) -> None:
     {MEET}
     add.u32 %r21, %r21, 1; setp.lt.u32 %p1, %r21, 2; @%p1 bra L;
     {own(0)} st.global.u32 [%rd20], %r20;"""
-    (found,) = launch(program(body, 1), [np.zeros((8, 64), np.uint32)], grid=(8, 1, 1), block=(64, 1, 1),
+    (found,) = launch(program(body, 1), [np.zeros((8, 64), np.uint32)], grid=(8, 1, 1),
+                      block=(64, 1, 1),
                       cluster=(4, 1, 1), on=machine(schedule=schedule))  # fmt: skip
     block = np.arange(8)
     after = block // 4 * 4 + (block + 1) % 4
@@ -123,7 +125,9 @@ def test_ranks_and_spaces_of_addresses() -> None:
     mul.wide.u32 %rd7, %r5, 24; add.u64 %rd0, %rd0, %rd7;
     st.global.v2.u32 [%rd0], {{%r8,%r9}}; st.global.v2.u32 [%rd0+8], {{%r10,%r11}};
     st.global.v2.u32 [%rd0+16], {{%r12,%r13}}; {MEET}"""
-    (found,) = launch(program(body, 1), [np.zeros((2, 6), np.uint32)], grid=(2, 1, 1), cluster=(2, 1, 1))
+    (found,) = launch(
+        program(body, 1), [np.zeros((2, 6), np.uint32)], grid=(2, 1, 1), cluster=(2, 1, 1)
+    )
     assert [list(row) for row in found] == [[1, 0, 1, 1, 0, 0], [0, 1, 0, 1, 0, 0]]
 
 
@@ -152,7 +156,10 @@ def test_arrivals_at_the_mbarrier_of_another(schedule: str | None) -> None:
 
 def load(mask: bool, size: int) -> str:
     multicast = ".multicast::cluster" if mask else ""
-    return f"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes{multicast} [%r7], [%rd1], {size}, [%r8]"
+    return (
+        f"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes{multicast} "
+        f"[%r7], [%rd1], {size}, [%r8]"
+    )
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -184,7 +191,8 @@ def test_copies_into_others(schedule: str | None) -> None:
     {MEET}
     xor.b32 %r6, %r3, 1; mapa.shared::cluster.u32 %r7, %r2, %r6; add.u32 %r7, %r7, 128;
     mapa.shared::cluster.u32 %r8, %r1, %r6;
-    @%p0 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r7], [%r2], 128, [%r8];
+    @%p0 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes
+        [%r7], [%r2], 128, [%r8];
     W: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [%r1], 0; @!%p2 bra W;
     ld.shared.u32 %r11, [%r9+128]; {own(0)} st.global.u32 [%rd20], %r11; {MEET}"""
     (found,) = launch(program(body, 1), [np.zeros((4, 32), np.uint32)], grid=(4, 1, 1),
@@ -195,7 +203,9 @@ def test_copies_into_others(schedule: str | None) -> None:
 def test_blocks_that_end_count_as_arrived() -> None:
     body = f"""setp.ne.u32 %p1, %r3, 0; @%p1 bra OUT; {MEET} {MEET}
     {own(0)} st.global.u32 [%rd20], %r4; OUT:"""
-    (found,) = launch(program(body, 1), [np.zeros((2, 32), np.uint32)], grid=(2, 1, 1), cluster=(2, 1, 1))
+    (found,) = launch(
+        program(body, 1), [np.zeros((2, 32), np.uint32)], grid=(2, 1, 1), cluster=(2, 1, 1)
+    )
     assert set(found[0]) == {2}
 
 
@@ -203,7 +213,8 @@ def test_blocks_that_end_count_as_arrived() -> None:
     ("barrier.cluster.arrive; barrier.cluster.arrive;", "has not waited", "sync"),
     ("barrier.cluster.wait;", "has not arrived", "sync"),
     ("mapa.shared::cluster.u32 %r6, %r2, 4;", "mapa", "space"),
-    ("mapa.shared::cluster.u32 %r6, %r2, 1; ld.shared::cluster.u32 %r7, [%r6+8192];", "ld.shared::cluster", "space"),
+    ("mapa.shared::cluster.u32 %r6, %r2, 1; ld.shared::cluster.u32 %r7, [%r6+8192];",
+     "ld.shared::cluster", "space"),
     ("setp.eq.u32 %p1, %r3, 1; @%p1 bra L; barrier.cluster.arrive; barrier.cluster.wait; bra E;"
      "L: bar.sync 0, 64; E:", r"barrier of the cluster.*barrier 0", "deadlock"),
 ])  # fmt: skip

@@ -44,8 +44,9 @@ def copies(space: str) -> str:
 def test_ldmatrix(count: int, trans: str, space: str) -> None:
     given, places = tiles(count), rows(count)
     memory = np.zeros(64 * 8, np.uint16)
-    for place, row in zip(places, given.reshape(-1, 8), strict=True):
-        memory[place // 2 : place // 2 + 8] = row
+    for at, row in zip(places, given.reshape(-1, 8), strict=True):
+        memory[at // 2 : at // 2 + 8] = row
+    place = "%r1" if space else "%rd5"
     registers = "{" + ", ".join(f"%r{10 + i}" for i in range(count)) + "}"
     body = f"""{copies(space)}
     ld.param.u64 %rd2, [a1]; mul.wide.u32 %rd3, %r0, 32; add.u64 %rd2, %rd2, %rd3;
@@ -53,7 +54,7 @@ def test_ldmatrix(count: int, trans: str, space: str) -> None:
     ld.global.v4.b32 {{%r3,%r4,%r5,%r6}}, [%rd2]; st.shared.v4.b32 [%r2], {{%r3,%r4,%r5,%r6}};
     ld.global.v4.b32 {{%r3,%r4,%r5,%r6}}, [%rd2+16]; st.shared.v4.b32 [%r2+16], {{%r3,%r4,%r5,%r6}};
     bar.sync 0;
-    ldmatrix.sync.aligned.m8n8.x{count}{trans}{space}.b16 {registers}, [{"%r1" if space else "%rd5"}];
+    ldmatrix.sync.aligned.m8n8.x{count}{trans}{space}.b16 {registers}, [{place}];
     ld.param.u64 %rd6, [a2]; mul.wide.u32 %rd7, %r0, 4; add.u64 %rd6, %rd6, %rd7;
     {" ".join(f"st.global.b32 [%rd6+{128 * i}], %r{10 + i};" for i in range(count))}
     ret;"""
@@ -70,11 +71,12 @@ def test_ldmatrix(count: int, trans: str, space: str) -> None:
 def test_stmatrix(count: int, trans: str, space: str) -> None:
     given, places = tiles(count), rows(count)
     held = np.stack([fragment(each) for each in given])
+    place = "%r1" if space else "%rd5"
     registers = "{" + ", ".join(f"%r{10 + i}" for i in range(count)) + "}"
     body = f"""{copies(space)}
     ld.param.u64 %rd2, [a1]; mul.wide.u32 %rd3, %r0, 4; add.u64 %rd2, %rd2, %rd3;
     {" ".join(f"ld.global.b32 %r{10 + i}, [%rd2+{128 * i}];" for i in range(count))}
-    stmatrix.sync.aligned.m8n8.x{count}{trans}{space}.b16 [{"%r1" if space else "%rd5"}], {registers};
+    stmatrix.sync.aligned.m8n8.x{count}{trans}{space}.b16 [{place}], {registers};
     bar.sync 0;
     ld.param.u64 %rd6, [a2]; mul.wide.u32 %rd7, %r0, 32; add.u64 %rd6, %rd6, %rd7;
     shl.b32 %r2, %r0, 5;
@@ -86,8 +88,8 @@ def test_stmatrix(count: int, trans: str, space: str) -> None:
     found = launch(ptx, [addresses, held, np.zeros(512, np.uint16)], smem=1024)[2]
     wanted = np.full(512, 0xCDCD, np.uint16)
     matrices = given.transpose(0, 2, 1) if trans else given
-    for place, row in zip(places, matrices.reshape(-1, 8), strict=True):
-        wanted[place // 2 : place // 2 + 8] = row
+    for at, row in zip(places, matrices.reshape(-1, 8), strict=True):
+        wanted[at // 2 : at // 2 + 8] = row
     assert np.array_equal(found, wanted)
 
 

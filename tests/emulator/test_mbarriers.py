@@ -23,7 +23,9 @@ def place(number: int, register: str = "%rd0", size: int = 4) -> str:
 
 
 def wait(parity: str, bar: str = "%r1", name: str = "W", kind: str = "try_wait") -> str:
-    return f"{name}: mbarrier.{kind}.parity.shared::cta.b64 %p9, [{bar}], {parity};\n@!%p9 bra {name};"
+    return (
+        f"{name}: mbarrier.{kind}.parity.shared::cta.b64 %p9, [{bar}], {parity};\n@!%p9 bra {name};"
+    )
 
 
 def run(body: str, arrays: list[Array], threads: int = 64, schedule: str | None = None,
@@ -150,10 +152,15 @@ def copied(size: int, more: str = "", how: str = "ca") -> str:
     )
 
 
-OUT = place(1, "%rd2", 16) + "ld.shared.v4.b32 {%r5,%r6,%r7,%r8}, [%r3]; st.global.v4.b32 [%rd2], {%r5,%r6,%r7,%r8};"
+OUT = (
+    place(1, "%rd2", 16)
+    + "ld.shared.v4.b32 {%r5,%r6,%r7,%r8}, [%r3]; st.global.v4.b32 [%rd2], {%r5,%r6,%r7,%r8};"
+)
 
 
-@pytest.mark.parametrize("end", ["cp.async.wait_all;", "cp.async.commit_group; cp.async.wait_group 0;"])
+@pytest.mark.parametrize(
+    "end", ["cp.async.wait_all;", "cp.async.commit_group; cp.async.wait_group 0;"]
+)
 @pytest.mark.parametrize(("size", "more", "read"), [
     (4, "", 4), (8, "", 8), (16, "", 16), (16, ", 8", 8), (16, ", 0", 0), (8, ", 3", 3),
     (16, ", %p1", 16), (16, ", %p0", None),
@@ -200,7 +207,8 @@ def test_groups_end_in_their_order(schedule: str | None) -> None:
     mov.u32 %r10, 0;
     LOOP: cp.async.wait_group 2; bar.sync 0;
     rem.u32 %r11, %r10, 3; shl.b32 %r11, %r11, 8;
-    add.u32 %r13, %r0, 33; and.b32 %r13, %r13, 63; mad.lo.u32 %r13, %r13, 4, %r2; add.u32 %r13, %r13, %r11;
+    add.u32 %r13, %r0, 33; and.b32 %r13, %r13, 63;
+    mad.lo.u32 %r13, %r13, 4, %r2; add.u32 %r13, %r13, %r11;
     ld.shared.u32 %r14, [%r13]; mad.lo.u32 %r20, %r20, 3, %r14;
     bar.sync 0;
     add.u32 %r12, %r3, %r11; setp.lt.u32 %p2, %r10, 5;
@@ -219,7 +227,8 @@ def test_groups_end_in_their_order(schedule: str | None) -> None:
 @pytest.mark.parametrize("noinc", ["", ".noinc"])
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_copies_arrive_at_mbarriers(schedule: str | None, noinc: str) -> None:
-    body = f"""
+    body = (
+        f"""
     @%p0 mbarrier.init.shared.b64 [%r1], 64;
     bar.sync 0;
     {copied(16, how="cg")}
@@ -227,14 +236,19 @@ def test_copies_arrive_at_mbarriers(schedule: str | None, noinc: str) -> None:
     {"" if noinc else "mbarrier.arrive.shared.b64 _, [%r1];"}
     {wait("0")}
     xor.b32 %r9, %r0, 32; mad.lo.u32 %r3, %r9, 16, %r2;
-    """ + OUT
+    """
+        + OUT
+    )
     found = run(body, [LOADED, np.zeros_like(LOADED)], schedule=schedule)[1].reshape(2, 32, 4)
     assert np.array_equal(found, LOADED.reshape(2, 32, 4)[::-1])
 
 
 @pytest.mark.parametrize(("size", "shift", "kind"), [(16, 8, "misaligned"), (16, 4096, "memory")])
 def test_copies_are_checked(size: int, shift: int, kind: str) -> None:
-    body = place(0, "%rd0", 16) + f"add.u64 %rd0, %rd0, {shift}; cp.async.ca.shared.global [%r2], [%rd0], {size};"
+    body = (
+        place(0, "%rd0", 16)
+        + f"add.u64 %rd0, %rd0, {shift}; cp.async.ca.shared.global [%r2], [%rd0], {size};"
+    )
     with pytest.raises(Fault, match="cp.async.ca.shared.global") as caught:
         run(body, [LOADED])
     assert caught.value.kind == kind

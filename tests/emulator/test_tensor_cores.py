@@ -85,7 +85,8 @@ def multiplied(shape: str, a: Array, b: Array, c: Array, kinds: tuple[str, str, 
     if half:
         accumulator = packed(accumulator.reshape(-1, 2, 32).transpose(0, 2, 1), 16)
     d, c_kind = kinds[2], kinds[2]
-    text = f"mma.sync.aligned.{shape}.row.col.{d}.{kinds[0]}.{kinds[1]}.{c_kind} {{d}}, {{0}}, {{1}}, {{2}};"
+    types = f"{d}.{kinds[0]}.{kinds[1]}.{c_kind}"
+    text = f"mma.sync.aligned.{shape}.row.col.{types} {{d}}, {{0}}, {{1}}, {{2}};"
     found = warp(text, [held(bits_of(a), wide, m), held(bits_of(b.T.copy()), wide, 8), accumulator],
                  np.zeros_like(accumulator))  # fmt: skip
     if half:
@@ -132,7 +133,9 @@ def test_every_float_of_8_bits(kind: str) -> None:
         left[:, 0] = every[part : part + 16]
         right = np.zeros((32, 8), DTYPES[kind])
         right[0] = 1
-        found = multiplied("m16n8k32", left, right, np.zeros((16, 8), np.float32), (kind, kind, "f32"))
+        found = multiplied(
+            "m16n8k32", left, right, np.zeros((16, 8), np.float32), (kind, kind, "f32")
+        )
         wanted = every[part : part + 16].astype(np.float32)
         assert np.array_equal(found[:, 0], wanted, equal_nan=True)
         assert set(found.view(np.uint32)[np.isnan(found)]) <= {0x7FFFFFFF}
@@ -173,7 +176,11 @@ def test_integers(shape: str, a: str, b: str, sat: str) -> None:
     add = rng.choice([-(2**31), 2**31 - 1, 0, -5, 2**31 - 1000], (m, n)).astype(np.int64)
     row, column = result_places(m)
     text = f"mma.sync.aligned.{shape}.row.col{sat}.s32.{a}.{b}.s32 {{d}}, {{0}}, {{1}}, {{2}};"
-    registers = [held(left, bits, m), held(right.T, bits, 8), add[row, column].astype(np.int32).view(np.uint32)]
+    registers = [
+        held(left, bits, m),
+        held(right.T, bits, 8),
+        add[row, column].astype(np.int32).view(np.uint32),
+    ]
     found = warp(text, registers, np.zeros_like(registers[2])).view(np.int32)
     wanted = left @ right + add
     wanted = np.clip(wanted, -(2**31), 2**31 - 1) if sat else wanted
@@ -191,10 +198,18 @@ def _random(rng: np.random.Generator, kind: str, shape: tuple[int, int]) -> Arra
 def test_bits(shape: str, op: str) -> None:
     m, n, k = sizes(shape)
     rng = np.random.default_rng(6)
-    left, right, add = rng.integers(0, 2, (m, k)), rng.integers(0, 2, (k, n)), rng.integers(-9, 9, (m, n))
+    left, right, add = (
+        rng.integers(0, 2, (m, k)),
+        rng.integers(0, 2, (k, n)),
+        rng.integers(-9, 9, (m, n)),
+    )
     row, column = result_places(m)
     text = f"mma.sync.aligned.{shape}.row.col.s32.b1.b1.s32.{op}.popc {{d}}, {{0}}, {{1}}, {{2}};"
-    registers = [held(left, 1, m), held(right.T, 1, 8), add[row, column].astype(np.int32).view(np.uint32)]
+    registers = [
+        held(left, 1, m),
+        held(right.T, 1, 8),
+        add[row, column].astype(np.int32).view(np.uint32),
+    ]
     found = warp(text, registers, np.zeros_like(registers[2])).view(np.int32)
     both = left[:, :, None] ^ right[None] if op == "xor" else left[:, :, None] & right[None]
     assert np.array_equal(found, (both.sum(1) + add)[row, column])

@@ -31,11 +31,23 @@ class Layout:
         if not self.trans:
             row, byte = mn % 8, k * size
             if not self.span:
-                return self.start + mn // 8 * self.stride + byte // 16 * self.leading + row * 16 + byte % 16
+                return (
+                    self.start
+                    + mn // 8 * self.stride
+                    + byte // 16 * self.leading
+                    + row * 16
+                    + byte % 16
+                )
             return self.start + mn // 8 * self.stride + row * self.span + byte
         byte = mn * size
         if not self.span:
-            return self.start + byte // 16 * self.stride + k // 8 * self.leading + k % 8 * 16 + byte % 16
+            return (
+                self.start
+                + byte // 16 * self.stride
+                + k // 8 * self.leading
+                + k % 8 * 16
+                + byte % 16
+            )
         return (
             self.start + byte // self.span * self.leading + k // 8 * self.stride
             + k % 8 * self.span + byte % self.span
@@ -79,9 +91,11 @@ def program(text: str, count: int, words: int, waits: str) -> str:
     factors = "\n".join(f"ld.global.b32 %a{i}, [%rd13+{512 * i}];" for i in range(4))
     return f"""{HEADER}
     .extern .shared .align 1024 .b8 data[];
-    .visible .entry k(.param .u64 a0, .param .u64 a1, .param .u64 a2, .param .u64 a3, .param .u64 a4) {{
+    .visible .entry k(.param .u64 a0, .param .u64 a1, .param .u64 a2, .param .u64 a3,
+                      .param .u64 a4) {{
     .reg .pred %p<4>; .reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .b32 %d<{count}>; .reg .b32 %a<4>;
-    ld.param.u64 %rd0, [a0]; ld.param.u64 %rd1, [a1]; ld.param.u64 %rd2, [a2]; ld.param.u64 %rd3, [a3];
+    ld.param.u64 %rd0, [a0]; ld.param.u64 %rd1, [a1]; ld.param.u64 %rd2, [a2];
+    ld.param.u64 %rd3, [a3];
     ld.param.u64 %rd4, [a4];
     mov.u32 %r0, %tid.x; mul.wide.u32 %rd10, %r0, 4;
     add.u64 %rd11, %rd1, %rd10; add.u64 %rd12, %rd2, %rd10; add.u64 %rd13, %rd3, %rd10;
@@ -120,8 +134,8 @@ def held(matrix: Array) -> Array:
     return np.asarray(words[row, register // 2 * 4 + thread % 4])
 
 
-def run(text: str, columns: int, left: Layout, right: Layout, a: Array, b: Array, d: Array, keeps: bool = True,
-        waits: str = WAIT, schedule: str | None = None) -> Array:  # fmt: skip
+def run(text: str, columns: int, left: Layout, right: Layout, a: Array, b: Array, d: Array,
+        keeps: bool = True, waits: str = WAIT, schedule: str | None = None) -> Array:  # fmt: skip
     """D of `text` on A [64, k], B [k, columns] and D [64, columns]."""
     memory = np.zeros(SIZE, np.uint8)
     left.put(memory, a)
@@ -156,13 +170,20 @@ LAYOUTS = [(trans, span) for trans in (False, True) for span in (0, 32, 64, 128)
 def test_layouts(a_trans: bool | None, a_span: int, b_trans: bool, b_span: int) -> None:
     """A from shared memory or registers, B from behind it, each in all layouts."""
     columns = 96
-    a, b, d = small("f16", (64, 16), 1), small("f16", (16, columns), 2), small("f32", (64, columns), 3)
+    a, b, d = (
+        small("f16", (64, 16), 1),
+        small("f16", (16, columns), 2),
+        small("f32", (64, columns), 3),
+    )
     left = (mn_major if a_trans else k_major)(1024, a_span, 64)
     right = (mn_major if b_trans else k_major)(32768, b_span, columns)
-    source, turns = ("{a}", str(int(b_trans))) if a_trans is None else ("%rd6", f"{int(a_trans)}, {int(b_trans)}")
-    text = (
-        f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.f16.f16 {{d}}, {source}, %rd7, %p1, 1, 1, {turns};"
+    source, turns = (
+        ("{a}", str(int(b_trans)))
+        if a_trans is None
+        else ("%rd6", f"{int(a_trans)}, {int(b_trans)}")
     )
+    name = f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.f16.f16"
+    text = f"{name} {{d}}, {source}, %rd7, %p1, 1, 1, {turns};"
     found = run(text, columns, left, right, a, b, d)
     assert np.array_equal(found, d + a.astype(np.float32) @ b.astype(np.float32))
 
@@ -171,24 +192,40 @@ def test_layouts(a_trans: bool | None, a_span: int, b_trans: bool, b_span: int) 
 def test_a_start_within_a_swizzled_row(step: int) -> None:
     """The next columns of k of a tile with rows of 128 bytes."""
     a, b, d = small("bf16", (64, 16), 1), small("bf16", (16, 64), 2), small("f32", (64, 64), 3)
-    left, right = Layout(1024 + step, False, 128, 16, 1024), Layout(16384 + step, False, 128, 16, 1024)
+    left, right = (
+        Layout(1024 + step, False, 128, 16, 1024),
+        Layout(16384 + step, False, 128, 16, 1024),
+    )
     text = "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {d}, %rd6, %rd7, %p1, 1, 1, 0, 0;"
     found = run(text, 64, left, right, a, b, d)
     assert np.array_equal(found, d + a.astype(np.float32) @ b.astype(np.float32))
 
 
-SHAPES = [(8, True, 1, 1), (16, False, -1, 1), (24, True, 1, -1), (88, True, -1, -1), (256, True, 1, 1)]
+SHAPES = [
+    (8, True, 1, 1),
+    (16, False, -1, 1),
+    (24, True, 1, -1),
+    (88, True, -1, -1),
+    (256, True, 1, 1),
+]
 
 
 @pytest.mark.parametrize(("columns", "keeps", "sign_a", "sign_b"), SHAPES)
 @pytest.mark.parametrize(("kind", "d_kind"), [
-    ("f16", "f16"), ("f16", "f32"), ("bf16", "f32"), ("tf32", "f32"), ("e4m3", "f16"), ("e5m2", "f32"),
+    ("f16", "f16"), ("f16", "f32"), ("bf16", "f32"), ("tf32", "f32"), ("e4m3", "f16"),
+    ("e5m2", "f32"),
 ])  # fmt: skip
-def test_floats(kind: str, d_kind: str, columns: int, keeps: bool, sign_a: int, sign_b: int) -> None:
+def test_floats(
+    kind: str, d_kind: str, columns: int, keeps: bool, sign_a: int, sign_b: int
+) -> None:
     if columns in (88, 256) and kind not in ("f16", "e4m3"):
         pytest.skip("the same as for other types")
     depth = 32 // BYTES[kind]
-    a, b, d = small(kind, (64, depth), 1), small(kind, (depth, columns), 2), small(d_kind, (64, columns), 3)
+    a, b, d = (
+        small(kind, (64, depth), 1),
+        small(kind, (depth, columns), 2),
+        small(d_kind, (64, columns), 3),
+    )
     turns = ", 0, 0" if BYTES[kind] == 2 else ""
     text = (
         f"wgmma.mma_async.sync.aligned.m64n{columns}k{depth}.{d_kind}.{kind}.{kind} "
@@ -201,7 +238,10 @@ def test_floats(kind: str, d_kind: str, columns: int, keeps: bool, sign_a: int, 
 
 def test_sums_are_rounded_in_the_order_of_k() -> None:
     rng = np.random.default_rng(4)
-    a, b = rng.standard_normal((64, 16)).astype(np.float16), rng.standard_normal((16, 8)).astype(np.float16)
+    a, b = (
+        rng.standard_normal((64, 16)).astype(np.float16),
+        rng.standard_normal((16, 8)).astype(np.float16),
+    )
     d = rng.standard_normal((64, 8)).astype(np.float32)
     text = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {d}, {a}, %rd7, %p1, 1, 1, 0;"
     found = run(text, 8, k_major(0, 0, 64), k_major(32768, 64, 8), a, b, d)
@@ -218,7 +258,8 @@ def test_integers(a_kind: str, b_kind: str, sat: str, registers: bool) -> None:
             for t, s in ((DTYPES[a_kind], (64, 32)), (DTYPES[b_kind], (32, 48))))  # fmt: skip
     d = rng.choice(np.array([-(2**31), 2**31 - 1, 0, 77], np.int32), (64, 48))
     source = "{a}" if registers else "%rd6"
-    text = f"wgmma.mma_async.sync.aligned.m64n48k32{sat}.s32.{a_kind}.{b_kind} {{d}}, {source}, %rd7, %p1;"
+    name = f"wgmma.mma_async.sync.aligned.m64n48k32{sat}.s32.{a_kind}.{b_kind}"
+    text = f"{name} {{d}}, {source}, %rd7, %p1;"
     found = run(text, 48, k_major(0, 128, 64), k_major(32768, 0, 48), a, b, d)
     wanted = a.astype(np.int64) @ b.astype(np.int64) + d
     wanted = np.clip(wanted, -(2**31), 2**31 - 1) if sat else wanted
@@ -282,14 +323,21 @@ def test_a_matrix_outside_of_shared_memory_is_named() -> None:
     assert caught.value.kind == "space"
 
 
+REST = "{d}, %rd6, %rd7"
+
+
 @pytest.mark.parametrize(("text", "words"), [
-    ("wgmma.mma_async.sync.aligned.m64n12k16.f32.f16.f16 {d}, %rd6, %rd7, %p1, 1, 1, 0, 0;", "12 columns"),
-    ("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.bf16 {d}, %rd6, %rd7, %p1, 1, 1, 0, 0;", "not emulated"),
-    ("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {d}, %rd6, %rd7, %p1, 1, 1;", "operands"),
-    ("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {d}, %rd6, %rd7, %p1, 2, 1, 0, 0;", "signs"),
-    ("wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {d}, %rd6, %rd7, %r1, 0, %p1, 1, 1, 0, 0;", "not emulated"),
-    ("tcgen05.wait::ld.sync.aligned;", "no tensor memory"),
+    (f".sync.aligned.m64n12k16.f32.f16.f16 {REST}, %p1, 1, 1, 0, 0;", "12 columns"),
+    (f".sync.aligned.m64n8k16.f32.f16.bf16 {REST}, %p1, 1, 1, 0, 0;", "not emulated"),
+    (f".sync.aligned.m64n8k16.f32.f16.f16 {REST}, %p1, 1, 1;", "operands"),
+    (f".sync.aligned.m64n8k16.f32.f16.f16 {REST}, %p1, 2, 1, 0, 0;", "signs"),
+    (f".sp.sync.aligned.m64n8k32.f32.f16.f16 {REST}, %r1, 0, %p1, 1, 1, 0, 0;", "not emulated"),
 ])  # fmt: skip
 def test_other_forms_are_refused_by_name(text: str, words: str) -> None:
     with pytest.raises(PtxError, match=words):
-        machine().load(program(text, 4, SIZE // 4, WAIT))
+        machine().load(program("wgmma.mma_async" + text, 4, SIZE // 4, WAIT))
+
+
+def test_tensor_memory_is_refused_in_words() -> None:
+    with pytest.raises(PtxError, match="tcgen05.* no tensor memory"):
+        machine().load(program("tcgen05.wait::ld.sync.aligned;", 4, SIZE // 4, WAIT))

@@ -50,9 +50,7 @@ def launch(
         ctypes.memmove(place, np.ascontiguousarray(each).ctypes.data, each.nbytes)
     data = struct.pack(f"<{len(places)}Q{len(scalars)}I", *places, *scalars)
     try:
-        module.kernels["k"].launch(
-            grid, block, smem=smem, cluster=cluster, parameters=data
-        )
+        module.kernels["k"].launch(grid, block, smem=smem, cluster=cluster, parameters=data)
         found = [np.empty_like(each) for each in arrays]
         for place, each in zip(places, found, strict=True):
             ctypes.memmove(each.ctypes.data, place, each.nbytes)

@@ -51,7 +51,9 @@ def warp(text: str, operands: Sequence[Array], results: Array, arch: str = "sm_9
 
 def exact(values: Array) -> Array:
     """Numbers as fractions."""
-    return np.array([Fraction(float(each)) for each in values.ravel()], object).reshape(values.shape)
+    return np.array([Fraction(float(each)) for each in values.ravel()], object).reshape(
+        values.shape
+    )
 
 
 def rounded(value: Fraction, bits: int, least: int) -> Fraction:

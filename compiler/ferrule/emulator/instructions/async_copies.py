@@ -53,7 +53,9 @@ def _wait_all(e: Emitter, item: Instruction, named: Named) -> None:
     e.call(named_helper(e, "wait_all"), [], [])
 
 
-@form("cp", r"\.async\.mbarrier\.arrive(?P<noinc>\.noinc)?(\.(?P<space>shared|shared::cta))?\.b64", 1)
+@form(
+    "cp", r"\.async\.mbarrier\.arrive(?P<noinc>\.noinc)?(\.(?P<space>shared|shared::cta))?\.b64", 1
+)
 def _arrive(e: Emitter, item: Instruction, named: Named) -> None:
     space, settings = space_of(named)
     settings["INCREASES"] = int(not named["noinc"])
@@ -66,5 +68,3 @@ def pending(e: Emitter, item: Instruction) -> int:
     if not isinstance(count, Immediate) or count.value < 0:
         raise e.refuse("the number of groups is no constant")
     return min(count.value, 1 << 20)
-
-

@@ -7,7 +7,7 @@ from typing import Final
 from ferrule.emulator.instructions.async_copies import pending
 from ferrule.emulator.instructions.asynchronous import address, named_helper, word
 from ferrule.emulator.instructions.forms import Named, form, kind
-from ferrule.emulator.native.bulk import OPS, TYPES
+from ferrule.emulator.native.reductions import OPS, TYPES
 from ferrule.emulator.ptx.module import Address, Group, Instruction, Operand
 from ferrule.emulator.warps.emitter import Emitter
 
@@ -31,9 +31,19 @@ def _mask(e: Emitter, named: Named, rest: list[Operand]) -> tuple[str, str]:
     return "<32 x i32>", e.op(f"zext <32 x i16> {value} to <32 x i32>")
 
 
-@form("cp", r"\.async\.bulk\.shared::(?P<to>cluster|cta)\.(?P<source>global)" + _BYTES + _CAST + _HINT, 4, 5, 6)
+@form(
+    "cp",
+    r"\.async\.bulk\.shared::(?P<to>cluster|cta)\.(?P<source>global)" + _BYTES + _CAST + _HINT,
+    4,
+    5,
+    6,
+)
 @form("cp", r"\.async\.bulk\.shared::(?P<to>cluster)\.(?P<source>shared::cta)" + _BYTES, 4)
-def _load(e: Emitter, item: Instruction, named: Named, how: int = 0) -> None:
+def _load(e: Emitter, item: Instruction, named: Named) -> None:
+    _to_shared(e, item, named, 0)
+
+
+def _to_shared(e: Emitter, item: Instruction, named: Named, how: int) -> None:
     operands = _without_hint(item, named)
     if len(operands) < 4 or (named["to"] == "cta" and named.get("cast")):
         raise e.refuse()
@@ -52,7 +62,11 @@ def _load(e: Emitter, item: Instruction, named: Named, how: int = 0) -> None:
 
 
 @form("cp", r"\.async\.bulk\.global\.shared::cta\.bulk_group" + _HINT, 3, 4)
-def _store(e: Emitter, item: Instruction, named: Named, how: int = 0) -> None:
+def _store(e: Emitter, item: Instruction, named: Named) -> None:
+    _to_global(e, item, named, 0)
+
+
+def _to_global(e: Emitter, item: Instruction, named: Named, how: int) -> None:
     operands = _without_hint(item, named)
     if len(operands) != 3:
         raise e.refuse(f"it has {len(item.operands)} operands")
@@ -75,16 +89,24 @@ _REDUCES_HALVES: Final = (
 def _how(named: Named) -> int:
     """Operation and type, as the native text has them; 0 is none."""
     t = kind(named)
-    return 1 + OPS.index(kind(named, "op")) + 16 * TYPES.index(t.replace("b", "u") if t[1:].isdigit() else t)
+    return (
+        1
+        + OPS.index(kind(named, "op"))
+        + 16 * TYPES.index(t.replace("b", "u") if t[1:].isdigit() else t)
+    )
 
 
 def _reduce(e: Emitter, item: Instruction, named: Named) -> None:
-    remote = "global" not in item.modifiers
-    (_load if remote else _store)(e, item, named, _how(named))
+    if "global" in item.modifiers:
+        _to_global(e, item, named, _how(named))
+    else:
+        _to_shared(e, item, named, _how(named))
 
 
 for _form in (*_REDUCES, *_REDUCES_HALVES):
-    form("cp", r"\.reduce\.async\.bulk\.global\.shared::cta\.bulk_group" + _HINT + _form, 3, 4)(_reduce)
+    form("cp", r"\.reduce\.async\.bulk\.global\.shared::cta\.bulk_group" + _HINT + _form, 3, 4)(
+        _reduce
+    )
 for _form in _REDUCES:
     form(
         "cp",
@@ -104,7 +126,9 @@ def _wait(e: Emitter, item: Instruction, named: Named) -> None:
 
 
 @form("cp", r"\.async\.bulk\.prefetch\.L2\.global(\.L2::cache_hint)?", 2, 3)
-@form("cp", r"\.async\.bulk\.prefetch\.tensor\.[1-5]d\.L2\.global(\.tile)?(\.L2::cache_hint)?", 1, 2)
+@form(
+    "cp", r"\.async\.bulk\.prefetch\.tensor\.[1-5]d\.L2\.global(\.tile)?(\.L2::cache_hint)?", 1, 2
+)
 @form("prefetch", r"(\.(param|const))?\.tensormap", 1)
 def _nothing(e: Emitter, item: Instruction, named: Named) -> None:
     """Nothing takes time."""
@@ -154,5 +178,3 @@ def _store_tensor(e: Emitter, item: Instruction, named: Named) -> None:
     given = [*_box(e, operands[0], dims), address(e, operands[1], "shared")]
     how = 1 + OPS.index(op) if op else 0
     e.call_many(named_helper(e, "tensor_store", RANK_OF_COPY=dims, HOW=how), given, [])
-
-

@@ -82,5 +82,3 @@ def _write(e: Emitter, to: Operand, named: Named, value: str) -> None:
     if named["t"] == "u32":
         value = e.op(f"trunc <32 x i64> {value} to <32 x i32>")
     e.write(to, f"u{32 if named['t'] == 'u32' else 64}", value)
-
-

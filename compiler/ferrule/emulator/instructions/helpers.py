@@ -246,7 +246,8 @@ peer.look:
   %peer.blocks = getelementptr i8, ptr %peers.c, i64 {C_BLOCKS}
   %peer.at = getelementptr ptr, ptr %peer.blocks, i32 %peer.i
   %peer = load ptr, ptr %peer.at
-{loaded("%peer", SHARED_BASE, "i64", "peer.start")}{loaded("%peer", SHARED_SIZE, "i64", "peer.bytes")}\
+{loaded("%peer", SHARED_BASE, "i64", "peer.start")}\
+{loaded("%peer", SHARED_SIZE, "i64", "peer.bytes")}\
 {inside}peer.next:
   %peer.i1 = add i32 %peer.i, 1
   br label %peer.head

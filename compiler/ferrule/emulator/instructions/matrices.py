@@ -20,7 +20,7 @@ _PLACE: Final = r"(\.(?P<space>shared|shared::cta))?\.b16"
 
 _SOURCE: Final = (
     SOURCE
-    + '''
+    + """
 def row_place(w: u64, lane: u32, a: u64) -> u64:
     if SHARED_SPACE != 0:
         return shared_place(w, lane, a, 16, 16)
@@ -80,7 +80,7 @@ def turn(w: u64, mask: u32, p0: u64, p1: u64) -> i32:
             store_u16(p1 + (j * 4 + (i >> 1)) * 4 + (i & 1) * 2,
                       load_u16(p0 + (i * 4 + (j >> 1)) * 4 + (j & 1) * 2))
     return 0
-'''
+"""
 )
 
 

@@ -12,6 +12,7 @@ from ferrule.emulator.warps.emitter import Emitter
 
 _OWN: Final = r"(\.(?P<space>shared|shared::cta))?\.b64"
 _ANY: Final = r"(\.(?P<space>shared|shared::cta|shared::cluster))?\.b64"
+_RESTRICTED: Final = r"\.(acquire|release)\.sync_restrict::shared::(cta|cluster)\.cluster"
 _RELEASE: Final = r"(\.(release|relaxed)\.(cta|cluster))?"
 _ACQUIRE: Final = r"(\.(acquire|relaxed)\.(cta|cluster))?"
 
@@ -78,9 +79,9 @@ def _pending_count(e: Emitter, item: Instruction, named: Named) -> None:
 
 
 @form("fence", r"\.mbarrier_init\.release\.cluster", 0)
-@form("fence", r"\.(acquire|release)\.sync_restrict::shared::(cta|cluster)\.cluster", 0)
+@form("fence", _RESTRICTED, 0)
 @form("fence", r"\.proxy\.(alias|async|async\.global|async\.shared::(cta|cluster))", 0)
-@form("fence", r"\.proxy\.async::generic\.(acquire|release)\.sync_restrict::shared::(cta|cluster)\.cluster", 0)  # fmt: skip
+@form("fence", r"\.proxy\.async::generic" + _RESTRICTED, 0)
 @form("fence", r"\.proxy\.tensormap::generic\.release\.(cta|cluster|gpu|sys)", 0)
 @form("fence", r"\.proxy\.tensormap::generic\.acquire\.(cta|cluster|gpu|sys)", 2)
 @form("griddepcontrol", r"\.(launch_dependents|wait)", 0)

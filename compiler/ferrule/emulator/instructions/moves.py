@@ -16,7 +16,10 @@ _EVICT = (
     r"(\.L2::(64B|128B|256B))?"
 )
 _ORDER = r"(\.weak|\.volatile|(\.relaxed|\.acquire|\.release)(\.(cta|cluster|gpu|sys)))?"
-_SPACE = r"(\.(?P<space>param|param::entry|param::func|global|const|local|shared|shared::cta|shared::cluster))?"
+_SPACE = (
+    r"(\.(?P<space>param|param::entry|param::func|global|const|local|shared|shared::cta"
+    r"|shared::cluster))?"
+)
 
 
 @form("mov", _MOVED, 2)

@@ -86,7 +86,7 @@ def _sizes(shape: str) -> tuple[int, int, int]:
 
 _SOURCE: Final = (
     NUMBERS
-    + '''
+    + """
 def a_row(r: u64, lane: u64) -> u64:
     return (lane >> 2) + ((r & 1) * 8 if ROWS == 16 else 0)
 
@@ -222,7 +222,7 @@ def words_out(p: u64, c: u64) -> i32:
                 sum = max(min(sum, 2147483647), -2147483648)
             store_i32(d + i * 256 + lane * 4, i32(sum))
     return 0
-'''
+"""
 )
 
 

@@ -42,11 +42,13 @@ def _product(e: Emitter, item: Instruction, named: Named) -> None:
     if len(results) != count or (in_registers and len(factors) != 4):
         raise e.refuse(f"the result has {len(results)} registers, not {count}")
     settings = _settings(e, more, a, d, in_registers)
-    name = ":".join(["wgmma", str(columns), a, b, d, *settings, (named.get("sat") or ".").strip(".")])
+    name = ":".join(
+        ["wgmma", str(columns), a, b, d, *settings, (named.get("sat") or ".").strip(".")]
+    )
     e.helpers.add(name)
     slots = e.table([_slot(e, each) for each in (*results, *factors)])
     given = [
-        ("<32 x i64>", e.spread(f"ptrtoint (ptr @\"{name}\" to i64)", "i64")),
+        ("<32 x i64>", e.spread(f'ptrtoint (ptr @"{name}" to i64)', "i64")),
         ("<32 x i64>", e.spread(f"ptrtoint (ptr {slots} to i64)", "i64")),
         ("<32 x i64>", splat("i64", "0") if in_registers else e.read(left, "b64")),
         ("<32 x i64>", e.read(right, "b64")),

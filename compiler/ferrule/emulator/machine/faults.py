@@ -6,8 +6,8 @@ import ctypes
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ferrule.emulator.ptx.module import Instruction
 from ferrule.emulator.native.barriers import FAULTS as ASYNC_FAULTS
+from ferrule.emulator.ptx.module import Instruction
 from ferrule.emulator.warps import layout
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ def word(address: int, offset: int) -> int:
     return ctypes.c_uint32.from_address(address + offset).value
 
 
-def thread_fault(
-    kernel: str, warp: int, instructions: list[Instruction], memory: Memory
-) -> Fault:
+def thread_fault(kernel: str, warp: int, instructions: list[Instruction], memory: Memory) -> Fault:
     """The fault that a warp has."""
     block = block_of(warp)
     kind = word(warp, layout.FAULT)
@@ -170,7 +168,7 @@ def deadlock(
 def _waiting(
     warps: list[int], waits: dict[int, Instruction], instructions: list[Instruction]
 ) -> tuple[dict[str, list[str]], bool]:
-    """Threads of a block by where they wait, and whether threads of a warp reach different barriers."""
+    """Threads by where they wait, and whether those of a warp reach other barriers."""
     said: dict[str, list[str]] = {}
     divergent = False
     for warp in warps:
@@ -203,7 +201,11 @@ def _standing(
         else:
             number = word(warp, layout.BARRIER + 4 * lane)
             of_cluster = number == layout.CLUSTER_BARRIER
-            yield lane, "at the barrier of the cluster" if of_cluster else f"at barrier {number}", None
+            yield (
+                lane,
+                "at the barrier of the cluster" if of_cluster else f"at barrier {number}",
+                None,
+            )
 
 
 def _together(item: Instruction) -> bool:

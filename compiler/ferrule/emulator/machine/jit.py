@@ -14,7 +14,7 @@ from llvmlite import binding
 from ferrule.emulator.instructions import helpers
 from ferrule.emulator.machine import scheduler
 from ferrule.emulator.native import shared
-from ferrule.emulator.native.language import SHARED_PREFIX
+from ferrule.emulator.native.values import SHARED_PREFIX
 
 _LOCK: Final = threading.RLock()
 _HELPERS: Final[dict[str, int]] = {}

@@ -176,8 +176,10 @@ done:
 define internal void @begin.cluster(ptr %block, i64 %number) {{
 entry:
 {_get("cluster", CLUSTER, "ptr")}{_get("size", C_SIZE, "i32", "%cluster")}\
-{_get("threads", ALL_THREADS)}{_at("live", C_LIVE, "%cluster")}{_at("missing", C_MISSING, "%cluster")}\
-{_at("phase", C_PHASE, "%cluster")}{_at("first", C_FIRST, "%cluster")}{_at("end", C_END, "%cluster")}\
+{_get("threads", ALL_THREADS)}{_at("live", C_LIVE, "%cluster")}\
+{_at("missing", C_MISSING, "%cluster")}\
+{_at("phase", C_PHASE, "%cluster")}{_at("first", C_FIRST, "%cluster")}\
+{_at("end", C_END, "%cluster")}\
 {_at("idle", IDLE)}  %all = mul i32 %threads, %size
   store i32 %all, ptr %live.p
   store i32 %all, ptr %missing.p

@@ -41,9 +41,7 @@ class Work:
         self._frames = mmap.mmap(-1, head + blocks * count * warp_bytes)
         self.block: Final = ctypes.addressof(ctypes.c_char.from_buffer(self._frames))
         self._cluster: Final = self.block + blocks * layout.BLOCK_BYTES
-        self.warps: Final = [
-            self.block + head + i * warp_bytes for i in range(blocks * count)
-        ]
+        self.warps: Final = [self.block + head + i * warp_bytes for i in range(blocks * count)]
         self.stale = False
         self._local_bytes = local
         stride = -(-local // UNIT) * UNIT
@@ -90,9 +88,7 @@ class Work:
         self._put(at + layout.CLUSTER, "<Q4I", self._cluster, rank, *place)
         self._put(at + layout.ALL_WARPS, "<I", len(self.warps))
 
-    def _set_warp(
-        self, rank: int, place: int, number: int, stride: int, asynchronous: int
-    ) -> None:
+    def _set_warp(self, rank: int, place: int, number: int, stride: int, asynchronous: int) -> None:
         warp = self.warps[place]
         at = warp - self.block
         self._put(at + layout.WARP_ID, "<I", number)

@@ -1,2 +1,1 @@
-"""Helpers that are too long for LLVM text: written as plain functions, `language` makes LLVM of them.
-"""
+"""Helpers that are too long for LLVM text: plain functions, of which `language` makes LLVM."""

@@ -43,7 +43,7 @@ CONSTANTS: Final = {
 
 SOURCE: Final = (
     CLUSTERS
-    + '''
+    + """
 def packed(pending: u64, expected: u64, bytes: i64, parity: u64) -> u64:
     return pending | (expected << 20) | ((u64(bytes) & 0x1FFFFF) << 40) | (parity << 61) | (1 << 62)
 
@@ -168,5 +168,5 @@ def count(w: u64, mask: u32, p0: u64, p1: u64) -> i32:
         m = m & (m - 1)
         store_u32(p1 + u64(lane) * 4, u32(pending_of(load_u64(p0 + u64(lane) * 8))))
     return 0
-'''
+"""
 )

@@ -5,254 +5,24 @@ from __future__ import annotations
 from typing import Final
 
 from ferrule.emulator import tensormaps
+from ferrule.emulator.native import boxes, reductions
 from ferrule.emulator.native.queues import CONSTANTS as QUEUE_CONSTANTS
 from ferrule.emulator.native.queues import SOURCE as QUEUES
-
-OPS: Final = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
-TYPES: Final = ("u32", "s32", "u64", "s64", "f16", "bf16", "f32", "f64")
 
 CONSTANTS: Final = (
     QUEUE_CONSTANTS
     | {name: value for name, value in vars(tensormaps).items() if name.startswith("T_")}
     | {"MAGIC": tensormaps.MAGIC}
-    | {f"OP_{name.upper()}": i for i, name in enumerate(OPS)}
-    | {f"TYPE_{name.upper()}": i for i, name in enumerate(TYPES)}
+    | reductions.CONSTANTS
 )
 
 SOURCE: Final = (
     QUEUES
-    + '''
+    + reductions.SOURCE
+    + boxes.SOURCE
+    + """
 def bulk_at(cluster: u64, number: u32) -> u64:
     return cluster + C_ENTRIES + u64(number % MOST_BULK) * B_BYTES
-
-def flushed(bits: u32) -> f32:
-    if (bits >> 23) & 255 == 0:
-        return as_f32(bits & 0x80000000)
-    return as_f32(bits)
-
-def added_half(a: u16, b: u16, brain: i1) -> u16:
-    if brain:
-        sum = as_f32(u32(a) << 16) + as_f32(u32(b) << 16)
-        bits = as_u32(sum)
-        if sum != sum:
-            return 0x7FFF
-        return u16((bits + 32767 + ((bits >> 16) & 1)) >> 16)
-    total = f32(as_f16(a)) + f32(as_f16(b))
-    if total != total:
-        return 0x7FFF
-    return as_u16(f16(total))
-
-def value_half(bits: u16, brain: i1) -> f32:
-    if brain:
-        return as_f32(u32(bits) << 16)
-    return f32(as_f16(bits))
-
-def reduced_half(a: u16, b: u16, op: u32, brain: i1) -> u16:
-    if op == OP_ADD:
-        return added_half(a, b, brain)
-    x = value_half(a, brain)
-    y = value_half(b, brain)
-    if x != x:
-        return b if y == y else 0x7FFF
-    if y != y:
-        return a
-    if x == y:
-        if op == OP_MIN:
-            return a | b
-        return a & b
-    if op == OP_MIN:
-        return a if x < y else b
-    return a if x > y else b
-
-def reduced_single(a: u32, b: u32) -> u32:
-    sum = flushed(a) + flushed(b)
-    if sum != sum:
-        return 0x7FFFFFFF
-    return as_u32(flushed(as_u32(sum)))
-
-def reduced_word(a: u32, b: u32, op: u32, signed: i1) -> u32:
-    if op == OP_ADD:
-        return a + b
-    if op == OP_AND:
-        return a & b
-    if op == OP_OR:
-        return a | b
-    if op == OP_XOR:
-        return a ^ b
-    if op == OP_INC:
-        return 0 if a >= b else a + 1
-    if op == OP_DEC:
-        return b if a == 0 or a > b else a - 1
-    less = a < b
-    if signed:
-        less = i32(a) < i32(b)
-    if op == OP_MIN:
-        return a if less else b
-    return b if less else a
-
-def reduced_long(a: u64, b: u64, op: u32, signed: i1) -> u64:
-    if op == OP_ADD:
-        return a + b
-    if op == OP_AND:
-        return a & b
-    if op == OP_OR:
-        return a | b
-    if op == OP_XOR:
-        return a ^ b
-    less = a < b
-    if signed:
-        less = i64(a) < i64(b)
-    if op == OP_MIN:
-        return a if less else b
-    return b if less else a
-
-def do_reduction(entry: u64) -> i32:
-    how = u64(load_u32(entry + B_OP) - 1)
-    return reduce(load_u64(entry + B_TO), load_u64(entry + B_FROM), load_u64(entry + B_SIZE), how)
-
-def reduce(to: u64, source: u64, size: u64, how: u64) -> i32:
-    op = u32(how & 15)
-    kind = u32(how >> 4)
-    at = u64(0)
-    while at < size:
-        if kind == TYPE_F16 or kind == TYPE_BF16:
-            a = load_u16(to + at)
-            store_u16(to + at, reduced_half(a, load_u16(source + at), op, kind == TYPE_BF16))
-            at = at + 2
-        elif kind == TYPE_F32:
-            store_u32(to + at, reduced_single(load_u32(to + at), load_u32(source + at)))
-            at = at + 4
-        elif kind == TYPE_F64:
-            store_f64(to + at, load_f64(to + at) + load_f64(source + at))
-            at = at + 8
-        elif kind == TYPE_U32 or kind == TYPE_S32:
-            b = load_u32(source + at)
-            store_u32(to + at, reduced_word(load_u32(to + at), b, op, kind == TYPE_S32))
-            at = at + 4
-        else:
-            c = load_u64(source + at)
-            store_u64(to + at, reduced_long(load_u64(to + at), c, op, kind == TYPE_S64))
-            at = at + 8
-    return 0
-
-def swizzled(a: u64, mode: u32) -> u64:
-    if mode == 1:
-        return a ^ ((a >> 3) & 16)
-    if mode == 2:
-        return a ^ ((a >> 3) & 48)
-    if mode == 3:
-        return a ^ ((a >> 3) & 112)
-    return a
-
-def steps_of(map: u64, dim: u64) -> i64:
-    box = load_u32(map + T_BOX + dim * 4)
-    step = load_u32(map + T_STEPS + dim * 4)
-    if dim == 0:
-        return i64(box)
-    return i64((box + step - 1) // step)
-
-def stride_of(map: u64, dim: u64) -> u64:
-    low = u64(load_u32(map + T_STRIDES + (dim - 1) * 4))
-    return (low | (u64(load_u8(map + T_STRIDES + 16 + dim - 1)) << 32)) << 4
-
-def rows_of(map: u64) -> i64:
-    rows = i64(1)
-    for dim in range(u64(1), u64(load_u32(map + T_RANK))):
-        rows = rows * steps_of(map, dim)
-    return rows
-
-def box_bytes(map: u64) -> u64:
-    return u64(rows_of(map) * steps_of(map, 0)) * u64(load_u32(map + T_SIZE))
-
-def row_at(map: u64, at: u64, row: i64) -> u64:
-    left = row
-    place = load_u64(map + T_ADDRESS)
-    for dim in range(u64(1), u64(load_u32(map + T_RANK))):
-        many = steps_of(map, dim)
-        i = left % many
-        left = left // many
-        step = i64(load_u32(map + T_STEPS + dim * 4))
-        where = i64(load_i32(at + dim * 4)) + i * step
-        if where < 0 or where > i64(load_u32(map + T_DIMS + dim * 4)):
-            return 0
-        place = place + u64(where) * stride_of(map, dim)
-    return place
-
-def first_inside(map: u64, at: u64) -> i64:
-    start = i64(load_i32(at))
-    return max(min(-start, steps_of(map, 0)), 0)
-
-def last_inside(map: u64, at: u64) -> i64:
-    start = i64(load_i32(at))
-    end = i64(load_u32(map + T_DIMS)) + 1
-    return max(min(end - start, steps_of(map, 0)), 0)
-
-def fill_row(buffer: u64, map: u64, size: u64) -> i32:
-    fill(buffer, 0, size)
-    if load_u32(map + T_FILL) != 0:
-        element = u64(load_u32(map + T_SIZE))
-        at = u64(0)
-        while at < size:
-            fill(buffer + at, 255, element)
-            store_u8(buffer + at + element - 1, 127)
-            at = at + element
-    return 0
-
-def do_tensor(entry: u64) -> i32:
-    map = load_u64(entry + B_MAP)
-    at = entry + B_AT
-    element = i64(load_u32(map + T_SIZE))
-    many = steps_of(map, 0)
-    size = u64(many * element)
-    first = first_inside(map, at)
-    last = last_inside(map, at)
-    mode = load_u32(map + T_SWIZZLE)
-    loads = load_u32(entry + B_WHAT) == LOADS_TENSOR
-    shared = load_u64(entry + B_TO)
-    if not loads:
-        shared = load_u64(entry + B_FROM)
-    buffer = local(2048)
-    for row in range(rows_of(map)):
-        place = row_at(map, at, row)
-        inside = place != 0 and first < last
-        place = place + u64((i64(load_i32(at)) + first) * element)
-        skip = u64(first * element)
-        count = u64((last - first) * element)
-        if loads:
-            fill_row(buffer, map, size)
-            if inside:
-                copy(buffer + skip, place, count)
-        chunk = u64(0)
-        while chunk < size:
-            there = swizzled(shared + u64(row) * size + chunk, mode)
-            if loads:
-                copy(there, buffer + chunk, 16)
-            else:
-                copy(buffer + chunk, there, 16)
-            chunk = chunk + 16
-        if inside and not loads:
-            how = load_u32(entry + B_OP)
-            if how != 0:
-                call(load_u64(entry + B_REDUCE), place, buffer + skip, count, u64(how - 1))
-            else:
-                copy(place, buffer + skip, count)
-    return 0
-
-def check_tensor(w: u64, lane: u32, entry: u64) -> i32:
-    map = load_u64(entry + B_MAP)
-    at = entry + B_AT
-    element = i64(load_u32(map + T_SIZE))
-    first = first_inside(map, at)
-    last = last_inside(map, at)
-    if first >= last:
-        return 0
-    for row in range(rows_of(map)):
-        place = row_at(map, at, row)
-        if place != 0:
-            start = place + u64((i64(load_i32(at)) + first) * element)
-            if global_place(w, lane, start, u64((last - first) * element), 1) == 0:
-                return 1
-    return 0
 
 def do_bulk(w: u64, entry: u64) -> i32:
     store_u32(entry + B_DONE, 1)
@@ -620,5 +390,5 @@ def tensor_store(w: u64, mask: u32, p: u64) -> i32:
             if latest_bulk(w) != 0:
                 return 1
     return 0
-'''
+"""
 )

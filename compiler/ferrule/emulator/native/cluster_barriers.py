@@ -12,7 +12,7 @@ CONSTANTS: Final = PLACE_CONSTANTS | BARRIER_CONSTANTS
 
 SOURCE: Final = (
     CLUSTERS
-    + '''
+    + """
 def released(w: u64, live: u32) -> i32:
     cluster = cluster_of(w)
     store_u32(cluster + C_PHASE, load_u32(cluster + C_PHASE) ^ 1)
@@ -147,5 +147,5 @@ def inside(w: u64, mask: u32, p0: u64, p1: u64) -> i32:
         block = block_with(w, load_u64(p0 + u64(lane) * 8), 1)
         store_u32(p1 + u64(lane) * 4, 1 if block != 0 else 0)
     return 0
-'''
+"""
 )

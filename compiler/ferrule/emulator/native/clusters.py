@@ -12,7 +12,7 @@ from ferrule.emulator.native.places import SOURCE as PLACES
 
 SOURCE: Final = (
     PLACES
-    + '''
+    + """
 def cluster_of(w: u64) -> u64:
     return load_u64(load_u64(w + BLOCK) + CLUSTER)
 
@@ -80,5 +80,5 @@ def chance(w: u64) -> i1:
     seed = seed ^ (seed << 17)
     store_u64(leader + RANDOM, seed)
     return (seed >> 40) & 1 == 1
-'''
+"""
 )

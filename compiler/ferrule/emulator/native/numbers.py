@@ -8,7 +8,7 @@ KINDS: Final = {
     "F16": 1, "BF16": 2, "TF32": 3, "E4M3": 4, "E5M2": 5, "S8": 6, "U8": 7, "S4": 8, "U4": 9,
 }  # fmt: skip
 
-NUMBERS: Final = '''
+NUMBERS: Final = """
 def half_value(bits: u32) -> f32:
     return f32(as_f16(u16(bits)))
 
@@ -56,4 +56,4 @@ def double_bits(value: f64) -> u64:
     if value != value:
         return 0x7FFFFFFFFFFFFFFF
     return as_u64(value)
-'''
+"""

@@ -13,7 +13,7 @@ CONSTANTS: Final = {
     name: value for name, value in vars(layout).items() if name.isupper() and type(value) is int
 }
 
-SOURCE: Final = '''
+SOURCE: Final = """
 def fault(w: u64, kind: u32, lane: u32, address: u64, size: u64) -> i32:
     store_u32(w + FAULT, kind)
     store_u32(w + FAULT_LANE, lane)
@@ -71,4 +71,4 @@ def generic_place(w: u64, lane: u32, a: u64, size: u64, align: u64) -> u64:
     if not alive(w, lane, a, size, load_u64(load_u64(w + BLOCK) + ARENA_SIZE)):
         return 0
     return a
-'''
+"""

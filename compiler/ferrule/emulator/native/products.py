@@ -34,7 +34,7 @@ CONSTANTS: Final = (
 
 QUEUE: Final = (
     CLUSTERS
-    + '''
+    + """
 def product_at(area: u64, number: u32) -> u64:
     return area + A_PRODUCTS + u64(number % MOST_PRODUCTS) * P_BYTES
 
@@ -82,13 +82,13 @@ def commit(w: u64, mask: u32) -> i32:
 
 def wait(w: u64, mask: u32) -> i32:
     return do_products(w, PENDING)
-'''
+"""
 )
 
 SOURCE: Final = (
     CLUSTERS
     + NUMBERS
-    + '''
+    + """
 def span_of(desc: u64) -> u64:
     return u64(256) >> (desc >> 62)
 
@@ -252,5 +252,5 @@ def product(w: u64, mask: u32, entry: u64) -> i32:
     else:
         multiply_floats(a, b, c)
     return sums(entry, w, c, 1)
-'''
+"""
 )

@@ -38,7 +38,7 @@ CONSTANTS: Final = (
 
 SOURCE: Final = (
     BARRIERS
-    + '''
+    + """
 def entry_at(area: u64, number: u32) -> u64:
     return area + A_ENTRIES + u64(number % MOST_ENTRIES) * E_BYTES
 
@@ -227,5 +227,5 @@ def wait_groups(w: u64, mask: u32) -> i32:
 
 def wait_all(w: u64, mask: u32) -> i32:
     return do_all(w, mask)
-'''
+"""
 )

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ferrule.emulator.native import bulk
-from ferrule.emulator.native.language import SHARED_PREFIX, shared_text
+from ferrule.emulator.native.language import shared_text
+from ferrule.emulator.native.values import SHARED_PREFIX
 
 
 @dataclass(frozen=True, slots=True)
