@@ -31,8 +31,8 @@ class Work:
     ) -> None:
         self.key: Final = (block, shared)
         self._memory = memory
-        self._threads = prod(block)
-        count = -(-self._threads // layout.LANES)
+        self.threads: Final = prod(block)
+        count = -(-self.threads // layout.LANES)
         self._frames = mmap.mmap(-1, layout.BLOCK_BYTES + count * warp_bytes)
         self.block: Final = ctypes.addressof(ctypes.c_char.from_buffer(self._frames))
         first = self.block + layout.BLOCK_BYTES
@@ -41,7 +41,7 @@ class Work:
         self._local_bytes = local
         stride = -(-local // UNIT) * UNIT
         self._window = memory.allocate_private(shared, WINDOW_ALIGN)
-        self._local = memory.allocate_private(stride * self._threads) if local else 0
+        self._local = memory.allocate_private(stride * self.threads) if local else 0
         self._parameters = memory.allocate_private(parameters)
         self._size = parameters
         self._set_block(block, shared, count, warp_bytes)
@@ -59,7 +59,7 @@ class Work:
         self._put(
             layout.SHADOW, "<QQQQ", memory.shadow, memory.base, memory.global_size, memory.size
         )
-        self._put(layout.ALL_THREADS, "<I", self._threads)
+        self._put(layout.ALL_THREADS, "<I", self.threads)
         self._put(layout.TOTAL_SHARED, "<I", shared)
         self._put(layout.PRINT, "<Q", printing.callback())
         self._put(layout.PARAMETER_SIZE, "<Q", self._size)
