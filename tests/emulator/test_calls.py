@@ -164,6 +164,8 @@ WRONG = {
     "{ .param .b32 p; .param .b64 s; call (s), add, (p, p); }": "results of .4. bytes, .* .8.",
     "{ .param .b32 p; .param .b32 s; call (s), add, (p); }": "parameters of .4, 4. bytes, .* .4.",
     "{ .param .b32 p; .param .b32 s; call (s), lost, (p); }": "lost is called and has no body",
+    "vprintf %rd1, %rd2;": "vprintf is not emulated",
+    "barrier_result.popc.u32 %r1;": "barrier_result.popc.u32 is not emulated",
     "call add;": "parameters of",
     "call (%r1), add, (%r2, %r3);": "calls with registers",
 }

@@ -395,6 +395,7 @@ def _with_row(whole: str, what: str, space: str, size: int, checked: bool) -> st
         move = f"  %row.v = load <32 x {kind}>, ptr %p1, align {size}\n"
         move += f"  store <32 x {kind}> %row.v, ptr %row.q, align {size}\n"
     steps = ", ".join(f"i64 {i * size}" for i in range(32))
+    quick = space == "shared" or not checked
     row = f"""  %all = icmp eq i32 %mask, -1
   br i1 %all, label %row, label %lanes
 row:
@@ -409,15 +410,51 @@ row:
   %row.l = and i64 %row.0, {size - 1}
   %row.u = icmp ne i64 %row.l, 0
   %row.x = or i1 %row.no, %row.u
-  br i1 %row.x, label %lanes, label %row.look
+  br i1 %row.x, label %{"each" if quick else "lanes"}, label %row.look
 {good}row.move:
 {move}  ret i32 0
-lanes:
+{_each(what, space, size) if quick else ""}lanes:
   br label %head
 """
     return whole.replace("  br label %head\nhead:\n", row + "head:\n", 1).replace(
         "[%mask, %entry]", "[%mask, %lanes]", 1
     )
+
+
+def _each(what: str, space: str, size: int) -> str:
+    """32 lanes at 32 places that are seen to be good all at once: all bits that any has are."""
+    kind = f"i{size * 8}"
+    if space == "shared":
+        look = f"""  %each.or = call i64 @llvm.vector.reduce.or.v32i64(<32 x i64> %row.a)
+  %each.l = and i64 %each.or, {size - 1}
+  %each.e = add i64 %each.or, {size}
+  %each.0 = icmp ule i64 %each.e, %limit
+  %each.1 = icmp ult i64 %each.or, %limit
+  %each.2 = icmp eq i64 %each.l, 0
+  %each.3 = and i1 %each.0, %each.1
+  %each.4 = and i1 %each.2, %each.3
+  br i1 %each.4, label %each.loop, label %lanes
+"""
+        real = "  %each.r = add i64 %each.a, %base\n"
+    else:
+        look = "  br label %each.loop\n"
+        real = "  %each.r = add i64 %each.a, 0\n"
+    given, taken = ("%each.q", "%each.v.p") if what == "load" else ("%each.v.p", "%each.q")
+    return f"""each:
+{look}each.loop:
+  %n = phi i64 [0, %each], [%n1, %each.loop]
+  %each.p = getelementptr i64, ptr %p0, i64 %n
+  %each.a = load i64, ptr %each.p
+{real}  %each.q = inttoptr i64 %each.r to ptr
+  %each.v.p = getelementptr {kind}, ptr %p1, i64 %n
+  %each.v = load {kind}, ptr {given}
+  store {kind} %each.v, ptr {taken}
+  %n1 = add i64 %n, 1
+  %each.c = icmp eq i64 %n1, 32
+  br i1 %each.c, label %each.done, label %each.loop
+each.done:
+  ret i32 0
+"""
 
 
 _ROW_ANY: Final = """row.look:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
+from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 from ferrule.emulator.machine.faults import Fault, deadlock, thread_fault
-from ferrule.emulator.machine.jit import Code, compiled, helper_addresses, scheduler_code
+from ferrule.emulator.machine.jit import scheduler_code
 from ferrule.emulator.machine.scheduler import FAILED, OVER, SPINNING
+from ferrule.emulator.machine.tiers import Tiers
 from ferrule.emulator.machine.work import Work
 from ferrule.emulator.ptx.module import Function, Module, PtxError, Variable
 from ferrule.emulator.warps.calls import symbols
 from ferrule.emulator.warps.flow import WAITING, Flow, flow
 from ferrule.emulator.warps.layout import MOST_BLOCKS
-from ferrule.emulator.warps.translate import STEP, Translation, translate
+from ferrule.emulator.warps.translate import Translation, translate
 
 if TYPE_CHECKING:
     from ferrule.emulator.machine.modules import Machine
@@ -26,6 +28,10 @@ MOST_THREADS: Final = 1024
 _RESIDENT: Final = 128
 """Blocks that run side by side where they wait for each other."""
 
+_FIRST_THREADS: Final = 16_384
+"""Threads that run before it is asked whether faster code is worth its time."""
+
+Run = Callable[[int, int], int]
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
 
@@ -69,7 +75,7 @@ class Kernel:
         self.required_cluster: Final = _sizes(said.get("reqnctapercluster"))
         most = said.get("maxntid") or said.get("reqntid")
         self.max_threads: Final = min(MOST_THREADS, prod(most)) if most else MOST_THREADS
-        self._code: Code | None = None
+        self._tiers: Final = Tiers(self._translation)
         self._work: Work | None = None
 
     def launch(
@@ -138,24 +144,34 @@ class Kernel:
 
     # ---- running ----
 
-    def _step(self) -> int:
-        if self._code is None:
-            helpers = helper_addresses(self._translation.helpers)
-            self._code = compiled(self._translation.text(1), (STEP,), helpers, 0)
-        return self._code.addresses[STEP]
-
     def _run(self, work: Work, total: int, grid: Sizes, smem: int, parameters: bytes) -> None:
-        step, run = self._step(), _RUN(scheduler_code().addresses["run"])
-        work.blocks(0, total)
-        said = run(work.block, step)
+        run = _RUN(scheduler_code().addresses["run"])
+        said = self._slices(work, total, run)
         if said == SPINNING and total > 1:
-            self._run_together(work, total, grid, smem, parameters, run, step)
+            self._run_together(work, total, grid, smem, parameters, run)
         while said == SPINNING:
-            said = run(work.block, step)
+            said = self._timed(work, run)
         if said != OVER:
             raise self._fault(work, said)
         if self._machine.random:
             self._machine.random = work.random or 1
+
+    def _slices(self, work: Work, total: int, run: Run) -> int:
+        """All blocks; more at a time as they go, so that the code can become faster in between."""
+        done, count = 0, max(1, _FIRST_THREADS // work.threads)
+        while True:
+            end = total if self._tiers.fast else min(total, done + count)
+            work.blocks(done, end)
+            said = self._timed(work, run)
+            if said != OVER or end == total:
+                return said
+            done, count = end, 2 * count
+
+    def _timed(self, work: Work, run: Run) -> int:
+        start = perf_counter()
+        said = run(work.block, self._tiers.step())
+        self._tiers.spent(perf_counter() - start)
+        return said
 
     def _run_together(
         self,
@@ -164,8 +180,7 @@ class Kernel:
         grid: Sizes,
         smem: int,
         parameters: bytes,
-        run: object,
-        step: int,
+        run: Run,
     ) -> None:
         """Blocks that may wait for each other: each goes on until it only spins."""
         number = first.next
@@ -179,16 +194,16 @@ class Kernel:
                     another.blocks(number, number + 1)
                     number += 1
                     resident.append(another)
-                resident = self._round(resident, run, step, first)
+                resident = self._round(resident, run, first)
         finally:
             for each in resident:
                 if each is not first:
                     each.close()
 
-    def _round(self, resident: list[Work], run: object, step: int, first: Work) -> list[Work]:
+    def _round(self, resident: list[Work], run: Run, first: Work) -> list[Work]:
         left = []
         for each in resident:
-            said = run(each.block, step)  # type: ignore[operator]
+            said = self._timed(each, run)
             if said == SPINNING:
                 left.append(each)
             elif said != OVER:

@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from ferrule.emulator.machine.kernels import Kernel
@@ -41,7 +42,12 @@ class Machine:
 
     def load(self, ptx: str) -> LoadedModule:
         """A module of PTX, its kernels ready to launch.  PtxError for what is not emulated."""
-        return LoadedModule(self, parse(ptx))
+        return LoadedModule(self, _parsed(ptx))
+
+
+@lru_cache(maxsize=64)
+def _parsed(ptx: str) -> Module:
+    return parse(ptx)
 
 
 class LoadedModule:

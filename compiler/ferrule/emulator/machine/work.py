@@ -33,8 +33,8 @@ class Work:
     ) -> None:
         self.key: Final = (block, shared, cluster)
         self._memory = memory
-        self._threads = prod(block)
-        count = -(-self._threads // layout.LANES)
+        self.threads: Final = prod(block)
+        count = -(-self.threads // layout.LANES)
         blocks = prod(cluster)
         # Warps begin at a multiple of 256 bytes, behind blocks and cluster.
         head = -(-(blocks * layout.BLOCK_BYTES + layout.CLUSTER_BYTES) // 256) * 256
@@ -46,7 +46,7 @@ class Work:
         self._local_bytes = local
         stride = -(-local // UNIT) * UNIT
         self._windows = [memory.allocate_private(shared, WINDOW_ALIGN) for _ in range(blocks)]
-        self._local = memory.allocate_private(stride * self._threads * blocks) if local else 0
+        self._local = memory.allocate_private(stride * self.threads * blocks) if local else 0
         self._parameters = memory.allocate_private(parameters)
         self._size = parameters
         self._set_cluster(cluster, blocks)
@@ -79,7 +79,7 @@ class Work:
         self._put(
             at + layout.SHADOW, "<QQQQ", memory.shadow, memory.base, memory.global_size, memory.size
         )
-        self._put(at + layout.ALL_THREADS, "<I", self._threads)
+        self._put(at + layout.ALL_THREADS, "<I", self.threads)
         self._put(at + layout.TOTAL_SHARED, "<I", shared)
         self._put(at + layout.PRINT, "<Q", printing.callback())
         self._put(at + layout.PARAMETER_SIZE, "<Q", self._size)
@@ -92,7 +92,7 @@ class Work:
         warp = self.warps[place]
         at = warp - self.block
         self._put(at + layout.WARP_ID, "<I", number)
-        thread = rank * self._threads + number * layout.LANES
+        thread = rank * self.threads + number * layout.LANES
         self._put(
             at + layout.BLOCK,
             "<QQQQQQ",

@@ -40,6 +40,9 @@ EXTERNAL: Final = frozenset({"vprintf", "__assertfail"})
 """Functions of the system, which the emulator has itself."""
 
 
+REDUCED: Final = "barrier_result"
+"""The opcode of the second half of a barrier that reduces: its result, once all have come."""
+
 NO_FUNCTION: Final = "call of an address that no function has"
 RECURSION: Final = "call of a function that has not returned, which is not emulated"
 """Why a thread ends at a call."""
@@ -120,6 +123,8 @@ class Inliner:
     ) -> Items:
         if isinstance(item, Label):
             return [Label(names[item.name], item.line)]
+        if item.opcode in EXTERNAL or item.opcode == REDUCED:
+            raise PtxError(f"{item.name} is not emulated", item.line)
         plain = item
         item = _with_names(item, names)
         if item.opcode == "call":

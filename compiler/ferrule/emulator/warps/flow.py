@@ -19,7 +19,7 @@ from ferrule.emulator.ptx.module import (
     Symbol,
     Variable,
 )
-from ferrule.emulator.warps.calls import EXTERNAL, Inliner, Items, jump_around
+from ferrule.emulator.warps.calls import EXTERNAL, REDUCED, Inliner, Items, jump_around
 from ferrule.emulator.warps.carry import CARRY
 
 WAITING: Final = frozenset(
@@ -69,10 +69,6 @@ def flow(module: Module, kernel: Function) -> Flow:
         tuple(inliner.variables),
         inliner.parameters,
     )
-
-
-REDUCED = "barrier_result"
-"""The opcode of the second half of a barrier that reduces: its result, once all have come."""
 
 
 def _halved(item: Instruction) -> list[Instruction]:
