@@ -8,7 +8,7 @@ from ptx_programs import HEADER, Array, launch, machine
 
 from ferrule.emulator.machine import Fault
 
-SCHEDULES = [None, "random:1", "random:2", "random:3"]
+SCHEDULES = [None, "random:3"]
 
 
 def program(body: str, parameters: int, shared: int = 4096) -> str:

@@ -27,6 +27,12 @@ def rows(count: int) -> Array:
     return np.random.default_rng(7).permutation(64)[: 8 * count] * 16
 
 
+FORMS = [
+    (1, "", ".shared"), (1, ".trans", ""), (2, "", ""), (2, ".trans", ".shared::cta"),
+    (4, "", ".shared::cta"), (4, ".trans", ".shared"),
+]  # fmt: skip
+
+
 def copies(space: str) -> str:
     """To shared memory and back; %r1 is the address of the lane's row."""
     to = "" if space else "cvt.u64.u32 %rd5, %r1; cvta.shared.u64 %rd5, %rd5;"
@@ -38,9 +44,7 @@ def copies(space: str) -> str:
     """
 
 
-@pytest.mark.parametrize("space", ["", ".shared", ".shared::cta"])
-@pytest.mark.parametrize("trans", ["", ".trans"])
-@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize(("count", "trans", "space"), FORMS)
 def test_ldmatrix(count: int, trans: str, space: str) -> None:
     given, places = tiles(count), rows(count)
     memory = np.zeros(64 * 8, np.uint16)
@@ -65,9 +69,7 @@ def test_ldmatrix(count: int, trans: str, space: str) -> None:
         assert np.array_equal(found[i], fragment(given[i].T if trans else given[i]))
 
 
-@pytest.mark.parametrize("space", ["", ".shared"])
-@pytest.mark.parametrize("trans", ["", ".trans"])
-@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize(("count", "trans", "space"), FORMS)
 def test_stmatrix(count: int, trans: str, space: str) -> None:
     given, places = tiles(count), rows(count)
     held = np.stack([fragment(each) for each in given])

@@ -9,7 +9,7 @@ from ptx_programs import Array, kernel, launch, machine, pointers
 from ferrule.emulator.machine import Fault
 
 SHARED = ".shared .align 128 .b8 data[4096];\n.shared .align 8 .b64 bars[4];"
-SCHEDULES = [None, "random:1", "random:2", "random:3"]
+SCHEDULES = [None, "random:2"]
 INDEX = "mov.u32 %r0, %tid.x; mov.u32 %r1, bars; mov.u32 %r2, data;"
 BEGIN = "setp.eq.u32 %p0, %r0, 0;"
 

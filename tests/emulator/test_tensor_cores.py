@@ -157,17 +157,16 @@ def test_special_floats() -> None:
 
 
 INTEGERS = [
-    *[(s, a, b) for s in ("m8n8k16", "m16n8k16", "m16n8k32")
-      for a, b in (("s8", "s8"), ("u8", "s8"), ("s8", "u8"))],
-    ("m16n8k32", "u8", "u8"),
-    *[(s, a, b) for s in ("m8n8k32", "m16n8k32", "m16n8k64")
-      for a, b in (("s4", "u4"), ("u4", "s4"))],
-    ("m16n8k64", "s4", "s4"), ("m16n8k64", "u4", "u4"),
+    *[(shape, "s8", "s8", "") for shape in ("m8n8k16", "m16n8k16", "m16n8k32")],
+    *[(shape, "u8", "s8", ".satfinite") for shape in ("m8n8k16", "m16n8k16", "m16n8k32")],
+    ("m16n8k32", "s8", "u8", ".satfinite"), ("m16n8k32", "u8", "u8", ".satfinite"),
+    *[(shape, "s4", "u4", "") for shape in ("m8n8k32", "m16n8k32", "m16n8k64")],
+    *[(shape, "u4", "s4", ".satfinite") for shape in ("m8n8k32", "m16n8k32", "m16n8k64")],
+    ("m16n8k64", "s4", "s4", ".satfinite"), ("m16n8k64", "u4", "u4", ""),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("sat", ["", ".satfinite"])
-@pytest.mark.parametrize(("shape", "a", "b"), INTEGERS)
+@pytest.mark.parametrize(("shape", "a", "b", "sat"), INTEGERS)
 def test_integers(shape: str, a: str, b: str, sat: str) -> None:
     m, n, k = sizes(shape)
     rng = np.random.default_rng(5)

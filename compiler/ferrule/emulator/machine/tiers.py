@@ -30,6 +30,7 @@ class Tiers:
         self._limit: Final = max(_LEAST, _SECONDS_AN_INSTRUCTION * len(translation.instructions))
         self._spent = 0.0
         self._code: Code | None = None
+        self._before: Code | None = None
         self.fast = False
 
     def step(self) -> int:
@@ -43,6 +44,8 @@ class Tiers:
         self._spent += seconds
         if not self.fast and self._spent > self._limit:
             self.fast = True
+            # Products under way have addresses in the code that began them.
+            self._before = self._code
             self._code = self._compiled(FAST)
 
     def _compiled(self, part: int) -> Code:
