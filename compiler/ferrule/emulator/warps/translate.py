@@ -68,9 +68,7 @@ class _Translator:
 
     def translation(self) -> Translation:
         self._bodies = [self._block(number) for number in range(len(self._flow.blocks))]
-        return Translation(
-            self._text, self._helpers, self._end, self._async, self._instructions
-        )
+        return Translation(self._text, self._helpers, self._end, self._async, self._instructions)
 
     def _text(self, part: int) -> str:
         """The whole, in loops over so many lanes."""
