@@ -8,10 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from ptx_programs import Array
+from ptx_programs import Array, kernel, launch
 from ptx_tensors import DTYPES, summed, warp
 
-from ferrule.emulator.machine import PtxError
+from ferrule.emulator.machine import Fault, PtxError
 
 FLOATS = [
     *[(s, a, a, c) for s in ("m16n8k8", "m16n8k16") for a, c in (("f16", "f16"), ("f16", "f32"))],
@@ -223,3 +223,51 @@ def test_other_forms_are_refused_by_name(name: str) -> None:
     word = np.zeros((1, 32), np.uint32)
     with pytest.raises(PtxError, match=re.escape(f"mma.sync.aligned.{name} is not emulated")):
         warp(f"mma.sync.aligned.{name} {{d}}, {{0}}, {{0}}, {{0}};", [word], word)
+
+
+FRAGMENTS = {
+    # (shape, bits): row of a_i (0: g, 1: g + 8), column of a_i; by the manual, for g, t and i.
+    ("m16n8k8", 16): (lambda i: i >= 2, lambda t, i: t * 2 + i % 2),
+    ("m16n8k16", 16): (
+        lambda i: not (i < 2 or 4 <= i < 6), lambda t, i: t * 2 + i % 2 + (8 if i >= 4 else 0)
+    ),
+    ("m16n8k4", 32): (lambda i: i == 1, lambda t, i: t),
+    ("m16n8k8", 32): (lambda i: i in (1, 3), lambda t, i: t if i < 2 else t + 4),
+    ("m16n8k16", 64): (
+        lambda i: i % 2 == 1, lambda t, i: i * 2 + t if i % 2 == 0 else i * 2 - 2 + t
+    ),
+    ("m8n8k16", 8): (lambda i: False, lambda t, i: t * 4 + i),
+    ("m16n8k16", 8): (lambda i: i >= 4, lambda t, i: t * 4 + i % 4),
+    ("m16n8k32", 8): (
+        lambda i: not (i < 4 or 8 <= i < 12), lambda t, i: t * 4 + i % 4 + (16 if i >= 8 else 0)
+    ),
+    ("m16n8k64", 4): (
+        lambda i: not (i < 8 or 16 <= i < 24), lambda t, i: t * 8 + i % 8 + (32 if i >= 16 else 0)
+    ),
+    ("m16n8k256", 1): (
+        lambda i: not (i < 32 or 64 <= i < 96),
+        lambda t, i: t * 32 + i % 32 + (128 if i >= 64 else 0)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "bits"), FRAGMENTS)
+def test_fragments_are_those_of_the_manual(shape: str, bits: int) -> None:
+    """The rule that these tests use for all shapes gives what each table says."""
+    m, _, k = sizes(shape)
+    each = max(1, 32 // bits)
+    count = k // each // 4 * (m // 8)
+    row, column = places(m, k, each, count)
+    lower, at = FRAGMENTS[shape, bits]
+    for lane in range(32):
+        for i in range(count * each):
+            where = row[i // each, lane, i % each], column[i // each, lane, i % each]
+            assert where == (lane // 4 + 8 * lower(i), at(lane % 4, i))
+
+
+def test_a_part_of_a_warp_is_named() -> None:
+    words = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r1,%r2}, {%r3},"
+    ptx = kernel(f"{words} {{%f0,%f1,%f2,%f3}}; ret;")
+    with pytest.raises(Fault, match="all 32 threads of a warp.*0xffff;") as caught:
+        launch(ptx, [], block=(16, 1, 1))
+    assert caught.value.kind == "sync"

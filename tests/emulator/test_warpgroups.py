@@ -282,29 +282,32 @@ def values() -> tuple[Layout, Layout, Array, Array, Array]:
     return k_major(0, 128, 64), k_major(32768, 128, 8), a, b, d
 
 
-@pytest.mark.parametrize("waits", ["", "wgmma.wait_group.sync.aligned 1;"])
-def test_nothing_is_there_before_the_wait(waits: str) -> None:
+CLEARED = """mad.lo.u32 %r8, %r0, 8, 32768; mov.b64 %rd8, 0;
+    st.shared.b64 [%r8], %rd8; bar.sync 0;"""
+"""Zeros over B."""
+
+
+def test_shared_memory_is_read_late() -> None:
     given = values()
-    assert np.array_equal(run(ONE, 8, *given, waits=waits), given[4])
+    assert np.array_equal(run(ONE, 8, *given, waits=CLEARED + WAIT), given[4])
 
 
-def test_products_are_done_in_order() -> None:
-    """Two that add to the same registers, in two groups, and a wait for both."""
-    left, right, a, b, d = values()
-    text = ONE + "wgmma.commit_group.sync.aligned;\n" + ONE
-    product = a.astype(np.float32) @ b.astype(np.float32)
-    assert np.array_equal(run(text, 8, left, right, a, b, d), d + 2 * product)
-    waits = "wgmma.wait_group.sync.aligned 1;"
-    assert np.array_equal(run(text, 8, left, right, a, b, d, waits=waits), d + product)
-
-
-def test_random_schedules_end_at_any_time() -> None:
+def test_random_schedules_read_at_any_time() -> None:
     given = values()
     seen = set()
     for seed in range(4):
-        found = run(ONE, 8, *given, waits="", schedule=f"random:{seed}")
+        found = run(ONE, 8, *given, waits=CLEARED + WAIT, schedule=f"random:{seed}")
         seen |= set((found == given[4]).reshape(4, -1).all(axis=1).tolist())
     assert seen == {True, False}
+
+
+@pytest.mark.parametrize("waits", ["", "wgmma.wait_group.sync.aligned 1;", WAIT])
+def test_who_uses_the_result_waits_for_it(waits: str) -> None:
+    """Two that add to the same registers, in two groups. ptxas waits where a program does not."""
+    left, right, a, b, d = values()
+    text = ONE + "wgmma.commit_group.sync.aligned;\n" + ONE
+    product = a.astype(np.float32) @ b.astype(np.float32)
+    assert np.array_equal(run(text, 8, left, right, a, b, d, waits=waits), d + 2 * product)
 
 
 def test_a_matrix_outside_of_shared_memory_is_named() -> None:

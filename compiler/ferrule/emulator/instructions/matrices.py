@@ -10,8 +10,10 @@ from typing import Final
 
 from ferrule.emulator.instructions.forms import Named, form, kind
 from ferrule.emulator.instructions.helpers import helper
+from ferrule.emulator.native.barriers import CONSTANTS
 from ferrule.emulator.native.language import helper_text
-from ferrule.emulator.native.places import CONSTANTS, SOURCE
+from ferrule.emulator.native.places import CONSTANTS as PLACE_CONSTANTS
+from ferrule.emulator.native.places import SOURCE
 from ferrule.emulator.ptx.module import Instruction
 from ferrule.emulator.warps.emitter import Emitter, items_of
 
@@ -57,24 +59,38 @@ def transfer(w: u64, p0: u64, p1: u64, p2: u64, p3: u64, p4: u64, loads: i1) -> 
     return 0
 
 def load1(w: u64, mask: u32, p0: u64, p1: u64) -> i32:
+    if mask != 0xFFFFFFFF:
+        return not_whole(w, mask)
     return transfer(w, p0, p1, p1, p1, p1, 1)
 
 def load2(w: u64, mask: u32, p0: u64, p1: u64, p2: u64) -> i32:
+    if mask != 0xFFFFFFFF:
+        return not_whole(w, mask)
     return transfer(w, p0, p1, p2, p2, p2, 1)
 
 def load4(w: u64, mask: u32, p0: u64, p1: u64, p2: u64, p3: u64, p4: u64) -> i32:
+    if mask != 0xFFFFFFFF:
+        return not_whole(w, mask)
     return transfer(w, p0, p1, p2, p3, p4, 1)
 
 def store1(w: u64, mask: u32, p0: u64, p1: u64) -> i32:
+    if mask != 0xFFFFFFFF:
+        return not_whole(w, mask)
     return transfer(w, p0, p1, p1, p1, p1, 0)
 
 def store2(w: u64, mask: u32, p0: u64, p1: u64, p2: u64) -> i32:
+    if mask != 0xFFFFFFFF:
+        return not_whole(w, mask)
     return transfer(w, p0, p1, p2, p2, p2, 0)
 
 def store4(w: u64, mask: u32, p0: u64, p1: u64, p2: u64, p3: u64, p4: u64) -> i32:
+    if mask != 0xFFFFFFFF:
+        return not_whole(w, mask)
     return transfer(w, p0, p1, p2, p3, p4, 0)
 
 def turn(w: u64, mask: u32, p0: u64, p1: u64) -> i32:
+    if mask != 0xFFFFFFFF:
+        return not_whole(w, mask)
     for i in range(u64(8)):
         for j in range(u64(8)):
             store_u16(p1 + (j * 4 + (i >> 1)) * 4 + (i & 1) * 2,
@@ -127,11 +143,15 @@ def _name(e: Emitter, what: str, space: str, count: int, named: Named) -> str:
 @helper("matrix")
 def _matrix(name: str, what: str, space: str, count: str, trans: str, how: str) -> str:
     """`matrix:load:shared:4:trans:checked`: addresses of rows, then a register of each matrix."""
-    constants = CONSTANTS | {
-        "SHARED_SPACE": int(space == "shared"),
-        "COUNT": int(count),
-        "TRANS": int(trans == "trans"),
-        "CHECKED": int(how == "checked"),
-    }
+    constants = (
+        PLACE_CONSTANTS
+        | CONSTANTS
+        | {
+            "SHARED_SPACE": int(space == "shared"),
+            "COUNT": int(count),
+            "TRANS": int(trans == "trans"),
+            "CHECKED": int(how == "checked"),
+        }
+    )
     entry = "turn" if what == "turn" else what + count
     return helper_text(name, _SOURCE, entry, 1 + int(count), constants)

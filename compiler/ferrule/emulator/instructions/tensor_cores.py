@@ -19,8 +19,11 @@ from typing import Final
 
 from ferrule.emulator.instructions.forms import Named, form, kind
 from ferrule.emulator.instructions.helpers import helper
+from ferrule.emulator.native.barriers import CONSTANTS
 from ferrule.emulator.native.language import helper_text
 from ferrule.emulator.native.numbers import KINDS, NUMBERS
+from ferrule.emulator.native.places import CONSTANTS as PLACE_CONSTANTS
+from ferrule.emulator.native.places import SOURCE as PLACES
 from ferrule.emulator.ptx.module import Instruction, Operand
 from ferrule.emulator.warps.emitter import Emitter, items_of
 
@@ -85,7 +88,8 @@ def _sizes(shape: str) -> tuple[int, int, int]:
 
 
 _SOURCE: Final = (
-    NUMBERS
+    PLACES
+    + NUMBERS
     + """
 def a_row(r: u64, lane: u64) -> u64:
     return (lane >> 2) + ((r & 1) * 8 if ROWS == 16 else 0)
@@ -94,6 +98,8 @@ def a_chunk(r: u64) -> u64:
     return (r >> 1) if ROWS == 16 else r
 
 def floats(w: u64, mask: u32, p: u64) -> i32:
+    if mask != 0xFFFFFFFF:
+        return not_whole(w, mask)
     a = local(2048)
     b = local(1024)
     c = local(512)
@@ -132,6 +138,8 @@ def floats(w: u64, mask: u32, p: u64) -> i32:
     return 0
 
 def doubles(w: u64, mask: u32, p: u64) -> i32:
+    if mask != 0xFFFFFFFF:
+        return not_whole(w, mask)
     a = local(2048)
     b = local(1024)
     c = local(1024)
@@ -160,6 +168,8 @@ def doubles(w: u64, mask: u32, p: u64) -> i32:
     return 0
 
 def integers(w: u64, mask: u32, p: u64) -> i32:
+    if mask != 0xFFFFFFFF:
+        return not_whole(w, mask)
     a = local(4096)
     b = local(2048)
     c = local(1024)
@@ -186,6 +196,8 @@ def integers(w: u64, mask: u32, p: u64) -> i32:
     return words_out(p, c)
 
 def bits(w: u64, mask: u32, p: u64) -> i32:
+    if mask != 0xFFFFFFFF:
+        return not_whole(w, mask)
     a = local(512)
     b = local(256)
     c = local(1024)
@@ -231,18 +243,23 @@ def _helper(name: str, shape: str, a: str, b: str, c: str, more: str) -> str:
     """`mma:m16n8k16:f16:f16:f32:plain`: registers of A, B and C, then places for those of D."""
     rows, _, depth = _sizes(shape)
     each = max(1, 32 // _BITS[a])
-    constants = KINDS | {
-        "ROWS": rows,
-        "DEPTH": depth,
-        "EACH": each,
-        "A_COUNT": depth // each // 4 * (rows // 8),
-        "B_COUNT": depth // each // 4,
-        "C_COUNT": rows // 4 // (2 if c == "f16" else 1),
-        "A_KIND": KINDS.get(a.upper(), 0),
-        "B_KIND": KINDS.get(b.upper(), 0),
-        "HALF": int(c == "f16"),
-        "SATURATES": int(more == "satfinite"),
-        "AND": int(more == "and"),
-    }
+    constants = (
+        PLACE_CONSTANTS
+        | CONSTANTS
+        | KINDS
+        | {
+            "ROWS": rows,
+            "DEPTH": depth,
+            "EACH": each,
+            "A_COUNT": depth // each // 4 * (rows // 8),
+            "B_COUNT": depth // each // 4,
+            "C_COUNT": rows // 4 // (2 if c == "f16" else 1),
+            "A_KIND": KINDS.get(a.upper(), 0),
+            "B_KIND": KINDS.get(b.upper(), 0),
+            "HALF": int(c == "f16"),
+            "SATURATES": int(more == "satfinite"),
+            "AND": int(more == "and"),
+        }
+    )
     entry = {"f64": "doubles", "f32": "floats", "f16": "floats"}.get(c, "integers")
     return helper_text(name, _SOURCE, "bits" if a == "b1" else entry, 1, constants)

@@ -2,7 +2,8 @@
 
 Sums are those of `tensor_cores`: exact products, added one after the other in the order of k and
 rounded to float32 each time. A product is done when a thread waits for its group, not before (with
-random schedules, at times when the next is issued): until then its registers have what they had.
+random schedules, at times when the next is issued): until then shared memory may change what it
+reads. An instruction that uses its registers before waits for it first, as ptxas makes it.
 """
 
 from __future__ import annotations

@@ -126,12 +126,8 @@ class Kernel:
             raise ValueError(f"grid {grid}, block {block} and cluster {cluster} must be positive")
         if prod(block) > MOST_THREADS:
             raise ValueError(f"a block has at most {MOST_THREADS} threads, but {block} was asked")
-        if prod(cluster) > MOST_BLOCKS:
-            raise ValueError(f"a cluster has at most {MOST_BLOCKS} blocks, but {cluster} was asked")
-        if any(all_blocks % each for all_blocks, each in zip(grid, cluster, strict=True)):
-            raise ValueError(f"a grid of {grid} is not made of clusters of {cluster}")
-        if self.required_cluster not in (None, cluster):
-            raise ValueError(f"the cluster must be {self.required_cluster}, but is {cluster}")
+        if cluster != (1, 1, 1) or self.required_cluster is not None:
+            self._check_cluster(grid, cluster)
         if self.required_block is not None and block != self.required_block:
             raise ValueError(f"the block must be {self.required_block}, but is {block}")
         if len(parameters) < _end(self.parameters):
@@ -141,6 +137,14 @@ class Kernel:
             )
         if smem < 0:
             raise ValueError(f"smem must not be negative, but is {smem}")
+
+    def _check_cluster(self, grid: Sizes, cluster: Sizes) -> None:
+        if prod(cluster) > MOST_BLOCKS:
+            raise ValueError(f"a cluster has at most {MOST_BLOCKS} blocks, but {cluster} was asked")
+        if any(every % each for every, each in zip(grid, cluster, strict=True)):
+            raise ValueError(f"a grid of {grid} is not made of clusters of {cluster}")
+        if self.required_cluster not in (None, cluster):
+            raise ValueError(f"the cluster must be {self.required_cluster}, but is {cluster}")
 
     # ---- running ----
 

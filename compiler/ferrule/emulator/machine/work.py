@@ -115,11 +115,12 @@ class Work:
         """What is new for each launch."""
         ctypes.memmove(self._parameters, parameters, self._size)
         cluster = self.key[2]
-        for rank in range(prod(cluster)):
-            at = rank * layout.BLOCK_BYTES
+        for at in range(0, self._cluster - self.block, layout.BLOCK_BYTES):
             self._put(at + layout.NCTAID, "<3I", *grid)
             self._put(at + layout.DYNAMIC_SHARED, "<I", smem)
-        counts = (each // size for each, size in zip(grid, cluster, strict=True))
+        counts = grid
+        if cluster != (1, 1, 1):
+            counts = grid[0] // cluster[0], grid[1] // cluster[1], grid[2] // cluster[2]
         self._put(self._cluster - self.block + layout.C_COUNTS, "<3I", *counts)
         self._put(layout.RANDOM, "<Q", random)
         if self.stale:

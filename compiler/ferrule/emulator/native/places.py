@@ -21,6 +21,9 @@ def fault(w: u64, kind: u32, lane: u32, address: u64, size: u64) -> i32:
     store_u32(w + FAULT_SIZE, u32(size))
     return 1
 
+def not_whole(w: u64, mask: u32) -> i32:
+    return fault(w, SYNC, ctz(mask), u64(mask), NOT_WHOLE)
+
 def aligned(w: u64, lane: u32, a: u64, align: u64) -> i1:
     if a & (align - 1) == 0:
         return 1

@@ -20,6 +20,7 @@ from ferrule.emulator.warps.chunks import LOCALS, SLOT, chunked
 from ferrule.emulator.warps.emitter import LANE_NUMBERS_64, SCRATCH, Emitter, Names, bits_of, splat
 from ferrule.emulator.warps.flow import Flow
 from ferrule.emulator.warps.liveness import outliving
+from ferrule.emulator.warps.products import early_uses
 
 STEP: Final = "step"
 _METADATA: Final = """!0 = !{}
@@ -63,6 +64,7 @@ class _Translator:
         self._into: list[list[tuple[str, str]]] = [
             [("%here", f"%d{number}")] for number in range(len(flow.blocks))
         ]
+        self._early = early_uses(flow.blocks)
         self._faults: list[tuple[str, int]] = []
         self._bodies: list[list[str]] = []
 
@@ -128,8 +130,10 @@ waiting:
         if block.waits:
             e.start(items[0], self._index(items[0]))
             self._wait(e, number)
-        for item in items:
+        for place, item in enumerate(items):
             e.start(item, self._index(item))
+            if (number, place) in self._early:
+                e.call("wgmma.queue:wait:0", [], [])
             table.execute(e, item)
         self._leave(e, number)
         self._faults += e.faults
