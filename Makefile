@@ -56,7 +56,7 @@ define check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n $(JOBS) -rs
+	$(BIN)/python -m pytest -n $(JOBS) -rsfE
 endef
 
 define build_docs

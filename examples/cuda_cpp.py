@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Literal
 
 import ferrule as fe
 from ferrule import compiler, specs
@@ -67,11 +66,7 @@ __global__ void matmul(const float* a, const float* b, float* c, int m, int n, i
 """
 
 
-def reduction(
-    archs: str | Sequence[str] = ARCHS,
-    compiler_name: str | None = None,
-    form: Literal["cubin", "ptx"] = "cubin",
-) -> fe.Function:
+def reduction(archs: str | Sequence[str] = ARCHS, compiler_name: str | None = None) -> fe.Function:
     """`total = reduction(x)`: two launches, with the sums of the blocks between them."""
     n = specs.sym_int64(symbol="n")
     blocks = specs.ceil_div(n, SPAN)
@@ -79,7 +74,7 @@ def reduction(
     partial = specs.Tensor("partial", (blocks,), "float32")
     total = specs.Tensor("total", (1,), "float32")
     kernel = f"sums<{BLOCK}>"
-    source = cuda.module(REDUCTION, [kernel], target=archs, compiler=compiler_name, form=form)
+    source = cuda.module(REDUCTION, [kernel], target=archs, compiler=compiler_name)
     x = signature["x"].data
     steps = [
         source.launch(kernel, [x, partial.data, n, conventions.cast(SPAN, "int64")], blocks, BLOCK),
@@ -89,11 +84,7 @@ def reduction(
     return compiler.build(signature, sequence, results=[total])
 
 
-def matmul(
-    archs: str | Sequence[str] = ARCHS,
-    compiler_name: str | None = None,
-    form: Literal["cubin", "ptx"] = "cubin",
-) -> fe.Function:
+def matmul(archs: str | Sequence[str] = ARCHS, compiler_name: str | None = None) -> fe.Function:
     """`c = matmul(a, b)`: tiles in shared memory, one thread for each element."""
     m, n, k = (specs.sym_int32(symbol=name) for name in "mnk")
     a, b = specs.Tensor("a", (m, k), "float32"), specs.Tensor("b", (k, n), "float32")
@@ -107,7 +98,6 @@ def matmul(
         block=(TILE, TILE),
         target=archs,
         compiler=compiler_name,
-        form=form,
         results=[c],
     )
 

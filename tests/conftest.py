@@ -1,7 +1,8 @@
 """What all tests share: what they need of the machine, goldens, and a run that proves nothing.
 
 * A test that needs more than Python and the core dependencies says so with a `needs_*` marker;
-  where the machine lacks it the test is skipped, with the reason.
+  where the machine lacks it the test is skipped, with the reason. One that takes long is marked
+  `nightly`, and runs with `--hypothesis-profile=nightly`.
 * `golden(name, text)` compares `text` with the file `golden/<name>` beside the test's file;
   `pytest --update-golden` writes the files instead. Names are given by the test, so they are
   the same on every run, and no two tests share one.
@@ -76,6 +77,11 @@ def has_ptxas() -> bool:
     return importlib.import_module("ptxas").find_ptxas() is not None
 
 
+def is_nightly() -> bool:
+    """True in a run that may take long."""
+    return settings.default.max_examples > 100
+
+
 def has_wide_ints() -> bool:
     """True where tvm-ffi has ints of more than 64 bits."""
     importlib.import_module("tvm_ffi")
@@ -96,6 +102,7 @@ NEEDS = {
     "needs_cuda": Need(has_cuda, "no CUDA device"),
     "needs_torch_cuda": Need(has_torch_cuda, "no PyTorch with a CUDA device"),
     "needs_ptxas": Need(has_ptxas, "no ptxas (of the CUDA toolkit or nvidia-cuda-nvcc)"),
+    "nightly": Need(is_nightly, "no time for a long test (--hypothesis-profile=nightly has)"),
     "needs_wide_ints": Need(
         has_wide_ints, "no int of more than 64 bits (apache-tvm-ffi 0.1.14 has)"
     ),

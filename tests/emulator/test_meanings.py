@@ -46,6 +46,7 @@ PARTS = (
     "packed",
     "rounding",
     "sets",
+    "small_floats",
 )
 """The parts of the table that this file is about."""
 

@@ -499,10 +499,9 @@ def test_c_plus_plus_is_compared_too(tmp_path: Path, cc: str) -> None:
         c.compile(file, Signature("f", [tensor("float64"), Scalar("b", "bool")]), cc=cc)
 
 
+HEADERS = {"std::complex": "complex", "std::unique_ptr": "memory", "Pair": "tuple"}
+"""Headers of classes; each takes a second of every compilation."""
 CLASSES = """
-#include <complex>
-#include <memory>
-#include <tuple>
 struct Plain { double x; Plain() = default; Plain(double v) : x(v) {} };
 struct Left { double x; ~Left() {} };
 struct Copied { double x; Copied(const Copied& other) : x(other.x) {} };
@@ -511,14 +510,16 @@ struct Virtual { virtual double get() { return 0; } };
 struct Within { Left left; };
 struct Derived : Left {};
 enum class Shade : short { DARK };
-using Pair = std::tuple<float, float>;
 """
+ITS_PAIR = "using Pair = std::tuple<float, float>;\n"
 
 
 def cpp(folder: Path, code: str, signature: Signature, **more: Any) -> fe.Function:
     """A function of C++ behind these classes."""
     file = folder / "f.cpp"
-    file.write_text(f'{CLASSES}extern "C" {code}')
+    headers = "".join(f"#include <{HEADERS[name]}>\n" for name in HEADERS if name in code)
+    more_classes = ITS_PAIR if "Pair" in code else ""
+    file.write_text(f'{headers}{CLASSES}{more_classes}extern "C" {code}')
     return c.compile(file, signature, **more)
 
 

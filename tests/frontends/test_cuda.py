@@ -196,6 +196,7 @@ def test_nvcc_compiles_where_it_is_asked_for(nvcc: str, fake_cuda: FakeCuda) -> 
     assert (launch.kernel, launch.grid) == ("_Z5scaleIfEvPT_S0_i", (2, 1, 1))
 
 
+@pytest.mark.nightly
 def test_nvcc_takes_a_template_that_the_source_itself_instantiates(nvcc: str) -> None:
     source = "template <class T> __global__ void f(T* x) {}\ntemplate __global__ void f(float*);"
     names = cuda.module(source, ["f<float>", "f<int>"], target="sm_90", compiler="nvcc").names

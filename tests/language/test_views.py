@@ -597,6 +597,10 @@ def missing_argument(a):
     fe.local_tile(a, (2, 2))
 
 
+def argument_given_twice(a):
+    fe.crd2idx((0, 0), a, coord=(1, 1))
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
@@ -617,6 +621,7 @@ def missing_argument(a):
         (no_such_attribute, "the pointer a.iterator has no attribute 'shape'"),
         (too_many_coordinates, "local_tile: 3 coordinates are given for the tiles"),
         (missing_argument, "expected the arguments input, tiler, coord, proj"),
+        (argument_given_twice, "expected the arguments coord, layout"),
     ],
 )
 def test_what_is_wrong_is_named(function: Callable[..., Any], message: str) -> None:

@@ -1,8 +1,9 @@
 """Imports go one way: specs <- runtime <- compiler <- language, frontends, emulator <- facade.
 
-The `ruff.toml` of each package folder holds the rule; here planted violations prove that it is
-found. What a table of banned names cannot say, that no part imports the facade, is read from the
-syntax trees. Importing is lazy: `import ferrule` loads no LLVM.
+The `ruff.toml` of each package folder holds the rule, and of each folder of the lowering; here
+planted violations prove that it is found. What a table of banned names cannot say, that no part
+imports the facade and that the code generator's folders go one way too, is read from the syntax
+trees. Importing is lazy: `import ferrule` loads no LLVM.
 """
 
 from __future__ import annotations
@@ -43,11 +44,37 @@ CODEGEN_MAY_IMPORT = {
     "cpu": {"facts", "functions", "host", "passes", "values"},
     "cuda": {"facts", "functions", "host", "passes", "values"},
 }
+LOWERING = "ferrule.language.lowering"
+LOWERING_MAY_IMPORT = {
+    "numbers": set(),
+    "tensors": {"numbers"},
+    "device": {"numbers", "tensors"},
+    "launch": {"numbers"},
+    "objects": {"numbers", "tensors"},
+    "control": {"numbers", "objects"},
+    "python": {"control", "device", "launch", "numbers", "objects", "tensors"},
+}
+# Modules beside the folders that all of them may import, and that import no folder.
+CODEGEN_SHARED = {"errors"}
+LOWERING_SHARED = {"arguments", "closures", "context", "descriptions", "regions", "structures"}
+LAYERS: dict[str, tuple[dict[str, set[str]], set[str]]] = {
+    CODEGEN: (CODEGEN_MAY_IMPORT, CODEGEN_SHARED),
+    LOWERING: (LOWERING_MAY_IMPORT, LOWERING_SHARED),
+}
+FOLDERS = PARTS | {name: f"{PARTS['language']}/lowering/{name}" for name in LOWERING_MAY_IMPORT}
 SOURCE_ROOTS = ("compiler", "runtime", "specs")
 
 
 def forbidden_statements() -> Iterator[tuple[str, str]]:
-    """Each part with a statement that it may not contain."""
+    """Each folder with a statement that it may not contain."""
+    for name, allowed in LOWERING_MAY_IMPORT.items():
+        for other in sorted(LOWERING_MAY_IMPORT.keys() - allowed - {name}):
+            yield name, f"from {LOWERING} import {other}"
+            yield name, f"from {LOWERING}.{other} import module"
+            yield name, f"def function():\n    from {LOWERING}.{other}.module import name"
+        yield name, f"from {LOWERING}.program import lower_program"
+        yield name, "from ferrule.frontends import module"
+        yield name, "from ferrule.language.codegen import module"
     for part, allowed in MAY_IMPORT.items():
         for other in sorted(PARTS.keys() - allowed):
             yield part, f"from ferrule import {other}"
@@ -63,7 +90,12 @@ def forbidden_statements() -> Iterator[tuple[str, str]]:
 
 
 def allowed_statements() -> Iterator[tuple[str, str]]:
-    """Each part with the statements that it may contain."""
+    """Each folder with the statements that it may contain."""
+    for name, allowed in LOWERING_MAY_IMPORT.items():
+        for other in sorted({name, *allowed}):
+            yield name, f"from {LOWERING}.{other} import module"
+        for shared in sorted(LOWERING_SHARED):
+            yield name, f"from {LOWERING}.{shared} import name"
     for part, allowed in MAY_IMPORT.items():
         for other in sorted(allowed):
             yield part, f"from ferrule import {other}"
@@ -83,7 +115,7 @@ def skeleton(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         target = copy / path.relative_to(root)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)
-    for folder in (copy / part for part in PARTS.values()):
+    for folder in (copy / each for each in FOLDERS.values()):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "__init__.py").touch()
     (copy / "compiler/ferrule/__init__.py").touch()
@@ -93,8 +125,8 @@ def skeleton(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def plant(copy: Path, prefix: str, statements: Iterator[tuple[str, str]]) -> None:
-    for number, (part, statement) in enumerate(statements):
-        (copy / PARTS[part] / f"{prefix}_{number}.py").write_text(statement + "\n")
+    for number, (name, statement) in enumerate(statements):
+        (copy / FOLDERS[name] / f"{prefix}_{number}.py").write_text(statement + "\n")
 
 
 @pytest.fixture(scope="module")
@@ -116,9 +148,9 @@ def refused(skeleton: Path) -> set[str]:
 
 def test_a_planted_violation_is_found(refused: set[str]) -> None:
     missed = [
-        (part, statement)
-        for number, (part, statement) in enumerate(forbidden_statements())
-        if f"{PARTS[part]}/bad_{number}.py" not in refused
+        (name, statement)
+        for number, (name, statement) in enumerate(forbidden_statements())
+        if f"{FOLDERS[name]}/bad_{number}.py" not in refused
     ]
     assert not missed
 
@@ -157,16 +189,19 @@ def test_no_part_imports_the_facade(root: Path, part: str) -> None:
             assert first != "ferrule" or rest.split(".")[0] in MAY_IMPORT[part], f"{path}: {name}"
 
 
-def test_a_folder_of_the_code_generator_knows_only_those_below_it(root: Path) -> None:
-    folder = root / PARTS["language"] / "codegen"
+@pytest.mark.parametrize("package", LAYERS)
+def test_a_folder_knows_only_those_above_it(root: Path, package: str) -> None:
+    """Of the code generator and of the lowering, also inside of functions."""
+    may_import, shared = LAYERS[package]
+    folder = root / PARTS["language"] / package.rpartition(".")[2]
     found = {path.name for path in folder.iterdir() if (path / "__init__.py").exists()}
-    assert found == CODEGEN_MAY_IMPORT.keys()
-    for name, allowed in CODEGEN_MAY_IMPORT.items():
-        for path in (folder / name).rglob("*.py"):
+    assert found == may_import.keys()
+    allowed = {name: {name, *others, *shared} for name, others in may_import.items()}
+    for name, known in (allowed | dict.fromkeys(shared, shared)).items():
+        for path in (*(folder / name).rglob("*.py"), *folder.glob(f"{name}.py")):
             for imported in imported_names(ast.parse(path.read_text(encoding="utf-8"))):
-                other = imported.removeprefix(f"{CODEGEN}.").split(".")[0]
-                known = {name, "errors", *allowed}
-                assert not imported.startswith(CODEGEN) or other in known, f"{path}: {imported}"
+                other = imported.removeprefix(f"{package}.").split(".")[0]
+                assert not imported.startswith(package) or other in known, f"{path}: {imported}"
 
 
 @pytest.mark.parametrize(

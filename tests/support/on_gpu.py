@@ -171,15 +171,19 @@ _numbers = itertools.count()
 
 def one_thread(function: Callable[..., Any]) -> Callable[..., Any]:
     """A host function with the same parameters that launches the function as a kernel."""
-    signature = inspect.signature(function).replace(return_annotation=inspect.Signature.empty)
-    names = ", ".join(signature.parameters)
-    body = f"on_gpu_kernel({names}).launch(grid=1, block=1)"
-    source = f"def {function.__name__}{signature}:\n    {body}\n"
+    given = inspect.signature(function).parameters
+    plain = [each.replace(annotation=inspect.Parameter.empty) for each in given.values()]
+    body = f"on_gpu_kernel({', '.join(given)}).launch(grid=1, block=1)"
+    source = f"def {function.__name__}{inspect.Signature(plain)}:\n    {body}\n"
     file = f"<one thread {next(_numbers)}>"
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
     scope = {**function.__globals__, "on_gpu_kernel": fe.kernel(function)}
     exec(compile(source, file, "exec"), scope)
     host: Callable[..., Any] = scope[function.__name__]
+    # Not in the source, where a number's type might be written as what is none.
+    host.__annotations__ = {
+        name: each for name, each in function.__annotations__.items() if name in given
+    }
     return host
 
 

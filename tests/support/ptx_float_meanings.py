@@ -352,11 +352,14 @@ def divided_nearly(name: Name) -> Meaning | None:
 
 @means("cvt")
 def converted(name: Name) -> Meaning:
-    if len(name.types) == 2 and name.types[0].endswith("x2"):
+    small = {each.removesuffix("x2") for each in name.types} & {"e4m3", "e5m2"}
+    if small:
+        return of_bytes(name, small.pop())
+    if name.types[0].endswith("x2"):
         return packed_from_two(name)
     target, source = name.types
     if target == "tf32":
-        return Meaning(("f32",), ("b32",), tensor_float)
+        return Meaning(("f32",), ("b32",), lambda bits: tensor_float(name, bits))
     if floating(source):
         return from_float(name, target, source)
     return from_integer(name, target, source)
@@ -439,14 +442,77 @@ def packed_from_two(name: Name) -> Meaning:
     return Meaning(("f32", "f32"), (name.types[0],), compute)
 
 
-def tensor_float(bits: int) -> Result:
-    """10 bits behind the point, ties away from 0."""
+def tensor_float(name: Name, bits: int) -> Result:
+    """10 bits behind the point: a float32 of which the last 13 bits are 0."""
     a = decoded(bits, "f32")
     if a.nan:
         return 0x7FFFFFFF
+    if name.has("relu") and a.sign:
+        a = number(0)
+    found = encoded(a, "tf32", name.mode)
+    if name.has("satfinite") and decoded(found, "tf32").infinite:
+        found -= 1
+    return found << 13
+
+
+def byte_value(code: int, shape: str) -> Fraction:
+    """What the 7 lower bits of a byte say, where they are a number."""
+    digits, bias = (3, 7) if shape == "e4m3" else (2, 15)
+    exponent, rest = code >> digits, code & (1 << digits) - 1
+    whole_part = rest + (1 << digits if exponent else 0)
+    return Fraction(whole_part) * Fraction(2) ** (max(exponent, 1) - bias - digits)
+
+
+def to_byte(a: Number, shape: str, relu: bool) -> int:
+    """The nearest, of two the even one; the greatest for all that is beyond it."""
+    if a.nan:
+        return 0x7F
+    if relu and a.sign:
+        return 0
+    most = 0x7E if shape == "e4m3" else 0x7B
     if a.size is None:
-        return bits
-    return bits + 0x1000 & 0xFFFFE000
+        return a.sign << 7 | most
+    size = a.size
+    nearest = min(range(most + 1), key=lambda c: (abs(byte_value(c, shape) - size), c & 1))
+    return a.sign << 7 | nearest
+
+
+def from_byte(byte: int, shape: str) -> Number:
+    sign, code = byte >> 7 & 1, byte & 0x7F
+    if code == 0x7F or (shape == "e5m2" and code > 0x7C):
+        return NAN
+    return Number(sign, None if shape == "e5m2" and code == 0x7C else byte_value(code, shape))
+
+
+def of_bytes(name: Name, shape: str) -> Meaning:
+    relu = name.has("relu")
+    if name.types[0] == "f16x2":
+
+        def halves_of(bits: int) -> Result:
+            parts = []
+            for each in (bits & 255, bits >> 8):
+                a = from_byte(each, shape)
+                parts.append(encoded(number(0) if relu and a.sign else a, "f16"))
+            return Both(parts[0], parts[1])
+
+        return Meaning(("b16",), ("f16x2",), halves_of)
+    if name.types[1] == "f16x2":
+        return Meaning(
+            ("f16x2",),
+            ("b16",),
+            lambda bits: sum(
+                to_byte(decoded(bits >> 16 * i & 0xFFFF, "f16"), shape, relu) << 8 * i
+                for i in (0, 1)
+            ),
+        )
+    return Meaning(
+        ("f32", "f32"),
+        ("b16",),
+        lambda high, low: (
+            to_byte(decoded(high, "f32"), shape, relu) << 8
+            | to_byte(decoded(low, "f32"), shape, relu)
+        ),
+    )
 
 
 __all__: Sequence[str] = ("Both",)

@@ -94,7 +94,7 @@ def meaning(text: str) -> Meaning | None:
 def is_type(word: str) -> bool:
     """Whether a modifier is a type."""
     base = word[:-2] if word.endswith("x2") else word
-    if base in (*FLOATS, "pred", "tf32"):
+    if base in (*FLOATS, "pred", "tf32", "e4m3", "e5m2"):
         return True
     return base[:1] in ("b", "s", "u") and base[1:] in ("8", "16", "32", "64")
 
@@ -103,7 +103,9 @@ def width(kind: str) -> int:
     """The bits of a type."""
     if kind.endswith("x2"):
         return 2 * width(kind[:-2])
-    return {"pred": 1, "bf16": 16, "count": 32, "tf32": 32}.get(kind) or int(kind[1:])
+    return {"pred": 1, "bf16": 16, "count": 32, "tf32": 32, "e4m3": 8, "e5m2": 8}.get(kind) or int(
+        kind[1:]
+    )
 
 
 def signed(bits: int, kind: str) -> int:

@@ -1,6 +1,6 @@
-"""From specs and code to an object: wrappers, calling conventions, targets, assembly.
+"""Compiles specs and code to objects: wrappers, calling conventions, targets, assembly.
 
-`build` makes a function of a signature and a calling convention.
+`build` makes a function from a signature and a calling convention.
 """
 
 from __future__ import annotations

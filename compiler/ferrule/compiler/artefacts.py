@@ -1,4 +1,4 @@
-"""What one stage hands to the next between a body and an object: frozen data, inspectable text.
+"""The data that stages pass on between a body and an object: frozen, with inspectable text.
 
 `Body` is made by a lowering (of the kernel IR for the CPU, later of others); `HostModule` adds the
 wrapper; `runtime.ObjectCode` is what both become for one export name and CPU.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where something comes from in the user's source: file, function, 1-based line."""
+    """A place in the user's source: file, function, 1-based line."""
 
     file: str
     function: str
@@ -28,15 +28,14 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A way in which a body can fail: class of the error and its message.
+    """A way in which a body can fail: the class of the error, and its message.
 
-    Each placeholder of the message stands for the next of the int64 values that come with it, at
-    most `FAULT_ROOM`: `{}` for the number, `{text}` for the NUL-terminated UTF-8 text at that
-    address, nothing for a null pointer.  Others show `{unsigned}` a number without a sign,
-    `{bool}` one as True or False, `{float}` the bits of a float64 as C's `%g`, `{dtype}` and
-    `{device}` the bits of one, `{type}` the name of a type index, and `{bytes}` the text at an
-    address, whose length is the value
-    behind it.  `{{` and `}}` stand for braces, see `literal`; any other brace is what it is.
+    Each placeholder of the message shows the next of the fault's int64 values (at most
+    `FAULT_ROOM`): `{}` a signed number, `{unsigned}` an unsigned number, `{bool}` True or False,
+    `{float}` the bits of a float64, formatted like C's `%g`, `{dtype}` and `{device}` the bits of a
+    dtype or device, `{type}` the name of a type index, `{text}` the NUL-terminated UTF-8 text at an
+    address (nothing for a null pointer), and `{bytes}` the text at an address, with the next value
+    as its length.  `{{` and `}}` are braces, see `literal`; any other brace is shown unchanged.
     """
 
     kind: str
@@ -45,23 +44,23 @@ class Fault:
 
 
 MAX_FAULT_VALUES = 8
-"""Values that a fault of a kernel language may show."""
+"""The number of values that a fault of the kernel language may show."""
 
 FAULT_ROOM = 16
-"""Values that there is room for, which code of the generators may use."""
+"""The number of values that the buffer holds; faults of generated code may show so many."""
 
 RAISED = -(1 << 30)
-"""What a body returns that has set the error itself."""
+"""The status that a body returns after it has set the error itself."""
 
 
 def literal(text: str) -> str:
-    """A text as part of the message of a `Fault`: none of it is a placeholder."""
+    """Escape a text for the message of a `Fault`, so that nothing in it is a placeholder."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Two sizes that must be equal before the body may run, and what to call them in the error."""
+    """Two sizes that must be equal before the body runs, and their names in the error."""
 
     left: Dim
     right: Dim
@@ -72,10 +71,10 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Machine code that others made, as assembly: it is in an object once, whoever needs it.
+    """Foreign machine code, as assembly; an object contains it once, even if several parts need it.
 
-    `digest` names it, `machine` is the processor that it is for, `functions` are those that can be
-    called and `undefined` the symbols that it needs.  Made by `embedding.embed`.
+    `digest` identifies it, `machine` is its processor, `functions` are the functions that can be
+    called, and `undefined` its undefined symbols.  Made by `embedding.embed`.
     """
 
     digest: str
@@ -87,8 +86,9 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """That LLVM IR is not ferrule's own: the triple that it was compiled for once, whether it may
-    be for others too, and LLVM's names of what a CPU must have for it beyond the baseline."""
+    """Facts about foreign LLVM IR: the triple for which it was compiled once, whether it may be
+    compiled for other triples, and the CPU features (LLVM's names) that it needs beyond the
+    baseline."""
 
     triple: str
     is_portable: bool
@@ -97,12 +97,12 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """LLVM code that becomes a part of another module, whose function `entry` is `symbol` there.
+    """LLVM code that is linked into another module; there its function `entry` is named `symbol`.
 
-    `parts` are those that it needs itself, `embedded` is machine code that goes with it, `foreign`
-    says that others wrote the text.  A part without an entry has functions whose names are unlike
-    any other.  One with a `machine` is for that processor alone: there is one of this symbol for
-    each that the function can be compiled for.
+    `parts` are the parts that it needs itself, `embedded` is machine code that it needs, `foreign`
+    marks foreign LLVM IR.  A part without an entry has functions with unique names.  A part with a
+    `machine` is for this processor only: there is one part with this symbol for each processor for
+    which the function can be compiled.
     """
 
     symbol: str
@@ -115,13 +115,13 @@ class Part:
 
     @property
     def features(self) -> frozenset[str]:
-        """What a CPU must have for the code that others wrote, see `Foreign`."""
+        """The CPU features that the foreign code needs, see `Foreign`."""
         own = () if self.foreign is None else self.foreign.features
         return frozenset(own).union(*(part.features for part in self.parts))
 
     @property
     def digest(self) -> str:
-        """A name that only the same code has."""
+        """A hash of the code: equal digests mean the same code."""
         inner = (*(part.digest for part in self.parts), *(each.digest for each in self.embedded))
         said = "\0".join((self.symbol, self.entry, self.text, *inner))
         return sha256(said.encode()).hexdigest()[:16]
@@ -129,37 +129,37 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """An unoptimised LLVM module with one external function, which does the work.
+    """An unoptimised LLVM module with one external function, which the wrapper calls.
 
     LLVM verifies it when it makes the object.
 
     The function `symbol` has the C type `int32_t (int64_t* values, <parameters>, <symbols>)`:
-    for each parameter of the signature its leaves, then the value of each of `symbols`, i32 or i64
-    by its width.  Where the signature has a result, `int64_t* results` follows `values`, which is
-    where the function leaves the result's leaves, see `wrapper.results`.  With `device_code`, and
-    where it `takes_device`, an i32 follows: the index
-    of the GPU on which the call's tensors are, -1 if it has none.  The leaves of a parameter are
+    the leaves of each parameter of the signature, then the value of each of `symbols`, i32 or i64
+    by its width.  If the signature has a result, `int64_t* results` follows `values`: the function
+    stores the result's leaves there, see `wrapper.results`.  With `device_code`, and if the body
+    `takes_device`, an i32 follows at the end: the index of the GPU with the call's tensors, or -1
+    if there are none.  A *leaf* is a C value that represents a part of an argument:
 
     * tensor: the address of its first element, `ptr`; pointer, stream, env stream: the address;
     * scalar: bool as i8, intN as iN, float32 as float, float64 as double, 2-byte floats as their
       bits in i16;
-    * shape, None, constant: nothing, for the symbols and the signature say it all;
+    * shape, None, constant: no leaves, because symbols and signature determine the values;
     * tuple: the leaves of its items; optional: i8, 1 where it is present, then the item's leaves;
-      union: i32, the position of the member that came, then the leaves of every member; leaves of
-      what did not come are zero;
+      union: i32, the position of the actual member, then the leaves of every member; leaves of an
+      absent item and of other members are zero;
     * string, bytes: address `ptr` and length i64; dtype: its 4 bytes, i32; device: its 8 bytes,
       i64;
     * function, array, list, map, dict, object, module: the object, `ptr`; any: the address of its
       TVMFFIAny.
 
-    `location` is where the function comes from, for the traceback of an error.  `parts` is code
-    that the module calls, `links` are the symbols that it needs of other objects.  With `keeps`, a
-    `TVMFFIAny*` follows `results`, so many values, all None at first: the result's strings may lie
-    in them, and the caller releases them when it has made the result.
+    `location` is the source of the function, for the traceback of an error.  `parts` is code that
+    the module calls, `links` are its undefined symbols.  With `keeps`, a `TVMFFIAny*` follows
+    `results`: an array of so many values, all None at first.  The body may store the result's
+    strings there, and the caller releases them after it has made the result.
 
-    It returns 0, or i + 1 after it wrote the values of `faults[i]` to `values` (room for
-    `FAULT_ROOM`), or, if it has any fault, `RAISED` where it has set the error itself.  Where
-    it does not return 0 it has given nothing away.
+    The function returns 0 on success.  It returns i + 1 after it has written the values of
+    `faults[i]` to `values` (which has room for `FAULT_ROOM`), or `RAISED` after it has set the
+    error itself.  If it does not return 0, it has not passed ownership of any object to the caller.
     """
 
     text: str
@@ -180,8 +180,8 @@ class Body:
         return Part(self.symbol, self.symbol, self.text, self.parts)
 
     def placed(self, location: Location | None) -> Body:
-        """The same body with the place that its function comes from, which is also that of faults
-        without one; without any place for None."""
+        """The same body with this location, also for faults without a location of their own; None
+        removes all locations."""
         if location is not None:
             faults = tuple(
                 fault if fault.location is not None else replace(fault, location=location)
@@ -195,12 +195,12 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class HostModule:
-    """Wrapper and body, unoptimised: what an object is made from.
+    """The unoptimised wrapper and body of an object.
 
     `wrapper` exports `__tvm_ffi_<signature.name>` and calls `body.symbol`.
-    `opt_level`, from 0 to 3, is how far the body is optimised.  An overload has
-    `candidates`, and their bodies as the parts of its own, which has no function.  `needed` are the
-    handlers of the support code that the wrapper's constants mean, None for all.
+    `opt_level`, from 0 to 3, is the optimisation level of the body.  An overload has `candidates`;
+    its own body has no function, only the bodies of the candidates as parts.  `needed` are the
+    handlers of the support code that the wrapper's constants refer to; None means all handlers.
     """
 
     signature: Signature

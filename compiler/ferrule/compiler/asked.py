@@ -1,4 +1,4 @@
-"""What `build` refuses: options that would be ignored, and results that do not fit."""
+"""Checks of the arguments of `build`: options without an effect, and results that do not fit."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _MEANINGFUL: Final = frozenset(
         *("host_cpu", "host_target", "keep_ptx", "keep_cubin", "dump_dir"),
     }
 )
-"""Options that say something about code that is compiled already."""
+"""Options for the compilation of kernels, which have no effect on code that is compiled already."""
 
 
 def check_options(name: str, options: Options, target: str) -> None:
-    """CompileError for an option that would be ignored."""
+    """CompileError for an option without an effect on this function."""
     ignored = [
         f"--{each.name.replace('_', '-')}"
         for each in fields(Options)
@@ -44,7 +44,7 @@ def check_options(name: str, options: Options, target: str) -> None:
 def check_asked(
     signature: Signature, convention: CallingConvention, results: Sequence[Tensor]
 ) -> None:
-    """TypeError and ValueError for what cannot be built, which `build` describes."""
+    """Raise TypeError or ValueError for arguments that `build` cannot accept, see there."""
     if not isinstance(signature, Signature):
         raise TypeError(
             f"build: expected a specs.Signature first, but got {type(signature).__name__}"
@@ -84,10 +84,10 @@ def check_asked(
 def checked_zero(
     name: str, results: Sequence[Tensor], zero: bool | str | Sequence[str]
 ) -> tuple[Tensor, ...]:
-    """The results that are filled with zeros: the named ones, or all for True.
+    """The results to fill with zeros: the named ones, or all of them for True.
 
-    Raises TypeError for what are no names, ValueError for one that no result has, and for True
-    where there is none.
+    Raises TypeError for values that are not names, ValueError for a name that no result has, and
+    for True without results.
     """
     if isinstance(zero, bool):
         if zero and not results:
@@ -107,7 +107,7 @@ def checked_zero(
 
 
 def _check_sizes(signature: Signature, result: Tensor) -> None:
-    """A call tells every size of what it allocates."""
+    """ValueError unless the arguments of a call determine all sizes of a result."""
     for dim in (*result.shape, *result.strides):
         for symbol in symbols_of(dim):
             if symbol not in signature.symbols:

@@ -1,9 +1,9 @@
-"""From the two kept LLVM modules to an object: optimise, link, make internal, emit.
+"""Makes an object from the LLVM modules of wrapper and body: optimise, link, internalise, emit.
 
-The body gets LLVM's pipeline, the wrapper none: its code is straight as it is generated.  The
-support code that the two call was compiled before, once for a triple and the baseline CPU.
-Nothing but `__tvm_ffi_*` stays visible, so that any number of objects link together.  Every
-compilation has an LLVM context of its own.  The same input gives the same bytes.
+LLVM's pipeline optimises the body, but not the wrapper, whose generated code needs no optimisation.
+Both call support code, which is compiled once for each triple, for the baseline CPU.  Only
+`__tvm_ffi_*` symbols stay visible, so that any number of objects link together.  Every compilation
+has its own LLVM context.  The same input gives the same bytes.
 """
 
 from __future__ import annotations
@@ -47,22 +47,24 @@ from ferrule.runtime.llvm.passes import passes, run_pipeline
 _Form: TypeAlias = "Callable[[tuple[Need, ...], str], str]"
 
 _NAMELESS: Final = 'source_filename = ""\n'
-"""Else objects say that they come from a file with the name that LLVM has for texts."""
+"""Without this line, an object names LLVM's default file name for texts as its source."""
 
 _VISIBLE: Final = (SYMBOL_PREFIX, "llvm.")
-"""What symbols begin with that keep their linkage: tvm-ffi's, and what means something to LLVM."""
+"""Prefixes of symbols that keep their linkage: symbols of tvm-ffi, and names special to LLVM."""
 
 
 _HUGE: Final = 6000
-"""The most instructions of a block whose loop is vectorised: with so many it takes about a second.
-That is two thousand lines of a kernel without a branch."""
+"""The limit of instructions in a block whose loop is vectorised; at the limit it takes a second.
+So many instructions are about two thousand lines of a kernel without a branch."""
 
 _HIDDEN: Final = (llvm.Linkage.internal, llvm.Linkage.private)
 
 
 def assemble(module: HostModule, name: str, cpu: str, triple: str) -> ObjectCode:
-    """The object of a module for a CPU of this machine; `name` is the name that its wrapper
-    exports.  Raises CompileError where code of others needs what the CPU lacks."""
+    """The object of a module for a CPU of this machine; its wrapper exports `name`.
+
+    Raises CompileError if foreign code needs CPU features that the CPU lacks.
+    """
     require_features(sorted(module.body.part.features), name)
     module, machine = _for_target(module, targets.target(cpu, triple))
     with _linked(module, triple, machine, support_data) as linked:
@@ -71,7 +73,7 @@ def assemble(module: HostModule, name: str, cpu: str, triple: str) -> ObjectCode
 
 
 def assembly_text(module: HostModule, cpu: str, triple: str) -> str:
-    """What `assemble` puts into the object, as assembly."""
+    """The content of the object that `assemble` makes, as assembly."""
     module, machine = _for_target(module, targets.target(cpu, triple))
     with _linked(module, triple, machine, support_assembly) as linked:
         return str(machine.emit_assembly(linked))
@@ -80,9 +82,9 @@ def assembly_text(module: HostModule, cpu: str, triple: str) -> str:
 def export(
     module: HostModule, target: HostTarget, description: str, form: ExportForm, more: str = ""
 ) -> bytes:
-    """The bytes of a file: what `assemble` makes, with the functions that describe it.
+    """The bytes of an exported file: the function, and the functions that describe it.
 
-    `description` is the LLVM text of these, `more` what stands behind that of the wrapper.
+    `description` is the LLVM text of the latter; `more` is appended to the wrapper's text.
     """
     module, machine = _for_target(module, target)
     carried = support_assembly if form == ".s" else support_data
@@ -102,12 +104,12 @@ def export(
 
 
 def wrapper_text(module: HostModule, target: HostTarget, description: str) -> str:
-    """The LLVM IR of all, nothing of it assembly: the support code too, as far as it is reached.
+    """The whole function as LLVM IR, with the support code that it reaches, and without assembly.
 
-    What is internal has names that begin with that of the function, so that wrappers of several
-    can be put into one module.
+    Internal names begin with the name of the function, so that a module can contain the wrappers of
+    several functions.
     """
-    # Whoever gets it optimises it: nothing is made a vector before.
+    # The receiver of the text optimises it, so loops are not vectorised here.
     module, machine = _for_target(replace(module, opt_level=min(module.opt_level, 1)), target)
     with _linked(module, target.triple, machine, None, description) as linked:
         with passes(linked, machine) as manager:
@@ -119,7 +121,7 @@ def wrapper_text(module: HostModule, target: HostTarget, description: str) -> st
 
 
 def _for_target(module: HostModule, target: HostTarget) -> tuple[HostModule, Any]:
-    """The module with the instructions that the CPU has, and LLVM's machine."""
+    """The module with the parts for this target, and LLVM's target machine."""
     part = _with_instructions(module.body.part, target)
     module = replace(module, body=replace(module.body, text=part.text, parts=part.parts))
     return module, targets.machine(target, min(module.opt_level, 2))
@@ -132,9 +134,9 @@ def _with_instructions(part: Part, target: HostTarget) -> Part:
 
 
 def _for_machine(parts: Sequence[Part], triple: str) -> list[Part]:
-    """Those of some parts that are for the processor of a triple.
+    """The parts for the processor of a triple.
 
-    Raises CompileError where what they are for is there for others alone.
+    Raises CompileError for a symbol that has parts only for other processors.
     """
     machine = targets.architecture(triple)
     chosen = [part for part in parts if part.machine in ("", machine)]
@@ -159,10 +161,10 @@ def _linked(
     form: _Form | None,
     description: str = "",
 ) -> Iterator[Any]:
-    """The module of all; `form` says as what the support code goes there, None as LLVM IR.
+    """The linked module; `form` is the form of the support code in it, None for LLVM IR.
 
-    Modules are closed here: left to the garbage collector, one that an error kept alive could go
-    after its context, which ends the process.
+    Modules are closed explicitly.  If the garbage collector did it, a module that an error keeps
+    alive could be freed after its context, which would crash the process.
     """
     context = llvm.create_context()
     with ExitStack() as opened:
@@ -190,7 +192,7 @@ def _linked(
 
 
 def _whole(part: Part, parsed: Callable[[str], Any]) -> Any:
-    """The module of some code, with what it calls in it."""
+    """The module of a part, with the parts that it needs linked into it."""
     module = parsed(part.text)
     for inner in part.parts:
         other = _whole(inner, parsed)
@@ -205,7 +207,7 @@ def _whole(part: Part, parsed: Callable[[str], Any]) -> Any:
 
 
 def _defined(module: Any) -> list[str]:
-    """The names of what a module shows to others."""
+    """The names of the symbols that a module exports."""
     return [
         symbol.name
         for symbol in (*module.functions, *module.global_variables)
@@ -225,7 +227,7 @@ def _symbol(module: Any, name: str) -> Any:
 
 
 def _embedded(part: Part, triple: str) -> str:
-    """LLVM directives with the machine code that others made, each once."""
+    """LLVM directives with all foreign machine code, each piece once."""
     found = {each.digest: each for each in _all_embedded(part)}
     for each in found.values():
         if each.machine != targets.architecture(triple):
@@ -244,7 +246,7 @@ def _embedded(part: Part, triple: str) -> str:
 
 
 def _check_foreign(part: Part, triple: str) -> None:
-    """Raises CompileError for LLVM code of others that is not for this platform."""
+    """Raises CompileError for foreign LLVM code that is not for this platform."""
     if part.foreign is not None:
         require_portable(part.foreign, part.text, triple)
     for inner in part.parts:
@@ -258,9 +260,9 @@ def _all_embedded(part: Part) -> Iterator[Embedded]:
 
 
 def _internal(module: Any) -> Any:
-    """The module, verified, with tvm-ffi's symbols visible alone.
+    """Verify the module, and make all symbols internal except tvm-ffi's.
 
-    No exception goes through its functions, so that they need no tables for that.
+    No exception passes through its functions, so they are nounwind and need no unwind tables.
     """
     for symbol in (*module.functions, *module.global_variables):
         if symbol.is_declaration:
@@ -276,7 +278,7 @@ def _internal(module: Any) -> Any:
 
 
 def _support_of(module: HostModule, body: Any) -> tuple[Need, ...]:
-    """The support code that a module needs: what its wrapper and its body call."""
+    """The support code that the wrapper and the body of a module call."""
     called = {function.name for function in body.functions if function.is_declaration}
     handlers = _handlers(module) if called.isdisjoint(CHECKS.entries) else None
     by_wrapper = (*VALUES.entries, *OBJECTS.entries, *REFUSALS.entries)
@@ -287,7 +289,7 @@ def _support_of(module: HostModule, body: Any) -> tuple[Need, ...]:
 
 
 def _handlers(module: HostModule) -> frozenset[str] | None:
-    """What the check programs and messages of a wrapper need; None where that is not known."""
+    """The handlers that a wrapper's check programs and messages need; None if that is unknown."""
     if not module.candidates:
         return module.needed
     found: frozenset[str] = frozenset()
@@ -309,8 +311,8 @@ def _parse(text: str, triple: str, machine: Any, context: Any) -> Iterator[Any]:
 
 
 def _optimise(module: Any, machine: Any, level: int, *, may_be_huge: bool = False) -> None:
-    # LLVM's third level adds a quarter to the time and nothing to the speed of such code; nor do
-    # copies of loops that run for as long as nobody knows.  Short ones are told to be unrolled.
+    # LLVM's level 3 takes a quarter more time and does not make such code faster.  Nor does it help
+    # to unroll loops with an unknown trip count; short loops have metadata that unrolls them.
     options = llvm.create_pipeline_tuning_options(speed_level=min(level, 2))
     options.slp_vectorization = level > 1
     options.loop_vectorization = level > 1 and not (may_be_huge and _is_huge(module))
@@ -319,14 +321,14 @@ def _optimise(module: Any, machine: Any, level: int, *, may_be_huge: bool = Fals
 
 
 def _lines(part: Part) -> int:
-    """How many lines the texts of some code have."""
+    """The number of lines in the texts of a part and its parts."""
     return part.text.count("\n") + sum(map(_lines, part.parts))
 
 
 def _is_huge(module: Any) -> bool:
-    """Whether a block has more instructions than LLVM's loop vectoriser should see.
+    """Whether a block has too many instructions for LLVM's loop vectoriser.
 
-    Its time grows with their square; all other passes are linear.
+    The vectoriser's time is quadratic in their number; all other passes are linear.
     """
     blocks = (block for function in module.functions for block in function.blocks)
     return any(sum(1 for _ in islice(b.instructions, _HUGE + 1)) > _HUGE for b in blocks)

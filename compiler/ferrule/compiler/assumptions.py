@@ -1,7 +1,7 @@
-"""What a function assumes of its arguments beyond their types, and what its author should know.
+"""Assumptions of a function about its arguments beyond their types, and remarks for its author.
 
-Both are texts: assumptions stand in the function's documentation and in `notes["assumes"]`, remarks
-in `notes["remarks"]`, in every file that is exported, too; each remark is also a `BuildWarning`.
+Both are texts. Assumptions are in the function's documentation and in `notes["assumes"]`, remarks
+in `notes["remarks"]`, also in exported files. Some remarks are also a `BuildWarning`.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _OURS: Final = str(Path(__file__).parents[1])
 
 
 class BuildWarning(UserWarning):
-    """Something that a function can be built with and that is hardly meant, such as a number that a
-    C function writes and nobody gets."""
+    """A function can be built, but probably not as its author intends; for example, a C function
+    writes a number that no caller gets."""
 
 
 def assumed(
     signature: Signature, given: Sequence[Assumption], found: Iterable[str]
 ) -> tuple[str, ...]:
-    """All assumptions, each once: those of the specs, those that were given to `build`, and those
-    that conventions found.
+    """All assumptions, each once: from the specs, from the arguments of `build`, and from the
+    calling conventions.
 
-    Raises TypeError for one that is neither a text nor a condition.
+    Raises TypeError for an assumption that is neither a text nor a condition.
     """
     for each in listed(given, f"{signature.name}: assumes"):
         if not isinstance(each, str | Condition):
@@ -49,8 +49,8 @@ def assumed(
 
 
 def _of_specs(signature: Signature) -> Iterator[Condition]:
-    """What the specs promise beyond a dtype's own alignment: addresses and sizes that are multiples
-    of a number."""
+    """The conditions that the specs require beyond a dtype's own alignment: aligned addresses and
+    divisible sizes."""
     for symbol in signature.symbols:
         if symbol.divisibility > 1:
             yield divisible(symbol, symbol.divisibility)
@@ -60,7 +60,7 @@ def _of_specs(signature: Signature) -> Iterator[Condition]:
 
 
 def documented(doc: str | None, assumes: Sequence[str]) -> str | None:
-    """A docstring with what is assumed behind it."""
+    """A docstring with the assumptions appended."""
     if not assumes:
         return doc
     line = f"Assumes: {', '.join(assumes)}"
@@ -70,9 +70,9 @@ def documented(doc: str | None, assumes: Sequence[str]) -> str | None:
 def noted(
     name: str, notes: Mapping[str, Any], assumes: Sequence[str], remarks: Sequence[str]
 ) -> dict[str, Any]:
-    """Notes with assumptions and remarks, behind those that stand there already.
+    """Notes with assumptions and remarks, appended to the ones that the notes already have.
 
-    Raises ValueError where something else stands in their place.
+    Raises ValueError if a note has the same key, but is not a list of texts.
     """
     found = dict(notes)
     for key, texts in ((ASSUMES, assumes), (REMARKS, remarks)):

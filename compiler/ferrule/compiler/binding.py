@@ -1,4 +1,4 @@
-"""From what was compiled to something to call, in this process."""
+"""Loads compiled code into this process and makes a callable function of it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def load(origin: CompiledOrigin) -> Function:
-    """The function of what was compiled, with code for this machine's CPU.
+    """Compile the modules of an origin for this machine's CPU, and make the function.
 
-    Raises CompileError for a symbol of another library that is nowhere.
+    Raises CompileError for a symbol of another library that cannot be found.
     """
     signature, host = origin.module.signature, targets.host()
     found = _resolved(origin)
@@ -38,7 +38,7 @@ def load(origin: CompiledOrigin) -> Function:
 
 
 def _resolved(origin: CompiledOrigin) -> Resolved:
-    """Where the functions of other objects are that a function calls."""
+    """The addresses of the functions of other objects that a function calls."""
     try:
         return resolve(origin.module.body.links, origin.sources)
     except LinkError as error:

@@ -1,10 +1,10 @@
-"""`build`: from a signature and a calling convention to something to call.
+"""`build`: makes a function from a signature and a calling convention.
 
     n = specs.sym_int()
     sig = specs.Signature("add", [specs.Tensor("x", (n,), "float32"), …])
     fn = compiler.build(sig, conventions.CudaLaunch(code, "add_kernel", [sig["x"].data, n], …))
 
-The wrapper checks the arguments of the signature; the convention writes what it calls.
+The wrapper checks the arguments of the signature; the convention generates the call in the body.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _SYMBOL: Final = "ferrule_body"
 _STRAIGHT: Final = ("noinline", "optnone")
-"""Of code that runs straight through: LLVM's optimising instruction selection saves it nothing."""
+"""Attributes of straight-line code, which optimising instruction selection does not improve."""
 _NO_NOTES: Final[Mapping[str, Any]] = MappingProxyType({})
 _NO_FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType({})
 
@@ -66,24 +66,23 @@ def build(
     assumes: Sequence[Assumption] = (),
     zero: bool | str | Sequence[str] = (),
 ) -> Function:
-    """The function of a signature that makes the call of a convention.
+    """A function with this signature, which makes the call that the convention describes.
 
-    `results` are tensors that it allocates, with the caller's allocator, and returns, one as it is,
-    several as a tuple; a convention names their address as `.data`, as that of a parameter.  Their
-    sizes are expressions over the signature's symbols.  What is in a result that nothing has
-    written to is whatever was in the memory before; `zero` names those that are filled with zeros
-    before the call, True for all.  `options` as for `compile`; one that
-    says how kernels are compiled is a CompileError here.  Tensors
-    of the signature that name no device are on the GPU where kernels for one are launched, else on
-    the CPU.  `location` is what tracebacks of errors show.  `sources` are compiled functions by the
-    symbols of them that the code calls.  `notes`, of what JSON has, stay with the function and
-    come back with it from a file, as `fn.notes`.  `assumes`, texts and conditions, is what callers
-    are to know of the arguments that the code behind the specs checks: it stands in the function's
-    documentation and `notes["assumes"]`, together with the alignments and divisors that the specs
-    say.  What is built and hardly meant is a `BuildWarning`, and stays in `notes["remarks"]`
-    together with what may be meant or not.
+    `results` are tensors that the function allocates with the caller's allocator and returns: one
+    tensor, or a tuple of several.  A convention refers to their address as `.data`, like the
+    address of a parameter.  Their sizes are expressions over the signature's symbols.  Their memory
+    is uninitialised; `zero` names the results to fill with zeros before the call, True means all.
+    `options` as for `compile`; an option for the compilation of kernels is a CompileError here.
+    Tensors of the signature without a device are on the GPU if the convention launches GPU kernels,
+    otherwise on the CPU.  `location` is shown in tracebacks of errors.  `sources` are compiled
+    functions that the code calls, by symbol.  `notes`, JSON values, stay with the function as
+    `fn.notes`, also in files.  `assumes`, texts and conditions, tells callers which further
+    properties of the arguments the compiled code relies on or checks.  It is in the function's
+    documentation and in `notes["assumes"]`, together with the alignments and divisors of the specs.
+    If a function is probably not as intended, `build` gives a `BuildWarning`; `notes["remarks"]`
+    has these warnings, and remarks that may be intended.
 
-    Raises TypeError, ValueError and CompileError, which say what does not fit together.
+    Raises TypeError, ValueError or CompileError if the arguments do not fit together.
     """
     origin = compiled(
         signature,
@@ -121,7 +120,7 @@ def compiled(
     assumes: Sequence[Assumption] = (),
     zero: bool | str | Sequence[str] = (),
 ) -> CompiledOrigin:
-    """What `build` loads: the modules that objects and files are made from."""
+    """The origin of a function that `build` loads: the modules for its objects and files."""
     chosen = parse_options(options)
     check_asked(signature, convention, results)
     zeroed = checked_zero(signature.name, results, zero)
@@ -164,7 +163,7 @@ def _traits(
     results: Sequence[Tensor],
     options: Options,
 ) -> CallTraits:
-    """Somebody else's code may take long, ask for the stream, and allocate."""
+    """The safe traits for foreign code: it may take long, ask for the stream, and allocate."""
     launches = bool(convention.codes())
     streams = any(isinstance(param, EnvStream) for param in signature.params)
     return CallTraits(
@@ -175,13 +174,13 @@ def _traits(
 
 
 def _tells_device(param: Param) -> bool:
-    """Whether an argument says which GPU a call is for."""
+    """Whether an argument of this kind determines the GPU of a call."""
     return isinstance(param, (Tensor, Device, EnvStream))
 
 
 @dataclass(frozen=True, slots=True)
 class _Building:
-    """Makes the body of one function: `ferrule_body` owns what `inner` makes."""
+    """Makes the body of one function: `ferrule_body` owns the objects that `inner` makes."""
 
     signature: Signature
     convention: CallingConvention
@@ -190,7 +189,7 @@ class _Building:
     zero: tuple[Tensor, ...] = ()
 
     def body(self) -> tuple[Body, Call]:
-        """The body, and the call that it was written through."""
+        """The body, and the `Call` through which the convention generated its code."""
         emitter = Emitter(self.signature.name)
         types, names = self._types()
         straight = _STRAIGHT if self.target == "cuda" else ()
@@ -224,11 +223,11 @@ class _Building:
         return body, call
 
     def _keeps(self) -> int:
-        """The strings that the body copies for the wrapper."""
+        """The number of strings that the body keeps alive for the wrapper."""
         return sum(isinstance(each, String) for each in self.convention.results())
 
     def _types(self) -> tuple[list[ir.Type], list[str]]:
-        """Types and names of what the body receives, see `Body`."""
+        """Types and names of the body's parameters, see `Body`."""
         types, names = [PTR], ["values"]
         if self.results or self.convention.results():
             types, names = [PTR, PTR], ["values", "results"]
@@ -268,8 +267,8 @@ class _Building:
 
     @contextmanager
     def _on_device(self, call: Call) -> Iterator[None]:
-        """Emit code for which the call's device is known, also where no argument tells it: then it
-        is the current one, and tensors are made there too."""
+        """Emit code for which the call's device is known.  If no argument determines it, it is the
+        current device, and tensors are also allocated there."""
         codes = self.convention.codes()
         makes = self.results or allocates(self.convention)
         known = not makes or any(map(_tells_device, self.signature.params))
@@ -285,7 +284,7 @@ class _Building:
         return None if stream is None else call.leaves(stream)[0]
 
     def _fills_there(self, call: Call) -> bool:
-        """Whether memory of a GPU is filled before anything is launched."""
+        """Whether GPU memory must be filled with zeros before the first launch."""
         return any(call.device_type(each) is DeviceType.CUDA for each in self.zero)
 
     def _clear(self, call: Call) -> None:
@@ -294,7 +293,7 @@ class _Building:
             fill(call, tensor, stream)
 
     def _give(self, call: Call, results: ir.Value) -> None:
-        """Leave the results where the wrapper finds them: the tensors, then the others."""
+        """Store the results for the wrapper: the tensors of `results`, then the convention's."""
         e, slot = call.emitter, 0
         for _ in self.results:
             handle = e.load(e.index(call.handles, PTR, slot), PTR)
@@ -312,7 +311,7 @@ class _Building:
                 slot += 1
 
     def _made(self) -> list[int]:
-        """The slots of the results that are tensors, which the body made."""
+        """The slots of the tensors among the results; the body made these objects."""
         slots, position = [], 0
         for result in (*self.results, *self.convention.results()):
             if isinstance(result, Tensor):
@@ -335,7 +334,7 @@ class _Building:
 
 
 def _let_go_where(e: Emitter, kept: ir.Value, status: ir.Value) -> None:
-    """Release a string where the call failed."""
+    """Release a kept string if the call failed."""
     index = e.load_field(kept, ANY, "type_index")
     is_object = e.icmp("sge", index, e.const_i32(TypeIndex.OBJECT))
     failed = e.icmp("ne", status, ir.Constant(I32, 0))

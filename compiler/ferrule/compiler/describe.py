@@ -1,4 +1,4 @@
-"""The functions that describe an exported one: LLVM text of its metadata and its docstring.
+"""The functions that describe an exported function: LLVM text for its metadata and docstring.
 
 `__tvm_ffi__metadata_<name>` and `__tvm_ffi__doc_<name>` take no arguments and return a string. On
 request there is a constructor too, which registers all three with tvm-ffi's system library.
@@ -17,7 +17,7 @@ from ferrule.runtime.metadata import NOTE_OWNER, NOTE_SECTION, NOTE_TYPE
 NOTE_ALIGN: Final = 4
 NOTE_SIZE: Final = 4
 NOTE_TEXT: Final = 20
-"""Where in a note the size of its text is, and the text."""
+"""The offsets, in a note, of the size of its text and of the text."""
 
 _MACHO_SECTION: Final = "__TEXT,__ferrule"
 _STRING: Final = """
@@ -41,10 +41,10 @@ def describe(
     *,
     is_object: bool = False,
 ) -> str:
-    """The LLVM module; the metadata's constant is a note of its object where that is ELF.
+    """The LLVM module; in an ELF object, the metadata's constant is also a note.
 
-    `system_lib` is the prefix to register the symbols under. What becomes an object has room for
-    the digest, which is of its bytes; those of a text are not known.
+    `system_lib` is the prefix under which the symbols are registered. An object has room for a
+    digest of its bytes; a text has none, because the bytes of its object are not known.
     """
     size = len(metadata.encode())
     parts = [
@@ -69,7 +69,7 @@ def describe(
 
 
 def constant_of(metadata: str, triple: str, *, is_object: bool) -> str:
-    """The constant `@.metadata`, as LLVM text; an object has room for its digest behind it."""
+    """The constant `@.metadata`, as LLVM text; in an object, room for the digest follows it."""
     is_macho = "-apple-" in triple
     section = _MACHO_SECTION if is_macho else NOTE_SECTION
     data = note(metadata.encode()) + (EMPTY_NOTE if is_object and not is_macho else b"")
@@ -96,7 +96,7 @@ def _function(symbol: str, constant: str, offset: int, length: int) -> str:
 
 
 def _constructor(symbols: Sequence[str], prefix: str) -> str:
-    """The function that runs before a program does, and tells tvm-ffi of these symbols."""
+    """The constructor, which runs before `main` and registers these symbols with tvm-ffi."""
     lines = ["declare i32 @TVMFFIEnvModRegisterSystemLibSymbol(ptr, ptr)\n"]
     calls = []
     for i, symbol in enumerate(symbols):

@@ -3,9 +3,9 @@
     text = compiler.emit_wrapper(sig, conventions.CFunction("kernel", [...],
                                  code=HostCode.undefined()))
 
-The text is whole: wrapper, support code, metadata.  It defines `__tvm_ffi_<name>` and the functions
-that describe it; all else is internal to it, under names that begin with the function's own.  What
-it needs is the callee, libtvm_ffi's C API and libc.
+The text is complete: wrapper, support code, metadata.  It defines `__tvm_ffi_<name>` and the
+functions that describe it; all other symbols are internal, with names that begin with the
+function's name.  It needs only the callee, libtvm_ffi's C API and libc.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def emit_wrapper(
     doc: str | None = None,
     zero: bool | str | Sequence[str] = (),
 ) -> str:
-    """The wrapper of a signature that makes the call of a convention, as text.
+    """The wrapper of a signature, which makes the call that the convention describes, as text.
 
     `form`: "llvm" for LLVM IR, with the triple and data layout of the export target; "mlir" for a
-    module of MLIR's `llvm` dialect.  A callee with `HostCode.undefined()` is an undefined symbol of
-    the text, which the module that it is put into defines.  The rest is as for `build`.
+    module of MLIR's `llvm` dialect.  A callee with `HostCode.undefined()` is an undefined symbol in
+    the text; your module must define it.  The other parameters are as for `build`.
 
-    Raises ValueError for another form, and what `build` raises.
+    Raises ValueError for another form, and the errors of `build`.
     """
     if form not in ("llvm", "mlir"):
         raise ValueError(f"emit_wrapper: form is {form!r}, expected 'llvm' or 'mlir'")

@@ -1,7 +1,7 @@
 """Errors of a compilation: a diagnostic is data, and there is one renderer.
 
-`CompileError` is always the user's to mend: it names the place in the source, what was expected
-and what to write instead.  An error of ferrule's own is an ordinary Python error.
+The user can always correct a `CompileError`: it names the place in the source, what was expected
+and what to write instead.  A bug in ferrule itself is an ordinary Python error.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _render_span(span: Span) -> list[str]:
 
 
 class CompileError(Exception):
-    """A function, its example arguments or the options cannot be compiled; says what to change.
+    """A function cannot be compiled with its example arguments and options; says what to change.
 
     `diagnostic` holds the parts of the message.
     """

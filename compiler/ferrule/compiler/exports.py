@@ -1,6 +1,6 @@
-"""What exported code is made for: the options --host-target and --host-cpu.
+"""The target of exported code: the options --host-target and --host-cpu.
 
-By default that is this machine's platform and the baseline CPU of its architecture.
+The default is this machine's platform and the baseline CPU of its architecture.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _OF_BASELINE: Final = frozenset({"64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "
 
 @dataclass(frozen=True, slots=True)
 class ExportTarget:
-    """A target, and what its CPU must have beyond the baseline of the architecture."""
+    """A target, and the CPU features that it needs beyond the baseline of the architecture."""
 
     target: HostTarget
     needs: tuple[str, ...] = ()
 
 
 def export_target(host_target: str | None = None, host_cpu: str | None = None) -> ExportTarget:
-    """The target of these options.  Raises CompileError for one that ferrule has no code for."""
+    """The target of these options.  Raises CompileError for a target that ferrule cannot emit."""
     triple = targets.host_triple() if host_target is None else host_target
     if not _PLATFORMS.fullmatch(triple) and host_target is not None:
         raise CompileError(

@@ -18,7 +18,7 @@ Pipeline = Literal["llvm", "mlir"]
 PIPELINES: Final[tuple[Pipeline, ...]] = ("llvm", "mlir")
 
 GilPolicy = bool | Literal["auto"]
-"""Whether calls release the GIL; "auto": where the code can take long or block."""
+"""Whether calls release the GIL; "auto": only if the code can take long or block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,24 +27,25 @@ class Options:
 
     `target`: "cpu" or "cuda"; None chooses (see `choose_target`).  `gpu_arch`: the architecture of
     CUDA kernels, such as "sm_90a", or several, as a list or with commas between them; None takes
-    `FERRULE_GPU_ARCH`, or that of the first GPU.
+    `FERRULE_GPU_ARCH`, or the architecture of the first GPU.
     `opt_level`: LLVM's, 0 to 3, for the body and for kernels.  `strip_paths` leaves paths of source
     files out of the object, and so out of the tracebacks of its errors.  `host_cpu` and
-    `host_target` are what is exported for: "baseline", "native" or "x86-64-v2" to "x86-64-v4", and
-    a triple.
+    `host_target` are the CPU and the platform of exported code: "baseline", "native" or "x86-64-v2"
+    to "x86-64-v4", and a triple.
     `release_gil`: whether calls from Python release the GIL; "auto" where the body can be long.
     `enable_checks`: whether indices, divisions, alignment and shared memory are checked while a
     function runs (CPU only).  `pipeline`: "llvm" is ferrule's own lowering, "mlir" a second one, of
-    `ferrule[mlir]`, through MLIR's passes.  `enable_tvm_ffi` is accepted for CuTe's
-    sake: every function is a TVM-FFI function.
+    `ferrule[mlir]`, through MLIR's passes.  `enable_tvm_ffi` is accepted for compatibility with
+    CuTe, without effect: every function is a TVM-FFI function.
 
-    The others are for CUDA kernels, and mean nothing on the CPU.  `cubin`: assemble them here, with
-    ptxas or nvJitLink, instead of in the driver; `ptxas_options` are words for that.  `keep_ptx`
-    and `keep_cubin` write files into the folder `dump_dir`, the current one by default; that alone
-    writes the PTX.  `generate_line_info`: profilers show the lines of the source.  `fast_math`:
-    what `fast=True` means, for everything, and a multiplication and an addition may become one
-    operation.  `libdevice`: NVIDIA's functions instead of ferrule's own.  `noalias` promises that
-    no tensor that a kernel writes overlaps with another of its tensors.
+    The other options are for CUDA kernels, and have no effect on the CPU.  `cubin`: assemble the
+    kernels at compile time, with ptxas or nvJitLink, instead of in the driver; `ptxas_options` are
+    options for this.  `keep_ptx` and `keep_cubin` write files into the folder `dump_dir`, by
+    default the current one; `dump_dir` alone writes the PTX.  `generate_line_info`: profilers show
+    the lines of the source.  `fast_math`: `fast=True` for all maths functions, and a multiplication
+    and an addition may be fused.  `libdevice`: NVIDIA's functions instead of ferrule's own.
+    `noalias` promises that a tensor which a kernel writes does not overlap with another of its
+    tensors.
     """
 
     target: Target | None = None

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.emulator.settings import LEAK, Settings, from_text, settings
-from ferrule.runtime.devices import cuda_devices
+from ferrule.runtime.devices import note_emulated
 
 if TYPE_CHECKING:
     from ferrule.emulator.driver.allocations import Allocation
@@ -88,7 +88,7 @@ class EmulatedGPU:
         loaded.fill(driver)
         self._driver = driver
         _ACTIVE.append(self)
-        cuda_devices.cache_clear()
+        note_emulated(self.arch)
         self._environment = os.environ.get(_TRITON)
         os.environ.setdefault(_TRITON, str(loaded.folder))
         return self
@@ -114,7 +114,7 @@ class EmulatedGPU:
         library().empty()
         driver.close()
         _ACTIVE.remove(self)
-        cuda_devices.cache_clear()
+        note_emulated(None)
         if self._environment is None:
             os.environ.pop(_TRITON, None)
 

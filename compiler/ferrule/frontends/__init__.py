@@ -10,7 +10,17 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_NAMES = ("c", "cuda", "cutile", "files", "mlir", "numba", "tilelang", "triton", "warp")
+_NAMES = (
+    "c",
+    "cuda",
+    "cutile",
+    "files",
+    "mlir",
+    "numba",
+    "tilelang",
+    "triton",
+    "warp",
+)
 
 __all__ = ["fixed", *_NAMES]
 

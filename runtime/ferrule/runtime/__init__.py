@@ -1,9 +1,9 @@
-"""From an object or an address to something to call.
+"""Loads objects and makes callable functions of them, or of addresses of C functions.
 
 Importing this package imports tvm-ffi and teaches it ferrule's error kinds and how to load objects;
-LLVM is imported when the first object is loaded. Beside its own names the package has those of
-`ferrule.specs` that programs written for CuTe look for here. Names are imported when they are first
-used.
+LLVM is imported when the first object is loaded. The package also has some names of
+`ferrule.specs`, because programs written for CuTe import them from here. Each name is imported at
+its first use.
 """
 
 from __future__ import annotations

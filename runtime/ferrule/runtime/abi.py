@@ -1,4 +1,4 @@
-"""Numbers of the C ABI: type indices of TVM-FFI, device types of DLPack.
+"""Numbers of the C ABI: type indices of TVM-FFI (of `specs`), device types of DLPack.
 
 Plain integers that need no LLVM. The struct layouts that go with them are in `llvm.layouts`; one
 test pins both against the installed C headers.
@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from ferrule.specs.typeindex import TypeIndex as TypeIndex
+
 SYMBOL_PREFIX = "__tvm_ffi_"
-"""What the C symbol of a TVM-FFI function begins with."""
+"""The prefix of the C symbols of TVM-FFI functions."""
 
 LIBRARY_CONTEXT = f"{SYMBOL_PREFIX}_library_ctx"
-"""The variable that tvm-ffi sets to the module of a library, for look-ups in what that imports."""
+"""A variable of a library, which tvm-ffi sets to the library's module: code looks up imports in it.
+"""
 
 
 def system_lib_symbol(prefix: str, symbol: str) -> str:
@@ -21,40 +24,8 @@ def system_lib_symbol(prefix: str, symbol: str) -> str:
     return f"{prefix}{symbol}" if name.startswith("_") else f"{SYMBOL_PREFIX}{prefix}{name}"
 
 
-class TypeIndex(IntEnum):
-    """The tag of a `TVMFFIAny`; from `OBJECT` on the payload is a counted reference."""
-
-    ANY = -1
-    NONE = 0
-    INT = 1
-    BOOL = 2
-    FLOAT = 3
-    OPAQUE_PTR = 4
-    DATA_TYPE = 5
-    DEVICE = 6
-    DLTENSOR_PTR = 7
-    RAW_STR = 8
-    BYTE_ARRAY_PTR = 9
-    OBJECT_RVALUE_REF = 10
-    SMALL_STR = 11
-    SMALL_BYTES = 12
-    OBJECT = 64
-    STR = 65
-    BYTES = 66
-    ERROR = 67
-    FUNCTION = 68
-    SHAPE = 69
-    TENSOR = 70
-    ARRAY = 71
-    MAP = 72
-    MODULE = 73
-    OPAQUE_PY_OBJECT = 74
-    LIST = 75
-    DICT = 76
-
-
 class DeviceType(IntEnum):
-    """The kind of memory that a `DLTensor` lies in."""
+    """The kind of device whose memory holds a `DLTensor`."""
 
     CPU = 1
     CUDA = 2

@@ -1,7 +1,7 @@
 """A user's allocator: a pair of C functions, registered with tvm-ffi for the whole process.
 
-tvm-ffi wants one function that makes a managed tensor. It is generated for each pair, and so is the
-deleter of its tensors, which is why the code stays for good: a tensor may outlive everything else.
+tvm-ffi needs one function that makes a managed tensor. This function and the deleter of its tensors
+are generated for each pair. Their code is never freed, because tensors may outlive all else.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ferrule.runtime.llvm.layouts import (
 from ferrule.runtime.llvm.native import compile_native
 
 ALIGNMENT: Final = 64
-"""Bytes: what the address of memory for a tensor must be a multiple of."""
+"""The alignment of memory for a tensor, in bytes."""
 
 CFunction = Callable[..., Any] | int
 """A Python function, a function of ctypes, or the address of a C function."""
@@ -42,19 +42,19 @@ _FREE_TYPE: Final = ir.FunctionType(VOID, [PTR, I32, I32])
 _SET_ERROR: Final = ir.FunctionType(VOID, [PTR, PTR, PTR])
 
 _KEPT: Final[list[object]] = []
-"""Code that some tensor's deleter may be in, and the Python functions that it calls."""
+"""Engines with the code of deleters, and the Python functions that this code calls; never freed."""
 
 
 def use_allocator(allocate: CFunction | None, free: CFunction | None) -> None:
-    """Take memory for new tensors from here, in calls that have no tensor of a framework.
+    """Set the allocator for new tensors, for calls without a tensor of a framework.
 
     `void* allocate(int64_t bytes, int64_t alignment, int32_t device_type, int32_t device_id)` gives
-    memory on a device, by DLPack's numbers, or null where there is none.
+    memory on a device, given by DLPack's numbers, or null if there is no memory left.
     `void free(void* memory, int32_t device_type, int32_t device_id)` takes it back, on any thread.
     Both must stay valid as long as the process. None for both: no allocator, as at first.
 
-    It holds for every thread, and for all users of tvm-ffi in the process. A call with a torch
-    tensor has torch's allocator. Raises TypeError for what is no function.
+    The allocator applies to every thread and to all users of tvm-ffi in the process. A call with a
+    torch tensor uses torch's allocator. Raises TypeError for a value that is not a function.
     """
     if allocate is None and free is None:
         address = 0
@@ -80,7 +80,7 @@ def allocator_of(allocate: int, free: int) -> int:
 
 
 def _address(what: str, kind: type[Any], function: CFunction | None) -> int:
-    """The address of a C function; a Python function gets one."""
+    """The address of a C function; a Python function is wrapped in a C function."""
     if isinstance(function, int) and not isinstance(function, bool) and 0 < function < 1 << 64:
         return function
     if callable(function):
@@ -109,7 +109,7 @@ def _text(allocate: int, free: int) -> str:
 
 
 def _define_size(e: Emitter) -> ir.Function:
-    """`i64 size(ptr prototype)`: the bytes of a compact tensor, -1 where they are too many."""
+    """`i64 size(ptr prototype)`: the bytes of a compact tensor, or -1 if the number overflows."""
     with e.define("size", I64, [PTR], names=("prototype",), linkage="internal") as function:
         (prototype,) = function.args
         bits, lanes = (

@@ -1,7 +1,7 @@
 """Archives of objects (`.a`), written and read: the format of ar with the names of System V.
 
-The first member is the index of symbols that linkers ask for. Nothing of an archive depends on
-time or user, so the same objects give the same bytes.
+The first member is the symbol index, which linkers need. An archive has no times and no user ids,
+so the same objects give the same bytes.
 """
 
 from __future__ import annotations
@@ -62,5 +62,5 @@ def read_archive(data: bytes) -> Iterator[bytes]:
 
 
 def _is_table(name: bytes) -> bool:
-    """Whether a member is of the format itself: an index, or long names."""
+    """Whether a member is a table of the format (a symbol index, or long names), not an object."""
     return name in (b"/", b"//", b"/SYM64/") or name.startswith(b"__.SYMDEF")

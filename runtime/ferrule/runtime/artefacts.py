@@ -1,7 +1,7 @@
-"""The artefacts that pass from a compiler to the runtime: object code, and where it came from.
+"""The artefacts that a compiler passes to the runtime: object code, and its origin.
 
-`runtime` knows no compiler. A function keeps an `Origin`, which whoever made the function
-implements, and asks it for another object or for a text.
+`runtime` knows no compiler. A function holds an `Origin`, which the maker of the function
+implements, and asks it for an object for another target, or for a text.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class ObjectCode:
 
 
 class Origin(Protocol):
-    """What a function was made from."""
+    """The source of a function: it can emit objects, files and texts of the function."""
 
     def emit(self, name: str, cpu: str, triple: str) -> ObjectCode:
         """The object for this export name and this target; the same input gives the same bytes."""
         ...
 
     def export(self, name: str, form: ExportForm, system_lib: str | None = None) -> bytes:
-        """What a file holds that exports the function under this name, with its metadata.
+        """The bytes of a file that exports the function under this name, with its metadata.
 
         With the prefix `system_lib` the code registers itself when a program with it starts.
         `StageError` where there is no such form; the same input gives the same bytes.
@@ -57,8 +57,8 @@ class Origin(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KernelInfo:
-    """What a kernel takes of a GPU: registers of a thread, bytes that a thread writes and reads
-    because they are too few, bytes of its stack, and static shared memory of a block in bytes."""
+    """The resources of a kernel on a GPU: registers of a thread, bytes of spill stores, spill loads
+    and stack of a thread, and bytes of static shared memory of a block."""
 
     registers: int
     spill_stores: int
@@ -76,5 +76,5 @@ class DeviceOrigin(Protocol):
         ...
 
     def kernel_info(self) -> Mapping[str, Mapping[str, KernelInfo]]:
-        """What each kernel takes of a GPU, by architecture and name."""
+        """The resources of each kernel, by architecture and name."""
         ...

@@ -1,7 +1,7 @@
-"""The slow path of a call: keywords, defaults, and values that need a look by Python.
+"""The slow path of a call: keywords, defaults, and values that Python must convert.
 
-A call that the gate does not pass comes here whole, before anything has run. Errors of binding are
-those that Python raises for its own functions. What becomes of each value is in `values.py`.
+The gate hands a call that it cannot make to this module, before any other code has run. Errors of
+binding are the same that Python raises for its own functions. `values.py` converts the values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def prepare_call(
 ) -> tuple[Any, ...]:
     """The arguments for tvm-ffi's generic call; the last of `values` belong to `kwnames`.
 
-    They are let go of when the call has ended, not before: `OnStream` counts on it.
+    The caller releases them after the call, not before: `OnStream` relies on this order.
     """
     if function.__chandle__() == 0:
         raise RuntimeError("the function object of this function was moved away")
@@ -48,7 +48,7 @@ def prepare_call(
 def ordered(
     function: Any, values: Sequence[Any], kwnames: Sequence[str]
 ) -> tuple[specs.Signature, list[Any]]:
-    """What a call with these values calls, and the values in the order of its parameters.
+    """The signature that matches a call, and the call's values in the order of its parameters.
 
     The last of `values` belong to `kwnames`. TypeError like Python's if unfit.
     """
@@ -57,9 +57,10 @@ def ordered(
 
 
 def name_hidden(function: Any, values: Sequence[Any]) -> None:
-    """After a call that failed: TypeError where tvm-ffi had no name for the argument that did it.
+    """After a failed call: TypeError that names the argument, if tvm-ffi's error does not name it.
 
-    Those are tensors of torch without elements in memory; before a call nobody looks for them.
+    This is the case for torch tensors without elements in memory. To look for them before each call
+    would cost time.
     """
     signature, _, _ = _candidate(function, len(values))
     try:
@@ -77,7 +78,10 @@ def name_hidden(function: Any, values: Sequence[Any]) -> None:
 def _candidate(
     function: Any, count: int
 ) -> tuple[specs.Signature, Mapping[str, int], tuple[Accepted, ...]]:
-    """What a call with so many arguments calls, of an overload; of others there is one."""
+    """The signature, positions by name and accepted types for a call with `count` arguments.
+
+    Only an overload has several.
+    """
     signature, plan = function.signature, function.call_plan
     if not plan.others or count == len(plan.accepted):
         return signature, plan.places, plan.accepted
@@ -124,7 +128,7 @@ def bind(
 
 
 def _unfit(signature: specs.Signature, kwnames: Sequence[str], keyword: str) -> str:
-    """What is wrong with a keyword that no argument can have."""
+    """The error text for a keyword that is not the name of a parameter."""
     unnamed = (param.name for param in signature.arguments[: signature.unnamed])
     wrong = [name for name in unnamed if name in kwnames]
     if not wrong:
@@ -145,7 +149,7 @@ def _fill_defaults(signature: specs.Signature, bound: list[Any]) -> None:
 
 
 def _missing(signature: specs.Signature, places: Sequence[int]) -> str:
-    """Which arguments are missing, those that have a position first, as Python says it."""
+    """The text about missing arguments, in Python's words; positional ones are reported first."""
     by_position = [i for i in places if i < signature.positional]
     way, told = ("positional", by_position) if by_position else ("keyword-only", places)
     names = _listed([repr(signature.arguments[i].name) for i in told])

@@ -1,7 +1,8 @@
-"""Objects with `__dlpack__` whose capsules are looked at before anything reads them.
+"""Objects with `__dlpack__`: this module checks their capsules before tvm-ffi reads them.
 
-tvm-ffi says of whatever is no capsule that it was consumed; here it is said what came instead. It
-asks for no version of DLPack, and some give none without one; here both kinds are taken.
+tvm-ffi reports each value that is not a capsule as a capsule that was consumed; this module reports
+the actual value. tvm-ffi asks for no version of DLPack, but some producers give a capsule only if a
+version is asked for; this module accepts both.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _pointer_of: Final = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
 _VERSION: Final = (1, 0)
-"""The version of DLPack that is asked for; all with this major version are understood."""
+"""The version of DLPack to ask for; all versions with this major number can be read."""
 
 
 class _Versioned(ctypes.Structure):
@@ -51,7 +52,7 @@ class _Versioned(ctypes.Structure):
 
 
 class Flags(IntFlag):
-    """What a producer says of the memory that it gives out."""
+    """The producer's statements about the memory of a tensor."""
 
     READ_ONLY = 1
     IS_COPIED = 2
@@ -59,23 +60,27 @@ class Flags(IntFlag):
 
 
 class Exported(NamedTuple):
-    """A tensor of tvm-ffi over the memory of another package's, with the flags of its producer."""
+    """A tensor of tvm-ffi that uses the memory of another package's tensor, and the flags of it."""
 
     tensor: Any
     flags: Flags
 
     @property
     def unwritable(self) -> str | None:
-        """What messages call memory that nobody may, or need not, write to; None for other."""
+        """The description, for messages, of memory that must not be written; None if writable.
+
+        To write to a copy is useless: nobody sees the change.
+        """
         if Flags.READ_ONLY in self.flags:
             return "a read-only one"
         return "a copy, whose changes nobody sees" if Flags.IS_COPIED in self.flags else None
 
 
 def exported(tensor: Any, described: str = "{}") -> Exported:
-    """What a tensor of an unknown class gives out.
+    """The tensor that an object of an unknown class exports through `__dlpack__`.
 
-    TypeError, made of `described`, where that is none; what `__dlpack__` raises goes on.
+    Raises TypeError with the text `described` if the capsule is wrong. Errors that `__dlpack__`
+    itself raises are passed on.
     """
     try:
         capsule = tensor.__dlpack__(max_version=_VERSION)
@@ -92,7 +97,7 @@ def exported(tensor: Any, described: str = "{}") -> Exported:
 
 
 def _unknown(held: _Versioned) -> str | None:
-    """What of a versioned tensor is not understood, if anything."""
+    """The property of a versioned tensor that this module cannot read; None if there is none."""
     if held.major != _VERSION[0]:
         known = f"{_VERSION[0]}.x is known"
         return f"a tensor of version {held.major}.{held.minor} of DLPack, of which {known}"
@@ -102,7 +107,7 @@ def _unknown(held: _Versioned) -> str | None:
 
 
 def is_unknown(value: object) -> bool:
-    """Whether a value has `__dlpack__` alone, and is of no class that is known to have it right."""
+    """Whether a value has only `__dlpack__`, and its class is not known to implement it right."""
     kind = type(value)
     if not hasattr(kind, "__dlpack__") or isinstance(value, (type, np.ndarray, tvm_ffi.Object)):
         return False
@@ -111,7 +116,7 @@ def is_unknown(value: object) -> bool:
 
 
 def _wrong(found: object) -> str | None:
-    """What is wrong with what `__dlpack__` gave, if anything is."""
+    """Why a value that `__dlpack__` returned is not a usable capsule; None if it is one."""
     if not isinstance(found, _CAPSULE):
         return f"no capsule, but {type(found).__name__}"
     if any(_is_capsule(found, name) for name in _NAMES):

@@ -1,8 +1,7 @@
-"""What processors have beyond their architecture's baseline, and whether this one has it.
+"""CPU features beyond the baseline of an architecture, and whether this machine has them.
 
-Names of features are LLVM's.  What this machine has is read from the operating system, so that a
-library for one kind of processor is refused elsewhere before any of its code runs, and without
-LLVM.
+Features have LLVM's names.  The features of this machine come from the operating system, so no LLVM
+is needed, and a library for another processor is refused before any of its code runs.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _LEVEL_4: Final = (*_LEVEL_3, "avx512bw", "avx512cd", "avx512dq", "avx512f", "av
 LEVELS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"x86-64-v2": _LEVEL_2, "x86-64-v3": _LEVEL_3, "x86-64-v4": _LEVEL_4}
 )
-"""The processor levels of the x86-64 psABI, and what each has beyond the baseline."""
+"""The processor levels of the x86-64 psABI, and the features of each beyond the baseline."""
 
 _X86_64: Final = {
     **{name: name for name in (*_LEVEL_4, "adx", "aes", "avx512ifma", "gfni", "vaes")},
@@ -65,7 +64,7 @@ _MORE_OF_X86_64: Final = {
     "amx-bf16": "amx_bf16",
     "amx-fp16": "amx_fp16",
 }
-"""What code of others may ask for besides."""
+"""Further features, which foreign code may need; ferrule does not generate code for them."""
 _AARCH64: Final = {
     "bf16": "bf16",
     "dotprod": "asimddp",
@@ -105,21 +104,21 @@ def host_architecture() -> str:
 
 
 def host_features(architecture: str) -> frozenset[str]:
-    """What this machine has of the features of its architecture; nothing where it cannot be read.
+    """The features that this machine has; an empty set if the system does not tell.
 
-    The processor with the least counts where they differ.
+    If processors differ, only the features that all of them have count.
     """
     return _known(FEATURES.get(architecture, {}))
 
 
 def _known(names: Mapping[str, str]) -> frozenset[str]:
-    """Those of some features, with Linux's names, that all processors here have."""
+    """The subset of some features (LLVM's names to Linux's) that all processors here have."""
     return frozenset(name for name, word in names.items() if word in _words())
 
 
 @cache
 def _words() -> frozenset[str]:
-    """What Linux says that all processors have."""
+    """The feature words that Linux lists for all processors of this machine."""
     try:
         lines = _CPUINFO.findall(Path("/proc/cpuinfo").read_text(encoding="utf-8"))
     except OSError:
@@ -128,6 +127,6 @@ def _words() -> frozenset[str]:
 
 
 def lacking(features: Iterable[str], architecture: str) -> list[str]:
-    """Those of these features that this machine does not have, or cannot tell."""
+    """The subset of these features that this machine does not have, as far as the system tells."""
     here = host_features(architecture) | _known(_MORE.get(architecture, {}))
     return sorted(set(features) - here)

@@ -1,8 +1,8 @@
-"""Calls with arrays of CuPy run on CuPy's current stream, as those with torch's tensors on torch's.
+"""Runs calls with CuPy arrays on CuPy's current stream, as calls with torch tensors on torch's.
 
-tvm-ffi takes such an array through DLPack's Python protocol, which says nothing of streams; its
-default is that the array's device waits until the data is there for the default stream.  Here
-nobody waits: what runs on CuPy's own stream comes after what CuPy has put there.
+tvm-ffi takes a CuPy array through DLPack's Python protocol, without a stream.  By default the
+protocol then makes the default stream wait for the array's data.  Here this is not needed: work on
+CuPy's own stream runs after all work that CuPy put there before.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ _UNSYNCHRONISED: Final = -1
 
 
 class OnStream(tuple[Any, ...]):
-    """Arguments during whose life a device's env stream is another one.
+    """Arguments of a call; while this tuple lives, a device's env stream is another one.
 
-    The call lets go of them when it has ended, on every way; so the former stream is current again.
+    The call always releases the tuple at its end, also after an error.  Then the former stream is
+    current again.
     """
 
     def __new__(cls, values: Sequence[Any], device: int, stream: int) -> OnStream:
-        """Makes the stream, a `cudaStream_t`, the current one of the CUDA device.
+        """Make the stream, a `cudaStream_t`, the current stream of the CUDA device.
 
-        Raises RuntimeError where tvm-ffi refuses it.
+        Raises RuntimeError if tvm-ffi refuses it.
         """
         self = super().__new__(cls, values)
         self._device, self._former = device, None
@@ -46,7 +47,7 @@ class OnStream(tuple[Any, ...]):
 
 
 def _exchange(device: int, stream: int) -> int:
-    """Makes a stream the device's current one, and gives the one that was."""
+    """Make a stream the device's current one; return the former stream."""
     former = ctypes.c_void_p()
     library, kind = libtvm_ffi(), int(DeviceType.CUDA)
     given = ctypes.c_void_p(stream)
@@ -56,7 +57,7 @@ def _exchange(device: int, stream: int) -> int:
 
 
 class _Unsynchronised:
-    """An array of CuPy, whose stream nobody is to wait for."""
+    """A CuPy array that DLPack's protocol exports without synchronisation of streams."""
 
     def __init__(self, array: Any) -> None:
         self._array = array
@@ -69,9 +70,9 @@ class _Unsynchronised:
 
 
 def on_current_stream(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments of a call, on the stream that is current for CuPy where one is an array of it.
+    """The arguments of a call; with CuPy's current stream as env stream if one is a CuPy array.
 
-    The device is that of the first such array.
+    The stream is the current one on the device of the first CuPy array.
     """
     cupy = sys.modules.get("cupy")
     kind = getattr(cupy, "ndarray", None)

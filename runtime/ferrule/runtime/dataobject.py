@@ -20,7 +20,7 @@ _IDENT: Final = b"\x7fELF\x02\x01\x01" + bytes(9)
 
 
 def data_object(symbol: str, data: bytes, machine: Machine, flags: int = 0) -> bytes:
-    """The object, for a machine; `flags` are those of the objects that it is linked with."""
+    """The object for a machine; `flags` are the ELF flags of the objects that join it in a link."""
     strings = b"\0" + symbol.encode() + b"\0"
     symbols = elf.SYMBOL.pack(0, 0, 0, 0, 0, 0) + elf.SYMBOL.pack(
         1, _STB_GLOBAL << 4 | _STT_OBJECT, 0, 1, 0, len(data)
@@ -80,5 +80,5 @@ def _header(machine: Machine, flags: int, sections_at: int, count: int, names: i
 
 
 def flags_of(code: bytes) -> int:
-    """The flags in the header of an object, which a linker wants to be those of all."""
+    """The flags in the ELF header of an object; a linker requires equal flags of all objects."""
     return int(struct.unpack_from("<I", code, _FLAGS_AT)[0])

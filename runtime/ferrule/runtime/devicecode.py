@@ -1,4 +1,4 @@
-"""What a function says of its kernels: for one GPU architecture, or by architecture for several."""
+"""Facts about a function's kernels: for one GPU architecture, or by architecture for several."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def ptx_of(origin: Origin) -> str | dict[str, str]:
 
 
 def kernel_info_of(origin: Origin) -> dict[str, KernelInfo] | dict[str, dict[str, KernelInfo]]:
-    """What each kernel takes of a GPU, by its name.  StageError where that is not known."""
+    """The resources of each kernel, by its name.  StageError if the origin does not know them."""
     if not isinstance(origin, DeviceOrigin):
         raise StageError("ptx", (), "what it was made from says nothing of its kernels")
     found = {arch: dict(kernels) for arch, kernels in origin.kernel_info().items()}

@@ -1,13 +1,14 @@
-"""Digests of the files that ferrule writes, by which a changed bit is noticed.
+"""Digests of the files that ferrule writes; they reveal a changed bit.
 
-An object has a note of its own for the digest, behind those of its metadata; `sealed_object` fills
-it in over all bytes of the file, `sealed_library` over what a shared library's segments load. Both
-take the digest's own place as zeros. A linker copies the notes of objects into what it makes, so
-the place says which kind of file it is a digest of: an object's digest in a shared library says
-nothing of it, and one that others linked has none.
+An object has a note for its digest, after the notes of its metadata. `sealed_object` computes the
+digest over all bytes of the file, `sealed_library` over the loaded segments of a shared library.
+Both treat the bytes of the digest itself as zeros. A linker copies the notes of objects into its
+output, so the note also holds the kind of file: in a shared library, the digest of an object is
+ignored. A library that another linker call made has only digests of objects.
 
-The place is found by its bytes and not by the headers, which may be what was changed: by the head
-of its note, and where a bit of that was changed by the kind behind it.
+The search for a digest uses the bytes of the note, not the headers of the file, because the headers
+may be damaged. It looks for the head of the note; if a bit of the head was changed, it finds the
+note by the kind after the head.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ferrule.runtime.metadata import NOTE_OWNER
 
 NOTE_TYPE: Final = 2
 VARIABLE: Final = "FERRULE_VERIFY"
-"""The environment variable that is 0 where digests are not looked at."""
+"""The environment variable that turns the check of digests off if it is 0."""
 
 _ELF: Final = b"\x7fELF"
 _OWNER: Final = NOTE_OWNER.encode() + b"\0"
@@ -44,17 +45,17 @@ _HEAD: Final = (
     + _OWNER
 )
 _NEARLY: Final = 14
-"""Of the head's 20 bytes those that a damaged one has still: half of them are zeros."""
+"""A head with this many right bytes of 20 is a damaged head, not chance: half of them are zeros."""
 
 EMPTY_NOTE: Final = _HEAD + _EMPTY
-"""The note of an object that is not sealed yet."""
+"""The note of an object without a digest yet."""
 
 _NOT_LOADED: Final = (slice(40, 48), slice(58, 64))
-"""Of an ELF header what tells of sections, which are not loaded: `strip` changes it."""
+"""The fields of an ELF header about sections, excluded from the digest: `strip` changes them."""
 
 
 def sealed_object(data: bytes) -> bytes:
-    """The object with its digest; as it is where it has no empty note for that."""
+    """The object with its digest filled in; unchanged if it has no empty note for a digest."""
     if EMPTY_NOTE not in data or not data.startswith(_ELF):
         return data
     header = elf.read_header(data, FileType.OBJECT)
@@ -69,9 +70,9 @@ def sealed_object(data: bytes) -> bytes:
 
 
 def sealed_library(data: bytes) -> bytes:
-    """The shared library with a digest, in the place of one of the objects that it was linked of.
+    """The shared library with its digest, which overwrites the digest of an object linked into it.
 
-    As it is where there is no such place.
+    Unchanged if no such object has a digest.
     """
     if _HEAD + _OBJECT not in data or not data.startswith(_ELF):
         return data
@@ -86,9 +87,9 @@ def sealed_library(data: bytes) -> bytes:
 
 
 def is_sealed_library(notes: Iterable[Note]) -> bool:
-    """Whether a shared library with these notes is one that ferrule linked, of its own code alone.
+    """Whether ferrule linked the shared library with these notes, from its own code alone.
 
-    It has the digest of a library: one that others linked has those of objects at most.
+    Only then it has the digest of a library; other libraries have at most digests of objects.
     """
     return any(
         (note.owner, note.kind) == (NOTE_OWNER, NOTE_TYPE) and note.text.startswith(_LIBRARY)
@@ -97,16 +98,16 @@ def is_sealed_library(notes: Iterable[Note]) -> bool:
 
 
 def is_marked(data: bytes) -> bool:
-    """Whether there is code of ferrule's in a file, by the note of it."""
+    """Whether a file contains code that ferrule made: it has a note for a digest."""
     return any(True for _ in _places(data))
 
 
 def check_digest(data: bytes, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether a digest says that an object or a shared library is what ferrule wrote.
+    """Whether a digest confirms that an object or shared library is as ferrule wrote it.
 
-    ObjectFileError where one says that it is not. What ferrule did not write, or others linked, has
-    no digest, and is not judged; nothing is where FERRULE_VERIFY is 0. ValueError for a value of it
-    that is neither 0 nor 1.
+    ObjectFileError if the digest does not match. Returns False for a file without a digest (ferrule
+    did not write it, or another linker call made it), and for each file if FERRULE_VERIFY is 0.
+    ValueError if FERRULE_VERIFY is neither 0 nor 1.
     """
     if not _is_wanted(environ):
         return False
@@ -133,7 +134,7 @@ def _is_library(data: bytes) -> bool:
 
 
 def _places(data: bytes) -> Iterator[int]:
-    """Where digests are, or places for them."""
+    """The offsets of all digests, filled in or still empty."""
     numbers = len(_HEAD) - len(_OWNER)
     owner = data.find(_OWNER)
     while 0 <= owner <= len(data) - len(_OWNER) - _PLACE_SIZE:
@@ -143,7 +144,7 @@ def _places(data: bytes) -> Iterator[int]:
 
 
 def _lost_head(data: bytes) -> bool:
-    """Whether there is a digest, by its kind, behind what is nearly the head of its note."""
+    """Whether the kind of a digest follows a damaged head: one that is nearly, not fully, right."""
     for kind in (_OBJECT, _LIBRARY):
         at = data.find(kind, len(_HEAD))
         while at >= 0:
@@ -176,7 +177,7 @@ def _object_digest(data: bytes, place: int) -> bytes:
 
 
 def _library_digest(data: bytes, place: int) -> bytes:
-    """The digest of the headers that say what is loaded, and of all that is."""
+    """The digest of the ELF header, the program headers, and all loaded segments."""
     read = bytearray(data)
     read[place : place + _PLACE_SIZE] = _EMPTY
     for part in _NOT_LOADED:

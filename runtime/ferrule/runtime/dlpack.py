@@ -1,8 +1,8 @@
-"""Real tensors as examples: what DLPack tells of a tensor, and `from_dlpack`, which holds one.
+"""Real tensors as examples of arguments: `tensor_spec` and `from_dlpack`.
 
-`tensor_spec` says what parameter stands for exactly this tensor: its shape, strides, dtype and
-device. `from_dlpack` does the same and can be told which sizes vary from call to call. Both take
-whatever speaks DLPack, arrays that cannot be written too; no data is copied.
+`tensor_spec` makes a parameter with the shape, strides, dtype and device of this tensor.
+`from_dlpack` wraps a tensor; methods of the wrapper make sizes dynamic, so that they can vary from
+call to call. Both accept each object that supports DLPack, and read-only arrays. No data is copied.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _INT32_MAX: Final = (1 << 31) - 1
 
 
 def tensor_spec(name: str, tensor: Any) -> specs.Tensor:
-    """The parameter that takes exactly this tensor: its shape, strides, dtype and device type.
+    """The parameter for exactly the shape, strides, dtype and device type of this tensor.
 
-    It is read-only where the tensor is an array that cannot be written. TypeError for what DLPack
-    does not give out; ValueError for data that is not aligned to its element size.
+    It is read-only if the tensor is read-only. TypeError for a tensor that DLPack does not export;
+    ValueError for data that is not aligned to its element size.
     """
     view = view_of(tensor.tensor if isinstance(tensor, DLPackTensor) else tensor)
     view.check_align(view.dtype.itemsize)
@@ -33,10 +33,10 @@ def tensor_spec(name: str, tensor: Any) -> specs.Tensor:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DLPackTensor:
-    """A tensor and what of its layout is fixed; made by `from_dlpack`, changed by its methods.
+    """A tensor and the fixed parts of its layout; made by `from_dlpack`, changed by its methods.
 
-    It can stand wherever a tensor can, as an example and in a call. `order`: the dims from the
-    outermost to the innermost, where somebody has said so.
+    It replaces the tensor as an example and as an argument. `order`: the dims from the outermost to
+    the innermost, if a caller gave an order.
     """
 
     tensor: Any
@@ -54,11 +54,11 @@ class DLPackTensor:
         return AddressSpace.generic if self.view.device == "cpu" else AddressSpace.gmem
 
     def mark_layout_dynamic(self, leading_dim: int | None = None) -> DLPackTensor:
-        """The same with symbols for all sizes and strides, but for those that are 0 or leading.
+        """A copy with symbols for all sizes and strides; strides of 0 and the leading stride stay.
 
-        The stride of the leading dim is 1 and stays so. It is found where one dim alone has the
-        stride 1, or one alone of those whose size is not 1; where no dim has it, every stride is a
-        symbol. ValueError where it cannot be told, or `leading_dim` has another stride.
+        The leading dim has the constant stride 1. By default it is the only dim with stride 1, or
+        the only one among the dims whose size is not 1. If no dim has stride 1, every stride is a
+        symbol. ValueError if the leading dim is ambiguous, or if `leading_dim` has another stride.
         """
         self._check_32bit()
         leading = self._leading(leading_dim)
@@ -77,11 +77,12 @@ class DLPackTensor:
     def mark_compact_shape_dynamic(
         self, mode: int, stride_order: Sequence[int] | None = None, divisibility: int = 1
     ) -> DLPackTensor:
-        """The same with a symbol for the size of the dim `mode`; strides follow from the sizes.
+        """A copy with a symbol for the size of the dim `mode`; strides are computed from the sizes.
 
-        `stride_order`: the dims from the outermost to the innermost, as torch's `dim_order()`
-        gives them; strides in descending order by default. ValueError for a tensor with gaps, an
-        order that its strides contradict or do not tell, and a size that is no multiple.
+        `stride_order`: the dims from the outermost to the innermost, like torch's `dim_order()`; by
+        default the dims by descending strides. ValueError for a tensor that is not compact, an
+        order that contradicts the strides or is ambiguous, and a size that `divisibility` does not
+        divide.
         """
         self._check_32bit()
         ndim = len(self.shape)
@@ -186,7 +187,7 @@ def _checked_leading(leading: int, strides: tuple[int, ...]) -> int:
 
 
 def _deduced_order(view: View, mode: int) -> tuple[int, ...]:
-    """The dims by descending strides; ValueError where that leaves open where `mode` stands."""
+    """The dims by descending strides; ValueError if the position of `mode` is ambiguous."""
     strides = view.strides
     if strides.count(1) > 1 or strides.count(strides[mode]) > 1:
         raise ValueError(
@@ -197,7 +198,7 @@ def _deduced_order(view: View, mode: int) -> tuple[int, ...]:
 
 
 def _ranks(order: tuple[int, ...]) -> tuple[int, ...]:
-    """Of each dim how many are inside it."""
+    """The rank of each dim: the number of dims inside it."""
     return tuple(len(order) - 1 - order.index(axis) for axis in range(len(order)))
 
 
@@ -220,14 +221,15 @@ def from_dlpack(
     enable_tvm_ffi: bool = False,
     force_tf32: bool = False,
 ) -> DLPackTensor:
-    """A tensor as an example whose layout is fixed, until a method of the result says otherwise.
+    """A tensor as an example with a fixed layout; methods of the result make sizes dynamic.
 
-    `assumed_align`: bytes that every call's data is a multiple of, the element size by default.
-    `use_32bit_stride`: symbols of strides have 32 bits. `enable_tvm_ffi` is taken for CuTe's sake:
-    every compiled function is a TVM-FFI function. `force_tf32`: elements are TFloat32.
+    `assumed_align`: the alignment of each call's data in bytes, by default the element size.
+    `use_32bit_stride`: symbols of strides have 32 bits. `enable_tvm_ffi` has no effect, it is there
+    for compatibility with CuTe: every compiled function is a TVM-FFI function. `force_tf32`: the
+    elements are TFloat32.
 
-    TypeError for what DLPack does not give out; ValueError for data that is not aligned, and for
-    `force_tf32` with elements that are no float32.
+    TypeError for a tensor that DLPack does not export; ValueError for data that is not aligned, and
+    for `force_tf32` with elements that are not float32.
     """
     view = view_of(tensor)
     align = check_alignment(view.dtype, assumed_align)

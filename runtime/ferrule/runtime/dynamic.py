@@ -1,7 +1,7 @@
-"""The dynamic section of a shared library: where the tables are that the system's loader reads.
+"""The dynamic section of a shared library: the positions of the tables for the system's loader.
 
-They are found through the segments, as the loader finds them: section headers are for other tools,
-and `strip` may take them away.
+Like the loader, this module finds the section through the segments: section headers are for other
+tools, and `strip` may remove them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STT_TLS: Final = 6
 
 
 class Tag(IntEnum):
-    """What an entry of the dynamic section is of, by its number."""
+    """The tags of entries in the dynamic section, by number."""
 
     NULL = 0
     NEEDED = 1
@@ -64,9 +64,9 @@ class Tag(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Dynamic:
-    """What a dynamic section says: the value of each tag, and the names of libraries to load.
+    """A parsed dynamic section: the value of each tag, and the names of the needed libraries.
 
-    `loads` are the segments that become memory, in which addresses are.
+    `loads` are the loaded segments; all addresses in the section are inside of them.
     """
 
     data: bytes
@@ -75,14 +75,14 @@ class Dynamic:
     needed: tuple[int, ...] = ()
 
     def place(self, address: int, size: int, what: str) -> int:
-        """Where in the file these bytes of the library's memory are."""
+        """The file offset of `size` bytes at an address of the loaded library."""
         for load in self.loads:
             if load.address <= address and address + size <= load.address + load.size:
                 return address - load.address + load.offset
         raise ObjectFileError(f"{what} is at {address:#x} and takes {size} bytes: not in the file")
 
     def table(self, tag: Tag, size: int) -> int | None:
-        """Where in the file the table of this tag is; None for a library that has none."""
+        """The file offset of the table with this tag; None if the library has no such table."""
         address = self.values.get(tag)
         return None if address is None else self.place(address, size, f"the table {tag.name}")
 
@@ -112,7 +112,7 @@ def read_dynamic(data: bytes, segments: Sequence[Segment]) -> Dynamic:
 
 
 def symbols(dynamic: Dynamic) -> Iterator[Symbol]:
-    """Each symbol that other files can see, or that the library needs."""
+    """The symbols that the library exports or imports."""
     tables = _tables(dynamic)
     if tables is not None:
         table, strings = tables
@@ -120,7 +120,7 @@ def symbols(dynamic: Dynamic) -> Iterator[Symbol]:
 
 
 def read_constant(dynamic: Dynamic, name: str) -> bytes | None:
-    """What stands from a symbol to the end of its segment; None where it is not defined."""
+    """The bytes from a symbol to the end of its segment; None if the symbol is not defined."""
     tables = _tables(dynamic)
     if tables is None:
         return None
@@ -152,7 +152,7 @@ def _tables(dynamic: Dynamic) -> tuple[Section, Section] | None:
 
 
 def symbol_count(dynamic: Dynamic) -> int:
-    """How many symbols there are up to the last one that others can find, by the hash tables."""
+    """The length of the symbol table, computed from a hash table: no tag stores the length."""
     plain = dynamic.values.get(Tag.HASH)
     if plain is not None:
         return dynamic.unpack(_TWO, plain, "the hash table")[1]

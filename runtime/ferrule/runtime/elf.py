@@ -1,7 +1,7 @@
 """ELF64 as far as ferrule reads it: headers, sections, symbols and notes, every offset checked.
 
-Any bytes at all give what was asked for or an `ObjectFileError`. What a file holds is read by
-`objectfile` and `libraryfile`.
+For any bytes, a function returns its result or raises `ObjectFileError`. `objectfile` and
+`libraryfile` use it to read whole files.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Final
 
 
 class ObjectFileError(ValueError):
-    """The bytes are no object file to use here; says what was wanted and what came."""
+    """The bytes are not an object file that can be used here; the message says why."""
 
 
 class Machine(IntEnum):
-    """The processors that ferrule emits host code for, by their ELF number."""
+    """The processors for which ferrule emits host code, by their ELF number."""
 
     X86_64 = 62
     AARCH64 = 183
@@ -26,7 +26,7 @@ class Machine(IntEnum):
 
 
 class FileType(IntEnum):
-    """What an ELF file is, by its number."""
+    """The types of ELF files, by number."""
 
     OBJECT = 1
     EXECUTABLE = 2
@@ -86,7 +86,7 @@ _FOREIGN: Final = (
 class Header:
     """The ELF header: the machine, and the offsets of the headers of sections and segments.
 
-    `names` is the section with the names of sections.
+    `names` is the index of the section with the names of sections.
     """
 
     machine: Machine
@@ -113,7 +113,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A program header; `size` is that in the file, `memory` that in the process."""
+    """A program header; `size` is the size in the file, `memory` the size in the process."""
 
     kind: int
     flags: int
@@ -126,7 +126,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A symbol that other files can see, or that this one needs."""
+    """A symbol that this file exports or imports."""
 
     name: str
     defined: bool
@@ -135,7 +135,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A note: what tools and loaders read without running anything."""
+    """An ELF note: data that tools and loaders can read without running code."""
 
     owner: str
     kind: int
@@ -143,7 +143,7 @@ class Note:
 
 
 def read_header(data: bytes, wanted: FileType) -> Header:
-    """The header of a file of this type for a machine that ferrule knows."""
+    """The header of a file; ObjectFileError unless type and machine are supported."""
     check_magic(data)
     kind, machine, _, _, segments_at, at, _, _, segment_size, segments, size, count, text = unpack(
         HEADER, data, 0, "the ELF header"
@@ -172,7 +172,7 @@ def read_header(data: bytes, wanted: FileType) -> Header:
 
 
 def check_magic(data: bytes) -> None:
-    """ObjectFileError that says what the bytes are, unless they begin as ELF does."""
+    """ObjectFileError that describes the bytes, unless they begin with the magic number of ELF."""
     if data[:4] == b"\x7fELF":
         return
     got = next((what for magic, what in _FOREIGN if data.startswith(magic)), None)
@@ -190,7 +190,10 @@ def read_section(data: bytes, offset: int) -> Section:
 
 
 def read_segments(data: bytes, header: Header) -> list[Segment]:
-    """The segments of a file; what is loaded of them, and notes, is inside of it."""
+    """The segments of a file.
+
+    Loaded segments, notes and the dynamic section are read later, so they must be inside the file.
+    """
     found = []
     for at in header.segments:
         kind, flags, offset, address, _, size, memory, align = unpack(
@@ -203,7 +206,7 @@ def read_segments(data: bytes, header: Header) -> list[Segment]:
 
 
 def read_notes(data: bytes, offset: int, size: int, align: int) -> Iterator[Note]:
-    """The notes of a section or segment; what is damaged ends them."""
+    """The notes of a section or segment, up to the first damaged one."""
     pad = 8 if align == 8 else 4
     end = offset + size
     while offset + _NOTE.size <= end:
@@ -221,9 +224,9 @@ def read_notes(data: bytes, offset: int, size: int, align: int) -> Iterator[Note
 def read_symbols(
     data: bytes, sections: Sequence[Section], table: Section, *, placed: bool = True
 ) -> Iterator[Symbol]:
-    """Each symbol that other files can see or that this one needs.
+    """The symbols of a table that the file exports or imports.
 
-    Where values are places in sections, `placed`, each must be inside of its section.
+    `placed`: values are offsets in sections, and each must be inside of its section.
     """
     if table.entry_size != SYMBOL.size or table.size % SYMBOL.size:
         raise ObjectFileError(f"wanted symbols of {SYMBOL.size} bytes, got another size")
@@ -243,7 +246,7 @@ def read_symbols(
 def read_constant(
     data: bytes, sections: Sequence[Section], table: Section, name: str
 ) -> bytes | None:
-    """What stands from a symbol to the end of its section; None where it is not defined."""
+    """The bytes from a symbol to the end of its section; None if the symbol is not defined."""
     strings = section_at(sections, table.link, SHT_STRTAB, "the names of symbols")
     names = data[strings.offset : strings.offset + strings.size]
     for name_at, _, _, where, value, _ in entries(SYMBOL, data, table):
@@ -277,7 +280,7 @@ def check_section_names(data: bytes, sections: Sequence[Section], names: int) ->
 
 
 def read_name(names: bytes, at: int, what: str = "symbol") -> str:
-    """The name of a symbol, or another thing, at this place of a table of names."""
+    """The name at this offset of a string table; `what` names its owner in errors."""
     end = names.find(b"\0", at)
     if at >= len(names) or end < 0:
         raise ObjectFileError(f"a {what}'s name is outside the table of names")
@@ -285,7 +288,7 @@ def read_name(names: bytes, at: int, what: str = "symbol") -> str:
 
 
 def section_at(sections: Sequence[Section], index: int, kind: int | None, what: str) -> Section:
-    """The section at this index, of this kind unless any will do."""
+    """The section at this index; ObjectFileError unless it has this kind (None: any kind)."""
     if not 0 < index < len(sections):
         raise ObjectFileError(f"{what}: section {index} of {len(sections)}")
     section = sections[index]
@@ -300,7 +303,7 @@ def entries(form: struct.Struct, data: bytes, section: Section) -> Iterator[tupl
 
 
 def unpack(form: struct.Struct, data: bytes, offset: int, what: str) -> tuple[int, ...]:
-    """One struct; `what` names it where it is cut off."""
+    """Unpack one struct; the error for a truncated file calls it `what`."""
     check_inside(data, offset, form.size, what)
     return form.unpack_from(data, offset)
 

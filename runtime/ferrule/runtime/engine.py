@@ -1,9 +1,9 @@
 """The engine: machine code of one object, linked into this process.
 
 `Engine.load` checks the object's headers, gives LLVM's linker the addresses of the C functions
-that generated code may use, and keeps the memory for as long as the engine lives. Whoever holds an
-address taken from an engine holds the engine. There is one LLVM linker for each engine, so that
-names never collide and memory goes with the engine and not before.
+that generated code may use, and keeps the memory alive while the engine lives. Code that uses an
+address of an engine must keep the engine alive. Each engine has its own LLVM linker, so that names
+never collide and the memory is freed together with the engine.
 """
 
 from __future__ import annotations
@@ -42,8 +42,11 @@ _NO_SYMBOLS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class Engine:
-    """The loaded code of one object. Made by `load`; the memory is freed with the engine, after
-    the object's finalisers ran. At the end of the process they do not run."""
+    """The loaded code of one object, made by `load`.
+
+    When the engine is freed, the object's finalisers run, then the memory is freed. Finalisers do
+    not run at the end of the process.
+    """
 
     __slots__ = ("__weakref__", "_addresses", "_lljit", "_owners", "_tracker", "code")
 
@@ -68,10 +71,10 @@ class Engine:
     ) -> Engine:
         """Link an object into this process.
 
-        `symbols` are addresses of symbols beyond the fixed table that this object may use. Bytes
-        that are no object for this machine, and unknown symbols, are an `ObjectFileError`.
-        `header` is what `read_object` gave for these bytes, if they were read before; `owners` keep
-        what the addresses mean.
+        `symbols` are addresses of symbols that the object may use beyond the fixed table. Raises
+        `ObjectFileError` for bytes that are not an object for this machine, and for unknown
+        symbols. `header` is the result of `read_object` for these bytes, if the caller has it.
+        `owners` are objects that keep the memory at these addresses alive.
         """
         header = read_object(code.data) if header is None else header
         _check_machine(header)
@@ -104,14 +107,14 @@ def host_machine() -> Machine:
 
 
 def host_triple() -> str:
-    """LLVM's name of the target that this process runs on."""
+    """The LLVM triple of this process."""
     from llvmlite import binding
 
     return str(binding.get_process_triple())
 
 
 def host_baseline_cpu() -> str:
-    """LLVM's name of the least processor of this process's architecture, for what is exported."""
+    """LLVM's name of the baseline CPU of this architecture, the default CPU for exported code."""
     return _BASELINE_CPUS[host_machine()]
 
 
@@ -176,7 +179,7 @@ def initialize_llvm() -> None:
 
 @cache
 def _linking_machine() -> Any:
-    """LLVM's machine for linkers, which compile nothing: without one each would look up the CPU."""
+    """LLVM's target machine for all linkers: they compile nothing, but each would make its own."""
     from llvmlite import binding
 
     initialize_llvm()
@@ -188,8 +191,8 @@ def _linking_machine() -> Any:
 def _link(data: bytes, imports: Mapping[str, int], exports: tuple[str, ...]) -> tuple[Any, Any]:
     from llvmlite import binding
 
-    # LLVM's other linker maps each section for itself.  In a process with gigabytes of libraries
-    # they can be too far from each other for what refers to them, which ends the process.
+    # LLVM's other linker maps each section separately.  In a process with gigabytes of libraries
+    # two sections can be too far apart for a relocation between them, and LLVM ends the process.
     lljit = binding.create_lljit_compiler(_linking_machine(), use_jit_link=True)
     library = binding.JITLibraryBuilder().add_object_img(data)
     for name, address in imports.items():

@@ -1,10 +1,10 @@
 """Error kinds of ferrule, and their registration with tvm-ffi.
 
-An error of generated code carries its kind as text. Python's tvm-ffi turns the kinds that it knows
-into their classes and every other into RuntimeError, so `register_error_kinds` teaches it those
-that generated code raises, and Python's own, which callbacks raise. A kind that somebody has
-registered already stays theirs. Loading an object needs no registration: a caller without ferrule
-gets RuntimeError.
+An error of generated code carries its kind as text. tvm-ffi for Python maps each kind that it knows
+to a class, and each other kind to RuntimeError. `register_error_kinds` registers the kinds that
+generated code raises, and Python's own, because callbacks raise these. A kind that is registered
+already keeps its class. An object also works without this registration: then a caller without
+ferrule gets RuntimeError.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from collections.abc import Iterable, Iterator
 
 
 class LaunchError(RuntimeError):
-    """The size of a launch is one that no target accepts."""
+    """The sizes of a launch are outside of the limits of all targets."""
 
 
 class DivergenceError(RuntimeError):
-    """Threads of a block wait for others that cannot come any more; says where, and for whom."""
+    """Threads of a block wait for others that can never arrive; the message names both places."""
 
 
 class RaceError(RuntimeError):
-    """Two threads of a block use one piece of shared memory, one of them to write, and no barrier
-    lies between; says which, and where.  Only code compiled with `--enable-checks` finds them."""
+    """A data race: two threads of a block access the same shared memory, at least one writes, and
+    no barrier separates the accesses.  The message names the threads and the places.  Only code
+    compiled with `--enable-checks` detects races."""
 
 
 class CudaError(RuntimeError):
-    """The CUDA driver is missing or refused a call; says which call, and the driver's words."""
+    """The CUDA driver is missing or refused a call; the message has the call and its error text."""
 
 
 class StageError(LookupError):
-    """A function was asked for a text that it does not have."""
+    """A function does not have the text or the form of code that the caller asked for."""
 
     def __init__(self, stage: str, available: Iterable[str], why: str = "") -> None:
         known = ", ".join(available) or "none"
@@ -40,8 +41,8 @@ class StageError(LookupError):
 
 
 class LinkError(RuntimeError):
-    """The C compiler that links a shared library is missing or failed, or a symbol of another
-    library that code needs is nowhere."""
+    """The C compiler for a shared library is missing or failed, or a symbol of another library
+    cannot be found."""
 
 
 ERROR_KINDS: tuple[type[Exception], ...] = (
@@ -55,21 +56,24 @@ ERROR_KINDS: tuple[type[Exception], ...] = (
 
 
 def errors_of_python() -> Iterator[type[BaseException]]:
-    """Python's own classes of errors that are made of a message; code and callbacks raise them."""
+    """Python's built-in error classes with a message as their only argument.
+
+    Generated code and callbacks raise them.
+    """
     for name, kind in vars(builtins).items():
         is_error = isinstance(kind, type) and issubclass(kind, (Exception, KeyboardInterrupt))
         if is_error and kind.__name__ == name and not issubclass(kind, Warning):
             try:
                 kind("message")
             except TypeError:
-                continue  # it says more than a message
+                continue  # its constructor needs more than a message
             yield kind
 
 
 def register_error_kinds() -> None:
-    """Make errors of these kinds, and of Python's own, arrive in Python as their own classes.
+    """Register ferrule's error kinds, and Python's own, with tvm-ffi, so that the class survives.
 
-    May be repeated.
+    It can be called several times.
     """
     from tvm_ffi import core, register_error
 

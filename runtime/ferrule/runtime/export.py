@@ -1,8 +1,8 @@
 """Writes functions to files: code, objects, libraries, headers for C and C++, stubs for Python.
 
-What is exported is made anew for the target that the function was compiled to be exported for, by
-default the baseline processor of this machine's architecture. Files appear whole or not at all,
-and the same functions give the same bytes.
+An export compiles the code again, for the export target of the function: by default the baseline
+CPU of this machine's architecture. A file is written completely or not at all, and the same
+functions give the same bytes.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _FORMS: Final[Mapping[str, ExportForm]] = {form: form for form in get_args(Expor
 def export_code(origin: Origin, name: str, path: StrPath, system_lib: str | None = None) -> None:
     """Write the code that defines `__tvm_ffi_<name>` in the form that the suffix names.
 
-    `.o` is an object, `.s` its assembly, `.ll` and `.bc` are LLVM's text and bitcode of it, and
-    `.ptx` is the PTX of the kernels alone; of several architectures there is a file each, whose
-    name has the architecture before the suffix: PTX is for one. `.mlir` is the kernel IR as MLIR,
-    under the function's own name. With the prefix `system_lib` the
-    code registers itself.
+    `.o` is an object, `.s` its assembly, `.ll` and `.bc` are its LLVM IR as text and as bitcode.
+    `.ptx` is the PTX of the kernels alone; a function for several GPU architectures gives a file
+    for each, with the architecture before the suffix, because a PTX text has one architecture.
+    `.mlir` is the kernel IR as MLIR, under the function's own name. With the prefix `system_lib`
+    the code registers itself.
     """
     check_export_name(name)
     if system_lib is not None and not re.fullmatch(r"\w*", system_lib, re.ASCII):
@@ -72,18 +72,18 @@ def export_code(origin: Origin, name: str, path: StrPath, system_lib: str | None
 def export_library(path: StrPath, functions: Iterable[Function] | Mapping[str, Function]) -> None:
     """Write a library of functions: `.so` is linked, `.a` is an archive of objects.
 
-    `functions` are exported under their own names, or under the keys of a mapping. A shared library
-    is linked with the C compiler that `CC` names, else with the first of cc, gcc, clang, ld.lld and
-    ld. libtvm_ffi is not linked to it: whoever loads it has one. LinkError where there is no
-    linker or it fails, ValueError for two functions of one name.
+    `functions` are exported under their own names, or under the keys of a mapping. The C compiler
+    in the variable `CC` links a shared library, otherwise the first of cc, gcc, clang, ld.lld and
+    ld that is found. The library is not linked to libtvm_ffi: the process that loads it has one.
+    LinkError if there is no linker or it fails, ValueError for two functions with the same name.
     """
     write_library(path, {name: _origin(f) for name, f in named_functions(functions).items()})
 
 
 def write_library(path: StrPath, origins: Mapping[str, Origin], imports: bytes = b"") -> None:
-    """Write the library of what these origins export under their names.
+    """Write a library that exports these origins under the names of the mapping.
 
-    `imports` is its import tree, if it imports other modules.
+    `imports` is the import tree of the library, if it imports other modules.
     """
     for name in origins:
         check_export_name(name)
@@ -111,12 +111,12 @@ def write_library(path: StrPath, origins: Mapping[str, Origin], imports: bytes =
 
 
 def _short(name: str, number: int) -> str:
-    """A name of a file that stands for that of an object, which may be longer than one can be."""
+    """The file name for an object: a number if the object's name is too long for a file system."""
     return name if len(name) < _LONG else f"{number}.o"
 
 
 def _libraries(objects: Iterable[bytes]) -> list[str]:
-    """The libraries that objects name for the symbols which they need."""
+    """The libraries that define the symbols which these objects import, as their metadata says."""
     found: dict[str, None] = {}
     for data in objects:
         for note in read_object(data).notes:
@@ -127,7 +127,7 @@ def _libraries(objects: Iterable[bytes]) -> list[str]:
 
 
 def with_import_tree(objects: Mapping[str, bytes], imports: bytes) -> dict[str, bytes]:
-    """The objects of a library, with one of its import tree if it has any."""
+    """The objects of a library, and an object with its import tree if there is one."""
     if not imports:
         return dict(objects)
     first = next(iter(objects.values()), None)
@@ -149,7 +149,7 @@ def export_stub(path: StrPath, functions: Iterable[Described]) -> None:
 
 
 def check_export_name(name: str) -> None:
-    """ValueError for a name that cannot follow `__tvm_ffi_` in a C symbol, TypeError for no str."""
+    """ValueError if a name cannot follow `__tvm_ffi_` in a C symbol, TypeError if it is no str."""
     if not isinstance(name, str):
         raise TypeError(f"function_name must be a str, but got {name!r}")
     if not _IDENTIFIER.fullmatch(name):
@@ -162,12 +162,12 @@ def check_export_name(name: str) -> None:
 
 
 def write_again(path: StrPath, data: bytes) -> None:
-    """Write the bytes of a file that was loaded."""
+    """Write the unchanged bytes of a loaded file."""
     write_file(_target(path, (checked_path(path, "write_to_file").suffix,), "write_to_file"), data)
 
 
 def write_file(target: Path, data: bytes) -> None:
-    """Put a file with these bytes in the target's place, in one step."""
+    """Replace the target by a file with these bytes, atomically."""
 
     def write(path: Path) -> None:
         with path.open("xb") as file:
@@ -177,7 +177,7 @@ def write_file(target: Path, data: bytes) -> None:
 
 
 def named_functions(functions: Iterable[Function] | Mapping[str, Function]) -> dict[str, Function]:
-    """The functions by the names that they are exported under; errors as `export_library` says."""
+    """The functions by their export names; raises the errors of `export_library`."""
     if isinstance(functions, Mapping):
         for function in functions.values():
             _signature(function)
@@ -227,14 +227,14 @@ def _target(path: StrPath, suffixes: tuple[str, ...], caller: str) -> Path:
 
 
 def checked_path(path: object, caller: str) -> Path:
-    """The path; bytes are read as the system's names are.  Raises TypeError for what is none."""
+    """The path; bytes are decoded like file names of the system.  TypeError for other types."""
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise TypeError(f"{caller}: expected the path of a file, but got {path!r}")
     return Path(os.fsdecode(path))
 
 
 def read_file(path: Path) -> bytes:
-    """The bytes of a file. OSError for what is none: a pipe would be waited for, for ever."""
+    """The bytes of a file. OSError for a device, pipe or socket: reading a pipe could block."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise OSError(errno.EINVAL, "it is no file: a device, a pipe or a socket", str(path))
     return path.read_bytes()
@@ -247,15 +247,15 @@ _WRITERS: Final = (
 
 
 def _replace(target: Path, make: Callable[[Path], None]) -> None:
-    """Make a file next to the target, then put it in the target's place in one step.
+    """Make a file next to the target, then rename it to the target, atomically.
 
-    A link is followed, and the file that it names is replaced; a file that is replaced gives its
-    permissions to the new one. A hard link is broken: its other names keep the old file. OSError
-    for what is no file (a device, a pipe), which cannot be replaced.
+    If the target is a symbolic link, the file behind it is replaced. The new file gets the
+    permissions of the old one. A hard link is broken: its other names keep the old file. OSError
+    for a target that is not a regular file (a device, a pipe).
     """
     place = _place_of(target)
     old = place.stat() if place.exists() else None
-    # A name of its own, and a short one: that of the target may be as long as a name can be.
+    # The name is unique and short: the target's name may already have the maximal length.
     temporary = place.with_name(f".ferrule-{secrets.token_hex(8)}{target.suffix[:8]}")
     try:
         make(temporary)
@@ -267,7 +267,7 @@ def _replace(target: Path, make: Callable[[Path], None]) -> None:
 
 
 def _place_of(target: Path) -> Path:
-    """The file that a path names, through links. OSError where there is something else."""
+    """The path of the file to replace, after links. OSError if it is not a regular file."""
     place = Path(os.path.realpath(target)) if target.is_symlink() else target
     if place.is_dir():
         raise IsADirectoryError(errno.EISDIR, "a folder cannot be replaced by a file", str(target))

@@ -1,10 +1,11 @@
-"""Finalisers: what an object wants to be called when its code goes.
+"""Finalisers: functions of an object that must run before its code is freed.
 
-Their addresses are in its section `.fini_array`, or `.dtors`, as LLVM calls it here; linkers make
-the one of the other.  The system calls those of a shared library.  LLVM's linker calls none, so the
-engine does, which finds them by their distance to a symbol whose address it knows: sections stay
-whole.  It calls no initialisers: those of generated code are for libraries, which the end of the
-process closes.
+Their addresses are in the section `.fini_array`, or `.dtors` in LLVM's output here; linkers convert
+`.dtors` to `.fini_array`.  For a shared library the system calls finalisers.  LLVM's in-process
+linker calls none, so the engine does.  The engine computes their addresses from the distance to a
+symbol with a known address in the same section, because the linker does not split sections.  The
+engine calls no initialisers: generated code has them only for libraries, which the system closes at
+the end of the process.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ _SECTIONS: Final = (b".fini_array", b".dtors")
 
 
 def finalizers(data: bytes, addresses: Mapping[str, int]) -> tuple[int, ...]:
-    """The addresses of an object's finalisers; `addresses` are those of its symbols.
+    """The addresses of an object's finalisers; `addresses` are the addresses of its symbols.
 
-    The bytes passed `read_object`.  Those in sections without a known symbol are left out.
+    `read_object` has checked the bytes.  Finalisers in sections without a known symbol are skipped.
     """
     if not any(name in data for name in _SECTIONS):
         return ()
@@ -40,7 +41,7 @@ def finalizers(data: bytes, addresses: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def _name(data: bytes, sections: Sequence[elf.Section], offset: int) -> bytes:
-    """The name of the section whose header is there."""
+    """The name of the section whose header is at this offset."""
     *_, strings = elf.unpack(elf.HEADER, data, 0, "the ELF header")
     if strings >= len(sections):
         return b""
@@ -72,7 +73,7 @@ def _bases(
     symbols: Sequence[tuple[int, ...]],
     addresses: Mapping[str, int],
 ) -> dict[int, int]:
-    """Where the sections are that have a symbol with a known address."""
+    """The address of each section that contains a symbol with a known address."""
     names = data[strings.offset : strings.offset + strings.size]
     found = {}
     for name_at, _, _, where, value, _ in symbols:
@@ -83,6 +84,6 @@ def _bases(
 
 
 def run(addresses: Sequence[int], *_owners: object) -> None:
-    """Call finalisers, the last one first; `_owners` keep their code until then."""
+    """Call finalisers, the last one first; `_owners` keep their code alive until then."""
     for address in reversed(addresses):
         ctypes.CFUNCTYPE(None)(address)()

@@ -1,4 +1,4 @@
-"""Functions of a module that is no code, asked of tvm-ffi's own module."""
+"""Finds functions of a module without machine code; tvm-ffi's module for its bytes has them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ferrule.runtime.loaders import LOAD_FROM_BYTES
 
 
 class Finder:
-    """Looks up functions in what the loader of a kind makes of a module's bytes."""
+    """Looks up functions in the tvm-ffi module that the loader of a kind makes from bytes."""
 
     def __init__(self, kind: str, data: bytes, module: tvm_ffi.Module | None = None) -> None:
         self._kind = kind
@@ -19,13 +19,13 @@ class Finder:
 
     @property
     def module(self) -> tvm_ffi.Module:
-        """The module. RuntimeError where the kind has no loader."""
+        """The tvm-ffi module. RuntimeError if no loader is registered for the kind."""
         if self._module is None:
             self._module = self._load()
         return self._module
 
     def __call__(self, name: str) -> Any:
-        """The function of this name, or None. RuntimeError where the kind has no loader."""
+        """The function of this name, or None. RuntimeError if the kind has no loader."""
         try:
             return self.module.get_function(name)
         except AttributeError:

@@ -1,7 +1,6 @@
-"""Values of other packages as what tvm-ffi takes, without importing those packages.
+"""Converts values of other packages for tvm-ffi, without importing these packages.
 
-Each function gives a value for tvm-ffi's generic call, or `OTHER` for an object that is none of
-its kind.
+Each function returns a value for tvm-ffi's generic call, or `OTHER` for an object of another kind.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ class _Other(Enum):
 
 
 OTHER: Final = _Other.OTHER
-"""Stands for "not of this kind"."""
+"""The result for an object that is not of the function's kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataTypeValue:
-    """A DLDataType, passed as such; tvm-ffi's own class knows no complex numbers."""
+    """A dtype that is passed as a DLDataType; tvm-ffi's own class has no complex dtypes."""
 
     code: int
     bits: int
@@ -44,16 +43,16 @@ _PACKED: Final = DataTypeValue(specs.Float4E2M1FN.code, 4, 2)
 _TORCH_PACKED: Final = "float4_e2m1fn_x2"
 
 _TORCH_DEVICES: Final = {"mps": "metal", "xpu": "oneapi"}
-"""Names of torch's device types that are not DLPack's."""
+"""DLPack's names of the device types that torch names differently."""
 
 
 _CHANGES: Final = {"conj": "conjugates", "neg": "negates"}
 
 
 def number(value: object) -> bool | int | float | _Other:
-    """A number of Python, NumPy, ml_dtypes, Warp or a DSL, or of an IntEnum, as Python's own.
+    """A number of Python, NumPy, ml_dtypes, Warp, a DSL or an IntEnum, as a plain Python number.
 
-    Of a subclass it is the number that it holds, whatever its `__int__` or `__float__` says.
+    For a subclass of int or float it is the stored number; `__int__` and `__float__` are ignored.
     """
     match value:
         case bool():
@@ -70,7 +69,7 @@ def number(value: object) -> bool | int | float | _Other:
 
 
 def _c_number(value: object) -> bool | int | float | _Other:
-    """That of an object with a C type and a value, as Warp's numbers are."""
+    """The number in an object with a C type and a value, such as Warp's numbers."""
     kind = getattr(type(value), "_type_", None)
     if not isinstance(kind, type) or not issubclass(kind, ctypes._SimpleCData):
         return OTHER
@@ -93,20 +92,20 @@ def _numpy_number(value: np.generic[Any]) -> bool | int | float | _Other:
 
 
 def is_read_only(value: object) -> bool:
-    """Whether this is a tensor that nobody may write to: an array of NumPy, or any of JAX."""
+    """Whether this is a read-only tensor: a read-only NumPy array, or any JAX array."""
     if isinstance(value, np.ndarray):
         return not value.flags.writeable
     return is_jax_array(value)
 
 
 def is_jax_array(value: object) -> bool:
-    """Whether this is a jax.Array: none may be written to, though DLPack gives them all out."""
+    """Whether this is a jax.Array; all are read-only, although DLPack exports them as writable."""
     root = type(value).__module__.partition(".")[0]
     return root in ("jax", "jaxlib") and hasattr(type(value), "__dlpack__")
 
 
 def hidden_elements(value: object) -> str | None:
-    """What kind of tensor of torch this is, if one without elements in memory; None for others."""
+    """The description of a torch tensor without plain elements in memory; None for other values."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(value, torch.Tensor):
         return None
@@ -122,7 +121,10 @@ def hidden_elements(value: object) -> str | None:
 
 
 def lazy_change(value: object) -> str | None:
-    """What torch does with a tensor's elements as it reads them, which DLPack cannot say, if so."""
+    """The description of a torch tensor with a lazy conjugation or negation; None for others.
+
+    DLPack cannot express such a pending change of the elements.
+    """
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(value, torch.Tensor):
         return None
@@ -133,7 +135,7 @@ def lazy_change(value: object) -> str | None:
 
 
 def hidden_mask(value: object) -> str | None:
-    """What an array of NumPy is that hides some of its elements; None for others."""
+    """The description of a NumPy array whose mask hides elements; None for other values."""
     masked = sys.modules.get("numpy.ma")
     if masked is None or not isinstance(value, masked.MaskedArray) or not masked.is_masked(value):
         return None
@@ -165,13 +167,13 @@ def _dtype_name(value: object) -> str:
 
 
 def is_dtype(value: object) -> bool:
-    """Whether this is a dtype of NumPy or torch, one without a DLDataType too."""
+    """Whether this is a dtype of NumPy or torch, also if DLPack has no such dtype."""
     torch = sys.modules.get("torch")
     return isinstance(value, np.dtype) or (torch is not None and isinstance(value, torch.dtype))
 
 
 def device(value: object) -> Any:
-    """A torch.device; without an index it is torch's current one."""
+    """A torch.device; one without an index means torch's current device of this type."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(value, torch.device):
         return OTHER
@@ -185,7 +187,7 @@ def device(value: object) -> Any:
 
 
 def pointer(value: object) -> ctypes.c_void_p | int | None | _Other:
-    """An address: c_void_p, an int, None, or an object that says that it is one."""
+    """An address: c_void_p, an int, None, or an object with a protocol for addresses."""
     if value is None or isinstance(value, ctypes.c_void_p):
         return value
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
@@ -216,7 +218,7 @@ def _is_cuda_handle(value: object) -> bool:
 
 @cache
 def has_big_ints() -> bool:
-    """Whether this tvm-ffi passes ints that 64 bits with a sign cannot hold."""
+    """Whether this version of tvm-ffi can pass ints that do not fit in a signed 64-bit word."""
     try:
         tvm_ffi.get_global_func("ffi.Array")(1 << 63)
     except OverflowError:

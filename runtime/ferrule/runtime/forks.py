@@ -1,11 +1,11 @@
-"""Locks and forks: a child that `fork` made never waits for a thread that only its parent has.
+"""Locks and forks: after `fork`, the child never waits for a thread that exists only in its parent.
 
-* `ForkLock`, which ferrule's own locks are, is free in the child. What it guards is made once and
-  kept; where another thread was making it, the child makes it anew.
-* The lock by which llvmlite lets one thread at a time into LLVM is held across the fork, so that
-  no thread is inside of LLVM meanwhile. It is held for one call of LLVM's at a time; a fork waits
-  `LONGEST` seconds for it at most. A child that was forked while another thread was in LLVM for
-  longer gets a `RuntimeError` where it uses LLVM.
+* Ferrule's own locks are `ForkLock`s; they are free in the child. They guard objects that are made
+  once. If another thread was making such an object during the fork, the child makes it again.
+* llvmlite has a lock that lets only one thread into LLVM. The forking thread holds it during the
+  fork, so that no other thread is inside LLVM. Threads hold it for one LLVM call at a time, and a
+  fork waits at most `LONGEST` seconds for it. If the wait ends without the lock, the child gets a
+  `RuntimeError` when it uses LLVM.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any, Final
 from weakref import WeakSet
 
 LONGEST: Final = 10.0
-"""Seconds that a fork waits for a thread that is inside of LLVM."""
+"""The longest time, in seconds, that a fork waits for a thread inside LLVM."""
 
 
 class ForkLock:
-    """A re-entrant lock that a forked child finds free, unless the thread that forked has it."""
+    """A re-entrant lock that is free in a forked child, unless the forking thread holds it."""
 
     __slots__ = ("__weakref__", "_lock")
 
@@ -42,7 +42,7 @@ class ForkLock:
         self._lock.release()
 
     def renew(self) -> None:
-        """In a child: a new lock where a thread has it that is no more."""
+        """In a child: replace the lock if a thread that does not exist in the child holds it."""
         if self._lock.acquire(blocking=False):
             self._lock.release()
         else:
@@ -53,7 +53,7 @@ _LOCKS: Final[WeakSet[ForkLock]] = WeakSet()
 
 
 class _Refusing:
-    """What stands for llvmlite's lock in a child that must not use LLVM."""
+    """Replaces llvmlite's lock in a child that must not use LLVM."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         raise RuntimeError(
@@ -62,11 +62,11 @@ class _Refusing:
         )
 
     def release(self) -> None:
-        """Nothing was taken."""
+        """Do nothing: `acquire` always fails."""
 
 
 class _Fork(threading.local):
-    """What a thread that forks has taken."""
+    """The LLVM lock that a forking thread holds."""
 
     taken: Any = None
     late: bool = False
@@ -76,7 +76,7 @@ _FORK: Final = _Fork()
 
 
 def _llvm_guard() -> Any:
-    """llvmlite's guard of LLVM, which has the lock; None where it is not imported, or has none."""
+    """llvmlite's guard object with the lock; None if llvmlite is not imported or has no guard."""
     library = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
     guard = None if library is None else getattr(library, "_lock", None)
     return guard if hasattr(guard, "_lock") else None

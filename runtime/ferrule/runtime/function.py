@@ -1,14 +1,16 @@
-"""`Function`: what a compiled kernel is in Python, a `tvm_ffi.Function` that calls fast.
+"""`Function`: a compiled kernel in Python, a subclass of `tvm_ffi.Function` with fast calls.
 
-It is a TVM-FFI function to every API that takes one, and positional through C. In Python it takes
-keywords and defaults, says what it accepts, and can be exported.
+Each API that takes a TVM-FFI function takes a `Function`. Through C, all its parameters are
+positional. In Python it accepts keywords and defaults, describes its parameters, and can be
+exported.
 
-Lifetimes: the function object's keep-alive holds the engine, the call plan and the gate. Whoever
-holds the function object, a C++ host too, keeps the code; the Python object holds the function
-object. Nothing else keeps code alive, no list and no attribute of the instance.
+Ownership: the TVM-FFI function object holds the engine, the call plan and the gate (`_Lifeline`).
+Each reference to the function object, also one in a C++ host, keeps the code alive. The Python
+object holds the function object. Nothing else keeps code alive: no list, and no attribute of the
+instance.
 
-The type is the heap type of `heaptype` where the interpreter has what it needs, an ordinary
-subclass elsewhere; `_Members` is what both have.
+The type is the heap type of `heaptype` if the interpreter supports it, otherwise an ordinary
+subclass. Both have the members of `_Members`.
 """
 
 from __future__ import annotations
@@ -73,7 +75,7 @@ class _State:
 
 @dataclass(frozen=True, slots=True)
 class _Lifeline:
-    """What must live as long as the function object."""
+    """The objects that must live as long as the function object."""
 
     engine: object
     plan: CallPlan
@@ -81,7 +83,7 @@ class _Lifeline:
 
 
 class _Annotation(str):
-    """Text that a signature shows without quotes."""
+    """An annotation that `inspect.Signature` shows without quotes."""
 
     __slots__ = ()
 
@@ -101,7 +103,7 @@ class _SignatureOfInstance:
 
 
 class _Members:
-    """What `Function` adds to `tvm_ffi.Function`."""
+    """The members that `Function` adds to `tvm_ffi.Function`."""
 
     __slots__ = ()
 
@@ -119,27 +121,28 @@ class _Members:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What whoever made the function wrote down; it stays with the function in files."""
+        """A copy of the notes that were given to `build`; exported files contain the notes too."""
         return copy.deepcopy(dict(_state_of(self).notes))
 
     @property
     def call_plan(self) -> CallPlan:
-        """Which Python types each parameter takes as they stand."""
+        """The call plan: among others, the Python types that each parameter takes unconverted."""
         return _state_of(self).plan
 
     def bind(self, *args: Any, **kwargs: Any) -> Callable[[], Any]:
-        """This function with its arguments, to be called without any, over and over.
+        """A callable without parameters that calls this function with these arguments each time.
 
-        Arguments are bound, converted and packed here, once, and kept alive. Calling it checks
-        and runs: it sees what tensors hold then, in the memory, with the shape and with the GIL
-        policy that were theirs now. Raises what a call raises for arguments of a wrong form; what
-        the wrapper refuses is raised by each call, as is RuntimeError where the storage of a
-        tensor of torch was resized or moved since.
+        `bind` binds, converts and packs the arguments once, and keeps them alive. Each call of the
+        result runs the checks and the function. It uses the memory and shape that a tensor has at
+        `bind`, and the `release_gil` of that time; it reads the elements that the tensor has at the
+        call. `bind` raises the errors for arguments of a wrong form. Each call raises the errors of
+        the wrapper, and RuntimeError if the storage of a torch tensor was resized or moved after
+        `bind`.
         """
         state, gate = _state_of(self), _shared_gate()
         given, names = alias((*args, *kwargs.values())), tuple(kwargs)
-        # A plain tuple: a stream that was current now is not one for later calls. What was a
-        # container of another kind is one that can be walked now.
+        # A plain tuple: an `OnStream` would keep the stream that is current now, which is wrong for
+        # later calls. `alias` runs again because conversion made containers that it can walk.
         values = alias(tuple(prepare_call(self, given, names)))
         if gate is None:
             return lambda: self(*values)  # type: ignore[operator]
@@ -157,9 +160,9 @@ class _Members:
         return _state_of(self).origin.text("ir")
 
     def inspect_mlir(self) -> str:
-        """The kernel IR as MLIR, in upstream's dialects; no package of MLIR is needed for it.
+        """The kernel IR as MLIR, in upstream dialects; it needs no MLIR package.
 
-        StageError where there is no kernel IR, CompileError for what MLIR cannot express.
+        StageError if there is no kernel IR, CompileError for an op that MLIR cannot express.
         """
         return _state_of(self).origin.text("mlir")
 
@@ -172,17 +175,17 @@ class _Members:
         return _state_of(self).origin.text("asm")
 
     def inspect_ptx(self) -> str | dict[str, str]:
-        """The PTX of the kernels; where it was compiled for several architectures, by architecture.
+        """The PTX of the kernels; for several architectures, a dict by architecture.
 
-        StageError where there are none for a GPU.
+        StageError if the function has no kernels for a GPU.
         """
         return ptx_of(_state_of(self).origin)
 
     def kernel_info(self) -> dict[str, KernelInfo] | dict[str, dict[str, KernelInfo]]:
-        """What each kernel takes of a GPU, by its name, as ptxas or nvJitLink says; where it was
-        compiled for several architectures, by architecture and name.
+        """The resources of each kernel (registers, spills, …) by its name, as ptxas or nvJitLink
+        reports them; for several architectures, by architecture and name.
 
-        StageError where there are no kernels for a GPU, CompileError without an assembler.
+        StageError if the function has no kernels for a GPU, CompileError without an assembler.
         """
         return kernel_info_of(_state_of(self).origin)
 
@@ -195,13 +198,14 @@ class _Members:
     ) -> None:
         """Write the code that defines `__tvm_ffi_<function_name>`, with metadata and docstring.
 
-        The suffix says what: `.o` is an object, `.s` assembly, `.ll` and `.bc` LLVM's text and
-        bitcode, `.ptx` the kernels alone, `.mlir` what `inspect_mlir` gives. Code runs on every
-        processor of the architecture, unless --host-cpu said otherwise, and needs libtvm_ffi and
-        libc alone. The function's own name is the default. With the prefix `system_lib` a program
-        that the object is linked into has the function in `tvm_ffi.system_lib(prefix)`. ValueError
-        for a name that is no C identifier or begins with an underscore, and for another suffix;
-        StageError for a form that the function does not have.
+        The suffix chooses the form: `.o` is an object, `.s` assembly, `.ll` and `.bc` LLVM IR as
+        text and bitcode, `.ptx` the kernels alone, `.mlir` the text of `inspect_mlir`. The code
+        runs on every CPU of the architecture, unless the option --host-cpu names another one, and
+        needs only libtvm_ffi and libc. `function_name` is by default the function's own name. With
+        `system_lib`, a program that contains the object finds the function in
+        `tvm_ffi.system_lib(prefix)`. ValueError for a name that is not a C identifier or begins
+        with an underscore, and for another suffix; StageError for a form that the function does not
+        have.
         """
         state = _state_of(self)
         export_code(state.origin, _chosen(function_name, state), path, system_lib)
@@ -209,8 +213,8 @@ class _Members:
     def export_library(self, path: StrPath, function_name: str | None = None) -> None:
         """Write a shared library (`.so`) that `tvm_ffi.load_module` loads, or an archive (`.a`).
 
-        A shared library is linked with the C compiler that `CC` names, else with the first of cc,
-        gcc, clang, ld.lld and ld. LinkError where there is none or it fails.
+        The C compiler in the variable `CC` links a shared library, otherwise the first of cc, gcc,
+        clang, ld.lld and ld that is found. LinkError if there is none or it fails.
         """
         state = _state_of(self)
         write_library(path, {_chosen(function_name, state): state.origin})
@@ -237,7 +241,7 @@ class _Members:
         return self
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, tuple[bytes, str]]:
-        """What is pickled is the object that export writes: the code, not what it was made from."""
+        """Pickle the object that `export_to_c` writes: machine code, without the kernel IR."""
         from ferrule.runtime.loading import load_pickled
 
         state = _state_of(self)
@@ -257,12 +261,12 @@ def _state_of(function: _Members) -> _State:
 
 
 def origin_of(function: Function) -> Origin:
-    """What a function was made from."""
+    """The origin of a function, which can emit its code again."""
     return _state_of(function).origin
 
 
 def described(function: _Members) -> Described:
-    """What headers and stubs say of a function."""
+    """The signature and docstring of a function, for headers and stubs."""
     state = _state_of(function)
     return state.signature, state.doc
 
@@ -274,7 +278,7 @@ def _chosen(function_name: str | None, state: _State) -> str:
 if TYPE_CHECKING:
 
     class Function(_Members, tvm_ffi.Function):
-        """What the type made below is to a type checker."""
+        """The declaration, for type checkers, of the type that is made below."""
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -283,7 +287,7 @@ if TYPE_CHECKING:
 else:
 
     def _heap_type() -> tuple[HeapType | None, str | None]:
-        """The type, or None and why there is none."""
+        """The heap type and None, or None and the reason why there is no heap type."""
         if find_spec("llvmlite") is None:
             return None, "llvmlite, which makes the code, is not installed"
         try:
@@ -318,10 +322,10 @@ else:
 
 
 def why_generic_calls() -> str | None:
-    """Why calls go through tvm-ffi's generic call here, which is some times slower.
+    """Why calls in this process use tvm-ffi's generic call, which is several times slower.
 
-    None where they go through code made for the parameters, as nearly everywhere. Results, checks
-    and errors are the same.
+    None if calls use code that is generated for the parameters, which is the case nearly
+    everywhere. Results, checks and errors are the same.
     """
     return _GENERIC
 
@@ -399,7 +403,7 @@ def _make_gate() -> Gate:
 
 
 def _shared_gate() -> Gate | None:
-    """The gate of this process; none where there is no LLVM to make it."""
+    """The gate of this process; None if there is no heap type, so that nothing uses a gate."""
     if HEAP is None:
         return None
     with _GATE_LOCK:

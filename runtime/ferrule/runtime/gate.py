@@ -1,11 +1,11 @@
-"""The gate: the way of a call that the direct entry does not take.
+"""The gate: machine code for calls that the direct entry cannot make.
 
-One function for the process, driven by the call plan of the instance; and another one like it for
-functions that return tuples, which makes these of Arrays. If there is no keyword, the
-number of arguments is right and each argument's type is one that its parameter takes as it stands,
-it makes tvm-ffi's generic call, and no Python code runs. Otherwise it hands all the values to the
-slow path, before anything has run, and calls with what comes back. It never tries a refused call
-again.
+The process has two gates, driven by the call plan of the instance: one for functions that return
+tuples, which converts Arrays to tuples, and one for all others. If a call has no keywords, the
+right number of arguments, and only argument types that the parameters take unconverted, the gate
+makes tvm-ffi's generic call, and no Python code runs. Otherwise it hands all values to the slow
+path, before any other code has run, and makes the call with the values that the slow path returns.
+It never repeats a refused call.
 
 The gate references Python's C API. It is never exported.
 """
@@ -78,7 +78,7 @@ _NAME_HIDDEN: Final = "ferrule_name_hidden"
 
 
 class Gate:
-    """The gate's machine code and the direct entries; whoever uses an address holds the gate."""
+    """The gate's machine code and the direct entries; a user of their addresses holds the gate."""
 
     __slots__ = ("_engine", "_entries", "_gates", "_helpers", "heap")
 
@@ -93,9 +93,9 @@ class Gate:
         self._entries = Entries(heap, gates, self._address(UNPACK_NAME))
 
     def install(self, instance: object, plan: CallPlan) -> None:
-        """Make an instance callable; gate and plan must live as long as its handle does.
+        """Make an instance callable; gate and plan must live as long as its handle.
 
-        The direct entry comes with the first call: many a function is never called from here.
+        The first call makes the direct entry, because many functions are never called from Python.
         """
         self.heap.install(instance, self._address(FIRST_CALL_NAME), plan.address)
 
@@ -107,9 +107,9 @@ class Gate:
         signature: specs.Signature,
         storages: Sequence[Sequence[Any]],
     ) -> Any:
-        """A call of the function with these arguments, which are as tvm-ffi's call takes them.
+        """A bound call of the function; the arguments are already converted for tvm-ffi's call.
 
-        `signature` is what they are bound to, `storages` are those of torch in each.
+        `signature` is the signature of the call, `storages` the torch storages in each argument.
         """
         binder = self._entries.binder(unpacks=plan.form is not None)
         return binder.bind(function, plan, arguments, signature, storages)
@@ -139,10 +139,11 @@ def gate_text(heap: HeapType) -> str:
 
 
 def _emit_slow(e: Emitter, name: str, instance: Layout, unpack: ir.Function | None) -> ir.Function:
-    """A function that makes the generic call with what Python's slow path makes of the values.
+    """A function that converts the values with Python's slow path, then makes the generic call.
 
-    It asks `slow_path(self, values, keyword names or None)` for a tuple. The call itself is made
-    here, so that an error of the callee has no frame of ferrule in its traceback.
+    It calls `slow_path(self, values, keyword names or None)`, which returns a tuple of arguments.
+    Generated code makes the generic call, not Python code, so that the traceback of an error in the
+    callee has no frame of ferrule.
     """
     arguments = [PTR, PTR, I64, PTR]
     names = ("self", "args", "count", "kwnames")
@@ -174,14 +175,14 @@ def _emit_slow(e: Emitter, name: str, instance: Layout, unpack: ir.Function | No
 
 
 def _form(e: Emitter, instance: Layout, self: ir.Value, unpack: ir.Function | None) -> ir.Value:
-    """The form of the result, read before the call: the plan can be gone when it ends."""
+    """The form of the result, read before the call: the plan may be freed during the call."""
     if unpack is None:
         return e.null()
     return e.load_field(e.load_field(self, instance, "plan"), PLAN, "form")
 
 
 def _emit_first_call(e: Emitter, instance: Layout) -> None:
-    """What stands in the slot at first: put the entry there, then call that."""
+    """The first content of the vectorcall slot: it puts the direct entry there and calls it."""
     arguments = [PTR, PTR, I64, PTR]
     names = ("self", "args", "nargsf", "kwnames")
     name = f"__tvm_ffi_{FIRST_CALL_NAME}"
@@ -235,7 +236,8 @@ def _emit_gate(
 def _emit_generic_call(
     e: Emitter, self: ir.Value, values: ir.Value, unpack: ir.Function | None, form: ir.Value
 ) -> None:
-    """Return what tvm-ffi's call gives, unpacked where that is wanted; let go of the tuple."""
+    """Make tvm-ffi's call, release the tuple of arguments, and return the result, unpacked if
+    `unpack` is given."""
     result = python(e, GENERIC_CALL, self, values, e.null())
     with e.if_then(e.is_null(result), likely=False):
         e.ret(e.call(e.module.globals[_FAIL], [self, values]))
@@ -248,7 +250,7 @@ def _emit_generic_call(
 
 
 def _define_fail(e: Emitter) -> None:
-    """What ends a generic call that failed: its error stays, or becomes one with a name in it."""
+    """Ends a failed generic call: keeps its error, or raises one that names the argument."""
     with e.define(
         _FAIL, PTR, [PTR, PTR], names=("self", "values"), linkage="internal", attributes=COLD
     ) as function:
@@ -305,7 +307,7 @@ _TORCH: Final = ("torch", "parameter")
 
 
 def _is_pending(e: Emitter, tensor: ir.Value, table: ir.Value) -> ir.Value:
-    """Whether torch conjugates or negates the elements of a tensor, which DLPack does not tell."""
+    """Whether a torch tensor has a pending conjugation or negation, which DLPack cannot express."""
     place, keys, mask = (e.load_field(table, ACCEPT, name) for name in ("impl", "keys", "mask"))
     impl = e.load(e.index(tensor, I8, place), PTR)
     pending = e.builder.and_(e.load(e.index(impl, I8, keys), I64), mask)
@@ -313,7 +315,7 @@ def _is_pending(e: Emitter, tensor: ir.Value, table: ir.Value) -> ir.Value:
 
 
 def _is_unfit(e: Emitter, array: ir.Value) -> ir.Value:
-    """Whether an array is read-only, or of a dtype that NumPy does not give out by DLPack."""
+    """Whether an array is read-only, or has a dtype that NumPy does not export through DLPack."""
     b = e.builder
     writable = b.and_(e.load_field(array, PY_ARRAY, "flags"), e.const_i32(NUMPY_WRITEABLE))
     read_only = b.icmp_unsigned("==", writable, e.const_i32(0))

@@ -1,9 +1,10 @@
 """Headers that declare exported functions, for C and for C++.
 
-Both need `tvm/ffi/c_api.h` and nothing else of tvm-ffi, so that they suit every version. Each
-function comes as it is, through the packed ABI, and as a typed inline function that packs its
-arguments: tensors as `DLTensor*`, numbers as C's own, and what C has no type for as `TVMFFIAny`.
-What is known when a function is compiled, a constant or None, is no parameter of it.
+Both include only `tvm/ffi/c_api.h` of tvm-ffi, so that they work with every version. A header
+declares each function twice: with the packed ABI, and as a typed inline function that packs its
+arguments. The typed function takes tensors as `DLTensor*`, numbers as C's own types, and values
+without a C type as `TVMFFIAny`. It has no parameter for a constant or None, because these are known
+at compile time.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from typing_extensions import assert_never
+
 from ferrule import specs
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.specs import params
 from ferrule.specs._version import __version__
 
 Described: TypeAlias = "tuple[specs.Signature, str | None]"
-"""What headers and stubs say of a function: its signature and its docstring."""
+"""The signature and the docstring of a function, for headers and stubs."""
 
 _KEYWORDS: Final = frozenset(
     "alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl "
@@ -42,13 +45,13 @@ _RESERVED: Final = re.compile(
     """,
     re.VERBOSE,
 )
-"""Names that the headers, or what they include, have for themselves: types, functions, macros."""
+"""Names that the headers or their includes use: types, functions and macros."""
 
 _MACROS: Final = frozenset(
     "BUFSIZ EOF FALSE FILE I NULL TRUE assert errno ferrule i386 linux memset offsetof std stderr "
     "stdin stdout unix va_arg va_copy va_end va_list va_start".split()
 )
-"""More of these: what C++'s headers bring along, what compilers define, and what bodies use."""
+"""More such names: from C++ headers, predefined by compilers, and used in the generated bodies."""
 
 _FUNCTIONS: Final = frozenset(
     "abort abs atexit atof atoi atol atoll basename bcmp bcopy bzero calloc clearerr div "
@@ -59,12 +62,12 @@ _FUNCTIONS: Final = frozenset(
     "strlcat strlcpy strlen strncasecmp strncat strncmp strncpy strndup strnlen strpbrk strrchr "
     "strsep strsignal strspn strstr strtok strverscmp strxfrm swab system time".split()
 )
-"""Functions of C's library, which a parameter may hide and a function must not."""
+"""Functions of the C library; a parameter may hide them, but a function must not redefine them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """One argument of the packed call: a parameter in C, if it has one, and what packs it."""
+    """One argument of the packed call: its C parameter, if it has one, and C code that packs it."""
 
     parameter: str
     packing: tuple[str, ...]
@@ -72,7 +75,7 @@ class _Slot:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """What the typed function gives back: its C type, None for nothing; how to read it."""
+    """The result of the typed function: its C type (None: no result) and the code that reads it."""
 
     type: str | None
     read: str = ""
@@ -190,11 +193,11 @@ def _slots(signature: specs.Signature) -> list[_Slot]:
 
 
 def _names(signature: specs.Signature) -> list[str]:
-    """The names of the arguments in C: those of the parameters where C can have them."""
+    """The names of the arguments in C: the parameters' names, changed if C does not allow them."""
     names: list[str] = []
     for i, param in enumerate(signature.arguments):
         name = param.name if param.name.isascii() else f"arg{i}"
-        # Once: with a suffix a name is nobody's, though it may still look like one that is taken.
+        # Once only: a name with a suffix is free, even if `is_taken` would still match its prefix.
         name = f"{name}_" if is_taken(name) else name
         while name in names or name == signature.name or name in _KEYWORDS:
             name += "_"
@@ -203,13 +206,13 @@ def _names(signature: specs.Signature) -> list[str]:
 
 
 def _function_name(signature: specs.Signature) -> str:
-    """The name of the typed function: the function's, unless C has another use for it."""
+    """The name of the typed function: the function's own name, unless C uses this name already."""
     taken = is_taken(signature.name) or signature.name in _FUNCTIONS
     return f"{signature.name}_" if taken else signature.name
 
 
 def is_taken(name: str) -> bool:
-    """Whether C, C++, or a header that ours includes has another use for a parameter's name."""
+    """Whether C, C++ or an included header uses a name, so that no parameter can have it."""
     return name in _KEYWORDS or name in _MACROS or _RESERVED.fullmatch(name) is not None
 
 
@@ -222,20 +225,24 @@ def _slot(param: params.Param, name: str) -> _Slot:
             return _Slot(f"DLTensor* {name}", (f"{packing}{{arg}}.v_ptr = {name}; }}}}",))
         case params.Scalar(dtype=dtype):
             return _number(dtype, name)
-        case params.Pointer() | params.Stream():
-            return _value(f"void* {name}", "kTVMFFIOpaquePtr", f"v_ptr = {name}")
-        case params.String():
-            return _value(f"const char* {name}", "kTVMFFIRawStr", f"v_c_str = {name}")
-        case params.DataType():
-            return _value(f"DLDataType {name}", "kTVMFFIDataType", f"v_dtype = {name}")
-        case params.Device():
-            return _value(f"DLDevice {name}", "kTVMFFIDevice", f"v_device = {name}")
         case params.NoneValue():
             return _Slot("", ("{arg}.type_index = kTVMFFINone;",))
+        case params.WithTraits(traits=params.Traits(c=params.CArgument() as c)):
+            return _value(f"{c.type} {name}", c.index, f"{c.field} = {name}")
         case params.Constant(value=bool(value)):
             return _value("", "kTVMFFIBool", f"v_int64 = {int(value)}")
         case params.Constant(value=int(value)) if value > -(1 << 63):
             return _value("", "kTVMFFIInt", f"v_int64 = INT64_C({value})")
+        case params.Constant() | params.Tensor() | params.Shape() | params.WithTraits():
+            return _whole(name)
+        case params.Tuple() | params.Optional() | params.Union():
+            return _whole(name)
+        case _:
+            assert_never(param)
+
+
+def _whole(name: str) -> _Slot:
+    """An argument that C packs itself."""
     return _Slot(f"TVMFFIAny {name}", (f"{{arg}} = {name};",))
 
 
@@ -249,7 +256,7 @@ def _number(dtype: specs.DType, name: str) -> _Slot:
     if dtype.kind == "bool":
         return _value(f"bool {name}", "kTVMFFIBool", f"v_int64 = {name}")
     if dtype is specs.Uint64:
-        # tvm-ffi has no unsigned integers: what int64 cannot hold, C cannot give.
+        # tvm-ffi has no unsigned integers, so C cannot pass a value that int64 cannot hold.
         return _value(f"int64_t {name}", "kTVMFFIInt", f"v_int64 = {name}")
     return _value(f"{_c_type(dtype)} {name}", "kTVMFFIInt", f"v_int64 = {name}")
 
@@ -286,7 +293,7 @@ def _comment(signature: specs.Signature, doc: str | None, outcome: str) -> str:
         described.append(f"result: {kind}{owned}")
     lines = [str(signature), *(doc or "").splitlines(), "", *described, "", outcome]
     body = "\n".join(f" * {line}".rstrip() for line in "\n".join(lines).split("\n"))
-    # A trigraph is a warning even there, and NUL is none of C's characters.
+    # Compilers warn about a trigraph even in a comment, and NUL is not a character of C source.
     plain = body.replace("??", "? ?").replace("\0", "\\0")
     return "/*" + plain.replace("*/", "* /").replace("/*", "/ *")[2:] + "\n */"
 

@@ -1,13 +1,13 @@
 """The heap type under `Function`: a `tvm_ffi.Function` with a vectorcall slot.
 
-CPython calls an object through its vectorcall pointer without making a tuple or looking anything
-up. A class statement cannot give a type such a pointer, so the type is made with
-`PyType_FromSpecWithBases`. Its instances are the base's, with four words behind: the vectorcall
-pointer, the pointer to the call plan, the function object that keeps the plan, and the list of
-weak references.
+CPython calls an object through its vectorcall pointer without a tuple of arguments and without a
+look-up. A class statement cannot make a type with such a pointer, so `PyType_FromSpecWithBases`
+makes the type. An instance has the fields of the base, followed by four words: the vectorcall
+pointer, the pointer to the call plan, the function object that owns the plan, and the list of weak
+references.
 
-What is assumed of the interpreter and of the base is read or tried here, never hard-coded; where
-an assumption fails, `make_heap_type` raises `Unfit` and the caller makes an ordinary subclass.
+This module reads or tests each assumption about the interpreter and the base; none is hard-coded.
+If an assumption fails, `make_heap_type` raises `Unfit`, and the caller makes an ordinary subclass.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _Spec(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class HeapType:
-    """The type, and where the words that concern a call lie in its instances."""
+    """The type, and the offsets of the words for a call in its instances."""
 
     type: type[Any]
     base_size: int
@@ -72,17 +72,17 @@ class HeapType:
 
     @property
     def vectorcall_offset(self) -> int:
-        """Where the pointer to the code of a call lies."""
+        """The offset of the vectorcall pointer."""
         return self.base_size
 
     @property
     def plan_offset(self) -> int:
-        """Where the pointer to the call plan lies."""
+        """The offset of the pointer to the call plan."""
         return self.base_size + _WORD
 
     @property
     def owner_offset(self) -> int:
-        """Where the function object is noted that keeps the plan."""
+        """The offset of the word with the function object that owns the plan."""
         return self.base_size + 2 * _WORD
 
     @property
@@ -94,12 +94,12 @@ class HeapType:
         """Make `instance` callable: the addresses must stay valid as long as its handle does."""
         handle = ctypes.c_uint64.from_address(id(instance) + self.handle_offset).value
         words = {self.plan_offset: plan, self.owner_offset: handle, self.vectorcall_offset: entry}
-        # The entry last: with it in place a call reads the others.
+        # The entry comes last: as soon as it is there, a call reads the other words.
         for offset, word in words.items():
             ctypes.c_uint64.from_address(id(instance) + offset).value = word
 
     def replace(self, instance: object, entry: int) -> None:
-        """Let calls go to another function."""
+        """Replace the function that calls go to."""
         ctypes.c_uint64.from_address(id(instance) + self.vectorcall_offset).value = entry
 
 
@@ -146,7 +146,7 @@ def _require_fit() -> None:
 
 
 def _base_offsets() -> tuple[int, int]:
-    """Where an instance of the base has its handle and, behind that, its attribute release_gil."""
+    """The offsets of the handle and, after it, of the attribute `release_gil` in the base."""
     handle, flag = _handle_offset(), _release_gil_offset()
     if handle is None or flag is None or flag < handle + _WORD:
         raise Unfit("functions of this tvm-ffi are laid out in another way")
@@ -154,7 +154,7 @@ def _base_offsets() -> tuple[int, int]:
 
 
 def _handle_offset() -> int | None:
-    """Where an instance of the base keeps the handle of its function object: found by looking."""
+    """The offset of the function object's handle in the base, found by a search in an instance."""
     probe = tvm_ffi.get_global_func("ffi.Array")
     handle = probe.__chandle__()
     for offset in range(2 * _WORD, tvm_ffi.Function.__basicsize__ - _WORD + 1, _WORD):
@@ -164,7 +164,7 @@ def _handle_offset() -> int | None:
 
 
 def _release_gil_offset() -> int | None:
-    """Where an instance of the base keeps its attribute `release_gil`, a C int: found likewise."""
+    """The offset of the attribute `release_gil`, a C int, in the base, found in the same way."""
     probe = tvm_ffi.get_global_func("ffi.Array")
     seen = []
     for value in (True, False, True):

@@ -1,4 +1,4 @@
-"""Functions of this process whose code calls into what their module imports."""
+"""Functions of this process whose code calls functions that their module imports."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from ferrule.runtime.objectfile import read_object
 
 
 def with_imports(function: Function, nodes: Sequence[Node]) -> Function:
-    """The function for a module with this import tree: itself, unless its code looks up imports.
+    """The function for a module with this import tree: the same one if its code uses no imports.
 
-    Then it gets code of its own, which knows the modules of the tree; they stay for good.
+    Otherwise a new function with its own code, which can find the modules of the tree. These
+    modules are never freed.
     """
     from llvmlite import binding
 

@@ -1,4 +1,4 @@
-"""The import tree of a library: what `__tvm_ffi__library_bin` holds, as tvm-ffi reads it.
+"""The import tree of a library: the bytes at `__tvm_ffi__library_bin`, in tvm-ffi's format.
 
     u64 nbytes                        the bytes that follow; every number is little-endian
     u64 count, u64 × count            indptr: the children of module i are children[indptr[i] :
@@ -6,7 +6,7 @@
     u64 count, u64 × count            children: the positions of modules
     for each module: u64 size, kind; unless the kind is "_lib": u64 size, its bytes
 
-The module at position 0 is what loading gives. `_lib` is the library that holds the symbol.
+The module at position 0 is the result of loading. `_lib` is the library that defines the symbol.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Node:
 
 
 def write_import_tree(nodes: Iterable[Node]) -> bytes:
-    """What the symbol holds for these modules, the first of which is the root."""
+    """The bytes of the symbol for these modules; the first one is the root."""
     indptr, modules = [0], []
     children: list[int] = []
     for node in nodes:
@@ -60,7 +60,7 @@ def _sized(data: bytes) -> bytes:
 
 
 def read_import_tree(data: bytes) -> tuple[Node, ...]:
-    """The modules of an import tree; ObjectFileError where it is damaged or imports itself."""
+    """The modules of an import tree; ObjectFileError if it is damaged or has a cycle."""
     reader = _Reader(data)
     reader.end = reader.word() + reader.position
     if reader.end > len(data):
@@ -88,9 +88,9 @@ def _kind(data: bytes) -> str:
 
 
 def order(nodes: Sequence[Node]) -> list[int]:
-    """The positions of the modules, each behind those that it imports.
+    """The positions of the modules in topological order: each comes after its imports.
 
-    ObjectFileError where a module imports itself, in however many steps.
+    ObjectFileError if the imports have a cycle.
     """
     waiting = [len(node.children) for node in nodes]
     parents: list[list[int]] = [[] for _ in nodes]
@@ -114,7 +114,7 @@ def _damaged(why: str) -> ObjectFileError:
 
 
 class _Reader:
-    """Reads numbers and parts from the front."""
+    """Reads numbers and byte strings one after the other."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -133,7 +133,7 @@ class _Reader:
         return [self.word() for _ in range(count)]
 
     def take(self) -> bytes:
-        """The next part."""
+        """The next byte string."""
         return self._bytes(self.word())
 
     def _bytes(self, size: int) -> bytes:

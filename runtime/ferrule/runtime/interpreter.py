@@ -1,8 +1,8 @@
-"""What the code of a call assumes of the interpreter: tried on live objects, never believed.
+"""Assumptions of a call's code about the interpreter, each tested on live objects.
 
-`unfit` names the first assumption that does not hold; then no such code is made, and calls go
-through tvm-ffi's generic call. What only some values need is tried in `entry.surroundings`: where
-that fails, those values alone take the other path.
+`unfit` names the first assumption that fails; then no such code is generated, and all calls use
+tvm-ffi's generic call. `entry.surroundings` tests assumptions about single kinds of values; if one
+of them fails, only these values go to the gate.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _IMMORTAL: Final = (1 << 32) - 1
 
 
 class Unfit(Exception):
-    """This interpreter is not what the code of a call assumes; says why."""
+    """This interpreter does not have a property that the code of a call needs; says which."""
 
 
 def unfit() -> str | None:
-    """Why no code that calls go through can be made here; None where it can."""
+    """Why this process cannot use generated code for calls; None if it can."""
     return next((why for why, holds in _ASSUMED.items() if not holds()), None)
 
 
@@ -35,8 +35,8 @@ def unfit() -> str | None:
 def counts_inline() -> bool:
     """Whether generated code may change reference counts itself, as `entry.python` does.
 
-    Debug builds also count the references of the process, and from 3.14 on it is the interpreter's
-    own business.
+    It may not in debug builds, which also count all references of the process, and not from 3.14
+    on, where reference counting is an internal matter of the interpreter.
     """
     if hasattr(sys, "gettotalrefcount") or sys.version_info >= (3, 14):
         return False
@@ -97,11 +97,11 @@ _ASSUMED: Final[Mapping[str, Callable[[], bool]]] = MappingProxyType(
         "tuples have their items in another place": _items_of_tuples_are_read,
     }
 )
-"""In this order: each is safe to try where those before it hold."""
+"""The tests in their order: each is safe to run only if all tests before it have passed."""
 
 
 def check_type(made: type[Any], size: int, vectorcall_offset: int, weaklist_offset: int) -> None:
-    """Raise Unfit unless a type has its words where it was asked to have them."""
+    """Raise Unfit unless the words of a type are at the requested offsets."""
     if made.__basicsize__ != size or made.__weakrefoffset__ != weaklist_offset:
         raise Unfit("types are not laid out as asked")
     make: Callable[[type[Any]], object] = getattr(made, "__new__")  # noqa: B009

@@ -1,8 +1,9 @@
-"""Where torch keeps what it does to a tensor's elements as it reads them: conjugation, negation.
+"""The position of torch's bits for lazy conjugation and negation of a tensor's elements.
 
-DLPack cannot say either, so a tensor of which one is pending must not be read. To ask the tensor
-costs as much as to read it; two bits of its dispatch keys tell the same. Where they lie is found
-by looking at live tensors, and nothing is taken for granted: where it is not found, they are asked.
+DLPack cannot express these changes, so a tensor with a pending one must not be read. To call the
+tensor's methods costs as much as to read it; two bits of its dispatch keys tell the same. This
+module finds the bits by a search in live tensors, without assumptions. If the search fails, the
+methods are called.
 """
 
 from __future__ import annotations
@@ -16,25 +17,26 @@ from typing import Any, Final
 
 _OBJECT: Final = range(16, 64, 8)
 _IMPL: Final = range(8, 192, 8)
-"""Where the pointer to torch's own tensor is looked for in one of Python, and in that the keys."""
+"""Offsets to search: for the pointer to torch's C++ tensor in a Python tensor (`_OBJECT`), and for
+the dispatch keys in the C++ tensor (`_IMPL`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LazyBits:
-    """A tensor has the address of torch's own at `impl`; in that `keys` are 64 bits, of which those
-    of `mask` say that something is pending."""
+    """Where the bits are: `impl` is the offset of the C++ tensor's address in a Python tensor,
+    `keys` the offset of a 64-bit word in the C++ tensor, `mask` the bits of a pending change."""
 
     impl: int
     keys: int
     mask: int
 
     def pending(self, tensor: Any) -> bool:
-        """Whether torch conjugates or negates what is in the memory of this tensor."""
+        """Whether this tensor has a pending conjugation or negation."""
         return bool(_word(_word(id(tensor) + self.impl) + self.keys) & self.mask)
 
 
 def lazy_bits() -> LazyBits | None:
-    """The bits in this process; None without torch, and where they were not found."""
+    """The bits in this process; None without torch, and if the search failed."""
     torch = sys.modules.get("torch")
     return None if not hasattr(torch, "Tensor") else _found(torch)
 
@@ -50,7 +52,7 @@ def _found(torch: Any) -> LazyBits | None:
 
 
 def _samples(torch: Any) -> tuple[list[Any], list[Any], list[Any]]:
-    """Tensors with nothing pending, those negated, and the complex ones among them conjugated."""
+    """Plain tensors, the same with a pending negation, and the complex ones with conjugation."""
     dtypes = (torch.complex64, torch.complex128, torch.float32, torch.int32, torch.float64)
     plain = [torch.zeros((2, i + 1), dtype=dtype, device="cpu") for i, dtype in enumerate(dtypes)]
     return plain, [torch._neg_view(each) for each in plain], [each.conj() for each in plain[:2]]
@@ -68,7 +70,7 @@ def _candidates(plain: list[Any], negated: list[Any], conjugated: list[Any]) -> 
 
 
 def _difference(plain: list[Any], others: list[Any], keys: int) -> int:
-    """In which bits all pairs differ alike; 0 where they do not."""
+    """The bits in which the tensors of each pair differ; 0 if not all pairs differ alike."""
     found = {
         _word(one._cdata + keys) ^ _word(other._cdata + keys)
         for one, other in zip(plain, others, strict=False)
@@ -77,7 +79,7 @@ def _difference(plain: list[Any], others: list[Any], keys: int) -> int:
 
 
 def _fits(bits: LazyBits, torch: Any) -> bool:
-    """Whether tensors that are made in other ways have the bits that they say."""
+    """Check the bits on tensors that are made in other ways: bits and methods must agree."""
     z = torch.zeros(3, dtype=torch.complex64, device="cpu")
     x = torch.zeros((3, 4), device="cpu")
     made = [z, z.conj(), z.conj().imag, z.imag, z.conj().conj(), z.conj().resolve_conj()]

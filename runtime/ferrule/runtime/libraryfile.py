@@ -1,7 +1,7 @@
 """Reads ELF64 shared libraries: machine, symbols and notes, and whether the file is whole.
 
-The system's loader maps a file that is cut off and dies of it later, so a library passes
-`read_library` before it is loaded.
+The system's loader would map a truncated file and crash later, so `read_library` checks a library
+before it is loaded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ferrule.runtime.importtree import SYMBOL as IMPORT_TREE
 
 @dataclass(frozen=True, slots=True)
 class LibraryFile:
-    """What a library's headers say, and its notes."""
+    """The machine, the symbols and the notes of a library."""
 
     machine: Machine
     defined: tuple[str, ...]
@@ -24,7 +24,7 @@ class LibraryFile:
 
 
 def read_library(data: bytes) -> LibraryFile:
-    """Read the headers of a library; ObjectFileError where it is none, is damaged or cut off."""
+    """Read the headers of a library; ObjectFileError for a damaged, truncated or other file."""
     header = elf.read_header(data, elf.FileType.LIBRARY)
     segments = elf.read_segments(data, header)
     notes: list[Note] = []
@@ -41,7 +41,7 @@ def read_library(data: bytes) -> LibraryFile:
 
 
 def read_import_bytes(data: bytes) -> bytes | None:
-    """What stands at `__tvm_ffi__library_bin` in a library or object that was read before."""
+    """The bytes at `__tvm_ffi__library_bin` in a library or object that has been checked."""
     kind = elf.FileType(int.from_bytes(data[16:18], "little"))
     header = elf.read_header(data, kind)
     if kind is elf.FileType.LIBRARY:

@@ -1,6 +1,6 @@
-"""Links objects to a shared library with what the machine has: a C compiler, or a linker.
+"""Links objects to a shared library with a C compiler or a linker of this machine.
 
-The command is the one that a user would type, and what every error shows.
+The command is the one that a user would type, and errors show it.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _LINKERS: Final = ("ld.lld", "ld")
 
 @dataclass(frozen=True, slots=True)
 class Linker:
-    """The words that a command begins with."""
+    """A linker, given by the first words of its command line."""
 
     words: tuple[str, ...]
 
     def command(
         self, sources: Sequence[Path], target: Path, libraries: Sequence[str] = ()
     ) -> list[str]:
-        """What links the sources to a shared library that needs these libraries.
+        """The command that links the sources to a shared library that needs these libraries.
 
-        One that is given by its path is found again there, or else beside the library itself.
+        The loader searches a library with a path in that folder, then beside the shared library.
         """
         needed = [name if "/" in name else f"-l:{name}" for name in libraries]
         folders = dict.fromkeys(os.path.dirname(name) for name in libraries if "/" in name)
@@ -42,13 +42,13 @@ class Linker:
         return [*self.words, "-shared", "-o", str(target), *map(str, sources), *needed]
 
     def _run_path(self, folders: str) -> list[str]:
-        """The words by which a library says where what it needs is."""
+        """The options that set the library's search path for the libraries that it needs."""
         is_linker = Path(self.words[0]).name in _LINKERS
         words = ["--enable-new-dtags", "-rpath", folders]
         return words if is_linker else [word for each in words for word in ("-Xlinker", each)]
 
     def link(self, sources: Sequence[Path], target: Path, libraries: Sequence[str] = ()) -> None:
-        """Make the library; LinkError with the linker's words where that fails."""
+        """Make the library; if that fails, LinkError with the linker's output."""
         command = self.command(sources, target, libraries)
         done = subprocess.run(
             command,
@@ -67,10 +67,10 @@ class Linker:
 
 
 def find_linker(machine: str, target: Path) -> Linker:
-    """What links objects for this machine: `CC`, else the first that is found.
+    """The linker for objects of this machine: `CC`, otherwise the first one that is found.
 
-    Those are cc, gcc, clang, ld.lld and ld; for objects of another machine
-    <machine>-linux-gnu-gcc and ld.lld. LinkError where there is none; `target` is for its message.
+    The candidates are cc, gcc, clang, ld.lld and ld; for objects of another machine they are
+    <machine>-linux-gnu-gcc and ld.lld. LinkError if there is none; `target` is for its message.
     """
     chosen = shlex.split(os.environ.get("CC", ""))
     named = shutil.which(chosen[0]) if chosen else None
@@ -78,7 +78,7 @@ def find_linker(machine: str, target: Path) -> Linker:
         return Linker((named, *chosen[1:]))
     foreign = (f"{machine}-linux-gnu-gcc", "ld.lld")
     names = (*_COMPILERS, *_LINKERS) if machine == host_architecture() else foreign
-    # By its path: a compiler finds its own parts by the one that it was called by.
+    # The full path: a compiler searches its own parts relative to the path by which it is called.
     found = next(filter(None, map(shutil.which, names)), None)
     if chosen or found is None:
         missing = f"CC={chosen[0]}" if chosen else f"{', '.join(names[:-1])} or {names[-1]}"
@@ -91,7 +91,7 @@ def find_linker(machine: str, target: Path) -> Linker:
 
 
 def machine_of(code: bytes, target: Path) -> str:
-    """The machine that an object is for; LinkError for one that is not linked here."""
+    """The machine of an object; LinkError for an object that this machine cannot link."""
     try:
         return read_object(code).machine.name.lower()
     except ObjectFileError as error:
@@ -102,9 +102,9 @@ def machine_of(code: bytes, target: Path) -> str:
 
 
 def find_runtime_libraries(*, enable_tvm_ffi: bool = True) -> list[str]:
-    """The libraries to link a program or library with that has exported functions, as paths.
+    """The paths of the libraries to link with a program or library that has exported functions.
 
-    A library that Python loads needs none of them: Python's tvm-ffi has brought its own.
+    A library for Python needs none of them: Python's tvm-ffi loads its own.
     """
     from tvm_ffi import libinfo
 

@@ -1,4 +1,4 @@
-"""Symbols that an object needs of others: where they are in this process."""
+"""Undefined symbols of an object, and their addresses in this process."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 OF_C: Final = ("libc.so.6", "libm.so.6", "libgcc_s.so.1")
-"""Libraries that are named for what needs them, though the process has most of them anyway."""
+"""Libraries whose symbols are linked by the library's name, although most processes have them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A symbol that an object needs of others: its name, and the path of the library that has it,
-    if one was named.
+    """An undefined symbol of an object: its name, and the path of the library that defines it, if
+    the user named one.
 
-    One with an `address` is what there is in this process, which `owner` keeps: what has such a
-    link cannot leave it.
+    A link with an `address` means memory of this process, which `owner` keeps alive. Code with such
+    a link cannot be used in another process.
     """
 
     symbol: str
@@ -42,16 +42,16 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The addresses of symbols; `owners` keep what is there."""
+    """The addresses of symbols; `owners` keep the memory at these addresses alive."""
 
     addresses: Mapping[str, int]
     owners: tuple[object, ...]
 
 
 def resolve(links: Iterable[Link], sources: Mapping[str, Function] = _NONE) -> Resolved:
-    """Where the symbols are: in `sources` by symbol, in the libraries of the links, or in what the
-    process has loaded for everybody.  Raises LinkError, which names the symbol, for one that is
-    nowhere."""
+    """The addresses of the symbols: from `sources` by symbol, from the libraries of the links, or
+    from the global symbols of the process.  Raises LinkError that names a symbol which is in none
+    of them."""
     addresses: dict[str, int] = {}
     owners: list[object] = []
     for link in links:
@@ -81,8 +81,8 @@ def _open(link: Link) -> ctypes.CDLL:
 def _address(library: ctypes.CDLL, link: Link) -> int:
     found = None
     if link.library in OF_C:
-        # As a loader finds it: of variables such as `environ` the program may have a copy, which
-        # is what the library uses too.
+        # In the order of the system's loader: the program may have its own copy of a variable such
+        # as `environ`, and the library uses this copy too.
         found = _found(ctypes.CDLL(None), link.symbol)
     found = found or _found(library, link.symbol)
     if found is None:

@@ -16,7 +16,7 @@ LOAD_FROM_BYTES: Final = "ffi.Module.load_from_bytes."
 
 
 def register_loaders() -> None:
-    """Teach tvm-ffi these loaders; one that somebody registered stays. May be repeated."""
+    """Register these loaders with tvm-ffi; an existing loader stays. Can be called again."""
     for suffix in SUFFIXES:
         _register(f"ffi.Module.load_from_file.{suffix}", _load)
     for kind, load in FROM_BYTES.items():
@@ -54,4 +54,4 @@ def _load_ptx(data: bytes) -> Any:
 FROM_BYTES: Final[Mapping[str, Callable[[bytes], Any]]] = MappingProxyType(
     {"ferrule.ptx": _load_ptx}
 )
-"""Of each kind of module that is not code what makes one of its bytes."""
+"""For each kind of module without machine code, the function that makes a module from its bytes."""

@@ -1,9 +1,9 @@
 """Loads functions from files: objects, archives of objects, shared libraries, or their bytes.
 
-Whatever can be told by reading a file is told before its code runs: whether it is whole, for this
-machine and its CPU, and for this tvm-ffi. Functions that ferrule exported come back with their
-names, defaults, signatures and docstrings; those of other libraries are plain functions of tvm-ffi.
-Loading a library needs no LLVM.
+All checks that only read the file come before its code runs: whether the file is complete, and
+whether it is for this machine, this CPU and this tvm-ffi. Functions that ferrule exported have
+their names, defaults, signatures and docstrings again; functions of other libraries are plain
+functions of tvm-ffi. To load a library needs no LLVM.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def load_module(
 ) -> Module:
     """The functions of a file: a shared library, an object, an archive of objects, or its bytes.
 
-    FileNotFoundError for no file. ObjectFileError, which names the file, for one that is none of
-    these, is cut off, is for another machine or CPU, needs a newer tvm-ffi or a symbol that there
-    is not. `enable_tvm_ffi` is there for programs that give it and changes nothing.
+    FileNotFoundError if there is no file. ObjectFileError, which names the file, for a file of
+    another kind, a truncated file, a file for another machine or CPU, and a file that needs a newer
+    tvm-ffi or a missing symbol. `enable_tvm_ffi` has no effect; some programs pass it.
     """
     if isinstance(file, bytes | bytearray | memoryview):
         path, data = None, bytes(file)
@@ -74,7 +74,7 @@ def load_module(
 
 
 def load_pickled(data: bytes, name: str) -> Function:
-    """The function of this name in an object: what a pickle holds."""
+    """The function of this name in an object, which is the content of a pickle."""
     function: Function = _load(data, None)[name]
     return function
 
@@ -119,7 +119,7 @@ def _load_library(data: bytes, path: Path | None) -> Module:
         check_library(data)
     described = _described(header.machine, header.defined, header.notes)
     tree = read_import_bytes(data)
-    # Read before tvm-ffi reads it, which a damaged one keeps busy for ever.
+    # Read and check the tree before tvm-ffi does: a damaged tree would keep tvm-ffi busy for ever.
     nodes = None if tree is None else read_import_tree(tree)
     library = open_library(data, path, header)
     links = (link for metadata in described.values() for link in metadata.links)
@@ -138,8 +138,8 @@ def _tree(
     makers: Mapping[str, Callable[[], Any]],
     known: Mapping[int, tvm_ffi.Module],
 ) -> Module:
-    """The root of an import tree; the library in it is of this kind. `known` are modules that
-    tvm-ffi has made of the nodes."""
+    """The root module of an import tree; its library has this kind. `known` are the modules that
+    tvm-ffi has already made from the nodes."""
     modules: dict[int, Module] = {}
     for at in order(nodes):
         node = nodes[at]
@@ -164,7 +164,7 @@ def _member(data: bytes, header: ObjectFile, described: Mapping[str, Metadata]) 
 def _described(
     machine: Machine, defined: Sequence[str], notes: Iterable[Note]
 ) -> dict[str, Metadata]:
-    """The metadata of the functions that notes tell of, each checked against this process."""
+    """The metadata of the functions in these notes, each checked against this process."""
     if machine is not host_machine():
         raise ObjectFileError(
             f"wanted code for {host_machine().name.lower()}, the machine of this process, "
@@ -216,7 +216,7 @@ def _makers(
     owner: object,
     origin: LoadedOrigin,
 ) -> dict[str, Callable[[], Any]]:
-    """What makes each function of a file; `owner` keeps its code."""
+    """A maker for each function of a file, by name; `owner` keeps the code alive."""
     special = f"{SYMBOL_PREFIX}_"
     names = [*described]
     for symbol in defined:
@@ -244,14 +244,14 @@ def _makers(
 
 
 def _text(address: int, owner: object) -> str:
-    """What a function without arguments returns."""
+    """Call the function at an address, without arguments; its result as text."""
     function = tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=owner)
     return str(function())
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedOrigin:
-    """The `Origin` of a function that was loaded: of an object there are the bytes, and no more."""
+    """The `Origin` of a loaded function; it has at most the bytes of the object, no texts."""
 
     file: str
     data: bytes | None
@@ -261,7 +261,7 @@ class LoadedOrigin:
         raise StageError(".o", (), self._why())
 
     def export(self, name: str, form: ExportForm, system_lib: str | None = None) -> bytes:
-        """The object as it was loaded, under the name that it has."""
+        """The unchanged bytes of the loaded object, only under the function's own name."""
         if self.data is None or form != ".o" or system_lib is not None:
             raise StageError(form, (".o",) if self.data else (), self._why())
         if SYMBOL_PREFIX + name not in read_object(self.data).defined:

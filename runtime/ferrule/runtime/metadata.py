@@ -1,9 +1,10 @@
-"""What an exported object says of itself: the metadata of each function in it.
+"""The metadata of the functions in an exported object.
 
-The metadata is one JSON object.  `type_schema` is tvm-ffi's, in the flat form that every version
-reads; `ferrule` holds what a reloaded function needs: the full text of its signature, and what the
-code was made for.  It stands in the object twice over at no cost: as an ELF note, which is read
-before anything of the file runs, and behind `__tvm_ffi__metadata_<name>`, which tvm-ffi calls.
+The metadata of a function is one JSON object.  `type_schema` is for tvm-ffi, in the flat form that
+every version reads.  `ferrule` has the data for a reloaded function: the full text of its
+signature, and the target of the code.  One copy of the text serves two readers: it is an ELF note,
+which can be read before any code of the file runs, and `__tvm_ffi__metadata_<name>` returns it to
+tvm-ffi.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ferrule.specs import Signature, parse_signature
 from ferrule.specs._version import __version__
 
 FORMAT: Final = 1
-"""The version of the entry `ferrule`.  A reader refuses a greater one."""
+"""The version of the entry `ferrule`.  A reader refuses a greater number."""
 
 NOTE_SECTION: Final = ".note.ferrule"
 NOTE_OWNER: Final = "ferrule"
@@ -30,12 +31,12 @@ _ABI: Final = (0, 1, 0)
 
 
 class MetadataError(ValueError):
-    """The metadata of an object cannot be read, or is of a newer format."""
+    """The metadata of an object cannot be read, or has a newer format."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceImage:
-    """The kernels for one GPU architecture that an object carries; `kind` is that of the code."""
+    """The kernels of an object for one GPU architecture; `kind` is the kind of their code."""
 
     kind: str
     arch: str
@@ -44,13 +45,13 @@ class DeviceImage:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What is known of one exported function.
+    """The metadata of one exported function.
 
-    `cpu` and `features` are LLVM's names of the processor that the code is for and of what that
-    must have beyond the baseline.  `abi` is the least version of tvm-ffi's C API that the code
-    needs.  `version` is ferrule's, that made it.  `traits` are what a call from Python needs,
-    `links` the symbols that the code needs of other objects.  `notes` are what whoever made the
-    function wrote down, as JSON has it.
+    `cpu` is LLVM's name of the target CPU, `features` are the CPU features that the code needs
+    beyond the baseline.  `abi` is the oldest version of tvm-ffi's C API that the code works with.
+    `version` is the version of ferrule that made the code.  `traits` are the properties that a call
+    from Python needs, `links` the undefined symbols of the code.  `notes` are the notes that the
+    maker of the function gave, as JSON values.
     """
 
     signature: Signature
@@ -96,7 +97,7 @@ class Metadata:
 
 
 def read_metadata(text: str | bytes) -> Metadata:
-    """The metadata of this text.  Raises MetadataError that says what cannot be read."""
+    """Parse the metadata.  Raises MetadataError that shows the unreadable part."""
     try:
         ours = json.loads(text)["ferrule"]
         found = int(ours["format"])
@@ -134,7 +135,7 @@ def _read(ours: dict[str, Any]) -> Metadata:
 
 
 def checked_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
-    """Notes as they come back from a file.  Raises TypeError for what JSON does not have."""
+    """Notes as a file returns them.  Raises TypeError for a value that JSON cannot represent."""
     try:
         copied: dict[str, Any] = json.loads(json.dumps(dict(notes), allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -152,6 +153,6 @@ def _read_link(given: Mapping[str, Any]) -> Link:
 
 
 def _read_traits(given: Mapping[str, object]) -> CallTraits:
-    """What is not told holds as it does for every function."""
+    """The traits in the metadata; a missing one has the safe default of `ANY_FUNCTION`."""
     known = asdict(ANY_FUNCTION)
     return CallTraits(**{name: bool(given.get(name, known[name])) for name in known})

@@ -1,9 +1,9 @@
 """`Module`: functions that belong together, compiled here or loaded from a file.
 
-A module is a name space and nothing else: each function keeps its own code alive. One that is no
-code, of kind `ferrule.ptx` or of a kind that somebody registered a loader for, holds the bytes that
-a library carries of it. For tvm-ffi's own modules see `tvm_ffi.load_module`, which takes the same
-files, and `Module.system_lib`.
+A module is only a name space: each function keeps its own code alive. A module without machine code
+(kind `ferrule.ptx`, or another kind with a registered loader) holds the bytes that represent it in
+a library. To get a module of tvm-ffi, use `tvm_ffi.load_module`, which takes the same files, or
+`Module.system_lib`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     import tvm_ffi
 
 Source: TypeAlias = Literal["ir", "ll", "asm", "ptx"]
-"""The texts of a module, by the suffix that they would have."""
+"""The kinds of texts that a module has, by their usual file suffix."""
 
 _STAGES: Final[Mapping[str, Stage]] = {"ir": "ir", "ll": "llvm", "asm": "asm", "ptx": "ptx"}
 
@@ -52,9 +52,8 @@ _STAGES: Final[Mapping[str, Stage]] = {"ir": "ir", "ll": "llvm", "asm": "asm", "
 class Module:
     """Functions by name: `module["f"]`, `module.f`, `module.get_function("f")`.
 
-    `Module([f, g])` joins compiled functions under their own names, `Module({"f": f})` under those
-    of the keys; `imports` are modules to look in for what is not here, where a look-up asks for it,
-    or generated code does.
+    `Module([f, g])` joins compiled functions under their own names, `Module({"f": f})` under the
+    keys. `imports` are modules in which a look-up, or generated code, can find further functions.
     """
 
     def __init__(
@@ -70,12 +69,12 @@ class Module:
 
     @classmethod
     def from_bytes(cls, kind: str, data: bytes, *, imports: Iterable[Module] = ()) -> Module:
-        """A module that is no code: what a library carries of it, for the loader of its kind.
+        """A module without machine code: `data` are the bytes for the loader of its kind.
 
-        That is the global function `ffi.Module.load_from_bytes.<kind>`, which is needed where a
-        function is asked for, and where the library is loaded. ValueError for a kind that tvm-ffi
-        keeps for itself and for imports of `ferrule.ptx`, whose kernels call nothing;
-        ObjectFileError for damaged bytes of that kind.
+        The loader is the global function `ffi.Module.load_from_bytes.<kind>`. It is needed when a
+        function is looked up, and when a library with this module is loaded. ValueError for a kind
+        that tvm-ffi reserves, and for imports of a module of kind `ferrule.ptx`, because its
+        kernels call nothing; ObjectFileError for damaged bytes of kind `ferrule.ptx`.
         """
         if not kind or kind == LIBRARY or "\0" in kind:
             raise ValueError(f"a module of bytes cannot be of kind {kind!r}")
@@ -85,10 +84,11 @@ class Module:
     def from_ptx(cls, image: str | bytes, kernels: Iterable[Signature | str]) -> Module:
         """A module of kind `ferrule.ptx`: kernels of PTX text, a cubin or a fatbin.
 
-        `kernels` are their signatures: numbers, pointers, and tuples of these for structs. Each
-        function takes its kernel's parameters, then the grid's x, y and z, the block's, and the
-        bytes of dynamic shared memory. It launches in the caller's current stream, on the GPU that
-        tensors given for pointers are on. ValueError for what is no image or has no such kernel.
+        `kernels` are their signatures; parameters are numbers, pointers, and tuples of these for
+        structs. Each function takes the kernel's parameters, then x, y and z of the grid, x, y and
+        z of the block, and the bytes of dynamic shared memory. It launches in the caller's current
+        stream, on the GPU of the tensors that are passed for pointers. ValueError for bytes that
+        are not an image, and for a kernel that the image does not have.
         """
         return cls.from_bytes(PTX, write_payload(make_payload(image, kernels)))
 
@@ -103,9 +103,9 @@ class Module:
         data: bytes | None = None,
         finder: Finder | None = None,
     ) -> Module:
-        """A module of a file, whose functions are made when they are asked for.
+        """A module of a file; a function is made when it is first looked up.
 
-        `data` are the bytes of one that is no code; `finder` knows its functions.
+        `data` are the bytes of a module without machine code; `finder` looks up its functions.
         """
         module = cls.__new__(cls)
         if data is not None and kind == PTX:
@@ -139,7 +139,8 @@ class Module:
         self._imports = tuple(map(_checked, imports))
 
     def _giving(self, function: Function) -> Callable[[], Function]:
-        """What gives a function; where it calls into what this module imports, one that can."""
+        """A getter for a function; if its code uses imports of this module, it gives a version of
+        the function that can find them."""
 
         def give() -> Function:
             nodes = nodes_of(self) if self._imports else ()
@@ -148,24 +149,24 @@ class Module:
         return give
 
     def original(self, name: str) -> Any:
-        """The function that was given under a name, or is in the file."""
+        """The function with this name as it was given to `Module`, or as it is in the file."""
         return self._given[name] if name in self._given else self[name]
 
     def keep_file(self, suffix: str, data: bytes) -> Module:
-        """This module, with the bytes of the file that it is the root of."""
+        """Store the bytes of the file of which this module is the root; returns the module."""
         self._file = suffix, data
         return self
 
     @property
     def kind(self) -> str:
-        """Where the functions come from: `jit`, compiled here; `object`, `archive` or `library`,
-        a file; or the kind of a module that is no code, `ferrule.ptx`.
+        """The kind of the module: `jit` if it was compiled here; `object`, `archive` or `library`
+        if it was loaded from a file; or the kind of its bytes, such as `ferrule.ptx`.
         """
         return self._kind
 
     @property
     def data(self) -> bytes | None:
-        """The bytes of a module that is no code."""
+        """The bytes of a module without machine code; None for other modules."""
         return self._data
 
     @property
@@ -180,17 +181,17 @@ class Module:
 
     @property
     def functions(self) -> Mapping[str, Any]:
-        """All functions by name. A foreign library's are functions of tvm-ffi, without names."""
+        """All functions by name. Functions of a foreign library have no names of parameters."""
         return MappingProxyType({name: self[name] for name in self})
 
     def implements_function(self, name: str, query_imports: bool = False) -> bool:
-        """Whether there is a function of this name, here or in what is imported."""
+        """Whether this module has the function, or with `query_imports` an import has it."""
         return name in self or (
             query_imports and any(m.implements_function(name, True) for m in self._imports)
         )
 
     def get_function(self, name: str, query_imports: bool = False) -> Any:
-        """The function of this name. AttributeError that names those there are."""
+        """The function of this name. AttributeError, whose message lists the functions."""
         if name in self:
             return self[name]
         for module in self._imports if query_imports else ():
@@ -201,7 +202,7 @@ class Module:
     def inspect_source(self, kind: Source = "ll") -> str:
         """The text of all functions: kernel IR, LLVM's IR, assembly, or PTX.
 
-        StageError for another kind, and for what was loaded: a file has no texts.
+        StageError for another kind, and for a loaded module, because a file has no texts.
         """
         stage = _STAGES.get(kind)
         if stage is None:
@@ -212,13 +213,13 @@ class Module:
         return "\n".join(dict.fromkeys(origin_of(self.original(name)).text(stage) for name in self))
 
     def write_to_file(self, path: StrPath) -> None:
-        """Write the module, in the form that the suffix names: a library (`.so`, `.a`), headers
-        (`.h`, `.hpp`), a stub (`.pyi`), and of one function any form of code; of kernels `.ptx`.
+        """Write the module in the form of the suffix: a library (`.so`, `.a`), a header (`.h`,
+        `.hpp`), a stub (`.pyi`), `.ptx` for kernels; for a single function also any form of code.
 
-        A library has the code of all modules that are imported, and the import tree of those that
-        are no code. What was loaded is written as it was, byte for byte. ValueError for another
-        suffix, for modules that cannot be one library. What fails is what fails for
-        `export_library` and `Function.export_to_c`.
+        A library contains the code of all imported modules, and an import tree with the modules
+        without machine code. A loaded file is written unchanged, byte for byte. ValueError for
+        another suffix, and for modules that cannot form one library. Otherwise it raises the errors
+        of `export_library` and `Function.export_to_c`.
         """
         suffix = checked_path(path, "write_to_file").suffix
         if self._file is not None and suffix == self._file[0]:
@@ -247,16 +248,16 @@ class Module:
                 )
 
     def _described(self) -> list[Described]:
-        """What headers say: functions under their names in this module."""
+        """The content of headers: the functions under their names in this module."""
         pairs = ((name, described(self.original(name))) for name in self)
         return [(signature.renamed(name), doc) for name, (signature, doc) in pairs]
 
     def system_lib(self, prefix: str = "") -> tvm_ffi.Module:
-        """The functions as a module of tvm-ffi, with its imports, for good.
+        """The functions and the imports as a module of tvm-ffi, which is never freed.
 
-        tvm-ffi makes modules of files and of symbols that are registered for the life of the
-        process, and in no other way: so the code that this registers is never freed. One `prefix`
-        stands for one module; the same again gives the same.
+        tvm-ffi makes modules only from files, or from symbols that are registered for the life of
+        the process. Therefore the code that this method registers is never freed. A `prefix` means
+        one module: the same prefix with the same functions gives the same module.
         """
         from ferrule.runtime.systemlib import register
 
@@ -315,7 +316,7 @@ class Module:
 
 
 def _joined(functions: Mapping[str, Function], imports: Sequence[Module]) -> Module:
-    """A module of what a pickle holds."""
+    """The module of a pickle's functions and imports."""
     return Module(functions, imports=imports)
 
 

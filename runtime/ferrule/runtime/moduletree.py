@@ -1,7 +1,7 @@
-"""Modules that import others, as files have them: one library, and a tree of what it imports.
+"""The form of importing modules in a file: one library, and a tree of its imports.
 
-Code of all modules goes into the library. What is not code, a module of kind `ferrule.ptx`, becomes
-a node of the tree, with what it imports.
+The machine code of all modules goes into the library. A module without machine code, such as one of
+kind `ferrule.ptx`, becomes a node of the tree, with its own imports.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def flattened(root: Module) -> tuple[dict[str, Any], bytes]:
-    """The functions of all modules of code by name, and the import tree; empty where all is code.
+    """The compiled functions of all modules by name, and the import tree (empty if not needed).
 
-    ValueError for two functions of one name, and where a module would import itself.
+    ValueError for two functions with the same name, and for a module that would import itself.
     """
     modules = _reached(root)
     functions: dict[str, Any] = {}
@@ -35,7 +35,7 @@ def flattened(root: Module) -> tuple[dict[str, Any], bytes]:
 
 
 def nodes_of(root: Module) -> list[Node]:
-    """The import tree of a module; none where all is code. ValueError as `flattened` says."""
+    """The import tree of a module; empty if all modules are machine code. Errors of `flattened`."""
     modules = _reached(root)
     if all(module.data is None for module in modules):
         return []
@@ -51,7 +51,7 @@ def nodes_of(root: Module) -> list[Node]:
 
 
 def _reached(root: Module) -> Sequence[Module]:
-    """The module and all that it imports, each once, nearer ones first."""
+    """The module and its direct and indirect imports, each once, in breadth-first order."""
     found: dict[int, Module] = {id(root): root}
     waiting = [root]
     for module in waiting:
@@ -63,14 +63,15 @@ def _reached(root: Module) -> Sequence[Module]:
 
 
 def _nodes(root: Module, modules: Sequence[Module]) -> list[Node]:
-    """The nodes of the tree, the root first; all code is the library."""
+    """The nodes of the tree, the root first; all machine code together is one node, the library."""
     keys = list(dict.fromkeys(map(_key, modules)))
     children: dict[int, dict[int, None]] = {key: {} for key in keys}
     found: dict[int, Node] = {}
     for module in modules:
         key = _key(module)
         for child in module.imports:
-            # Code that imports code is one library, which does not import itself.
+            # Modules of machine code become one library, so an import between two of them is no
+            # edge: it would make the library import itself.
             if _key(child) != key:
                 children[key][keys.index(_key(child))] = None
         data = module.data

@@ -1,9 +1,8 @@
 """Reads ELF64 relocatable objects: machine, defined and undefined symbols, sound structure.
 
-LLVM ends the process on objects that are cut off, foreign or damaged, so whatever is handed to it
-passes `read_object` first. Every offset and index is checked against what it points into before it
-is used: any bytes at all give an `ObjectFile` or an `ObjectFileError`. Section contents (the
-machine code) are not judged.
+LLVM ends the process on truncated, foreign or damaged objects, so `read_object` checks each object
+before LLVM gets it. It checks each offset and index before it uses them: any bytes give an
+`ObjectFile` or an `ObjectFileError`. It does not check section contents (the machine code).
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ _MAX_ALIGN: Final = 1 << 16
 _REACH: Final = 1 << 30
 
 _SHORT: Final = {10: "R_X86_64_32", 11: "R_X86_64_32S", 12: "R_X86_64_16", 14: "R_X86_64_8"}
-"""Kinds of relocations of x86-64 for addresses that are shorter than those of a process."""
+"""Relocations of x86-64 with fewer bits than an address of a process has."""
 
 _KNOWN: Final = frozenset((0, 1, 2, 4, 9, 22, 24, 25, 26, 27, 29, 41, 42))
-"""Those that LLVM resolves; it ends the process on others."""
+"""Relocations that LLVM resolves; it ends the process on others."""
 
 _BEHIND: Final = {41: 2, 42: 3}
-"""Those of instructions that LLVM changes: how many bytes stand before what is relocated."""
+"""Relocations whose instruction LLVM rewrites: the number of bytes before the relocated field."""
 
 _BY_TABLE: Final = frozenset((9, 22, 27, 41, 42))
-"""Those through a table of addresses, which has one for each name."""
+"""Relocations through the global offset table, which has one entry for each name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectFile:
-    """What an object's headers say, and its notes."""
+    """The machine, the symbols and the notes of an object."""
 
     machine: Machine
     defined: tuple[str, ...]
@@ -44,9 +43,9 @@ class ObjectFile:
 
 
 def read_object(data: bytes, resolved: frozenset[int] = frozenset()) -> ObjectFile:
-    """Read the headers of an object; ObjectFileError where it is none or is damaged.
+    """Read the headers of an object; ObjectFileError if it is damaged or not an object.
 
-    `resolved` are relocations of x86-64 that LLVM need not know.
+    `resolved` are relocations of x86-64 that the caller resolves, so LLVM need not support them.
     """
     header = elf.read_header(data, elf.FileType.OBJECT)
     if not header.sections:
@@ -75,7 +74,7 @@ def read_object(data: bytes, resolved: frozenset[int] = frozenset()) -> ObjectFi
 
 
 def _check_names(symbols: Sequence[Symbol]) -> None:
-    """ObjectFileError for two symbols of one name, which LLVM ends the process on."""
+    """ObjectFileError for two symbols with the same name: LLVM would end the process."""
     names: set[str] = set()
     for symbol in symbols:
         if symbol.name in names:
@@ -144,7 +143,7 @@ def _check_relocations(
 def _check_symbol(
     sections: list[Section], names: memoryview, info: int, symbol: tuple[int, ...]
 ) -> None:
-    """What is loaded refers to this symbol by a relocation of this info."""
+    """Check the symbol of a relocation in a loaded section; `info` is the relocation's field."""
     name_at, _, _, home, _, _ = symbol
     _check_loaded(sections, home)
     is_nameless = name_at >= len(names) or names[name_at] == 0
@@ -153,7 +152,7 @@ def _check_symbol(
 
 
 def _check_loaded(sections: list[Section], home: int) -> None:
-    """ObjectFileError where what is loaded refers to what is not."""
+    """ObjectFileError if a loaded section refers to a section that is not loaded."""
     if home == elf.SHN_UNDEF or home >= elf.SHN_RESERVED:
         return
     if home >= len(sections) or not sections[home].flags & elf.SHF_ALLOC:

@@ -1,4 +1,4 @@
-"""Objects that are loaded together: each may need symbols of the others."""
+"""Loads several objects together; each may use symbols of the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ferrule.runtime.objectfile import ObjectFile
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """An object, what its headers say, and the symbols that it needs of other objects."""
+    """An object, its parsed headers, and its undefined symbols."""
 
     code: ObjectCode
     header: ObjectFile
@@ -23,10 +23,10 @@ class Member:
 
 
 def load_group(members: Sequence[Member]) -> list[Engine]:
-    """The engines of objects, in their order.
+    """The engines of the objects, in the same order.
 
-    ObjectFileError for a symbol that is neither in another of the objects nor where its link says,
-    and for objects that need each other in a circle: only a linker joins these.
+    ObjectFileError for a symbol that is neither in another object of the group nor in the library
+    of its link, and for objects that need each other in a cycle: only a linker can join these.
     """
     homes = {symbol: i for i, member in enumerate(members) for symbol in member.header.defined}
     engines: dict[int, Engine] = {}
@@ -45,7 +45,7 @@ def load_group(members: Sequence[Member]) -> list[Engine]:
 
 
 def _needed(member: Member, homes: dict[str, int]) -> set[int]:
-    """The positions of the objects whose symbols this one needs."""
+    """The positions of the objects that define symbols which this member needs."""
     return {homes[link.symbol] for link in member.links if link.symbol in homes}
 
 

@@ -1,7 +1,7 @@
-"""An OpenMP runtime that a package has brought, made known to generated code.
+"""Loads the OpenMP runtime of an installed package, so that generated code finds it.
 
-Generated code finds a runtime that the process has loaded, or that the loader of the system knows.
-Packages put theirs into a folder that the loader does not search: `offer` loads it from there.
+Generated code finds a runtime that the process has loaded, or that the system's loader finds. A
+package installs its runtime into a folder that the loader does not search: `offer` loads it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from functools import cache
 from typing import Final
 
 _FILE: Final = "libiomp5.so"
-"""What the package intel-openmp installs, the extra `openmp` on x86-64."""
+"""The library of the package intel-openmp, which is the extra `openmp` on x86-64."""
 
 
 @cache
 def offer() -> str | None:
-    """Load the runtime of an installed package, once; its path, None where there is none.
+    """Load the runtime of an installed package, once; returns its path, or None if there is none.
 
-    Only generated code sees it: other libraries keep theirs.  No thread is started.
+    Only generated code uses it; other libraries keep their own runtime.  No thread is started.
     """
     user = [site.USER_BASE] if site.ENABLE_USER_SITE and site.USER_BASE else []
     for prefix in dict.fromkeys((sys.prefix, *user, sys.base_prefix)):

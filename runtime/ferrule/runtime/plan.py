@@ -1,7 +1,8 @@
-"""The call plan of a function: code, names, defaults, and the types that it takes as they stand.
+"""The call plan of a function: code, names, defaults, and the types that need no conversion.
 
 Gate and direct entry read the plan as C memory; `PLAN` and `ACCEPT` of `entry/structs.py` are its
-layouts. A plan is immutable and holds what it names, so an address in it is never reused.
+layouts. A plan is immutable and holds a reference to each object whose address it contains, so
+these addresses stay valid.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import types
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
@@ -27,12 +29,13 @@ from ferrule.runtime.lazybits import lazy_bits
 from ferrule.runtime.results import Form, form_of
 from ferrule.runtime.typeinfo import classes_of
 from ferrule.runtime.views import has_dlpack_dtype
+from ferrule.specs.params import WithTraits
 
 NUMPY_FLAGS_OFFSET: Final = 64
-"""Where `PyArrayObject.flags` lies, in every numpy since 1.0; tried before it is relied on."""
+"""The offset of `PyArrayObject.flags` in every numpy since 1.0; tested before it is used."""
 
 NUMPY_DESCR_OFFSET: Final = 56
-"""Where `PyArrayObject.descr` lies, and in it `byteorder` and `type_num`; likewise."""
+"""The offset of `PyArrayObject.descr`, and in it of `byteorder` and `type_num`; also tested."""
 NUMPY_BYTEORDER_OFFSET: Final = 26
 NUMPY_TYPE_NUM_OFFSET: Final = 28
 
@@ -41,10 +44,11 @@ NUMPY_WRITEABLE: Final = 0x0400
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The types that one parameter takes as they stand.
+    """The types that one parameter accepts without conversion.
 
-    Instances of `array` are taken if they are writable and of a dtype of NumPy's own, those of
-    `torch`, which are among `types`, if torch has no change of their elements pending.
+    An instance of `array` is accepted if it is writable and has a dtype of NumPy's own. An instance
+    of `torch`, whose types are also in `types`, is accepted if it has no pending conjugation or
+    negation.
     """
 
     types: tuple[type[Any], ...]
@@ -52,7 +56,7 @@ class Accepted:
     torch: tuple[type[Any], ...] = ()
 
     def takes(self, value: Any) -> bool:
-        """Whether the gate would pass this value."""
+        """Whether the gate accepts this value without conversion."""
         kind = type(value)
         if kind is self.array:
             return bool(value.flags.writeable) and has_dlpack_dtype(value)
@@ -65,8 +69,8 @@ class Accepted:
 class CallPlan:
     """A plan in C memory, valid while this object lives.
 
-    `places` are the parameters by name, `code` is the address of the wrapper, `form` that of what
-    it gives back.
+    `places` maps names to positions of parameters, `code` is the address of the wrapper, `form` the
+    form of its result.
     """
 
     accepted: tuple[Accepted, ...]
@@ -80,7 +84,7 @@ class CallPlan:
 
 @dataclass(frozen=True, slots=True)
 class OtherCount:
-    """What the slow path has to know of calls of an overload with another number of arguments."""
+    """The data for the slow path about calls of an overload with another number of arguments."""
 
     signature: specs.Signature
     places: Mapping[str, int]
@@ -100,7 +104,7 @@ def _other_counts(signature: specs.Signature) -> Mapping[int, OtherCount]:
 def make_plan(signature: specs.Signature, code: int, key: EntryKey | None = None) -> CallPlan:
     """The plan for a signature and the wrapper at the address `code`.
 
-    It knows the frameworks that the process has imported by now. `key` is that of the direct entry.
+    It accepts types of the frameworks that are imported already. `key` is for the direct entry.
     """
     params = signature.arguments
     accepted = tuple(accepted_types(param) for param in params)
@@ -127,9 +131,9 @@ def _words(values: Iterable[int]) -> ctypes.Array[ctypes.c_uint64]:
 
 
 def accepted_types(param: specs.Param) -> Accepted:
-    """What a parameter takes without a look by Python: types that tvm-ffi passes on as they are.
+    """The types that a parameter accepts without conversion: tvm-ffi passes them on unchanged.
 
-    Tuples, lists and dicts are not among them, because what is in them may need a look.
+    Tuples, lists and dicts are not among them, because their items may need a conversion.
     """
     match param:
         case specs.Tensor():
@@ -143,51 +147,42 @@ def accepted_types(param: specs.Param) -> Accepted:
         case specs.Shape():
             return Accepted((tvm_ffi.Shape, *_torch_types("Size")))
         case specs.Stream():
-            return Accepted((int, type(None), ctypes.c_void_p, *_torch_stream()))
+            return Accepted((*_types(param), *_torch_stream()))
         case specs.Function():
             return Accepted(_function_types())
         case specs.AnyValue():
             return _joined(Accepted((*_VALUES, *_function_types())), _tensors(_torch_tensors()))
-        case specs.Tuple() | specs.Array() | specs.List() | specs.Map() | specs.Dict():
-            return Accepted(_FIXED[type(param)])
-        case specs.String() | specs.Bytes() | specs.DataType() | specs.Device():
-            return Accepted(_FIXED[type(param)])
-        case specs.NoneValue() | specs.Constant() | specs.Pointer() | specs.EnvStream():
-            return Accepted(_FIXED[type(param)])
+        case specs.Tuple():
+            return Accepted((tvm_ffi.Array, tvm_ffi.List))
+        case specs.Constant():
+            return Accepted((int, bool, float, str))
         case specs.Object(type_key=key):
-            return Accepted((*_FIXED[specs.Object], *classes_of(key)))
-        case specs.Module():
-            return Accepted(_FIXED[type(param)])
+            return Accepted((*_types(param), *classes_of(key)))
+        case WithTraits():
+            return Accepted(_types(param))
         case _:
             assert_never(param)
 
 
-_FIXED: Final[Mapping[type, tuple[type[Any], ...]]] = MappingProxyType(
-    {
-        specs.Tuple: (tvm_ffi.Array, tvm_ffi.List),
-        specs.Array: (tvm_ffi.Array,),
-        specs.List: (tvm_ffi.List,),
-        specs.Map: (tvm_ffi.Map,),
-        specs.Dict: (tvm_ffi.Dict,),
-        specs.String: (str,),
-        specs.Bytes: (bytes, bytearray),
-        # No torch.dtype: tvm-ffi does not know the complex ones.
-        specs.DataType: (tvm_ffi.dtype, str),
-        specs.Device: (tvm_ffi.Device, str),
-        specs.NoneValue: (type(None),),
-        specs.Constant: (int, bool, float, str),
-        specs.Pointer: (ctypes.c_void_p, int, type(None)),
-        specs.EnvStream: (),
-        specs.Object: (tvm_ffi.Object, tvm_ffi.Module),
-        specs.Module: (tvm_ffi.Module,),
-    }
-)
+def _types(param: WithTraits) -> tuple[type[Any], ...]:
+    return tuple(_class(name) for name in param.traits.accepted)
+
+
+@cache
+def _class(name: str) -> type[Any]:
+    """The class that a spec's traits name."""
+    if name == "None":
+        return type(None)
+    module, _, attribute = name.rpartition(".")
+    found: type[Any] = getattr(import_module(module or "builtins"), attribute)
+    return found
+
 
 _VALUES: Final = (int, float, bool, str, type(None), bytes, ctypes.c_void_p, tvm_ffi.dtype)
 
 
 def _number_types(dtype: specs.DType) -> tuple[type[Any], ...]:
-    # Ints of more than 64 bits need a look where tvm-ffi cannot pass them on.
+    # Ints of more than 64 bits need a conversion if tvm-ffi cannot pass them on.
     is_float = dtype.kind == "float"
     big = is_float or (dtype.kind == "uint" and dtype.bits == 64)
     ints: tuple[type[Any], ...] = (bool,) if big and not has_big_ints() else (int, bool)
@@ -195,7 +190,7 @@ def _number_types(dtype: specs.DType) -> tuple[type[Any], ...]:
 
 
 def _joined(*entries: Accepted) -> Accepted:
-    """What any of them takes."""
+    """The types that at least one of them accepts."""
     arrays = [entry.array for entry in entries if entry.array is not None]
     kinds = dict.fromkeys(kind for entry in entries for kind in entry.types)
     torch = dict.fromkeys(kind for entry in entries for kind in entry.torch)
@@ -209,7 +204,8 @@ def _tensors(torch: Sequence[type[Any]]) -> Accepted:
 
 
 def _torch_tensors() -> tuple[type[Any], ...]:
-    """None where only the tensor can tell whether something is pending: that needs a look."""
+    """The tensor types of torch; empty if the lazy bits are unknown, so that the gate cannot check
+    them: then the slow path asks each tensor."""
     if lazy_bits() is None:
         return ()
     return (*_torch_types("Tensor"), *_torch_types("nn.Parameter"))
@@ -245,7 +241,7 @@ def _table(entry: Accepted) -> ctypes.Array[ctypes.c_uint64]:
 
 @cache
 def _numpy_fields_found() -> bool:
-    """Whether an array's flags and its dtype's order and number are where the gate reads them."""
+    """Test that an array's flags and its dtype's byte order and number are at these offsets."""
     array = np.zeros(2)
     readonly = np.zeros(2, ">i4")
     readonly.flags.writeable = False

@@ -1,6 +1,6 @@
-"""Functions by a name that every language of the process knows: tvm-ffi's registry.
+"""tvm-ffi's registry: global functions by name, for all languages in the process.
 
-A name is registered for the rest of the process, and what it names lives as long.
+A registration lasts until the process ends, and the registered function lives as long.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ def register_global_func(
 
 
 def register_global_func(name: str, f: Any = None, override: bool = False) -> Any:
-    """Registers a function under a name, `my_package.my_function`; gives the function back.
+    """Register a function under a name such as `my_package.my_function`; returns the function.
 
-    `f`: a compiled function or any Python callable; without it, a decorator.  Raises ValueError
-    where the name is taken and may not be `override`n, TypeError for anything but a name and a
-    callable.  A compiled function that has called the name before goes on with the old one.
+    `f` is a compiled function or any Python callable; without `f`, it returns a decorator.  Raises
+    ValueError if the name is taken and `override` is False, TypeError for other types.  A compiled
+    function that has already called this name continues to call the old function.
     """
     if not isinstance(name, str):
         raise TypeError(
@@ -54,9 +54,9 @@ def _callable(function: Any) -> Any:
 
 
 def get_global_func(name: str, allow_missing: bool = False) -> Any:
-    """The function that is registered under a name, a `tvm_ffi.Function`.
+    """The `tvm_ffi.Function` that is registered under a name.
 
-    Raises ValueError where there is none; with `allow_missing` None comes back instead.
+    Raises ValueError if there is none; with `allow_missing` it returns None instead.
     """
     if not isinstance(name, str):
         raise TypeError(f"expected the name of a function, but got {name!r}")

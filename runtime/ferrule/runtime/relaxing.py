@@ -1,10 +1,11 @@
 """Keeps LLVM's linker from shortening calls whose target it cannot reach.
 
 Position-independent code calls a function that may be far away through its address in memory,
-`call *f@GOTPCREL(%rip)`. Where `f` has an address below 4 GiB LLVM's linker makes `call f` of it,
-which reaches 2 GiB from where the code is: from the top of the address space, where code is put, it
-goes anywhere. Functions have such addresses in a program that is linked to a fixed place, as
-Debian's Python is. The relocations of such an object are made ones that are not shortened.
+`call *f@GOTPCREL(%rip)`. If the address of `f` is below 4 GiB, LLVM's linker relaxes this to
+`call f`, which reaches only 2 GiB from the call. Generated code lies at the top of the address
+space, so such a call would jump to a wrong address. Functions have low addresses in a program that
+is linked at a fixed address, such as Debian's Python. This module replaces the relocations of such
+an object by ones that the linker does not relax.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from typing import Final
 from ferrule.runtime import elf
 
 _SHORT: Final = 1 << 32
-"""Addresses below fit into 32 bits."""
+"""Addresses below this limit fit into 32 bits."""
 
 _GOTPCREL: Final = 9
 _RELAXED: Final = (41, 42)
-"""R_X86_64_GOTPCRELX and R_X86_64_REX_GOTPCRELX: the same, but a linker may shorten the code."""
+"""R_X86_64_GOTPCRELX and R_X86_64_REX_GOTPCRELX: the same, but a linker may relax the code."""
 
 
 def without_relaxing(data: bytes, machine: elf.Machine, addresses: Iterable[int]) -> bytes:
-    """The object, to be linked to symbols at these addresses; the same bytes where all are far.
+    """The object, prepared for symbols at these addresses; unchanged if no address is low.
 
-    The bytes passed `read_object`.
+    `read_object` has checked the bytes.
     """
     if machine is not elf.Machine.X86_64 or all(address >= _SHORT for address in addresses):
         return data

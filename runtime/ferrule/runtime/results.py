@@ -1,9 +1,8 @@
-"""What a call gives back in Python: what the function wrote as a tuple is one, at any depth.
+"""Converts results to Python: a tuple in the function's result is a Python tuple, at any depth.
 
-A tuple comes as an Array, as a container does that the function was given or has made, so the
-signature says which Arrays are tuples; all other containers stay what they are. Tensors in tuples
-are of the kind that tvm-ffi makes of a Tensor that a call returns: of the caller's framework where
-an argument was.
+In tvm-ffi, a tuple and a container are both an Array, so the signature says which Arrays are
+tuples; all other containers stay unchanged. A Tensor inside a tuple is converted like a Tensor that
+a call returns: to a tensor of the caller's framework, if an argument was a tensor of a framework.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from ferrule import specs
 from ferrule.specs import params
 
 Form: TypeAlias = "tuple[Form, ...] | dict[int, tuple[Form, ...]] | str | None"
-"""Where the tuples of a result are: the forms of a tuple's items; of one of several tuples, by
-their lengths; `EVERY`; None where there is none."""
+"""The positions of tuples in a result: for a tuple, the forms of its items; for one of several
+tuples, a dict from length to forms; `EVERY` if each Array is a tuple; None if there is no tuple."""
 
 EVERY: Final = "every Array is a tuple"
 
 ARRAY: Final[type[Any]] = tvm_ffi.Array
-"""What a tuple is to tvm-ffi."""
+"""The class that represents a tuple in tvm-ffi."""
 
 _WORD: Final = 8
 
@@ -33,14 +32,15 @@ _array_item: Final = tvm_ffi.get_global_func("ffi.ArrayGetItem")
 
 
 def form_of(signature: specs.Signature) -> Form:
-    """The form of what a function gives back; of an overload, of what its candidates do."""
+    """The form of a function's result; for an overload, the common form of its candidates."""
     if isinstance(signature, specs.Overloads):
         return _form([each.result for each in signature.candidates])
     return _form([signature.result])
 
 
 def _form(results: Sequence[specs.Param | None]) -> Form:
-    """Of several that differ, an Array that could be either a tuple or a container stays one."""
+    """The common form; an Array that is a tuple in one result and a container in another stays an
+    Array."""
     tuples = [each for each in results if isinstance(each, params.Tuple)]
     others = [each for each in results if not isinstance(each, params.Tuple)]
     if any(isinstance(each, params.AnyOrTuple) for each in others):
@@ -68,7 +68,7 @@ def _can_be_array(result: specs.Param | None) -> bool:
 
 
 def unpack(value: Any, form: Form) -> Any:
-    """An Array as a tuple where the form has one, with all in it; anything else as it is."""
+    """Convert Arrays to tuples where the form has tuples, at any depth; other values stay."""
     if form is None or type(value) is not ARRAY:
         return value
     size = _array_size(value)
@@ -79,12 +79,12 @@ def unpack(value: Any, form: Form) -> Any:
 
 
 def item_of(array: Any, index: int, form: tuple[Form, ...] | str) -> Any:
-    """An item of an Array that is a tuple of this form."""
+    """An item of an Array that represents a tuple of this form."""
     return unpack(_array_item(array, index), form if isinstance(form, str) else form[index])
 
 
 def array_handle_offset() -> int | None:
-    """Where an Array has the handle of its object: found by looking, None where it is not."""
+    """The offset of the object's handle in an Array, found by a search; None if not found."""
     probe = ARRAY([])
     handle = probe.__chandle__()
     for offset in range(2 * _WORD, ARRAY.__basicsize__ - _WORD + 1, _WORD):

@@ -1,8 +1,8 @@
-"""Shared libraries in this process: opened with all symbols bound; those that ferrule linked are
-closed when nobody holds them, all others never.
+"""Shared libraries in this process: a library that ferrule linked is closed with its last
+reference, other libraries are never closed.
 
-The system binds a library's symbols when they are first called and ends the process where one is
-missing, so a library is opened with all of them bound at once.
+By default the system binds a function at its first call, and ends the process if the symbol is
+missing. Therefore libraries are opened with all symbols bound at once.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from ferrule.runtime.importtree import Node
 from ferrule.runtime.libraryfile import LibraryFile
 
 _NEEDS_LOADER: Final = (f"{SYMBOL_PREFIX}_library_bin", f"{SYMBOL_PREFIX}_library_ctx")
-"""A library with one of these is known to tvm-ffi too, which fills them in."""
+"""A library with one of these symbols is also loaded through tvm-ffi, which fills them in."""
 
 _REGISTERS: Final = ("TVMFFIFunctionSetGlobal", "TVMFFITypeRegister")
-"""What the symbols begin with that a library needs which registers functions or types."""
+"""Prefixes of imported symbols; a library with one of them registers functions or types."""
 
-# Libraries that stay open, by the digest of their bytes; what each file was that had one.
+# Libraries that stay open, by the digest of their bytes; and the digest by the path of each file.
 _KEPT: Final[dict[bytes, SharedLibrary]] = {}
 _OPENED: Final[dict[Path, bytes]] = {}
 _LOCK: Final = ForkLock()
@@ -45,18 +45,18 @@ _ALREADY: Final = getattr(os, "RTLD_NOLOAD", 0)
 
 @cache
 def tvm_ffi_library() -> ctypes.CDLL:
-    """libtvm_ffi, as this process has it."""
+    """The libtvm_ffi that this process has loaded."""
     from tvm_ffi import libinfo
 
     return ctypes.CDLL(libinfo.find_libtvm_ffi())
 
 
 def open_library(data: bytes, path: Path | None, header: LibraryFile) -> SharedLibrary:
-    """Open the library of a file, or of bytes alone. ObjectFileError where that fails.
+    """Open the library of a file, or of bytes without a file. ObjectFileError if that fails.
 
-    One that ferrule linked is closed with the last reference to it. Any other stays open, as
-    tvm-ffi keeps it: what its code registered and the objects that it made call it until the
-    process ends. The same again is the same library.
+    A library that ferrule linked is closed with its last reference. Any other library stays open,
+    as it does in tvm-ffi: registered functions and objects of the library can call its code until
+    the process ends. The same bytes give the same library again.
     """
     if is_sealed_library(header.notes):
         return SharedLibrary.open(data, path, header, is_own=True)
@@ -72,9 +72,9 @@ def open_library(data: bytes, path: Path | None, header: LibraryFile) -> SharedL
 
 
 def keep_libraries(names: Iterable[str]) -> None:
-    """Keep libraries of others open that an open library has brought, by their names or paths.
+    """Keep dependencies of an open library open, given by their names or paths.
 
-    They would be closed with it, see `open_library`.
+    Otherwise the system would close them together with this library, see `open_library`.
     """
     for name in names:
         for known in dict.fromkeys((name, os.path.basename(name))):
@@ -92,23 +92,23 @@ class SharedLibrary:
         self._library: Final = library
         self._module: Final = module
         if is_own:
-            # At exit the system closes it: what still holds functions may call them until then.
+            # At exit the system closes the library; until then, holders of functions may call them.
             weakref.finalize(self, _ctypes.dlclose, library._handle).atexit = False
 
     @classmethod
     def open(
         cls, data: bytes, path: Path | None, header: LibraryFile, *, is_own: bool
     ) -> SharedLibrary:
-        """Open the library; ObjectFileError where that fails."""
+        """Open the library; ObjectFileError if that fails."""
         wants = any(symbol in header.defined for symbol in _NEEDS_LOADER)
         with tempfile.TemporaryDirectory() as folder:
-            # tvm-ffi writes its module into the library: each such one is a copy of its own. The
-            # constructors of another's library run once: it is opened where it is.
+            # tvm-ffi stores its module in the library, so each such library of ferrule is opened
+            # as a copy. A foreign library is opened in place: its constructors may run only once.
             at = _fresh_path(data, None if wants and is_own else path, Path(folder))
             try:
                 openmp.offer()
                 library = ctypes.CDLL(str(at), os.RTLD_NOW | os.RTLD_LOCAL)
-            except (OSError, UnicodeDecodeError) as error:  # the latter: its words are no text
+            except (OSError, UnicodeDecodeError) as error:  # the latter: the message is not UTF-8
                 words = str(error).replace(str(at), path.name if path else at.name)
                 raise ObjectFileError(f"the system cannot load it: {words}") from None
             module = tvm_ffi.load_module(str(at), keep_module_alive=not is_own) if wants else None
@@ -122,22 +122,23 @@ class SharedLibrary:
         return found
 
     def modules(self, nodes: Sequence[Node]) -> dict[int, tvm_ffi.Module]:
-        """What tvm-ffi made of the modules of the library's import tree, by position."""
+        """The modules that tvm-ffi made from the library's import tree, by position."""
         found: dict[int, tvm_ffi.Module] = {}
         waiting = [(0, self._module)]
         for at, module in waiting:
             if module is not None and at not in found:
                 found[at] = module
-                # A loader may give one module for several, which has the imports of all.
+                # A loader may return the same module for several nodes; it has the imports of all
+                # of them, and the last ones belong to this node.
                 imports = list(module.imports)[-len(nodes[at].children) :]
                 waiting += zip(nodes[at].children, imports, strict=False)
         return found
 
 
 def _refuse_second(path: Path | None, digest: bytes, header: LibraryFile) -> None:
-    """ObjectFileError for a library that would register anew what an older one of its file has.
+    """ObjectFileError for a library that would repeat the registrations of its file's old version.
 
-    Its constructor runs when it is opened, and tvm-ffi ends the process where a name is taken.
+    Constructors run when a library is opened, and tvm-ffi ends the process if a name is taken.
     """
     known = None if path is None else _OPENED.get(path.resolve())
     registers = any(symbol.startswith(_REGISTERS) for symbol in header.undefined)
@@ -151,9 +152,9 @@ def _refuse_second(path: Path | None, digest: bytes, header: LibraryFile) -> Non
 def _fresh_path(data: bytes, path: Path | None, folder: Path) -> Path:
     """A path under which the system opens this very file.
 
-    The system takes a library that is open under the same path for the same one, and a file that
-    was replaced since would never be read. So one that is open gets another path: of the same
-    file the system knows that it has it.
+    If a library with the same path is open, the system returns this one, even if the file was
+    replaced in the meantime. So the file gets another path then. If it is unchanged, the system
+    still recognises the open library, because it also compares the file itself.
     """
     if path is None:
         written = folder / "library.so"

@@ -1,8 +1,8 @@
-"""Whether the tables of a shared library are sound that the system's loader follows.
+"""Checks the tables of a shared library that the system's loader follows.
 
-The loader trusts its file, and ends the process on one that is damaged. So what a digest does not
-vouch for is followed here first as the loader follows it, and what leads out of the library is an
-`ObjectFileError`. What code and data say, and what constructors do, is not judged.
+The loader trusts its file and crashes on a damaged one. So this module follows the tables first,
+like the loader, unless a digest confirms the file. An offset or address outside of the library is
+an `ObjectFileError`. Code, data and constructors are not checked.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DEFINED: Final = struct.Struct("<HHHHIII")
 _X, _W, _R = 1, 2, 4
 _PT_TLS: Final = 7
 _IN_MEMORY: Final = (_PT_TLS, elf.PT_DYNAMIC, elf.PT_NOTE, 0x6474E553, 0x6474E552)
-"""Segments that the loader reads where they are in memory: properties and what is read-only."""
+"""Segments that the loader reads in memory; the numbers are PT_GNU_PROPERTY and PT_GNU_RELRO."""
 _RELRO: Final = 0x6474E552
 _MOST: Final = 1 << 40
 _TEXT_CHANGES: Final = 4
@@ -34,7 +34,7 @@ _HIDDEN: Final = 0x7FFF
 
 _RELATIVE: Final = {Machine.X86_64: 8, Machine.AARCH64: 1027, Machine.RISCV64: 3}
 _INDIRECT: Final = {Machine.X86_64: 37, Machine.AARCH64: 1032, Machine.RISCV64: 58}
-"""Relocations whose addend is an address: of anything, and of a function that is called."""
+"""Relocations whose addend is an address; for `_INDIRECT`, the loader calls a function there."""
 
 _STRINGS: Final = (Tag.SONAME, Tag.RPATH, Tag.RUNPATH)
 _CALLED: Final = (Tag.INIT, Tag.FINI)
@@ -47,7 +47,7 @@ _TABLES: Final = (
 
 
 def check_library(data: bytes) -> None:
-    """ObjectFileError where the loader would be led out of this library."""
+    """ObjectFileError if a table would lead the loader outside of this library."""
     header = elf.read_header(data, elf.FileType.LIBRARY)
     segments = elf.read_segments(data, header)
     _check_segments(segments)
@@ -89,13 +89,13 @@ def _check_segments(segments: Sequence[Segment]) -> None:
 
 
 def _check_in_memory(loads: Sequence[Segment], segment: Segment) -> None:
-    """A segment that the loader looks for in memory is a part of what is loaded there."""
+    """Check that a segment which the loader reads in memory is part of a loaded segment."""
     home = next((load for load in loads if _holds(load, segment.address, segment.memory)), None)
-    if home is None and segment.kind == _PT_TLS:  # zeros of threads are in no other segment
+    if home is None and segment.kind == _PT_TLS:  # zeros of thread-local data are in no segment
         home = next((load for load in loads if _holds(load, segment.address, segment.size)), None)
     what = f"a segment of type {segment.kind:#x} at {segment.address:#x}"
     if home is None:
-        # What is read-only in the end reaches to the end of a page.
+        # The part that becomes read-only (RELRO) extends to the end of a page.
         known = segment.kind == _RELRO and any(_holds(e, segment.address, 1) for e in loads)
         _require(known and segment.memory < _MOST, f"{what} is not loaded")
         return
@@ -146,7 +146,7 @@ def _check_symbols(library: Dynamic) -> None:
 
 
 def _check_hash(library: Dynamic) -> None:
-    """Both kinds of tables lead to symbols, and to an end."""
+    """Check both kinds of hash tables: entries must be symbols, and chains must end."""
     plain = library.values.get(Tag.HASH)
     if plain is not None:
         buckets, count = struct.unpack("<II", _bytes(library, plain, 8))
@@ -166,7 +166,7 @@ def _check_hash(library: Dynamic) -> None:
 
 
 def _check_chains(starts: Sequence[int], following: Sequence[int]) -> None:
-    """Each chain ends: none has more links than there are symbols."""
+    """Check that each chain ends: all together have at most as many links as entries."""
     left = len(following) + len(starts)
     for at in starts:
         while at and left:
@@ -299,7 +299,7 @@ def _check_packed(library: Dynamic, part: bytes) -> None:
 
 
 def _writable(library: Dynamic) -> list[tuple[int, int]]:
-    """Where the loader may write: anywhere, for a library that says that its code is changed."""
+    """The address ranges that the loader may write; with text relocations, all of them."""
     flags = library.values.get(Tag.FLAGS, 0)
     anywhere = Tag.TEXTREL in library.values or flags & _TEXT_CHANGES
     return [

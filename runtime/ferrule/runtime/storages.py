@@ -1,11 +1,11 @@
-"""What keeps the memory of torch's tensors: their storages, which a tensor can lose or exchange.
+"""The storages of torch tensors, which own their memory; a tensor can exchange its storage.
 
-torch gives out a tensor by DLPack as the tensor itself, not as its memory. `t.data = other`,
-`t.set_(…)` and `t.resize_(…)` give the tensor another storage or shape, and whoever had it from
-DLPack is left with an address that may be free. Whoever keeps a tensor between calls therefore
-keeps an alias, which has a shape and a hold on the storage of its own. A storage that is itself
-resized or moved loses its memory whoever holds it; the words that say so are found by looking at
-live storages, and nothing is taken for granted: where they are not found, nobody looks.
+A DLPack export of a torch tensor holds the tensor, not its memory. `t.data = other`, `t.set_(…)`
+and `t.resize_(…)` give the tensor another storage or shape, and the address in the export may then
+be freed memory. Therefore code that keeps a tensor between calls keeps an alias: another tensor
+with its own shape and its own reference to the storage. If the storage itself is resized or moved,
+its memory is freed even so; two words of the storage show this. Their offsets are found by a search
+in live storages, without assumptions. If the search fails, there is no check.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ from functools import cache
 from typing import Any, Final
 
 _WORDS: Final = range(8, 96, 8)
-"""Where in a storage of torch its address and its size are looked for."""
+"""The offsets in a torch storage to search for its address and its size."""
 
 
 @dataclass(frozen=True, slots=True)
 class StorageWords:
-    """Where a storage keeps the address of its memory, and its size in bytes."""
+    """The offsets, in a storage, of the address of its memory and of its size in bytes."""
 
     data: int
     size: int
 
     def of(self, storage: Any) -> tuple[int, int, int, int]:
-        """The addresses of both words, each with what it holds now."""
+        """The address and the current value of each of the two words."""
         data, size = (storage._cdata + offset for offset in (self.data, self.size))
         return data, _word(data), size, _word(size)
 
 
 def storage_words() -> StorageWords | None:
-    """The words in this process; None without torch, and where they were not found."""
+    """The offsets in this process; None without torch, and if the search failed."""
     torch = sys.modules.get("torch")
     return None if not hasattr(torch, "UntypedStorage") else _found(torch)
 
 
 def alias(value: Any) -> Any:
-    """The same value, in which each tensor of torch is one of its own over the same memory.
+    """The same value, with each torch tensor replaced by an alias of the same memory.
 
-    Tuples, lists and dicts are walked; whatever is no tensor stays as it is.
+    It looks into tuples, lists and dicts; values that are not tensors stay unchanged.
     """
     torch = sys.modules.get("torch")
     return value if not hasattr(torch, "Tensor") else _aliased(torch, value)
 
 
 def storages_of(value: Any) -> list[Any]:
-    """The storage of each tensor of torch in a value, those inside of containers too."""
+    """The storage of each torch tensor in a value, also inside containers."""
     torch = sys.modules.get("torch")
     if not hasattr(torch, "Tensor"):
         return []
@@ -70,7 +70,7 @@ def _aliased(torch: Any, value: Any) -> Any:
 
 
 def _detached(torch: Any, tensor: Any) -> Any:
-    """A tensor over the same memory, or the tensor where its own code gives something else."""
+    """An alias of the tensor's memory; the tensor itself if a subclass returns something else."""
     with torch._C.DisableTorchFunctionSubclass():
         found = tensor.detach()
     return found if isinstance(found, torch.Tensor) else tensor
@@ -85,7 +85,7 @@ def _tensors(torch: Any, value: Any) -> Iterator[Any]:
 
 
 def _items(value: Any) -> Iterator[Any]:
-    """What is in a container or in the fields of a dataclass."""
+    """The items of a container, or the fields of a dataclass."""
     if isinstance(value, (tuple, list)):
         yield from value
     elif isinstance(value, Mapping):
@@ -95,10 +95,10 @@ def _items(value: Any) -> Iterator[Any]:
 
 
 def _storage(tensor: Any) -> Any:
-    """That of a tensor; None for one that has none, such as a sparse one."""
+    """The storage of a tensor; None for a tensor without one, such as a sparse tensor."""
     try:
         return tensor.untyped_storage()
-    except Exception:  # whatever a subclass raises: DLPack judges the tensor
+    except Exception:  # a subclass may raise anything; DLPack decides later about the tensor
         return None
 
 
@@ -115,7 +115,7 @@ def _found(torch: Any) -> StorageWords | None:
 
 
 def _samples(torch: Any) -> Iterator[Any]:
-    """Storages of torch's own memory, and of another's, whose owner is not at its address."""
+    """Storages with memory of torch, and with foreign memory that a Python object owns."""
     for size in (24, 616, 8008):
         yield torch.zeros(size, dtype=torch.uint8, device="cpu").untyped_storage()
         yield torch.frombuffer(bytearray(size), dtype=torch.uint8).untyped_storage()
@@ -126,7 +126,7 @@ def _is(storage: Any, at: int, wanted: int) -> bool:
 
 
 def _fits(words: StorageWords, torch: Any) -> bool:
-    """Whether a storage that is resized says so."""
+    """Whether the words change when a storage is resized."""
     storage = torch.zeros(5, dtype=torch.float64, device="cpu").untyped_storage()
     for size in (80, 0, 40):
         storage.resize_(size)

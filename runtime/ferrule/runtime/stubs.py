@@ -1,22 +1,17 @@
-"""Stubs (`.pyi`) of modules that have exported functions: what type checkers and editors show."""
+"""Stubs (`.pyi`) of modules with exported functions, for type checkers and editors."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 
+from typing_extensions import assert_never
+
 from ferrule import specs
 from ferrule.runtime.headers import Described
 from ferrule.specs import params
 from ferrule.specs._version import __version__
 from ferrule.specs.literals import literal_text
-
-_PLAIN: dict[type[params.Plain], str] = {
-    params.Bytes: "bytes",
-    params.String: "str",
-    params.NoneValue: "None",
-    params.Function: "Callable[..., Any]",
-}
 
 
 def stub(functions: Sequence[Described]) -> str:
@@ -45,7 +40,7 @@ def _function(signature: specs.Signature, doc: str | None) -> str:
 
 
 def _parameters(signature: specs.Signature) -> Iterator[str]:
-    """The parameters; behind one with a default those without are keywords, as in the callable."""
+    """The parameters; required ones after a default are keyword-only, as in the callable."""
     had_default = keyword_only = False
     for position, param in enumerate(signature.arguments):
         if signature.unnamed and position == signature.unnamed:
@@ -65,14 +60,14 @@ def _parameters(signature: specs.Signature) -> Iterator[str]:
 
 
 def _default(value: object) -> str:
-    """A default as Python reads it; infinity and what is no number have no literals."""
+    """A default in Python's syntax; infinity and NaN have no literals."""
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
     return literal_text(value)
 
 
 def _kind(param: params.Param) -> str:
-    """The Python type of what a parameter takes; Any for whatever has DLPack or a protocol."""
+    """The Python type of a parameter; Any for tensors and other values that have a protocol."""
     match param:
         case params.Scalar(dtype=dtype):
             return {"float": "float", "bool": "bool"}.get(dtype.kind, "int")
@@ -88,9 +83,12 @@ def _kind(param: params.Param) -> str:
             return "Any" if "Any" in kinds else " | ".join(kinds)
         case params.Constant(value=value):
             return type(value).__name__
-        case params.Plain():
-            return _PLAIN.get(type(param), "Any")
-    return "Any"
+        case params.Tensor():
+            return "Any"
+        case params.WithTraits():
+            return param.traits.python
+        case _:
+            assert_never(param)
 
 
 def _result(param: params.Param) -> str:

@@ -1,11 +1,12 @@
-"""Code as modules of tvm-ffi: its symbols registered with tvm-ffi's system library.
+"""Registers code with tvm-ffi's system library, which makes a module of tvm-ffi from its symbols.
 
-A module of tvm-ffi is a C++ object that only a file or a registered symbol gives; the registration
-lasts as long as the process, and so does the code. The same code is registered once.
+A module of tvm-ffi is a C++ object; tvm-ffi makes it only from a file or from registered symbols. A
+registration lasts as long as the process, so the code is never freed. The same code is registered
+only once.
 
-tvm-ffi makes the module of a prefix under a lock that it holds while it makes the modules that this
-one imports. A loader that asks for a system library of its own would wait for itself, so those that
-are registered here are made before the module that imports them.
+tvm-ffi makes the module of a prefix under a lock, and holds the lock while it makes the imported
+modules. A loader that itself asks for a system library would deadlock. Therefore modules that are
+registered here are made before the module that imports them.
 """
 
 from __future__ import annotations
@@ -39,20 +40,20 @@ from ferrule.runtime.sharedlibrary import tvm_ffi_library
 
 @dataclass(slots=True)
 class _Registered:
-    """What belongs to a prefix, for good: what it was made of, its code and, soon, its module."""
+    """The permanent data of a prefix: the digest of its source, its code and, later, its module."""
 
     digest: str
     code: object
     module: tvm_ffi.Module | None = None
 
 
-# What was registered cannot be taken back: tvm-ffi calls it until the process ends.
+# A registration cannot be undone: tvm-ffi may call the code until the process ends.
 _REGISTERED: Final[dict[str, _Registered]] = {}
 _LOCK: Final = ForkLock()
 
 
 def register(prefix: str, objects: Sequence[bytes]) -> tvm_ffi.Module:
-    """The module of these objects' functions. ValueError for a prefix that has other ones."""
+    """The module of these objects' functions. ValueError if the prefix has other objects."""
     digest = hashlib.sha256(b"".join(map(_hash, objects))).hexdigest()
     return _module(prefix, digest, lambda: _load_objects(prefix, objects))
 
@@ -60,7 +61,7 @@ def register(prefix: str, objects: Sequence[bytes]) -> tvm_ffi.Module:
 def register_code(
     prefix: str, digest: str, make: Callable[[], tuple[object, Iterable[tuple[str, int]]]]
 ) -> tvm_ffi.Module:
-    """The module of code that `make` gives, with its symbols and their addresses."""
+    """The module of the code that `make` returns, with its symbols and their addresses."""
 
     def loaded() -> object:
         code, symbols = make()
@@ -78,7 +79,7 @@ def _module(prefix: str, digest: str, load: Callable[[], object]) -> tvm_ffi.Mod
     if known.digest != digest:
         raise ValueError(f"the prefix {prefix!r} has other functions: choose another one")
     if known.module is None:
-        # Not under the lock: a loader that tvm-ffi calls under its own may want it.
+        # Not under our lock: tvm-ffi calls loaders under its own lock, and they may need ours.
         module = tvm_ffi.system_lib(prefix)
         _share_context(known.code)
         known.module = module
@@ -86,7 +87,7 @@ def _module(prefix: str, digest: str, load: Callable[[], object]) -> tvm_ffi.Mod
 
 
 def load_file(path: str) -> tvm_ffi.Module:
-    """The module of an object or an archive: what `tvm_ffi.load_module` calls for these files."""
+    """The module of an object or an archive; `tvm_ffi.load_module` calls this for these files."""
     data = read_file(Path(path))
     try:
         objects = list(read_archive(data)) if data.startswith(MAGIC) else [data]
@@ -116,9 +117,10 @@ def _load_objects(prefix: str, objects: Sequence[bytes]) -> list[Engine]:
 
 
 def give_imports(engines: Iterable[Engine], nodes: Sequence[Node]) -> None:
-    """Let the code of objects look up functions in what their import tree says that they import.
+    """Let the code of objects look up functions in the modules of their import tree.
 
-    tvm-ffi has no module of objects, so one without functions stands for them, for good.
+    tvm-ffi has no module for these objects, so a module without functions, which is never freed,
+    represents them.
     """
     wanting = [engine for engine in engines if _has_context(engine)]
     if not wanting:
@@ -141,7 +143,7 @@ def give_imports(engines: Iterable[Engine], nodes: Sequence[Node]) -> None:
 
 
 def _made(nodes: Sequence[Node], at: int) -> tvm_ffi.Module:
-    """The module that the loader of its kind makes of a node, with what it imports."""
+    """The module that the loader of its kind makes from a node, with its imports."""
     node = nodes[at]
     module = Finder(node.kind, node.data).module
     for child in node.children:
@@ -159,7 +161,7 @@ def _member(prefix: str, data: bytes) -> Member:
 
 
 def _make_imports(data: bytes) -> None:
-    """The modules that an object imports, before tvm-ffi asks for them under its lock."""
+    """Make the modules that an object imports, before tvm-ffi asks for them under its lock."""
     from ferrule.runtime.loaders import FROM_BYTES
 
     tree = read_import_bytes(data)
@@ -169,7 +171,7 @@ def _make_imports(data: bytes) -> None:
 
 
 def _share_context(code: object) -> None:
-    """Give the module that tvm-ffi has told the first of several objects to the others."""
+    """Copy the library's module into all objects: tvm-ffi stores it only in the first of them."""
     engines = [engine for engine in code if _has_context(engine)] if isinstance(code, list) else []
     for engine in engines[1:]:
         ctypes.memmove(engine.address(LIBRARY_CONTEXT), engines[0].address(LIBRARY_CONTEXT), 8)

@@ -1,9 +1,8 @@
-"""Code that makes a Python tuple of an Array of tvm-ffi, which it reads as C memory.
+"""Generated code that converts an Array of tvm-ffi to a Python tuple; it reads the Array's memory.
 
-It does so where the form of the result is that of one tuple; other forms are left to Python.
-
-Numbers and None become Python's at once; whatever else is in the Array is left to Python.  The code
-references Python's C API, and is never exported.
+It handles results whose form is one tuple, and leaves other forms to Python code.  It converts
+numbers and None itself, and leaves other items to Python code.  The code references Python's C API,
+and is never exported.
 """
 
 from __future__ import annotations
@@ -46,15 +45,15 @@ TUPLE_TYPE: Final = "ferrule_tuple_type"
 UNPACK: Final = "ferrule_unpack"
 ITEM: Final = "ferrule_item"
 NONE: Final = "_Py_NoneStruct"
-"""The objects that it uses, by the names of their symbols: the classes Array and tuple,
-`results.unpack`, `results.item_of`, and None."""
+"""Symbols of the objects that the code uses: the classes Array and tuple, `results.unpack`,
+`results.item_of`, and None."""
 
 
 def define_unpack(e: Emitter, handle_offset: int | None) -> ir.Function:
-    """`PyObject* unpacked(PyObject* value, PyObject* form)`: what `results.unpack` gives, a new
-    reference.
+    """`PyObject* unpacked(PyObject* value, PyObject* form)`: the same as `results.unpack`; returns
+    a new reference.
 
-    `handle_offset`: where an Array has its handle; None leaves all to Python.
+    `handle_offset`: the offset of the handle in an Array; None leaves all values to Python code.
     """
     names = ("value", "form")
     with e.define("unpacked", PTR, [PTR, PTR], names=names, linkage="internal") as function:
@@ -101,7 +100,7 @@ def _tuple(e: Emitter, array: ir.Value, handle: ir.Value, form: ir.Value) -> Non
 def _item(
     e: Emitter, array: ir.Value, place: ir.Value, position: ir.Value, form: ir.Value
 ) -> ir.Value:
-    """One item, a new reference; null where it failed."""
+    """One item, as a new reference; null after an error."""
     other, end = e.block("other"), e.block("item")
     switch = e.builder.switch(e.load_field(place, ANY, "type_index"), other)
     made = []
@@ -127,7 +126,7 @@ _PLAIN: Final = (TypeIndex.NONE, TypeIndex.INT, TypeIndex.BOOL, TypeIndex.FLOAT)
 
 
 def _plain(e: Emitter, kind: TypeIndex, place: ir.Value) -> ir.Value:
-    """A value that is no object of tvm-ffi, a new reference."""
+    """A number or None, as a new reference."""
     match kind:
         case TypeIndex.INT:
             return _python(e, "PyLong_FromLongLong", e.load_field(place, ANY, "v_int64"))

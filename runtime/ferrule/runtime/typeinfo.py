@@ -1,7 +1,7 @@
-"""What tvm-ffi knows of a registered type: its fields, methods and ancestors, as `type_info` says.
+"""Reflection of types that are registered with tvm-ffi: fields, methods and ancestors.
 
-The structs are those of tvm-ffi's C header; they have been the same since version 0.1.0, and a test
-pins them.
+The structs are declared in tvm-ffi's C header; they have not changed since version 0.1.0, and a
+test pins them.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class FieldInfo:
     """A reflected field.
 
     `schema` is tvm-ffi's description of its type, `{"type": "int"}`; `offset` and `size` are in
-    bytes, from the beginning of the object.  `is_positional`: a constructor that tvm-ffi makes of
-    the fields takes it by position, one with a default behind those without.
+    bytes, from the beginning of the object.  `is_positional`: the constructor that tvm-ffi
+    generates takes the field by position; fields with a default come after fields without one.
     """
 
     name: str
@@ -115,9 +115,9 @@ class FieldInfo:
 
 @dataclass(frozen=True, slots=True)
 class MethodInfo:
-    """A reflected method; `params` are the types of its parameters, None where they are unknown.
+    """A reflected method; `params` are the types of its parameters, or None if they are unknown.
 
-    The object is the first parameter of one that is not `static`.
+    If a method is not `static`, its first parameter is the object.
     """
 
     name: str
@@ -136,9 +136,9 @@ class MethodInfo:
 
 @dataclass(frozen=True, slots=True)
 class TypeInfo:
-    """A registered type: its own and inherited fields and methods, the ancestors' first.
+    """A registered type: its fields and methods, with the inherited ones first.
 
-    `ancestors` are the keys of the types that it is derived from, `ffi.Object` first.
+    `ancestors` are the keys of its base types, direct and indirect, `ffi.Object` first.
     """
 
     type_key: str
@@ -148,11 +148,11 @@ class TypeInfo:
     methods: tuple[MethodInfo, ...]
 
     def field(self, name: str) -> FieldInfo | None:
-        """The field with this name, of the most derived type that has one."""
+        """The field with this name, from the most derived type that defines it; else None."""
         return next((each for each in reversed(self.fields) if each.name == name), None)
 
     def method(self, name: str) -> MethodInfo | None:
-        """The method with this name, of the most derived type that has one."""
+        """The method with this name, from the most derived type that defines it; else None."""
         return next((each for each in reversed(self.methods) if each.name == name), None)
 
     def __repr__(self) -> str:
@@ -166,7 +166,7 @@ _MOST_CLASSES: Final = 32
 
 
 def classes_of(key: str) -> tuple[type, ...]:
-    """The Python classes that stand for a registered type and those derived from it, so far."""
+    """The existing Python classes of a registered type and of types derived from it."""
     import tvm_ffi
 
     found: list[type] = []
@@ -186,9 +186,9 @@ def _below(cls: type[Any]) -> Iterator[type[Any]]:
 
 
 def type_info(of: object) -> TypeInfo:
-    """What tvm-ffi knows of a type: of a class, of an object, or of a type key such as "ffi.Array".
+    """tvm-ffi's information about the type of a class, an object, or a type key ("ffi.Array").
 
-    Raises TypeError for what has no type of tvm-ffi, and for a type that is not registered.
+    Raises TypeError for a value without a tvm-ffi type, and for a type that is not registered.
     """
     index = _registered_index(of) if isinstance(of, str) else _index_of(of)
     return _described(_c_info(index))
@@ -204,7 +204,7 @@ def _registered_index(key: str) -> int:
 
 
 def registered_index(key: str) -> int | None:
-    """The type index of a key in this process; None where it is not registered."""
+    """The type index of a key in this process; None if the key is not registered."""
     from ferrule.runtime.engine import libtvm_ffi
 
     data, found = key.encode(), ctypes.c_int32()
@@ -220,7 +220,7 @@ def registered_index(key: str) -> int | None:
 
 
 def _index_of(of: object) -> int:
-    """The type index of a class of tvm-ffi, or of an object of one."""
+    """The type index of a tvm-ffi class, or of an object of such a class."""
     cls = of if isinstance(of, type) else type(of)
     info = getattr(cls, "__tvm_ffi_type_info__", None)
     index = getattr(info, "type_index", None)
@@ -273,7 +273,7 @@ def _methods(info: CTypeInfo) -> Iterator[MethodInfo]:
 
 
 def _schema(metadata: str) -> dict[str, Any] | None:
-    """The type in a metadata's JSON, where there is one; C++ writes it as a text in the text."""
+    """The type schema in the JSON of metadata, if there is one; C++ nests it as a JSON string."""
     try:
         found = json.loads(metadata).get("type_schema") if metadata else None
         found = json.loads(found) if isinstance(found, str) else found

@@ -27,7 +27,7 @@ def type_schema(signature: Signature) -> Schema:
 
 
 def _joined(schemas: Sequence[Schema]) -> Schema:
-    """Of functions with so many arguments as the first, of which any is called."""
+    """The schema of an overload, from the candidates with as many arguments as the first one."""
     same = [each for each in schemas if len(each["args"]) == len(schemas[0]["args"])]
     columns = zip(*(each["args"] for each in same), strict=True)
     return _type("ffi.Function", *map(_any_of, columns))
@@ -47,8 +47,6 @@ def param_schema(param: params.Param) -> Schema:
             return _type({"float": "float", "bool": "bool"}.get(dtype.kind, "int"))
         case params.Shape():
             return _type("ffi.Shape")
-        case params.Pointer() | params.EnvStream():
-            return _type("void*")
         case params.Tuple(items=items):
             return _type("Tuple", *map(param_schema, items))
         case params.Optional(item=item):
@@ -58,29 +56,15 @@ def param_schema(param: params.Param) -> Schema:
         case params.Constant(value=value):
             return _type("ffi.String" if isinstance(value, str) else type(value).__name__)
         case params.Elements(item=item):
-            return _type(f"ffi.{type(param).__name__}", _inner(item))
+            return _type(param.traits.schema, _inner(item))
         case params.Pairs(key=key, value=value):
-            return _type(f"ffi.{type(param).__name__}", _inner(key), _inner(value))
+            return _type(param.traits.schema, _inner(key), _inner(value))
         case params.Object(type_key=type_key):
             return _type(type_key)
-        case params.Plain():
-            return _type(_PLAIN[type(param)])
+        case params.WithTraits():
+            return _type(param.traits.schema)
         case _:
             assert_never(param)
-
-
-_PLAIN: dict[type[params.Plain], str] = {
-    params.AnyOrTuple: "Any",
-    params.AnyValue: "Any",
-    params.Bytes: "ffi.Bytes",
-    params.DataType: "DataType",
-    params.Device: "Device",
-    params.Function: "ffi.Function",
-    params.Module: "ffi.Module",
-    params.NoneValue: "None",
-    params.Stream: "void*",
-    params.String: "ffi.String",
-}
 
 
 def _inner(param: params.Param | None) -> Schema:

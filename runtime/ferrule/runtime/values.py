@@ -1,9 +1,10 @@
-"""What a call's values become on the slow path: one handler for each kind of parameter.
+"""Converts a call's values on the slow path, with one handler for each kind of parameter.
 
-A handler turns what its kind can mean (a NumPy number, a dataclass, an array that cannot be
-written, a torch.device, …) into what tvm-ffi's generic call passes on rightly, and gives `OTHER`
-for the rest. That goes on as it is, and the wrapper refuses it; it is refused here where tvm-ffi
-would turn it into something that a wrapper takes, or where only Python knows what is wrong.
+A handler converts the values that its kind accepts (a NumPy number, a dataclass, a read-only array,
+a torch.device, …) to values that tvm-ffi's generic call passes on correctly. It returns `OTHER` for
+each other value, which then goes on unchanged, and the wrapper refuses it. A handler itself refuses
+a value if tvm-ffi would convert it to one that the wrapper accepts, or if only Python knows what is
+wrong.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ from ferrule.runtime.views import (
     typed_tensor,
     writable_alias,
 )
+from ferrule.specs.params import WithTraits
 from ferrule.specs.text import kind_text
 
 
 class Refusal(Exception):
-    """Carries the error of a call to where it is raised, so that its traceback is short."""
+    """Carries a call's error to the place that raises it, so that its traceback is short."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
@@ -43,24 +45,24 @@ class Refusal(Exception):
 
 
 class Place(NamedTuple):
-    """Where a value stands: the argument, then positions of items inside it."""
+    """The position of a value in a call: the argument, then positions of items inside it."""
 
     signature: specs.Signature
     argument: int
     path: tuple[int, ...] = ()
 
     def item(self, position: int) -> Place:
-        """The place of an item of the value that stands here."""
+        """The place of an item of this value."""
         return Place(self.signature, self.argument, (*self.path, position))
 
     @property
     def name(self) -> str:
-        """`t[1]`."""
+        """The name of the value in messages, `t[1]`."""
         items = "".join(f"[{position}]" for position in self.path)
         return self.signature.arguments[self.argument].name + items
 
     def refuse(self, kind: type[Exception], what: str, expected: str, actual: str) -> NoReturn:
-        """Say what is wrong, as the wrapper does."""
+        """Raise Refusal with a message in the same form as the wrapper's."""
         raise Refusal(kind(self._wrong(what, expected) + actual))
 
     def _wrong(self, what: str, expected: str) -> str:
@@ -71,12 +73,12 @@ class Place(NamedTuple):
         )
 
     def mismatch(self, param: specs.Param) -> str:
-        """The text of `refuse_type`, for `format` with what came."""
+        """The text of `refuse_type` as a template: `str.format` fills in the actual type."""
         said = self._wrong("Mismatched type", self._expected(param))
         return said.replace("{", "{{").replace("}", "}}") + "{}"
 
     def refuse_type(self, param: specs.Param, actual: str) -> NoReturn:
-        """Say that the value is of another kind."""
+        """Raise Refusal: the value has another kind than the parameter."""
         self.refuse(TypeError, "Mismatched type", self._expected(param), actual)
 
     def _expected(self, param: specs.Param) -> str:
@@ -99,11 +101,11 @@ _NO_STRUCTS: Final = (
     foreign.DataTypeValue,
     tvm_ffi.Object,
 )
-"""Types that may be dataclasses and are values of their own."""
+"""Types that may be dataclasses, but are not treated as tuples of their fields."""
 
 
 def convert(place: Place, param: specs.Param, value: Any) -> Any:
-    """The value as tvm-ffi's generic call takes it. Raises Refusal."""
+    """The value, converted for tvm-ffi's generic call. Raises Refusal."""
     found = _convert(place, param, value)
     if found is not OTHER:
         return found
@@ -111,7 +113,7 @@ def convert(place: Place, param: specs.Param, value: Any) -> Any:
         what = "tensor" if isinstance(value, specs.FakeTensor) else "stream"
         place.refuse_type(param, f"a fake {what}, which stands for a {what} while compiling")
     if isinstance(value, numbers.Real) and foreign.number(value) is OTHER:
-        # Such as a Fraction or a NumPy time span: tvm-ffi would make a plain number of it.
+        # Such as a Fraction or a NumPy timedelta: tvm-ffi would convert it to a plain number.
         place.refuse_type(param, type(value).__qualname__)
     if _takes_objects(param):
         _must_end(value)
@@ -120,7 +122,7 @@ def convert(place: Place, param: specs.Param, value: Any) -> Any:
 
 
 def _takes_objects(param: specs.Param) -> bool:
-    """Whether a list can be what is wanted, as an object of tvm-ffi with all that it holds."""
+    """Whether the parameter accepts a list as an object of tvm-ffi, with its items converted."""
     match param:
         case specs.Optional(item=item):
             return _takes_objects(item)
@@ -130,7 +132,7 @@ def _takes_objects(param: specs.Param) -> bool:
 
 
 def _must_end(value: Any) -> None:
-    """RecursionError for a list that holds itself: tvm-ffi would go on until the stack ends."""
+    """RecursionError for a list that contains itself: tvm-ffi would overflow the stack."""
     if isinstance(value, (tuple, list)):
         for item in value:
             _must_end(item)
@@ -140,10 +142,10 @@ def _must_end(value: Any) -> None:
 
 
 def _for_refusal(value: Any) -> Any:
-    """A value that the wrapper refuses or takes without its tensors, such as an int or a list.
+    """A value without a handler, changed so that the wrapper can refuse it.
 
-    Tensors that cannot be passed on are another one in it: the wrapper says that there is a Tensor,
-    and of several arguments that are wrong it is the first that is told.
+    tvm-ffi cannot pass on some tensors. An empty tensor replaces each of them, so that the wrapper
+    reports a Tensor, and reports the first one if several arguments are wrong.
     """
     if isinstance(value, (tuple, list)):
         items = [_for_refusal(item) for item in value]
@@ -157,7 +159,7 @@ def _for_refusal(value: Any) -> Any:
 
 
 def _is_unfit_tensor(value: Any) -> bool:
-    """Whether tvm-ffi's call fails at a tensor, and does not say at which argument."""
+    """Whether tvm-ffi's call fails for this tensor without naming the argument."""
     if isinstance(value, np.ndarray):
         return not (value.flags.writeable and has_dlpack_dtype(value))
     return foreign.hidden_elements(value) is not None
@@ -191,16 +193,14 @@ def _convert(place: Place, param: specs.Param, value: Any) -> Any:
             return _container(place, param, value)
         case specs.AnyValue():
             return _anything(place, param, value)
-        case specs.String() | specs.Bytes() | specs.NoneValue() | specs.Function():
-            return OTHER
-        case specs.Object() | specs.Module() | specs.EnvStream():
+        case WithTraits():
             return OTHER
         case _:
             assert_never(param)
 
 
 def _pointer(place: Place, param: specs.Pointer, value: Any) -> Any:
-    """An address; tvm-ffi would make an object of its own of a function."""
+    """An address; a ctypes function is refused: tvm-ffi would convert it to its own object."""
     found = foreign.pointer(value)
     if found is OTHER and isinstance(value, CFuncPtr):
         where = "ctypes.cast(callback, ctypes.c_void_p)"
@@ -238,7 +238,7 @@ def _refuse_unwritable(place: Place, actual: str) -> NoReturn:
 
 
 def _exported(place: Place, param: specs.Tensor | specs.AnyValue, value: Any) -> Any:
-    """What a tensor of an unknown class gives out, as long as it may be used like this."""
+    """The exported tensor of an object of an unknown class; refuses one that is not writable."""
     found = exported(value, place.mismatch(param))
     if found.unwritable is not None and not (isinstance(param, specs.Tensor) and param.read_only):
         _refuse_unwritable(place, found.unwritable)
@@ -271,9 +271,9 @@ def _number(place: Place, value: Any) -> Any:
 
 
 def _float(place: Place, value: Any) -> Any:
-    """A number; an int that 64 bits do not hold is a float already, also in a container.
+    """A number for a float parameter; an int of more than 64 bits becomes a float here.
 
-    What no float holds is refused by the wrapper, if it comes there.
+    The wrapper refuses an int beyond the range of float64, if tvm-ffi can pass it on.
     """
     found = foreign.number(value)
     if type(found) is not int or -(1 << 63) <= found < 1 << 63:
@@ -312,13 +312,13 @@ def _tuple(place: Place, param: specs.Tuple, value: Any) -> Any:
     if len(values) != len(param.items):
         return tuple(_for_refusal(each) for each in values)
     if all(type(each) is float for each in values):
-        return tuple(values)  # What a float is does not depend on what is wanted.
+        return tuple(values)  # a float needs no conversion, whatever the item's kind is
     pairs = enumerate(zip(param.items, values, strict=True))
     return tuple([convert(place.item(i), item, inner) for i, (item, inner) in pairs])
 
 
 def _check_fields(place: Place, param: specs.Tuple, value: Any) -> None:
-    """A named tuple or dataclass has the fields that are wanted, in this order."""
+    """Refuse a named tuple or dataclass unless it has the expected fields in the same order."""
     names = _field_names(value)
     wanted = tuple(item.name for item in param.items)
     if names is not None and names != wanted:
@@ -338,7 +338,7 @@ def _items(value: Any) -> Sequence[Any] | None:
 
 
 def _attributes(param: specs.Tuple, value: Any) -> Sequence[Any] | None:
-    """The values of an object that has attributes of all the names of a tuple with fields."""
+    """The values of an object's attributes, if it has one for each field of the parameter."""
     if not param.fields or not param.items or isinstance(value, (type, *_NO_STRUCTS)):
         return None
     try:
@@ -358,7 +358,7 @@ def _field_names(value: Any) -> tuple[str, ...] | None:
 
 
 def _first(place: Place, members: Iterable[specs.Param], value: Any) -> Any:
-    """What the first member that knows the value makes of it."""
+    """Convert with the first member whose handler accepts the value."""
     for member in members:
         found = _convert(place, member, value)
         if found is not OTHER:
@@ -376,7 +376,7 @@ def _data_type(place: Place, param: specs.Param, value: Any) -> Any:
 def _container(
     place: Place, param: specs.Array | specs.List | specs.Map | specs.Dict, value: Any
 ) -> Any:
-    """A container of the very kind, filled from Python's own or from its sibling."""
+    """A container of exactly this kind, made from a Python container or from its sibling kind."""
     match param, value:
         case specs.Array(item=item), tuple() | list() | tvm_ffi.List():
             return tuple(_elements(place, item, value))
@@ -392,7 +392,8 @@ def _container(
 def _elements(place: Place, item: specs.Param | None, values: Iterable[Any]) -> list[Any]:
     kind = item or _ANYTHING
     found = [convert(place.item(i), kind, value) for i, value in enumerate(values)]
-    # A container can outlive the call, and its tensors then what torch does to the caller's.
+    # A container can outlive the call. An alias keeps its tensors valid if the caller's torch
+    # tensors change their storage later.
     return found if isinstance(kind, (specs.Scalar, specs.String, specs.Bytes)) else alias(found)
 
 
@@ -402,7 +403,7 @@ def _entries(place: Place, param: specs.Map | specs.Dict, values: dict[Any, Any]
 
 
 def _anything(place: Place, param: specs.AnyValue, value: Any) -> Any:
-    """What is meant, where tvm-ffi would pass on an opaque object or something else."""
+    """Convert values that tvm-ffi itself would pass on as an opaque object or as another kind."""
     for found in (_number(place, value), foreign.data_type(value), foreign.device(value)):
         if found is not OTHER:
             return found

@@ -1,7 +1,7 @@
-"""What DLPack tells of a tensor: dtype, shape, strides, device, address, whether it can be written.
+"""Views of tensors through DLPack: dtype, shape, strides, device, address, and whether writable.
 
-No data is copied. Arrays that cannot be written, and arrays of dtypes that NumPy does not give out,
-are taken too; whoever uses them sees to it that nothing is written that must not be.
+No data is copied. A view can also be of a read-only array, or of an array with a dtype that NumPy
+does not export. The user of the view must not write to read-only memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PACKED: Final = specs.Float4E2M1FN.code | 4 << 8 | 2 << 16
 """The DLDataType of two 4-bit floats in a byte."""
 
 NUMPY_TYPES: Final = 256
-"""Numbers from here on are dtypes of other packages, which NumPy does not give out by DLPack."""
+"""Numbers from here on are dtypes of other packages, which NumPy does not export through DLPack."""
 
 DLPACK_TYPES: Final = sum(1 << np.dtype(each).num for each in "?bhilqBHILQefdFD")
 """The numbers of NumPy's own dtypes that DLPack has: a bit for each."""
@@ -48,9 +48,9 @@ class DLTensor(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What DLPack tells of a tensor; sizes and strides count elements, those of a packed one too.
+    """DLPack's description of a tensor; sizes and strides count elements, even if it is packed.
 
-    `tensor` holds the memory.
+    `tensor` keeps the memory alive.
     """
 
     tensor: Any = field(repr=False)
@@ -63,7 +63,7 @@ class View:
     read_only: bool
 
     def spec(self, name: str) -> specs.Tensor:
-        """The parameter that takes exactly this."""
+        """The parameter for exactly this layout."""
         return specs.Tensor(
             name,
             self.shape,
@@ -75,7 +75,7 @@ class View:
         )
 
     def check_align(self, align: int) -> None:
-        """ValueError where the data does not lie at a multiple of `align` bytes."""
+        """ValueError unless the address of the data is a multiple of `align`."""
         if 0 not in self.shape and self.address % align:
             raise ValueError(
                 f"the tensor's data lies at {self.address:#x}, which is no multiple of "
@@ -84,7 +84,7 @@ class View:
 
 
 class _Writable:
-    """The memory of an array, said to be writable."""
+    """The memory of an array, declared as writable in NumPy's array interface."""
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         interface = dict(array.__array_interface__)
@@ -93,15 +93,16 @@ class _Writable:
 
 
 def writable_alias(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The same memory as an array that DLPack gives out; whoever uses it must not write."""
+    """An array of the same memory that DLPack exports; its user must not write to it."""
     return np.asarray(_Writable(array))
 
 
 def typed_tensor(array: np.ndarray[Any, Any]) -> Any:
-    """An array whose dtype is another package's (bfloat16, float8_e4m3fn, …) as tvm-ffi's tensor.
+    """A tvm-ffi tensor for an array with a dtype of another package (bfloat16, float8_e4m3fn, …).
 
-    NumPy does not give such an array out: its bytes are, and the tensor gets the dtype. TypeError
-    for a dtype that DLPack does not have, or has with elements that are less than a byte.
+    NumPy cannot export such an array, so it exports the elements as unsigned integers, and the
+    tensor then gets the dtype. TypeError for a dtype that DLPack does not have, or that has less
+    than a byte for an element.
     """
     dtype = BY_NAME.get(array.dtype.name)
     if dtype is None or dtype.bits != 8 * array.itemsize:
@@ -117,18 +118,18 @@ def _writable_bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def has_own_dtype(value: Any) -> bool:
-    """Whether this is an array whose dtype is another package's."""
+    """Whether this is an array with a dtype of another package."""
     return isinstance(value, np.ndarray) and not 0 <= value.dtype.num < NUMPY_TYPES
 
 
 def has_dlpack_dtype(array: np.ndarray[Any, Any]) -> bool:
-    """Whether NumPy gives out by DLPack what has this dtype."""
+    """Whether NumPy exports arrays with this dtype through DLPack."""
     number = array.dtype.num
     return 0 <= number < 64 and bool(DLPACK_TYPES >> number & 1) and array.dtype.isnative
 
 
 def view_of(tensor: Any) -> View:
-    """What DLPack tells of a tensor. TypeError where it tells nothing, or of an unknown dtype."""
+    """The view of a tensor. TypeError if DLPack does not export it, or for an unknown dtype."""
     if (masked := foreign.hidden_mask(tensor)) is not None:
         raise TypeError(f"expected a Tensor that DLPack gives out, but got {masked}")
     read_only = foreign.is_read_only(tensor)
@@ -141,7 +142,7 @@ def view_of(tensor: Any) -> View:
     raw = DLTensor.from_address(held.__chandle__() + OBJECT_HEADER)
     shape = tuple(raw.shape[: raw.ndim]) if raw.ndim else ()
     row_major = specs.compact_strides(shape, tuple(reversed(range(len(shape)))))
-    # In a tensor without elements strides mean nothing.
+    # Strides have no meaning in a tensor without elements.
     given = tuple(raw.strides[: raw.ndim]) if raw.ndim and raw.strides and 0 not in shape else None
     strides = tuple(map(int, row_major)) if given is None else given
     packed = raw.dtype == _PACKED
@@ -160,14 +161,14 @@ def view_of(tensor: Any) -> View:
 
 
 def address_of(tensor: Any) -> int:
-    """The address of the first element of what DLPack gives out."""
+    """The address of the first element of a tensor that DLPack exports."""
     held = tvm_ffi.from_dlpack(tensor)
     raw = DLTensor.from_address(held.__chandle__() + OBJECT_HEADER)
     return int(raw.data + raw.byte_offset)
 
 
 def _taken(tensor: Any) -> tuple[Any, bool]:
-    """The tensor of tvm-ffi, and whether its producer says that nobody may write to it."""
+    """The tvm-ffi tensor, and whether its producer marks it as read-only."""
     unfit = foreign.hidden_elements(tensor) or foreign.lazy_change(tensor)
     if unfit is not None:
         raise TypeError(f"expected a Tensor that DLPack gives out, but got {unfit}")
@@ -193,7 +194,7 @@ def _dtype_of(word: int) -> specs.DType:
 def _logical(
     shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Sizes and strides in elements of a tensor that has two in each byte."""
+    """Sizes and strides, in elements, of a tensor with two elements in each byte."""
     unit = [axis for axis, stride in enumerate(strides) if stride == 1]
     long = [axis for axis in unit if shape[axis] != 1] or unit
     if not long:

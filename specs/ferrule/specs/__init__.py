@@ -1,4 +1,4 @@
-"""What a compiled function accepts: dtypes, symbolic sizes, parameters, signatures, examples.
+"""Descriptions of a function's arguments: dtypes, symbolic sizes, parameters, signatures, examples.
 
 Pure data and text.  Imports nothing else of ferrule, and no LLVM.
 """

@@ -1,12 +1,16 @@
 """Where each symbol of a signature gets its value.
 
-A symbol binds at its first bare occurrence in a parameter that is always there: sizes of tensors
-and dims of shapes first, from left to right, then strides.  A stride means nothing in a dim of
-size 0 or 1 or in a tensor without elements, so a symbol that stands only in strides binds at the
-first occurrence that means something at the call, those that are always there before the others,
-and reads as 1 where none does.  A symbol that stands bare nowhere is solved from its first
-occurrence in an expression that can be inverted.  A symbol that stands only in parameters that can
-be absent binds in the first of them that is there; expressions can have it only where one is.
+A symbol is *bare* where it is a whole dim, not a part of an expression.
+
+- A symbol binds at its first bare occurrence in a parameter that is always present.  Sizes of
+  tensors and dims of shapes come first, from left to right, then strides.
+- A stride has no meaning in a dim of size 0 or 1, or in a tensor without elements.  So a symbol
+  that occurs only in strides binds at the first stride that has a meaning in this call; strides of
+  parameters that are always present come before strides of optional ones.  If no stride has a
+  meaning, the symbol is 1.
+- A symbol that is never bare is solved from the first expression that can be inverted.
+- A symbol that occurs only in optional parameters binds in the first one that is present.  An
+  expression can use such a symbol only where one of these parameters is present.
 """
 
 from __future__ import annotations
@@ -43,9 +47,9 @@ Path = tuple[int, ...]
 class Place:
     """A size, stride or shape element at a call.
 
-    `param` is the parameter that holds it and `path` where that is; `name` is what messages call
-    it, `t[1].shape[0]`.  `within`: what must have come for the parameter to be there, each the path
-    of an optional or a union and the position of its member.
+    `param` is the parameter that holds it, and `path` the position of that parameter.  `name` is
+    its name in messages, `t[1].shape[0]`.  `within` lists the conditions under which the parameter
+    is present: for each optional or union around it, the path and the position of the member.
     """
 
     param: Tensor | Shape
@@ -62,20 +66,20 @@ class Place:
         return bool(self.within)
 
     def implies(self, other: Place) -> bool:
-        """Whether the parameter of the other is there wherever this one's is."""
+        """Whether the other place's parameter is present whenever this place's parameter is."""
         return self.within[: len(other.within)] == other.within
 
 
 ACTUAL: Final = Sym("actual value of a place", "actual")
-"""Stands for the value at the call in the solution of an inverted expression."""
+"""In the solution of an inverted expression: the value that the call has at this place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A symbol's value: what the first of `places` that counts at the call holds.
+    """How a symbol gets its value: from the first of `places` that has a meaning at the call.
 
-    `solution` is the symbol as an expression of `ACTUAL` and of symbols bound before: `ACTUAL`
-    itself where it stands bare.
+    `solution` computes the symbol from `ACTUAL` and from symbols that are bound earlier.  For a
+    bare symbol it is `ACTUAL` itself.
     """
 
     symbol: Sym
@@ -120,9 +124,9 @@ def _walk(
 
 
 def bindings_of(params: tuple[Param, ...]) -> tuple[Binding, ...]:
-    """How each symbol is bound, in the order in which that can be done.
+    """The binding of each symbol; a binding uses only symbols that come before it.
 
-    Raises ValueError for a symbol whose value no call, or not every call, could tell.
+    Raises ValueError for a symbol that cannot be determined from the arguments of every call.
     """
     places = places_of(params)
     symbols = list(dict.fromkeys(s for place in places for s in symbols_of(place.dim)))
@@ -148,7 +152,7 @@ def bindings_of(params: tuple[Param, ...]) -> tuple[Binding, ...]:
 
 
 def _check_known(places: tuple[Place, ...], bound: dict[Sym, Binding]) -> None:
-    """Every symbol of an expression has a value wherever the expression is."""
+    """ValueError unless each symbol has a value wherever an expression with it is present."""
     for place in places:
         if not isinstance(place.dim, Compound):
             continue
@@ -163,7 +167,7 @@ def _check_known(places: tuple[Place, ...], bound: dict[Sym, Binding]) -> None:
 
 
 def _bare(symbol: Sym, places: tuple[Place, ...]) -> tuple[Place, ...]:
-    """The places at which a symbol can bind: one that always counts, or all that can."""
+    """The places at which a symbol can bind: one that is always valid, or else all candidates."""
     standing = [place for place in places if place.dim == symbol]
     certain = [p for p in standing if not p.optional and p.kind != "strides"]
     if certain:
@@ -187,9 +191,9 @@ def _solve_one(
 
 
 def invert(dim: Dim, symbol: Sym, value: Dim) -> Dim | None:
-    """The symbol for which `dim` has this value, as an expression; None where none is certain.
+    """Solve `dim == value` for the symbol, as an expression; None where that is not possible.
 
-    Division is floored: whether the value really is one of `dim` is a check of its own.
+    Division is floored, so the solution may be inexact: another check compares `dim` with `value`.
     """
     if dim == symbol:
         return value

@@ -20,8 +20,7 @@ def changed(spec: S, **values: Any) -> S:
 
 
 def mapped(param: params.Param, change: Callable[[params.Param], params.Param]) -> params.Param:
-    """A spec with each spec in it that has none inside, wherever it stands, as `change` gives it
-    back."""
+    """Apply `change` to each leaf of a spec (a spec that contains no other), at any depth."""
 
     def inner(each: params.Param) -> params.Param:
         return mapped(each, change)

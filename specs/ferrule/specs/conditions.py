@@ -1,13 +1,13 @@
-"""Conditions over sizes and addresses that a call decides: which of several kernels it launches.
+"""Conditions over sizes and addresses of a call, by which it chooses the kernel to launch.
 
     n < 32                                    # comparisons of sizes: <, <=, >, >=
     specs.equal(n, m), specs.divisible(n, 16)
     specs.aligned(x.data, 16)
     (n > 0) & ~specs.divisible(n, 4)          # and, or, not: &, |, ~
 
-`==` of sizes is Python's own, whether two expressions are the same; hence `equal`.  `holds` is the
-one reading of a condition in Python (the oracle of the tests); its lowering is in
-`ferrule.compiler`.
+`==` of sizes is Python's own: it compares the two expressions, not their values at the call.
+Therefore there is `equal`.  Only `holds` evaluates a condition in Python; tests use it as their
+oracle.  `ferrule.compiler` lowers conditions to code.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Comparison(_Logic):
 
 @dataclass(frozen=True, slots=True)
 class Aligned(_Logic):
-    """Whether an address is a multiple of so many bytes, a power of two."""
+    """Whether an address is aligned to a number of bytes, which is a power of two."""
 
     data: Data
     bytes: int
@@ -126,14 +126,14 @@ def equal(lhs: Dim, rhs: Dim) -> Comparison:
 
 
 def divisible(size: Dim, by: int) -> Comparison:
-    """Whether a size is a multiple of a number of at least 1, else ValueError."""
+    """Whether a size is a multiple of `by`.  ValueError unless `by` is at least 1."""
     if isinstance(by, bool) or not isinstance(by, int) or by < 1:
         raise ValueError(f"divisible: expected a number of at least 1, but got {by!r}")
     return compare("eq", make("mod", size, by), 0)
 
 
 def aligned(data: Data, to: int) -> Aligned:
-    """Whether an address is a multiple of so many bytes, a power of two, else ValueError."""
+    """Whether an address is aligned to `to` bytes.  ValueError unless `to` is a power of two."""
     from ferrule.specs.params import Data
 
     if not isinstance(data, Data):
@@ -144,7 +144,7 @@ def aligned(data: Data, to: int) -> Aligned:
 
 
 def present(param: Optional) -> Present:
-    """Whether an optional parameter was given.  Raises TypeError for another."""
+    """Whether the caller gave an optional parameter.  TypeError for a parameter of another kind."""
     from ferrule.specs.params import Optional
 
     if not isinstance(param, Optional):
@@ -188,7 +188,7 @@ def holds(
 ) -> bool:
     """Whether a condition holds for these values of symbols, and addresses of tensors by name.
 
-    A parameter is present if it has an address.  Raises what `evaluate` raises.
+    A parameter is present if it has an address.  Raises the errors of `evaluate`.
     """
     known = addresses or {}
     match condition:

@@ -2,10 +2,11 @@
 
 A dtype is a *class* (`Float32`), so that it can stand in an annotation, in `isinstance` and in
 `Optional[...]`; its metaclass `DType` carries the facts (name, kind, bits, DLPack code).  An
-*instance* (`Float32(4)`) is a host-side number that remembers its type.  What `Float32(x)` means
-for a run-time value in a kernel is decided by `ferrule.language`, not here.
+*instance* (`Float32(4)`) is a host-side number that remembers its type.  `ferrule.language`
+decides, not this module, what `Float32(x)` means for a run-time value in a kernel.
 
-TFloat32 is how tensor cores read a float32.  DLPack has no code for it: in memory it is a float32.
+TFloat32 is the format in which tensor cores read a float32.  DLPack has no code for it: in memory
+it is a float32.
 
 Codes and names: DLPack 1.3 (`DLDataTypeCode`); names in messages come from this table alone.
 """
@@ -87,8 +88,8 @@ _N = TypeVar("_N", bound="Numeric")
 class Numeric(metaclass=DType):
     """A number with a dtype, made by calling the dtype: `Int32(3)`.
 
-    It is a number of that dtype: a float is rounded to it.  A Numeric is converted as compiled code
-    converts a number: an integer is cut to the width, a float truncated and kept within the range.
+    A Python float is rounded to the dtype.  Another Numeric is converted as compiled code converts
+    it: an integer wraps to the width; a float becomes an integer by truncation, then saturation.
 
     Raises TypeError for a Python number of another kind, OverflowError for an int beyond the range.
     """

@@ -1,9 +1,9 @@
 """Integer expressions over symbolic sizes.
 
-One object serves as a dim of a spec, a stride, a relation that a wrapper checks, and a launch
-size.  Division and modulo are Python's (floor).  Everything is evaluated in signed 64 bits and
-never wraps: `evaluate` is the one reading of an expression in Python (the oracle of the tests);
-its one lowering to LLVM is in `ferrule.compiler`.
+An expression can be a dim of a spec, a stride, a relation that a wrapper checks, or a launch size.
+Division and modulo are Python's (floor).  Arithmetic is in signed 64 bits; an overflow is an
+error, it never wraps.  Only `evaluate` computes an expression in Python; tests use it as their
+oracle.  `ferrule.compiler` has the only lowering to LLVM.
 
 Invariants: expressions are immutable and hashable; constants are folded; a constant operand of a
 commutative operation stands on the right.
@@ -85,7 +85,8 @@ class _Arithmetic:
 class Sym(_Arithmetic):
     """A size that is known only at the call.
 
-    Two symbols are the same if their keys are: the name of a named one, a fresh object otherwise.
+    Two symbols are equal if their keys are equal.  The key of a named symbol is its name; the key
+    of an unnamed symbol is a fresh object.
     `width` is 32 or 64 bits; a value at a call is a multiple of `divisibility`.
     """
 
@@ -100,7 +101,7 @@ class Sym(_Arithmetic):
 
 @dataclass(frozen=True, slots=True)
 class ValueOf:
-    """The key of the symbol that stands for the value of an integer parameter."""
+    """The key of a symbol that represents the value of an integer parameter."""
 
     param: str
 
@@ -133,11 +134,11 @@ def _compare(op: ComparisonOp, lhs: IntExpr, rhs: Dim) -> Comparison:
 
 
 def sym_int(width: int = 32, *, divisibility: int = 1, symbol: str | None = None) -> Sym:
-    """A symbolic size.  Symbols of one name are one; an unnamed one is equal to itself alone.
+    """A symbolic size.  Symbols with the same name are equal; an unnamed one equals only itself.
 
-    `width`: 32 or 64, the range that a call's value must fit.  `divisibility`: every value is a
-    multiple of it.  Raises ValueError for another width, a divisibility below 1, or a symbol that
-    is no identifier.
+    `width`: 32 or 64 bits; the value at a call must fit in this width.  `divisibility`: each value
+    is a multiple of it.  Raises ValueError for another width, a divisibility below 1, or a symbol
+    that is not an identifier.
     """
     if width not in (32, 64):
         raise ValueError(f"sym_int: width must be 32 or 64, but got {width!r}")
@@ -153,7 +154,7 @@ def sym_int(width: int = 32, *, divisibility: int = 1, symbol: str | None = None
 
 
 def is_name(text: str) -> bool:
-    """Whether Python can name something so: an identifier, as its parser writes it, no keyword."""
+    """Whether the text is a Python name: a normalised identifier that is not a keyword."""
     is_normal = text.isascii() or unicodedata.is_normalized("NFKC", text)
     return is_normal and text.isidentifier() and not keyword.iskeyword(text)
 
@@ -209,10 +210,10 @@ def is_dim(value: object) -> bool:
 
 
 def make(op: ExprOp, lhs: Dim, rhs: Dim) -> Dim:
-    """`lhs op rhs`, folded where constants allow.  Raises TypeError for operands that are no sizes.
+    """`lhs op rhs`, with constants folded.  Raises TypeError for operands that are not sizes.
 
-    A constant result that overflows 64 bits, or a division by a constant zero, is not folded: it
-    fails where the expression is evaluated, as any other does.
+    A constant result that overflows 64 bits, or a division by a constant zero, is not folded.  The
+    error comes when the expression is evaluated, as it does for operands that are not constant.
     """
     for operand in (lhs, rhs):
         if not is_dim(operand):
@@ -255,8 +256,8 @@ def _simplify(op: ExprOp, lhs: Dim, rhs: Dim) -> Dim:
 def evaluate(dim: Dim, values: Mapping[Sym, int]) -> int:
     """The value of an expression for these values of its symbols.
 
-    Raises OverflowError where any part of it leaves 64 bits and ZeroDivisionError for a division
-    by zero; KeyError for a symbol without a value.
+    Raises OverflowError if the value of a subexpression does not fit in 64 bits, ZeroDivisionError
+    for a division by zero, and KeyError for a symbol without a value.
     """
     match dim:
         case Sym():
@@ -271,7 +272,7 @@ def evaluate(dim: Dim, values: Mapping[Sym, int]) -> int:
 
 
 def divisibility_of(dim: Dim) -> int:
-    """The largest number that is known to divide every value of a size; 0 for the size 0."""
+    """The largest known divisor of all values of a size; 0 for the size 0."""
     match dim:
         case int():
             return abs(dim)
@@ -303,7 +304,7 @@ def symbols_of(dim: Dim) -> Iterator[Sym]:
 
 
 def format_dim(dim: Dim, names: Mapping[Sym, str], outer: int = 0) -> str:
-    """The expression as Python would write it, with the given names of its symbols."""
+    """The expression in Python's syntax; `names` maps its symbols to names."""
     match dim:
         case Sym():
             return names.get(dim) or str(dim)

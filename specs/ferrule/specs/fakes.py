@@ -1,7 +1,7 @@
-"""Fake tensors: examples of arguments that hold a dtype, shape, strides and alignment, no data.
+"""Fake tensors: example arguments with a dtype, shape, strides and alignment, but without data.
 
-An example becomes a spec through one protocol method, `__ferrule_spec__(name) -> Param`; any
-object that has it can be given to `ferrule.compile`.
+The method `__ferrule_spec__(name) -> Param` turns an example into a spec.  `ferrule.compile`
+accepts any object that has this method.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from ferrule.specs.params import (
 
 @runtime_checkable
 class SupportsSpec(Protocol):
-    """An example argument: it can say what parameter it stands for."""
+    """An example argument: an object that can describe its parameter."""
 
     def __ferrule_spec__(self, name: str) -> Param:
-        """The spec of a parameter of this name."""
+        """The spec of a parameter with this name."""
         ...
 
 
@@ -38,8 +38,8 @@ class SupportsSpec(Protocol):
 class FakeTensor:
     """A tensor without data, made by `make_fake_tensor` and `make_fake_compact_tensor`.
 
-    `device` is a name of a device type, or None for the target's.  `packed`: two elements share a
-    byte, and `shape` counts elements.  Every attempt to read or write elements is a TypeError.
+    `device` is a name of a device type, or None for the target's device.  `packed`: two elements
+    share a byte, and `shape` counts elements.  To read or write elements is a TypeError.
     """
 
     dtype: DType
@@ -120,16 +120,17 @@ def make_fake_tensor(
 ) -> FakeTensor:
     """A fake tensor with these strides, in elements.
 
-    `dtype`: a dtype or its name; "float4_e2m1fnx2" is 4-bit floats, two in a byte, of which shape
-    and strides count each; a tuple of dtypes or a `sym_dtype` for one that is free: the function is
-    compiled for each, and a call chooses.  `assumed_align`: bytes that the data pointer is a
-    multiple of, the element size by default.  `device`: "cpu", "cuda", …; the target's device by
-    default.  `memspace`: gmem and generic both mean the memory of that device; an argument can be
-    in no other.  `use_32bit_stride` is taken for CuTe's sake and changes nothing: how wide a
-    symbolic stride is, its symbol says.  `read_only`: nothing writes to the tensor, so an array
-    that cannot be written is accepted.
+    `dtype`: a dtype or its name.  "float4_e2m1fnx2" means 4-bit floats, two in a byte; shape and
+    strides count the single floats.  A tuple of dtypes or a `sym_dtype` is a free dtype: the
+    function is compiled for each of them, and the tensors of a call choose.
+    `assumed_align`: the alignment of the data pointer in bytes, by default the element size.
+    `device`: "cpu", "cuda", …; by default the target's device.
+    `memspace`: gmem and generic both mean the memory of that device; other memory is refused.
+    `use_32bit_stride`: accepted for compatibility with CuTe, without effect; the width of a
+    symbolic stride is the width of its symbol.
+    `read_only`: the function does not write to the tensor, so it accepts read-only arrays.
 
-    Raises ValueError or TypeError for what no tensor can have.
+    Raises ValueError or TypeError for a value that a tensor cannot have.
     """
     free = as_dtype_sym(dtype) if isinstance(dtype, (DTypeSym, tuple, list)) else None
     packed = isinstance(dtype, str) and dtype == PACKED_NAME
@@ -167,9 +168,11 @@ def make_fake_compact_tensor(
 ) -> FakeTensor:
     """A fake tensor without gaps, **column-major by default**, as in CuTe.
 
-    `stride_order[i]` is the rank of dim i: the lowest varies fastest.  For shape (2, 3, 4), order
-    (0, 1, 2) gives strides (1, 2, 6); row-major is `tuple(reversed(range(len(shape))))`.
-    Raises ValueError for an order that is no permutation; otherwise as `make_fake_tensor`.
+    `stride_order[i]` is the rank of dim i; the dim with the lowest rank varies fastest.  For shape
+    (2, 3, 4), order (0, 1, 2) gives strides (1, 2, 6); row-major is
+    `tuple(reversed(range(len(shape))))`.
+
+    Raises ValueError for an order that is not a permutation, and the errors of `make_fake_tensor`.
     """
     sizes = check_dims("shape", shape)
     order = tuple(range(len(sizes))) if stride_order is None else stride_order

@@ -1,7 +1,7 @@
-"""Dtypes that are free: a parameter can have any of a list, and a call says which.
+"""Free dtypes: a parameter accepts each dtype of a list, and the call determines which one.
 
-A function that is compiled for examples with free dtypes is compiled once for each combination, and
-a call chooses by the dtypes of its tensors.
+For examples with free dtypes a function is compiled once for each combination of dtypes.  The
+dtypes of the tensors in a call choose among these compiled versions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from ferrule.specs.expr import is_name
 class DTypeSym:
     """A dtype that is known only at the call: one of `dtypes`.  Made by `sym_dtype`.
 
-    Two symbols are the same if their keys are: the name of a named one, a fresh object otherwise.
+    Two symbols are equal if their keys are equal.  The key of a named symbol is its name; the key
+    of an unnamed symbol is a fresh object.
     """
 
     key: object
@@ -26,10 +27,10 @@ class DTypeSym:
 
 
 def sym_dtype(*dtypes: DType | str, symbol: str | None = None) -> DTypeSym:
-    """A free dtype: any of these, the same one wherever the symbol stands.
+    """A free dtype: one of these, the same one at each occurrence of the symbol.
 
-    `symbol`: what messages call it.  Raises ValueError without dtypes, for one that comes twice and
-    for a symbol that is no identifier, TypeError for what is no dtype.
+    `symbol`: its name in messages.  Raises ValueError for an empty list, a dtype that is listed
+    twice and a symbol that is not an identifier; TypeError for a value that is not a dtype.
     """
     checked = tuple(as_dtype(dtype) for dtype in dtypes)
     if not checked:

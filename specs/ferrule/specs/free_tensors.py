@@ -1,4 +1,4 @@
-"""Fake tensors whose dtype is free, and what they become for one of its dtypes."""
+"""Fake tensors with a free dtype, and the fake tensors that replace them for one chosen dtype."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ferrule.specs.params import Tensor
 class FreeFakeTensor(FakeTensor):
     """A fake tensor whose dtype is free; `dtype` is the first one of the list.
 
-    `given_align` is the alignment where one was given, else it is the size of the elements.
+    `given_align` is the alignment that the user gave; None means the element size.
     """
 
     symbol: DTypeSym = field(kw_only=True)
@@ -22,12 +22,12 @@ class FreeFakeTensor(FakeTensor):
 
     @classmethod
     def of(cls, fake: FakeTensor, symbol: DTypeSym, align: int | None) -> FreeFakeTensor:
-        """A fake tensor of the first dtype as one of any; `align` is the alignment if given."""
+        """Make a fake tensor's dtype free; `align` is the alignment that the user gave, or None."""
         same = {each.name: getattr(fake, each.name) for each in fields(FakeTensor)}
         return cls(**same, symbol=symbol, given_align=align)
 
     def with_dtype(self, dtype: DType, expected: str | None = None) -> FakeTensor:
-        """The tensor with one of its dtypes; `expected` is what messages say in its place."""
+        """The tensor with one of its dtypes; messages show `expected` instead of this dtype."""
         align = dtype.itemsize if self.given_align is None else self.given_align
         return ChosenFakeTensor(
             dtype,
@@ -50,7 +50,7 @@ class FreeFakeTensor(FakeTensor):
 
 @dataclass(frozen=True, slots=True)
 class ChosenFakeTensor(FakeTensor):
-    """A fake tensor with a dtype that was chosen; see `params.Tensor` for the rest."""
+    """A fake tensor after the choice of its dtype; see `params.Tensor` for the fields."""
 
     exact: bool = field(kw_only=True, default=False)
     expected: str | None = field(kw_only=True, default=None)

@@ -1,8 +1,8 @@
 """Default values and constants as text: Python literals, which `ast` can read back.
 
-What stands for a number, text or tuple is written as that: a DSL scalar, a member of an IntEnum, a
-NumPy scalar, a named tuple or dataclass; a dtype as its name.  A value that no literal can stand
-for is written as `...`, and reads back as Ellipsis.
+DSL scalars, members of an IntEnum, NumPy scalars, named tuples and dataclasses are written as the
+number, text or tuple that they represent, and a dtype as its name.  A value without a literal is
+written as `...`, which reads back as Ellipsis.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _other_text(value: Any) -> str:
 
 
 def read_literal(node: ast.expr) -> Any:
-    """The value of a literal.  Raises ValueError for what is none."""
+    """The value of a literal.  Raises ValueError for another expression."""
     match node:
         case ast.Constant(value=value):
             return value

@@ -1,12 +1,12 @@
-"""Signatures of functions that are several: which overload runs, a call's arguments decide.
+"""Signatures of overloaded functions: the arguments of a call choose the candidate that runs.
 
-An `Overloads` is a signature itself: its parameters are what the call has to know before it is
-decided, such as names, defaults and whether an argument is a tensor.  What is checked stands in the
-signatures of the candidates.
+An `Overloads` is itself a signature.  Its parameters hold what a call needs before a candidate is
+chosen: names, defaults, and whether an argument is a tensor.  The signatures of the candidates say
+what the wrapper checks.
 
-Invariants (ValueError where they fail): the candidates agree in the defaults of their parameters,
-and those that differ in the number of parameters have none.  Those with as many agree in which of
-them position alone tells, and in which names alone, with these names.
+Invariants (ValueError where they fail): all candidates have the same defaults.  Candidates with
+different numbers of parameters have no defaults.  Candidates with the same number of parameters
+have the same positional-only count and the same keyword-only names.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from ferrule.specs.signature import Signature
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Overloads(Signature):
-    """The signature of a function that is the first of its candidates that takes the arguments.
+    """The signature of an overloaded function: a call runs the first candidate that accepts it.
 
-    `shown` is what stands behind the name in messages, where that says more than the list of the
-    candidates: for one function that was compiled for several dtypes.  `others` are the signatures
-    of calls with another number of arguments than the first candidate takes.
+    `shown` replaces the list of candidates in messages where it is clearer, for example for one
+    function that is compiled for several dtypes.  `others` maps each number of arguments that the
+    first candidate does not take to the signature of calls with that number.
     """
 
     candidates: tuple[Signature, ...] = ()
@@ -77,19 +77,19 @@ class Overloads(Signature):
         return " | ".join(map(str, self.candidates))
 
     def kind(self, param: Param, *, full: bool = False) -> str:
-        """What an argument can be: the kinds that the candidates take there."""
+        """The kinds that the candidates accept for an argument, joined by `|`."""
         position = self.arguments.index(param)
         same = _with(self.candidates, len(self.arguments))
         texts = (each.kind(each.arguments[position], full=full) for each in same)
         return " | ".join(dict.fromkeys(texts))
 
     def kind_of_result(self, *, full: bool = False) -> str:
-        """What a call can give back: what the candidates do."""
+        """The kinds of results that the candidates return, joined by `|`."""
         texts = (each.kind_of_result(full=full) for each in self.candidates)
         return " | ".join(dict.fromkeys(texts))
 
     def text(self) -> str:
-        """One line for each candidate, and in front of them what is `shown`."""
+        """One line for each candidate, after a comment line with `shown` if there is one."""
         head = [] if self.shown is None else [f"# {self.shown}"]
         return "\n".join([*head, *(each.text() for each in self.candidates)])
 
@@ -98,14 +98,14 @@ class Overloads(Signature):
         return Overloads(name, self.candidates, self.shown)
 
     def altered(self, **values: object) -> Signature:
-        """TypeError: what an overload takes is what its candidates do."""
+        """TypeError: the candidates determine the parameters, so change the candidates."""
         raise TypeError(f"{self.name}: alter the candidates of an overload")
 
     __hash__ = Signature.__hash__
 
 
 def read_overloads(text: str, read: Callable[[str], Signature]) -> Overloads:
-    """What has this `text()`; `read` reads that of one candidate."""
+    """Parse a `text()`; `read` parses the line of one candidate."""
     lines = text.split("\n")
     shown = lines.pop(0).removeprefix("# ") if lines[0].startswith("# ") else None
     candidates = [read(line) for line in lines]
@@ -113,7 +113,7 @@ def read_overloads(text: str, read: Callable[[str], Signature]) -> Overloads:
 
 
 def _checked(name: str, candidates: object) -> tuple[Signature, ...]:
-    """The signatures.  Raises TypeError for anything else, ValueError for none."""
+    """The signatures.  Raises TypeError for anything else, ValueError for an empty list."""
     if not isinstance(candidates, Iterable):
         raise TypeError(f"{name}: candidates must be in a list, but got {candidates!r}")
     listed = tuple(candidates)
@@ -126,7 +126,10 @@ def _checked(name: str, candidates: object) -> tuple[Signature, ...]:
 
 
 def _check_defaults(name: str, candidates: Sequence[Signature]) -> None:
-    """A default is that of every candidate, or it would depend on what it is to decide."""
+    """ValueError unless all candidates have the same defaults.
+
+    The call fills in defaults before it chooses a candidate, so they cannot depend on the choice.
+    """
     defaults = [
         tuple((type(param.default), param.default) for param in each.arguments)
         for each in candidates
@@ -143,7 +146,7 @@ def _check_defaults(name: str, candidates: Sequence[Signature]) -> None:
 
 
 def _ways(signature: Signature) -> tuple[int, int, tuple[str, ...]]:
-    """How calls give the arguments: how many without names, by position; those by name alone."""
+    """How many arguments are positional-only, how many positional, and the keyword-only names."""
     named = tuple(param.name for param in signature.arguments[signature.positional :])
     return signature.unnamed, signature.positional, named
 
@@ -163,12 +166,12 @@ def _check_same_ways(name: str, candidates: Sequence[Signature]) -> None:
 
 
 def _with(candidates: Sequence[Signature], count: int) -> list[Signature]:
-    """Those that take so many arguments."""
+    """The candidates that take `count` arguments."""
     return [each for each in candidates if len(each.arguments) == count]
 
 
 def _merged_params(candidates: Sequence[Signature]) -> tuple[Param, ...]:
-    """The parameters of candidates with as many.  A name that differs is no keyword."""
+    """The merged parameters of candidates with equal counts; a name that differs is no keyword."""
     columns = list(zip(*(each.arguments for each in candidates), strict=True))
     names = [dict.fromkeys(param.name for param in column) for column in columns]
     taken = {name for column in names for name in column}
@@ -196,7 +199,7 @@ def _changed(param: Param, **values: object) -> Param:
 
 
 def _merged(name: str, params: Sequence[Param]) -> Param:
-    """A parameter that takes what any of these may take; of sizes and dtypes it knows nothing."""
+    """A parameter that accepts the values of all of these, without their sizes and dtypes."""
     members = list(_members(params))
     has_none = any(isinstance(param, Optional) for param in params)
     kinds: dict[type[Param], list[Param]] = {}
@@ -283,7 +286,7 @@ def _scalar(name: str, dtypes: Sequence[DType]) -> Param:
 
 
 def _merged_result(candidates: Sequence[Signature]) -> Param | None:
-    """What a call gives back, as far as its caller must know: whether it can be a container."""
+    """The result as far as the call must know it: mainly whether it can be a container."""
     results = [each.result for each in candidates if each.result is not None]
     if not results:
         return None

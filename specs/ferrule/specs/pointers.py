@@ -1,7 +1,7 @@
 """Fake pointers and fake streams: examples of arguments that are handles.
 
-`make_ptr` and `nullptr` hold an address, so what they make can also be given in a call; a fake
-stream stands for a stream while compiling, and for nothing in a call.
+`make_ptr` and `nullptr` make objects that hold an address, so they can also be arguments of a call.
+A fake stream is only an example for compilation, not an argument.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ferrule.specs.params.tensors import check_index
 
 @dataclass(frozen=True, slots=True)
 class FakePointer:
-    """An address with the dtype of what is there, made by `make_ptr` and `nullptr`."""
+    """An address and the dtype of the elements there, made by `make_ptr` and `nullptr`."""
 
     dtype: DType
     value: int
@@ -33,7 +33,7 @@ class FakePointer:
 
 @dataclass(frozen=True, slots=True)
 class FakeStream:
-    """A stream without a handle, made by `make_fake_stream`; `env`: the caller's current one."""
+    """A stream without a handle, made by `make_fake_stream`; `env`: the caller's current stream."""
 
     env: bool = False
     device: str | None = None
@@ -52,9 +52,9 @@ def make_ptr(
 ) -> FakePointer:
     """A pointer to elements of a dtype at an address.
 
-    `assumed_align`: bytes that the address is a multiple of, the element size by default.
-    Raises TypeError for what is no address and ValueError for one that is out of range or is not
-    aligned.
+    `assumed_align`: the alignment of the address in bytes, by default the element size.
+    Raises TypeError for a value that is not an address, and ValueError for an address that is out
+    of range or not aligned.
     """
     checked = as_dtype(dtype)
     if not isinstance(mem_space, AddressSpace):
@@ -88,9 +88,10 @@ def make_fake_stream(
 ) -> FakeStream:
     """An example of a stream.
 
-    `use_tvm_ffi_env_stream`: no argument of the call, but the caller's current stream on the device
-    of the first tensor; `device` and `device_id` name the device where there is no tensor, or
-    another one is meant.  Raises ValueError for a device of a stream that the call gives.
+    `use_tvm_ffi_env_stream`: the stream is not an argument of the call; the wrapper uses the
+    caller's current stream on the device of the first tensor.  `device` and `device_id` name
+    another device, and are needed if there is no tensor.  Raises ValueError for a device without
+    `use_tvm_ffi_env_stream`: then the call gives the stream.
     """
     if not use_tvm_ffi_env_stream and (device is not None or device_id is not None):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Signatures from their full form: the text is read with Python's own parser, never evaluated."""
+"""Parses the full form of a signature, with Python's own parser; no text is evaluated."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from ferrule.specs.params import (
 )
 from ferrule.specs.signature import Signature
 
-_KINDS: Final[dict[str, Callable[..., Param]]] = {
-    kind.word: kind for kind in get_args(Param) if issubclass(kind, Plain)
+_KINDS: Final[dict[str, type[Any]]] = {
+    kind.traits.word: kind for kind in get_args(Param) if issubclass(kind, Plain)
 }
 
 
@@ -47,7 +47,7 @@ _WHERE: Final = re.compile("(?= where )")
 
 
 def parse_signature(text: str) -> Signature:
-    """The signature that has this full form.  Raises ValueError that says what cannot be read."""
+    """The signature with this full form.  Raises ValueError that shows the unreadable text."""
     try:
         return _parse_any(text)
     except (TypeError, KeyError, OverflowError, SyntaxError, tokenize.TokenError) as error:
@@ -78,8 +78,11 @@ def _parse(text: str) -> Signature:
 
 
 def _without_marks(text: str) -> tuple[str, int, int | None]:
-    """The text without the `/` and `*` among the parameters, and how many are before each; None
-    where there is no `*`."""
+    """Remove the markers `/` and `*` from the parameters.
+
+    Returns the text, the number of parameters before `/`, and the number before `*`; None if there
+    is no `*`.
+    """
     if not _MARKS.search(text):
         return text, 0, None
     depth, before, found = 0, 0, {}
@@ -103,7 +106,7 @@ def _without_marks(text: str) -> tuple[str, int, int | None]:
 
 
 def _split(text: str) -> tuple[ast.FunctionDef, ast.arguments]:
-    """The head and the symbols behind it.  A literal of the head can hold " where " as well."""
+    """Split the head from the symbols after " where ", which can also occur in a literal of it."""
     places = [found.start() for found in _WHERE.finditer(text)]
     for end in (len(text), *reversed(places)):
         name, _, params = text[:end].partition("(")
@@ -118,7 +121,7 @@ def _split(text: str) -> tuple[ast.FunctionDef, ast.arguments]:
 
 
 def _head(text: str) -> ast.FunctionDef | None:
-    """A text that is the head of one function, else None."""
+    """Parse the head of one function; None if the text is anything else."""
     try:
         statements = ast.parse(f"def {text}: pass").body
     except (SyntaxError, ValueError):
@@ -172,7 +175,7 @@ class _Reader:
             case ast.Name(id=word) if word in BY_NAME:
                 return Scalar(name, word, **rest)
             case ast.Name(id=word) if word in _KINDS:
-                return _KINDS[word](name, **rest)
+                return self.plain(name, word, {}, rest)
             case ast.Call(func=ast.Name(id=word), args=args, keywords=keywords):
                 options = {k.arg: k.value for k in keywords if k.arg is not None}
                 if len(options) != len(keywords):
@@ -206,7 +209,16 @@ class _Reader:
                 return Tuple(name, items, True, **rest)
             case "Object" if len(args) == 1:
                 return Object(name, self.literal(args[0]), **rest)
+            case _ if word in _KINDS and args and not options:
+                fields = _KINDS[word].literal_fields()
+                if len(args) == len(fields):
+                    values = dict(zip(fields, map(self.literal, args), strict=True))
+                    return self.plain(name, word, values, rest)
         raise self.refuse(node)
+
+    def plain(self, name: str, word: str, values: dict[str, Any], rest: dict[str, Any]) -> Param:
+        found: Param = _KINDS[word](name, **values, **rest)
+        return found
 
     def field(self, name: str, node: ast.expr) -> Param:
         match node:

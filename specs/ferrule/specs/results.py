@@ -1,4 +1,4 @@
-"""What a function can return: the kinds of parameters that a caller can own."""
+"""The kinds of results that a function can return: kinds whose values a caller can own."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ _KINDS = (
 
 
 def checked_result(result: Param | None) -> Param | None:
-    """A result as a signature keeps it; None for a function that returns nothing.
+    """The result spec for a signature; None for a function that returns nothing.
 
-    Raises ValueError for a kind that no function returns, wherever in a tuple it stands.
+    Raises ValueError for a kind that a function cannot return, also inside a tuple.
     """
     if result is None or isinstance(result, NoneValue):
         return None

@@ -1,7 +1,7 @@
-"""Numbers of each dtype: which is nearest to a number, its bits, and what a conversion gives.
+"""Conversion of numbers to dtypes: the nearest value of a dtype, and its bits.
 
-A conversion rounds once, to nearest and ties to even, as compiled code does.  A dtype is told by
-its kind, its name and its bits alone.
+A conversion rounds once, to nearest and ties to even, as compiled code does.  This module uses only
+the kind, the name and the number of bits of a dtype.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from ferrule.specs.dtypes import DType
 
 _MANTISSA = 53
-"""Bits of a binary64's, and of none that is wider."""
+"""Bits of a binary64's mantissa."""
 
 
 def nearest(dtype: DType, value: bool | int | float) -> float:
-    """The number of a float dtype that is nearest, as a binary64; infinity beyond the largest."""
+    """Round to the nearest number of a float dtype, as a binary64; infinity beyond the largest."""
     number = _odd(value) if isinstance(value, int) and dtype.bits < 64 else as_float(value)
     match dtype.name:
         case "float16":
@@ -41,7 +41,10 @@ def as_float(value: bool | int | float) -> float:
 
 
 def _odd(value: int) -> float:
-    """A binary64 that stands for an integer in a second rounding: what is cut off sets its end."""
+    """Round an integer to odd: if any bit that is cut off is 1, the last bit becomes 1.
+
+    A second rounding, to a narrower dtype, then gives the same as one rounding of the integer.
+    """
     excess = value.bit_length() - _MANTISSA
     if excess <= 0:
         return float(value)

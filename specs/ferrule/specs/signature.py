@@ -1,8 +1,9 @@
-"""A function's name, parameters and result, with the names that its symbols have in text.
+"""A function's name, parameters and result, with the names of its symbols in text.
 
-Invariants (ValueError where they fail): names are identifiers; parameter names differ; symbols of
-one name agree in width and divisibility; a call tells every symbol's value, but for those that only
-the result has; an env stream knows its device; a result is of a kind that a caller can own.
+Invariants (ValueError where they fail): names are identifiers; parameter names differ; symbols with
+the same name have the same width and divisibility; the arguments of each call determine all
+symbols, except symbols that occur only in the result; an env stream has a device; a caller can own
+the result.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ class Signature:
     """Name, parameters and result.  `str()` is the short form that messages show, `text()` the full
     one.
 
-    `result` is the spec of what a call gives back, None for nothing; its own name means nothing.
+    `result` is the spec of the result, None for no result; the name of this spec has no meaning.
     `arguments` are the parameters that a call gives: all but env streams.
-    `symbols` maps each symbol to its name in text, in the order of first appearance: a named
-    symbol keeps its own, sizes are n0, n1, … and symbols that appear only in strides s0, s1, ….
-    `names` has those of the result too, which a call need not tell.
-    `positional_only` is how many parameters, the first ones, Python can give by position alone,
-    `keyword_only` how many, the last ones, by name alone; through C all are positional.
-    `bindings` says where each symbol gets its value.  Two signatures are equal if their full texts
-    are: unnamed symbols are compared by where they stand.
+    `symbols` maps each symbol of the parameters to its name in text, in the order of first
+    appearance.  A named symbol keeps its name; unnamed sizes are n0, n1, …, and unnamed symbols
+    that occur only in strides are s0, s1, ….  `names` also has the symbols of the result.
+    `positional_only` counts the first parameters, which Python passes only by position;
+    `keyword_only` counts the last ones, which Python passes only by name.  Through C all are
+    positional.  `bindings` says where each symbol gets its value.  Two signatures are equal if
+    their full texts are equal, so unnamed symbols are compared by their positions.
     """
 
     name: str
@@ -76,12 +77,12 @@ class Signature:
 
     @property
     def unnamed(self) -> int:
-        """How many arguments, the first ones, a call cannot name."""
+        """The number of positional-only arguments; they are the first ones."""
         return _count_arguments(self.params[: self.positional_only])
 
     @property
     def positional(self) -> int:
-        """How many arguments, the first ones, a call can give by position."""
+        """The number of arguments that a call can pass by position; they are the first ones."""
         return _count_arguments(self.params[: len(self.params) - self.keyword_only])
 
     def __eq__(self, other: object) -> bool:
@@ -91,9 +92,9 @@ class Signature:
         return hash(self.text())
 
     def __getitem__(self, name: str) -> Any:
-        """The spec of the parameter with this name, of the kind that it was made as.
+        """The spec of the parameter with this name.
 
-        Raises KeyError naming the parameters that there are.
+        Raises KeyError; its message shows the whole signature.
         """
         for param in self.params:
             if param.name == name:
@@ -101,7 +102,7 @@ class Signature:
         raise KeyError(f"{name!r} is no parameter of {self}")
 
     __iter__ = None
-    """A signature is no sequence: `params` is."""
+    """A signature cannot be iterated over; use `params`."""
 
     def index(self, name: str) -> int:
         """The position of the parameter with this name."""
@@ -115,13 +116,13 @@ class Signature:
         return short_param(param, self.symbols)
 
     def kind(self, param: Param, *, full: bool = False) -> str:
-        """What a parameter takes: `Tensor([n0, 8], float32)`."""
+        """The kind of a parameter: `Tensor([n0, 8], float32)`."""
         from ferrule.specs.text import kind_text
 
         return kind_text(param, self.symbols, full=full)
 
     def kind_of_result(self, *, full: bool = False) -> str:
-        """What a call gives back; None for nothing."""
+        """The kind of the result; the text "None" if the function returns nothing."""
         from ferrule.specs.text import kind_text
 
         return "None" if self.result is None else kind_text(self.result, self.names, full=full)
@@ -141,7 +142,7 @@ class Signature:
         return self.altered(name=name)
 
     def altered(self, **values: Any) -> Signature:
-        """A copy with another `name`, `params`, as many, or `result`."""
+        """A copy with another `name`, `result`, or as many other `params`."""
         names = ("name", "params", "result", "positional_only", "keyword_only")
         return Signature(**{name: values.get(name, getattr(self, name)) for name in names})
 
@@ -162,7 +163,7 @@ def _checked_params(function: str, params: object) -> tuple[Param, ...]:
 
 
 def marked(shown: Sequence[str], unnamed: int, positional: int) -> list[str]:
-    """Parameters as Python writes them: with / behind those without names, * before keywords."""
+    """Parameters in Python's syntax: / after positional-only ones, * before keyword-only ones."""
     texts = [*shown[:unnamed], *(["/"] if unnamed else []), *shown[unnamed:positional]]
     return texts + (["*", *shown[positional:]] if positional < len(shown) else [])
 

@@ -1,14 +1,14 @@
-"""Signatures as text: the short form that messages show, and a full form that can be read back.
+"""Signatures as text: a short form for messages, and a full form that can be parsed again.
 
-The full form is that of a Python function's head, with the symbols behind it:
+The full form is the head of a Python function, with its symbols at the end:
 
     f(a: Tensor([n0, 8], float32, strides=[8, 1], align=16), k: int32 = 3) where n0: int32 % 16
 
-What a function returns stands behind it, `f(k: int32) -> Tuple[int32, float32]`.  A field of a
-named tuple or dataclass that has a default is `x=Default(int32, 3)`.  As in Python, the parameters
-before `/` have no names in a call, and those behind `*` are given by name alone.
+The result follows the parameters, `f(k: int32) -> Tuple[int32, float32]`.  A field with a default,
+in a named tuple or dataclass, is `x=Default(int32, 3)`.  As in Python, parameters before `/` are
+positional-only, and parameters after `*` are keyword-only.
 
-`reading.parse_signature` reads it.
+`reading.parse_signature` parses the full form.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _dims(dims: tuple[Dim, ...], names: Names) -> str:
 
 
 def kind_text(param: Param, names: Names, *, full: bool) -> str:
-    """What a parameter takes: `Tensor([n0, 8], float32)`, `int32`, `Tuple[int32, None]`."""
+    """The kind of a parameter: `Tensor([n0, 8], float32)`, `int32`, `Tuple[int32, None]`."""
 
     def inner(item: Param | None) -> str:
         return "Any" if item is None else kind_text(item, names, full=full)
@@ -106,17 +106,23 @@ def kind_text(param: Param, names: Names, *, full: bool) -> str:
         case Constant(value=value):
             return f"Literal[{literal_text(value)}]"
         case Elements(item=item):
-            return f"{type(param).__name__}[{inner(item)}]"
+            return f"{param.traits.word}[{inner(item)}]"
         case Pairs(key=key, value=value):
-            return f"{type(param).__name__}[{inner(key)}, {inner(value)}]"
+            return f"{param.traits.word}[{inner(key)}, {inner(value)}]"
         case Object(type_key=type_key):
             return f"Object({type_key!r})" if full else f"Object({type_key})"
         case AnyOrTuple() if not full:
-            return AnyValue.word
-        case Plain(word=word):
-            return word
+            return AnyValue.traits.word
+        case Plain():
+            return _plain_text(param)
         case _:
             assert_never(param)
+
+
+def _plain_text(param: Plain) -> str:
+    """The word of a kind, with the fields that it adds as literals."""
+    values = ", ".join(literal_text(getattr(param, name)) for name in param.literal_fields())
+    return f"{param.traits.word}({values})" if values else param.traits.word
 
 
 def _field_text(field: Param, names: Names) -> str:

@@ -6,54 +6,32 @@ can read it.  Leaves that need no more than that are filled here.
 
 from __future__ import annotations
 
-from typing import Final
-
 from typing_extensions import assert_never
 
 from ferrule.compiler.checker.code import Code, mask_of
 from ferrule.compiler.checker.format import Op
 from ferrule.compiler.checker.loops import over_elements
 from ferrule.compiler.checker.nodes import JUST_NONE, Node, leaf_count
-from ferrule.compiler.messages.names import BIG_INT, PACKED_DTYPE
+from ferrule.compiler.messages.names import PACKED_DTYPE
 from ferrule.specs import BY_DLPACK, DEVICE_CODES, Int8, Uint8
 from ferrule.specs.params import (
     PACKED_NAME,
-    AnyValue,
-    Array,
-    Bytes,
     Constant,
-    DataType,
-    Device,
-    Dict,
-    Elements,
     EnvStream,
-    Function,
-    List,
-    Map,
-    Module,
-    NoneValue,
     Object,
     Optional,
-    Pairs,
     Param,
-    Plain,
+    Payload,
     Pointer,
     Scalar,
     Shape,
-    Stream,
-    String,
     Tensor,
     Tuple,
     Union,
+    WithTraits,
     type_indices,
 )
-
-_WORDS: Final[dict[type, tuple[str, ...]]] = {
-    Stream: ("a stream", "int", "None"),
-    DataType: ("dtype", "str"),
-    Device: ("Device", "str"),
-}
-"""What a plain kind is called, where its own word does not say it all."""
+from ferrule.specs.typeindex import BIG_INT
 
 
 def words_of(param: Param) -> tuple[str, ...]:
@@ -61,8 +39,8 @@ def words_of(param: Param) -> tuple[str, ...]:
     match param:
         case Scalar(dtype=dtype):
             return ("int" if dtype.is_integer else dtype.kind,)
-        case Pointer(nullable=nullable):
-            return ("a pointer", "int", "None") if nullable else ("a pointer", "int")
+        case Pointer(nullable=False):
+            return ("a pointer", "int")
         case Optional(item=item):
             return (*words_of(item), "None")
         case Union(members=members):
@@ -73,18 +51,16 @@ def words_of(param: Param) -> tuple[str, ...]:
             return (type_key,)
         case Tensor(owning=True):
             return ("a tensor object that can be kept, not a DLTensor* (view)",)
-        case Tensor() | List() | Dict():
-            return (type(param).__name__,)
+        case Tensor():
+            return ("Tensor",)
         case Shape():
             return ("Shape", "tuple or list")
-        case Tuple() | Array():
+        case Tuple():
             return ("tuple or list",)
-        case Map():
-            return ("dict",)
         case EnvStream():
             return ()
-        case Plain():
-            return _WORDS.get(type(param), (param.word,))
+        case WithTraits():
+            return param.traits.expected
         case _:
             assert_never(param)
 
@@ -97,10 +73,8 @@ def check_kinds(code: Code, node: Node, also: tuple[str, ...] = ()) -> None:
         case Tensor():
             _check_type(code, node, expected)
             _check_tensor(code, node.param, node, expected)
-        case Scalar() | NoneValue() | Constant() | DataType() | Device():
+        case Scalar() | Constant():
             _check_type(code, node, expected)
-        case Pointer() | Stream():
-            code.row(Op.TYPE, a=expected, **mask_of({0, 1, 4, BIG_INT}).operands())
         case Shape(dims=dims):
             _check_type(code, node, expected)
             code.row(Op.SHAPE, a=expected, b=len(dims))
@@ -113,23 +87,36 @@ def check_kinds(code: Code, node: Node, also: tuple[str, ...] = ()) -> None:
             _check_optional(code, node, also)
         case Union():
             _check_union(code, node, expected)
-        case String() | Bytes():
-            _check_type(code, node, expected)
-            inside = node.leaf < 0
-            code.row(Op.TEXT, kind=int(inside), axis=max(node.leaf, 0), a=expected)
-        case Function() | Module() | Elements() | Pairs():
-            _check_type(code, node, expected)
-            _store_handle(code, node, Op.PAYLOAD)
-            over_elements(code, node, check_kinds)
         case Object(type_key=type_key):
             code.row(Op.OBJECT, a=expected, b=code.text(type_key))
             _store_handle(code, node, Op.PAYLOAD)
-        case AnyValue():
-            _store_handle(code, node, Op.ANY)
         case EnvStream():
             raise ValueError("an env stream is no argument")
+        case WithTraits(traits=traits):
+            _check_plain(code, node, traits.payload, expected)
         case _:
             assert_never(node.param)
+
+
+def _check_plain(code: Code, node: Node, payload: Payload, expected: int) -> None:
+    """A kind of which the traits say all."""
+    match payload:
+        case Payload.NOTHING | Payload.BITS:
+            _check_type(code, node, expected)
+        case Payload.ADDRESS:
+            code.row(Op.TYPE, a=expected, **mask_of({0, 1, 4, BIG_INT}).operands())
+        case Payload.BYTES:
+            _check_type(code, node, expected)
+            inside = node.leaf < 0
+            code.row(Op.TEXT, kind=int(inside), axis=max(node.leaf, 0), a=expected)
+        case Payload.OBJECT:
+            _check_type(code, node, expected)
+            _store_handle(code, node, Op.PAYLOAD)
+            over_elements(code, node, check_kinds)
+        case Payload.ANY:
+            _store_handle(code, node, Op.ANY)
+        case _:
+            assert_never(payload)
 
 
 def _check_type(code: Code, node: Node, expected: int) -> None:

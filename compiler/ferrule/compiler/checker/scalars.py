@@ -11,11 +11,11 @@ from llvmlite import ir
 from ferrule.compiler.checker.format import ROW, Float, Op
 from ferrule.compiler.checker.frame import BIG_INT_OBJECT, Frame
 from ferrule.compiler.checker.reports import Said
-from ferrule.compiler.messages.names import BIG_INT
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import COLD, Emitter
 from ferrule.runtime.llvm.layouts import F64, I8, I32, I64, PTR
 from ferrule.specs.expr import INT64_MAX, INT64_MIN
+from ferrule.specs.typeindex import BIG_INT
 
 NARROW: Final = ir.FunctionType(I64, [I64, I64, I64])
 BIG_FLOAT: Final = ir.FunctionType(F64, [PTR])

@@ -32,17 +32,17 @@ from ferrule.specs.params import (
     Device,
     Elements,
     EnvStream,
-    Object,
     Optional,
     Pairs,
     Param,
-    Plain,
+    Payload,
     Pointer,
     Scalar,
     Shape,
     Stream,
     Tuple,
     Union,
+    WithTraits,
 )
 from ferrule.specs.text import kind_text
 
@@ -94,7 +94,7 @@ class ValueRows:
                 self._check_guarded(node)
             case Elements() | Pairs():
                 over_elements(self.code, node, lambda _, child: self.check(child))
-            case EnvStream() | Object() | Plain():
+            case WithTraits():
                 return
             case _:
                 assert_never(node.param)
@@ -200,11 +200,11 @@ def has_values(param: Param | None) -> bool:
             return has_values(item)
         case Pairs(key=key, value=value):
             return has_values(key) or has_values(value)
-        case Tensor() | Scalar() | Shape() | Pointer() | Stream():
+        case Tensor() | Scalar() | Shape() | Constant():
             return True
-        case DataType() | Device() | Constant():
-            return True
-        case None | EnvStream() | Object() | Plain():
+        case None | EnvStream():
             return False
+        case WithTraits(traits=traits):
+            return traits.payload in (Payload.ADDRESS, Payload.BITS)
         case _:
             assert_never(param)

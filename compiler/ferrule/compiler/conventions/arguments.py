@@ -99,15 +99,6 @@ class InMemory(Protocol):
         ...
 
 
-OBJECTS: Final = (
-    *(kinds.Function, kinds.Module, kinds.Object, kinds.AnyValue),
-    *(kinds.Elements, kinds.Pairs),
-)
-"""The kinds of parameters that are objects of tvm-ffi at a call."""
-
-_NOTHING: Final = (kinds.Shape, kinds.NoneValue, kinds.Constant)
-"""The kinds of parameters that no value of a call stands for: the signature says it all."""
-
 _VALUES: Final = (Data, Cast, PointerCast, Null, Sym, Compound, *_PARAMS)
 """What is handed over as values: asked first, for it takes less time than to ask for `InMemory`."""
 
@@ -170,7 +161,7 @@ def check_argument(argument: object, what: str) -> None:
             f"{what} must be a parameter, the .data of a tensor, a size, a cast(...), NULL, a "
             f"Struct or a TensorMap, but got {shown(argument)}{_advice(argument)}"
         )
-    if isinstance(argument, _NOTHING):
+    if isinstance(argument, (kinds.Shape, kinds.NoneValue, kinds.Constant)):
         raise TypeError(
             f"{what} is {shown(argument)}, of which nothing is handed over: list its sizes, or the "
             f"value that it always has, cast(…), or NULL"
@@ -190,8 +181,13 @@ def _objects(argument: object) -> Iterator[object]:
                 yield from _objects(each)
         case kinds.Optional(item=item):
             yield from _objects(item)
-        case _ if isinstance(argument, OBJECTS):
+        case _ if is_object(argument):
             yield argument
+
+
+def is_object(argument: object) -> bool:
+    """Whether this is a parameter that is an object of tvm-ffi at a call, or can be one."""
+    return kinds.payload_of(argument) in (kinds.Payload.OBJECT, kinds.Payload.ANY)
 
 
 def _object_advice(found: object) -> str:

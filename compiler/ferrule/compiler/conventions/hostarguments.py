@@ -8,12 +8,12 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from llvmlite import ir
 
 from ferrule.compiler.conventions.arguments import (
-    OBJECTS,
     Argument,
     Cast,
     InMemory,
     check_argument,
     in_memory,
+    is_object,
     parameters,
     shown,
     types,
@@ -93,7 +93,7 @@ class Handle:
     value: Param
 
     def __post_init__(self) -> None:
-        if not isinstance(self.value, OBJECTS):
+        if not is_object(self.value):
             raise TypeError(
                 f"Handle: expected a parameter that is an object of tvm-ffi, such as a Function, "
                 f"but got {shown(self.value)}"

@@ -41,8 +41,8 @@ def check_reach(kernel: str, argument: Argument) -> None:
 
 def _has_text(argument: object) -> bool:
     match argument:
-        case kinds.String() | kinds.Bytes():
-            return True
+        case kinds.WithTraits(traits=traits):
+            return traits.payload is kinds.Payload.BYTES
         case kinds.Optional(item=item):
             return _has_text(item)
         case kinds.Tuple(items=inner) | kinds.Union(members=inner) | Struct(fields=inner):

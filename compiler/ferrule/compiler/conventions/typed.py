@@ -14,6 +14,8 @@ from itertools import zip_longest
 from math import gcd, prod
 from typing import TYPE_CHECKING, Final
 
+from typing_extensions import assert_never
+
 from ferrule.compiler.conventions.arguments import (
     Argument,
     Cast,
@@ -322,15 +324,27 @@ def _parts(signature: Signature, sizes: frozenset[Sym], argument: CArgument) -> 
             yield Given(f"which of its kinds {name} has", "number")
             for each in members:
                 yield from _given(signature, sizes, each)
-        case kinds.String(name=name) | kinds.Bytes(name=name):
-            yield Given(f"{name}, the address of its bytes", "address", "int8", is_read_only=True)
-            yield _number(f"the length of {name}", "int64", natural=True)
-        case kinds.DataType(name=name) | kinds.Device(name=name):
-            yield Given(name, "number")
-        case kinds.Shape() | kinds.NoneValue() | kinds.Constant():
+        case kinds.Shape() | kinds.Constant():
             return
+        case kinds.WithTraits(traits=traits):
+            yield from _plain_parts(argument.name, traits.payload)
         case _:
             yield Given(f"{getattr(argument, 'name', 'it')}, an address", "address")
+
+
+def _plain_parts(name: str, payload: kinds.Payload) -> Iterator[Given]:
+    match payload:
+        case kinds.Payload.NOTHING:
+            return
+        case kinds.Payload.BITS:
+            yield Given(name, "number")
+        case kinds.Payload.BYTES:
+            yield Given(f"{name}, the address of its bytes", "address", "int8", is_read_only=True)
+            yield _number(f"the length of {name}", "int64", natural=True)
+        case kinds.Payload.ADDRESS | kinds.Payload.OBJECT | kinds.Payload.ANY:
+            yield Given(f"{name}, an address", "address")
+        case _:
+            assert_never(payload)
 
 
 # ---- what is taken ----

@@ -23,6 +23,7 @@ from ferrule.compiler.cuda.archs import capability
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.driver import JitOption
 from ferrule.compiler.cuda.state import PROGRAM
+from ferrule.runtime.devices import emulated_arch
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, PTR, Field, Layout, size_of
 
@@ -93,9 +94,12 @@ NO_OPTIONS: Final[Mapping[JitOption, int]] = MappingProxyType({})
 def images_of(code: DeviceCode) -> list[Image]:
     """What an object carries: PTX for every architecture, and the cubins that there are.
 
-    PTX that serves one architecture alone is left out where there is a cubin for that.
+    PTX that serves one architecture alone is left out where there is a cubin for that. In a process
+    that emulates a GPU, which executes no cubins, these are left out instead.
     """
     images = []
+    if emulated_arch() is not None and any(image.modules for image in code.images):
+        return [Image(image.ptx.encode(), image.arch) for image in code.images if image.modules]
     for image in code.images:
         images += [Image(cubin, image.arch, is_cubin=True) for cubin in image.cubins]
         text = Image(image.ptx.encode(), image.arch)

@@ -15,10 +15,7 @@ from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import COLD, Emitter
 from ferrule.runtime.llvm.layouts import I8, I16, I32, I64, PTR
 from ferrule.specs import BY_DLPACK, DEVICE_NAMES
-from ferrule.specs.params import PACKED_NAME
-
-BIG_INT: Final = 78
-"""The type index of ints that do not fit 64 bits; tvm-ffi has it from 0.1.14 on."""
+from ferrule.specs.params import BIG_INT, PACKED_NAME
 
 TYPE_NAMES: Final[dict[int, str]] = {
     TypeIndex.NONE: "None",

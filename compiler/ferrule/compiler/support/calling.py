@@ -25,7 +25,6 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import RAISED, Fault, Location, literal
 from ferrule.compiler.checker.frame import BIG_INT_OBJECT
-from ferrule.compiler.messages.names import BIG_INT
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import (
@@ -42,6 +41,7 @@ from ferrule.runtime.llvm.layouts import (
     PTR,
     VOID,
 )
+from ferrule.specs.typeindex import BIG_INT
 
 LONGEST_BACKTRACE: Final = 1 << 12
 """Bytes of the backtrace of a callee's error, some dozens of frames; the innermost come first."""

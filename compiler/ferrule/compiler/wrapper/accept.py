@@ -86,40 +86,41 @@ def _accept(hot: Hot, level: Level, item: Item) -> None:
             _accept_tuple(hot, level, item, inner)
         case params.Optional() | params.Union() as spec:
             level.branches.append((item, spec))
-        case params.String():
-            accept_text(hot, item, TypeIndex.SMALL_STR, TypeIndex.STR)
-        case params.Bytes():
-            accept_text(hot, item, TypeIndex.SMALL_BYTES, TypeIndex.BYTES)
-        case params.DataType():
-            accept_bits(hot, item, TypeIndex.DATA_TYPE)
-        case params.Device():
-            accept_bits(hot, item, TypeIndex.DEVICE)
-        case params.NoneValue():
-            accept_none(hot, item)
         case params.Constant(value=value):
             accept_constant(hot, item, value)
-        case params.Function():
-            accept_handle(hot, item, TypeIndex.FUNCTION)
-        case params.Module():
-            accept_handle(hot, item, TypeIndex.MODULE)
-        case params.Array(item=element):
-            accept_elements(hot, item, TypeIndex.ARRAY, element)
-        case params.List(item=element):
-            accept_elements(hot, item, TypeIndex.LIST, element)
-        case params.Map(key=None, value=None):
-            accept_handle(hot, item, TypeIndex.MAP)
-        case params.Dict(key=None, value=None):
-            accept_handle(hot, item, TypeIndex.DICT)
-        case params.AnyValue():
-            accept_any(hot, item)
-        case params.Object(type_key=key):
-            accept_registered(hot, item, key)
-        case params.Map() | params.Dict():
+        case params.Elements(item=element):
+            (index,) = item.param.traits.stored
+            accept_elements(hot, item, TypeIndex(index), element)
+        case params.Pairs(key=key, value=value) if (key, value) != (None, None):
             raise Unfit
+        case params.Object(type_key=type_key):
+            accept_registered(hot, item, type_key)
         case params.EnvStream():
             raise ValueError(f"the env stream {item.param.name} is no argument")
+        case params.Plain() | params.Pairs():
+            _accept_plain(hot, item, item.param.traits)
         case _:
             assert_never(item.param)
+
+
+def _accept_plain(hot: Hot, item: Item, traits: params.Traits) -> None:
+    """A kind of which the traits say all."""
+    indices = map(TypeIndex, traits.stored)
+    match traits.payload:
+        case params.Payload.NOTHING:
+            accept_none(hot, item)
+        case params.Payload.BITS:
+            accept_bits(hot, item, *indices)
+        case params.Payload.BYTES:
+            accept_text(hot, item, *indices)
+        case params.Payload.OBJECT:
+            accept_handle(hot, item, *indices)
+        case params.Payload.ANY:
+            accept_any(hot, item)
+        case params.Payload.ADDRESS:
+            raise ValueError(f"{item.param.name}: an address is checked with its spec")
+        case _:
+            assert_never(traits.payload)
 
 
 def _accept_tuple(hot: Hot, level: Level, item: Item, inner: Sequence[Param]) -> None:

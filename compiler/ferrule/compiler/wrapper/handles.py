@@ -16,14 +16,15 @@ from ferrule.specs import Boolean, Sym
 from ferrule.specs.expr import INT64_MAX, INT64_MIN
 from ferrule.specs.params import (
     SIGNED_KINDS,
-    Bytes,
     Optional,
     Param,
+    Payload,
+    Plain,
     Pointer,
     Scalar,
     Shape,
     Stream,
-    String,
+    Traits,
 )
 
 _SMALL_BYTES = 7
@@ -144,10 +145,8 @@ def _element_kinds(element: Param) -> tuple[Set[int], tuple[int, int]]:
         case Optional(item=inner):
             kinds, bounds = _element_kinds(inner)
             return {*kinds, TypeIndex.NONE}, bounds
-        case String():
-            return {TypeIndex.SMALL_STR, TypeIndex.STR}, _ALL
-        case Bytes():
-            return {TypeIndex.SMALL_BYTES, TypeIndex.BYTES}, _ALL
+        case Plain(traits=Traits(payload=Payload.BYTES, stored=stored)):
+            return set(stored), _ALL
     raise Unfit
 
 

@@ -24,26 +24,18 @@ def leaves_of(param: Param) -> tuple[str, ...]:
     match param:
         case kinds.Scalar(dtype=dtype):
             return (_scalar(dtype),)
-        case kinds.Shape() | kinds.NoneValue() | kinds.Constant():
+        case kinds.Shape() | kinds.Constant():
             return ()
+        case kinds.Tensor():
+            return ("ptr",)
         case kinds.Tuple(items=items):
             return tuple(leaf for item in items for leaf in leaves_of(item))
         case kinds.Optional(item=item):
             return ("i8", *leaves_of(item))
         case kinds.Union(members=members):
             return ("i32", *(leaf for member in members for leaf in leaves_of(member)))
-        case kinds.String() | kinds.Bytes():
-            return ("ptr", "i64")
-        case kinds.DataType():
-            return ("i32",)
-        case kinds.Device():
-            return ("i64",)
-        case kinds.Tensor() | kinds.Pointer() | kinds.Stream() | kinds.EnvStream():
-            return ("ptr",)
-        case kinds.Function() | kinds.Object() | kinds.Module() | kinds.AnyValue():
-            return ("ptr",)
-        case kinds.Elements() | kinds.Pairs():
-            return ("ptr",)
+        case kinds.WithTraits():
+            return param.traits.leaves
         case _:
             assert_never(param)
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+
+from typing_extensions import assert_never
 
 from ferrule.compiler.support.values import CONSTRUCT, OWN, RELEASE, UNSIGNED
 from ferrule.compiler.wrapper.leaves import SLOT_BYTES, leaves_of
@@ -24,16 +25,6 @@ from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, OBJECT
 from ferrule.runtime.llvm.writer import NULL, Block, Value, Writer, i32, i64
 from ferrule.specs import Param, Signature
 from ferrule.specs import params as kinds
-
-_OBJECTS: Final[dict[type, TypeIndex]] = {
-    kinds.Tensor: TypeIndex.TENSOR,
-    kinds.Function: TypeIndex.FUNCTION,
-    kinds.Array: TypeIndex.ARRAY,
-    kinds.List: TypeIndex.LIST,
-    kinds.Map: TypeIndex.MAP,
-    kinds.Dict: TypeIndex.DICT,
-    kinds.Module: TypeIndex.MODULE,
-}
 
 
 def result_leaves(result: Param) -> tuple[str, ...]:
@@ -141,24 +132,40 @@ class Results:
         match node.param:
             case kinds.Scalar():
                 self._scalar(node)
-            case kinds.DataType():
-                bits = writer.cast("zext", self._leaf(node, "i32"), "i64")
-                self._put(place, TypeIndex.DATA_TYPE, bits)
-            case kinds.Device():
-                self._put(place, TypeIndex.DEVICE, self._leaf(node, "i64"))
-            case kinds.Pointer():
-                self._put(place, TypeIndex.OPAQUE_PTR, self._leaf(node, "ptr"))
             case kinds.Shape(dims=dims):
                 for axis in range(len(dims)):
                     size = self._leaf(node, "i64", axis)
                     self._put(writer.index(node.array, ANY, axis), TypeIndex.INT, size)
                 self._put(place, TypeIndex.NONE, i64(0))
-            case kinds.NoneValue() | kinds.String() | kinds.Bytes() | kinds.Tuple():
+            case kinds.Tuple():
                 self._put(place, TypeIndex.NONE, i64(0))
-            case kinds.AnyValue():  # it may not be owned yet
-                self._put(place, TypeIndex.NONE, i64(0))
+            case kinds.Tensor():
+                self._object(node, TypeIndex.TENSOR)
+            case kinds.WithTraits(traits=traits):
+                self._settle_plain(node, traits)
+            case kinds.Optional() | kinds.Union() | kinds.Constant():
+                raise TypeError(f"a function cannot return a {type(node.param).__name__}")
             case _:
-                self._object(node)
+                assert_never(node.param)
+
+    def _settle_plain(self, node: _Node, traits: kinds.Traits) -> None:
+        """A value of a kind of which the traits say all."""
+        match traits.payload:
+            case kinds.Payload.BITS:
+                (index,), (kind,) = traits.stored, traits.leaves
+                bits = self.writer.cast("zext", self._leaf(node, kind), "i64")
+                self._put(node.place, index, bits)
+            case kinds.Payload.ADDRESS:
+                (index,) = traits.stored
+                self._put(node.place, index, self._leaf(node, "ptr"))
+            case kinds.Payload.NOTHING | kinds.Payload.BYTES:
+                self._put(node.place, TypeIndex.NONE, i64(0))
+            case kinds.Payload.ANY:  # it may not be owned yet
+                self._put(node.place, TypeIndex.NONE, i64(0))
+            case kinds.Payload.OBJECT:
+                self._object(node, *traits.stored)
+            case _:
+                assert_never(traits.payload)
 
     def _scalar(self, node: _Node) -> None:
         param = node.param
@@ -176,11 +183,10 @@ class Results:
                 number = as_double(self.writer, param.dtype, leaf)
                 self._put(node.place, TypeIndex.FLOAT, number)
 
-    def _object(self, node: _Node) -> None:
+    def _object(self, node: _Node, known: int | None = None) -> None:
         """An object's own type index, None for a null handle."""
         writer, handle = self.writer, self._leaf(node, "ptr")
         missing = writer.icmp("eq", handle, NULL)
-        known = _OBJECTS.get(type(node.param))
         if known is None:
             readable = writer.select(missing, node.place, handle)
             found = writer.load_field(readable, OBJECT, "type_index")

@@ -138,13 +138,14 @@ def _image(driver: Driver, address: int) -> str:
             Result.NO_BINARY_FOR_GPU, f"an emulated GPU cannot execute a fat binary; {_HOW}"
         )
     text = get_text(address)
-    if not _VERSION.search(text):
-        raise DriverError(Result.INVALID_IMAGE, "the image is no PTX: it has no .version")
-    _check_target(driver, text)
+    check_text(driver, text)
     return text
 
 
-def _check_target(driver: Driver, text: str) -> None:
+def check_text(driver: Driver, text: str) -> None:
+    """Refuse what is no PTX, and PTX for another architecture."""
+    if not _VERSION.search(text):
+        raise DriverError(Result.INVALID_IMAGE, "the image is no PTX: it has no .version")
     found = _TARGET.search(text)
     if found is None:
         raise DriverError(Result.INVALID_PTX, "the PTX has no .target")
@@ -220,11 +221,12 @@ def load_fat_binary(driver: Driver, out: int, image: int) -> None:
 
 
 @exports("cuModuleLoad", "op", Needs.NO_CAPTURE)
-def load_file(driver: Driver, out: int, path: int) -> None:
-    _new_module(driver, out, ctypes.addressof(_file(path)), {})
+def loadfile_at(driver: Driver, out: int, path: int) -> None:
+    _new_module(driver, out, ctypes.addressof(file_at(path)), {})
 
 
-def _file(path: int) -> ctypes.Array[ctypes.c_char]:
+def file_at(path: int) -> ctypes.Array[ctypes.c_char]:
+    """What is in a file, and zeros behind it."""
     name = get_text(path) if path else ""
     try:
         with open(name, "rb") as file:
@@ -324,7 +326,7 @@ def load_library(
 
 
 @exports("cuLibraryLoadFromFile", "opppuppu", Needs.INIT)
-def load_library_file(
+def load_libraryfile_at(
     driver: Driver,
     out: int,
     path: int,
@@ -335,7 +337,7 @@ def load_library_file(
     library_values: int,
     library_count: int,
 ) -> None:
-    image = _file(path)
+    image = file_at(path)
     _new_library(driver, out, ctypes.addressof(image), _options(count, options, values))
 
 

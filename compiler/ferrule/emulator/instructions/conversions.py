@@ -155,9 +155,9 @@ def _floats(e: Emitter, item: Instruction, named: Named) -> None:
 
 
 def _relu64(e: Emitter, value: str) -> str:
-    """0 for what is negative; NaN stays."""
-    below = e.op(f"fcmp olt {F64} {value}, zeroinitializer")
-    return e.op(f"select <32 x i1> {below}, {F64} zeroinitializer, {F64} {value}")
+    """0 for what is negative, -0 included; NaN stays."""
+    kept = e.op(f"fcmp ugt {F64} {value}, zeroinitializer")
+    return e.op(f"select <32 x i1> {kept}, {F64} {value}, {F64} zeroinitializer")
 
 
 @form(
@@ -177,20 +177,3 @@ def _pair(e: Emitter, item: Instruction, named: Named) -> None:
         words.append(e.op(f"zext <32 x i16> {e.cast(found, half, 'b16')} to <32 x i32>"))
     high = e.op(f"shl <32 x i32> {words[0]}, splat (i32 16)")
     e.write(item.operands[0], "b32", e.op(f"or <32 x i32> {high}, {words[1]}"))
-
-
-@form("cvt", r"\.rna\.tf32\.f32", 2)
-def _tf32(e: Emitter, item: Instruction, named: Named) -> None:
-    """10 bits behind the point, to nearest, ties away from 0."""
-    value = e.read(item.operands[1], "f32")
-    word = e.op(f"bitcast {F32} {value} to <32 x i32>")
-    word = e.op(f"add <32 x i32> {word}, splat (i32 4096)")
-    word = e.op(f"and <32 x i32> {word}, splat (i32 -8192)")
-    magnitude = e.op(f"call {F32} @llvm.fabs.v32f32({F32} {value})")
-    infinite = e.op(f"bitcast <32 x i32> splat (i32 2139095040) to {F32}")
-    big = e.op(f"fcmp oeq {F32} {magnitude}, {infinite}")
-    own = e.op(f"bitcast {F32} {value} to <32 x i32>")
-    word = e.op(f"select <32 x i1> {big}, <32 x i32> {own}, <32 x i32> {word}")
-    nan = e.op(f"fcmp uno {F32} {value}, {value}")
-    word = e.op(f"select <32 x i1> {nan}, <32 x i32> splat (i32 2147483647), <32 x i32> {word}")
-    e.write(item.operands[0], "b32", word)

@@ -197,9 +197,9 @@ def _fma_half(e: Emitter, item: Instruction, named: Named) -> None:
 
 
 def relu(e: Emitter, value: str) -> str:
-    """0 for what is negative; NaN stays."""
-    below = e.op(f"fcmp olt {F32} {value}, zeroinitializer")
-    return e.op(f"select <32 x i1> {below}, {F32} zeroinitializer, {F32} {value}")
+    """0 for what is negative, -0 included; NaN stays."""
+    kept = e.op(f"fcmp ugt {F32} {value}, zeroinitializer")
+    return e.op(f"select <32 x i1> {kept}, {F32} {value}, {F32} zeroinitializer")
 
 
 def exact_sum(e: Emitter, a: str, b: str) -> tuple[str, str]:

@@ -172,8 +172,9 @@ class Kernel:
             done, count = end, 2 * count
 
     def _timed(self, work: Work, run: Run) -> int:
+        step = self._tiers.step()
         start = perf_counter()
-        said = run(work.block, self._tiers.step())
+        said = run(work.block, step)
         self._tiers.spent(perf_counter() - start)
         return said
 

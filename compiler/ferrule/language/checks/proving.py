@@ -18,6 +18,7 @@ from ferrule.language.checks.ranges import FULL, binary, clipped, is_integer
 from ferrule.language.codegen.facts.intervals import Interval, interval
 from ferrule.language.codegen.facts.launched import Launched
 from ferrule.language.ir import ops
+from ferrule.language.ir.scalars import UNARY
 from ferrule.specs import Dim, DType, Int32, Sym
 
 Key = Hashable
@@ -295,7 +296,7 @@ class Prover:
             case ops.Unary(_, "neg", operand):
                 low, high = self.range(operand)
                 return -high, -low
-            case ops.Unary(_, "popc" | "clz", _):
+            case ops.Unary(_, counting, _) if UNARY[counting].count is not None:
                 return 0, 64
             case ops.Binary(_, name, lhs, rhs):
                 return binary(name, self.range(lhs), self.range(rhs))

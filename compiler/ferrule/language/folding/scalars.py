@@ -13,25 +13,25 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from ferrule.language.ir.scalars import UNARY, UnaryOp
 from ferrule.specs import DType, Float32
 from ferrule.specs.rounding import bfloat16_bits, float16_bits, nearest, wrapped
 
 Scalar = bool | int | float
 
 
-def unary(op: str, dtype: DType, value: Scalar) -> Scalar:
+def unary(op: UnaryOp, dtype: DType, value: Scalar) -> Scalar:
     """`op value`, for an op that is no function of the library."""
     match op:
         case "neg":
             return -value if dtype.kind == "float" else wrapped(dtype, -int(value))
         case "not":
             return not value if dtype.kind == "bool" else wrapped(dtype, ~int(value))
-        case "popc":
-            return (int(value) % (1 << dtype.bits)).bit_count()
-        case "clz":
-            return dtype.bits - (int(value) % (1 << dtype.bits)).bit_length()
         case "sqrt":
             return nearest(dtype, _square_root(float(value)))
+    count = UNARY[op].count
+    if count is not None:
+        return count(int(value) % (1 << dtype.bits), dtype.bits)
     raise NotImplementedError(op)
 
 

@@ -7,7 +7,7 @@ is told at once, with the name of both.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal, get_args
@@ -26,14 +26,16 @@ class ScalarOp:
 
     `library`: targets without an instruction get it from `mathlib`.  `function`: how exact the
     function of `fe.math` of this name is, which takes `fast` if it is rounded; None where there is
-    no such function, or one that takes integers.  `libdevice`: NVIDIA's library has it, under its
-    own name and with C's special values.  `mlir`: MLIR's operation by kind; without one the
-    MLIR pipeline writes several.
+    no such function, or one that takes integers.  `count`: the value of a function of `fe.math`
+    that counts bits, for an unsigned integer and its width.  `libdevice`: NVIDIA's library has it,
+    under its own name and with C's special values.  `mlir`: MLIR's operation by kind; without one
+    the MLIR pipeline writes several.
     """
 
     kinds: tuple[Kind, ...]
     library: bool = False
     function: Literal["rounded", "exact"] | None = None
+    count: Callable[[int, int], int] | None = None
     libdevice: bool = False
     mlir: Mapping[Kind, str] = field(default_factory=dict)
 
@@ -54,6 +56,10 @@ def _rounded(name: str, mlir: str | None = None) -> ScalarOp:
     """A function of the library that CUDA's has too."""
     words = _of_floats(mlir or f"math.{name}")
     return ScalarOp(FLOATS, library=True, function="rounded", libdevice=True, mlir=words)
+
+
+def _count(mlir: str, count: Callable[[int, int], int]) -> ScalarOp:
+    return ScalarOp(INTEGERS, count=count, mlir=_integers(mlir))
 
 
 def _exact(mlir: str) -> ScalarOp:
@@ -118,8 +124,8 @@ UNARY: Final[Mapping[UnaryOp, ScalarOp]] = MappingProxyType(
         "neg": ScalarOp(NUMBERS, mlir=_of_floats("negf")),
         "not": ScalarOp(BITS),
         "sqrt": ScalarOp(FLOATS, function="rounded", mlir=_of_floats("math.sqrt")),
-        "popc": ScalarOp(INTEGERS, mlir=_integers("math.ctpop")),
-        "clz": ScalarOp(INTEGERS, mlir=_integers("math.ctlz")),
+        "popc": _count("math.ctpop", lambda bits, width: bits.bit_count()),
+        "clz": _count("math.ctlz", lambda bits, width: width - bits.bit_length()),
         "fabs": _exact("math.absf"),
         "floor": _exact("math.floor"),
         "ceil": _exact("math.ceil"),

@@ -58,11 +58,7 @@ def result_types(result: Param) -> tuple[Type, ...]:
             return tuple(type_ for item in items for type_ in result_types(item))
         case params.Shape(dims=dims):
             return (Int64,) * len(dims)
-        case params.String() | params.Bytes():
-            return (Int64, Int64)
-        case params.DataType():
-            return (Int32,)
-        case params.NoneValue():
-            return ()
+        case params.WithTraits(traits=traits):
+            return tuple(Int32 if leaf == "i32" else Int64 for leaf in traits.leaves)
         case _:
             return (Int64,)

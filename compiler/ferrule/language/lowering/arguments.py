@@ -1,11 +1,15 @@
-"""Arguments of functions that the language itself has, by name."""
+"""Functions that the language itself has: what emits them, and their arguments by name."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Any
 
 from ferrule.language.lowering.context import Lowering
+
+Intrinsic = Callable[[Lowering, list[Any], dict[str, Any], ast.Call], Any]
+"""What emits a call, and gives its value: of positional arguments, and of those by name."""
 
 
 def bound(

@@ -15,12 +15,12 @@ from ferrule.compiler.artefacts import Fault, Location, Relation, literal
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Target
 from ferrule.language.ir import ops
-from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.builder import Builder, OpenRegion
 from ferrule.language.ir.types import TensorType
 from ferrule.language.lowering.regions import Region
 from ferrule.language.mutable import ATOMS, Search
 from ferrule.language.source import Source
-from ferrule.language.values import Parts, Undefined
+from ferrule.language.values import Number, Parts, Undefined
 from ferrule.language.witness import Witness
 from ferrule.specs import Dim, Int64, Sym, symbols_of
 
@@ -115,13 +115,28 @@ class ProgramState:
         return name
 
 
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """Python's semantics, for the folders below `python`; `Lowering` says what each does."""
+
+    evaluate: Callable[[Lowering, ast.expr], Any]
+    decide: Callable[[Lowering, ast.expr], Any]
+    execute: Callable[[Lowering, list[ast.stmt]], Any]
+    truth: Callable[[Lowering, Any, ast.AST], Any]
+    unary: Callable[[Lowering, ast.unaryop, Any, ast.AST], Any]
+    binary: Callable[[Lowering, ast.operator, Any, Any, ast.AST], Any]
+    compare: Callable[[Lowering, ast.cmpop, Any, Any, ast.AST], Any]
+    call: Callable[[Lowering, Any, list[Any], dict[str, Any], ast.Call], Any]
+    choose: Callable[..., Any]
+
+
 class Lowering:
     """Lowers one function of a program: the host function or a kernel.
 
-    `evaluate`, `decide` and `execute` are handed in, because expressions, statements and calls
-    need each other: the modules of this package see each other only through this object.
-    `elementwise`: whether the code stands for each element of whole tensors.  `own_bytes`: of the
-    fragments so far.  `shared`: the static shared memory so far, with the lines that ask for it.
+    What `interpreter` says of Python's semantics is handed in: all other folders are below
+    `python` and reach it through this object alone.  `elementwise`: whether the code stands for
+    each element of whole tensors.  `own_bytes`: of the fragments so far.  `shared`: the static
+    shared memory so far, with the lines that ask for it.
     """
 
     def __init__(
@@ -129,9 +144,7 @@ class Lowering:
         kind: Literal["host", "kernel"],
         state: ProgramState,
         frame: Frame,
-        evaluate: Callable[[Lowering, ast.expr], Any],
-        decide: Callable[[Lowering, ast.expr], Any],
-        execute: Callable[[Lowering, list[ast.stmt]], Any],
+        interpreter: Interpreter,
     ) -> None:
         self.kind = kind
         self.state = state
@@ -141,30 +154,58 @@ class Lowering:
         self.elementwise = False
         self.own_bytes = 0
         self.shared: list[tuple[TensorType, int]] = []
-        self.evaluate_with = evaluate
-        self.decide_with = decide
-        self.execute_with = execute
+        self.interpreter = interpreter
 
     def evaluate(self, node: ast.expr) -> Any:
         """The value of an expression: a compile-time object, or a run-time one of `values`."""
         outer, self.builder.at = self.builder.at, (self.frame, node)
         try:
-            return self.evaluate_with(self, node)
+            return self.interpreter.evaluate(self, node)
         finally:
             self.builder.at = outer
 
     def decide(self, node: ast.expr) -> Any:
         """The truth of an expression that decides: a bool, or a run-time Boolean."""
-        return self.decide_with(self, node)
+        return self.interpreter.decide(self, node)
 
     def execute(self, body: list[ast.stmt]) -> Any:
         """Runs statements; a `Returned` where one of them returned, else None."""
-        return self.execute_with(self, body)
+        return self.interpreter.execute(self, body)
+
+    def truth(self, value: Any, node: ast.AST) -> Any:
+        """The truth of a value: a bool known at compile time, or a run-time Boolean."""
+        return self.interpreter.truth(self, value, node)
+
+    def unary(self, op: ast.unaryop, value: Any, node: ast.AST) -> Any:
+        """`op value`, of values of any kind."""
+        return self.interpreter.unary(self, op, value, node)
+
+    def binary(self, op: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
+        """`left op right`, of values of any kind."""
+        return self.interpreter.binary(self, op, left, right, node)
+
+    def compare(self, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
+        """`left op right`, of values of any kind: a bool, or a run-time Boolean."""
+        return self.interpreter.compare(self, op, left, right, node)
+
+    def call(self, callee: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+        """`callee(*args, **kwargs)`, of anything that a program can call."""
+        return self.interpreter.call(self, callee, args, kwargs, node)
+
+    def choose(
+        self,
+        condition: Number,
+        regions: tuple[OpenRegion, OpenRegion],
+        values: tuple[Any, Any],
+        name: str,
+        node: ast.AST,
+    ) -> Any:
+        """The first value where the condition holds, else the second, each made in its region."""
+        return self.interpreter.choose(self, condition, regions, values, name, node)
 
     def fork(self, kind: Literal["host", "kernel"], frame: Frame) -> Lowering:
         """A lowering of another function of the same program."""
-        steps = (self.evaluate_with, self.decide_with, self.execute_with)
-        return Lowering(kind, self.state, frame, *steps)
+        return Lowering(kind, self.state, frame, self.interpreter)
 
     @property
     def names(self) -> dict[str, Any]:

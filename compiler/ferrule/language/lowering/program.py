@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from ferrule.compiler.options import Target
 from ferrule.language.ir import ops
 from ferrule.language.ir.cleanup import remove_unused
 from ferrule.language.ir.walk import all_ops
-from ferrule.language.lowering import results
-from ferrule.language.lowering.context import Frame, Lowering, ProgramState
-from ferrule.language.lowering.expressions import decide, evaluate
-from ferrule.language.lowering.parameters import Receiver
-from ferrule.language.lowering.return_annotations import annotation_of
-from ferrule.language.lowering.statements import execute
+from ferrule.language.lowering.context import Frame, Interpreter, Lowering, ProgramState
+from ferrule.language.lowering.control import joins
+from ferrule.language.lowering.objects.parameters import Receiver
+from ferrule.language.lowering.python import calls, operators, records, results
+from ferrule.language.lowering.python.expressions import decide, evaluate
+from ferrule.language.lowering.python.return_annotations import annotation_of
+from ferrule.language.lowering.python.statements import execute
 from ferrule.language.source import read_source
 from ferrule.language.witness import Outer, Witness
 from ferrule.specs import Signature, Sym
 from ferrule.specs.binding import Path
+
+_PYTHON: Final = Interpreter(
+    evaluate,
+    decide,
+    execute,
+    operators.truth,
+    records.unary,
+    records.binary,
+    records.compare,
+    calls.apply,
+    joins.choose,
+)
 
 
 def lower_program(
@@ -47,7 +60,7 @@ def lower_program(
     state.witness.add_function(function)  # type: ignore[arg-type]
     if getattr(source.node, "returns", None) and "return" not in source.annotations:
         state.witness.add_returns(function, lambda: annotation_of(function), returns)
-    low = Lowering("host", state, Frame(source, dict(constants)), evaluate, decide, execute)
+    low = Lowering("host", state, Frame(source, dict(constants)), _PYTHON)
     receiver = Receiver(low, classes or {}, [])
     with low.builder.region() as region:
         for i, param in enumerate(signature.params):

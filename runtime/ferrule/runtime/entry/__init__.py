@@ -1,10 +1,11 @@
 """The direct entry: the C function that Python calls, generated for the kinds of the parameters.
 
-It reads each argument straight into a `TVMFFIAny` on the stack and calls the wrapper through the
-packed ABI. One entry for each key (`EntryKey`) is kept for the process; names, defaults and the
-address of the wrapper are the callable's own. Whatever an entry does not read, it hands to the
-gate before anything has run.
+It reads each argument directly into a `TVMFFIAny` on the stack and calls the wrapper through the
+packed ABI. The process keeps one entry for each key (`EntryKey`), which several functions share;
+each callable has its own names, defaults and address of the wrapper. If an entry cannot read an
+argument, it hands the call to the gate before any other code has run.
 
-`readers` says what can be read, `surroundings` what this process has, `tensors`, `values` and
-`code` generate, `support` holds what all entries share, `entries` keeps them.
+`readers` defines the readable forms of values, and `surroundings` finds the types and layouts of
+this process. `tensors`, `values` and `code` generate entries, `support` has the functions that all
+entries share, and `entries` keeps the entries of the process.
 """

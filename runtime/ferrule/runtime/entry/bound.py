@@ -1,12 +1,12 @@
 """A bound call: a function with its arguments, which are converted and packed once.
 
-What comes of `Function.bind` is a built-in function without parameters. It calls the wrapper with
-the packed arguments as they are, so the wrapper's checks and its body run each time, and nothing
-else. Its `self` is a tuple whose first item, bytes, is the `BOUND` that the code reads; the
-others keep alive what the addresses in it mean.
+`Function.bind` returns a built-in function without parameters. It calls the wrapper with the packed
+arguments, so each call runs only the wrapper's checks and the body. Its `self` is a tuple. The
+first item, bytes, is the struct `BOUND` that the code reads; the other items keep the memory alive
+that the struct points to.
 
-The memory of a tensor of torch is kept by its storage, which stays as it is unless somebody resizes
-or moves it. Two words of each storage tell that, and are compared before anything runs.
+The storage of a torch tensor owns its memory, and the memory stays in place unless somebody resizes
+or moves the storage. Two words of each storage reveal this; the code compares them before the call.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ GUARD: Final = Layout(
     "StorageGuard",
     [Field("data_at", PTR), Field("data", I64), Field("size_at", PTR), Field("size", I64)],
 )
-"""Two addresses, and what must stand there."""
+"""Two addresses, and the words that must still be there."""
 
 _FORMATS: Final = {PTR: "Q", I32: "i", I64: "q"}
 _PACKED: Final = struct.Struct("@" + "".join(_FORMATS[BOUND.type_of(each)] for each in BOUND.names))
@@ -85,7 +85,7 @@ def bound_text(triple: str, *, torch: bool, unpacks: bool) -> str:
 
 
 def _check_storages(e: Emitter, bound: ir.Value) -> None:
-    """Raise where a storage of an argument has other memory than when it was bound."""
+    """Raise if a storage of an argument was resized or moved after `bind`."""
     guards = e.load_field(bound, BOUND, "guards")
     with e.loop(e.load_field(bound, BOUND, "guarded")) as i:
         guard = e.index(guards, I8, e.builder.mul(i, e.const_i64(GUARD.size)))
@@ -130,7 +130,7 @@ _new_function: Final = ctypes.PYFUNCTYPE(
 
 
 class Binder:
-    """Makes bound calls; `address` is their code, which `owner` keeps."""
+    """Makes bound calls; `address` is their code, which `owner` keeps alive."""
 
     __slots__ = ("_definition", "_owner")
 
@@ -147,9 +147,9 @@ class Binder:
         signature: specs.Signature,
         storages: Sequence[Sequence[Any]],
     ) -> Any:
-        """`function`, whose plan this is, with arguments as tvm-ffi's call takes them.
+        """A bound call of `function`, which has this plan; the arguments are already converted.
 
-        `signature` is what they are bound to, `storages` are those of torch in each.
+        `signature` is the signature of the call, `storages` the torch storages in each argument.
         """
         make_array = tvm_ffi.get_global_func("ffi.Array")
         packed, holder = make_array(*arguments), make_array(function)
@@ -174,7 +174,7 @@ class Binder:
 
 @dataclass(frozen=True, slots=True)
 class _Guards:
-    """The `GUARD` of each storage in C memory, and what raises when one of them has changed."""
+    """The `GUARD` of each storage in C memory, and a function that raises if one has changed."""
 
     words: ctypes.Array[ctypes.c_uint64]
     refuse: Callable[[], NoReturn]
@@ -182,7 +182,7 @@ class _Guards:
 
     @classmethod
     def make(cls, signature: specs.Signature, storages: Sequence[Sequence[Any]]) -> _Guards:
-        """Guards for the storages in each argument; none where nobody knows where to look."""
+        """Guards for the storages in each argument; none if the layout of storages is unknown."""
         where = storage_words()
         known = [] if where is None else list(_watched(where, storages))
         words = [word for _, guard in known for word in guard]
@@ -196,14 +196,14 @@ _Guard: TypeAlias = "tuple[int, int, int, int]"
 def _watched(
     where: StorageWords, storages: Sequence[Sequence[Any]]
 ) -> Iterator[tuple[int, _Guard]]:
-    """The words of each storage, with the argument that it belongs to."""
+    """For each storage, the position of its argument and the words to compare."""
     for argument, held in enumerate(storages):
         for storage in held:
             yield argument, where.of(storage)
 
 
 def _refuse_moved(signature: specs.Signature, known: Sequence[tuple[int, _Guard]]) -> NoReturn:
-    """RuntimeError that names the first argument whose memory is not what it was."""
+    """Raise RuntimeError that names the first argument with changed memory."""
     moved = (
         argument
         for argument, (data_at, data, size_at, size) in known
@@ -227,7 +227,7 @@ def _struct(**values: int) -> bytes:
 
 
 def _framework_of(arguments: Sequence[Any]) -> tuple[Any, int]:
-    """An argument of torch, and the device of the first that is not on the CPU."""
+    """A torch tensor of the arguments, or None, and the device of the first one not on the CPU."""
     found = list(_torch_tensors(arguments))
     for tensor in found:
         kind, index = tensor.__dlpack_device__()

@@ -1,7 +1,8 @@
 """The code of a direct entry: bind, read, call the wrapper, give its result or its error.
 
-The entry is a vectorcall function, `ptr (self, args, nargsf, kwnames)`. Its hot path is straight:
-what it cannot read goes to the gate with the arguments as they came, before anything has run.
+The entry is a vectorcall function, `ptr (self, args, nargsf, kwnames)`. Its hot path is straight
+code. If it cannot read an argument, it hands the unchanged call to the gate, before the wrapper or
+any Python code has run.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ferrule.runtime.llvm.layouts import ANY, PTR, Layout
 ENTRY_NAME: Final = "entry"
 
 GATE: Final = "ferrule_gate"
-"""The gate that the entry hands other calls to."""
+"""The symbol of the gate, which gets the calls that the entry cannot make."""
 
 
 def entry_text(
@@ -40,8 +41,8 @@ def entry_text(
 ) -> str:
     """The entry as LLVM IR, which reads its arguments with `readers`.
 
-    `instance` is the layout of the callable. `compact_ints`: whether short ints are where
-    `compact_int` reads them.
+    `instance` is the layout of the callable. `compact_ints`: whether short ints have the layout
+    that `compact_int` reads.
     """
     e = Emitter("ferrule.entry", triple)
     names = ("self", "args", "nargsf", "kwnames")
@@ -85,10 +86,10 @@ class _Entry:
     def _require_plain(
         self, me: ir.Value, args: ir.Value, nargsf: ir.Value, kwnames: ir.Value
     ) -> None:
-        """Go on with a value for each parameter, in order; a call of another form leaves here.
+        """Continue if the call gives each parameter in order; otherwise leave the hot path.
 
-        The last ones can be keywords: then the names are the tuple that the plan has. Whoever keeps
-        the call plan must still be there.
+        The last arguments can be keywords: then `kwnames` is the tuple object of the plan. The
+        function object that owns the call plan must still be the handle of the callable.
         """
         e = self.e
         gone, kept, bind, ready = (e.block(name) for name in ("gone", "kept", "bind", "ready"))
@@ -110,7 +111,7 @@ class _Entry:
 
     @property
     def positional(self) -> int:
-        """How many arguments have a position."""
+        """The number of arguments that a call passes by position."""
         return len(self.readers) - self.key.keywords
 
     def _kwnames(self, me: ir.Value) -> ir.Value:
@@ -120,7 +121,7 @@ class _Entry:
         return self.e.load_field(plan, PLAN, "kwnames")
 
     def _leave_to(self, function: ir.Function, arguments: Sequence[ir.Value]) -> None:
-        """Return what another function gives; nothing of this call's stack is needed for it."""
+        """Tail-call another function and return its result; it must not use this call's stack."""
         self.e.ret(self.e.tail_call(function, arguments))
 
     # ---- arguments ----
@@ -142,7 +143,7 @@ def _reads_torch(reader: Reader) -> bool:
 
 
 def _runs(readers: Sequence[Reader]) -> Iterator[tuple[Reader, int, int]]:
-    """Readers with their first position; those of tensors that stand side by side as one."""
+    """Readers with first position and count; neighbouring equal tensor readers form one run."""
     first = 0
     for reader, group in groupby(readers):
         number = len(list(group))

@@ -1,4 +1,4 @@
-"""The direct entries of this process: made once for each key, at the first call that needs one."""
+"""The direct entries of this process: the first call that needs a key makes the entry for it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SHARED: Final = (BIND, TEXT, BYTES, RAISE, FINISH, DROP_ERROR, READ_TENSOR)
 
 
 class Support:
-    """What all entries of the process share, as far as it depends on nothing else."""
+    """The code that entries share; there is one for the process with torch and one without."""
 
     __slots__ = ("_engines", "_functions", "has_compact_ints", "symbols")
 
@@ -83,10 +83,11 @@ def _set_allocator() -> int | None:
 
 
 class Entries:
-    """The entries for callables of one type; `gate` is where they send other calls.
+    """The entries for callables of one type; calls that they cannot make go to a gate.
 
-    Entries are kept as long as this object, which whoever uses an address holds. What was imported
-    later than an entry was made, such as torch, is read by those that are made from then on.
+    Entries live as long as this object, so a user of their addresses must hold it. An entry reads
+    only tensors of packages that were imported before the entry was made; later entries read
+    tensors of packages, such as torch, that were imported in the meantime.
     """
 
     def __init__(self, heap: HeapType, gates: Mapping[bool, int], unpack: int) -> None:
@@ -94,15 +95,15 @@ class Entries:
         self._instance: Final = instance_layout(heap)
         self._gates: Final = gates
         self._unpack: Final = unpack
-        # A finaliser or a handler of signals may ask while its own thread makes an entry: what is
-        # there first stays.
+        # A finaliser or a signal handler may ask for an entry while its own thread makes the same
+        # one: the lock is re-entrant, and the entry that is stored first stays.
         self._lock: Final = ForkLock()
         self._supports: Final[dict[bool, tuple[Surroundings, Support]]] = {}
         self._binders: Final[dict[tuple[bool, bool], Binder]] = {}
         self._engines: Final[dict[tuple[bool, EntryKey], Engine]] = {}
 
     def address(self, key: EntryKey) -> int | None:
-        """The entry of this key; None where it would read no argument of some parameter."""
+        """The entry for this key; None if it could read no argument at all of some parameter."""
         if key.readers is None:
             return None
         with self._lock:
@@ -119,7 +120,7 @@ class Entries:
             return engine.address(f"__tvm_ffi_{ENTRY_NAME}")
 
     def binder(self, *, unpacks: bool) -> Binder:
-        """What makes bound calls of functions whose result is unpacked or not."""
+        """The binder for functions whose result is unpacked, or for the others."""
         with self._lock:
             torch = torch_is_there()
             surroundings, support = self._support(torch)
@@ -148,7 +149,7 @@ class Entries:
 
 
 def _readable(readers: tuple[Reader, ...], surroundings: Surroundings) -> tuple[Reader, ...] | None:
-    """The readers without the forms that cannot be read here; None if one reads nothing then."""
+    """The readers without forms that this process cannot read; None if one has no form left."""
     found: list[Reader] = []
     for reader in readers:
         items = _readable(reader.items, surroundings)

@@ -1,4 +1,4 @@
-"""Calling a wrapper, and what comes back: shared by direct entries and bound calls."""
+"""The call of a wrapper and the conversion of its result, for direct entries and bound calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import ANY, I32, PTR
 
 UNPACK: Final = "ferrule_unpack"
-"""`ptr (result, form)`: the result with tuples where the form has them, a new reference."""
+"""`ptr (result, form)`: converts Arrays to tuples where the form says so; a new reference."""
 
 SET_ALLOCATOR: Final = "TVMFFIEnvSetDLPackManagedTensorAllocator"
 
@@ -25,10 +25,10 @@ _WRAPPER: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
 
 @dataclass(slots=True)
 class Invocation:
-    """One call of a wrapper, from the packed arguments to what Python gets.
+    """One call of a wrapper, from the packed arguments to the Python result.
 
-    `streams` and `allocates`: whether the caller's framework can have a stream and an allocator
-    for it. `temps` are places of objects that the call lets go of.
+    `streams` and `allocates`: whether the call sets the stream and the allocator of the caller's
+    framework. `temps` are addresses of temporary objects, which the call releases.
     """
 
     e: Emitter
@@ -38,7 +38,7 @@ class Invocation:
     temps: Sequence[ir.Value] = ()
 
     def new_result(self) -> ir.Value:
-        """Room for what the wrapper returns: None so far."""
+        """Stack space for the wrapper's result, initialised to None."""
         e, result = self.e, self.e.alloca(ANY, name="result")
         e.store_field(result, ANY, "head", e.const_i64(TypeIndex.NONE))
         e.store_field(result, ANY, "v_int64", e.const_i64(0))
@@ -52,9 +52,9 @@ class Invocation:
         count: ir.Value,
         result: ir.Value,
     ) -> ir.Value:
-        """Call the wrapper, with the surroundings that it can ask for; its status.
+        """Call the wrapper, with the framework's stream and allocator set; returns its status.
 
-        `releases_gil` is an i32, 0 to keep the GIL.
+        `releases_gil` is an i32; 0 keeps the GIL.
         """
         e = self.e
         self._enter()
@@ -74,9 +74,9 @@ class Invocation:
         return status
 
     def _enter(self) -> None:
-        """The framework's stream and allocator become those of the thread.
+        """Set the framework's stream and allocator for this thread.
 
-        tvm-ffi knows no way in which setting them fails.
+        The status is not checked: tvm-ffi's functions for this cannot fail.
         """
         e, state = self.e, self.state
         if self.streams:
@@ -116,11 +116,11 @@ class Invocation:
     def finish(self, status: ir.Value, result: ir.Value, form: ir.Value | None) -> None:
         """Return the result in Python, or raise the error that is set.
 
-        `form` is that of the result; none where nothing is unpacked.
+        `form` is the form of the result; None if no Array is converted to a tuple.
         """
         e = self.e
         with e.if_then(e.icmp("ne", status, e.const_i32(0)), likely=False):
-            # Letting go of objects can run code that sets another error: raise first.
+            # Raise first: to release objects can run code that sets another error.
             nothing = e.call(near(e, RAISE, ir.FunctionType(PTR, [])), [])
             self.release()
             e.ret(nothing)
@@ -162,7 +162,7 @@ class Invocation:
         return found
 
     def release(self) -> None:
-        """Let go of the objects that the call made."""
+        """Release the temporary objects of the call."""
         e = self.e
         for slot in self.temps:
             made = e.load(slot, PTR)

@@ -1,4 +1,4 @@
-"""What the code of a direct entry depends on, and what a call needs of its surroundings."""
+"""The properties of a function that determine the code of its direct entry."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ferrule.runtime.results import form_of
 
 @dataclass(frozen=True, slots=True)
 class CallTraits:
-    """What can happen while a function runs; the defaults hold for every function.
+    """Properties of a function's run; the defaults are safe for every function.
 
-    `releases_gil`: other threads of Python may run meanwhile, which costs some tens of
-    nanoseconds; it is what the function's attribute `release_gil` is at first. `uses_stream`: the
-    wrapper can ask for the caller's current stream, `allocates`: for its allocator; both are then
-    those of the arguments' framework.
+    `releases_gil`: the call releases the GIL, so other Python threads can run; this costs some tens
+    of nanoseconds. It is the initial value of the function's attribute `release_gil`.
+    `uses_stream`: the wrapper may ask for the caller's current stream; `allocates`: it may use the
+    caller's allocator. The entry then sets the stream and allocator of the arguments' framework.
     """
 
     releases_gil: bool = True
@@ -25,17 +25,17 @@ class CallTraits:
 
 
 ANY_FUNCTION = CallTraits()
-"""What holds for a function of which nothing is known."""
+"""The traits of a function about which nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryKey:
-    """What the code of an entry depends on: functions with equal keys share it.
+    """The inputs of an entry's code: functions with equal keys share one entry.
 
-    `readers` is None where an entry could not read some argument at all. `uses_stream` and
-    `allocates` are those of `CallTraits`. `unpacks`: an Array that comes back can be one that the
-    function wrote as a tuple. `keywords` is how many arguments are given by name alone. Whether the
-    GIL is released is asked of the function at each call.
+    `readers` is None if an entry cannot read any form of some argument. `uses_stream` and
+    `allocates` come from `CallTraits`. `unpacks`: the result can be an Array that stands for a
+    tuple. `keywords` counts the keyword-only arguments. The GIL is not in the key: each call reads
+    the function's `release_gil`.
     """
 
     readers: tuple[Reader, ...] | None

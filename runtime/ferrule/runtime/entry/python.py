@@ -1,4 +1,4 @@
-"""Python's C API as generated code calls it, and reference counts as this interpreter does them."""
+"""Calls of Python's C API from generated code, and reference counting for this interpreter."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TRUE: Final = "_Py_TrueStruct"
 FALSE: Final = "_Py_FalseStruct"
 
 VECTORCALL: Final = ir.FunctionType(PTR, [PTR, PTR, I64, PTR])
-"""What stands in a vectorcall slot: (callable, arguments, their number and a flag, names)."""
+"""The type of a vectorcall function: (callable, arguments, number with a flag, names)."""
 
 API: Final[Mapping[str, ir.FunctionType]] = MappingProxyType(
     {
@@ -53,7 +53,7 @@ _TP_CALL: Final = 50
 
 
 def python_symbols(more: Iterable[str] = ()) -> dict[str, int]:
-    """The addresses of the C API, also of `more` of it, and of Python's constants."""
+    """The addresses of the functions in `API`, of `more` functions, and of Python's constants."""
     names = [*(name for name in API if name != GENERIC_CALL), *more]
     symbols = {name: _address(name) for name in names}
     symbols.update({name: id(value) for name, value in _OBJECTS.items()})
@@ -80,28 +80,28 @@ def python(e: Emitter, name: str, *arguments: ir.Value) -> ir.Value:
 
 
 def near(e: Emitter, name: str, kind: ir.FunctionType) -> ir.Function:
-    """A function called through its address in memory: a stub between costs a jump each call."""
+    """A function that is called through its address in memory: a stub would cost another jump."""
     function = e.symbol(name, kind)
     function.attributes.add("nonlazybind")
     return function
 
 
 def incref(e: Emitter, value: ir.Value) -> None:
-    """Own a reference: as this version of CPython does it, by its own function if unknown."""
+    """Increment a reference count: inline if this CPython's rules are known, else by a call."""
     if not counts_inline():
         python(e, "Py_IncRef", value)
     elif sys.version_info < (3, 12):
         count = e.load_field(value, PY_OBJECT, "ob_refcnt")
         e.store_field(value, PY_OBJECT, "ob_refcnt", e.builder.add(count, e.const_i64(1)))
     else:
-        # The lower half counts; all ones is an immortal object, whose count stays.
+        # The lower half is the count; all ones marks an immortal object, whose count stays.
         count = e.builder.add(e.load(value, I32), e.const_i32(1))
         with e.if_then(e.builder.icmp_unsigned("!=", count, e.const_i32(0))):
             e.store(count, value)
 
 
 def decref(e: Emitter, value: ir.Value) -> None:
-    """Give a reference up, likewise."""
+    """Decrement a reference count, in the same way."""
     if not counts_inline():
         python(e, "Py_DecRef", value)
         return
@@ -115,9 +115,9 @@ def decref(e: Emitter, value: ir.Value) -> None:
 
 
 def new_tuple(e: Emitter, count: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """A tuple of nulls, to be filled or dropped, and the address of its items.
+    """A new tuple of null items, and the address of the items; the caller fills or releases it.
 
-    The function that is under construction returns null where there is no memory.
+    The function under construction returns null if there is no memory.
     """
     made = python(e, "PyTuple_New", count)
     with e.if_then(e.is_null(made), likely=False):

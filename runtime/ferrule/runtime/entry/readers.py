@@ -1,9 +1,9 @@
-"""What a direct entry reads of an argument by itself, for each kind of parameter.
+"""The forms of values that a direct entry can read, for each kind of parameter.
 
-A `Reader` is a set of forms of values. A value of another form goes to the gate, so a form may be
-missing here, but what is read must reach the wrapper as tvm-ffi's generic call would pass it on;
-with one exception: an array of NumPy or a tensor of torch comes as a borrowed `DLTensor*` and not
-as a Tensor object, so parameters that may keep their argument do not have these forms.
+A `Reader` is a set of forms. A value of another form goes to the gate, so a missing form costs time
+only. A value that the entry reads must reach the wrapper exactly as tvm-ffi's generic call passes
+it. There is one exception: a NumPy array or torch tensor arrives as a borrowed `DLTensor*`, not as
+a Tensor object. Therefore parameters that may keep their argument do not have these forms.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from enum import Enum
 from typing_extensions import assert_never
 
 from ferrule import specs
+from ferrule.specs.params import WithTraits
 
 
 class Form(Enum):
-    """A form that a value can have in Python; the types are exact but for torch's subclasses."""
+    """The Python type of a value; subclasses do not count, except some of torch's."""
 
     NONE = "none"
     BOOL = "bool"
@@ -36,12 +37,12 @@ class Form(Enum):
 
 
 BORROWED = frozenset({Form.ARRAY, Form.FROZEN_ARRAY, Form.TORCH})
-"""The forms of tensors whose memory the call borrows; with them goes `TENSOR`."""
+"""The forms of tensors whose memory the call borrows; a reader with them also has `TENSOR`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The forms that are read, tried in this order; `items` are those of a tuple."""
+    """The forms to try, in this order; `items` are the readers of a tuple's items."""
 
     forms: tuple[Form, ...]
     items: tuple[Reader, ...] = ()
@@ -58,14 +59,14 @@ class Reader:
 
 
 def readers_of(params: Sequence[specs.Param]) -> tuple[Reader, ...] | None:
-    """A reader for each parameter; None where an argument could not be read at all."""
+    """A reader for each parameter; None if some parameter has no form that an entry can read."""
     found = [reader_of(param) for param in params]
     readers = tuple(reader for reader in found if reader is not None)
     return readers if len(readers) == len(found) else None
 
 
 def reader_of(param: specs.Param) -> Reader | None:
-    """What is read for this parameter; None for nothing."""
+    """The reader for this parameter; None if an entry can read none of its forms."""
     match param:
         case specs.Tensor(owning=True):
             return Reader((Form.TENSOR,))
@@ -84,43 +85,20 @@ def reader_of(param: specs.Param) -> Reader | None:
             return None if inner is None else Reader((Form.TUPLE,), inner)
         case specs.Constant():
             return Reader((Form.INT, Form.BOOL, Form.FLOAT, Form.TEXT))
-        case specs.Pointer() | specs.Stream():
-            return Reader((Form.ADDRESS, Form.INT, Form.NONE))
-        case specs.AnyValue():
-            return Reader(_ANYTHING)
-        case specs.String() | specs.DataType() | specs.Device():
-            return Reader((Form.TEXT,))
-        case specs.Bytes():
-            return Reader((Form.BYTES,))
-        case specs.NoneValue():
-            return Reader((Form.NONE,))
-        case specs.Function():
-            return Reader((Form.FUNCTION,))
-        case specs.Shape() | specs.Array() | specs.List() | specs.Map() | specs.Dict():
+        case specs.Shape():
             return None
-        case specs.Object() | specs.Module() | specs.EnvStream():
-            return None
+        case WithTraits():
+            forms = tuple(Form[name] for name in param.traits.forms)
+            return Reader(forms) if forms else None
         case _:
             assert_never(param)
 
 
-_ANYTHING = (
-    Form.INT,
-    Form.FLOAT,
-    Form.BOOL,
-    Form.NONE,
-    Form.TENSOR,
-    Form.TEXT,
-    Form.BYTES,
-    Form.ADDRESS,
-    Form.FUNCTION,
-)
-
-
 def _joined(readers: Sequence[Reader | None]) -> Reader | None:
-    """What any of them reads; those that read nothing leave their values to the gate.
+    """A reader for the forms of all these; the gate handles members without a reader.
 
-    A container among them takes tuples too, so then none is read here.
+    A member without a reader may be a container, which also accepts tuples. So if there is one,
+    tuples are left to the gate.
     """
     found = [reader for reader in readers if reader is not None]
     forms = dict.fromkeys(form for reader in found for form in reader.forms)

@@ -1,7 +1,6 @@
 """Structs that the code of a call reads and writes: the callable, its plan, Python's own objects.
 
-Those of CPython and NumPy are tried against live objects before they are relied on, see
-`surroundings`.
+`surroundings` tests the layouts of CPython and NumPy on live objects before an entry uses them.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ PY_LONG: Final = Layout(
 PY_CDATA: Final = Layout("CDataObject", [Field("ob_base", PY_OBJECT), Field("b_ptr", PTR)])
 
 MAX_NDIM: Final = 8
-"""Arrays of more dims take the other path."""
+"""Arrays with more dims go to the gate."""
 
 VIEW: Final = Layout(
     "TensorView",
@@ -59,7 +58,7 @@ VIEW: Final = Layout(
         Field("strides", ir.ArrayType(I64, MAX_NDIM)),
     ],
 )
-"""Room on the stack for what an argument tells of itself."""
+"""Stack space for the description of a tensor argument."""
 
 STATE: Final = Layout(
     "CallState",
@@ -71,7 +70,7 @@ STATE: Final = Layout(
         Field("former_allocator", PTR),
     ],
 )
-"""What a call finds out of its surroundings, and what it has to put back."""
+"""The framework, device and stream of a call, and the former values to restore afterwards."""
 
 NO_DEVICE: Final = -1
 UNUSED_DEVICE: Final = -2
@@ -93,7 +92,7 @@ def instance_layout(heap: HeapType) -> Layout:
             Field("behind_flag", ir.ArrayType(I8, rest)),
             Field("vectorcall", PTR),
             Field("plan", PTR),
-            Field("owner", PTR),  # the function object that keeps the plan: `handle`, unless moved
+            Field("owner", PTR),  # the function object that owns the plan: `handle`, unless moved
             Field("weaklist", PTR),
         ],
     )

@@ -1,8 +1,8 @@
-"""What all direct entries share: keywords, text, results that need Python, errors.
+"""Functions that all direct entries share: keywords, text, results that need Python, errors.
 
-One object for the process. `TAKE` and `FAIL` are packed functions, which tvm-ffi calls as any
-other: through them a value becomes what tvm-ffi makes of it in Python, and an error that is set
-is raised as tvm-ffi raises it, with its class, message and traceback.
+They are in one object. `TAKE` and `FAIL` are packed functions, which tvm-ffi calls like any other.
+Through `TAKE`, tvm-ffi converts a value to its Python object. Through `FAIL`, tvm-ffi raises the
+error that is set, with its class, message and traceback.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, I32, I64, PTR, VOID, L
 
 BIND: Final = "ferrule_bind"
 BIND_TYPE: Final = ir.FunctionType(PTR, [*VECTORCALL.args, PTR])
-"""`ptr (self, args, nargsf, kwnames, gate)`: bind keywords and defaults, and make the call again.
+"""`ptr (self, args, nargsf, kwnames, gate)`: bind keywords and defaults, then repeat the call.
 
-What does not bind goes to the gate.
+A call that does not bind goes to the gate.
 """
 
 TEXT: Final = "ferrule_text"
@@ -39,13 +39,13 @@ BYTES: Final = "ferrule_bytes"
 """`i32 (argument, out)`: whether the text became a TVMFFIAny, which may own an object."""
 
 RAISE: Final = "ferrule_raise_last"
-"""`ptr ()`: raise the error that is set; null."""
+"""`ptr ()`: raise tvm-ffi's current error in Python; returns null."""
 
 FINISH: Final = "ferrule_finish"
-"""`ptr (result, framework or null)`: a result as an object of Python; `result` is used up."""
+"""`ptr (result, framework or null)`: convert a result to a Python object; consumes `result`."""
 
 DROP_ERROR: Final = "ferrule_drop_error"
-"""`void ()`: forget the error of tvm-ffi that is set."""
+"""`void ()`: clear tvm-ffi's current error."""
 
 TAKE: Final = "__tvm_ffi_take"
 FAIL: Final = "__tvm_ffi_fail"
@@ -88,7 +88,8 @@ def support_text(triple: str, surroundings: Surroundings, instance: Layout) -> s
 
 
 def _define_bind(e: Emitter, instance: Layout) -> None:
-    """Names are compared by address: those of a call's own text are interned, as the plan's are."""
+    """Define `BIND`. It compares names by address: CPython interns the keywords in source code, and
+    the plan's names are interned."""
     names = ("self", "args", "nargsf", "kwnames", "gate")
     with e.define(BIND, PTR, BIND_TYPE.args, names=names) as function:
         me, args, nargsf, kwnames, gate = function.args
@@ -151,7 +152,7 @@ def _fill_defaults(e: Emitter, plan: ir.Value, bound: ir.Value, unfit: ir.Block)
 
 
 def _define_text(e: Emitter) -> None:
-    """UTF-8 of a str; what has none (a lone surrogate) goes the other way, which says so."""
+    """Read the UTF-8 of a str. A str with a lone surrogate has none: the gate's path reports it."""
     with e.define(TEXT, I32, [PTR, PTR], names=("argument", "out")) as function:
         argument, out = function.args
         size = e.alloca(I64, name="size")
@@ -195,7 +196,7 @@ def _define_drop_error(e: Emitter) -> None:
 
 
 def _define_raise(e: Emitter) -> None:
-    """An error of Python's own that is pending, such as KeyboardInterrupt, comes first."""
+    """Define `RAISE`. A pending Python error, such as KeyboardInterrupt, has precedence."""
     with e.define(RAISE, PTR, [], attributes=COLD):
         pending = python(e, "PyErr_Occurred")
         with e.if_then(e.not_(e.is_null(pending))):
@@ -208,7 +209,8 @@ def _define_raise(e: Emitter) -> None:
 
 
 def _define_finish(e: Emitter, *, torch: bool) -> None:
-    """tvm-ffi sees `framework` among the arguments, so tensors become those of the framework."""
+    """Define `FINISH`. It passes `framework` to tvm-ffi as an argument, so that tvm-ffi converts
+    tensors to tensors of this framework."""
     with e.define(FINISH, PTR, [PTR, PTR], names=("result", "framework")) as function:
         result, framework = function.args
         some = e.not_(e.is_null(framework))
@@ -232,7 +234,7 @@ def _define_finish(e: Emitter, *, torch: bool) -> None:
 
 
 def _finish_tensor(e: Emitter, result: ir.Value, of_torch: ir.Value) -> None:
-    """A Tensor goes to torch the way that tvm-ffi takes for one, without a call of tvm-ffi's."""
+    """Convert a Tensor to a torch tensor like tvm-ffi does, but without a call through tvm-ffi."""
     index = e.load_field(result, ANY, "type_index")
     is_tensor = e.icmp("eq", index, e.const_i32(TypeIndex.TENSOR))
     with e.if_then(e.binary("and", is_tensor, of_torch)):
@@ -249,7 +251,7 @@ def _finish_tensor(e: Emitter, result: ir.Value, of_torch: ir.Value) -> None:
 
 
 def _release(e: Emitter, value: ir.Value) -> None:
-    """Let go of a value that tvm-ffi has not taken."""
+    """Release a value whose ownership tvm-ffi did not take."""
     index = e.load_field(value, ANY, "type_index")
     with e.if_then(e.icmp("sge", index, e.const_i32(TypeIndex.OBJECT)), likely=False):
         e.call("TVMFFIObjectDecRef", [e.load_field(value, ANY, "v_obj")])

@@ -1,7 +1,6 @@
-"""What a direct entry may rely on in this process: each layout is tried on live objects first.
+"""The types and layouts of this process that a direct entry uses, each tested on live objects.
 
-A form whose types or layouts were not found is not among `Surroundings.forms`; its values take
-the other path.
+If a test fails, the form is not in `Surroundings.forms`, and its values go to the gate.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from ferrule.runtime.llvm.layouts import PY_ARRAY, PY_ARRAY_DESCR
 from ferrule.specs.dtypes import BY_NAME
 
 ARRAY_DTYPES: Final = 32
-"""Numbers of NumPy's dtypes that are looked up."""
+"""The size of the table of NumPy's dtypes, which is indexed by their number."""
 
 FUNCTION_TYPES: Final = ("tvm_ffi_Function", "ferrule_Function")
 """Symbols of the types of functions."""
@@ -38,12 +37,12 @@ _TENSOR_TYPES: Final = "?bhilqBHILQefdFD"
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Forms that can be read here, and the addresses that the code for them needs.
+    """Forms that this process can read, and the addresses that the code for them needs.
 
-    `has_compact_ints`: whether ints of one digit are where `compact_int` reads them.
-    `dtypes` are the DLDataTypes of NumPy's dtypes by number, 0 for those that DLPack does not have.
-    `keep` holds what addresses point to. `lazy`: where torch says that a tensor's elements are not
-    what its memory holds; without it the tensor is asked.
+    `has_compact_ints`: whether ints of one digit have the layout that `compact_int` reads.
+    `dtypes` are the DLDataTypes of NumPy's dtypes by number; 0 if DLPack has no such dtype. `keep`
+    holds the objects at the addresses. `lazy` is the position of torch's bits for a pending
+    conjugation or negation; if it is unknown, the code calls methods of the tensor.
     """
 
     forms: frozenset[Form]
@@ -90,7 +89,7 @@ def find_surroundings(function: type[Any], handle_offset: int) -> Surroundings:
 
 
 def torch_is_there() -> bool:
-    """Whether torch has been imported, whole."""
+    """Whether torch has been imported, and its import is complete."""
     return hasattr(sys.modules.get("torch"), "Tensor")
 
 
@@ -130,7 +129,7 @@ def _torch() -> _Torch:
 
 
 def _exchange_api(kind: type[Any] | None) -> tuple[int, ...] | None:
-    """The words of a type's DLPack exchange API, if it is of a version that is known."""
+    """The words of a type's DLPack exchange API; None if it has no known version."""
     given = getattr(kind, "__dlpack_c_exchange_api__", None)
     if given is None or os.environ.get("TVM_FFI_SKIP_DLPACK_C_EXCHANGE_API", "0") == "1":
         return None
@@ -157,10 +156,10 @@ def _floats_fit() -> bool:
 
 
 def compact_int(word: int, digit: int) -> int | None:
-    """The value of an int of at most one digit by its fields; None for a longer one.
+    """The value of an int with at most one digit, from its fields; None for a longer int.
 
-    From CPython 3.12 on the first field is a tag: the number of digits and, in the lowest two
-    bits, 1 minus the sign. Before it is the number of digits with the sign of the int.
+    From CPython 3.12 on, the first field is a tag: the number of digits and, in the lowest two
+    bits, 1 minus the sign. Before 3.12, it is the number of digits with the sign of the int.
     """
     if sys.version_info >= (3, 12):
         return digit * (1 - (word & 3)) if word < 16 else None
@@ -221,7 +220,7 @@ def _arrays() -> Iterator[np.ndarray[Any, Any]]:
 
 
 def _array_fits(array: np.ndarray[Any, Any]) -> bool:
-    """Whether an array's fields are where they are expected to be."""
+    """Whether the fields of an array are at the expected offsets."""
     base, descr, nd = id(array), id(array.dtype), array.ndim
     words = {name: _word(array, PY_ARRAY.offset(name)) for name in ("data", "descr")}
     counts = {"nd": nd, "flags": array.flags.num}

@@ -1,6 +1,6 @@
 """Reading tensors: NumPy's fields, torch through its exchange API, tensors of tvm-ffi.
 
-Sizes and strides of an array are copied: it may be given another shape while the GIL is released.
+Sizes and strides of an array are copied: another thread may reshape it while the GIL is released.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _READ: Final = ir.FunctionType(I32, [PTR, PTR])
 _WORK_STREAM: Final = ir.FunctionType(I32, [I32, I32, PTR])
 
 READ_TENSOR: Final = "ferrule_read_tensor"
-"""`i32 (argument, out, view, state, flags)`: whether the argument is a tensor that is read here.
+"""`i32 (argument, out, view, state, flags)`: read a tensor; 0 if the argument is of another form.
 
-Then `out` is a TVMFFIAny, which may point into `view`. An array must have these flags of NumPy.
+It fills the TVMFFIAny `out`, which may point into `view`. An array must have these NumPy flags.
 """
 
 _IS_SAFE_TENSOR: Final = "ferrule_is_safe_tensor"
@@ -57,7 +57,7 @@ _TYPES: Final = MappingProxyType(
 
 
 def define_read_tensor(e: Emitter, surroundings: Surroundings, instance: Layout) -> None:
-    """The function `READ_TENSOR`; `instance` tells where a tensor of tvm-ffi has its handle."""
+    """Define `READ_TENSOR`; `instance` has the offset of the handle in a tensor of tvm-ffi."""
     safe = _define_is_safe(e) if surroundings.has_torch else None
     names = ("argument", "out", "view", "state", "flags")
     with e.define(READ_TENSOR, I32, READ_TENSOR_TYPE.args, names=names) as function:
@@ -82,7 +82,7 @@ class _TensorReader:
         self.refused = refused
 
     def emit(self, instance: Layout, safe: ir.Function | None) -> None:
-        """Try the forms one after the other; `safe` tells torch's subclasses."""
+        """Try the forms one after the other; `safe` recognises torch's harmless subclasses."""
         e = self.e
         with e.within(self.refused):
             e.ret(e.const_i32(0))
@@ -112,7 +112,7 @@ class _TensorReader:
                 raise ValueError(f"{form} is no form of tensors")
 
     def _case(self, kind: ir.Value, symbols: Sequence[str]) -> tuple[ir.Block, ir.Block]:
-        """Go on for values of these types; the block that it is, and the one for others."""
+        """Branch on the type; returns the block for these types, and the block for all others."""
         e = self.e
         taken = e.block(symbols[0])
         for symbol in symbols:
@@ -144,7 +144,7 @@ class _TensorReader:
     # ---- NumPy ----
 
     def _array(self) -> None:
-        """Every property that NumPy's own export to DLPack refuses is refused."""
+        """Read an array; refuses each property that NumPy's own DLPack export refuses."""
         e, b = self.e, self.e.builder
         flags = b.and_(e.load_field(self.arg, PY_ARRAY, "flags"), self.flags)
         self._require(b.icmp_unsigned("==", flags, self.flags))
@@ -179,7 +179,7 @@ class _TensorReader:
         return dtype
 
     def _extents(self, ndim: ir.Value, dtype: ir.Value) -> None:
-        """Sizes, and strides in elements; a stride that is none, is refused."""
+        """Copy sizes, and strides in elements; refuses strides that are not whole elements."""
         e, b = self.e, self.e.builder
         bits = b.and_(b.lshr(dtype, e.const_i32(8)), e.const_i32(0xFF))
         # Element sizes are powers of two, of 8 bits or more.
@@ -227,7 +227,7 @@ class _TensorReader:
         self._give(TypeIndex.DLTENSOR_PTR, at)
 
     def _ask_pending(self, dtype: ir.Value) -> None:
-        """The elements may be negated, and complex ones conjugated, which DLPack does not tell."""
+        """Refuse a pending negation or conjugation (complex dtypes): DLPack cannot express them."""
         e, b = self.e, self.e.builder
         self._ask("torch_is_neg")
         code = b.and_(dtype, e.const_i32(0xFF))
@@ -236,7 +236,7 @@ class _TensorReader:
             self._ask("torch_is_conj")
 
     def _ask(self, symbol: str) -> None:
-        """Go on where a method of the tensor gives False."""
+        """Call a method of the tensor; continue if it returns False, otherwise refuse."""
         e = self.e
         asked = [e.external(symbol), self.arg, e.null()]
         found = python(e, "PyObject_CallFunctionObjArgs", *asked)
@@ -247,7 +247,7 @@ class _TensorReader:
         self._require(e.builder.icmp_unsigned("==", found, e.external(FALSE)))
 
     def _stream(self, at: ir.Value) -> None:
-        """Of the first tensor that is not on the CPU, the framework's current stream there."""
+        """Set the stream: the framework's current one on the device of the first non-CPU tensor."""
         e, b = self.e, self.e.builder
         kind = e.load_field(at, DLTENSOR, "device_type")
         elsewhere = b.icmp_unsigned("!=", kind, e.const_i32(DeviceType.CPU))
@@ -266,14 +266,17 @@ class _TensorReader:
 
 
 def is_pending(e: Emitter, tensor: ir.Value, lazy: LazyBits) -> ir.Value:
-    """Whether torch conjugates or negates the elements of a tensor of its own."""
+    """Whether a torch tensor has a pending conjugation or negation."""
     impl = e.load(e.index(tensor, I8, lazy.impl), PTR)
     keys = e.load(e.index(impl, I8, lazy.keys), I64)
     return e.icmp("ne", e.binary("and", keys, e.const_i64(lazy.mask)), e.const_i64(0))
 
 
 def _define_is_safe(e: Emitter) -> ir.Function:
-    """Whether a type is one of torch's tensors that leaves its memory and its shape to torch."""
+    """Whether a type is a subclass of torch.Tensor that does not override `__torch_dispatch__`.
+
+    Then torch alone manages the memory and the shape of its tensors.
+    """
     names = ("type",)
     with e.define(
         _IS_SAFE_TENSOR, I32, [PTR], names=names, linkage="internal", attributes=COLD

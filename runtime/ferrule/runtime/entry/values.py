@@ -1,4 +1,4 @@
-"""Reading values that are no tensors: numbers, text, addresses, functions, tuples."""
+"""Reading values other than tensors: numbers, text, addresses, functions, tuples."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _TEXT: Final = ir.FunctionType(I32, [PTR, PTR])
 
 @dataclass(slots=True)
 class Frame:
-    """Where the arguments of one call are read: the room for them, and where to go if not.
+    """The stack frame of one call, into which arguments are read.
 
-    `compact_ints`: whether short ints are where `compact_int` reads them. `temps` hold objects that
-    the call has made, or null.
+    `refused` is the block for an argument that cannot be read. `compact_ints`: whether short ints
+    have the layout that `compact_int` reads. `temps` are addresses of temporary objects, or null.
     """
 
     e: Emitter
@@ -43,7 +43,7 @@ class Frame:
     temps: list[ir.Value] = field(default_factory=list)
 
     def temp(self) -> ir.Value:
-        """Room for an object that the call makes and lets go of."""
+        """Stack space for a temporary object, which the call releases."""
         slot = self.e.alloca(PTR, name="temp")
         self.temps.append(slot)
         with self.e.builder.goto_entry_block():
@@ -51,7 +51,7 @@ class Frame:
         return slot
 
     def require(self, condition: ir.Value) -> None:
-        """Go on where it holds, else the gate's turn comes."""
+        """Continue if the condition holds; otherwise hand the call to the gate."""
         on = self.e.block("on")
         self.e.cond_branch(condition, on, self.refused, LIKELY)
         self.e.at(on)
@@ -83,7 +83,7 @@ def read_value(frame: Frame, reader: Reader, argument: ir.Value, out: ir.Value) 
 
 
 def read_tensors(frame: Frame, reader: Reader, args: ir.Value, outs: ir.Value, count: int) -> None:
-    """Read arguments that stand beside each other and are tensors for the same reader."""
+    """Read `count` neighbouring tensor arguments with the same reader."""
     e = frame.e
     views = e.alloca(VIEW, count, name="views")
     with e.loop(e.const_i64(count)) as i:
@@ -134,7 +134,7 @@ def _read_bool(frame: Frame, argument: ir.Value, out: ir.Value) -> None:
 
 
 def _read_int(frame: Frame, argument: ir.Value, out: ir.Value) -> None:
-    """An int of 64 bits; a longer one goes the other way."""
+    """Read an int of at most 64 bits; a longer one goes to the gate."""
     e = frame.e
     if not frame.compact_ints:
         _put(frame, out, TypeIndex.INT, _long_int(frame, argument))
@@ -213,7 +213,7 @@ def _read_bytes(frame: Frame, argument: ir.Value, out: ir.Value) -> None:
 
 
 def _read_bytes_of(frame: Frame, function: str, argument: ir.Value, out: ir.Value) -> None:
-    """A short one lies in the value; a longer one is an object that the call lets go of."""
+    """Read bytes or text: short ones are stored inline, longer ones are temporary objects."""
     e, slot = frame.e, frame.temp()
     read = e.call(near(e, function, _TEXT), [argument, out])
     frame.require(e.icmp("ne", read, e.const_i32(0)))
@@ -227,7 +227,7 @@ def _keep(frame: Frame, out: ir.Value, slot: ir.Value) -> None:
 
 
 def _read_tuple(frame: Frame, reader: Reader, argument: ir.Value, out: ir.Value) -> None:
-    """An Array of what the items are, made by tvm-ffi's own constructor."""
+    """Read a tuple: convert its items and make an Array with tvm-ffi's own constructor."""
     e, count = frame.e, len(reader.items)
     size = e.load_field(argument, PY_VAR, "ob_size")
     frame.require(e.icmp("eq", size, e.const_i64(count)))

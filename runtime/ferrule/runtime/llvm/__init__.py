@@ -1,4 +1,4 @@
-"""What generated LLVM code is made with: C layouts, the C functions it may call, the emitter.
+"""Tools to generate LLVM code: C layouts, the table of callable C functions, the emitter.
 
 Importing a module of this package imports llvmlite; `ferrule.runtime` alone does not.
 """

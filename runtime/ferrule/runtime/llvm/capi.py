@@ -1,8 +1,8 @@
 """The C functions that generated code may reference, and nothing else.
 
-An object's undefined symbols are a subset of this table plus the symbols that the user named. Of
-libtvm_ffi only what version 0.1.0 had is in it; anything newer is looked up with `dlsym` at run
-time. Python's own C API is not in it: no object that can be exported may need an interpreter.
+The undefined symbols of an object are in this table, or the user named them. The table has only
+functions of libtvm_ffi that exist since version 0.1.0; newer ones are looked up with `dlsym` at run
+time. Python's C API is not in the table, because an exported object must not need an interpreter.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ C_FUNCTIONS: Mapping[str, CFunction] = _table(
 
 
 def c_function(name: str) -> CFunction:
-    """The table's entry; a name that is not in it is a mistake of the generator."""
+    """The table's entry for a name; a missing name is a bug in the code generator."""
     try:
         return C_FUNCTIONS[name]
     except KeyError:

@@ -1,8 +1,9 @@
-"""The emitter: an LLVM module under construction and the place where the next instruction goes.
+"""The emitter: an LLVM module under construction, with an insertion point.
 
-It owns the insertion point, so no function that emits code takes a block. Fields are named, never
-numbered. Names are a function of the order of emission alone, so the same calls give the same
-text. Types carry no global state: every struct is a `Layout`, no type is registered in a context.
+The emitter owns the insertion point, so functions that emit code have no parameter for a block.
+Fields are accessed by name, never by number. Names of values depend only on the order of emission,
+so the same calls give the same text. There are no named LLVM types, which would be global state of
+a context: every struct is a `Layout`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ LIKELY = (99, 1)
 UNLIKELY = (1, 99)
 
 COLD = ("cold", "noinline", "minsize", "optsize")
-"""Attributes of a function that only errors reach."""
+"""Attributes of a function that runs only after an error."""
 
 _COMPARISONS: Final[dict[Predicate, tuple[str, str]]] = {
     "eq": ("s", "=="),
@@ -52,7 +53,7 @@ class Emitter:
     """Builds one LLVM module."""
 
     def __init__(self, name: str, triple: str = "", data_layout: str = "") -> None:
-        # A context of its own: llvmlite's default one is shared by the whole process.
+        # A separate context: llvmlite's default context is shared by the whole process.
         self.module = ir.Module(name, context=ir.Context())
         self.module.triple = triple
         self.module.data_layout = data_layout
@@ -129,7 +130,7 @@ class Emitter:
         return self.symbol(name, c_function(name).type)
 
     def symbol(self, name: str, kind: ir.FunctionType) -> ir.Function:
-        """A function of this name and type: the one that is there, else a new declaration."""
+        """The function with this name and type; declares it if the module does not have it."""
         known = self.module.globals.get(name)
         if known is None:
             return ir.Function(self.module, kind, name)
@@ -145,7 +146,7 @@ class Emitter:
         return self.builder.call(function, [_operand(a) for a in arguments], name=name)
 
     def tail_call(self, callee: ir.Value, arguments: Sequence[ir.Value]) -> ir.Value:
-        """A call whose value is returned at once, and that needs nothing of this one's stack."""
+        """A tail call: its value is returned at once, and it must not use this function's stack."""
         return self.builder.call(callee, [_operand(a) for a in arguments], tail="tail")
 
     def call_pointer(
@@ -155,13 +156,13 @@ class Emitter:
         arguments: Sequence[ir.Value],
         name: str = "",
     ) -> ir.Value:
-        """Call through an address that is known at run time only."""
+        """Call through an address that is known only at run time."""
         callee = ir.FormattedConstant(PTR, pointer.get_reference())
         callee.function_type = kind
         return self.builder.call(callee, [_operand(a) for a in arguments], name=name)
 
     def external(self, name: str) -> ir.Value:
-        """The address of something that another object defines and that is not called."""
+        """The address of a symbol of another object that is data, not a function to call."""
         known = self.module.globals.get(name)
         if known is None:
             known = ir.GlobalVariable(self.module, I8, name)
@@ -210,7 +211,7 @@ class Emitter:
         self.builder.store(_operand(value), address)
 
     def alloca(self, element: FieldType, count: int = 1, *, name: str = "") -> ir.Value:
-        """Room on the stack, reserved once a call wherever the insertion point is."""
+        """Stack space, reserved once for each call, even if the insertion point is in a loop."""
         kind = ir.ArrayType(I8, size_of(element) * count)
         align = align_of(element)
         if isinstance(element, ir.Type):
@@ -218,7 +219,7 @@ class Emitter:
         with self.builder.goto_entry_block():
             slot = self.builder.alloca(kind, name=name)
         slot.align = align
-        slot.type = PTR  # llvmlite would print the typed pointers that LLVM no longer reads
+        slot.type = PTR  # llvmlite would print typed pointers, which LLVM no longer accepts
         return slot
 
     # ---- constants ----
@@ -338,14 +339,14 @@ class Emitter:
         otherwise: ir.Block,
         weights: tuple[int, int] | None = None,
     ) -> None:
-        """Go to one of two blocks; `weights` are those of the branch (`LIKELY`, `UNLIKELY`)."""
+        """Go to one of two blocks; `weights` are branch weights (`LIKELY`, `UNLIKELY`)."""
         instruction = self.builder.cbranch(condition, then, otherwise)
         if weights is not None:
             instruction.set_weights(weights)
 
     @contextmanager
     def if_then(self, condition: ir.Value, *, likely: bool | None = None) -> Iterator[None]:
-        """Emit code that runs where `condition` holds; both ways meet behind it."""
+        """Emit code that runs if `condition` holds; both paths join after it."""
         with self.builder.if_then(condition, likely=likely):
             yield
 
@@ -368,7 +369,7 @@ class Emitter:
         self.at(after)
 
     def clear(self, place: ir.Value, size: int) -> None:
-        """Store zeros: so many bytes, a multiple of 8, with no function of the C library."""
+        """Store `size` zero bytes (a multiple of 8) without a call of the C library."""
         with self.loop(self.const_i64(size // 8)) as i:
             self.store(self.const_i64(0), self.index(place, I64, i))
 
@@ -397,5 +398,6 @@ def _scalar(layout: Layout, path: str) -> ir.Type:
 def _wrapped(value: int, bits: int) -> int:
     if not -(1 << (bits - 1)) <= value < 1 << bits:
         raise OverflowError(f"{value} does not fit {bits} bits")
-    # One spelling for one bit pattern, so that texts compare; a number, not the name of an enum's.
+    # One spelling for each bit pattern, so that texts can be compared; `int` because an IntEnum
+    # would print its name.
     return value - (1 << bits) if value >= 1 << (bits - 1) else int(value)

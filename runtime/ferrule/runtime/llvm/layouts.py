@@ -1,8 +1,8 @@
 """C struct layouts by field name, for 64-bit targets.
 
-Offsets and sizes follow from the fields' LLVM types by the rules of C, so that no integer path
-into a struct occurs in lowering code. A union is written as one field and *views* of it: other
-types at the same place. The test of this module pins every offset against the C headers.
+Offsets and sizes follow from the fields' LLVM types by the rules of C, so code generators contain
+no numeric offsets. A union is one field with *views*: other types at the same offset. A test pins
+every offset against the C headers.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ FieldType: TypeAlias = "ir.Type | Layout"
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A member of a struct, behind the one before it."""
+    """A member of a struct; it follows the previous member."""
 
     name: str
     type: FieldType
@@ -69,7 +69,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Another reading of the bytes of the field `of`, from its start on."""
+    """Another type for the bytes at the start of the field `of`."""
 
     name: str
     of: str

@@ -1,4 +1,4 @@
-"""One LLVM module linked into another, whatever comes between."""
+"""Links one LLVM module into another, safely even if a signal handler raises in between."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 
 def link_in(module: Any, other: Any) -> None:
-    """Move all of `other` into `module`; `other` is gone then.  RuntimeError where they disagree.
+    """Move all of `other` into `module`, and free `other`.  RuntimeError if they conflict.
 
-    A handler of signals may raise right behind LLVM's function, as Ctrl-C does, when llvmlite does
-    not know yet that `other` was freed, and would free it again.  Owned by something else it is
-    never freed here; where LLVM did not come to free it, its context does.
+    A signal handler may raise directly after LLVM's function, as Ctrl-C does.  Then llvmlite would
+    not know that LLVM has freed `other`, and would free it again.  So `other` is marked as owned by
+    something else first, and llvmlite never frees it.  If LLVM did not free it, its context does.
     """
     other._owned = True
     module.link_in(other)

@@ -1,4 +1,4 @@
-"""Machine code of this process's own, from LLVM text: for what is never exported."""
+"""Machine code for this process only, compiled from LLVM text; it is never exported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ferrule.runtime.llvm.passes import run_pipeline
 def compile_native(name: str, text: str, *, optimize: bool = True) -> ObjectCode:
     """The object of a module that defines `__tvm_ffi_<name>`, for this process's processor.
 
-    Without `optimize` it is compiled as it stands, in a third of the time.
+    Without `optimize` no LLVM passes run, and it takes a third of the time.
     """
     initialize_llvm()
     module = binding.parse_assembly(text)
@@ -23,7 +23,7 @@ def compile_native(name: str, text: str, *, optimize: bool = True) -> ObjectCode
     )
     if optimize:
         options = binding.create_pipeline_tuning_options(speed_level=2)
-        # Its loops are over a handful of dims or arguments.
+        # Its loops have only a few iterations (dims or arguments), so vector code does not pay.
         options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
         run_pipeline(module, machine, options)
     return ObjectCode(name, bytes(machine.emit_object(module)), triple, "")

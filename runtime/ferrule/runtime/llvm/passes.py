@@ -1,8 +1,8 @@
-"""LLVM's passes over a module, and nothing of them left behind.
+"""Runs LLVM's passes over a module, without a memory leak.
 
-llvmlite up to 0.50 never frees a pass manager: of its two base classes the one whose `_dispose`
-does nothing comes first.  That is 30 KiB for each pipeline that is made, and as much again for one
-that has run.  A later llvmlite that frees it itself finds it freed, and does not free it again.
+llvmlite up to 0.50 never frees a pass manager: it has two base classes, and the `_dispose` of the
+first one does nothing.  This loses 30 KiB for each pipeline, and again as much for each run.  This
+module frees the manager; a later llvmlite that frees it too does not free it twice.
 """
 
 from __future__ import annotations

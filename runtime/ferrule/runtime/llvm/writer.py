@@ -1,12 +1,12 @@
-"""The writer: a lean emitter, for code that is generated for every function that is compiled.
+"""The writer: a fast emitter, for code that is generated for every compiled function.
 
-`Emitter` builds llvmlite's objects and prints them at the end; an instruction costs ten times as
-much as its text.  The writer makes the text at once.  It knows no types but their names: what it
-is handed must fit together, and LLVM's verifier says where it does not.
+`Emitter` builds llvmlite's objects and prints them at the end; an object for an instruction costs
+ten times as much as its text.  The writer makes the text directly.  It knows only the names of
+types: the caller must pass matching operands, and LLVM's verifier reports a mismatch.
 
-A function is a list of blocks in the order in which they were made or are arranged; the writer
-owns the insertion point.  Names are a function of the order of emission alone, so the same calls
-give the same text.
+A function is a list of blocks, in the order in which they are made or arranged; the writer owns the
+insertion point.  Names of values depend only on the order of emission, so the same calls give the
+same text.
 """
 
 from __future__ import annotations
@@ -52,19 +52,22 @@ _BYTES: Final = tuple(
 
 
 def _is_plain(name: str) -> bool:
-    """Whether LLVM reads this at the start of a name as it is: a parameter's may be anything."""
+    """Whether LLVM accepts a name that begins with this text without quotes.
+
+    A parameter's name can be any Unicode identifier.
+    """
     return name.isascii() and not name[0].isdigit()
 
 
 def symbol_name(name: str) -> str:
-    """How the text refers to a function: names beyond ASCII stand in quotes, as escaped UTF-8."""
+    """A function's name in LLVM text: a name beyond ASCII is in quotes, as escaped UTF-8."""
     if name.isascii():
         return f"@{name}"
     return f'@"{"".join(_BYTES[byte] for byte in name.encode())}"'
 
 
 def const(kind: str, value: int) -> Value:
-    """An integer; bit patterns above the signed range have the spelling of the negative value."""
+    """An integer; a bit pattern above the signed range is written as the negative value."""
     bits = int(kind[1:])
     if not -(1 << (bits - 1)) <= value < 1 << bits:
         raise OverflowError(f"{value} does not fit {kind}")
@@ -163,7 +166,7 @@ class Writer:
     # ---- blocks ----
 
     def block(self, hint: str) -> Block:
-        """A new block behind those that there are."""
+        """A new block at the end of the function."""
         block = Block(f"{hint}.{self._next()}")
         self._blocks.append(block)
         return block
@@ -175,7 +178,7 @@ class Writer:
 
     @contextmanager
     def apart(self) -> Iterator[list[Block]]:
-        """Keep the blocks that are made inside out of the function until they are `arranged`.
+        """Collect the blocks that are made inside, outside of the function, until `arrange`.
 
         The insertion point comes back at the end.
         """
@@ -189,7 +192,7 @@ class Writer:
             self.at(here)
 
     def arrange(self, blocks: Sequence[Block]) -> None:
-        """Let blocks stand behind all others that there are now."""
+        """Put blocks after all blocks that the function has now."""
         self._blocks += blocks
 
     def branch(self, target: Block) -> None:
@@ -222,7 +225,7 @@ class Writer:
         return value
 
     def store_at_entry(self, value: Value, base: Value, bytes_: int = 0) -> None:
-        """Store a constant so many bytes behind room on the stack, before all else happens."""
+        """Store a constant at an offset of stack space, at the start of the function."""
         address = base.ref
         if bytes_:
             address = f"%at.{self._next()}"
@@ -244,7 +247,7 @@ class Writer:
         self._emit(f"  store {value.type} {value.ref}, ptr {address.ref}")
 
     def offset(self, base: Value, bytes_: int, name: str = "at") -> Value:
-        """The address so many bytes further."""
+        """The address plus `bytes_`."""
         if bytes_ == 0:
             return base
         return self._value("ptr", f"getelementptr inbounds i8, ptr {base.ref}, i64 {bytes_}", name)
@@ -321,7 +324,7 @@ class Writer:
         return self._value("i1", f"xor i1 {flag.ref}, true", "c")
 
     def cast(self, op: Cast, value: Value, kind: str, name: str = "v") -> Value:
-        """The value as another type; as it is where it has that type."""
+        """The value converted to another type; unchanged if it has this type already."""
         if value.type == kind:
             return value
         return self._value(kind, f"{op} {value.type} {value.ref} to {kind}", name)
@@ -334,7 +337,7 @@ class Writer:
         return value, self._value("i1", f"extractvalue {kind} {pair.ref}, 1", "c")
 
     def phi(self, kind: str, incoming: Sequence[tuple[Value, Block]], name: str = "v") -> Value:
-        """The value that belongs to the block from which this one was reached."""
+        """A phi: the value for the block from which control came."""
         ways = ", ".join(f"[ {value.ref}, %{block.name} ]" for value, block in incoming)
         return self._value(kind, f"phi {kind} {ways}", name)
 

@@ -1,4 +1,4 @@
-"""What a call gives to a kernel, checked, as the bytes of its parameters."""
+"""Checks the arguments of a kernel call and packs them as the bytes of the kernel's parameters."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _FORMS: Final = {
     ("float", 32): "<f",
     ("float", 64): "<d",
 }
-"""How a number of this kind and width is written; one of 2 bytes as its bits."""
+"""The struct code for a number of this kind and width; a 2-byte float is written as its bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchSizes:
-    """Blocks, threads of a block, and its bytes of dynamic shared memory."""
+    """The blocks of a grid, the threads of a block, and its dynamic shared memory in bytes."""
 
     grid: Sequence[int]
     block: Sequence[int]
@@ -45,8 +45,8 @@ class LaunchSizes:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A call's values: the bytes of the kernel's parameters, where each starts, the sizes, and the
-    GPU that its tensors are on."""
+    """The packed arguments of a call: the bytes of the kernel's parameters, the start of each one,
+    the launch sizes, and the GPU of the tensors."""
 
     data: ctypes.Array[ctypes.c_char]
     starts: tuple[int, ...]
@@ -62,7 +62,7 @@ class Packer:
         self._layout: Final[KernelLayout] = kernel_layout(kernel)
 
     def pack(self, values: Sequence[Any]) -> Packed:
-        """The values of a call; TypeError, ValueError or LaunchError that say what is wrong."""
+        """Check and pack the values of a call; raises TypeError, ValueError or LaunchError."""
         wanted = len(self._signature.arguments)
         if len(values) != wanted:
             raise TypeError(
@@ -145,7 +145,7 @@ class Packer:
 
 
 def _rounded(dtype: DType, value: float) -> int | float:
-    """A float as `_FORMS` writes it, rounded to the nearest, ties to even, or infinite."""
+    """Round a float to the dtype: to nearest, ties to even, or infinity.  For `_FORMS`."""
     if dtype.bits == 64:
         return value
     narrow = float(ctypes.c_float(value).value)

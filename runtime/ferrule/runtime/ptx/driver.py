@@ -1,7 +1,8 @@
-"""libcuda from Python: an image loaded once, its kernels launched. For calls that are not compiled.
+"""libcuda from Python: loads an image once and launches its kernels, for calls without generated
+code.
 
-Functions, structs and numbers are those of the reference of the CUDA Driver API. The library is
-opened on the first launch, so that a machine without a GPU loads everything up to that.
+Functions, structs and numbers are from the reference of the CUDA Driver API. The first launch opens
+libcuda, so that modules can be loaded on a machine without a GPU.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class LaunchConfig(ctypes.Structure):
 
 
 class KernelState(ctypes.Structure):
-    """What machine code finds of a kernel: its handle, null before the image is loaded, and the
-    driver's cuCtxGetDevice and cuLaunchKernelEx."""
+    """The struct through which machine code launches a kernel: its handle (null until the image is
+    loaded), and the driver's cuCtxGetDevice and cuLaunchKernelEx."""
 
     _fields_ = (
         ("kernel", ctypes.c_void_p),
@@ -56,9 +57,9 @@ class Image:
         self._contexts: Final[dict[int, ctypes.c_void_p]] = {}
 
     def launch(self, kernel: str, packed: Packed) -> None:
-        """Launch a kernel where its tensors are, else on the current device, else on the first.
+        """Launch a kernel on the device of its tensors, else on the current, else the first one.
 
-        It goes to the caller's current stream there. CudaError where the driver is missing or
+        It uses the caller's current stream on this device. CudaError if the driver is missing or
         refuses a call.
         """
         driver = self._opened(f"in the launch of {kernel}")
@@ -98,18 +99,18 @@ class Image:
         return driver
 
     def _tell(self, driver: ctypes.CDLL, found: Mapping[str, ctypes.c_void_p]) -> None:
-        """Fill the states; the kernel last, by which machine code sees that all is there."""
+        """Fill the states; the kernel's handle comes last, because machine code tests only it."""
         for state in self.states.values():
             state.get_device = ctypes.cast(driver.cuCtxGetDevice, ctypes.c_void_p).value
             state.launch = ctypes.cast(driver.cuLaunchKernelEx, ctypes.c_void_p).value
-        with Lock():  # what was written is seen before what follows
+        with Lock():  # a memory barrier: other threads see the writes above before the one below
             pass
         for name, state in self.states.items():
             state.kernel = found[name].value
 
     @contextmanager
     def _current(self, driver: ctypes.CDLL, device: int | None, kernel: str) -> Iterator[int]:
-        """A context of the device is current; gives the device's ordinal."""
+        """Make a context of the device current for the block; yields the device's ordinal."""
         current = ctypes.c_int(-1)
         status = driver.cuCtxGetDevice(ctypes.byref(current))
         if status == 0 and device in (None, current.value):

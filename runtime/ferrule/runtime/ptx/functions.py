@@ -1,4 +1,4 @@
-"""The functions of a module of kind `ferrule.ptx`, and the module that tvm-ffi gets of one."""
+"""The functions of a module of kind `ferrule.ptx`, and its form as a module of tvm-ffi."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SafeCall: Final = ctypes.CFUNCTYPE(
 
 
 class PtxCode:
-    """A payload that can be called: C addresses of functions, valid as long as this lives."""
+    """The functions of a payload; their C addresses are valid while this object lives."""
 
     def __init__(self, payload: PtxPayload) -> None:
         self.payload: Final = payload
@@ -50,7 +50,7 @@ class PtxCode:
         self._engine: Final = self._compiled() if find_spec("llvmlite") else None
 
     def _compiled(self) -> Engine:
-        """Machine code of the kernels whose arguments it can read."""
+        """Machine code for the kernels whose parameters all have kinds that it can read."""
         from ferrule.runtime.llvm.native import compile_native
         from ferrule.runtime.ptx.hot import HotKernel, is_hot, launchers
 
@@ -64,7 +64,7 @@ class PtxCode:
 
     @property
     def symbols(self) -> Mapping[str, int]:
-        """The address of each function, by the symbol that a library would have."""
+        """The address of each function, by its symbol in a library."""
         found = {symbol: _address(call) for symbol, (call, _) in self._calls.items()}
         if self._engine is not None:
             defined = read_object(self._engine.code.data).defined
@@ -97,7 +97,7 @@ def _giving(text: str) -> Callable[[], str]:
 
 
 def _c_function(made: tvm_ffi.Function) -> tuple[Any, tvm_ffi.Function]:
-    """A C address behind which a function is called, and what keeps that."""
+    """A C function that forwards to `made`, and the objects to keep alive with it."""
     call = tvm_ffi_library().TVMFFIFunctionCall
     handle = ctypes.c_void_p(made.__chandle__())
 
@@ -121,11 +121,11 @@ class PtxOrigin:
         raise StageError(".o", (), _WHY)
 
     def export(self, name: str, form: ExportForm, system_lib: str | None = None) -> bytes:
-        """StageError: the module is written as what a module of code imports."""
+        """StageError: only a library that imports the module can contain it."""
         raise StageError(form, (), _WHY)
 
     def text(self, stage: Stage) -> str:
-        """The PTX, where the image is that."""
+        """The PTX, if the image is PTX text; StageError otherwise."""
         if stage == "ptx" and self._payload.is_text:
             return self._payload.image.decode()
         raise StageError(stage, ("ptx",) if self._payload.is_text else (), _WHY)
@@ -138,7 +138,7 @@ _WHY: Final = (
 
 
 def makers(payload: PtxPayload) -> dict[str, Callable[[], Function]]:
-    """What makes each function, all with one image."""
+    """A maker for each function, by name; all functions share one image."""
     shared: list[PtxCode] = []
 
     def make(name: str) -> Function:

@@ -1,8 +1,8 @@
-"""Machine code that launches a kernel whose arguments are plainly right.
+"""The hot path of a kernel launch: machine code for arguments without any need for conversion.
 
-It decodes the arguments, makes the two calls of the driver, and is done. Whatever it does not take
-(a struct that it cannot read, the first launch of an image, another device, anything wrong) goes
-to the function in Python, which starts again from the arguments.
+It decodes the arguments and makes two driver calls. Each other case (a struct that it cannot read,
+the first launch of an image, another device, a wrong argument) goes to the function in Python,
+which starts again with the same arguments.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ _ALIGN: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class HotKernel:
-    """A kernel: its name and parameters, the address of its `STATE`, and of the function object
-    that does all that the code does not."""
+    """A kernel: its name, its parameters, the address of its `STATE`, and the address of the
+    function object for all cases outside of the hot path."""
 
     name: str
     layout: KernelLayout
@@ -64,7 +64,7 @@ class HotKernel:
 
 
 def is_hot(layout: KernelLayout) -> bool:
-    """Whether the code can read all arguments: floats of 2 bytes it cannot."""
+    """Whether the hot path can read all arguments; it cannot read 2-byte floats."""
     return not any(_is_half(place) for place in layout.places)
 
 
@@ -120,7 +120,7 @@ class _Launcher:
         return self.e.builder.inttoptr(self.e.const_i64(address), PTR)
 
     def require(self, condition: ir.Value) -> None:
-        """Go on where it holds, else to the function in Python."""
+        """Continue if the condition holds, otherwise branch to the call of the Python function."""
         passed = self.e.block("passed")
         self.e.cond_branch(condition, passed, self.slow, LIKELY)
         self.e.at(passed)
@@ -138,7 +138,7 @@ class _Launcher:
         return flag
 
     def parameters(self) -> ir.Value:
-        """The addresses of the kernel's parameters, filled."""
+        """Read the kernel's parameters; returns the array of their addresses."""
         e, layout = self.e, self.kernel.layout
         data = e.alloca(ir.ArrayType(I8, max(1, layout.size)), name="parameters")
         data.align = _ALIGN
@@ -179,7 +179,7 @@ class _Launcher:
         return number if dtype.bits == 64 else e.builder.trunc(number, ir.IntType(dtype.bits))
 
     def address(self, item: ir.Value, index: ir.Value) -> ir.Value:
-        """An address, of an int or a pointer, or of a tensor on the current device."""
+        """The address in an int or pointer, or the address of a tensor on the current device."""
         e = self.e
         place = e.alloca(I64, name="address")
         payload = e.load_field(item, ANY, "v_int64")
@@ -202,7 +202,7 @@ class _Launcher:
         return e.load(place, I64)
 
     def sizes(self) -> Sequence[ir.Value]:
-        """The sizes of the launch, within their limits; an empty grid is for Python."""
+        """Read and check the sizes of the launch; an empty grid is left to the Python function."""
         e = self.e
         found: list[ir.Value] = []
         for position, (least, most) in enumerate(LIMITS.values(), len(self.kernel.layout.places)):

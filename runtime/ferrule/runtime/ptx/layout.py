@@ -1,7 +1,7 @@
-"""Where the numbers and addresses of a kernel's parameters stand in its parameter space.
+"""The layout of a kernel's parameters in its parameter space.
 
-A function takes them one by one: a struct gives one parameter for each of its members. Members are
-laid out as C does, each at a multiple of its own alignment.
+The function that launches the kernel has one parameter for each member of a struct. Members are
+laid out as in C, each at a multiple of its own alignment.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LIMITS: Final = {
     "block_z": (1, 64),
     "shared_bytes": (0, 48 << 10),
 }
-"""The sizes of a launch, in the order of the function's last parameters, and CUDA's limits of them
+"""The launch sizes, in the order of the function's last parameters, with CUDA's limits for them
 (CUDA C++ Programming Guide, technical specifications)."""
 
 MAX_THREADS: Final = 1024
@@ -33,7 +33,7 @@ Leaf: TypeAlias = Scalar | Pointer
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A parameter of the function, and where its bytes go."""
+    """A parameter of the function, and the offset of its bytes."""
 
     param: Leaf
     offset: int
@@ -41,7 +41,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class KernelLayout:
-    """The parameters of a kernel's function, `starts` of the kernel's own, and their bytes."""
+    """The places of the function's parameters, the `starts` of the kernel's parameters, and the
+    number of bytes of all."""
 
     places: tuple[Place, ...]
     starts: tuple[int, ...]
@@ -49,7 +50,7 @@ class KernelLayout:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether there are bytes between what the places hold."""
+        """Whether there is padding between the parameters."""
         return sum(_size(place.param) for place in self.places) < self.size
 
 

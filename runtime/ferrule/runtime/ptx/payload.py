@@ -20,20 +20,20 @@ from ferrule.specs.params import Param, Pointer, Scalar, Tuple
 
 KIND: Final = "ferrule.ptx"
 FORMAT: Final = 1
-"""The version of the bytes.  A reader refuses a greater one."""
+"""The version of the format.  A reader refuses a greater number."""
 
 _WORD: Final = 8
 _ENTRY: Final = re.compile(rb"\.entry\s+([\w$%]+)")
 _BINARY: Final = (b"\x7fELF", b"\x50\xed\x55\xba")
-"""What a cubin and a fatbin begin with."""
+"""The magic numbers of a cubin and of a fatbin."""
 
 
 @dataclass(frozen=True, slots=True)
 class PtxPayload:
-    """An image and the kernels in it that can be called, by the signatures of their parameters.
+    """An image, and the signatures of the kernels in it that can be called.
 
-    A parameter is a number, a pointer, or a tuple of these, which is a struct of C by value; the
-    function takes its members one by one.
+    A parameter is a number, a pointer, or a tuple of these, which is a C struct by value; the
+    function has one parameter for each member of the struct.
     """
 
     image: bytes
@@ -48,8 +48,9 @@ class PtxPayload:
 def make_payload(image: str | bytes, kernels: Iterable[Signature | str]) -> PtxPayload:
     """The payload of an image with these kernels, signatures or their texts.
 
-    TypeError for what is neither, ValueError for bytes that are no image, for a kernel that PTX
-    text does not have, that is named twice or has a parameter of another kind.
+    TypeError for a kernel that is neither a signature nor a text. ValueError for bytes that are not
+    an image, and for a kernel that is not in the PTX text, is listed twice, or has a parameter of
+    another kind.
     """
     data = image.encode() if isinstance(image, str) else bytes(image)
     payload = PtxPayload(data.rstrip(b"\0") if _is_text(data) else data, _signatures(kernels))

@@ -1,18 +1,26 @@
 """The description of one parameter: pure data, a closed union of frozen dataclasses.
 
-`Param` lists the kinds.  Whoever treats kinds differently does it with `match` and
-`assert_never`, so that a new kind makes the type checker list every place that must know it.  A
-kind that is a `Plain` one is known by its `word` and `indices` in most of them.
+`Param` lists the kinds.  Code that distinguishes kinds uses `match` and `assert_never`, so that
+the type checker lists each place that must handle a new kind.  A kind that derives from
+`WithTraits` has one record of its facts, `traits`, and most of these places read only that.
 
-Every kind has a `name` and a `default`: the value where a call gives none, REQUIRED where it must;
-and `indices`, the type indices of the values that it takes.  Inside a tuple the name is the item's
-position, or the field's name of a named tuple or dataclass.
+Every kind has a `name`, a `default` and `indices`.  `default` is the value for a call that gives no
+argument, or REQUIRED if each call must give one.  `indices` are the type indices of the values that
+the parameter accepts.  Inside a tuple, the name is the position of the item; inside a named tuple
+or dataclass, it is the name of the field.
 """
 
 from __future__ import annotations
 
 from ferrule.specs.params.addresses import AddressSpace, EnvStream, Pointer, Stream
-from ferrule.specs.params.base import BIG_INT, DYNAMIC, REQUIRED, Plain, Required, check_name
+from ferrule.specs.params.base import (
+    REQUIRED,
+    Plain,
+    Required,
+    WithTraits,
+    check_name,
+    payload_of,
+)
 from ferrule.specs.params.compound import (
     Array,
     Dict,
@@ -43,6 +51,7 @@ from ferrule.specs.params.tensors import (
     check_packed,
     compact_strides,
 )
+from ferrule.specs.params.traits import CArgument, Payload, Traits
 from ferrule.specs.params.values import (
     AnyOrTuple,
     AnyValue,
@@ -55,6 +64,7 @@ from ferrule.specs.params.values import (
     Object,
     String,
 )
+from ferrule.specs.typeindex import BIG_INT, DYNAMIC
 
 __all__ = [
     "AddressSpace",
@@ -63,6 +73,7 @@ __all__ = [
     "Array",
     "BIG_INT",
     "Bytes",
+    "CArgument",
     "Constant",
     "DYNAMIC",
     "Data",
@@ -81,6 +92,7 @@ __all__ = [
     "PACKED_NAME",
     "Pairs",
     "Param",
+    "Payload",
     "Plain",
     "Pointer",
     "REQUIRED",
@@ -92,13 +104,16 @@ __all__ = [
     "String",
     "Tensor",
     "Tuple",
+    "Traits",
     "TupleKind",
     "Union",
+    "WithTraits",
     "check_alignment",
     "check_dims",
     "check_name",
     "check_packed",
     "check_scalar_dtype",
     "compact_strides",
+    "payload_of",
     "type_indices",
 ]

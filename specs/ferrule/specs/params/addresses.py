@@ -8,8 +8,10 @@ from typing import ClassVar
 
 from ferrule.specs.devices import as_device_type
 from ferrule.specs.dtypes import DType, as_dtype
-from ferrule.specs.params.base import REQUIRED, Plain, Required, check_name
+from ferrule.specs.params.base import REQUIRED, Plain, Required, WithTraits, check_name
 from ferrule.specs.params.tensors import check_alignment
+from ferrule.specs.params.traits import CArgument, Payload, Traits
+from ferrule.specs.typeindex import TypeIndex
 
 
 class AddressSpace(Enum):
@@ -22,10 +24,10 @@ class AddressSpace(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(WithTraits):
     """An address: ctypes.c_void_p, an int, an object with `__tvm_ffi_opaque_ptr__`; None is null.
 
-    `dtype` is what it points to (None: unknown), `align` in bytes.
+    `dtype` is the type of the elements there (None: unknown); `align` is in bytes.
     """
 
     name: str
@@ -34,7 +36,19 @@ class Pointer:
     align: int = 1
     nullable: bool = True
     default: None | Required = REQUIRED
-    indices: ClassVar[frozenset[int]] = frozenset({4})
+    traits: ClassVar[Traits] = Traits(
+        "Pointer",
+        Payload.ADDRESS,
+        frozenset({TypeIndex.OPAQUE_PTR}),
+        stored=(TypeIndex.OPAQUE_PTR,),
+        schema="void*",
+        leaves=("ptr",),
+        description="a pointer",
+        words=("a pointer", "int", "None"),
+        c=CArgument("void*", "kTVMFFIOpaquePtr", "v_ptr"),
+        accepted=("ctypes.c_void_p", "int", "None"),
+        forms=("ADDRESS", "INT", "NONE"),
+    )
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -47,21 +61,40 @@ class Pointer:
 class Stream(Plain):
     """A stream's handle: an object of the CUDA stream protocol, an int, or None for the default."""
 
-    word: ClassVar[str] = "Stream"
-    indices: ClassVar[frozenset[int]] = frozenset({4})
+    traits: ClassVar[Traits] = Traits(
+        "Stream",
+        Payload.ADDRESS,
+        frozenset({TypeIndex.OPAQUE_PTR}),
+        stored=(TypeIndex.OPAQUE_PTR,),
+        schema="void*",
+        leaves=("ptr",),
+        description="a stream",
+        words=("a stream", "int", "None"),
+        c=CArgument("void*", "kTVMFFIOpaquePtr", "v_ptr"),
+        accepted=("int", "None", "ctypes.c_void_p"),
+        forms=("ADDRESS", "INT", "NONE"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class EnvStream:
-    """The caller's current stream, as tvm-ffi knows it; no argument of the call.
+class EnvStream(WithTraits):
+    """The caller's current stream, which the wrapper asks tvm-ffi for; not an argument of the call.
 
-    `device` and `device_id` say of which device, where no tensor does.
+    `device` and `device_id` name the device of the stream if no tensor determines it.
     """
 
     name: str
     device: str | None = None
     device_id: int | None = None
-    indices: ClassVar[frozenset[int]] = frozenset()
+    traits: ClassVar[Traits] = Traits(
+        "EnvStream",
+        Payload.ADDRESS,
+        frozenset(),
+        stored=(),
+        schema="void*",
+        leaves=("ptr",),
+        description="a stream",
+    )
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -70,5 +103,5 @@ class EnvStream:
 
     @property
     def default(self) -> None:
-        """A call never gives it."""
+        """None: a call never gives this parameter."""
         return None

@@ -1,16 +1,17 @@
-"""What every kind of parameter has, and the base of those that have no more."""
+"""The parts that all kinds of parameters share, and the base class of the simple kinds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any, ClassVar, Final
 
 from ferrule.specs.expr import is_name
+from ferrule.specs.params.traits import Payload, Traits
 
 
 class Required(Enum):
-    """Its one member stands where a default would."""
+    """The type of `REQUIRED`, the marker of a parameter without a default."""
 
     REQUIRED = "required"
 
@@ -21,30 +22,48 @@ class Required(Enum):
 REQUIRED: Final = Required.REQUIRED
 """The default of a parameter that every call gives."""
 
-BIG_INT: Final = 78
-"""An int of more than 64 bits: of the right kind, and out of range for all but uint64."""
-DYNAMIC: Final = 128
-"""The first type index of registered object types; in a union it stands for all of them."""
-STRINGS: Final = frozenset({8, 11, 65})
-
 LONGEST_NAME: Final = 512
-"""Of functions and parameters, in characters: LLVM cuts off names of more than 1024."""
+"""The limit for names of functions and parameters, in characters.
+
+LLVM truncates names of more than 1024 characters; the limit leaves room for prefixes.
+"""
+
+
+class WithTraits:
+    """The base of kinds whose facts are the same for all their parameters."""
+
+    __slots__ = ()
+    traits: ClassVar[Traits]
+
+    @property
+    def indices(self) -> frozenset[int]:
+        """The type indices of the values that it takes."""
+        return self.traits.indices
+
+
+def payload_of(param: object) -> Payload | None:
+    """How a call hands over the values of a parameter, where its traits say so; else None."""
+    return param.traits.payload if isinstance(param, WithTraits) else None
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
-    """The base of kinds of which there is nothing to say but the name and the default.
+class Plain(WithTraits):
+    """The base of kinds whose other fields, if they have any, are literals.
 
-    `word` is what their text calls them, `indices` the type indices of the values that they take.
+    In the text of a signature, these fields follow the word of the kind in parentheses.  They have
+    defaults, since the default of the parameter stands before them.
     """
 
     name: str
     default: Any = REQUIRED
-    word: ClassVar[str]
-    indices: ClassVar[frozenset[int]]
 
     def __post_init__(self) -> None:
         check_name(self.name)
+
+    @classmethod
+    def literal_fields(cls) -> tuple[str, ...]:
+        """The names of the fields besides the name and the default."""
+        return tuple(each.name for each in fields(cls) if each.name not in ("name", "default"))
 
 
 def check_name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What holds other parameters: tuples, optionals, unions and containers; all kinds together."""
+"""Parameters that contain others (tuples, optionals, unions, containers), and the union `Param`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing_extensions import assert_never
 
 from ferrule.specs.expr import is_name
 from ferrule.specs.params.addresses import EnvStream, Pointer, Stream
-from ferrule.specs.params.base import REQUIRED, Plain, check_name
+from ferrule.specs.params.base import REQUIRED, Plain, WithTraits, check_name
 from ferrule.specs.params.numbers import Constant, Scalar, Shape
 from ferrule.specs.params.tensors import Tensor
+from ferrule.specs.params.traits import Payload, Traits
 from ferrule.specs.params.values import (
     AnyOrTuple,
     AnyValue,
@@ -25,21 +26,22 @@ from ferrule.specs.params.values import (
     Object,
     String,
 )
+from ferrule.specs.typeindex import TypeIndex
 
 
 @dataclass(frozen=True, slots=True)
 class Tuple:
     """A tuple of parameters: an Array or List at the call, or a named tuple or dataclass.
 
-    `fields`: whether the items' names are those of a named tuple or dataclass.  The default of such
-    a field is that of its own constructor: a call gives every item.
+    `fields`: whether the items are the fields of a named tuple or dataclass.  The default of such a
+    field belongs to the constructor of that class; a call always gives all items.
     """
 
     name: str
     items: tuple[Param, ...]
     fields: bool = False
     default: Any = REQUIRED
-    indices: ClassVar[frozenset[int]] = frozenset({71, 75})
+    indices: ClassVar[frozenset[int]] = frozenset({TypeIndex.ARRAY, TypeIndex.LIST})
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -67,7 +69,7 @@ class Optional:
     @property
     def indices(self) -> frozenset[int]:
         """The type indices of the values that it takes."""
-        return self.item.indices | {0}
+        return self.item.indices | {TypeIndex.NONE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +94,28 @@ class Union:
         return frozenset().union(*(member.indices for member in self.members))
 
 
+def _container(word: str, index: int, expected: str) -> Traits:
+    """The facts of a container of tvm-ffi, whose class there has the same name."""
+    return Traits(
+        word,
+        Payload.OBJECT,
+        frozenset({index}),
+        stored=(index,),
+        schema=f"ffi.{word}",
+        leaves=("ptr",),
+        description=f"the {word.lower()}",
+        words=(expected,),
+        accepted=(f"tvm_ffi.{word}",),
+    )
+
+
 @dataclass(frozen=True, slots=True)
-class Elements:
+class Elements(WithTraits):
     """The base of containers of any length; every element is an `item` (None: anything)."""
 
     name: str
     item: Param | None = None
     default: Any = REQUIRED
-    indices: ClassVar[frozenset[int]]
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -110,25 +126,24 @@ class Elements:
 class Array(Elements):
     """An ffi.Array of any length; every element is an `item` (None: anything)."""
 
-    indices: ClassVar[frozenset[int]] = frozenset({71})
+    traits: ClassVar[Traits] = _container("Array", TypeIndex.ARRAY, "tuple or list")
 
 
 @dataclass(frozen=True, slots=True)
 class List(Elements):
     """An ffi.List of any length; every element is an `item` (None: anything)."""
 
-    indices: ClassVar[frozenset[int]] = frozenset({75})
+    traits: ClassVar[Traits] = _container("List", TypeIndex.LIST, "List")
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class Pairs(WithTraits):
     """The base of maps; every key is a `key` and every value a `value` (None: anything)."""
 
     name: str
     key: Param | None = None
     value: Param | None = None
     default: Any = REQUIRED
-    indices: ClassVar[frozenset[int]]
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -140,14 +155,14 @@ class Pairs:
 class Map(Pairs):
     """An ffi.Map; every key is a `key` and every value a `value` (None: anything)."""
 
-    indices: ClassVar[frozenset[int]] = frozenset({72})
+    traits: ClassVar[Traits] = _container("Map", TypeIndex.MAP, "dict")
 
 
 @dataclass(frozen=True, slots=True)
 class Dict(Pairs):
     """An ffi.Dict; every key is a `key` and every value a `value` (None: anything)."""
 
-    indices: ClassVar[frozenset[int]] = frozenset({76})
+    traits: ClassVar[Traits] = _container("Dict", TypeIndex.DICT, "Dict")
 
 
 Param: TypeAlias = (
@@ -181,14 +196,14 @@ Param: TypeAlias = (
 def type_indices(param: Param) -> frozenset[int]:
     """The type indices of the values that a parameter takes (facts of tvm-ffi's ABI).
 
-    None is in none of them but those of `Optional`, `NoneValue` and `AnyValue`, and no int is a
-    pointer here: this is what tells the members of a union apart.
+    A union chooses its member by these indices.  Therefore only `Optional`, `NoneValue` and
+    `AnyValue` accept None here, and a pointer does not accept an int.
     """
     return param.indices
 
 
 def check_distinct(union: Union) -> None:
-    """Every member of a union takes values that none before it takes, else ValueError."""
+    """ValueError unless each member accepts a type index that no earlier member accepts."""
     taken: frozenset[int] = frozenset()
     for member in union.members:
         indices = type_indices(member)
@@ -204,14 +219,14 @@ KINDS: Final = get_args(Param)
 
 
 def _listed(name: str, items: object) -> tuple[Any, ...]:
-    """Several specs as a tuple.  Raises TypeError for what is no tuple or list."""
+    """Several specs as a tuple.  Raises TypeError for a text and for a value without items."""
     if not isinstance(items, Iterable) or isinstance(items, (str, bytes)):
         raise TypeError(f"{name}: what stands inside it must be in a tuple, but got {items!r}")
     return tuple(items)
 
 
 def _check_inside(name: str, items: tuple[Param, ...], *, fields: bool = False) -> None:
-    """What stands inside a parameter is an argument's, and without a default, but for fields."""
+    """Check the specs inside a parameter: no EnvStream, and a default only on `fields`."""
     for item in items:
         if not isinstance(item, KINDS):
             raise TypeError(
@@ -229,7 +244,7 @@ def _check_inside(name: str, items: tuple[Param, ...], *, fields: bool = False) 
 
 
 def check_element(name: str, item: Param | None) -> None:
-    """The element of a container: a kind that binds no symbol, else ValueError."""
+    """ValueError if the element of a container is a kind that binds symbols."""
     _check_inside(name, () if item is None else (item,))
     match item:
         case Elements(item=inner) | Optional(item=inner):

@@ -8,17 +8,18 @@ from typing import Any, ClassVar, Final, Literal, get_args
 
 from ferrule.specs.dtypes import DType, as_dtype
 from ferrule.specs.expr import Dim, Sym, ValueOf
-from ferrule.specs.params.base import BIG_INT, REQUIRED, STRINGS, Required, check_name
+from ferrule.specs.params.base import REQUIRED, Required, check_name
 from ferrule.specs.params.tensors import check_dims
+from ferrule.specs.typeindex import BIG_INT, STRINGS, TypeIndex
 
 TupleKind = Literal["Shape", "Stride", "Coord", "Tile", "IntTuple"]
 SIGNED_KINDS: Final = ("Stride", "Coord", "IntTuple")
 
-_INTEGERS: Final = frozenset({1, 2, BIG_INT})
+_INTEGERS: Final = frozenset({TypeIndex.INT, TypeIndex.BOOL, BIG_INT})
 _CONSTANTS: Final[Mapping[type, frozenset[int]]] = {
-    bool: frozenset({2}),
+    bool: frozenset({TypeIndex.BOOL}),
     int: _INTEGERS,
-    float: frozenset({3}),
+    float: frozenset({TypeIndex.FLOAT}),
     str: STRINGS,
 }
 
@@ -48,22 +49,24 @@ class Scalar:
     @property
     def indices(self) -> frozenset[int]:
         """The type indices of the values that it takes."""
-        return _INTEGERS | {3} if self.dtype.kind == "float" else _INTEGERS
+        return _INTEGERS | {TypeIndex.FLOAT} if self.dtype.kind == "float" else _INTEGERS
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Shape:
     """A flat tuple of integers: an ffi.Shape, or an Array or List of ints at the call.
 
-    `dims` are checked and bound as the sizes of a tensor are; those of a "Stride" or "Coord" may be
-    negative.  A nested one is a `Tuple` of these.
+    `dims` are checked and bound like the sizes of a tensor; the dims of a "Stride" or "Coord" may
+    be negative.  A nested shape is a `Tuple` of shapes.
     """
 
     name: str
     dims: tuple[Dim, ...]
     kind: TupleKind
     default: tuple[int, ...] | Required
-    indices: ClassVar[frozenset[int]] = frozenset({69, 71, 75})
+    indices: ClassVar[frozenset[int]] = frozenset(
+        {TypeIndex.SHAPE, TypeIndex.ARRAY, TypeIndex.LIST}
+    )
 
     def __init__(
         self,
@@ -83,7 +86,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value that the argument must equal: a bool, int, float or str, and of that very kind.
+    """A value that the argument must equal, and with the same type: bool, int, float or str.
 
     Floats are compared by their bits, so NaN equals NaN and 0.0 is not -0.0.
     """
@@ -108,7 +111,7 @@ class Constant:
 
 
 def check_scalar_dtype(dtype: DType) -> DType:
-    """A dtype that a scalar parameter can have.  Raises ValueError for storage types."""
+    """The dtype, if a scalar parameter can have it.  Raises ValueError for storage types."""
     if dtype.kind == "complex" or dtype.bits < 8 or (dtype.kind == "float" and dtype.bits < 16):
         raise ValueError(f"a scalar parameter cannot be {dtype.name}: that is a storage type")
     return dtype

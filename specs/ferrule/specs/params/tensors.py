@@ -1,4 +1,4 @@
-"""Tensors, and what sizes, strides and alignments can be."""
+"""Tensors, and checks of sizes, strides and alignments."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ from ferrule.specs.devices import as_device_type
 from ferrule.specs.dtypes import DType, Float4E2M1FN, as_dtype
 from ferrule.specs.expr import Dim, divisibility_of, is_dim, make, sym_int64
 from ferrule.specs.params.base import REQUIRED, Required, check_name
+from ferrule.specs.typeindex import TypeIndex
 
+_TENSORS: Final = frozenset({TypeIndex.DLTENSOR_PTR, TypeIndex.TENSOR})
 PACKED_NAME: Final = "float4_e2m1fnx2"
 """The name of two 4-bit floats in a byte, DLPack's float4_e2m1fn with two lanes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The address of the first element of a tensor, as a calling convention names it.
+    """The address of a tensor's first element, as an argument of a calling convention.
 
-    `offset` are bytes behind it.
+    `offset` is added to the address, in bytes.
     """
 
     tensor: Tensor
     offset: Dim = 0
 
     def byte_offset(self, offset: Dim) -> Data:
-        """The address so many bytes behind this one."""
+        """This address plus `offset` bytes."""
         return Data(self.tensor, make("add", self.offset, offset))
 
 
@@ -38,11 +40,12 @@ class Tensor:
     `shape` and `strides` hold ints and expressions, strides in elements; without strides the
     tensor is compact and row-major.  `device` is a name of `devices.DEVICE_CODES`, or None for the
     device of the target; `device_id` an index, or None for any.  `align` is in bytes, a power of
-    two; the element size by default.  `packed`: the elements are 4-bit floats, two in each element
-    of the DLTensor along the dim of stride 1, whose size there is half of the one here.
-    `read_only`: nothing writes to it, so an array that cannot be written is accepted.  `owning`:
-    the argument must be a Tensor object (index 70), which outlives the call.  `exact`: int8 and
-    uint8 are not taken for each other.  `expected` is what messages say where another dtype comes.
+    two; by default it is the element size.  `packed`: the elements are 4-bit floats, and each
+    element of the DLTensor holds two neighbours along the dim of stride 1; in the DLTensor this dim
+    has half of the size given here.  `read_only`: the function does not write to the tensor, so it
+    accepts read-only arrays.  `owning`: the argument must be a Tensor object (index 70), which can
+    outlive the call.  `exact`: an int8 parameter refuses uint8 tensors, and vice versa.  `expected`
+    is the text that messages show as the expected dtype.
     """
 
     name: str
@@ -74,7 +77,7 @@ class Tensor:
         packed: bool | None = None,
         exact: bool = False,
     ) -> None:
-        """`contiguous=False` without strides stands for any strides, `True` for compact ones."""
+        """Without strides, `contiguous=False` means any strides, and `True` compact ones."""
         put = object.__setattr__
         put(self, "name", check_name(name))
         put(self, "shape", check_dims("shape", shape))
@@ -98,7 +101,7 @@ class Tensor:
         return Data(self)
 
     def chosen(self, *, exact: bool, expected: str | None) -> Tensor:
-        """The same tensor as one of several that a call chooses from by their dtypes."""
+        """The same tensor as one of several candidates that differ in their dtypes."""
         copied = copy(self)
         object.__setattr__(copied, "exact", exact)
         object.__setattr__(copied, "expected", expected)
@@ -106,7 +109,7 @@ class Tensor:
 
     @property
     def byte_strides(self) -> tuple[Dim, ...]:
-        """The strides in bytes.  Raises ValueError for elements that are no whole bytes."""
+        """The strides in bytes.  Raises ValueError for elements of less than a byte."""
         if self.dtype.bits % 8:
             raise ValueError(f"{self.name}: strides of {self.dtype.name} are no whole bytes")
         return tuple(make("mul", stride, self.dtype.itemsize) for stride in self.strides)
@@ -121,7 +124,7 @@ class Tensor:
 
     @property
     def nbytes(self) -> Dim:
-        """The bytes that the elements take, without gaps between them."""
+        """The bytes that the elements take in a compact tensor."""
         if self.dtype.bits % 8 == 0:
             return make("mul", self.numel, self.dtype.itemsize)
         return make("ceildiv", make("mul", self.numel, self.dtype.bits), 8)
@@ -134,11 +137,11 @@ class Tensor:
     @property
     def indices(self) -> frozenset[int]:
         """The type indices of the values that it takes."""
-        return frozenset({70} if self.owning else {7, 70})
+        return frozenset({TypeIndex.TENSOR} if self.owning else _TENSORS)
 
 
 def check_dims(what: str, dims: Sequence[Dim], *, signed: bool = False) -> tuple[Dim, ...]:
-    """Sizes or strides as a tuple.  Raises TypeError and ValueError for what is none."""
+    """Sizes or strides as a tuple.  TypeError for other types, ValueError for other numbers."""
     if isinstance(dims, (str, bytes)) or not isinstance(dims, Sequence):
         raise TypeError(f"{what} must be a tuple of ints and symbolic ints, but got {dims!r}")
     for i, dim in enumerate(dims):
@@ -152,7 +155,7 @@ def check_dims(what: str, dims: Sequence[Dim], *, signed: bool = False) -> tuple
 
 
 def check_alignment(dtype: DType, align: int | None) -> int:
-    """An alignment in bytes.  Raises ValueError for what is no power of two up to 4096."""
+    """An alignment in bytes.  Raises ValueError unless it is a power of two from 1 to 4096."""
     if align is None:
         return dtype.itemsize
     if isinstance(align, bool) or not isinstance(align, int):
@@ -163,7 +166,7 @@ def check_alignment(dtype: DType, align: int | None) -> int:
 
 
 def check_index(index: int) -> int:
-    """The number of a device.  Raises ValueError for what is none."""
+    """The index of a device.  Raises ValueError unless it is an int from 0 to 2**31 - 1."""
     if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < 1 << 31:
         raise ValueError(f"a device index must be an int of at least 0, but got {index!r}")
     return index
@@ -188,7 +191,8 @@ def _chosen_strides(
 
 
 def check_packed(tensor: Tensor) -> None:
-    """A packed tensor has a dim of stride 1 whose size is known to be even, else ValueError."""
+    """ValueError unless a packed tensor has a dim of stride 1, and all other strides and its size
+    along that dim are known to be even."""
     if tensor.dtype is not Float4E2M1FN:
         raise ValueError(f"{tensor.name}: only 4-bit floats are packed, not {tensor.dtype.name}")
     unit = [axis for axis, stride in enumerate(tensor.strides) if stride == 1]
@@ -205,10 +209,10 @@ def check_packed(tensor: Tensor) -> None:
 
 
 def compact_strides(shape: Sequence[Dim], order: Sequence[int]) -> tuple[Dim, ...]:
-    """Strides without gaps; `order[i]` is the rank of dim i, the lowest varies fastest.
+    """Compact strides; `order[i]` is the rank of dim i, and the lowest rank varies fastest.
 
     For shape (2, 3, 4): order (0, 1, 2) gives (1, 2, 6), column-major; (2, 1, 0) gives (12, 4, 1).
-    Raises ValueError for an order that is no permutation of the dims, TypeError for what is none.
+    Raises ValueError for an order that is not a permutation of the dims, TypeError for other types.
     """
     check_dims("shape", shape)
     if not isinstance(order, Sequence) or not all(isinstance(rank, int) for rank in order):

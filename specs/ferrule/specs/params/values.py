@@ -2,91 +2,183 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ferrule.specs.params.base import DYNAMIC, REQUIRED, STRINGS, Plain, check_name
+from ferrule.specs.params.base import REQUIRED, Plain, WithTraits, check_name
+from ferrule.specs.params.traits import CArgument, Payload, Traits
+from ferrule.specs.typeindex import DYNAMIC, STRINGS, TypeIndex
 
 
 @dataclass(frozen=True, slots=True)
 class String(Plain):
     """Text: raw, small or heap string at the call."""
 
-    word: ClassVar[str] = "str"
-    indices: ClassVar[frozenset[int]] = STRINGS
+    traits: ClassVar[Traits] = Traits(
+        "str",
+        Payload.BYTES,
+        STRINGS,
+        stored=(TypeIndex.SMALL_STR, TypeIndex.STR),
+        schema="ffi.String",
+        leaves=("ptr", "i64"),
+        description="a string",
+        python="str",
+        c=CArgument("const char*", "kTVMFFIRawStr", "v_c_str"),
+        accepted=("str",),
+        forms=("TEXT",),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Bytes(Plain):
     """Bytes: a byte array, small or heap bytes at the call."""
 
-    word: ClassVar[str] = "bytes"
-    indices: ClassVar[frozenset[int]] = frozenset({9, 12, 66})
+    traits: ClassVar[Traits] = Traits(
+        "bytes",
+        Payload.BYTES,
+        frozenset({TypeIndex.BYTE_ARRAY_PTR, TypeIndex.SMALL_BYTES, TypeIndex.BYTES}),
+        stored=(TypeIndex.SMALL_BYTES, TypeIndex.BYTES),
+        schema="ffi.Bytes",
+        leaves=("ptr", "i64"),
+        description="bytes",
+        python="bytes",
+        accepted=("bytes", "bytearray"),
+        forms=("BYTES",),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class DataType(Plain):
     """A dtype as a value: a DLDataType, or its name."""
 
-    word: ClassVar[str] = "dtype"
-    indices: ClassVar[frozenset[int]] = STRINGS | {5}
+    traits: ClassVar[Traits] = Traits(
+        "dtype",
+        Payload.BITS,
+        STRINGS | {TypeIndex.DATA_TYPE},
+        stored=(TypeIndex.DATA_TYPE,),
+        schema="DataType",
+        leaves=("i32",),
+        description="a dtype",
+        words=("dtype", "str"),
+        c=CArgument("DLDataType", "kTVMFFIDataType", "v_dtype"),
+        # No torch.dtype: tvm-ffi does not know the complex ones.
+        accepted=("tvm_ffi.dtype", "str"),
+        forms=("TEXT",),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Device(Plain):
     """A device as a value: a DLDevice, or its name."""
 
-    word: ClassVar[str] = "Device"
-    indices: ClassVar[frozenset[int]] = STRINGS | {6}
+    traits: ClassVar[Traits] = Traits(
+        "Device",
+        Payload.BITS,
+        STRINGS | {TypeIndex.DEVICE},
+        stored=(TypeIndex.DEVICE,),
+        schema="Device",
+        leaves=("i64",),
+        description="a device",
+        words=("Device", "str"),
+        c=CArgument("DLDevice", "kTVMFFIDevice", "v_device"),
+        accepted=("tvm_ffi.Device", "str"),
+        forms=("TEXT",),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class NoneValue(Plain):
     """None, and nothing else."""
 
-    word: ClassVar[str] = "None"
-    indices: ClassVar[frozenset[int]] = frozenset({0})
+    traits: ClassVar[Traits] = Traits(
+        "None",
+        Payload.NOTHING,
+        frozenset({TypeIndex.NONE}),
+        stored=(TypeIndex.NONE,),
+        schema="None",
+        leaves=(),
+        description="None",
+        python="None",
+        accepted=("None",),
+        forms=("NONE",),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Function(Plain):
     """A callback: a function that tvm-ffi can call."""
 
-    word: ClassVar[str] = "Function"
-    indices: ClassVar[frozenset[int]] = frozenset({68})
+    traits: ClassVar[Traits] = Traits(
+        "Function",
+        Payload.OBJECT,
+        frozenset({TypeIndex.FUNCTION}),
+        stored=(TypeIndex.FUNCTION,),
+        schema="ffi.Function",
+        leaves=("ptr",),
+        description="a function",
+        python="Callable[..., Any]",
+        accepted=("callable",),
+        forms=("FUNCTION",),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Module(Plain):
     """A tvm-ffi module."""
 
-    word: ClassVar[str] = "Module"
-    indices: ClassVar[frozenset[int]] = frozenset({73})
+    traits: ClassVar[Traits] = Traits(
+        "Module",
+        Payload.OBJECT,
+        frozenset({TypeIndex.MODULE}),
+        stored=(TypeIndex.MODULE,),
+        schema="ffi.Module",
+        leaves=("ptr",),
+        description="a module",
+        accepted=("tvm_ffi.Module",),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class AnyValue(Plain):
     """Any value."""
 
-    word: ClassVar[str] = "Any"
-    indices: ClassVar[frozenset[int]] = frozenset({*range(80), DYNAMIC})
+    traits: ClassVar[Traits] = Traits(
+        "Any",
+        Payload.ANY,
+        frozenset({*range(80), DYNAMIC}),
+        stored=(),
+        schema="Any",
+        leaves=("ptr",),
+        description="a value of any kind",
+        accepted=("any",),
+        forms=("INT", "FLOAT", "BOOL", "NONE", "TENSOR", "TEXT", "BYTES", "ADDRESS", "FUNCTION"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOrTuple(AnyValue):
-    """Any value as a result, in which every Array is one that the function wrote as a tuple."""
+    """Any value as a result; each Array in it is a tuple that the function built."""
 
-    word: ClassVar[str] = "AnyOrTuple"
+    traits: ClassVar[Traits] = replace(AnyValue.traits, word="AnyOrTuple")
 
 
 @dataclass(frozen=True, slots=True)
-class Object:
-    """An object of a registered type or of one derived from it, by its type key."""
+class Object(WithTraits):
+    """An object of the registered type with this type key, or of a type derived from it."""
 
     name: str
     type_key: str
     default: Any = REQUIRED
-    indices: ClassVar[frozenset[int]] = frozenset({DYNAMIC})
+    traits: ClassVar[Traits] = Traits(
+        "Object",
+        Payload.OBJECT,
+        frozenset({DYNAMIC}),
+        stored=(),
+        schema="ffi.Object",
+        leaves=("ptr",),
+        description="an object",
+        accepted=("tvm_ffi.Object", "tvm_ffi.Module"),
+    )
 
     def __post_init__(self) -> None:
         check_name(self.name)

@@ -31,14 +31,6 @@ _RELEASE: Final = ir.FunctionType(VOID, [PTR, I64])
 RESULTS: Final = HandleType("results")
 """What a `CallBody` gives: the parts as a body leaves them."""
 _ANY_WORDS: Final = 2
-_PLAIN: Final = (
-    params.Scalar,
-    params.String,
-    params.Bytes,
-    params.DataType,
-    params.Device,
-    params.AnyValue,
-)
 
 
 def tensor_count(program: ops.Program) -> int:
@@ -98,7 +90,7 @@ def keeps(program: ops.Program) -> int:
 def _lies_in_values(result: Param | None) -> bool:
     if isinstance(result, params.Tuple):
         return any(map(_lies_in_values, result.items))
-    return isinstance(result, params.String | params.Bytes | params.AnyValue)
+    return params.payload_of(result) in (params.Payload.BYTES, params.Payload.ANY)
 
 
 def needs_frame(program: ops.Program) -> bool:
@@ -110,7 +102,7 @@ def needs_frame(program: ops.Program) -> bool:
 def object_slots(result: Param | None, first: int = 0) -> list[int]:
     """The slots of a result that hold handles."""
     match result:
-        case None | params.NoneValue() | params.Shape() | params.Pointer():
+        case None | params.Scalar() | params.Shape():
             return []
         case params.Tuple(items=items):
             found = []
@@ -118,7 +110,7 @@ def object_slots(result: Param | None, first: int = 0) -> list[int]:
                 found += object_slots(item, first)
                 first += len(result_types(item))
             return found
-        case _ if isinstance(result, _PLAIN):
+        case params.WithTraits(traits=traits) if traits.payload is not params.Payload.OBJECT:
             return []
     return [first]
 

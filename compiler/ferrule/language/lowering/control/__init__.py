@@ -1,0 +1,1 @@
+"""Branches and loops on run-time values, and what names hold after them."""

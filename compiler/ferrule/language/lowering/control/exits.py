@@ -1,0 +1,124 @@
+"""How control leaves early: `return`, `break`, `continue`.
+
+Whether a function, a loop or an iteration is over stands under three names that no program can
+have, their keywords.  Each holds False, True or a run-time Boolean, and is chosen by branches and
+carried by loops like any other name.  What ends more ends less too: a `return` sets all three, a
+`break` that of the iteration, which is what decides whether code still runs.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.control.joins import NOTHING, RETURNED
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.values import Number, Undefined
+
+RETURN: Final = "return"
+BREAK: Final = "break"
+CONTINUE: Final = "continue"
+VALUE: Final = RETURNED
+"""What the function returns, where it did; else `NOTHING`."""
+
+FLAGS: Final = (RETURN, BREAK, CONTINUE)
+RUNNING: Final[dict[str, Any]] = {RETURN: False, BREAK: False, CONTINUE: False}
+START: Final[dict[str, Any]] = {**RUNNING, VALUE: NOTHING}
+LABELS: Final = {VALUE: "the returned value"}
+
+_ENDED_BY: Final = {RETURN: FLAGS, BREAK: (BREAK, CONTINUE), CONTINUE: (CONTINUE,)}
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A function ended with this value, always or where a run-time condition held."""
+
+    value: Any
+    always: bool = True
+
+
+def leave(low: Lowering, how: str) -> None:
+    """Nothing behind this runs, up to the end of the function, the loop or the iteration."""
+    low.names.update(dict.fromkeys(_ENDED_BY[how], True))
+
+
+def gone(names: dict[str, Any]) -> bool | Number:
+    """Whether control has left, so that nothing more of the block runs."""
+    flag: bool | Number = names.get(CONTINUE, False)
+    return flag
+
+
+def dead(names: dict[str, Any]) -> bool:
+    """Whether the function is over for certain, so that names mean nothing any more."""
+    return names.get(RETURN) is True
+
+
+def returned(low: Lowering) -> Returned | None:
+    """How the function ended; None where it reached its end."""
+    flag = low.names.get(RETURN, False)
+    if flag is False:
+        return None
+    value = low.names.get(VALUE, NOTHING)
+    return Returned(None if value is NOTHING else value, always=flag is True)
+
+
+def result(low: Lowering, node: ast.AST, name: str) -> Any:
+    """What a function gives its caller, after its body was lowered."""
+    end = returned(low)
+    if end is None or end.value is None:
+        return None
+    if isinstance(end.value, Undefined) and end.value.error is not None:
+        raise end.value.error
+    if not end.always:
+        low.fail(
+            node,
+            f"{name} returns {describe(end.value)} on one way and nothing on another",
+            expected="a value on every way",
+            hint="end the function with a return of a value of the same type",
+        )
+    return end.value
+
+
+def ways_out(body: Iterable[ast.stmt]) -> set[str]:
+    """Which of `BREAK` and `RETURN` a loop's body has, of its own; nested functions have theirs."""
+    found: set[str] = set()
+
+    def visit(node: ast.AST, *, inner: bool) -> None:
+        match node:
+            case ast.Return():
+                found.add(RETURN)
+            case ast.Break() if not inner:
+                found.add(BREAK)
+            case ast.FunctionDef() | ast.Lambda() | ast.ClassDef():
+                return
+            case ast.For() | ast.While():
+                for each in node.orelse:
+                    visit(each, inner=inner)
+                for each in node.body:
+                    visit(each, inner=True)
+                return
+        for child in ast.iter_child_nodes(node):
+            visit(child, inner=inner)
+
+    for statement in body:
+        visit(statement, inner=False)
+    return found
+
+
+def leaves_around(orelse: Iterable[ast.stmt]) -> bool:
+    """Whether the else of a loop has a `break` or `continue`, of the loop around."""
+    stack: list[ast.AST] = list(orelse)
+    while stack:
+        match node := stack.pop():
+            case ast.Break() | ast.Continue():
+                return True
+            case ast.FunctionDef() | ast.Lambda() | ast.ClassDef():
+                continue
+            case ast.For() | ast.While():
+                stack += node.orelse
+            case _:
+                stack += ast.iter_child_nodes(node)
+    return False

@@ -1,0 +1,297 @@
+"""What a name holds after two ways have met: what it is on both, or a value that is chosen.
+
+Tuples and dataclasses are taken apart; what is no number is as `templates` has it.  Where a name is
+two things that cannot be chosen between, that is an error only if it is read afterwards.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ferrule.compiler.errors import CompileError
+from ferrule.language.ir import ops
+from ferrule.language.ir.builder import OpenRegion
+from ferrule.language.ir.types import Type
+from ferrule.language.lowering import structures
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.control import templates
+from ferrule.language.lowering.control.assumptions import retype
+from ferrule.language.lowering.control.templates import NOTHING as NOTHING
+from ferrule.language.lowering.descriptions import describe, is_function
+from ferrule.language.lowering.numbers import scalars
+from ferrule.language.promotion import NoCommonType, promote, weak
+from ferrule.language.values import (
+    Handle,
+    KernelCall,
+    Maybe,
+    Number,
+    OneOf,
+    PointerView,
+    TensorView,
+    Whole,
+)
+from ferrule.specs import DType, Numeric
+
+RETURNED: Final = "return value"
+"""What stands for a name where it is what a function returns."""
+
+_IN_REGIONS: Final = (
+    Number,
+    Whole,
+    KernelCall,
+    TensorView,
+    PointerView,
+    Handle,
+    Maybe,
+    OneOf,
+)
+"""What may be made of values that only one side of a branch has."""
+_KNOWN: Final = (bool, int, float, str, type(None), Numeric)
+
+
+class Clash(Exception):
+    """A name cannot be what it is on both ways; `error` is the error of reading it."""
+
+    def __init__(self, error: CompileError) -> None:
+        self.error = error
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether a name holds the same on both ways, so that nothing needs to be chosen."""
+    if left is right:
+        return True
+    if structures.alike(left, right):
+        pairs = zip(structures.parts(left) or (), structures.parts(right) or (), strict=True)
+        return all(same(a, b) for (_, a), (_, b) in pairs)
+    # By their text, which tells 0.0 from -0.0.
+    return isinstance(left, _KNOWN) and type(left) is type(right) and repr(left) == repr(right)
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """What a name has on both sides of a condition; `label` is what messages call it.
+
+    `path` is the name, and the part of it that this is.
+    """
+
+    hint: str
+    label: str
+    left: Any
+    right: Any
+    path: str = ""
+
+    @property
+    def one(self) -> Any:
+        """What it is on a side where it is something."""
+        return self.right if self.left is NOTHING else self.left
+
+    def kept(self) -> bool:
+        """Whether it is the same on both sides, or nothing on one and no number on the other."""
+        if same(self.left, self.right):
+            return True
+        nowhere = self.left is NOTHING or self.right is NOTHING
+        if not nowhere or structures.parts(self.one) is not None:
+            return False
+        return not isinstance(self.one, _IN_REGIONS)
+
+    def parts(self) -> list[Sides] | None:
+        """The items of a tuple or dataclass that is one on both sides."""
+        left = self.right if self.left is NOTHING else self.left
+        right = self.left if self.right is NOTHING else self.right
+        if not structures.alike(left, right):
+            return None
+        pairs = zip(structures.parts(left) or (), structures.parts(right) or (), strict=True)
+        return [
+            Sides(
+                self.hint,
+                self.label + suffix,
+                NOTHING if self.left is NOTHING else a,
+                NOTHING if self.right is NOTHING else b,
+                self.path + suffix,
+            )
+            for (suffix, a), (_, b) in pairs
+        ]
+
+
+Choice = tuple[Sides, Any]
+"""What is chosen, and what it is on both ways: the dtype of a number, or one of `templates`."""
+
+
+def choices(low: Lowering, sides: Sides, node: ast.AST) -> list[Choice]:
+    """What in a name must be chosen.  Raises Clash where it is two things."""
+    if sides.kept():
+        return []
+    parts = sides.parts()
+    if parts is not None:
+        return [choice for part in parts for choice in choices(low, part, node)]
+    template = _template(low, sides)
+    return [(sides, _common_dtype(low, sides, node) if template is None else template)]
+
+
+def _template(low: Lowering, sides: Sides) -> Any:
+    """What a name is on both ways that is no number; None for numbers, and for two things.
+
+    What the host function returns is made of numbers, or of nothing.
+    """
+    left, right = map(scalars.plain, (sides.left, sides.right))
+    if all(x is NOTHING or _is_number(x) for x in (left, right)):
+        return None
+    if low.frame is low.root and sides.path.startswith(RETURNED):
+        return None
+    try:
+        return templates.common(low, left, right)
+    except templates.Unlike:
+        return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Number) or scalars.is_python_number(value)
+
+
+def join(
+    low: Lowering,
+    condition: Number,
+    regions: tuple[OpenRegion, OpenRegion],
+    sides: list[Sides],
+    node: ast.AST,
+) -> list[Any]:
+    """Emits the `If` of two regions, and gives what each of these is after it."""
+    found = [choice for each in sides for choice in choices(low, each, node)]
+    frozen = []
+    for position, region in enumerate(regions):
+        with low.builder.region(region):
+            values = [value for each in found for value in _side(low, each, position, node)]
+        frozen.append(region.freeze(*values))
+    hints = tuple(each.hint for each, kind in found for _ in choice_types(kind))
+    results = iter(low.builder.if_(condition.value, frozen[0], frozen[1], hints))
+    rest = iter(found)
+    return [joined(low, each, rest, results) for each in sides]
+
+
+def choose(
+    low: Lowering,
+    condition: Number,
+    regions: tuple[OpenRegion, OpenRegion],
+    values: tuple[Any, Any],
+    name: str,
+    node: ast.AST,
+) -> Any:
+    """One of two values, each made in its region.  A CompileError where they are two things."""
+    sides = Sides(name, f"{name}: this value", *values)
+    try:
+        return join(low, condition, regions, [sides], node)[0]
+    except Clash as clash:
+        raise clash.error from None
+
+
+def choice_types(kind: Any) -> tuple[Type, ...]:
+    """The types of what is chosen of this kind."""
+    return (kind,) if isinstance(kind, DType) else templates.types(kind)
+
+
+def _side(low: Lowering, choice: Choice, position: int, node: ast.AST) -> list[ops.Value]:
+    sides, _ = choice
+    return one_side(low, choice, sides.left if position == 0 else sides.right, node)
+
+
+def one_side(low: Lowering, choice: Choice, value: Any, node: ast.AST) -> list[ops.Value]:
+    """The values of what a name is on one side."""
+    _, kind = choice
+    if not isinstance(kind, DType):
+        return templates.values(low, value, kind, node)
+    if value is NOTHING:
+        return [zero(low, kind)]
+    return [scalars.as_number(low, value, node, kind).value]
+
+
+def zero(low: Lowering, dtype: DType) -> ops.Value:
+    """What stands for a number that nobody reads."""
+    return low.builder.constant(dtype, 0.0 if dtype.kind == "float" else 0)
+
+
+def joined(
+    low: Lowering, sides: Sides, rest: Iterator[Choice], results: Iterator[ops.Value]
+) -> Any:
+    """What a name is after the ways have met: of the next choices, with values from `results`."""
+    if sides.kept():
+        return sides.one
+    parts = sides.parts()
+    if parts is not None:
+        items = [joined(low, part, rest, results) for part in parts]
+        return structures.rebuild(sides.one, items)
+    _, kind = next(rest)
+    if isinstance(kind, DType):
+        return Number(next(results))
+    return templates.built(low, kind, results, sides.path or sides.hint)
+
+
+def _common_dtype(low: Lowering, sides: Sides, node: ast.AST) -> DType:
+    """The one dtype that a name has on both ways.  Raises Clash where it changes."""
+    left = scalars.plain(sides.one)
+    right = scalars.plain(left if sides.right is NOTHING else sides.right)
+    for value in (left, right):
+        if not _is_number(value):
+            nowhere = sides.left is NOTHING or sides.right is NOTHING
+            other = "nothing" if nowhere else describe(right)
+            raise Clash(
+                low.error(
+                    node,
+                    f"{sides.label} is {describe(left)} on one way and {other} on the other",
+                    expected=f"{choosable(low)}, where a run-time condition decides",
+                    hint=_hint(low, sides, left, right),
+                )
+            )
+    lhs, rhs = _dtype(left, right), _dtype(right, left)
+    if lhs is not rhs:
+        retype(low, sides.path, (lhs, rhs))
+        raise Clash(
+            low.error(
+                node,
+                f"{sides.label} changes its type: it is {lhs.name} on one way and {rhs.name} on "
+                f"the other",
+                hint=f"convert one of them, such as fe.{_wider(lhs, rhs).__name__}(...)",
+            )
+        )
+    return lhs
+
+
+def choosable(low: Lowering) -> str:
+    """What branches choose and loops carry, in words."""
+    if low.kind != "host" or low.elementwise:
+        return "numbers, tuples or dataclasses of numbers"
+    return "one kind of number, text, object or tensor, tuples or dataclasses of these"
+
+
+def _hint(low: Lowering, sides: Sides, left: Any, right: Any) -> str | None:
+    if sides.path.startswith(RETURNED) and low.frame is low.root and low.kind == "host":
+        return "annotate the function, -> Any or -> str | None, if it returns one or the other"
+    if is_function(left) or is_function(right):
+        return "call the functions on their own sides: y = f(x) if n > 0 else g(x)"
+    if isinstance(left, TensorView) and isinstance(right, TensorView):
+        return "both must have one dtype and, in the same symbols, one shape and strides"
+    return None
+
+
+def _wider(left: DType, right: DType) -> DType:
+    try:
+        return promote(left, right)
+    except NoCommonType:
+        return right
+
+
+def _dtype(value: Any, other: Any) -> DType:
+    """The dtype of a value; a Python number takes the other side's where that can hold it."""
+    if isinstance(value, Number):
+        return value.dtype
+    if isinstance(value, Numeric):
+        return type(value)
+    if isinstance(other, Number):
+        return weak(value, other.dtype)
+    if isinstance(other, Numeric):
+        return weak(value, type(other))
+    if isinstance(other, float) and not isinstance(value, bool):
+        return weak(float(value), None)
+    return weak(value, None)

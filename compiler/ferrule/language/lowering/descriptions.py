@@ -1,0 +1,99 @@
+"""What values are called in messages, and what to write instead of those that do not fit."""
+
+from __future__ import annotations
+
+import types
+
+from ferrule.language.layouts import Layout, format_tuple
+from ferrule.language.lowering.closures import Closure
+from ferrule.language.values import (
+    Handle,
+    KernelCall,
+    Maybe,
+    Number,
+    OneOf,
+    Parts,
+    PointerView,
+    TensorMapView,
+    TensorView,
+    Undefined,
+    Vector,
+    Whole,
+    is_record,
+    is_run_time,
+)
+from ferrule.specs import params
+
+
+def describe(value: object, *, plain: bool = False) -> str:
+    """What a value is, in words for a message; `plain`: a string as it is."""
+    match value:
+        case Closure():
+            return value.words
+        case str() if plain:
+            return value
+        case Parts(words=words):
+            return words
+        case tuple() | list() | dict() if is_run_time(value):
+            return f"a {type(value).__name__} of {len(value)} values"
+        case Undefined():
+            return "undefined"
+        case _ if is_record(value) and is_run_time(value):
+            return f"a {type(value).__name__}"
+        case Number():
+            return f"a run-time {value.dtype.name}"
+        case TensorView():
+            return f"the tensor {value.name}"
+        case PointerView():
+            return f"the pointer {value.name}"
+        case TensorMapView():
+            return f"the tensor map of {value.name}"
+        case Layout():
+            return f"the layout {value}"
+        case Whole():
+            return f"a whole-tensor expression of {value.dtype.name}"
+        case Vector():
+            shape = format_tuple(value.shape)
+            return f"a vector of {value.dtype.name}, of shape {shape}"
+        case KernelCall():
+            return "a kernel call without .launch(...)"
+        case Handle():
+            return f"the {type(value.param).__name__.lower()} {value.name}"
+        case Maybe():
+            return f"the optional parameter {value.name}"
+        case OneOf():
+            return f"the union parameter {value.name}"
+        case None:
+            return "None"
+        case types.FunctionType() | types.BuiltinFunctionType():
+            return f"the function {value.__name__!r}"
+    return f"{value!r} ({type(value).__name__})"
+
+
+def is_function(value: object) -> bool:
+    """Whether a program calls this: a function of Python, or one that is defined in it."""
+    return isinstance(value, (types.FunctionType, types.BuiltinFunctionType, Closure))
+
+
+def usage_hint(value: object) -> str | None:
+    """What to write instead of a value that cannot be used as it is."""
+    if isinstance(value, Maybe) and not value.name.isidentifier():
+        return f"give it a name, x = {value.name}, and use that inside `if x is not None:`"
+    if isinstance(value, Maybe):
+        return f"use it inside `if {value.name} is not None:`"
+    if isinstance(value, OneOf):
+        return f"use it inside `if isinstance({value.name}, fe.Tensor):` or another kind"
+    if isinstance(value, TensorView):
+        name = value.name
+        return f"read an element, {name}[i], or in a host function the whole tensor, {name}[:]"
+    if isinstance(value, PointerView):
+        return f"read an element, {value.name}[i]"
+    if isinstance(value, Handle) and isinstance(value.param, (params.Array, params.List)):
+        return f"its length is known at the call alone: take its elements, {value.name}[i]"
+    if isinstance(value, Vector):
+        return "take an element, v[0], or make one number of it, v.reduce(fe.ReductionOp.ADD, 0, 0)"
+    if isinstance(value, (tuple, list)):
+        return "take one of its items, such as x[0], or unpack it: x, y, z = ..."
+    if value is Ellipsis:
+        return "write : for a whole tensor, a[:]"
+    return None

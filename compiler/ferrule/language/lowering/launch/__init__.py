@@ -1,0 +1,1 @@
+"""Launches of kernels: their arguments, sizes and options."""

@@ -1,0 +1,241 @@
+"""Launches: the kernel is lowered for its arguments' types, and its sizes are checked."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+from ferrule.compiler.cuda.limits import SMEM_LIMIT
+from ferrule.language.ir import ops, shared
+from ferrule.language.layouts import Layout
+from ferrule.language.lowering import structures
+from ferrule.language.lowering.closures import Closure, captured
+from ferrule.language.lowering.context import Frame, Lowering
+from ferrule.language.lowering.descriptions import describe, usage_hint
+from ferrule.language.lowering.launch.launch_options import (
+    ASKED,
+    asked_values,
+    launch_options,
+    most_threads,
+)
+from ferrule.language.lowering.launch.launch_sizes import (
+    check_block,
+    check_grid,
+    check_size,
+    one_size,
+    three_sizes,
+)
+from ferrule.language.values import (
+    Handle,
+    KernelCall,
+    Number,
+    PointerView,
+    TensorMapView,
+    TensorView,
+    is_record,
+    is_run_time,
+)
+from ferrule.specs import DType, Numeric
+from ferrule.specs.params import EnvStream, Stream
+
+
+def launch(
+    low: Lowering, call: KernelCall, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> None:
+    """`kernel(...).launch(grid=..., block=...)`."""
+    if args or not {"grid", "block"} <= set(kwargs):
+        low.fail(node, "launch takes keywords", expected=".launch(grid=(x, y, z), block=(x, y, z))")
+    known = ("grid", "block", "smem", "stream", *ASKED)
+    for name in sorted(set(kwargs) - set(known)):
+        low.fail(node, f"launch has no argument {name!r}", expected=", ".join(known))
+    low.state.unlaunched.pop(call, None)
+    low.state.writes += 1
+    stream = _stream(low, kwargs.get("stream"), node)
+    kernel, arguments = _kernel(low, call, node)
+    options = launch_options(low, kwargs, node)
+    block = three_sizes(low, "block", kwargs["block"], kernel.name, node)
+    check_block(low, block, kernel.name, node, most_threads(options))
+    grid = three_sizes(low, "grid", kwargs["grid"], kernel.name, node)
+    check_grid(low, grid, kernel.name, node)
+    smem = _smem(low, kwargs.get("smem"), kernel, node)
+    asked = asked_values(low, kwargs, grid, kernel.name, node)
+    x, y, z = (size.value for size in grid)
+    bx, by, bz = (size.value for size in block)
+    sizes, where = ((x, y, z), (bx, by, bz)), low.location(node)
+    op = ops.Launch(kernel.name, *sizes, arguments, stream, smem, where, **asked, options=options)
+    low.builder.append(op)
+
+
+def _smem(low: Lowering, smem: Any, kernel: ops.Function, node: ast.Call) -> ops.Value | None:
+    """The bytes of dynamic shared memory, if a launch asks for any."""
+    if smem is None and shared.uses_dynamic(kernel):
+        low.fail(
+            node,
+            f"{kernel.name} uses dynamic shared memory, but the launch gives it none",
+            expected=".launch(grid=..., block=..., smem=bytes)",
+        )
+    if smem is None:
+        return None
+    size = one_size(low, "smem", smem, kernel.name, node)
+    _, static = shared.offsets(kernel)
+    check_size(low, "smem", size, (0, SMEM_LIMIT - static), kernel.name, node)
+    return None if size.dim == 0 else size.value
+
+
+def _stream(low: Lowering, stream: Any, node: ast.Call) -> ops.Value | None:
+    """The handle of a stream parameter, or None."""
+    if stream is None:
+        return None
+    if isinstance(stream, Handle) and isinstance(stream.param, (Stream, EnvStream)):
+        return stream.leaves[0]
+    low.fail(
+        node,
+        f"launch: the stream is {describe(stream)}",
+        expected="a parameter whose example is make_fake_stream(), or no stream",
+    )
+
+
+def _kernel(
+    low: Lowering, call: KernelCall, node: ast.Call
+) -> tuple[ops.Function, tuple[ops.Value, ...]]:
+    """The kernel lowered for these arguments (once for each combination), and its arguments."""
+    key = (call.kernel, tuple(_key(value) for value in call.arguments.values()))
+    arguments = tuple(_run_time_values(call.arguments))
+    for name, value in call.arguments.items():
+        _require_shared(low, name, value, node)
+    if key not in low.state.kernels:
+        low.state.kernels[key] = lower_kernel(low, call, node)
+    return low.state.kernels[key], arguments
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Identity:
+    """A constant that is only equal to itself; it is kept alive, so that no other takes its id."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def _key(value: Any) -> object:
+    """What a kernel is specialised to: the types of run-time values, the values of constants."""
+    match value:
+        case Number():
+            return value.dtype
+        case TensorView():
+            return (value.type, value.nested)
+        case PointerView():
+            return (PointerView, value.type)
+        case TensorMapView():
+            return (TensorMapView, value.value.type, value.boxes)
+        case Layout():
+            return value
+        case tuple() | list():
+            return (type(value), tuple(_key(item) for item in value))
+        case bool() | int() | float() | str() | None | Numeric() | DType():
+            return (type(value), repr(value))
+        case _ if _has_parts(value):
+            return (type(value), tuple(_key(item) for _, item in structures.parts(value) or ()))
+    return _Identity(value)
+
+
+def _has_parts(value: Any) -> bool:
+    """Whether this is a dataclass with run-time values, which a kernel gets one by one."""
+    return is_record(value) and is_run_time(value)
+
+
+def _require_shared(low: Lowering, name: str, value: Any, node: ast.Call) -> None:
+    """A fragment is the host function's own: a kernel cannot reach it."""
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            _require_shared(low, name, item, node)
+    elif isinstance(value, (TensorView, PointerView)) and value.type.is_own:
+        low.fail(
+            node,
+            f"a kernel takes a fragment of the host function for {name!r}",
+            expected="a tensor or pointer that the caller passes",
+            hint="make the fragment in the kernel: each thread has its own",
+        )
+
+
+def _run_time_values(arguments: dict[str, Any]) -> list[ops.Value]:
+    result: list[ops.Value] = []
+
+    def visit(value: Any) -> None:
+        if isinstance(value, (Number, TensorView, PointerView, TensorMapView)):
+            result.append(value.value)
+        elif isinstance(value, (tuple, list)):
+            for item in value:
+                visit(item)
+        elif _has_parts(value):
+            for _, item in structures.parts(value) or ():
+                visit(item)
+
+    for value in arguments.values():
+        visit(value)
+    return result
+
+
+def _require_constant(low: Lowering, value: Any, node: ast.Call) -> None:
+    """What is no number or tensor must be known at compile time to be a kernel's argument."""
+    if is_run_time(value):
+        in_parts = "pass its values one by one" if isinstance(value, dict) else None
+        low.fail(
+            node,
+            f"a kernel cannot take {describe(value)}",
+            hint=in_parts or usage_hint(value),
+        )
+    name = captured(value) if isinstance(value, Closure) else None
+    if name is not None:
+        low.fail(
+            node,
+            f"a kernel takes a function that uses the run-time value {name!r}",
+            expected="a function of its arguments and of values known at compile time",
+            hint=f"pass {name} to the kernel, and from there to the function",
+        )
+
+
+def lower_kernel(low: Lowering, call: KernelCall, node: ast.Call) -> ops.Function:
+    """A kernel for these arguments: run-time ones become parameters, the rest constants."""
+    source = low.state.sources[call.kernel.function]
+    params: list[ops.Value] = []
+
+    def parameter(name: str, value: Any) -> Any:
+        match value:
+            case Number():
+                params.append(ops.Value(value.dtype, name))
+                return Number(params[-1])
+            case TensorView():
+                params.append(ops.Value(value.type, name))
+                return TensorView(params[-1], name, value.nested)
+            case PointerView():
+                params.append(ops.Value(value.type, name))
+                return PointerView(params[-1], name)
+            case TensorMapView():
+                params.append(ops.Value(value.value.type, name))
+                return TensorMapView(params[-1], value.name, value.boxes)
+            case tuple():
+                items = [parameter(f"{name}_{i}", v) for i, v in enumerate(value)]
+                return tuple.__new__(type(value), items)
+            case list():
+                return [parameter(f"{name}_{i}", v) for i, v in enumerate(value)]
+            case _ if _has_parts(value):
+                parts = structures.parts(value) or []
+                fields = [parameter(f"{name}_{suffix[1:]}", item) for suffix, item in parts]
+                return structures.rebuild(value, fields)
+        _require_constant(low, value, node)
+        return value
+
+    names = {name: parameter(name, value) for name, value in call.arguments.items()}
+    inner = low.fork("kernel", Frame(source, names, low.frame, node))
+    with inner.builder.region() as region:
+        returned = inner.execute(source.node.body)  # type: ignore[arg-type]
+    if returned is not None and returned.value is not None:
+        inner.fail(source.node, "a kernel returns nothing", hint="write results to a tensor")
+    name = low.state.kernel_name(source.name)
+    return ops.Function(name, "kernel", tuple(params), region.freeze())

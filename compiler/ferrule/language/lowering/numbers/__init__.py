@@ -1,0 +1,1 @@
+"""Run-time numbers: what they are made of, computed with and converted to."""

@@ -1,0 +1,245 @@
+"""Run-time numbers: from constants, in other dtypes, and arithmetic on them.
+
+What both operands' types make of the result is `promotion`; operators on values of all kinds are
+`python.operators`.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable
+from typing import Any, Literal
+
+from ferrule.compiler.artefacts import Fault
+from ferrule.compiler.errors import CompileError
+from ferrule.language.faces import OutsideKernel
+from ferrule.language.ir import ops
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe, usage_hint
+from ferrule.language.lowering.numbers.tables import BITWISE, OF_BOOLS, SIGNS, SIZE_BINARY
+from ferrule.language.promotion import NoCommonType, computed, promote, rank, weak
+from ferrule.language.values import Number
+from ferrule.specs import Boolean, Compound, DType, Float32, Float64, Int32, Int64, Numeric, Uint64
+from ferrule.specs.expr import ExprOp, make
+from ferrule.specs.rounding import nearest
+
+
+def is_python_number(value: object) -> bool:
+    """Whether this is a number that is known at compile time (NumPy's scalars count)."""
+    if isinstance(value, (bool, int, float, Numeric)):
+        return True
+    return type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
+
+
+def plain(value: Any) -> Any:
+    """A NumPy scalar as a Python number; anything else as it is."""
+    return value.item() if type(value).__module__ == "numpy" and is_python_number(value) else value
+
+
+def as_number(low: Lowering, value: Any, node: ast.AST, near: DType | None = None) -> Number:
+    """A number in run-time form; a Python number takes its dtype from its neighbour's, `near`."""
+    if isinstance(value, Number):
+        return value
+    value = plain(value)
+    if isinstance(value, Numeric):
+        return constant(low, value.value, type(value), node)
+    if isinstance(value, (bool, int, float)):
+        return constant(low, value, weak(value, near), node)
+    low.fail(node, f"expected a number, but got {describe(value)}", hint=usage_hint(value))
+
+
+def operand(low: Lowering, value: Any, node: ast.AST) -> Number:
+    """A number as operators compute with it."""
+    number = as_number(low, value, node)
+    return convert(low, number, computed(number.dtype))
+
+
+def constant(low: Lowering, value: bool | int | float, dtype: DType, node: ast.AST) -> Number:
+    """A constant of this dtype.  A CompileError where it does not fit."""
+    if dtype.is_integer:
+        smallest, largest = dtype.range
+        if not smallest <= value <= largest:
+            low.fail(
+                node,
+                f"the constant {value} does not fit {dtype.name}",
+                expected=f"a value in [{smallest}, {largest}]",
+                hint=_wide_enough(int(value)),
+            )
+        value = int(value)
+    elif dtype is not Boolean:
+        if type(value) is not float:
+            wide = at_compile_time(low, node, functools.partial(float, value))
+            value = nearest(dtype, value) if isinstance(value, int) else wide
+    dim = int(value) if dtype.is_integer else None
+    return Number(low.builder.constant(dtype, value), dim)
+
+
+def _wide_enough(value: int) -> str | None:
+    """Which dtype an integer fits, as a hint."""
+    fits = next((each for each in (Int32, Int64, Uint64) if _holds(each, value)), None)
+    return None if fits is None else f"where the number is written: fe.{fits.__name__}({value})"
+
+
+def _holds(dtype: DType, value: int) -> bool:
+    smallest, largest = dtype.range
+    return smallest <= value <= largest
+
+
+def convert(low: Lowering, number: Number, dtype: DType) -> Number:
+    """A number in another dtype; it stays the same size if an integer type can hold any size."""
+    if number.dtype is dtype:
+        return number
+    keeps = dtype in (Int32, Int64) and number.dtype.is_integer
+    return Number(low.builder.cast(dtype, number.value), number.dim if keeps else None)
+
+
+def common(low: Lowering, left: Any, right: Any, sign: str, node: ast.AST) -> tuple[Number, Number]:
+    """Both operands as numbers of one dtype."""
+    lhs, rhs = left, right
+    if not isinstance(left, (Number, Numeric)):
+        rhs = operand(low, right, node)
+        lhs = as_number(low, left, node, rhs.dtype)
+    elif not isinstance(right, (Number, Numeric)):
+        lhs = operand(low, left, node)
+        rhs = as_number(low, right, node, lhs.dtype)
+    lhs, rhs = as_number(low, lhs, node), as_number(low, rhs, node)
+    try:
+        dtype = promote(lhs.dtype, rhs.dtype)
+    except NoCommonType:
+        low.fail(
+            node,
+            f"no type holds both operands of {sign}: {lhs.dtype.name} and {rhs.dtype.name}",
+            hint="convert one of them: fe.Int64(x) keeps negative numbers, fe.Uint64(x) those of "
+            "2**63 and more",
+        )
+    return convert(low, lhs, dtype), convert(low, rhs, dtype)
+
+
+def are_typed_numbers(*operands: Any) -> bool:
+    """Whether all of these are known numbers, and one of them has a dtype."""
+    return any(isinstance(each, Numeric) for each in operands) and all(
+        map(is_python_number, operands)
+    )
+
+
+def untyped(left: Any, right: Any) -> tuple[Any, Any]:
+    """Both operands, typed constants as Python numbers."""
+    return tuple(v.value if isinstance(v, Numeric) else v for v in (left, right))  # type: ignore[return-value]
+
+
+def at_compile_time(low: Lowering, node: ast.AST, compute: Callable[[], Any]) -> Any:
+    """Runs ordinary Python; its errors become CompileErrors at this node."""
+    try:
+        return compute()
+    except (CompileError, OutsideKernel):
+        raise
+    except Exception as error:
+        low.fail(node, f"{type(error).__name__} at compile time: {error}")
+
+
+def arithmetic(low: Lowering, name: ops.BinaryOp, left: Any, right: Any, node: ast.AST) -> Number:
+    """One arithmetic operation on two numbers of any types."""
+    lhs, rhs = common(low, left, right, SIGNS.get(name, name), node)
+    if name == "div" and lhs.dtype.kind != "float":
+        lhs, rhs = convert(low, lhs, Float32), convert(low, rhs, Float32)
+    if name in BITWISE and lhs.dtype.kind == "float":
+        low.fail(node, f"bit operations take integers and bools, but got {lhs.dtype.name}")
+    if lhs.dtype is Boolean:
+        name = OF_BOOLS.get(name, name)
+    if lhs.dtype is Boolean and name not in ("and", "or", "xor"):
+        lhs, rhs = convert(low, lhs, Int32), convert(low, rhs, Int32)
+    if lhs.dtype.kind == "float" and name in ("floordiv", "mod"):
+        return _floored(low, name, lhs, rhs)
+    if name in ("floordiv", "mod") and low.kind == "host" and not low.elementwise:
+        _check_divisor(low, rhs, node)
+    result = low.builder.binary(name, lhs.value, rhs.value)
+    return Number(result, _size(name, lhs, rhs))
+
+
+def _check_divisor(low: Lowering, divisor: Number, node: ast.AST) -> None:
+    if isinstance(divisor.dim, int) and divisor.dim != 0:
+        return
+    fault = Fault("ZeroDivisionError", "integer division or modulo by zero", low.location(node))
+    zero = low.builder.constant(divisor.dtype, 0)
+    low.builder.check(low.builder.compare("ne", divisor.value, zero), fault)
+
+
+def _size(name: ops.BinaryOp, lhs: Number, rhs: Number) -> Any:
+    if lhs.dim is None or rhs.dim is None or name not in SIZE_BINARY:
+        return None
+    if lhs.dtype not in (Int32, Int64):
+        return None
+    if isinstance(lhs.dim, int) and isinstance(rhs.dim, int):
+        return _constant_size(SIZE_BINARY[name], lhs.dim, rhs.dim, lhs.dtype)
+    return make(SIZE_BINARY[name], lhs.dim, rhs.dim)
+
+
+def _constant_size(op: ExprOp, lhs: int, rhs: int, dtype: DType) -> int | None:
+    """Two typed constants: the result as a size, unless it wrapped or is no size."""
+    value = make(op, lhs, rhs)
+    smallest, largest = dtype.range
+    if isinstance(value, Compound) or not isinstance(value, int):
+        return None
+    return value if smallest <= value <= largest else None
+
+
+def truth(low: Lowering, value: Any, node: ast.AST) -> Any:
+    """The truth of a number: a bool known at compile time, or a run-time Boolean."""
+    if not isinstance(value, Number):
+        return at_compile_time(low, node, lambda: bool(value))
+    if value.dtype is Boolean:
+        return value
+    zero = low.builder.constant(value.dtype, 0 if rank(value.dtype) < 2 else 0.0)
+    return Number(low.builder.compare("ne", value.value, zero))
+
+
+# ---- // and % of floats ----
+#
+# As Python defines them: the quotient is floored, the remainder has the sign of the divisor, and
+# both are exact where the result is.  A divisor of zero gives what IEEE 754 says of `x / 0.0`, and
+# NaN for the remainder: floats do not raise.
+
+
+def _floored(low: Lowering, name: Literal["floordiv", "mod"], lhs: Number, rhs: Number) -> Number:
+    """The operator on two floats of one dtype; floats of 2 bytes are computed in float32.
+
+    The method is that of CPython's `float_divmod`: from the exact remainder of `fmod`.
+    """
+    build, dtype = low.builder, lhs.dtype
+    wide = Float64 if dtype is Float64 else Float32
+    x, y = build.cast(wide, lhs.value), build.cast(wide, rhs.value)
+    zero = build.constant(wide, 0.0)
+    rest = build.binary("fmod", x, y)
+    opposite = build.binary("xor", build.compare("lt", rest, zero), build.compare("lt", y, zero))
+    moves = build.binary("and", build.compare("ne", rest, zero), opposite)
+    emit = _quotient if name == "floordiv" else _remainder
+    return Number(build.cast(dtype, emit(low, wide, x, y, rest, moves)))
+
+
+def _remainder(
+    low: Lowering, dtype: DType, x: ops.Value, y: ops.Value, rest: ops.Value, moves: ops.Value
+) -> ops.Value:
+    build = low.builder
+    moved = build.select(moves, build.binary("add", rest, y), rest)
+    zero = build.constant(dtype, 0.0)
+    is_zero = build.compare("eq", moved, zero)
+    return build.select(is_zero, build.binary("copysign", zero, y), moved)
+
+
+def _quotient(
+    low: Lowering, dtype: DType, x: ops.Value, y: ops.Value, rest: ops.Value, moves: ops.Value
+) -> ops.Value:
+    build = low.builder
+    zero, half, one = (build.constant(dtype, number) for number in (0.0, 0.5, 1.0))
+    exact = build.binary("div", build.binary("sub", x, rest), y)
+    down = build.select(moves, build.binary("sub", exact, one), exact)
+    floor = build.unary("floor", down)
+    # `exact` is rounded: it may have come out just below a whole number.
+    is_low = build.compare("gt", build.binary("sub", down, floor), half)
+    nearest = build.select(is_low, build.binary("add", floor, one), floor)
+    plain = build.binary("div", x, y)
+    signed = build.select(
+        build.compare("eq", down, zero), build.binary("copysign", zero, plain), nearest
+    )
+    return build.select(build.compare("eq", y, zero), plain, signed)

@@ -1,0 +1,70 @@
+"""Sizes: run-time numbers in the language, expressions in the algebra of layouts."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from ferrule.language.layouts import Layout
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.values import RUN_TIME, Number
+from ferrule.specs import Compound, Dim, DType, Int32, Int64, Numeric, Sym
+from ferrule.specs.expr import is_dim
+
+
+def size_number(low: Lowering, dim: Dim) -> Any:
+    """A size as the language sees it: a Python int, or a run-time Int32 or Int64."""
+    if isinstance(dim, int):
+        return dim
+    return Number(low.builder.size(size_dtype(dim), dim), dim)
+
+
+def size_dtype(dim: Dim) -> DType:
+    """Int32 for a 32-bit symbol; Int64 for a wider one and for what could pass 32 bits."""
+    return Int32 if isinstance(dim, Sym) and dim.width == 32 else Int64
+
+
+def size_numbers(low: Lowering, value: Any) -> Any:
+    """What the algebra gave, with its sizes as the language sees them; layouts stay."""
+    if isinstance(value, tuple):
+        return tuple(size_numbers(low, item) for item in value)
+    return size_number(low, value) if is_dim(value) else value
+
+
+def as_dims(low: Lowering, value: Any, node: ast.AST) -> Any:
+    """A shape as the language has it, as sizes; other compile-time objects stay as they are.
+
+    A CompileError for a run-time value that is not known to be a size.
+    """
+    match value:
+        case tuple() | list():
+            return tuple(as_dims(low, item, node) for item in value)
+        case Layout():
+            return named(low, value)
+        case Number(dim=dim) if dim is not None:
+            return named(low, dim)
+        case Numeric():
+            return value.value
+        case _ if isinstance(value, RUN_TIME):
+            low.fail(
+                node,
+                f"a layout is made of {describe(value)}",
+                expected="ints, and sizes that are known before the body runs",
+                hint="take sizes from a tensor's shape, or from a parameter annotated fe.Shape",
+            )
+    return value
+
+
+def named(low: Lowering, value: Any) -> Any:
+    """The same sizes, whose symbols have the names that the signature gives them."""
+    match value:
+        case Layout(shape=shape, stride=stride):
+            return Layout(named(low, shape), named(low, stride))
+        case tuple():
+            return tuple(named(low, item) for item in value)
+        case Sym(key, _, width, divisibility):
+            return Sym(key, low.state.symbols.get(value, value.name), width, divisibility)
+        case Compound(op, lhs, rhs):
+            return Compound(op, named(low, lhs), named(low, rhs))
+    return value

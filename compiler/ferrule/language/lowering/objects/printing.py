@@ -1,0 +1,284 @@
+"""`printf`: numbers as text, in the format of Python (`{}`, `{:.3f}`) or of C (`%d`).
+
+What is known at compile time becomes part of the text.  What remains is one C format with a number
+for each conversion, as `ops.Print` takes it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from string import Formatter
+from typing import Any, Final
+
+from ferrule.language.ir import ops
+from ferrule.language.lowering import structures
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe, usage_hint
+from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.objects import any_values, texts
+from ferrule.language.lowering.tensors import devices
+from ferrule.language.values import Handle, Number, is_run_time
+from ferrule.specs import (
+    Boolean,
+    DType,
+    Float64,
+    Int32,
+    Int64,
+    Uint8,
+    Uint16,
+    Uint32,
+    Uint64,
+    params,
+)
+
+_C: Final = re.compile(r"%(?:%|([-+ #0]*)(\d*)(?:\.(\d+))?(hh|h|ll|l|j|z|t|L)?([a-zA-Z]))")
+_PYTHON: Final = re.compile(r"([<>])?([-+ ])?(#)?(0)?(\d*)(?:\.(\d+))?([a-zA-Z])?")
+_FIELD: Final = re.compile(r"\{[^{}]*\}")
+_UNSIGNED: Final = {8: Uint8, 16: Uint16, 32: Uint32, 64: Uint64}
+_INTEGERS: Final = "dioxXcu"
+_SHORT: Final = {"hh": 8, "h": 16}
+"""What C cuts a number down to."""
+
+_FLOATS: Final = "eEfFgGaA"
+
+
+def printf(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
+    """`printf(format, values..., end="\\n")`, or `printf(values...)`."""
+    unknown = [name for name in kwargs if name != "end"]
+    if unknown:
+        low.fail(node, f"printf has no argument {unknown[0]!r}", expected="end")
+    end = kwargs.get("end", "\n")
+    if not isinstance(end, str):
+        low.fail(node, f"the end of printf is {describe(end)}", expected="a string")
+    text = _Text(low, node)
+    if args and isinstance(args[0], str):
+        text.formatted(args[0], args[1:])
+    else:
+        for position, value in enumerate(args):
+            text.literal(" " if position else "")
+            text.value(value, "")
+    if not (end == "\n" and text.format.endswith("\n")):
+        text.literal(end)
+    low.builder.append(ops.Print(text.format, tuple(text.values), low.location(node)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Spec:
+    """How a number is written: C's flags, width, precision and letter; "" for what fits it.
+
+    `position`: which of the values it is, where the field says so.  `most`: the bits that C would
+    print alone; the other lengths of C change nothing, as a number is printed in its own.
+    """
+
+    flags: str = ""
+    width: str = ""
+    precision: str | None = None
+    letter: str = ""
+    position: int | None = None
+    most: int | None = None
+
+    def c(self, length: str, letter: str) -> str:
+        """The conversion in C."""
+        precision = "" if self.precision is None else f".{self.precision}"
+        return f"%{self.flags}{self.width}{precision}{length}{letter}"
+
+
+class _Text:
+    """The format under construction, and its numbers."""
+
+    def __init__(self, low: Lowering, node: ast.Call) -> None:
+        self.low = low
+        self.node = node
+        self.format = ""
+        self.values: list[ops.Value] = []
+
+    def literal(self, text: str) -> None:
+        """Text as it is."""
+        if "\0" in text:
+            self.low.fail(self.node, "the text of printf has a NUL character, which ends it")
+        self.format += text.replace("%", "%%")
+
+    def formatted(self, template: str, values: list[Any]) -> None:
+        """A template and the values of its fields."""
+        pieces = list(self._pieces(template))
+        fields = [piece for piece in pieces if isinstance(piece, _Spec)]
+        if any(field.position is not None for field in fields):
+            values = self._in_order(fields, values)
+        if len(fields) != len(values):
+            self.low.fail(
+                self.node,
+                f"the format of printf has {len(fields)} fields, but {len(values)} values are "
+                f"given",
+                expected='one {} or %d for each value, such as printf("{} {}", a, b)',
+            )
+        rest = iter(values)
+        for piece in pieces:
+            if isinstance(piece, str):
+                self.literal(piece)
+            else:
+                self.value(next(rest), piece)
+
+    def _in_order(self, fields: list[_Spec], values: list[Any]) -> list[Any]:
+        """The value of each field, of which all say which one it is."""
+        chosen: list[Any] = []
+        for field in fields:
+            if field.position is None:
+                self.low.fail(
+                    self.node, "the format of printf has fields with a number and without one"
+                )
+            if field.position >= len(values):
+                self.low.fail(
+                    self.node,
+                    f"the format of printf has a field {{{field.position}}}, but {len(values)} "
+                    f"values are given",
+                    hint="the first one is {0}",
+                )
+            chosen.append(values[field.position])
+        unused = set(range(len(values))) - {field.position for field in fields}
+        if unused:
+            self.low.fail(self.node, f"no field of printf's format is of value {min(unused)}")
+        return chosen
+
+    def _pieces(self, template: str) -> Iterator[str | _Spec]:
+        """Text and fields in turn: C's if there are any, else Python's."""
+        if any(found[0] != "%%" for found in _C.finditer(template)) and not _FIELD.search(template):
+            yield from self._c_pieces(template)
+            return
+        try:
+            pieces = list(Formatter().parse(template))
+        except ValueError as error:
+            self.low.fail(
+                self.node, f"the format of printf: {error}", hint="write {{ and }} for braces"
+            )
+        for text, field, spec, conversion in pieces:
+            yield text
+            if field is not None:
+                yield self._python_spec(field, spec or "", conversion)
+
+    def _c_pieces(self, template: str) -> Iterator[str | _Spec]:
+        end = 0
+        for found in _C.finditer(template):
+            yield template[end : found.start()]
+            end = found.end()
+            if found[0] == "%%":
+                yield "%"
+            else:
+                yield _Spec(found[1], found[2], found[3], found[5], most=_SHORT.get(found[4] or ""))
+        yield template[end:]
+
+    def _python_spec(self, field: str, spec: str, conversion: str | None) -> _Spec:
+        found = _PYTHON.fullmatch(spec)
+        whole = found is not None and found[6] is not None and (found[7] or "f") in _INTEGERS
+        if (field and not field.isdecimal()) or conversion or found is None or whole:
+            shown = (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "")
+            self.low.fail(
+                self.node,
+                f"the field {{{field}{shown}}} of printf is not supported",
+                expected="{}, or a width, precision and letter, such as {:8.3f}",
+            )
+        align, sign, hash_, zero, width, precision, letter = (part or "" for part in found.groups())
+        flags = ("-" if align == "<" else "") + sign.replace("-", "") + hash_ + zero
+        position = int(field) if field else None
+        return _Spec(flags, width, precision or None, letter, position)
+
+    def value(self, value: Any, spec: _Spec | str) -> None:
+        """A value with its conversion; tuples as Python writes them."""
+        spec = _Spec() if isinstance(spec, str) else spec
+        if isinstance(value, Number):
+            self._number(value, spec)
+        elif not is_run_time(value):
+            self._known(scalars.plain(value), spec)
+        elif isinstance(value, devices.CallDevice):
+            self.literal(f"{value.kind}:")
+            self.value(texts.device_attribute(self.low, value, "index", self.node), spec)
+        elif isinstance(value, Handle) and texts.compares(value):
+            self._handle(value, spec)
+        elif isinstance(value, (tuple, list)):
+            opening, closing = "()" if isinstance(value, tuple) else "[]"
+            self.literal(opening)
+            for position, item in enumerate(value):
+                self.literal(", " if position else "")
+                self.value(repr(item) if isinstance(item, str) else item, spec)
+            self.literal(",)" if len(value) == 1 and closing == ")" else closing)
+        elif structures.parts(value) is not None:
+            self.value(tuple(item for _, item in structures.parts(value) or ()), spec)
+        else:
+            self.low.fail(
+                self.node,
+                f"{describe(value)} cannot be printed",
+                expected="numbers, strings, dtypes, devices, and tuples of these",
+                hint=usage_hint(value),
+            )
+
+    def _handle(self, value: Handle, spec: _Spec) -> None:
+        """A text, dtype or device."""
+        match value.param:
+            case params.Device():
+                self._text(texts.device_type(self.low, value), spec)
+                self.literal(":")
+                self.value(texts.device_attribute(self.low, value, "index", self.node), "")
+            case params.DataType():
+                self._text(any_values.dtype_text(self.low, value, self.node), spec)
+            case _:
+                self._text(value, spec)
+
+    def _text(self, text: Handle, spec: _Spec) -> None:
+        """A text as it is."""
+        if spec.letter not in ("", "s") or spec.precision is not None:
+            self.low.fail(
+                self.node,
+                f"{describe(text)} is printed as {spec.c('', spec.letter or 's')}",
+                expected="{}, %s, or one with a width",
+            )
+        address, size = text.leaves
+        build = self.low.builder
+        most = build.constant(Int64, Int32.range[1])
+        self.format += f"%{spec.flags.replace('0', '')}{spec.width}.*s"
+        self.values += [build.cast(Int32, build.binary("min", size, most)), address]
+
+    def _known(self, value: Any, spec: _Spec) -> None:
+        """A value known at compile time: part of the text."""
+        raw = scalars.untyped(value, None)[0]
+        if isinstance(raw, (bool, int, float)) and spec.letter not in ("", "s", "d"):
+            self.literal(self._python(raw, spec))
+        else:
+            self.literal(raw.name if isinstance(raw, DType) else str(raw))
+
+    def _python(self, raw: Any, spec: _Spec) -> str:
+        compute = scalars.at_compile_time
+        letter = {"u": "d", "i": "d"}.get(spec.letter, spec.letter)
+        return str(compute(self.low, self.node, lambda: spec.c("", letter) % raw))
+
+    def _number(self, number: Number, spec: _Spec) -> None:
+        kind, letter = number.dtype.kind, spec.letter
+        if spec.most is not None and number.dtype.bits > spec.most:
+            self.low.fail(
+                self.node,
+                f"printf would cut {describe(number)} down to {spec.most} bits",
+                hint=f"convert it, or write %{letter}",
+            )
+        if kind == "bool" and letter in ("", "s"):
+            self._append(spec.c("", "s"), number, Boolean)
+        elif letter and letter not in (_FLOATS if kind == "float" else _FLOATS + _INTEGERS):
+            wanted = "%f, %e or %g" if kind == "float" else "%d, %u or %x"
+            self.low.fail(
+                self.node,
+                f"%{letter} of printf cannot show {describe(number)}",
+                expected=f"{wanted}, or {{}}",
+            )
+        elif kind == "float" or letter and letter in _FLOATS:
+            self._append(spec.c("", letter or "g"), number, Float64)
+        elif letter == "c":
+            self.low.fail(self.node, "%c of printf is not supported", expected="%d or {}")
+        elif kind == "uint" or letter in tuple("uxXo"):
+            unsigned = scalars.convert(self.low, number, _UNSIGNED[number.dtype.bits])
+            self._append(spec.c("ll", letter if letter in tuple("xXo") else "u"), unsigned, Uint64)
+        else:
+            self._append(spec.c("ll", "d"), number, Int64)
+
+    def _append(self, conversion: str, number: Number, dtype: Any) -> None:
+        self.format += conversion
+        self.values.append(scalars.convert(self.low, number, dtype).value)

@@ -1,0 +1,1 @@
+"""Python's own meaning: expressions, statements, calls, comprehensions, classes, operators."""

@@ -1,0 +1,195 @@
+"""Attributes of run-time values; those of compile-time objects are ordinary Python."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Final
+
+from ferrule.language.layouts import Layout
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe, usage_hint
+from ferrule.language.lowering.launch import launches
+from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers.sizes import named, size_numbers
+from ferrule.language.lowering.objects import container_methods, containers, reflection, texts
+from ferrule.language.lowering.python import conversions
+from ferrule.language.lowering.tensors import (
+    devices,
+    tensor_facts,
+    tensor_methods,
+    vector_functions,
+    vectors,
+    views,
+)
+from ferrule.language.mutable import ATOMS
+from ferrule.language.values import (
+    RUN_TIME,
+    BoundMethod,
+    Handle,
+    KernelCall,
+    Number,
+    PointerView,
+    TensorView,
+    Vector,
+    Whole,
+)
+from ferrule.specs import DType, Numeric
+
+
+def _method(function: Callable[..., Any]) -> Callable[[Lowering, TensorView], BoundMethod]:
+    """A method of tensors: `function(low, tensor, args, kwargs, node)`."""
+
+    def bind(_: Lowering, tensor: TensorView) -> BoundMethod:
+        return BoundMethod(
+            lambda low, args, kwargs, node: function(low, tensor, args, kwargs, node),
+            function.__name__,
+        )
+
+    return bind
+
+
+_TENSOR: Final[dict[str, Callable[[Lowering, TensorView], Any]]] = {
+    "shape": lambda low, t: size_numbers(low, t.layout.shape),
+    "stride": lambda low, t: size_numbers(low, t.layout.stride),
+    "layout": lambda low, t: named(low, t.layout),
+    "iterator": views.iterator,
+    "element_type": lambda low, t: t.type.dtype,
+    "dtype": lambda low, t: t.type.dtype,
+    "ndim": lambda low, t: len(t.layout),
+    "dim": _method(tensor_facts.dim),
+    "size": _method(tensor_facts.size),
+    "sizes": _method(tensor_facts.sizes),
+    "strides": _method(tensor_facts.strides),
+    "numel": _method(tensor_facts.numel),
+    "data_ptr": _method(tensor_facts.data_ptr),
+    "is_contiguous": _method(tensor_facts.is_contiguous),
+    "reshape": _method(tensor_methods.reshape),
+    "transpose": _method(tensor_methods.transpose),
+    "recast": _method(tensor_methods.recast_tensor),
+    "load": _method(vectors.load),
+    "store": _method(vectors.store_method),
+    "fill": _method(vectors.fill),
+}
+_POINTER: Final[dict[str, Callable[[Lowering, PointerView], Any]]] = {
+    "dtype": lambda low, p: p.type.dtype,
+    "element_type": lambda low, p: p.type.dtype,
+    "value_type": lambda low, p: p.type.dtype,
+    "alignment": lambda low, p: p.type.align,
+}
+_WHOLE: Final[dict[str, Callable[[Lowering, Whole], Any]]] = {
+    "shape": lambda low, w: size_numbers(low, w.shape),
+    "element_type": lambda low, w: w.dtype,
+    "dtype": lambda low, w: w.dtype,
+    "ndim": lambda low, w: len(w.shape),
+    "to": lambda low, w: BoundMethod(partial(_to, w), "to"),
+}
+_VECTOR: Final[dict[str, Callable[[Lowering, Vector], Any]]] = {
+    "shape": lambda low, v: v.shape,
+    "dtype": lambda low, v: v.dtype,
+    "element_type": lambda low, v: v.dtype,
+    "to": lambda low, v: BoundMethod(partial(_to, v), "to"),
+    "reduce": lambda low, v: BoundMethod(partial(vector_functions.reduce, v), "reduce"),
+}
+_NUMBER: Final[dict[str, Callable[[Lowering, Number | Numeric], Any]]] = {
+    "dtype": lambda low, n: n.dtype if isinstance(n, Number) else type(n),
+    "to": lambda low, n: BoundMethod(partial(_to, n), "to"),
+}
+
+
+def _to(
+    number: Number | Numeric | Whole | Vector | float,
+    low: Lowering,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    node: ast.Call,
+) -> Any:
+    """`x.to(fe.Int8)`: the number in another dtype; of a vector and a whole tensor every number."""
+    if len(args) != 1 or kwargs or not isinstance(args[0], DType):
+        low.fail(node, "to takes one dtype", expected="x.to(fe.Float32)")
+    return conversions.convert_to(low, args[0], [number], {}, node)
+
+
+def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
+    """`value.attr`."""
+    match value:
+        case TensorView() if attr == "device":
+            return devices.device_of(low, value, node)
+        case TensorView():
+            return _from_table(low, _TENSOR, value, attr, node)
+        case PointerView():
+            return _from_table(low, _POINTER, value, attr, node)
+        case Layout() if attr in ("shape", "stride"):
+            return size_numbers(low, getattr(value, attr))
+        case Number():
+            return _from_table(low, _NUMBER, value, attr, node)
+        case Whole():
+            return _from_table(low, _WHOLE, value, attr, node)
+        case Vector():
+            return _from_table(low, _VECTOR, value, attr, node)
+        case Handle() if devices.is_device(value):
+            return texts.device_attribute(low, value, attr, node)
+        case Handle() if texts.is_text(value):
+            return texts.attribute(low, value, attr, node)
+        case Handle() if containers.is_container(value):
+            return container_methods.attribute(low, value, attr, node)
+        case Handle() if reflection.is_object(value):
+            return reflection.attribute(low, value, attr, node)
+        case Numeric() if attr in _NUMBER:
+            return _NUMBER[attr](low, value)
+        case bool() | int() | float() if attr == "to":
+            return BoundMethod(partial(_to, value), "to")
+        case KernelCall() if attr == "launch":
+            return BoundMethod(
+                lambda low, args, kwargs, call: launches.launch(low, value, args, kwargs, call),
+                "launch",
+            )
+        case _ if isinstance(value, RUN_TIME):
+            low.fail(
+                node,
+                f"{describe(value)} has no attribute {attr!r}",
+                hint=usage_hint(value),
+            )
+    if hasattr(value, attr):
+        found = scalars.at_compile_time(low, node, lambda: getattr(value, attr))
+        low.state.witness.add_attribute(value, attr, found)
+        if low.state.region is not None and type(found) not in ATOMS:
+            low.state.region.member(value, attr, found)
+        return found
+    low.fail(
+        node,
+        f"{_name(value)} has no attribute {attr!r}",
+        hint=_near(attr, dir(value)) if not isinstance(value, tuple) else _COORDINATE.get(attr),
+    )
+
+
+_COORDINATE: Final = {axis: f"it is a tuple: x[{i}]" for i, axis in enumerate("xyz")}
+
+
+def _name(value: Any) -> str:
+    return f"the module {value.__name__}" if inspect.ismodule(value) else describe(value)
+
+
+def _near(attr: str, known: Iterable[str]) -> str | None:
+    near = difflib.get_close_matches(attr, known, n=1)
+    return f"did you mean .{near[0]}?" if near else None
+
+
+def _from_table(
+    low: Lowering,
+    table: dict[str, Callable[[Lowering, Any], Any]],
+    value: Any,
+    attr: str,
+    node: ast.AST,
+) -> Any:
+    if attr in table:
+        return table[attr](low, value)
+    low.fail(
+        node,
+        f"{describe(value)} has no attribute {attr!r}",
+        expected=f"one of {', '.join(table)}",
+        hint=_near(attr, table),
+    )

@@ -1,0 +1,335 @@
+"""Calls: intrinsics by identity, helpers inlined, kernels bound, the rest ordinary Python."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dataclasses
+import functools
+import inspect
+import types
+from typing import Any, Final
+
+from ferrule.language import maths
+from ferrule.language.calls import ExternFunction, ImportedFunction
+from ferrule.language.containers import type_key_of
+from ferrule.language.decorators import JitFunction, KernelFunction
+from ferrule.language.faces import OutsideKernel
+from ferrule.language.layouts import Layout, is_static
+from ferrule.language.lowering.closures import Closure
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.control.mutation import require_inside, require_seen
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars, typed_constants
+from ferrule.language.lowering.objects import compiled_calls, containers, foreign_calls, reflection
+from ferrule.language.lowering.python import (
+    comprehensions,
+    conversions,
+    inlining,
+    intrinsics,
+    records,
+)
+from ferrule.language.lowering.tensors import layout_functions, tensor_facts
+from ferrule.language.values import (
+    RUN_TIME,
+    BoundMethod,
+    Handle,
+    KernelCall,
+    TensorView,
+    is_run_time,
+)
+from ferrule.runtime import Function
+from ferrule.specs import DType
+
+_CONTAINERS: Final = (zip, enumerate, tuple, list, reversed, dict, functools.partial)
+_MOVES: Final = (
+    "append",
+    "extend",
+    "__iadd__",
+    "__imul__",
+    "__ior__",
+    "copy",
+    "clear",
+    "reverse",
+    "items",
+    "keys",
+    "values",
+    "update",
+)
+_FRAMED: Final = (globals, locals, vars, dir, eval, exec)
+"""What asks Python's own frame, which here is the compiler's."""
+_PUTS: Final = ("append", "extend", "insert", "update", "setdefault", "__iadd__", "__ior__")
+"""Methods of containers that put what they get into them."""
+_LOOKS: Final = (isinstance, issubclass, callable, type, id, hasattr, getattr, repr, str)
+"""What only looks at its arguments, and advances no iterator."""
+_OF_MATHS: Final = frozenset(name for name, _ in inspect.getmembers(maths, inspect.isfunction))
+_KEYED: Final = ("insert", "pop", "get", "setdefault")
+_PYTHON_NUMBERS: Final = {int: "fe.Int64(x)", float: "fe.Float64(x)", bool: "x != 0"}
+
+
+def call(low: Lowering, node: ast.Call) -> Any:
+    """The value of a call."""
+    callee = _callee(low, node.func)
+    if (callee is builtins.any or callee is builtins.all) and not node.keywords:
+        if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
+            return comprehensions.truth_of(low, node.args[0], is_any=callee is builtins.any)
+    return apply(low, callee, _arguments(low, node), _keywords(low, node), node)
+
+
+def _callee(low: Lowering, func: ast.expr) -> Any:
+    """What is called; `stride` of a tensor is a tuple, but `a.stride(0)` is one of them."""
+    if not (isinstance(func, ast.Attribute) and func.attr == "stride"):
+        return low.evaluate(func)
+    owner = low.evaluate(func.value)
+    if isinstance(owner, TensorView):
+        return BoundMethod(lambda low, *given: tensor_facts.stride(low, owner, *given), func.attr)
+    return records.attribute(low, owner, func.attr, func)
+
+
+def apply(
+    low: Lowering, callee: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Any:
+    """The value of a call with these arguments."""
+    match callee:
+        case BoundMethod():
+            return callee.call(low, args, kwargs, node)
+        case Layout():
+            return layout_functions.apply(low, callee, args, kwargs, node)
+        case Closure():
+            return inlining.inline(low, callee.source, args, kwargs, node)
+        case KernelFunction():
+            return bind_kernel(low, callee, args, kwargs, node)
+        case functools.partial():
+            given = {**callee.keywords, **kwargs}
+            return apply(low, callee.func, [*callee.args, *args], given, node)
+        case Function():
+            return compiled_calls.call_compiled(low, callee, args, kwargs, node)
+        case ExternFunction():
+            return foreign_calls.call_extern(low, callee, args, kwargs, node)
+        case ImportedFunction():
+            return foreign_calls.call_imported(low, callee, args, kwargs, node)
+        case Handle():
+            return foreign_calls.call_handle(low, callee, args, kwargs, node)
+        case JitFunction():
+            low.state.witness.add_attribute(callee, "function", callee.function)
+            return inlining.inline(
+                low, inlining.source_of(low, callee.function, node), args, kwargs, node
+            )
+    if callee is super:
+        return _super(low, args, kwargs, node)
+    if isinstance(callee, DType):
+        return conversions.convert_to(low, callee, args, kwargs, node)
+    key = type_key_of(callee)
+    if key is not None:
+        return reflection.construct(low, key, args, kwargs, node)
+    intrinsic = intrinsics.find(callee)
+    if intrinsic is not None:
+        return intrinsic(low, args, kwargs, node)
+    return _python(low, callee, args, kwargs, node)
+
+
+def _super(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """`super()` in a method, of its class and its first argument; `super(cls, self)`."""
+    if not args and not kwargs:
+        names = low.frame.source.node.args
+        first = [arg.arg for arg in (*names.posonlyargs, *names.args)][:1]
+        if not first or "__class__" not in low.frame.source.outer:
+            low.fail(
+                node,
+                "super() is called where there is no class and no first argument",
+                expected="super() in a method, or super(cls, self)",
+            )
+        args = [low.lookup("__class__", node), low.lookup(first[0], node)]
+    return scalars.at_compile_time(low, node, lambda: super(*args, **kwargs))
+
+
+def _arguments(low: Lowering, node: ast.Call) -> list[Any]:
+    args: list[Any] = []
+    for argument in node.args:
+        if isinstance(argument, ast.Starred):
+            value = low.evaluate(argument.value)
+            if isinstance(value, RUN_TIME):
+                low.fail(argument, f"{describe(value)} cannot be unpacked")
+            args += scalars.at_compile_time(low, argument, functools.partial(list, value))
+        elif isinstance(argument, ast.GeneratorExp):
+            args.append(inlining.Taken(low.evaluate(argument).rest))
+        else:
+            args.append(low.evaluate(argument))
+    return args
+
+
+def _keywords(low: Lowering, node: ast.Call) -> dict[str, Any]:
+    kwargs: dict[str, Any] = {}
+    for keyword in node.keywords:
+        value = low.evaluate(keyword.value)
+        if keyword.arg is None:
+            more = scalars.at_compile_time(low, keyword, functools.partial(dict, value))
+        else:
+            more = {keyword.arg: value}
+        for name in more.keys() & kwargs.keys():
+            low.fail(keyword, f"the argument {name!r} is given twice")
+        kwargs.update(more)
+    return kwargs
+
+
+def _python(
+    low: Lowering, callee: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Any:
+    """A call of ordinary Python; a function that meets run-time values is inlined instead."""
+    if isinstance(callee, RUN_TIME):
+        low.fail(node, f"{describe(callee)} cannot be called")
+    asked = next((each for each in _FRAMED if each is callee), None)
+    if asked is not None and (not args or asked in (builtins.eval, builtins.exec)):
+        low.fail(
+            node,
+            f"{callee.__name__}() reads the names of the function that calls it, and there is none "
+            f"while compiling",
+            hint="name the value",
+        )
+    opaque = [value for value in (*args, *kwargs.values()) if _is_opaque(value)]
+    owner = getattr(callee, "__self__", None)
+    symbolic = any(map(_is_symbolic, (*args, *kwargs.values())))
+    numbers = _has_numbers((owner, *args, *kwargs.values())) or _annotates_numbers(callee)
+    if opaque or symbolic or numbers or is_run_time(owner) or is_run_time(callee):
+        found = _compiled_in_place(low, callee, args, kwargs, node)
+        if found is not None:
+            return found[0]
+    if callee in _CONTAINERS and any(map(containers.is_container, args)):
+        low.fail(
+            node,
+            f"{callee.__name__} of {describe(args[0])}, whose length is known at the call alone",
+            hint="write for v in x, or for i in range(len(x)) and x[i]",
+        )
+    if (opaque or is_run_time(owner)) and not _moves_values(callee, args):
+        what = opaque[0] if opaque else owner
+        low.fail(
+            node,
+            f"{getattr(callee, '__name__', callee)!s} is ordinary Python and cannot be called "
+            f"with {'a run-time value' if is_run_time(what) else 'a function defined here'}",
+            hint=_python_hint(callee),
+        )
+    if opaque and isinstance(owner, (list, dict, set)) and callee.__name__ in _PUTS:
+        require_inside(low, owner, node)
+    _note_called(low, callee)
+    if low.state.region is not None:
+        low.state.region.runs(callee, *args, *kwargs.values())
+        if callee not in _LOOKS:
+            require_seen(low, (owner, callee, *args, *kwargs.values()), node)
+    try:
+        return scalars.at_compile_time(low, node, lambda: callee(*args, **kwargs))
+    except OutsideKernel as error:
+        if isinstance(callee, types.FunctionType):
+            return inlining.inline(low, inlining.source_of(low, callee, node), args, kwargs, node)
+        low.fail(node, str(error))
+
+
+def _note_called(low: Lowering, callee: Any) -> None:
+    """What a call of ordinary Python runs: a function, the methods of a class or an object."""
+    witness = low.state.witness
+    witness.add_called(callee)
+    if isinstance(callee, type):
+        for name in ("__new__", "__init__", "__post_init__"):
+            witness.add_called(witness.add_member(callee, name))
+    else:
+        witness.add_special(callee, "__call__")
+
+
+def _compiled_in_place(
+    low: Lowering, callee: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> tuple[Any] | None:
+    """A call of what is written in Python, with run-time values; None for anything else."""
+    if callee is dataclasses.replace:
+        return (records.replace(low, args, kwargs, node),)
+    if records.is_named_tuple_method(callee, "_replace"):
+        return (records.replace_items(low, callee.__self__, args, kwargs, node),)
+    if records.is_named_tuple_method(callee, "_asdict") and not args and not kwargs:
+        return (callee(),)
+    if records.is_record_class(callee) and is_run_time([*args, *kwargs.values()]):
+        return (records.construct(low, callee, args, kwargs, node),)
+    if isinstance(callee, types.MethodType):
+        return (apply(low, callee.__func__, [callee.__self__, *args], kwargs, node),)
+    if isinstance(callee, types.FunctionType):
+        return (inlining.inline(low, inlining.source_of(low, callee, node), args, kwargs, node),)
+    method = inspect.getattr_static(type(callee), "__call__", None)
+    if isinstance(method, types.FunctionType):
+        low.state.witness.add_member(type(callee), "__call__")
+        return (
+            inlining.inline(
+                low, inlining.source_of(low, method, node), [callee, *args], kwargs, node
+            ),
+        )
+    return None
+
+
+def _has_numbers(values: tuple[Any, ...]) -> bool:
+    """Whether Python would compute with numbers that have a dtype, and does not know of it."""
+    return any(typed_constants.holds_typed(value) or records.has_numbers(value) for value in values)
+
+
+def _annotates_numbers(callee: Any) -> bool:
+    """Whether a function says of a number that it takes the dtype."""
+    if not isinstance(callee, types.FunctionType):
+        return False
+    hints = records.hints(callee)
+    return any(isinstance(hints[name], DType) for name in hints.keys() - {"return"})
+
+
+def _is_opaque(value: Any) -> bool:
+    """Whether ordinary Python could not compute with a value."""
+    return isinstance(value, Closure) or is_run_time(value)
+
+
+def _is_symbolic(value: Any) -> bool:
+    """Whether sizes in this are no Python numbers: a function of the user's would see symbols."""
+    if isinstance(value, (tuple, list)):
+        return any(map(_is_symbolic, value))
+    return isinstance(value, Layout) and not is_static(value)
+
+
+def _moves_values(callee: Any, args: list[Any]) -> bool:
+    """Whether this only moves values about: a container's constructor or method."""
+    owner = getattr(callee, "__self__", None)
+    if type(owner) in (list, dict, tuple, set):
+        name = callee.__name__
+        return name in _MOVES or (name in _KEYED and not any(map(is_run_time, args[:1])))
+    return callee in _CONTAINERS
+
+
+def _python_hint(callee: Any) -> str | None:
+    if callee in _PYTHON_NUMBERS:
+        return f"write {_PYTHON_NUMBERS[callee]}"
+    if callee is builtins.range:
+        return (
+            "write `for i in range(...):` as a loop that adds or stores; downwards, "
+            "range(n - 1, -1, -1); comprehensions and generators go over what is known "
+            "while compiling"
+        )
+    if callee is builtins.sum:
+        return "add them in a loop"
+    if callee in (builtins.str, builtins.repr, builtins.format):
+        return "text is made while compiling; fe.printf prints numbers at run time"
+    name = getattr(callee, "__name__", "")
+    if name in _OF_MATHS:
+        return f"write fe.math.{name}"
+    if getattr(callee, "__module__", None) == "numpy":
+        return "NumPy runs while compiling; keep numbers in tensors that the caller passes"
+    if callee is builtins.print:
+        return "write fe.printf, which prints at run time"
+    return "write a function in Python for it: those are compiled in place"
+
+
+def bind_kernel(
+    low: Lowering, kernel: KernelFunction, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+) -> KernelCall:
+    """`kernel(a, b)`: its arguments by name, waiting for `.launch`."""
+    if low.kind == "kernel":
+        low.fail(node, "a kernel cannot launch a kernel", hint="call a plain helper function")
+    low.state.witness.add_attribute(kernel, "function", kernel.function)
+    source = inlining.source_of(low, kernel.function, node)
+    call = KernelCall(kernel, inlining.bind(low, source, args, kwargs, node))
+    low.state.unlaunched[call] = low.error(
+        node,
+        "the kernel is called but never launched",
+        expected="kernel(a, b).launch(grid=..., block=...)",
+    )
+    return call

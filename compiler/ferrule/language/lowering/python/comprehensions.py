@@ -1,0 +1,122 @@
+"""Comprehensions, over items known at compile time: a frame of its own, as in Python.
+
+A list comprehension, and a generator, is computed at once, as a list; but that of `any(…)` and
+`all(…)` goes no further than what decides.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from ferrule.language.lowering.closures import visible_from
+from ferrule.language.lowering.context import MAX_UNROLL, Lowering
+from ferrule.language.lowering.control import branches
+from ferrule.language.lowering.numbers import typed_constants
+from ferrule.language.lowering.python import assignment, operators
+from ferrule.language.values import Number
+from ferrule.specs import Boolean
+
+Comprehension = ast.ListComp | ast.GeneratorExp
+
+
+def as_list(low: Lowering, node: Comprehension) -> list[Any]:
+    """`[f(x) for x in items if …]`; a generator becomes a list."""
+    result: list[Any] = []
+
+    def take() -> bool:
+        result.append(low.evaluate(node.elt))
+        return True
+
+    _go_through(low, node, take)
+    return result
+
+
+def truth_of(low: Lowering, node: ast.GeneratorExp, *, is_any: bool) -> Any:
+    """`any(f(x) for x in items)`, `all(…)`: what follows runs only where nothing has decided."""
+    truth = _Truth(low, node, is_any, known=not is_any)
+    _go_through(low, node, truth.take, lambda: truth.number is not None)
+    return truth.result
+
+
+@dataclass(slots=True)
+class _Truth:
+    """The truth of the items so far: `known` while compiling, or a run-time Boolean."""
+
+    low: Lowering
+    node: ast.GeneratorExp
+    is_any: bool
+    known: bool | None
+    number: Number | None = None
+    is_typed: bool = False
+
+    @property
+    def result(self) -> Any:
+        if self.known is None:
+            return self.number
+        return Boolean(self.known) if self.is_typed and self.number is None else self.known
+
+    def take(self) -> bool:
+        """One item more; whether there may be others."""
+        found: list[Any] = []
+        evaluate = partial(self._evaluate, found)
+        if self.number is None:
+            evaluate()
+            together = found[0]
+        else:
+            is_and = not self.is_any
+            together = branches.short_circuit(
+                self.low, self.number, evaluate, self.node.elt, is_and
+            )
+        (truth,) = found
+        if isinstance(truth, Number):
+            self.known, self.number = None, together
+        elif truth is self.is_any:
+            self.known = truth
+        return self.known is not self.is_any
+
+    def _evaluate(self, found: list[Any]) -> Any:
+        value = self.low.evaluate(self.node.elt)
+        self.is_typed = self.is_typed or typed_constants.are_typed(value)
+        found.append(operators.truth(self.low, value, self.node))
+        return found[0]
+
+
+def _go_through(
+    low: Lowering,
+    node: Comprehension,
+    take: Callable[[], bool],
+    may_leave: Callable[[], bool] = lambda: False,
+) -> None:
+    """Calls `take` for each item, until it says that there is enough, with the names bound."""
+    count = 0
+
+    def visit(depth: int) -> bool:
+        nonlocal count
+        if depth == len(node.generators):
+            count += 1
+            if count > MAX_UNROLL:
+                low.fail(node, f"a comprehension of more than {MAX_UNROLL} items")
+            return take()
+        generator = node.generators[depth]
+        value = low.evaluate(generator.iter)
+        for item in branches.compile_time_items(low, value, generator.iter, may_leave):
+            assignment.bind(low, generator.target, item)
+            if all(_is_true(low, test) for test in generator.ifs) and not visit(depth + 1):
+                return False
+        return True
+
+    frame = low.frame
+    inner = replace(frame, source=replace(frame.source, outer=visible_from(frame)), names={})
+    with low.entered(inner):
+        visit(0)
+
+
+def _is_true(low: Lowering, test: ast.expr) -> bool:
+    value = low.decide(test)
+    if isinstance(value, bool):
+        return value
+    low.fail(test, "the condition of a comprehension must be known at compile time")

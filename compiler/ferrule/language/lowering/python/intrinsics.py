@@ -1,0 +1,251 @@
+"""What the faces mean: one table from the object that a user writes to what it emits."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+from ferrule.language import calls, layouts, maths
+from ferrule.language.faces import (
+    Pointer,
+    Tensor,
+    const_expr,
+    printf,
+    range_constexpr,
+    static_assert,
+)
+from ferrule.language.ir import ops
+from ferrule.language.lowering.arguments import Intrinsic
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.device import (
+    arch_numbers,
+    asynchronous,
+    atomics,
+    mbarriers,
+    shared_memory,
+    tensor_cores,
+    tensor_maps,
+    threads,
+)
+from ferrule.language.lowering.numbers import scalars, typed_constants
+from ferrule.language.lowering.numbers.sizes import size_number
+from ferrule.language.lowering.objects import (
+    any_values,
+    containers,
+    foreign_calls,
+    new_containers,
+    printing,
+    texts,
+)
+from ferrule.language.lowering.objects.parameters import is_kind
+from ferrule.language.lowering.python import assertions, folds, mathematics, operators
+from ferrule.language.lowering.tensors import (
+    allocation,
+    filling,
+    fragments,
+    layout_functions,
+    reductions,
+    vector_functions,
+    whole_tensors,
+)
+from ferrule.language.values import (
+    RUN_TIME,
+    Handle,
+    Number,
+    OneOf,
+    PointerView,
+    TensorView,
+    is_run_time,
+)
+from ferrule.specs import Boolean, Int32, Numeric
+
+
+def find(callee: Any) -> Intrinsic | None:
+    """The meaning of an object that is called, if it is one of the faces."""
+    try:
+        return _TABLE.get(callee)
+    except TypeError:  # unhashable, so none of ours
+        return None
+
+
+def _require(
+    low: Lowering, args: list[Any], kwargs: dict[str, Any], count: int, name: str, node: ast.Call
+) -> None:
+    if len(args) != count or kwargs:
+        low.fail(node, f"{name} takes {count} arguments, but got {len(args) + len(kwargs)}")
+
+
+def _extremum(op: ops.BinaryOp, python: Callable[..., Any]) -> Intrinsic:
+    def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+        values = list(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+        is_typed = scalars.are_typed_numbers(*values)
+        if not is_run_time(args) and not (len(values) > 1 and is_typed):
+            return scalars.at_compile_time(low, node, lambda: python(*args, **kwargs))
+        if len(values) < 2 or kwargs:
+            low.fail(node, f"{op} of run-time values takes at least two values and no keywords")
+
+        def pick(a: Any, b: Any) -> Any:
+            return scalars.arithmetic(low, op, a, b, node)
+
+        if is_typed:
+            return typed_constants.folded(low, lambda: functools.reduce(pick, values))
+        return functools.reduce(lambda a, b: whole_tensors.lift(low, (a, b), node, pick), values)
+
+    return emit
+
+
+def _absolute(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """`abs(x)`: the larger of x and -x, which keeps NaN and turns -0.0 into 0.0."""
+    _require(low, args, kwargs, 1, "abs", node)
+    if not isinstance(args[0], (*RUN_TIME, Numeric)):
+        return scalars.at_compile_time(low, node, lambda: abs(args[0]))
+
+    def one(x: Any) -> Number:
+        number = scalars.operand(low, x, node)
+        if number.dtype is Boolean:
+            return scalars.convert(low, number, Int32)
+        if number.dtype.kind == "uint":
+            return number
+        negative = Number(low.builder.unary("neg", number.value))
+        return scalars.arithmetic(low, "max", number, negative, node)
+
+    if isinstance(args[0], Numeric):
+        return typed_constants.folded(low, lambda: one(args[0]))
+    return whole_tensors.lift(low, (args[0],), node, one)
+
+
+def _isinstance(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """`isinstance(x, kind)`: known at compile time, but for a parameter of a union."""
+    _require(low, args, kwargs, 2, "isinstance", node)
+    value, wanted = args
+    match value:
+        case OneOf(tag=tag, members=members):
+            return _is_one_of(low, tag, [i for i, m in members.items() if is_kind(m[0], wanted)])
+        case Number():
+            return value.dtype in (wanted if isinstance(wanted, tuple) else (wanted,))
+        case TensorView():
+            return Tensor in (wanted if isinstance(wanted, tuple) else (wanted,))
+        case PointerView():
+            return Pointer in (wanted if isinstance(wanted, tuple) else (wanted,))
+        case Handle() if any_values.is_open(value):
+            return any_values.is_instance(low, value, wanted, node)
+        case Handle(param=param):
+            return is_kind(param, wanted)
+    return scalars.at_compile_time(low, node, lambda: isinstance(value, wanted))
+
+
+def _is_one_of(low: Lowering, tag: ops.Value, positions: list[int]) -> Any:
+    if not positions:
+        return False
+    build = low.builder
+    parts = [build.compare("eq", tag, build.constant(Int32, i)) for i in positions]
+    result = parts[0]
+    for part in parts[1:]:
+        result = build.binary("or", result, part)
+    return Number(result)
+
+
+def _length(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """`len(x)`: of a tensor its first size."""
+    _require(low, args, kwargs, 1, "len", node)
+    value = args[0]
+    if isinstance(value, TensorView) and value.type.shape:
+        return size_number(low, layouts.size(value.layout, [0]))
+    if texts.is_text(value):
+        return texts.length(low, value)
+    if containers.is_container(value):
+        return containers.length(low, value, node)
+    if isinstance(value, RUN_TIME):
+        low.fail(node, f"{describe(value)} has no length")
+    low.state.witness.add_special(value, "__len__")
+    return scalars.at_compile_time(low, node, lambda: len(value))
+
+
+def _type(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """`type(x)`: of a number its dtype."""
+    _require(low, args, kwargs, 1, "type", node)
+    match args[0]:
+        case Number(dtype=dtype):
+            return dtype
+        case TensorView():
+            return Tensor
+        case PointerView():
+            return Pointer
+        case value if isinstance(value, RUN_TIME):
+            low.fail(node, f"the type of {describe(value)} is not known")
+    return type(args[0])
+
+
+def _constexpr(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """`range_constexpr(...)`: a Python range."""
+    for argument, value in zip(node.args, args, strict=False):
+        if is_run_time(value):
+            low.fail(
+                argument,
+                f"range_constexpr takes values known at compile time, but got {describe(value)}",
+                hint="write range(...), whose loop runs at run time",
+            )
+    return scalars.at_compile_time(low, node, lambda: range_constexpr(*args, **kwargs))
+
+
+def _operator(op: ast.operator) -> Intrinsic:
+    """One of Python's `operator` module."""
+
+    def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+        _require(low, args, kwargs, 2, type(op).__name__.lower(), node)
+        return operators.binary(low, op, args[0], args[1], node)
+
+    return emit
+
+
+_PYTHON_OPERATORS: Final[dict[Any, Intrinsic]] = {
+    operator.add: _operator(ast.Add()),
+    operator.sub: _operator(ast.Sub()),
+    operator.mul: _operator(ast.Mult()),
+    operator.and_: _operator(ast.BitAnd()),
+    operator.or_: _operator(ast.BitOr()),
+    operator.xor: _operator(ast.BitXor()),
+}
+
+_TABLE: Final[dict[Any, Intrinsic]] = {
+    **threads.TABLE,
+    **atomics.TABLE,
+    **shared_memory.TABLE,
+    **tensor_cores.TABLE,
+    **asynchronous.TABLE,
+    **mbarriers.TABLE,
+    **tensor_maps.TABLE,
+    **arch_numbers.TABLE,
+    **_PYTHON_OPERATORS,
+    **mathematics.TABLE,
+    maths.max: _extremum("max", max),
+    maths.min: _extremum("min", min),
+    builtins.max: _extremum("max", max),
+    builtins.min: _extremum("min", min),
+    builtins.abs: _absolute,
+    builtins.isinstance: _isinstance,
+    builtins.len: _length,
+    builtins.type: _type,
+    builtins.sum: folds.total,
+    builtins.any: folds.truth_of("any", any),
+    builtins.all: folds.truth_of("all", all),
+    builtins.divmod: folds.quotient_and_rest,
+    range_constexpr: _constexpr,
+    const_expr: assertions.const_expr,
+    static_assert: assertions.static_assert,
+    printf: printing.printf,
+    calls.call: foreign_calls.call,
+    calls.raise_error: assertions.raise_error_call,
+    **allocation.TABLE,
+    **new_containers.TABLE,
+    **layout_functions.TABLE,
+    **vector_functions.TABLE,
+    **fragments.TABLE,
+    **filling.TABLE,
+    **reductions.TABLE,
+}

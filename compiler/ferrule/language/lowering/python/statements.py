@@ -1,0 +1,182 @@
+"""Statements: the interpreter's other half.
+
+A statement that leaves (`return`, `break`, `continue`) says so in the names of `exits`; what
+follows it runs only where it has not.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from ferrule.language.lowering.closures import close
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.control import branches, exits, loops, ranges
+from ferrule.language.lowering.control.branches import Step
+from ferrule.language.lowering.control.exits import Returned
+from ferrule.language.lowering.objects import containers, reflection
+from ferrule.language.lowering.python import (
+    assertions,
+    assignment,
+    conversions,
+    inlining,
+    iteration,
+    records,
+    results,
+)
+from ferrule.language.source import SPLIT
+from ferrule.language.values import KernelCall
+
+
+def execute(low: Lowering, body: list[ast.stmt]) -> Returned | None:
+    """Runs statements in order; gives how the function ended, if one of them ended it."""
+    if body:
+        branches.run(low, [partial(_statement, low, statement) for statement in body], body[0])
+    return exits.returned(low)
+
+
+def _statement(low: Lowering, node: ast.stmt, rest: Sequence[Step]) -> bool:
+    """Runs a statement; whether it ran those behind it too."""
+    low.builder.at = (low.frame, node)
+    try:
+        if isinstance(node, ast.If):
+            return _if(low, node, rest)
+        _simple(low, node)
+    except RecursionError:
+        # The innermost statement that has the stack to say so; of one further out it is a part.
+        low.fail(node, "the function is nested too deeply to be compiled", hint=SPLIT)
+    return False
+
+
+def _simple(low: Lowering, node: ast.stmt) -> None:
+    match node:
+        case ast.Expr(value=value):
+            _expression(low, value)
+        case ast.Assign(targets=targets, value=value):
+            result = low.evaluate(value)
+            for target in targets:
+                assignment.bind(low, target, result)
+        case ast.AnnAssign(target=target, value=value):
+            _annotated(low, node)
+        case ast.AugAssign():
+            _augmented(low, node)
+        case ast.FunctionDef(name=name):
+            low.names[name] = close(low, node)
+        case ast.Pass():
+            pass
+        case ast.Assert():
+            assertions.check(low, node)
+        case _:
+            _control(low, node)
+
+
+def _control(low: Lowering, node: ast.stmt) -> None:
+    match node:
+        case ast.For():
+            _for(low, node)
+        case ast.While():
+            _while(low, node)
+        case ast.Return(value=value):
+            given = None if value is None else low.evaluate(value)
+            low.names[exits.VALUE] = results.given_back(low, given, node)
+            exits.leave(low, exits.RETURN)
+        case ast.Break():
+            exits.leave(low, exits.BREAK)
+        case ast.Continue():
+            exits.leave(low, exits.CONTINUE)
+        case ast.Raise():
+            assertions.raise_error(low, node)
+        case _:
+            _unsupported(low, node)
+
+
+_UNSUPPORTED: Final[dict[type[ast.stmt], tuple[str, str]]] = {
+    ast.Import: ("import", "import at the top of the module"),
+    ast.ImportFrom: ("import", "import at the top of the module"),
+    ast.Global: ("global", "pass the value as an argument"),
+    ast.Nonlocal: ("nonlocal", "pass the value as an argument"),
+    ast.Try: ("try", "check the condition with if"),
+    ast.With: ("with", "do it outside of the compiled function"),
+    ast.Delete: ("del", "just leave the name alone"),
+    ast.ClassDef: ("class", "define the class outside"),
+    ast.AsyncFunctionDef: ("async def", "write def"),
+    ast.AsyncFor: ("async for", "write for"),
+    ast.AsyncWith: ("async with", "do it outside of the compiled function"),
+    ast.Match: ("match", "write if and elif"),
+}
+
+
+def _unsupported(low: Lowering, node: ast.stmt) -> None:
+    name, hint = _UNSUPPORTED.get(type(node), (type(node).__name__, "write it in another way"))
+    low.fail(node, f"{name} is not supported in a compiled function", hint=hint)
+
+
+def _expression(low: Lowering, node: ast.expr) -> None:
+    if isinstance(node, ast.Constant):  # a docstring, or `...`
+        return
+    value = low.decide(node) if isinstance(node, ast.BoolOp) else low.evaluate(node)
+    if isinstance(value, KernelCall):
+        raise low.state.unlaunched[value]
+
+
+def _annotated(low: Lowering, node: ast.AnnAssign) -> None:
+    """`x: Float32 = value` converts to the annotated dtype; other annotations say nothing."""
+    if node.value is None:
+        return
+    value = low.evaluate(node.value)
+    annotation = inlining.annotation_of(low, node.annotation)
+    name = node.target.id if isinstance(node.target, ast.Name) else None
+    value = conversions.annotated(low, value, annotation, node, name)
+    assignment.bind(low, node.target, value)
+
+
+def _augmented(low: Lowering, node: ast.AugAssign) -> None:
+    """`target op= value`; the base and the index of an element are evaluated once."""
+    match node.target:
+        case ast.Name(id=name):
+            current = low.lookup(name, node.target)
+            low.names[name] = records.augmented(low, current, low.evaluate(node.value), node)
+        case ast.Subscript() as target:
+            place = assignment.place(low, target)
+            current = place.read()
+            place.write(records.augmented(low, current, low.evaluate(node.value), node))
+        case ast.Attribute(value=inner) as target if reflection.is_object(
+            owner := low.evaluate(inner)
+        ):
+            current = reflection.attribute(low, owner, target.attr, target)
+            new = records.augmented(low, current, low.evaluate(node.value), node)
+            reflection.assign(low, target, owner, new)
+        case ast.Attribute():
+            assignment.bind(low, node.target, None)
+
+
+def _if(low: Lowering, node: ast.If, rest: Sequence[Step]) -> bool:
+    condition = low.decide(node.test)
+    if isinstance(condition, bool):
+        low.execute(node.body if condition else node.orelse)
+        return False
+    return branches.branch(low, condition, node, rest)
+
+
+def _for(low: Lowering, node: ast.For) -> None:
+    call = node.iter
+    if isinstance(call, ast.Call):
+        counts = ranges.of_call(low, call)
+        if counts is not None:
+            loops.for_range(low, node, *counts)
+            return
+    value = low.evaluate(call)
+    if containers.is_iterable(value):
+        iteration.loop(low, node, value)
+        return
+    items = branches.compile_time_items(low, value, call)
+    loops.unrolled(low, node, items, partial(assignment.bind, low, node.target))
+
+
+def _while(low: Lowering, node: ast.While) -> None:
+    if isinstance(node.test, ast.Constant) and not node.test.value:
+        loops.end_loop(low, node)
+    else:
+        loops.while_loop(low, node)

@@ -1,0 +1,1 @@
+"""Tensors: elements, views, whole-tensor expressions, vectors, fragments, layouts."""

@@ -1,0 +1,188 @@
+"""New tensors in host functions: `fe.empty`, `fe.zeros`, and what `fe.full` is there.
+
+The sizes of a tensor's type are expressions over symbols.  A size that is known only when the body
+runs becomes a symbol of its own, which the `Alloc` gives its value.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from ferrule.compiler.artefacts import Fault
+from ferrule.language import allocation as faces
+from ferrule.language.ir import ops
+from ferrule.language.ir.types import TensorType
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.tensors import devices, elements
+from ferrule.language.values import Number, TensorView
+from ferrule.specs import Compound, Dim, DType, Int64, Numeric, Uint8
+from ferrule.specs.dtypes import as_dtype
+from ferrule.specs.expr import make, sym_int64
+from ferrule.specs.params import compact_strides
+
+ALIGNMENT: Final = 64
+"""Bytes: what allocators of tensors give at least, and vectors need at most."""
+
+_Args = list[Any]
+_Kwargs = dict[str, Any]
+
+
+def empty(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> TensorView:
+    """`fe.empty(shape, dtype)`."""
+    given = _bound(low, faces.empty, args, kwargs, node)
+    return _made(low, given["shape"], given["dtype"], given["device"], node)
+
+
+def zeros(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> TensorView:
+    """`fe.zeros(shape, dtype)`."""
+    given = _bound(low, faces.zeros, args, kwargs, node)
+    return _zeroed(low, _made(low, given["shape"], given["dtype"], given["device"], node), node)
+
+
+def empty_like(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> TensorView:
+    """`fe.empty_like(a)`."""
+    given = _bound(low, faces.empty_like, args, kwargs, node)
+    tensor = given["a"]
+    if not isinstance(tensor, TensorView):
+        low.fail(node, f"expected a tensor, but got {describe(tensor)}")
+    dtype = tensor.type.dtype if given["dtype"] is None else given["dtype"]
+    dims = tensor.type.shape
+    sizes = tuple(low.builder.size(Int64, dim) for dim in dims)
+    return _allocated(low, dims, sizes, _dtype(low, dtype, node), node)
+
+
+def filled(low: Lowering, shape: Any, number: Number, node: ast.Call) -> TensorView:
+    """`fe.full(shape, value, dtype)` and the like, in a host function."""
+    tensor = _made(low, shape, number.dtype, None, node)
+    _fill(low, tensor, number, node)
+    return replace(tensor, whole=True)
+
+
+TABLE: Final[dict[Any, Callable[[Lowering, _Args, _Kwargs, ast.Call], Any]]] = {
+    faces.empty: empty,
+    faces.zeros: zeros,
+    faces.empty_like: empty_like,
+}
+
+
+def _bound(
+    low: Lowering, face: Callable[..., Any], args: _Args, kwargs: _Kwargs, node: ast.Call
+) -> _Kwargs:
+    """The arguments by name."""
+    name = face.__name__
+    if low.kind != "host" or low.elementwise:
+        low.fail(
+            node,
+            f"fe.{name} in a kernel: tensors are made in host functions",
+            hint="make it in the @fe.jit function and pass it to the kernel",
+        )
+    try:
+        bound = inspect.signature(face).bind(*args, **kwargs)
+    except TypeError as error:
+        low.fail(node, f"fe.{name}(): {error}")
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def _made(low: Lowering, shape: Any, dtype: Any, device: Any, node: ast.Call) -> TensorView:
+    """A tensor of a shape that a user wrote."""
+    devices.require_here(low, device, node)
+    given = shape if isinstance(shape, (tuple, list)) else (shape,)
+    sized = [_size(low, axis, size, node) for axis, size in enumerate(given)]
+    dims, sizes = tuple(dim for dim, _ in sized), tuple(value for _, value in sized)
+    return _allocated(low, dims, sizes, _dtype(low, dtype, node), node)
+
+
+def _dtype(low: Lowering, dtype: Any, node: ast.Call) -> DType:
+    found: DType = scalars.at_compile_time(low, node, lambda: as_dtype(dtype))
+    if found.bits < 8:
+        low.fail(node, f"a tensor of {found.name} cannot be made: its elements have no bytes")
+    return found
+
+
+def _size(low: Lowering, axis: int, size: Any, node: ast.Call) -> tuple[Dim, ops.Value]:
+    """One size as an expression, and its value, which is checked to be none that is negative."""
+    number = scalars.as_number(low, size, node, Int64)
+    if not number.dtype.is_integer:
+        low.fail(
+            node,
+            f"shape[{axis}] of the new tensor is {describe(size)}",
+            expected="an integer",
+            hint="divide with // instead of /",
+        )
+    if isinstance(number.dim, Compound):
+        message = f"Invalid shape[{axis}] of a new tensor, it overflows 64 bits or divides by zero"
+        fault = Fault("ValueError", message, low.location(node))
+        number = Number(low.builder.size(Int64, number.dim, fault), number.dim)
+    number = scalars.convert(low, number, Int64)
+    dim = _symbol(low, number.value, size) if number.dim is None else number.dim
+    if isinstance(dim, int) and dim >= 0:
+        return dim, number.value
+    message = f"Invalid shape[{axis}] of a new tensor, expected at least 0, but got {{}}"
+    fault = Fault("ValueError", message, low.location(node))
+    if isinstance(dim, int):
+        low.fail(node, message.format(dim))
+    at_least = low.builder.compare("ge", number.value, low.builder.constant(Int64, 0))
+    low.builder.check(at_least, fault, number.value)
+    return dim, number.value
+
+
+def _symbol(low: Lowering, value: ops.Value, size: Any) -> Dim:
+    """The symbol that stands for a number, the same one for the same number."""
+    of = size.value if isinstance(size, Number) else value
+    known = low.state.made
+    if of not in known:
+        taken = set(low.state.symbols.values())
+        name, count = of.hint or "size", 0
+        while name in taken:
+            count += 1
+            name = f"{of.hint or 'size'}_{count}"
+        known[of] = sym_int64()
+        low.state.symbols[known[of]] = name
+    return known[of]
+
+
+def _allocated(
+    low: Lowering, dims: tuple[Dim, ...], sizes: tuple[ops.Value, ...], dtype: DType, node: ast.Call
+) -> TensorView:
+    strides = compact_strides(dims, tuple(reversed(range(len(dims)))))
+    result = ops.Value(TensorType(dtype, dims, strides, ALIGNMENT), _name(node))
+    low.builder.append(ops.Alloc(result, sizes, low.location(node)))
+    low.state.allocated.add(result)
+    return TensorView(result, ast.unparse(node))
+
+
+def _name(node: ast.Call) -> str:
+    """What the IR calls a tensor."""
+    match node.func:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return "tensor"
+
+
+def _zeroed(low: Lowering, tensor: TensorView, node: ast.Call) -> TensorView:
+    """The tensor with all its bytes 0; those of elements that no arithmetic has, one by one."""
+    if _has_values(tensor.type.dtype):
+        _fill(low, tensor, tensor.type.dtype(0), node)
+        return tensor
+    total: Dim = tensor.type.dtype.itemsize
+    for dim in tensor.type.shape:
+        total = make("mul", total, dim)
+    bytes_ = low.builder.view(tensor.value, TensorType(Uint8, (total,), (1,), ALIGNMENT))
+    _fill(low, TensorView(bytes_, tensor.name), Uint8(0), node)
+    return tensor
+
+
+def _has_values(dtype: DType) -> bool:
+    """Whether elements are numbers to the IR."""
+    return dtype.kind != "complex" and (dtype.kind != "float" or dtype.bits >= 16)
+
+
+def _fill(low: Lowering, tensor: TensorView, value: Number | Numeric, node: ast.Call) -> None:
+    elements.write(low, tensor, (slice(None),), value, node)

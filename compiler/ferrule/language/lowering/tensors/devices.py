@@ -1,0 +1,86 @@
+"""Devices: that of a call's tensors, `a.device`, and what is known of it while compiling.
+
+All tensors of a call are on one device, of the target's type; only the index of a GPU is known at
+the call alone.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+from ferrule.compiler.artefacts import Fault
+from ferrule.language.ir import ops
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.values import Handle, TensorView
+from ferrule.specs import DEVICE_CODES, Int64, params
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CallDevice(Handle):
+    """The device of the call's tensors; `kind` is its type."""
+
+    kind: str
+
+
+def device_of(low: Lowering, tensor: TensorView, node: ast.AST) -> CallDevice:
+    """`a.device`."""
+    if low.kind != "host" or low.elementwise:
+        low.fail(
+            node,
+            f"the device of {tensor.name} is known in the host function alone",
+            hint="ask for it there, and hand what depends on it to the kernel",
+        )
+    name = f"{tensor.name}.device"
+    return CallDevice(params.Device("device"), (_here(low),), name, low.state.target)
+
+
+def _here(low: Lowering) -> ops.Value:
+    """The bits of the device of the call's tensors."""
+    if low.state.target == "cpu":
+        return low.builder.constant(Int64, DEVICE_CODES["cpu"])
+    result = ops.Value(Int64, "device")
+    low.builder.append(ops.CallDevice(result))
+    return result
+
+
+def is_device(value: Any) -> bool:
+    """Whether this is a device that is known at the call."""
+    return isinstance(value, Handle) and isinstance(value.param, params.Device)
+
+
+def known_equality(left: Any, right: Any, parts: tuple[int, int | None] | None) -> bool | None:
+    """Whether two devices are one, as far as that is known; None where the call decides.
+
+    `parts` are type and index of a device that was written down.
+    """
+    if isinstance(left, CallDevice) and isinstance(right, CallDevice):
+        return True
+    device = left if isinstance(left, CallDevice) else right
+    if not isinstance(device, CallDevice) or parts is None:
+        return None
+    code, number = parts
+    if code != DEVICE_CODES[device.kind]:
+        return False
+    if number is None:
+        return True
+    return number == 0 if device.kind == "cpu" else None
+
+
+def require_here(low: Lowering, device: Any, node: ast.AST) -> None:
+    """A new tensor is on the device of the call's tensors; another one is an error."""
+    if device is None or isinstance(device, CallDevice) or device == low.state.target:
+        return
+    if not is_device(device):
+        low.fail(
+            node,
+            f"the new tensor is to be on {describe(device, plain=True)}, but the target "
+            f"is {low.state.target}",
+            expected="no device: a tensor is made on the target's, where the call's tensors are",
+        )
+    build, here = low.builder, _here(low)
+    message = "Invalid device of a new tensor, expected {device}, where the call's tensors are, "
+    fault = Fault("ValueError", f"{message}but got {{device}}", low.location(node))
+    build.check(build.compare("eq", device.leaves[0], here), fault, here, device.leaves[0])

@@ -1,0 +1,136 @@
+"""Reading and writing the elements of tensors: one, a part, or all of them."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Final
+
+from ferrule.language.ir import ops
+from ferrule.language.ir.builder import OpenRegion
+from ferrule.language.layouts.coordinates import has_free
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.tensors import (
+    access,
+    coordinates,
+    reductions,
+    vectors,
+    views,
+    whole_tensors,
+)
+from ferrule.language.values import Number, PointerView, TensorView, Vector, Whole
+from ferrule.specs import Int64
+from ferrule.specs.expr import INT64_MAX
+
+
+def read(low: Lowering, base: TensorView | PointerView, at: tuple[Any, ...], node: ast.AST) -> Any:
+    """`tensor[...]`: an element, a part of it, or the whole tensor for `tensor[:]`."""
+    tensor = views.as_tensor(base) if isinstance(base, PointerView) else base
+    if _is_whole(low, tensor, at, node):
+        return whole_tensors.whole(low, tensor, node)
+    if has_free(at):
+        name, written = ast.unparse(node), any(isinstance(part, slice) for part in at)
+        return views.cut(low, tensor, at, node, name=name, whole=written)
+    access.require_reachable(low, tensor, node)
+    access.require_element(low, tensor.type.dtype, node)
+    return Number(low.builder.load(tensor.value, _indices(low, tensor, at, node)))
+
+
+def _indices(
+    low: Lowering, tensor: TensorView, at: tuple[Any, ...], node: ast.AST
+) -> tuple[ops.Value, ...]:
+    return coordinates.values(low, coordinates.indices(low, tensor, at, node), node)
+
+
+def _is_whole(low: Lowering, tensor: TensorView, at: tuple[Any, ...], node: ast.AST) -> bool:
+    """Whether a coordinate is `:` alone, or `:` for every mode."""
+    if not at or not all(isinstance(part, slice) for part in at):
+        return False
+    rank = len(tensor.layout)
+    if len(at) not in (1, rank):
+        low.fail(node, f"{tensor.name} has {rank} dims", expected=f"{tensor.name}[:]")
+    if tensor.type.shape == (INT64_MAX,):
+        low.fail(node, f"it is not known where the memory of {tensor.name} ends", hint=_MAKE)
+    if low.kind == "kernel":
+        low.fail(
+            node,
+            f"{tensor.name}[:] in a kernel: whole tensors are for host functions",
+            hint="in a kernel each thread reads and writes elements, or vectors: a part's .load()",
+        )
+    return True
+
+
+_MAKE: Final = "make a tensor of it, fe.make_tensor(p, shape)"
+
+
+def write(
+    low: Lowering,
+    base: TensorView | PointerView,
+    at: tuple[Any, ...],
+    value: Any,
+    node: ast.AST,
+) -> None:
+    """`tensor[...] = value`."""
+    tensor = views.as_tensor(base) if isinstance(base, PointerView) else base
+    if isinstance(value, Vector):
+        part = views.cut(low, tensor, at, node, name=ast.unparse(node))
+        vectors.store(low, part, value, node)
+    elif _is_whole(low, tensor, at, node):
+        _write_whole(low, tensor, value, node)
+    elif has_free(at):
+        if low.kind == "kernel":
+            low.fail(
+                node,
+                f"a part of {tensor.name} is assigned to in a kernel",
+                expected="a vector, such as b.load(), or single elements",
+                hint="to set all of it to one number, .fill(x)",
+            )
+        part = views.cut(low, tensor, at, node, name=ast.unparse(node))
+        _write_whole(low, part, value, node)
+    elif isinstance(value, Whole) and not value.shape:
+        reductions.write_single(low, tensor, _indices(low, tensor, at, node), value, node)
+    else:
+        access.require_reachable(low, tensor, node)
+        found = _indices(low, tensor, at, node)
+        stored = access.stored(low, tensor.type.dtype, value, tensor.name, node)
+        low.builder.store(tensor.value, found, stored)
+        low.state.writes += 1
+
+
+def _write_whole(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -> None:
+    """`c[:] = expression`: one `Parallel` over all coordinates."""
+    whole_tensors.require_shared(low, tensor, node)
+    if isinstance(value, TensorView):
+        if not value.whole:
+            hint = f"write the whole of it, {value.name}[:]"
+            low.fail(node, f"{value.name} is a tensor", hint=hint)
+        value = whole_tensors.whole(low, value, node)
+    if isinstance(value, Whole):
+        whole_tensors.check_current(low, value, node)
+        whole_tensors.same_shape(low, tensor.type.shape, tensor.name, value.shape, value.name, node)
+    extents = tuple(low.builder.size(Int64, dim) for dim in tensor.type.shape)
+    indices = tuple(ops.Value(Int64, f"i{axis}") for axis in range(len(extents)))
+    with low.builder.region() as region:
+        element = value.element(indices) if isinstance(value, Whole) else value
+        stored = access.stored(low, tensor.type.dtype, element, tensor.name, node)
+        low.builder.store(tensor.value, indices, stored)
+    _require_one_order(low, tensor, region, node)
+    reductions.require_others(low, tensor, region, node)
+    parallel = ops.Parallel(indices, extents, region.freeze(), low.location(node))
+    low.builder.append(parallel)
+    low.state.writes += 1
+
+
+def _require_one_order(
+    low: Lowering, tensor: TensorView, region: OpenRegion, node: ast.AST
+) -> None:
+    """Refuses `a[:] = a.transpose()[:]`: elements are written before others read them."""
+    roots, here = low.state.roots, tensor.value
+    for op in region.ops:
+        if isinstance(op, ops.Load) and op.tensor is not here:
+            one = roots.get(op.tensor, op.tensor) is roots.get(here, here)
+            if one and op.tensor.tensor.strides != here.tensor.strides:
+                low.fail(
+                    node,
+                    f"{tensor.name} is written while the same memory is read in another layout",
+                    hint="write to another tensor",
+                )

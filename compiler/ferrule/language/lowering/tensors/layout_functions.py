@@ -1,0 +1,275 @@
+"""The algebra of layouts in compiled functions: one table from the function to what it emits.
+
+Layouts are known while compiling: their sizes are ints and expressions over symbols.  The
+functions of `ferrule.language.layouts` run as they are; sizes go in and out as the language's
+numbers, a tensor goes in as its layout and, where the result is a layout of its elements, comes
+out as a view.  Coordinates may be known only at the call.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any, Final
+
+from ferrule.language import layouts
+from ferrule.language import views as faces
+from ferrule.language.layouts import Layout
+from ferrule.language.layouts.tiling import partition_at, tile_at
+from ferrule.language.lowering.arguments import Intrinsic, bound
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars, typed_constants
+from ferrule.language.lowering.numbers.sizes import as_dims, named, size_numbers
+from ferrule.language.lowering.tensors import tensor_methods, views
+from ferrule.language.lowering.tensors.coordinates import Emitted, refusals
+from ferrule.language.values import Number, TensorView, is_run_time
+from ferrule.specs import ceil_div as ceil_div_of_sizes
+
+
+def _argument(low: Lowering, value: Any, node: ast.AST) -> Any:
+    """An argument for the algebra: a tensor as its layout, numbers as sizes."""
+    if isinstance(value, TensorView):
+        return named(low, value.layout)
+    return as_dims(low, value, node)
+
+
+def _known(function: Callable[..., Any]) -> Intrinsic:
+    """A function of layouts and sizes alone; its result is known while compiling."""
+
+    def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+        given = [_argument(low, value, node) for value in args]
+        named_ones = {name: _argument(low, value, node) for name, value in kwargs.items()}
+
+        def compute() -> Any:
+            with refusals(low, node):
+                return function(*given, **named_ones)
+
+        return size_numbers(low, scalars.at_compile_time(low, node, compute))
+
+    return emit
+
+
+def _viewing(function: Callable[..., Any]) -> Intrinsic:
+    """A function that arranges the elements of its first argument anew."""
+    known = _known(function)
+
+    def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+        result = known(low, args, kwargs, node)
+        if args and isinstance(args[0], TensorView) and isinstance(result, Layout):
+            return views.relaid(low, args[0], result)
+        return result
+
+    return emit
+
+
+def apply(
+    low: Lowering, layout: Layout, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Any:
+    """`layout(coordinate)`: an index, or the layout that a None keeps."""
+    if kwargs:
+        low.fail(node, "a layout takes a coordinate", expected="layout(i, j)")
+    coordinate = args[0] if len(args) == 1 else tuple(args)
+    return (
+        _slice(low, layout, coordinate, node)
+        if _keeps(coordinate)
+        else _index(low, coordinate, layout, node)
+    )
+
+
+def _keeps(coordinate: Any) -> bool:
+    if isinstance(coordinate, tuple):
+        return any(map(_keeps, coordinate))
+    return coordinate is None
+
+
+def _index(low: Lowering, coordinate: Any, layout: Layout, node: ast.AST) -> Any:
+    with refusals(low, node):
+        index = layouts.crd2idx(coordinate, named(low, layout), arithmetic=Emitted(low, node))
+    return size_numbers(low, index)
+
+
+def _slice(low: Lowering, layout: Layout, coordinate: Any, node: ast.AST) -> Layout:
+    with refusals(low, node):
+        return layouts.slice_(layout, coordinate)
+
+
+def _crd2idx(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    coordinate, layout = bound(low, "coord layout", args, kwargs, node)
+    return _index(low, coordinate, _layout(low, layout, node), node)
+
+
+def _idx2crd(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    index, shape = bound(low, "idx shape", args, kwargs, node)
+    with refusals(low, node):
+        sizes = _argument(low, shape, node)
+        found = layouts.idx2crd(index, sizes, arithmetic=Emitted(low, node))
+    return size_numbers(low, found)
+
+
+def _layout(low: Lowering, value: Any, node: ast.AST) -> Layout:
+    found = _argument(low, value, node)
+    if isinstance(found, Layout):
+        return found
+    low.fail(node, f"expected a layout, but got {describe(value)}")
+
+
+def _slice_(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    value, coordinate = bound(low, "src coord", args, kwargs, node)
+    if not isinstance(value, TensorView):
+        return _slice(low, _layout(low, value, node), coordinate, node)
+    at = coordinate if isinstance(coordinate, tuple) else (coordinate,)
+    return views.cut(low, value, at, node, name=ast.unparse(node))
+
+
+def _domain_offset(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    coordinate, tensor = bound(low, "coord tensor", args, kwargs, node)
+    if not isinstance(tensor, TensorView):
+        low.fail(node, f"domain_offset takes a tensor, but got {describe(tensor)}")
+    at = coordinate if isinstance(coordinate, tuple) else (coordinate,)
+    return views.offset(low, tensor, at, node)
+
+
+def _tile(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    target, tiler, coordinate, projection = bound(
+        low, "input tiler coord proj=", args, kwargs, node
+    )
+    layout = _layout(low, target, node)
+    with refusals(low, node):
+        tiled, at = tile_at(layout, _argument(low, tiler, node), coordinate, projection)
+    return _part(low, target, tiled, at, node)
+
+
+def _partition(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    target, tiler, index, projection = bound(low, "target tiler index proj=", args, kwargs, node)
+    layout = _layout(low, target, node)
+    with refusals(low, node):
+        threads = _argument(low, tiler, node)
+        tiled, at = partition_at(layout, threads, index, projection, arithmetic=Emitted(low, node))
+    return _part(low, target, tiled, at, node)
+
+
+def _part(low: Lowering, target: Any, tiled: Layout, at: Any, node: ast.AST) -> Any:
+    """A part of a tensor; of a layout the layout, and the index where it begins."""
+    if isinstance(target, TensorView):
+        return views.cut(low, views.relaid(low, target, tiled), at, node, name=ast.unparse(node))
+    return _slice(low, tiled, at, node), _index(low, at, tiled, node)
+
+
+def _ceil_div(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """`a / b` rounded up, also of run-time integers that are no sizes."""
+    lhs, rhs = bound(low, "input tiler", args, kwargs, node)
+    if scalars.are_typed_numbers(lhs, rhs):
+        return typed_constants.folded(low, lambda: _rounded_up(low, lhs, rhs, node))
+    unknown = [v for v in (lhs, rhs) if isinstance(v, Number) and v.dim is None]
+    if not unknown or isinstance(lhs, (tuple, list)) or isinstance(rhs, (tuple, list)):
+        return _known(layouts.ceil_div)(low, [lhs, rhs], {}, node)
+    return _rounded_up(low, lhs, rhs, node)
+
+
+def _rounded_up(low: Lowering, lhs: Any, rhs: Any, node: ast.Call) -> Number:
+    """The quotient, and 1 more where there is a rest: a negated operand could wrap."""
+    quotient = scalars.arithmetic(low, "floordiv", lhs, rhs, node)
+    rest = scalars.arithmetic(low, "mod", lhs, rhs, node)
+    return scalars.arithmetic(low, "add", quotient, scalars.truth(low, rest, node), node)
+
+
+def _elem_less(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """Whether each leaf of a coordinate is less than its size."""
+    lhs, rhs = bound(low, "lhs rhs", args, kwargs, node)
+    left, right = _flat(lhs), _flat(rhs)
+    if not layouts.is_congruent(lhs, rhs):
+        low.fail(node, "elem_less takes two tuples of one profile")
+    result: Any = True
+    for a, b in zip(left, right, strict=True):
+        part = low.compare(ast.Lt(), a, b, node)
+        if not is_run_time(part) and not is_run_time(result):
+            result = result and part
+        else:
+            result = low.binary(ast.BitAnd(), result, part, node)
+    return result
+
+
+def _flat(value: Any) -> tuple[Any, ...]:
+    flat = layouts.flatten(value)
+    return flat if isinstance(flat, tuple) else (flat,)
+
+
+def _recast_tensor(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    source, dtype = bound(low, "src dtype", args, kwargs, node)
+    return tensor_methods.recast_tensor(low, source, [dtype], {}, node)
+
+
+def _recast_ptr(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    pointer, swizzle, dtype = bound(low, "ptr swizzle_= dtype=", args, kwargs, node)
+    if swizzle is not None:
+        low.fail(node, "recast_ptr: swizzles are not supported", expected="dtype=...")
+    return tensor_methods.recast_pointer(low, pointer, [dtype], {}, node)
+
+
+_KNOWN: Final = (
+    layouts.blocked_product,
+    layouts.complement,
+    layouts.cosize,
+    layouts.depth,
+    layouts.dice,
+    layouts.flat_product,
+    layouts.is_congruent,
+    layouts.is_static,
+    layouts.is_weakly_congruent,
+    layouts.left_inverse,
+    layouts.logical_product,
+    layouts.make_layout,
+    layouts.make_layout_like,
+    layouts.make_ordered_layout,
+    layouts.max_common_layout,
+    layouts.max_common_vector,
+    layouts.nullspace,
+    layouts.product,
+    layouts.product_each,
+    layouts.raked_product,
+    layouts.rank,
+    layouts.recast_layout,
+    layouts.repeat_like,
+    layouts.right_inverse,
+    layouts.shape,
+    layouts.shape_div,
+    layouts.size,
+    layouts.tile_to_shape,
+    layouts.tiled_product,
+    layouts.tuple_cat,
+    layouts.zipped_product,
+)
+_VIEWING: Final = (
+    layouts.append,
+    layouts.coalesce,
+    layouts.composition,
+    layouts.filter,
+    layouts.filter_zeros,
+    layouts.flat_divide,
+    layouts.flatten,
+    layouts.get,
+    layouts.group_modes,
+    layouts.logical_divide,
+    layouts.prepend,
+    layouts.select,
+    layouts.tiled_divide,
+    layouts.unflatten,
+    layouts.zipped_divide,
+)
+TABLE: Final[dict[Any, Intrinsic]] = {
+    **{function: _known(function) for function in _KNOWN},
+    **{function: _viewing(function) for function in _VIEWING},
+    ceil_div_of_sizes: _ceil_div,
+    layouts.ceil_div: _ceil_div,
+    layouts.crd2idx: _crd2idx,
+    layouts.idx2crd: _idx2crd,
+    layouts.local_partition: _partition,
+    layouts.local_tile: _tile,
+    layouts.slice_: _slice_,
+    faces.domain_offset: _domain_offset,
+    faces.elem_less: _elem_less,
+    faces.make_tensor: tensor_methods.make_tensor,
+    faces.recast_ptr: _recast_ptr,
+    faces.recast_tensor: _recast_tensor,
+}

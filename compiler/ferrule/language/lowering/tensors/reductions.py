@@ -1,0 +1,229 @@
+"""Reductions: `fe.sum(a[:], axis=1)` as a whole-tensor expression, each element of which loops."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any, Final
+
+from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault, literal
+from ferrule.language import reductions as faces
+from ferrule.language.ir import ops
+from ferrule.language.ir.builder import OpenRegion
+from ferrule.language.ir.walk import all_ops
+from ferrule.language.lowering.arguments import Intrinsic, bound
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.tensors import access, whole_tensors
+from ferrule.language.values import Number, TensorView, Vector, Whole
+from ferrule.specs import Boolean, Dim, DType, Float32, Int64, Uint64
+
+
+@dataclass(frozen=True, slots=True)
+class _Reduction:
+    """A reduction: its op, whether it adds up in a wider dtype, and what it begins with.
+
+    `is_of_some`: nothing has no result, so that at least one element is required.
+    """
+
+    name: str
+    op: ops.BinaryOp
+    widens: bool
+    begins: Callable[[DType], bool | int | float]
+    is_of_some: bool = False
+
+    def dtype(self, dtype: DType) -> DType:
+        """The dtype of the result."""
+        if not self.widens:
+            return dtype
+        if dtype.kind == "float":
+            return dtype if dtype.bits >= 32 else Float32
+        return Uint64 if dtype.kind == "uint" else Int64
+
+
+def _lowest(dtype: DType) -> bool | int | float:
+    if dtype.kind == "float":
+        return float("-inf")
+    return False if dtype is Boolean else dtype.range[0]
+
+
+def _highest(dtype: DType) -> bool | int | float:
+    if dtype.kind == "float":
+        return float("inf")
+    return True if dtype is Boolean else dtype.range[1]
+
+
+def _reduction(reduction: _Reduction) -> Intrinsic:
+    name = reduction.name
+
+    def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+        value, axis, keepdims = bound(low, "a axis= keepdims=", args, kwargs, node)
+        if isinstance(value, Vector):
+            return _of_vector(low, reduction, value, axis, node)
+        if not isinstance(value, Whole) and not (isinstance(value, TensorView) and value.whole):
+            what, of_numbers = describe(value), f"of numbers, write {name}((x, y))"
+            whole = (
+                f"write the whole of it, {value.name}[:]" if isinstance(value, TensorView) else None
+            )
+            low.fail(
+                node,
+                f"fe.{name} takes a whole tensor or a vector, but got {what}",
+                expected=f"fe.{name}(a[:], axis=1)",
+                hint=whole or (None if name == "prod" else of_numbers),
+            )
+        source = whole_tensors.lift(low, (value,), node, lambda x: scalars.operand(low, x, node))
+        axes = _axes(low, name, axis, len(source.shape), node)
+        if not isinstance(keepdims, (bool, type(None))):
+            low.fail(node, f"fe.{name}: keepdims is {describe(keepdims)}, not a bool")
+        if reduction.is_of_some:
+            _require_some(low, name, source, axes, node)
+        return _of_whole(low, reduction, source, axes, bool(keepdims))
+
+    return emit
+
+
+def _axes(low: Lowering, name: str, axis: Any, rank: int, node: ast.AST) -> tuple[int, ...]:
+    """The axes that are reduced, in order; all for None."""
+    if axis is None:
+        return tuple(range(rank))
+    given = axis if isinstance(axis, tuple) else (axis,)
+    if not all(type(each) is int and -rank <= each < rank for each in given):
+        low.fail(
+            node,
+            f"fe.{name}: the axis is {describe(axis)}",
+            expected=f"an int known at compile time, from {-rank} to {rank - 1}, or a tuple of "
+            f"them",
+            hint=None if name in ("sum", "prod") else f"of numbers, {name}(x, y)",
+        )
+    axes = sorted({each % rank for each in given})
+    if len(axes) != len(given):
+        low.fail(node, f"fe.{name}: an axis of {axis} is given twice", expected="each axis once")
+    return tuple(axes)
+
+
+def _require_some(
+    low: Lowering, name: str, source: Whole, axes: tuple[int, ...], node: ast.AST
+) -> None:
+    """Ends the call where an axis that is reduced has no elements, as in NumPy."""
+    build, shape = low.builder, source.shape
+    if all(isinstance(size, int) and size > 0 for size in map(shape.__getitem__, axes)):
+        return
+    zero = build.constant(Int64, 0)
+    sizes = [build.size(Int64, dim) for dim in shape]
+    some = [build.compare("ne", sizes[axis], zero) for axis in axes]
+    shown = sizes if len(sizes) <= MAX_FAULT_VALUES else []
+    fields = ", ".join("{}" for _ in shown) + ("," if len(shown) == 1 else "")
+    told = f"{literal(source.name)} has the shape ({fields})" if shown else literal(source.name)
+    fault = Fault("ValueError", f"fe.{name} of no elements: {told}", low.location(node))
+    build.check(reduce(partial(build.binary, "and"), some), fault, *shown)
+
+
+def _of_vector(
+    low: Lowering, reduction: _Reduction, vector: Vector, axis: Any, node: ast.AST
+) -> Number:
+    if axis is not None:
+        low.fail(
+            node,
+            f"fe.{reduction.name} of a vector takes no axis",
+            hint="v.reduce(fe.ReductionOp.ADD, 0, reduction_profile=(None, 1)) keeps modes",
+        )
+    dtype = reduction.dtype(vector.dtype)
+    result, *rest = (scalars.convert(low, each, dtype) for each in vector.items)
+    for each in rest:
+        result = scalars.arithmetic(low, reduction.op, result, each, node)
+    return result
+
+
+def _of_whole(
+    low: Lowering, reduction: _Reduction, source: Whole, axes: tuple[int, ...], keepdims: bool
+) -> Whole:
+    kept = [axis for axis in range(len(source.shape)) if axis not in axes]
+    dtype = reduction.dtype(source.dtype)
+
+    def element(coordinates: tuple[ops.Value, ...]) -> Number:
+        found = iter(coordinates)
+        given = coordinates if keepdims else [next(found) for _ in kept]
+        indices = dict(enumerate(given)) if keepdims else dict(zip(kept, given, strict=True))
+        with low.in_elements():
+            begin = low.builder.constant(dtype, reduction.begins(dtype))
+            return Number(_loops(low, reduction, source, list(axes), indices, begin))
+
+    shape: tuple[Dim, ...] = tuple(
+        1 if axis in axes else size
+        for axis, size in enumerate(source.shape)
+        if keepdims or axis in kept
+    )
+    return Whole(shape, source.name, dtype, element, source.since)
+
+
+def _loops(
+    low: Lowering,
+    reduction: _Reduction,
+    source: Whole,
+    axes: list[int],
+    indices: dict[int, ops.Value],
+    so_far: ops.Value,
+) -> ops.Value:
+    """What so far was found and the elements at these indices, a loop for each of the axes."""
+    build = low.builder
+    if not axes:
+        found = source.element(tuple(indices[axis] for axis in sorted(indices)))
+        dtype = reduction.dtype(source.dtype)
+        return build.binary(reduction.op, so_far, scalars.convert(low, found, dtype).value)
+    axis, *rest = axes
+    first, step = build.constant(Int64, 0), build.constant(Int64, 1)
+    end = build.size(Int64, source.shape[axis])
+    index, inside = ops.Value(Int64, "k"), ops.Value(so_far.type, reduction.name)
+    with build.region() as body:
+        following = _loops(low, reduction, source, rest, {**indices, axis: index}, inside)
+    result = ops.Value(so_far.type, reduction.name)
+    build.append(
+        ops.For((result,), index, first, end, step, (so_far,), (inside,), body.freeze(following))
+    )
+    return result
+
+
+def write_single(
+    low: Lowering, tensor: TensorView, at: Sequence[ops.Value], value: Whole, node: ast.AST
+) -> None:
+    """`b[i] = fe.sum(a[:])`: an expression without dims, computed where the tensor is."""
+    whole_tensors.check_current(low, value, node)
+    if tensor.type.is_own:
+        low.fail(
+            node,
+            f"a whole-tensor expression is stored to {tensor.name}, which is in registers",
+            hint="store it to a tensor",
+        )
+    with low.builder.region() as region:
+        element = value.element(())
+        stored = access.stored(low, tensor.type.dtype, element, tensor.name, node)
+        low.builder.store(tensor.value, tuple(at), stored)
+    require_others(low, tensor, region, node)
+    low.builder.append(ops.Parallel((), (), region.freeze(), low.location(node)))
+    low.state.writes += 1
+
+
+def require_others(low: Lowering, tensor: TensorView, region: OpenRegion, node: ast.AST) -> None:
+    """Refuses to write to what a reduction reads: it would read what was written before."""
+    bases, here = low.state.bases, tensor.value
+    base = bases.get(here, here)
+    for loop in region.ops:
+        for op in all_ops(loop.body) if isinstance(loop, ops.For) else ():
+            if isinstance(op, ops.Load) and bases.get(op.tensor, op.tensor) is base:
+                low.fail(
+                    node,
+                    f"{tensor.name} is written while the same memory is reduced",
+                    hint="write to another tensor",
+                )
+
+
+TABLE: Final[dict[Any, Intrinsic]] = {
+    faces.sum: _reduction(_Reduction("sum", "add", True, lambda _: 0)),
+    faces.prod: _reduction(_Reduction("prod", "mul", True, lambda _: 1)),
+    faces.max: _reduction(_Reduction("max", "max", False, _lowest, is_of_some=True)),
+    faces.min: _reduction(_Reduction("min", "min", False, _highest, is_of_some=True)),
+}
+"""What each function of `ferrule.language.reductions` means."""

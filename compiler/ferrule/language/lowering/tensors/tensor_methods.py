@@ -1,0 +1,136 @@
+"""Methods and functions that view a tensor anew: reshape, transpose, recast, make_tensor."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from ferrule.language import layouts
+from ferrule.language.ir.types import TensorType
+from ferrule.language.layouts import Layout
+from ferrule.language.layouts.dims import quotient, same
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers.sizes import as_dims, named
+from ferrule.language.lowering.tensors import views
+from ferrule.language.lowering.tensors.coordinates import refusals
+from ferrule.language.values import PointerView, TensorView
+from ferrule.specs import DType
+from ferrule.specs.dtypes import as_dtype
+from ferrule.specs.expr import is_dim
+
+Arguments = list[Any]
+Keywords = dict[str, Any]
+
+
+def reshape(
+    low: Lowering, tensor: TensorView, args: Arguments, kwargs: Keywords, node: ast.Call
+) -> TensorView:
+    """`a.reshape(shape)`, `a.reshape(m, n)`: the elements in row-major order, in another shape.
+
+    One size may be -1: what is left.  A CompileError where it would need a copy.
+    """
+    given = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else tuple(args)
+    shape = as_dims(low, given, node)
+    if kwargs or not shape or not all(map(is_dim, shape)):
+        low.fail(node, "reshape takes a flat shape", expected=f"{tensor.name}.reshape(m, n)")
+    old = named(low, tensor.layout)
+    total = layouts.size(old)
+    if shape.count(-1) == 1:
+        rest = layouts.product(tuple(dim for dim in shape if dim != -1))
+        missing = quotient(total, rest)
+        shape = tuple(missing if dim == -1 else dim for dim in shape)
+    if None in shape or not same(layouts.product(shape), total):
+        low.fail(
+            node,
+            f"{tensor.name} of shape {layouts.format_tuple(old.shape)} is reshaped to "
+            f"{layouts.format_tuple(as_dims(low, given, node))}",
+            expected="as many elements, for every value of the sizes",
+        )
+    with refusals(low, node):
+        backwards = layouts.composition(
+            _reversed(layouts.flatten(old)), layouts.make_layout(shape[::-1]), operation="reshape"
+        )
+    if layouts.depth(backwards) > 1:
+        low.fail(node, f"{old} cannot be reshaped without a copy", hint="copy it to a new tensor")
+    return views.relaid(low, tensor, _reversed(backwards))
+
+
+def _reversed(layout: Layout) -> Layout:
+    order = range(layouts.rank(layout) - 1, -1, -1)
+    return Layout(layouts.select(layout.shape, order), layouts.select(layout.stride, order))
+
+
+def transpose(
+    low: Lowering, tensor: TensorView, args: Arguments, kwargs: Keywords, node: ast.Call
+) -> TensorView:
+    """`a.transpose()` turns the order of the modes around; `a.transpose(1, 0, 2)` says which."""
+    rank = layouts.rank(tensor.layout)
+    order = tuple(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else tuple(args)
+    order = order or tuple(reversed(range(rank)))
+    if kwargs or set(order) != set(range(rank)) or len(order) != rank:
+        low.fail(
+            node,
+            f"transpose takes each mode of {tensor.name} once",
+            expected=f"{tensor.name}.transpose({', '.join(map(str, reversed(range(rank))))})",
+        )
+    return views.relaid(low, tensor, layouts.select(tensor.layout, order))
+
+
+def recast_tensor(
+    low: Lowering, tensor: Any, args: Arguments, kwargs: Keywords, node: ast.Call
+) -> TensorView:
+    """`a.recast(dtype)`: the same bytes as elements of another dtype, of any size."""
+    if not isinstance(tensor, TensorView):
+        low.fail(node, f"recast_tensor takes a tensor, but got {describe(tensor)}")
+    dtype = _dtype(low, args, kwargs, node)
+    old = tensor.type
+    with refusals(low, node):
+        layout = layouts.recast_layout(dtype.bits, old.dtype.bits, named(low, tensor.layout))
+    if old.align % dtype.itemsize:
+        low.fail(
+            node,
+            f"{tensor.name} is aligned to {old.align} bytes, but {dtype.name} needs "
+            f"{dtype.itemsize}",
+            hint="give the example assumed_align=16",
+        )
+    flat = layouts.flatten((layout.shape,)), layouts.flatten((layout.stride,))
+    value = low.builder.view(tensor.value, TensorType(dtype, *flat, old.align, old.space))
+    return TensorView(value, tensor.name, layout if layouts.depth(layout) > 1 else None)
+
+
+def recast_pointer(
+    low: Lowering, pointer: Any, args: Arguments, kwargs: Keywords, node: ast.Call
+) -> PointerView:
+    """`fe.recast_ptr(p, dtype=…)`: the same address of elements of another dtype."""
+    if not isinstance(pointer, PointerView):
+        low.fail(node, f"recast_ptr takes a pointer, but got {describe(pointer)}")
+    dtype = _dtype(low, args, kwargs, node)
+    return views.pointer_to(low, pointer.value, dtype, pointer.type.align, pointer.name)
+
+
+def _dtype(low: Lowering, args: Arguments, kwargs: Keywords, node: ast.Call) -> DType:
+    given = [*args, *kwargs.values()]
+    if len(given) != 1 or not set(kwargs) <= {"dtype"}:
+        low.fail(node, "a recast takes one dtype", expected="fe.Float16, or another")
+    checked: DType = scalars.at_compile_time(low, node, lambda: as_dtype(given[0]))
+    return checked
+
+
+def make_tensor(low: Lowering, args: Arguments, kwargs: Keywords, node: ast.Call) -> TensorView:
+    """`fe.make_tensor(pointer, layout)`: the elements from an address on, in a layout or shape."""
+    given = {**dict(zip(("iterator", "layout"), args, strict=False)), **kwargs}
+    if len(args) > 2 or set(given) != {"iterator", "layout"}:
+        low.fail(node, "make_tensor takes two arguments", expected="fe.make_tensor(p, layout)")
+    pointer = given["iterator"]
+    if not isinstance(pointer, PointerView):
+        low.fail(
+            node,
+            f"make_tensor: the iterator is {describe(pointer)}",
+            expected="a pointer: a parameter whose example is make_ptr(dtype, 0), or a.iterator",
+        )
+    layout = as_dims(low, given["layout"], node)
+    with refusals(low, node):
+        checked = layout if isinstance(layout, Layout) else layouts.make_layout(layout)
+    return views.relaid(low, pointer, checked)

@@ -1,0 +1,212 @@
+"""Vectors: what a thread reads, computes and writes at once.
+
+A vector is unrolled: it is a number for each of its elements, and every operator makes as many ops
+(see `lift`).  Neighbours in memory are read and written one after the other, so that a
+target can make one access of them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from ferrule.language import layouts
+from ferrule.language.ir import ops
+from ferrule.language.layouts import Layout, format_tuple
+from ferrule.language.lowering.arguments import bound
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.tensors import access
+from ferrule.language.lowering.tensors.coordinates import refusals
+from ferrule.language.values import Number, TensorView, Vector
+from ferrule.specs import Int32, Numeric
+
+MAX_ELEMENTS: Final = 1024
+"""Of one vector: it is unrolled."""
+
+
+def vector_shape(low: Lowering, shape: Any, what: str, node: ast.AST) -> tuple[Any, ...]:
+    """A shape that a vector can have.  A CompileError for any other."""
+    if not layouts.is_static(shape):
+        low.fail(
+            node,
+            f"{what} has the shape {format_tuple(shape)}, which is known only at the call",
+            expected="a shape known at compile time: a vector is unrolled",
+            hint="take a part of fixed size, such as fe.zipped_divide(a, (4,))[None, i]",
+        )
+    count = layouts.size(shape)
+    assert isinstance(count, int)
+    if not 1 <= count <= MAX_ELEMENTS:
+        low.fail(
+            node,
+            f"{what} has {count} elements",
+            expected=f"1 to {MAX_ELEMENTS} of them: a vector is unrolled",
+            hint="loop over smaller parts",
+        )
+    return shape if isinstance(shape, tuple) else (shape,)
+
+
+def lift(
+    low: Lowering, operands: tuple[Any, ...], node: ast.AST, emit: Callable[..., Number]
+) -> Vector:
+    """Applies an operation element by element; a number stands for as many as are needed."""
+    vectors = [operand for operand in operands if isinstance(operand, Vector)]
+    shape, count = vectors[0].shape, len(vectors[0].items)
+    for other in vectors[1:]:
+        if layouts.flatten(other.shape) != layouts.flatten(shape):
+            low.fail(
+                node,
+                f"the shapes of two vectors differ: {format_tuple(shape)} and "
+                f"{format_tuple(other.shape)}",
+                expected="equal shapes, or a vector and a number",
+            )
+    for operand in operands:
+        if not isinstance(operand, (Vector, Number)) and not scalars.is_python_number(operand):
+            low.fail(
+                node,
+                f"a vector is computed with {describe(operand)}",
+                expected="vectors of one shape, and numbers",
+                hint=f"{operand.name}.load()" if isinstance(operand, TensorView) else None,
+            )
+    columns = [o.items if isinstance(o, Vector) else (o,) * count for o in operands]
+    return Vector(shape, tuple(emit(*each) for each in zip(*columns, strict=True)))
+
+
+# ---- memory ----
+
+
+def load(
+    low: Lowering, tensor: TensorView, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Vector:
+    """`a.load()`: all elements of a tensor of a shape known at compile time."""
+    bound(low, "", args, kwargs, node)
+    access.require_element(low, tensor.type.dtype, node)
+    shape = _reachable(low, tensor, node)
+    items = [Number(low.builder.load(tensor.value, at)) for at in _places(low, tensor)]
+    return Vector(shape, tuple(items))
+
+
+def store_method(
+    low: Lowering, tensor: TensorView, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> None:
+    """`a.store(v)`: writes a vector to a tensor of the same shape."""
+    (vector,) = bound(low, "data", args, kwargs, node)
+    store(low, tensor, vector, node)
+
+
+def store(low: Lowering, tensor: TensorView, vector: Any, node: ast.AST) -> None:
+    """Writes a vector to a tensor of the same shape."""
+    if not isinstance(vector, Vector):
+        low.fail(
+            node,
+            f"{describe(vector)} is stored to all of {tensor.name}",
+            expected="a vector, such as b.load()",
+            hint=f"to set all of it to one number, {tensor.name}.fill(x)",
+        )
+    shape = _reachable(low, tensor, node)
+    if layouts.flatten(shape) != layouts.flatten(vector.shape):
+        low.fail(
+            node,
+            f"a vector of shape {format_tuple(vector.shape)} is stored to {tensor.name}, whose "
+            f"shape is {format_tuple(shape)}",
+            expected="equal shapes",
+        )
+    dtype, name = tensor.type.dtype, tensor.name
+    values = [access.stored(low, dtype, item, name, node) for item in vector.items]
+    for place, value in zip(_places(low, tensor), values, strict=True):
+        low.builder.store(tensor.value, place, value)
+    low.state.writes += 1
+
+
+def fill(
+    low: Lowering, tensor: TensorView, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> None:
+    """`a.fill(x)`: writes one number to every element."""
+    (number,) = bound(low, "value", args, kwargs, node)
+    _reachable(low, tensor, node)
+    value = access.stored(low, tensor.type.dtype, number, tensor.name, node)
+    for place in _places(low, tensor):
+        low.builder.store(tensor.value, place, value)
+    low.state.writes += 1
+
+
+def _reachable(low: Lowering, tensor: TensorView, node: ast.AST) -> tuple[Any, ...]:
+    """The shape of a tensor whose elements this code can read and write at once."""
+    access.require_reachable(low, tensor, node)
+    return vector_shape(low, tensor.layout.shape, tensor.name, node)
+
+
+def _places(low: Lowering, tensor: TensorView) -> Iterator[tuple[ops.Value, ...]]:
+    """The coordinates of a tensor, the first fastest."""
+    known: dict[int, ops.Value] = {}
+    shape = tensor.type.shape
+    for number in range(layouts.size(shape)):
+        at = layouts.flatten((layouts.idx2crd(number, shape),)) if shape else ()
+        for index in at:
+            if index not in known:
+                known[index] = low.builder.constant(Int32, index)
+        yield tuple(known[index] for index in at)
+
+
+# ---- parts ----
+
+
+def item(low: Lowering, vector: Vector, at: tuple[Any, ...], node: ast.AST) -> Any:
+    """`v[i]`, `v[i, j]`: a number; `v[None, j]`: the vector of the modes that a None keeps."""
+    coordinate = _known(low, vector, at, node)
+    single = coordinate[0] if len(coordinate) == 1 else coordinate
+    with refusals(low, node):
+        kept, first = layouts.slice_and_offset(layouts.make_layout(vector.shape), single)
+    _require_inside(low, vector, single, vector.shape, node)
+    return shaped(kept.shape, [vector.items[first + step] for step in indices(kept)])
+
+
+def shaped(shape: Any, items: list[Number]) -> Any:
+    """A vector of this shape; the number itself where there are no modes."""
+    if shape == ():
+        return items[0]
+    return Vector(shape if isinstance(shape, tuple) else (shape,), tuple(items))
+
+
+def indices(layout: Layout) -> list[int]:
+    """The index of every coordinate, the first fastest."""
+    return [layouts.crd2idx(number, layout) for number in range(layouts.size(layout))]
+
+
+def _known(low: Lowering, vector: Vector, at: Any, node: ast.AST) -> Any:
+    """A coordinate whose leaves are known while compiling: ints and None."""
+    if isinstance(at, tuple):
+        return tuple(_known(low, vector, part, node) for part in at)
+    known = scalars.plain(at.value if isinstance(at, Numeric) else at)
+    if known is None or known == slice(None):
+        return None
+    if isinstance(known, int) and not isinstance(known, bool):
+        return known
+    low.fail(
+        node,
+        f"{describe(vector)} is indexed with {describe(known)}",
+        expected="an int known at compile time: a vector is in registers",
+        hint="loop over it with range_constexpr, or store it to a fragment and index that",
+    )
+
+
+def _require_inside(low: Lowering, vector: Vector, at: Any, mode: Any, node: ast.AST) -> None:
+    if isinstance(at, tuple):
+        for part, inner in zip(at, mode, strict=True):
+            _require_inside(low, vector, part, inner, node)
+    elif at is not None and not 0 <= at < layouts.product(mode):
+        low.fail(
+            node,
+            f"the index {at} is outside of {describe(vector)}",
+            expected=f"0 to {layouts.product(mode) - 1}",
+        )
+
+
+def filled(low: Lowering, shape: Any, number: Number, what: str, node: ast.AST) -> Vector:
+    """A vector of one number."""
+    checked = vector_shape(low, shape, what, node)
+    count = layouts.size(checked)
+    assert isinstance(count, int)
+    return Vector(checked, (number,) * count)

@@ -1,0 +1,147 @@
+"""Views: tensors that are parts of others, or the same memory in another layout, and pointers.
+
+A view is a value of the IR like any tensor: it can be read, written and passed to a kernel.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from dataclasses import replace
+from typing import Any, Final
+
+from ferrule.language import layouts
+from ferrule.language.ir.types import TensorType
+from ferrule.language.layouts import Layout
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.numbers.tables import PYTHON_BINARY
+from ferrule.language.lowering.tensors import coordinates
+from ferrule.language.values import Number, PointerView, TensorView
+from ferrule.specs import AddressSpace, Dim, DType, divisibility_of
+from ferrule.specs.expr import INT64_MAX
+
+_UNBOUNDED: Final = (INT64_MAX,)
+
+
+def _type(old: TensorType, layout: Layout, align: int) -> TensorType:
+    """The type of elements of a tensor in another layout."""
+    shape, stride = layouts.flatten((layout.shape,)), layouts.flatten((layout.stride,))
+    return replace(old, shape=shape, strides=stride, align=align)
+
+
+def _nested(layout: Layout) -> Layout | None:
+    return layout if layouts.depth(layout) > 1 else None
+
+
+def with_rank(layout: Layout) -> Layout:
+    """A layout of a tensor: its shape is a tuple."""
+    return layout if isinstance(layout.shape, tuple) else layouts.make_layout(layout)
+
+
+def relaid(low: Lowering, tensor: TensorView | PointerView, layout: Layout) -> TensorView:
+    """The memory from the tensor's first element on, in another layout."""
+    layout = with_rank(layout)
+    type_ = _type(tensor.type, layout, tensor.type.align)
+    if type_ == tensor.type:
+        return TensorView(tensor.value, tensor.name, _nested(layout))
+    value = low.builder.view(tensor.value, type_)
+    low.state.roots[value] = low.state.roots.get(tensor.value, tensor.value)
+    low.state.bases[value] = low.state.bases.get(tensor.value, tensor.value)
+    return TensorView(value, tensor.name, _nested(layout))
+
+
+def cut(
+    low: Lowering,
+    tensor: TensorView,
+    coordinate: tuple[Any, ...],
+    node: ast.AST,
+    *,
+    name: str | None = None,
+    whole: bool = False,
+) -> TensorView:
+    """The part of a tensor at a coordinate: the modes that it keeps with None, side by side."""
+    found = coordinates.indices(low, tensor, coordinate, node)
+    kept = layouts.slice_(tensor.layout, coordinate)
+    name = tensor.name if name is None else name
+    if all(isinstance(each, int) and each == 0 for each in found) and kept == tensor.layout:
+        return TensorView(tensor.value, name, tensor.nested, whole)
+    value = _begin(low, tensor, found, _type(tensor.type, kept, 1), node)
+    return TensorView(value, name, _nested(kept), whole)
+
+
+def offset(
+    low: Lowering, tensor: TensorView, coordinate: tuple[Any, ...], node: ast.AST
+) -> TensorView:
+    """The tensor in its layout, as if the element at the coordinate were its first."""
+    found = coordinates.indices(low, tensor, coordinate, node)
+    return TensorView(_begin(low, tensor, found, tensor.type, node), tensor.name, tensor.nested)
+
+
+def _begin(
+    low: Lowering,
+    tensor: TensorView,
+    found: tuple[Number | int, ...],
+    type_: TensorType,
+    node: ast.AST,
+) -> Any:
+    """A view that begins at these indices, with what is known of its alignment."""
+    if type_.dtype.bits < 8:
+        low.fail(node, f"a part of {tensor.name} cannot be taken: {type_.dtype.name} has no bytes")
+    aligned = replace(type_, align=_align(tensor.type, found))
+    value = low.builder.view(tensor.value, aligned, coordinates.values(low, found, node))
+    low.state.bases[value] = low.state.bases.get(tensor.value, tensor.value)
+    return value
+
+
+def _align(type_: TensorType, found: tuple[Number | int, ...]) -> int:
+    """The bytes that the address of an element is known to be a multiple of."""
+    step = 0
+    for index, stride in zip(found, type_.strides, strict=True):
+        known: Dim | None = index if isinstance(index, int) else index.dim
+        times = 1 if known is None else divisibility_of(known)
+        step = math.gcd(step, times * divisibility_of(stride))
+    return math.gcd(type_.align, step * type_.dtype.itemsize)
+
+
+# ---- pointers ----
+
+
+def pointer_to(low: Lowering, tensor: Any, dtype: DType, align: int, name: str) -> PointerView:
+    """The address where a tensor or the handle of a pointer begins."""
+    space = tensor.type.space if isinstance(tensor.type, TensorType) else AddressSpace.gmem
+    type_ = TensorType(dtype, _UNBOUNDED, (1,), align, space)
+    return PointerView(low.builder.view(tensor, type_), name)
+
+
+def iterator(low: Lowering, tensor: TensorView) -> PointerView:
+    """`a.iterator`: the address of the first element."""
+    type_ = tensor.type
+    return pointer_to(low, tensor.value, type_.dtype, type_.align, f"{tensor.name}.iterator")
+
+
+def as_tensor(pointer: PointerView) -> TensorView:
+    """What a pointer points into, of one dim without an end."""
+    return TensorView(pointer.value, pointer.name)
+
+
+def moved(low: Lowering, pointer: PointerView, by: Any, node: ast.AST) -> PointerView:
+    """`p + i`: the address i elements on."""
+    tensor = as_tensor(pointer)
+    found = coordinates.indices(low, tensor, (by,), node)
+    return PointerView(_begin(low, tensor, found, pointer.type, node), pointer.name)
+
+
+def arithmetic(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
+    """`p + i`, `i + p`, `p - i`."""
+    match op, left, right:
+        case ast.Add(), PointerView(), _ if not isinstance(right, PointerView):
+            return moved(low, left, right, node)
+        case ast.Add(), _, PointerView():
+            return moved(low, right, left, node)
+        case ast.Sub(), PointerView(), _ if not isinstance(right, PointerView):
+            return moved(low, left, low.unary(ast.USub(), right, node), node)
+    low.fail(
+        node,
+        f"the operator {PYTHON_BINARY[type(op)][0]} is not supported on pointers",
+        expected="p + i, p - i, p[i]",
+    )
