@@ -272,3 +272,17 @@ def test_many_clusters() -> None:
         program(body, 1), [np.zeros((200, 32), np.uint32)], grid=(200, 1, 1), cluster=(2, 1, 1)
     )
     assert np.array_equal(found[0][:, 0], np.arange(200) ^ 1)
+
+
+def test_clusters_that_wait_for_each_other() -> None:
+    """The first cluster spins on a flag that the last one sets."""
+    body = f"""
+    {MEET}
+    setp.ne.u32 %p1, %r5, 0; @%p1 bra OTHER;
+    L: ld.volatile.global.u32 %r6, [%rd1]; setp.eq.u32 %p2, %r6, 0; @%p2 bra L; bra OUT;
+    OTHER: setp.ne.u32 %p1, %r5, 7; @%p1 bra OUT;
+    mov.u32 %r6, 5; st.volatile.global.u32 [%rd1], %r6;
+    OUT: {MEET} {own(0)} st.global.u32 [%rd20], %r5;"""
+    given = [np.zeros((8, 32), np.uint32), np.zeros(1, np.uint32)]
+    found = launch(program(body, 2), given, grid=(8, 1, 1), cluster=(2, 1, 1))
+    assert np.array_equal(found[0][:, 0], np.arange(8)) and found[1][0] == 5
