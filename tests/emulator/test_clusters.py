@@ -200,6 +200,36 @@ def test_copies_into_others(schedule: str | None) -> None:
     assert np.array_equal(found, np.array([1, 0, 3, 2])[:, None] * 100 + np.arange(32))
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(("start", "end", "value", "size", "wanted"), [
+    ("st.async.weak", ".u32", "%r11", 4, (5, 100)),
+    ("st.async", ".v4.b32", "{%r11,%r11,%r11,%r11}", 16, (5, 5)),
+    ("red.async.relaxed.cluster", ".add.u32", "%r11", 4, (105, 100)),
+    ("red.async", ".max.s32", "%r11", 4, (100, 100)),
+])  # fmt: skip
+def test_asynchronous_stores(
+    start: str, end: str, value: str, size: int, wanted: tuple[int, int], schedule: str | None
+) -> None:
+    """Into the other block, one lane for each 16 bytes."""
+    name = f"{start}.shared::cluster.mbarrier::complete_tx::bytes{end}"
+    text = f"{name} [%r7], {value}, [%r8];"
+    body = f"""
+    mad.lo.u32 %r9, %r0, 16, %r2; mov.u32 %r10, 100; mov.u32 %r11, 5;
+    st.shared.v4.b32 [%r9], {{%r10,%r10,%r10,%r10}};
+    @%p0 mbarrier.init.shared.b64 [%r1], 1;
+    @%p0 mbarrier.arrive.expect_tx.shared.b64 _, [%r1], {32 * size};
+    {MEET}
+    xor.b32 %r6, %r3, 1; mapa.shared::cluster.u32 %r7, %r9, %r6;
+    mapa.shared::cluster.u32 %r8, %r1, %r6;
+    {text}
+    W: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [%r1], 0; @!%p2 bra W;
+    ld.shared.v2.u32 {{%r12,%r13}}, [%r9]; {own(0, size=8)}
+    st.global.v2.u32 [%rd20], {{%r12,%r13}}; {MEET}"""
+    (found,) = launch(program(body, 1), [np.zeros((2, 32, 2), np.uint32)], grid=(2, 1, 1),
+                      cluster=(2, 1, 1), on=machine(schedule=schedule))  # fmt: skip
+    assert set(map(tuple, found.reshape(-1, 2).tolist())) == {wanted}
+
+
 def test_blocks_that_end_count_as_arrived() -> None:
     body = f"""setp.ne.u32 %p1, %r3, 0; @%p1 bra OUT; {MEET} {MEET}
     {own(0)} st.global.u32 [%rd20], %r4; OUT:"""
@@ -242,3 +272,17 @@ def test_many_clusters() -> None:
         program(body, 1), [np.zeros((200, 32), np.uint32)], grid=(200, 1, 1), cluster=(2, 1, 1)
     )
     assert np.array_equal(found[0][:, 0], np.arange(200) ^ 1)
+
+
+def test_clusters_that_wait_for_each_other() -> None:
+    """The first cluster spins on a flag that the last one sets."""
+    body = f"""
+    {MEET}
+    setp.ne.u32 %p1, %r5, 0; @%p1 bra OTHER;
+    L: ld.volatile.global.u32 %r6, [%rd1]; setp.eq.u32 %p2, %r6, 0; @%p2 bra L; bra OUT;
+    OTHER: setp.ne.u32 %p1, %r5, 7; @%p1 bra OUT;
+    mov.u32 %r6, 5; st.volatile.global.u32 [%rd1], %r6;
+    OUT: {MEET} {own(0)} st.global.u32 [%rd20], %r5;"""
+    given = [np.zeros((8, 32), np.uint32), np.zeros(1, np.uint32)]
+    found = launch(program(body, 2), given, grid=(8, 1, 1), cluster=(2, 1, 1))
+    assert np.array_equal(found[0][:, 0], np.arange(8)) and found[1][0] == 5

@@ -390,5 +390,41 @@ def tensor_store(w: u64, mask: u32, p: u64) -> i32:
             if latest_bulk(w) != 0:
                 return 1
     return 0
+
+def store_async(w: u64, mask: u32, p0: u64, p1: u64, p2: u64, p3: u64, p4: u64, p5: u64) -> i32:
+    m = mask
+    while m != 0:
+        lane = ctz(m)
+        m = m & (m - 1)
+        i = u64(lane)
+        to = cluster_place(w, lane, load_u64(p0 + i * 8), SIZE * VALUES, SIZE * VALUES)
+        if to == 0:
+            return 1
+        at = cluster_place(w, lane, load_u64(p1 + i * 8), 8, 8)
+        if at == 0:
+            return 1
+        if not initialised(w, lane, at):
+            return 1
+        entry = new_bulk(w, lane, PLAIN)
+        if entry == 0:
+            return 1
+        copy(entry + B_DATA, p2 + i * SIZE, SIZE)
+        if VALUES > 1:
+            copy(entry + B_DATA + SIZE, p3 + i * SIZE, SIZE)
+        if VALUES > 2:
+            copy(entry + B_DATA + 2 * SIZE, p4 + i * SIZE, SIZE)
+            copy(entry + B_DATA + 3 * SIZE, p5 + i * SIZE, SIZE)
+        if HOW != 0:
+            store_u64(entry + B_DO, address_of(do_reduction))
+            store_u32(entry + B_OP, HOW)
+        store_u64(entry + B_FROM, entry + B_DATA)
+        store_u64(entry + B_TO, to)
+        store_u64(entry + B_SIZE, SIZE * VALUES)
+        store_u64(entry + B_BARRIER, at)
+        add_bulk(w)
+        if chance(w):
+            if latest_bulk(w) != 0:
+                return 1
+    return 0
 """
 )

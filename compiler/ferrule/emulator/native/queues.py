@@ -21,10 +21,20 @@ E_MASK, E_KIND, E_SIZE, E_GROUP, E_READ, E_TO, E_FROM = 0, 4, 8, 64, 192, 320, 5
 COPY, ARRIVAL = 0, 1
 
 B_DONE, B_WHAT, B_WARP, B_LANE, B_GROUP, B_BARRIER = 0, 4, 8, 16, 20, 24
-B_TO, B_FROM, B_SIZE, B_MAP, B_AT, B_OP, B_DO, B_REDUCE = 32, 40, 48, 56, 64, 88, 96, 104
+B_TO, B_FROM, B_SIZE, B_MAP, B_AT, B_OP, B_DO, B_REDUCE, B_DATA = (
+    32,
+    40,
+    48,
+    56,
+    64,
+    88,
+    96,
+    104,
+    112,
+)
 """Whether it is done, what it is; the thread and its group; the mbarrier, or 0; to, from, bytes;
 the tensor map, coordinates; the reduction's operation; the functions that do it, 0 for plain
-copies, and that reduce."""
+copies, and that reduce; what a store has of its own, 16 bytes."""
 PLAIN, LOADS_TENSOR, STORES_TENSOR = range(3)
 
 CONSTANTS: Final = (
@@ -33,7 +43,7 @@ CONSTANTS: Final = (
     | {name: value for name, value in vars().items() if name.isupper() and type(value) is int}
     | {"GENERIC": 0, "IN_CLUSTER": 0, "REMOTE": 0, "NO_COMPLETE": 0, "DROPS": 0, "EXPECTS": 0}
     | {"INCREASES": 0, "SIZE": 0, "PENDING": 0, "BY_PARITY": 0, "MULTICAST": 0, "HOW": 0}
-    | {"FROM_SHARED": 0, "RANK_OF_COPY": 1}
+    | {"FROM_SHARED": 0, "VALUES": 1, "RANK_OF_COPY": 1}
 )
 
 SOURCE: Final = (

@@ -59,7 +59,9 @@ class _Translator:
         self._instructions: list[Instruction] = []
         self._helpers: set[str] = {"leave:", "choose:"}
         opcodes = {item.opcode for block in flow.blocks for item in block.instructions}
-        self._async = end if opcodes & {"cp", "wgmma"} else 0
+        names = {item.name for block in flow.blocks for item in block.instructions}
+        stores = any(name.startswith(("st.async", "red.async")) for name in names)
+        self._async = end if stores or opcodes & {"cp", "wgmma"} else 0
         self._end = end + (layout.ASYNC_BYTES + 255) // 256 * 256 if self._async else end
         self._into: list[list[tuple[str, str]]] = [
             [("%here", f"%d{number}")] for number in range(len(flow.blocks))
