@@ -47,6 +47,7 @@ SPACES = {
     "shared": ".shared .align 16 .b8 s[512]; mov.u64 %rd5, s; mul.wide.u32 %rd6, %r1, 16;"
     "add.u64 %rd5, %rd5, %rd6;",
     "local": ".local .align 16 .b8 l[16]; mov.u64 %rd5, l;",
+    "local by 32 bits": ".local .align 16 .b8 l[16]; mov.b32 %r9, l; cvt.u64.u32 %rd5, %r9;",
     "generic shared": ".shared .align 16 .b8 s[512]; mov.u64 %rd5, s; cvta.shared.u64 %rd5, %rd5;"
     "mul.wide.u32 %rd6, %r1, 16; add.u64 %rd5, %rd5, %rd6;",
     "generic local": ".local .align 16 .b8 l[16]; mov.u64 %rd5, l; cvta.local.u64 %rd5, %rd5;",
@@ -58,7 +59,7 @@ VECTORS = {"v2.b64": "%rd8, %rd9", "v4.b32": "%r4, %r5, %r6, %r7", "v2.f64": "%f
 @pytest.mark.parametrize("space", SPACES)
 def test_spaces_and_vectors(space: str) -> None:
     """16 bytes of each thread go through a space and come back."""
-    where = "" if "generic" in space else f".{space}"
+    where = "" if "generic" in space else f".{space.partition(' ')[0]}"
     for vector, registers in VECTORS.items():
         body = (
             START

@@ -20,7 +20,7 @@ _SCOPE = r"(\.(cta|cluster|gpu|sys))?"
 _SPACE = r"(\.(?P<space>global|shared|shared::cta|shared::cluster))?"
 _WHERE = rf"(\.(relaxed|acquire|release|acq_rel))?{_SCOPE}{_SPACE}"
 _OLDER = rf"{_SPACE}\.(cta|cluster|gpu|sys)(\.(relaxed|acquire|release|acq_rel))?"
-"""NVRTC writes the scope behind the space, and Triton the order behind both."""
+"""NVRTC and Triton write scope and order behind the space."""
 _FORMS: Final = (
     r"\.(?P<op>and|or|xor)\.(?P<t>b32|b64)",
     r"\.(?P<op>add)\.(?P<t>u32|s32|u64|f32|f64)",

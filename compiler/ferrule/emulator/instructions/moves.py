@@ -40,7 +40,7 @@ def _symbol(e: Emitter, source: Symbol, t: str) -> str:
     space, value = e.symbol(source)
     if bits_of(t) == 64:
         return value
-    if bits_of(t) != 32 or space != "shared":
+    if bits_of(t) != 32 or space not in ("shared", "local"):
         raise e.refuse(f"the address of {source.name} in {bits_of(t)} bits")
     return e.op(f"trunc <32 x i64> {value} to <32 x i32>")
 
@@ -79,7 +79,8 @@ def _pack(e: Emitter, to: Operand, source: Group, t: str) -> None:
     2,
 )
 def _cvta(e: Emitter, item: Instruction, named: Named) -> None:
-    """Generic addresses are those of global memory; a shared one is the window's start more."""
+    """Generic addresses are those of global memory; a shared one is the window's start more, and
+    a local one the start of the lane's own memory."""
     to, source = item.operands
     space = kind(named, "space").partition("::")[0]
     if isinstance(source, Symbol):
@@ -90,6 +91,8 @@ def _cvta(e: Emitter, item: Instruction, named: Named) -> None:
         place = e.op(f"getelementptr i8, ptr %w, i64 {layout.SHARED}")
         base = e.spread(e.op(f"load i64, ptr {place}"), "i64")
         value = e.op(f"{'sub' if named['to'] else 'add'} <32 x i64> {value}, {base}")
+    if space == "local":
+        value = e.op(f"{'sub' if named['to'] else 'add'} <32 x i64> {value}, %locals")
     e.write(to, "u64", value)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ferrule.emulator.instructions.forms import Named, form
 from ferrule.emulator.instructions.helpers import by_lane, failed, helper, lane_value, loaded, put
-from ferrule.emulator.ptx.module import Instruction, Operand, Symbol
+from ferrule.emulator.ptx.module import Address, Instruction, Operand, Symbol
 from ferrule.emulator.warps.emitter import Emitter
 from ferrule.emulator.warps.layout import ASSERT, BLOCK, FAULT_FILE, FAULT_FUNCTION, PRINT
 
@@ -14,7 +14,7 @@ def _argument(e: Emitter, operand: Operand, kind: str) -> str:
     assert isinstance(operand, Symbol)
     bits = int(kind[1:])
     how = "checked" if e.names.checked else "free"
-    address = [("<32 x i64>", e.symbol(operand)[1])]
+    address = [("<32 x i64>", e.address(Address(operand, 0), "local"))]
     (value,) = e.call(f"load:generic:{bits // 8}:1:{how}", address, [f"<32 x {kind}>"])
     return value
 
@@ -26,7 +26,7 @@ def _vprintf(e: Emitter, item: Instruction, named: Named) -> None:
     (said,) = e.call("print:", given, ["<32 x i32>"])
     assert isinstance(result, Symbol)
     how = "checked" if e.names.checked else "free"
-    place = e.symbol(result)[1]
+    place = e.address(Address(result, 0), "local")
     e.call(f"store:generic:4:1:{how}", [("<32 x i64>", place), ("<32 x i32>", said)], [])
 
 

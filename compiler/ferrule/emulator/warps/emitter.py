@@ -379,15 +379,13 @@ class Emitter:
         where = place + symbol.offset
         if space == "code" and symbol.offset:
             raise self.refuse(f"an address inside of the function {symbol.name}")
-        if space == "local":
-            return space, self.op(f"add <32 x i64> %locals, {splat('i64', str(where))}")
         if space == "param":
             base = self.op(f"ptrtoint ptr {self.op('getelementptr i8, ptr %params, i64 0')} to i64")
             return space, self.spread(self.op(f"add i64 {base}, {where}"), "i64")
         return space, splat("i64", str(where))
 
     def address(self, operand: Operand, space: str) -> str:
-        """An address operand in a space, as a vector of i64."""
+        """An address operand as a vector of i64: where it is, of shared memory in its window."""
         if not isinstance(operand, Address):
             raise self.refuse("wanted an address in [ ]")
         base = operand.base
@@ -399,16 +397,20 @@ class Emitter:
                 remote = (found, space) == ("shared", "cluster")
                 if not remote and (space != "generic" or found == "shared"):
                     raise self.refuse(f"{base.name} is in .{found}")
-            return value
+            return self.own(value) if found == "local" else value
         bits = bits_of(self.kind_of(base.name))
-        if bits not in (32, 64) or (bits == 32 and space not in ("shared", "cluster")):
+        if bits not in (32, 64) or (bits == 32 and space not in ("shared", "local", "cluster")):
             raise self.refuse(f"the address {base.name} has {bits} bits")
         value = self.raw(base.name)
         if bits == 32:
             value = self.op(f"zext <32 x i32> {value} to <32 x i64>")
         if operand.offset:
             value = self.op(f"add <32 x i64> {value}, {splat('i64', str(operand.offset))}")
-        return value
+        return self.own(value) if space == "local" else value
+
+    def own(self, value: str) -> str:
+        """The addresses of bytes of the lanes' own memory."""
+        return self.op(f"add <32 x i64> {value}, %locals")
 
     # ---- helpers ----
 
