@@ -82,3 +82,17 @@ def test_a_carry_of_lanes_that_went_apart() -> None:
             assert found[lane] == x + y
         else:
             assert found[lane] == (y - x) % (1 << 64)
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_what_a_subtraction_leaves_for_an_addition(bits: int) -> None:
+    """1 where nothing was borrowed: NVRTC's division of 128 bits counts on it."""
+    body = f"sub.cc.u{bits} d0, x0, y0;\naddc.u{bits} d1, 0, 0;\n"
+    body += f"add.cc.u{bits} z0, x0, y0;\nsubc.u{bits} d2, 9, 0;"
+    x, y = words(1, bits, 1), words(1, bits, 2)
+    y[::5] = x[::5]
+    found = run(body, bits, [x, y, words(1, bits, 3)], 3)
+    size = 1 << bits
+    for value, a, b in zip(found, whole(x), whole(y), strict=True):
+        parts = [(a - b) % size, int(a >= b), 9 if a + b >= size else 8]
+        assert value == sum(part << bits * i for i, part in enumerate(parts))

@@ -17,20 +17,13 @@ CHOSEN = (
     "language/test_programs.py",
     "language/test_kernel_programs.py",
     "language/test_leaving_early.py",
-    "language/test_threads.py",
+    "language/test_arch_mbarriers.py",
 )
-SLOW = (
-    "test_groups_reduce_in_blocks_of_every_size",
-    "test_everything_of_a_warp_and_a_block_in_blocks_of_every_size",
-    "test_a_block_reduces",
-)
-"""Tests of these files that take seconds."""
 
 
 def test_programs_of_the_language() -> None:
-    only = " and ".join(f"not {name}" for name in SLOW)
-    found = done(CHOSEN, "compare", gpu="emulated:sm_90a", torch=False, only=only)
-    assert found["functions"] > 90 and found["calls"] > 100
+    found = done(CHOSEN, "compare", gpu="emulated:sm_90a", torch=False)
+    assert found["functions"] > 40 and found["calls"] > 40
 
 
 @nightly

@@ -72,6 +72,7 @@ WRONG = {
     ".visible .entry k(.param .u32 a .param .u32 b) { ret; }": "wanted ','",
     ".visible .entry k(.param .u32 a, .param .u32 a) { ret; }": "a is defined twice",
     ".visible .entry k() { ret; }\n.visible .entry k() { ret; }": "k is defined twice",
+    ".shared .u32 s = 3;": ".shared variables begin with nothing: s",
     ".alias f, g;": ".alias is not emulated",
 }
 

@@ -58,3 +58,14 @@ def test_a_text_is_compiled_once() -> None:
     before = tiers._code.cache_info().misses
     run()
     assert tiers._code.cache_info().misses == before
+
+
+def test_constants_where_registers_stand() -> None:
+    """Predicates and values that are the same for all lanes, in branches, stores and votes."""
+    body = """mov.pred %p1, -1; mov.pred %p2, 0; mov.u32 %r1, 7; mov.u32 %r2, %tid.x;
+    ld.param.u64 %rd1, [a0]; mul.wide.u32 %rd2, %r2, 4; add.u64 %rd1, %rd1, %rd2;
+    @%p2 bra E; @!%p1 bra E; st.global.u32 [%rd1], 5;
+    mov.pred %p3, 1; vote.sync.ballot.b32 %r3, %p3, -1; @%p3 bra L; st.global.u32 [%rd1], 6;
+    L: and.b32 %r3, %r3, %r1; st.global.u32 [%rd1], %r3; E: ret;"""
+    (found,) = launch(kernel(body, pointers(1)), [np.zeros(32, np.uint32)])
+    assert (found == 7).all()

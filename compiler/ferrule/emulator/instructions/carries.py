@@ -1,6 +1,9 @@
 """Integers of many words: additions and subtractions with a carry, which is a register of its own.
 
-The carry is the register `CARRY` of each lane, which no text can name.
+The carry is the register `CARRY` of each lane, which no text can name. A subtraction is the
+addition of the complement, as it is on the hardware: the carry is 1 where nothing was borrowed, and
+`subc` takes one away where it is 0. The manual says it of `subc` alone, by a borrow; NVRTC's own
+division of 128 bits has `addc` behind `sub.cc` and counts on this.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from ferrule.emulator.instructions.forms import Named, form, kind
 from ferrule.emulator.instructions.integers import widely
 from ferrule.emulator.ptx.module import Instruction, Register
 from ferrule.emulator.warps.carry import CARRY
-from ferrule.emulator.warps.emitter import Emitter, vector
+from ferrule.emulator.warps.emitter import Emitter, bits_of, splat, vector
 
 _WORD: Final = r"\.(?P<t>[us](32|64))"
 _CC: Final = r"(?P<cc>\.cc)"
@@ -42,17 +45,18 @@ def _mad(e: Emitter, item: Instruction, named: Named) -> None:
 
 
 def _with_carry(e: Emitter, op: str, t: str, a: str, b: str, uses: bool) -> tuple[str, str]:
-    """The sum or difference, and whether it goes beyond the word."""
+    """The sum, also of a complement, and whether it goes beyond the word."""
     llvm = vector(t)
-    value = e.op(f"{op} {llvm} {a}, {b}")
-    less = (value, a) if op == "add" else (a, b)
-    carry = e.op(f"icmp ult {llvm} {less[0]}, {less[1]}")
-    if not uses:
+    if op == "sub":
+        b = e.op(f"xor {llvm} {b}, {splat(f'i{bits_of(t)}', '-1')}")
+    value = e.op(f"add {llvm} {a}, {b}")
+    carry = e.op(f"icmp ult {llvm} {value}, {a}")
+    if not uses and op == "add":
         return value, carry
-    before = e.op(f"zext <32 x i1> {e.raw(CARRY)} to {llvm}")
-    final = e.op(f"{op} {llvm} {value}, {before}")
-    less = (final, value) if op == "add" else (value, before)
-    again = e.op(f"icmp ult {llvm} {less[0]}, {less[1]}")
+    one = splat(f"i{bits_of(t)}", "1")
+    before = e.op(f"zext <32 x i1> {e.raw(CARRY)} to {llvm}") if uses else one
+    final = e.op(f"add {llvm} {value}, {before}")
+    again = e.op(f"icmp ult {llvm} {final}, {value}")
     return final, e.op(f"or <32 x i1> {carry}, {again}")
 
 

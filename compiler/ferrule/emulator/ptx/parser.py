@@ -175,6 +175,8 @@ class _Parser(Cursor):
         data: bytes | None = None
         references: References = ()
         if self.taken("="):
+            if space not in ("global", "const"):
+                raise PtxError(f".{space} variables begin with nothing: {name.text}", name.line)
             data, references = Initial(self, kind).value(sizes, name)
         count = prod(each or 0 for each in sizes)
         size = len(data) if data is not None else count * BYTES[kind]

@@ -34,7 +34,7 @@ _TO_LANES: Final = re.compile(r"bitcast i32 (\S+) to <32 x i1>$")
 _SPLAT: Final = re.compile(r"shufflevector <32 x \w+> (\S+), <32 x \w+> poison, <32 x i32> zeroini")
 _FIRST: Final = re.compile(r"insertelement <32 x (\w+)> poison, \w+ (\S+), i32 0$")
 _LOAD: Final = re.compile(r"load <32 x (\w+)>, ptr ([^, ]+)(?:, align (\d+))?(, !.*)?$")
-_STORE: Final = re.compile(r"  store <32 x (\w+)> (\S+), ptr ([^, ]+)(?:, align (\d+))?$")
+_STORE: Final = re.compile(r"  store <32 x (\w+)> (.+), ptr ([^, ]+)(?:, align (\d+))?$")
 _ACROSS: Final = ("@llvm.vector.reduce", "extractelement", "insertelement", "shufflevector", "phi ")
 _ENDS: Final = ("  br ", "  ret ", "  switch ", "  unreachable")
 
