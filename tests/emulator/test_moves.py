@@ -134,7 +134,7 @@ def test_names() -> None:
     """Names that patterns of the table spell are found; with a word more or twice they are not."""
     rng = random.Random(5)
     for opcode in ("ld", "st"):
-        (form,) = FORMS[opcode]
+        (form,) = [each for each in FORMS[opcode] if "async" not in each.pattern.pattern]
         for _ in range(300):
             name = opcode + ptx_forms.one(form.pattern.pattern, rng)
             assert found(name), name
