@@ -55,7 +55,9 @@ def has_torch() -> bool:
 
 
 def has_cuda() -> bool:
-    """True where the CUDA driver finds a device."""
+    """True where the CUDA driver finds a device, which may be emulated."""
+    if os.environ.get("FERRULE_GPU"):
+        importlib.import_module("ferrule")
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -63,6 +65,11 @@ def has_cuda() -> bool:
     count = ctypes.c_int(0)
     asked = (driver.cuInit(0), driver.cuDeviceGetCount(ctypes.byref(count)))
     return asked == (0, 0) and count.value > 0
+
+
+def has_torch_cuda() -> bool:
+    """True where PyTorch has tensors on a GPU, which it cannot on an emulated one."""
+    return has_torch() and bool(importlib.import_module("torch").cuda.is_available())
 
 
 def has_ptxas() -> bool:
@@ -93,6 +100,7 @@ NEEDS = {
     "needs_cc": Need(has_c_compiler, "no C compiler ($CC, cc, gcc or clang)"),
     "needs_torch": Need(has_torch, "PyTorch is not installed"),
     "needs_cuda": Need(has_cuda, "no CUDA device"),
+    "needs_torch_cuda": Need(has_torch_cuda, "no PyTorch with a CUDA device"),
     "needs_ptxas": Need(has_ptxas, "no ptxas (of the CUDA toolkit or nvidia-cuda-nvcc)"),
     "nightly": Need(is_nightly, "no time for a long test (--hypothesis-profile=nightly has)"),
     "needs_wide_ints": Need(

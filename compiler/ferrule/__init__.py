@@ -3,12 +3,14 @@
     import ferrule as fe
 
 `fe.kernel` and `fe.jit` mark functions, `fe.compile` compiles them for fake tensors.  Everything
-is imported on first use: `import ferrule` loads nothing but this table.
+is imported on first use: `import ferrule` loads nothing but this table.  Where the environment's
+variable FERRULE_GPU asks for an emulated GPU, it is there from then on.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from ferrule.compiler.cuda.code import DeviceCode as DeviceCode
     from ferrule.compiler.errors import CompileError as CompileError
     from ferrule.compiler.options import Options as Options
+    from ferrule.emulator.gpu import emulated_gpu as emulated_gpu
     from ferrule.frontends.triton import like as like
     from ferrule.language import arch as arch
     from ferrule.language import maths as math  # noqa: F401
@@ -135,6 +138,7 @@ if TYPE_CHECKING:
     from ferrule.runtime import LaunchError as LaunchError
     from ferrule.runtime import Module as Module
     from ferrule.runtime import RaceError as RaceError
+    from ferrule.runtime import cuda as cuda
     from ferrule.runtime import export_library as export_library
     from ferrule.runtime import from_dlpack as from_dlpack
     from ferrule.runtime import get_global_func as get_global_func
@@ -226,6 +230,7 @@ _ATTRIBUTES = {
     "Module": ("ferrule.runtime", "Module"),
     "RaceError": ("ferrule.runtime", "RaceError"),
     "export_library": ("ferrule.runtime", "export_library"),
+    "emulated_gpu": ("ferrule.emulator.gpu", "emulated_gpu"),
     "like": ("ferrule.frontends.triton", "like"),
     "from_dlpack": ("ferrule.runtime", "from_dlpack"),
     "get_global_func": ("ferrule.runtime", "get_global_func"),
@@ -247,6 +252,7 @@ _ATTRIBUTES = {
 }
 _MODULES = {
     "arch": "ferrule.language.arch",
+    "cuda": "ferrule.runtime.cuda",
     "frontends": "ferrule.frontends",
     "math": "ferrule.language.maths",
     "runtime": "ferrule.runtime",
@@ -270,3 +276,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if _gpu := os.environ.get("FERRULE_GPU"):
+    importlib.import_module("ferrule.emulator.gpu").start(_gpu)

@@ -220,7 +220,11 @@ def test_without_a_driver(tmp_path: Path) -> None:
         pytest.skip("this machine has a real libcuda.so.1")
     error = in_another_process("")
     assert error.startswith(f"CudaError: the CUDA driver cannot be loaded {WHERE}: libcuda.so.1: ")
-    assert error.endswith("; libcuda.so.1 comes with the NVIDIA driver: install that")
+    assert error.endswith(
+        "; libcuda.so.1 comes with the NVIDIA driver: install that; without one, a GPU can be "
+        "emulated: with fe.emulated_gpu('sm_90a'), or FERRULE_GPU=emulated:sm_90a in the "
+        "environment"
+    )
 
 
 def test_with_an_old_driver(tmp_path: Path) -> None:

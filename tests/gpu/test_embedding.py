@@ -1,4 +1,4 @@
-"""The tiny language of the guide, on a real GPU."""
+"""The tiny language of the guide, on a GPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from embedded import tiny_dsl
 
-pytestmark = [pytest.mark.needs_cuda, pytest.mark.needs_torch]
+import ferrule as fe
+
+pytestmark = pytest.mark.needs_cuda
 
 
 def both(limit: float, x: Any, y: Any) -> Any:
@@ -17,11 +19,10 @@ def both(limit: float, x: Any, y: Any) -> Any:
 
 @pytest.mark.parametrize("size", [0, 1, 255, 257, 70_001])
 def test_both_targets_give_the_same_bits(size: int) -> None:
-    import torch
-
     rng = np.random.default_rng(size)
     x, y = (rng.standard_normal(size, dtype=np.float32) for _ in range(2))
     ours = tiny_dsl().build(both)(-0.5, x, y)
-    theirs = tiny_dsl().build(both, "cuda")(-0.5, *(torch.from_numpy(a).cuda() for a in (x, y)))
+    on_gpu = tiny_dsl().build(both, "cuda")
+    theirs = on_gpu(-0.5, *map(fe.cuda.array, (x, y)))
     assert str(theirs.device) == "cuda:0"
-    np.testing.assert_array_equal(theirs.cpu().numpy(), np.from_dlpack(ours))
+    np.testing.assert_array_equal(fe.cuda.to_numpy(theirs), np.from_dlpack(ours))

@@ -9,7 +9,7 @@ import pytest
 import ferrule as fe
 from ferrule.specs import Tensor
 
-pytestmark = [pytest.mark.needs_cuda, pytest.mark.needs_torch]
+pytestmark = [pytest.mark.needs_cuda, pytest.mark.needs_torch_cuda]
 
 N = fe.sym_int()
 SIZE = 1000

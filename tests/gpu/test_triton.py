@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from triton_launcher import example
 
-pytestmark = [pytest.mark.needs_cuda, pytest.mark.needs_torch]
+pytestmark = [pytest.mark.needs_cuda, pytest.mark.needs_torch_cuda]
 
 TUTORIALS = (
     "vector_add",

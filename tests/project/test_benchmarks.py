@@ -16,6 +16,7 @@ BENCHMARKS = (
     "compile_time",
     "cooperative",
     "elementwise",
+    "emulated",
     "export",
     "gpu",
     "kernels",

@@ -1,4 +1,4 @@
-"""Imports go one way: specs <- runtime <- compiler <- language, frontends <- facade.
+"""Imports go one way: specs <- runtime <- compiler <- language, frontends, emulator <- facade.
 
 The `ruff.toml` of each package folder holds the rule, and of each folder of the lowering; here
 planted violations prove that it is found. What a table of banned names cannot say, that no part
@@ -9,6 +9,7 @@ trees. Importing is lazy: `import ferrule` loads no LLVM.
 from __future__ import annotations
 
 import ast
+import os
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ PARTS = {
     "compiler": "compiler/ferrule/compiler",
     "language": "compiler/ferrule/language",
     "frontends": "compiler/ferrule/frontends",
+    "emulator": "compiler/ferrule/emulator",
 }
 MAY_IMPORT = {
     "specs": {"specs"},
@@ -30,6 +32,7 @@ MAY_IMPORT = {
     "compiler": {"specs", "runtime", "compiler"},
     "language": {"specs", "runtime", "compiler", "language"},
     "frontends": {"specs", "runtime", "compiler", "frontends"},
+    "emulator": {"specs", "runtime", "compiler", "emulator"},
 }
 CODEGEN = "ferrule.language.codegen"
 CODEGEN_MAY_IMPORT = {
@@ -204,8 +207,8 @@ def test_a_folder_knows_only_those_above_it(root: Path, package: str) -> None:
 @pytest.mark.parametrize(
     ("module", "absent"),
     [
-        ("ferrule", ("llvmlite",)),
-        ("ferrule.runtime", ("llvmlite",)),
+        ("ferrule", ("llvmlite", "ferrule.emulator")),
+        ("ferrule.runtime", ("llvmlite", "ferrule.emulator")),
         ("ferrule.specs", ("llvmlite", "tvm_ffi", "torch")),
     ],
 )
@@ -218,3 +221,21 @@ def test_importing_is_lazy(root: Path, module: str, absent: tuple[str, ...]) -> 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert not set(absent) & set(done.stdout.split())
+
+
+COMPILED = """
+import sys
+sys.modules["torch"] = None
+from emulated_program import add_one, fake, fe
+fe.compile(add_one, fake, fake, options="--target cuda --gpu-arch sm_90a")
+print(*sys.modules)
+"""
+
+
+def test_a_compilation_for_a_gpu_imports_no_emulator(root: Path) -> None:
+    paths = [*(str(root / each) for each in SOURCE_ROOTS), str(root / "tests/support")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "FERRULE_GPU": ""}
+    command = [sys.executable, "-c", COMPILED]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "llvmlite" in done.stdout and "ferrule.emulator" not in done.stdout.split()

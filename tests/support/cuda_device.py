@@ -324,16 +324,42 @@ class _Forged:
 
     def __dlpack__(self, **_: object) -> Any:
         array = self.array
-        shape = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
-        steps = [stride // array.itemsize for stride in array.strides]
-        strides = (ctypes.c_int64 * max(1, array.ndim))(*steps)
-        kind = _CODES[array.dtype.kind], 8 * array.itemsize, 1
-        tensor = _DLTensor(array.ctypes.data, CUDA, self.device_id, array.ndim, *kind)
-        tensor.shape, tensor.strides = shape, strides
-        managed = _Managed(tensor, None, _release)
-        address = ctypes.addressof(managed)
-        self._alive[address] = array, shape, strides, managed
-        return _new_capsule(address, b"dltensor", None)
+        steps = tuple(stride // array.itemsize for stride in array.strides)
+        kind = _CODES[array.dtype.kind] | 8 * array.itemsize << 8 | 1 << 16
+        return _capsule(array.ctypes.data, array.shape, steps, kind, self.device_id, array)
+
+
+class _At:
+    """Speaks DLPack's protocol for an address of a GPU, of which nobody else knows."""
+
+    def __init__(self, *described: Any) -> None:
+        self.described = described
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CUDA, self.described[4]
+
+    def __dlpack__(self, **_: object) -> Any:
+        return _capsule(*self.described, None)
+
+
+def _capsule(
+    address: int,
+    sizes: tuple[int, ...],
+    steps: tuple[int, ...],
+    kind: int,
+    device_id: int,
+    owner: object,
+) -> Any:
+    """DLPack's capsule of a tensor; `kind` is a DLDataType as a number."""
+    shape = (ctypes.c_int64 * max(1, len(sizes)))(*sizes)
+    strides = (ctypes.c_int64 * max(1, len(steps)))(*steps)
+    dtype = kind & 0xFF, kind >> 8 & 0xFF, kind >> 16
+    tensor = _DLTensor(address, CUDA, device_id, len(sizes), *dtype)
+    tensor.shape, tensor.strides = shape, strides
+    managed = _Managed(tensor, None, _release)
+    place = ctypes.addressof(managed)
+    _Forged._alive[place] = owner, shape, strides, managed
+    return _new_capsule(place, b"dltensor", None)
 
 
 @_Deleter
@@ -358,6 +384,13 @@ def forged(array: np.ndarray[Any, Any], device_id: int = 0) -> Any:
     Nobody may read it there; what takes it sees its address, shape and strides.
     """
     return tvm_ffi.from_dlpack(_Forged(array, device_id))
+
+
+def forged_at(
+    address: int, shape: tuple[int, ...], strides: tuple[int, ...], kind: int, device_id: int = 0
+) -> Any:
+    """A tvm-ffi tensor of a GPU whose memory somebody else holds; `kind` as DLPack's number."""
+    return tvm_ffi.from_dlpack(_At(address, shape, strides, kind, device_id))
 
 
 def data_ptr(tensor: Any) -> int:

@@ -1,4 +1,5 @@
-"""Runs tests that were written for the CPU target on a GPU: a pytest plugin, `-p on_gpu`.
+"""Runs tests that were written for the CPU target on a GPU: a pytest plugin, `-p on_gpu`.  The GPU
+may be emulated, by FERRULE_GPU.
 
 What a test compiles with `--target cpu` is compiled for the GPU as well.  A call with NumPy arrays
 runs on the CPU first, with copies; if that raises, so does the call, and the GPU is left alone,
@@ -7,13 +8,15 @@ runs on the GPU with copies of the arrays in its memory, which are then copied b
 the test expects of its arrays is expected of the GPU.  A host function that reads or writes
 elements itself becomes a kernel of one thread.
 
-`--on-gpu=compile` leaves the runs out and needs no GPU.  The terminal says how much was done, and
-what was left out for which reason.
+Each call must leave the same bits on both, where one NaN is any other; `same_bits` says where not.
+
+`--on-gpu=compile` leaves the runs out and needs no GPU.  `--on-gpu=compare` leaves the interpreter
+and plain Python out, with which the tests compare the CPU's in every run.  The terminal says how
+much was done, and what was left out for which reason.
 """
 
 from __future__ import annotations
 
-import copy
 import inspect
 import itertools
 import linecache
@@ -22,8 +25,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import agreement
+import numpy as np
 import pytest
-from device_memory import on_device
+from device_memory import as_array, copied, hosts, on_device
+from plain_python import examples
 
 import ferrule as fe
 from ferrule.runtime.errors import StageError
@@ -51,26 +57,51 @@ class OnGpu:
     """A function that was compiled for both targets; its attributes are those of the CPU's."""
 
     def __init__(self, cpu: fe.Function, gpu: fe.Function, done: Done) -> None:
-        self._cpu, self._gpu, self._done = cpu, gpu, done
+        self.cpu, self._gpu, self._done = cpu, gpu, done
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._cpu, name)
+        return getattr(self.cpu, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not self._done.runs:
-            return self._cpu(*args, **kwargs)
+            return self.cpu(*args, **kwargs)
+        wanted = copied((args, kwargs))
         try:
-            result = self._cpu(*copy.deepcopy(args), **copy.deepcopy(kwargs))
+            result = self.cpu(*wanted[0], **wanted[1])
         except Exception:
             self._done.left_out["the call raises"] += 1
-            return self._cpu(*args, **kwargs)
+            return self.cpu(*args, **kwargs)
         if result is not None:
             self._done.left_out["the function has a result"] += 1
-            return self._cpu(*args, **kwargs)
+            return self.cpu(*args, **kwargs)
         with on_device((args, kwargs)) as (positional, keywords):
             self._gpu(*positional, **keywords)
         self._done.calls += 1
+        for found, expected in zip(hosts((args, kwargs)), hosts(wanted), strict=True):
+            same_bits(found, expected)
         return None
+
+
+def same_bits(found: Any, wanted: Any) -> None:
+    """Raises AssertionError where a tensor on the GPU has not become what it has on the CPU."""
+    ours, theirs = as_array(found), as_array(wanted)
+    if ours.tobytes() == theirs.tobytes():
+        return
+    what = "on the GPU, and on the CPU"
+    if ours.dtype.kind in "fV":  # V: numbers that NumPy lacks
+        ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
+        known = ~np.isnan(ours)
+        signs = (np.signbit(each[known]) for each in (ours, theirs))
+        np.testing.assert_array_equal(*signs, err_msg=f"signs {what}")
+    np.testing.assert_array_equal(ours, theirs, err_msg=what)
+
+
+def both_ways(
+    function: Any, arguments: Any, *, options: str = "--target cpu", **_: Any
+) -> agreement.Outcome:
+    """What stands for `agreement.run_all_ways`: compiled for both, and called."""
+    compiled = fe.compile(function, *examples(*arguments), options=options)
+    return agreement.outcome(compiled, arguments)
 
 
 @dataclass(frozen=True)
@@ -92,7 +123,7 @@ class Compiler:
         target = "--target cuda" if self.done.runs else f"--target cuda --gpu-arch {ARCH}"
         wanted = options.replace(TARGET, target)
         try:
-            gpu = self._compiled(function, examples, wanted, named)
+            gpu = self._for_gpu(function, examples, wanted, named)
         except (fe.CompileError, NotImplementedError) as error:
             first = str(error).splitlines()[0]
             self.done.left_out[first] += 1
@@ -103,6 +134,15 @@ class Compiler:
             return cpu
         self.done.functions += 1
         return OnGpu(cpu, gpu, self.done)
+
+    def _for_gpu(
+        self, function: Any, examples: Any, options: str, named: dict[str, Any]
+    ) -> fe.Function:
+        """Compiled with examples that are on the GPU, where there is one."""
+        if not self.done.runs:
+            return self._compiled(function, examples, options, named)
+        with on_device((examples, named)) as (moved, renamed):
+            return self._compiled(function, moved, options, renamed)
 
     def _compiled(
         self, function: Any, examples: Any, options: str, named: dict[str, Any]
@@ -131,15 +171,19 @@ _numbers = itertools.count()
 
 def one_thread(function: Callable[..., Any]) -> Callable[..., Any]:
     """A host function with the same parameters that launches the function as a kernel."""
-    signature = inspect.signature(function).replace(return_annotation=inspect.Signature.empty)
-    names = ", ".join(signature.parameters)
-    body = f"on_gpu_kernel({names}).launch(grid=1, block=1)"
-    source = f"def {function.__name__}{signature}:\n    {body}\n"
+    given = inspect.signature(function).parameters
+    plain = [each.replace(annotation=inspect.Parameter.empty) for each in given.values()]
+    body = f"on_gpu_kernel({', '.join(given)}).launch(grid=1, block=1)"
+    source = f"def {function.__name__}{inspect.Signature(plain)}:\n    {body}\n"
     file = f"<one thread {next(_numbers)}>"
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
     scope = {**function.__globals__, "on_gpu_kernel": fe.kernel(function)}
     exec(compile(source, file, "exec"), scope)
     host: Callable[..., Any] = scope[function.__name__]
+    # Not in the source, where a number's type might be written as what is none.
+    host.__annotations__ = {
+        name: each for name, each in function.__annotations__.items() if name in given
+    }
     return host
 
 
@@ -149,11 +193,17 @@ _DONE = pytest.StashKey[Done]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--on-gpu", choices=("run", "compile"), default="run")
+    parser.addoption("--on-gpu", choices=("run", "compare", "compile"), default="run")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    done = config.stash[_DONE] = Done(config.getoption("--on-gpu") == "run")
+    way = config.getoption("--on-gpu")
+    done = config.stash[_DONE] = Done(way != "compile")
+    if way == "compare":
+        agreement.run_all_ways = both_ways
+    if done.runs:
+        # Tensors that functions make are on the GPU too, where no framework's come with the call.
+        fe.cuda.use_as_allocator()
     fe.compile = Compiler(fe.compile, done)
 
 

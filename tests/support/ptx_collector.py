@@ -27,7 +27,7 @@ import pytest
 SAMPLE = 10
 """Every so many programs are compiled for every architecture."""
 
-WITHOUT_KERNELS = ("layouts", "project", "specs")
+WITHOUT_KERNELS = ("emulator", "layouts", "project", "specs")
 """Folders of tests that compile nothing."""
 
 HEADER = (".version", ".target", ".address_size")

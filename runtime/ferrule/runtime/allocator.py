@@ -59,16 +59,24 @@ def use_allocator(allocate: CFunction | None, free: CFunction | None) -> None:
     if allocate is None and free is None:
         address = 0
     else:
-        addresses = [
-            _address("allocate", _ALLOCATE, allocate),
-            _address("free", _FREE, free),
-        ]
-        engine = Engine.load(compile_native(_NAME, _text(*addresses)))
-        _KEPT.append(engine)
-        address = engine.address(f"__tvm_ffi_{_NAME}")
-    register = libtvm_ffi().TVMFFIEnvSetDLPackManagedTensorAllocator
-    if register(ctypes.c_void_p(address), ctypes.c_int(1), None) != 0:
+        address = allocator_of(
+            _address("allocate", _ALLOCATE, allocate), _address("free", _FREE, free)
+        )
+    register(address)
+
+
+def register(address: int) -> None:
+    """Let tvm-ffi call a function that makes managed tensors; 0 for none."""
+    set_allocator = libtvm_ffi().TVMFFIEnvSetDLPackManagedTensorAllocator
+    if set_allocator(ctypes.c_void_p(address), ctypes.c_int(1), None) != 0:
         raise RuntimeError("tvm-ffi has not taken the allocator")
+
+
+def allocator_of(allocate: int, free: int) -> int:
+    """The address of a function that makes managed tensors, as tvm-ffi wants it, of a pair's."""
+    engine = Engine.load(compile_native(_NAME, _text(allocate, free)))
+    _KEPT.append(engine)
+    return engine.address(f"__tvm_ffi_{_NAME}")
 
 
 def _address(what: str, kind: type[Any], function: CFunction | None) -> int:

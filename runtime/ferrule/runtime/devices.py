@@ -7,6 +7,14 @@ from functools import cache
 from typing import Final, NamedTuple
 
 _LIBRARY: Final = "libcuda.so.1"
+EMULATE: Final = (
+    "a GPU can be emulated: with fe.emulated_gpu('sm_90a'), or FERRULE_GPU=emulated:sm_90a in the "
+    "environment"
+)
+"""What an error says where there is no GPU."""
+
+_EMULATED: Final[list[str]] = []
+
 _MAJOR, _MINOR = 75, 76
 """CUdevice_attribute: the two parts of the compute capability (CUDA Driver API, `cuda.h`)."""
 
@@ -32,6 +40,20 @@ def cuda_devices() -> tuple[ComputeCapability, ...]:
         return tuple(_capability(driver, ordinal) for ordinal in range(count.value))
     except (OSError, AttributeError):
         return ()
+
+
+def emulated_arch() -> str | None:
+    """The architecture of the GPUs that this process emulates; None where it emulates none.
+
+    Emulated GPUs execute PTX and no cubins: compilers of this process keep the PTX for them.
+    """
+    return _EMULATED[0] if _EMULATED else None
+
+
+def note_emulated(arch: str | None) -> None:
+    """GPUs of an architecture are emulated from now on, or none: what was asked is forgotten."""
+    _EMULATED[:] = [] if arch is None else [arch]
+    cuda_devices.cache_clear()
 
 
 def _capability(driver: ctypes.CDLL, ordinal: int) -> ComputeCapability:

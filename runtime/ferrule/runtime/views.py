@@ -18,7 +18,7 @@ from ferrule.runtime import foreign
 from ferrule.runtime.capsules import Flags, exported, is_unknown
 from ferrule.specs.dtypes import BY_NAME
 
-_OBJECT_HEADER: Final = 24
+OBJECT_HEADER: Final = 24
 """Bytes before the DLTensor of a tensor object."""
 
 _PACKED: Final = specs.Float4E2M1FN.code | 4 << 8 | 2 << 16
@@ -109,7 +109,7 @@ def typed_tensor(array: np.ndarray[Any, Any]) -> Any:
         raise TypeError(f"an array of {array.dtype}, which DLPack does not have in this form")
     plain = array if array.flags.writeable else _writable_bytes(array)
     held = tvm_ffi.from_dlpack(plain.view(f"u{array.itemsize}"))
-    DLTensor.from_address(held.__chandle__() + _OBJECT_HEADER).dtype = dtype.dlpack
+    DLTensor.from_address(held.__chandle__() + OBJECT_HEADER).dtype = dtype.dlpack
     return held
 
 
@@ -139,7 +139,7 @@ def view_of(tensor: Any) -> View:
         aliased = read_only and isinstance(tensor, np.ndarray)
         held, marked = _taken(writable_alias(tensor) if aliased else tensor)
         read_only = read_only or marked
-    raw = DLTensor.from_address(held.__chandle__() + _OBJECT_HEADER)
+    raw = DLTensor.from_address(held.__chandle__() + OBJECT_HEADER)
     shape = tuple(raw.shape[: raw.ndim]) if raw.ndim else ()
     row_major = specs.compact_strides(shape, tuple(reversed(range(len(shape)))))
     # Strides have no meaning in a tensor without elements.
@@ -163,7 +163,7 @@ def view_of(tensor: Any) -> View:
 def address_of(tensor: Any) -> int:
     """The address of the first element of a tensor that DLPack exports."""
     held = tvm_ffi.from_dlpack(tensor)
-    raw = DLTensor.from_address(held.__chandle__() + _OBJECT_HEADER)
+    raw = DLTensor.from_address(held.__chandle__() + OBJECT_HEADER)
     return int(raw.data + raw.byte_offset)
 
 

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from fuzz.campaigns import SHARES, Failure, campaign
 
-SEEDS: Final = {"programs": 100, "constants": 100, "cooperation": 100, "files": 100, "calls": 100}
+SEEDS: Final = dict.fromkeys(("programs", "ptx", "constants", "cooperation", "files", "calls"), 100)
 """How many seeds a child runs; the next one begins with fresh memory."""
 USUAL_SEEDS: Final = 20
 GRACE: Final = 300.0

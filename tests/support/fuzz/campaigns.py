@@ -36,7 +36,15 @@ class Campaign(Protocol):
 
 
 SHARES: Final[Mapping[str, int]] = MappingProxyType(
-    {"programs": 4, "constants": 4, "cooperation": 1, "calls": 4, "entries": 2, "files": 1}
+    {
+        "programs": 4,
+        "ptx": 4,
+        "constants": 4,
+        "cooperation": 1,
+        "calls": 4,
+        "entries": 2,
+        "files": 1,
+    }
 )
 """All campaigns, and how much of the time each gets."""
 

@@ -7,6 +7,7 @@ from typing import Final
 from ferrule.compiler.artefacts import Fault, Location, literal
 from ferrule.compiler.cuda.driver import LIBRARY, SINCE
 from ferrule.compiler.cuda.state import Status
+from ferrule.runtime.devices import EMULATE
 
 _SIZES: Final = (
     "grid ({}, {}, {}), block ({}, {}, {}), {} bytes of shared memory a block, stream {}"
@@ -30,7 +31,7 @@ def _messages(where: str) -> dict[Status, str]:
         Status.CALL_FAILED: f"{{text}} {said} {where}{{text}}",
         Status.NO_KERNEL: f"cuLibraryGetKernel of the kernel {{text}} {said} {where}{{text}}",
         Status.NO_LIBRARY: f"the CUDA driver cannot be loaded {where}: {{text}}; "
-        f"{LIBRARY} comes with the NVIDIA driver: install that",
+        f"{LIBRARY} comes with the NVIDIA driver: install that; without one, {EMULATE}",
         Status.NO_FUNCTION: f"the CUDA driver has no {{text}}, which is needed {where}: "
         f"wanted the driver of CUDA {SINCE} or later, but this is that of CUDA {{}}.{{}}; update "
         "the NVIDIA driver",

@@ -23,6 +23,7 @@ from ferrule.compiler.cuda.archs import capability
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.driver import JitOption
 from ferrule.compiler.cuda.state import PROGRAM
+from ferrule.runtime.devices import emulated_arch
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, PTR, Field, Layout, size_of
 
@@ -94,8 +95,11 @@ def images_of(code: DeviceCode) -> list[Image]:
     """The images of an object: PTX for every architecture, and the cubins.
 
     PTX that serves only one architecture is omitted if there is a cubin for it.
+    A process that emulates a GPU executes no cubins, so it omits the cubins instead.
     """
     images = []
+    if emulated_arch() is not None and any(image.modules for image in code.images):
+        return [Image(image.ptx.encode(), image.arch) for image in code.images if image.modules]
     for image in code.images:
         images += [Image(cubin, image.arch, is_cubin=True) for cubin in image.cubins]
         text = Image(image.ptx.encode(), image.arch)

@@ -31,6 +31,7 @@ from ferrule.frontends.cuda.requests import FORMS, Form, Made, Request
 from ferrule.frontends.given import architectures, check_signature, texts
 from ferrule.frontends.launchsizes import checked_sizes
 from ferrule.frontends.sources import SourceLike, in_order, read_source, search_words
+from ferrule.runtime.devices import emulated_arch
 
 if TYPE_CHECKING:
     from ferrule.compiler.conventions import CudaLaunch
@@ -115,7 +116,7 @@ def compile(
     std: str = "c++17",
     fast_math: bool = False,
     line_info: bool = False,
-    form: Form = "cubin",
+    form: Form | None = None,
     results: Sequence[Tensor] = (),
     zero: bool | str | Sequence[str] = (),
     doc: str | None = None,
@@ -191,20 +192,22 @@ def module(
     std: str = "c++17",
     fast_math: bool = False,
     line_info: bool = False,
-    form: Form = "cubin",
+    form: Form | None = None,
 ) -> CudaSource:
     """The kernels of a CUDA C++ source, the text or the path of a file.
 
     `kernels` are names and name expressions, such as `ns::scale<float, 4>`; by default all kernels
     that are not templates.  `name` is the name of a source text in messages.  `target` is an
     architecture such as "sm_90a", several, or by default that of `FERRULE_GPU_ARCH` or the first
-    GPU: each gets an image, whose `form` is "cubin" or "ptx".  `compiler` is "nvrtc" or "nvcc"; by
-    default the first that is installed.  `defines` are macros with their values.  `fast_math` is
-    `--use_fast_math`, `line_info` is `--generate-line-info`; `flags` are further options of the
-    compiler.
+    GPU: each gets an image, whose `form` is "cubin" or "ptx"; by default "ptx" in a process that
+    emulates a GPU, else "cubin".  `compiler` is "nvrtc" or "nvcc"; by default the first that is
+    installed.  `defines` are macros with their values.  `fast_math` is `--use_fast_math`,
+    `line_info` is `--generate-line-info`; `flags` are further options of the compiler.
 
     Raises the errors of `compile`.
     """
+    if form is None:
+        form = "cubin" if emulated_arch() is None else "ptx"
     if form not in FORMS:
         raise ValueError(f"form must be one of {', '.join(map(repr, FORMS))}, but got {form!r}")
     if not isinstance(std, str):

@@ -21,6 +21,7 @@ from ferrule.frontends.numba.reading import check_no_device_array
 from ferrule.frontends.numba.standin import standing_in
 from ferrule.frontends.numba.types import flattened, numba_type
 from ferrule.frontends.packages import load
+from ferrule.runtime.devices import emulated_arch
 from ferrule.specs import Dim, Param
 
 _ENTRY: Final = re.compile(r"^\.visible \.entry (\w+)\(", re.M)
@@ -53,8 +54,12 @@ def device_call(
     chosen = {each: options[each] for each in _OPTIONS if options.get(each) is not None}
     texts = [(_ptx(plain, kinds, arch, name, chosen), arch) for arch in archs]
     cooperative = any(_GRID_SYNC in ptx for ptx, _ in texts)
-    cubins = [assembled(ptx, arch, name, cooperative) for ptx, arch in texts]
-    code = replace(DeviceCode.from_cubin(cubins, [name]), facts=facts_of_ptx(texts[0][0]))
+    if emulated_arch() is None:
+        cubins = [assembled(ptx, arch, name, cooperative) for ptx, arch in texts]
+        made = DeviceCode.from_cubin(cubins, [name])
+    else:
+        made = DeviceCode.from_images([ptx.encode() for ptx, _ in texts], [name])
+    code = replace(made, facts=facts_of_ptx(texts[0][0]))
     arguments = [argument for param in params for argument in flattened(param)]
     return CudaLaunch(
         code, name, arguments, grid=grid, block=block, smem=smem, cooperative=cooperative

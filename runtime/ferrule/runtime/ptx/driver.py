@@ -14,6 +14,7 @@ from threading import Lock
 from typing import Any, Final
 
 from ferrule.runtime.abi import DeviceType
+from ferrule.runtime.devices import EMULATE
 from ferrule.runtime.errors import CudaError
 from ferrule.runtime.forks import ForkLock
 from ferrule.runtime.ptx.arguments import Packed
@@ -83,7 +84,7 @@ class Image:
         except OSError as error:
             raise CudaError(
                 f"the CUDA driver cannot be loaded {doing}: {error}; "
-                f"{_LIBRARY} comes with the NVIDIA driver: install that"
+                f"{_LIBRARY} comes with the NVIDIA driver: install that; without one, {EMULATE}"
             ) from None
         kernel = doing.rpartition(" ")[2]
         _call(driver, kernel, "cuInit", 0)

@@ -1,0 +1,178 @@
+"""Atomics: lane after lane, each by an atomic instruction of the processor or a loop around one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ferrule.emulator.instructions.forms import Named, form, kind
+from ferrule.emulator.instructions.helpers import (
+    by_lane,
+    helper,
+    lane_value,
+    located,
+    prepared,
+)
+from ferrule.emulator.ptx.cursor import BYTES
+from ferrule.emulator.ptx.module import Instruction
+from ferrule.emulator.warps.emitter import Emitter
+
+_SCOPE = r"(\.(cta|cluster|gpu|sys))?"
+_SPACE = r"(\.(?P<space>global|shared|shared::cta|shared::cluster))?"
+_WHERE = rf"(\.(relaxed|acquire|release|acq_rel))?{_SCOPE}{_SPACE}"
+_OLDER = rf"{_SPACE}\.(cta|cluster|gpu|sys)(\.(relaxed|acquire|release|acq_rel))?"
+"""NVRTC and Triton write scope and order behind the space."""
+_FORMS: Final = (
+    r"\.(?P<op>and|or|xor)\.(?P<t>b32|b64)",
+    r"\.(?P<op>add)\.(?P<t>u32|s32|u64|f32|f64)",
+    r"\.(?P<op>add)\.noftz\.(?P<t>f16|bf16|f16x2|bf16x2)",
+    r"\.(?P<op>inc|dec)\.(?P<t>u32)",
+    r"\.(?P<op>min|max)\.(?P<t>[us](32|64))",
+)
+_INTEGER: Final = {
+    "and": "and", "or": "or", "xor": "xor", "exch": "xchg", "add": "add", "inc": "uinc_wrap",
+    "dec": "udec_wrap", "min": "umin", "max": "umax",
+}  # fmt: skip
+
+
+def _atom(e: Emitter, item: Instruction, named: Named) -> None:
+    reduces = item.opcode == "red"
+    place, *operands = item.operands if reduces else item.operands[1:]
+    t = kind(named)
+    space = (named["space"] or "generic").partition("::")[0]
+    if named["space"] == "shared::cluster":
+        space = "cluster"
+    bits = 8 * BYTES[t]
+    given = [("<32 x i64>", e.address(place, space))]
+    for each in operands:
+        given.append((f"<32 x i{bits}>", e.cast(e.read(each, t), t, f"b{bits}")))
+    how = "checked" if e.names.checked else "free"
+    name = f"atomic:{kind(named, 'op')}:{space}:{t}:{how}"
+    (old,) = e.call(name, given, [f"<32 x i{bits}>"])
+    if not reduces:
+        e.write(item.operands[0], t, e.cast(old, f"b{bits}", t))
+
+
+for _where in (_WHERE, _OLDER):
+    for _form in _FORMS:
+        form("atom", _where + _form, 3)(_atom)
+        form("red", _where + _form, 2)(_atom)
+    form("atom", _where + r"\.(?P<op>exch)\.(?P<t>b32|b64)", 3)(_atom)
+    form("atom", _where + r"\.(?P<op>cas)\.(?P<t>b16|b32|b64)", 4)(_atom)
+
+
+@helper("atomic")
+def _by_lane(name: str, op: str, space: str, t: str, how: str) -> str:
+    """`atomic:add:global:u32:checked`: addresses, operands, and a place for the old values."""
+    word = f"i{8 * BYTES[t]}"
+    body = lane_value("%p0", "i64", "a") + located(space, BYTES[t], how == "checked", stores=True)
+    body += lane_value("%p1", word, "b")
+    result = "%p2"
+    if op == "cas":
+        body += lane_value("%p2", word, "new")
+        body += f"  %pair = cmpxchg ptr %q, {word} %b, {word} %new seq_cst seq_cst\n"
+        body += f"  %old = extractvalue {{ {word}, i1 }} %pair, 0\n"
+        result = "%p3"
+    elif t[0] in "fb" and t not in ("b32", "b64"):
+        body += _float_add(t, word, space)
+    else:
+        body += f"  %old = atomicrmw {_operation(op, t)} ptr %q, {word} %b seq_cst\n"
+    body += f"  %to = getelementptr {word}, ptr {result}, i64 %i\n  store {word} %old, ptr %to\n"
+    count = 4 if op == "cas" else 3
+    return by_lane(
+        name, count, prepared(space, how == "checked"), body + "  br label %next\n", "", True
+    )
+
+
+def _operation(op: str, t: str) -> str:
+    found = _INTEGER[op]
+    return found[1:] if t[0] == "s" and op in ("min", "max") else found
+
+
+def _float_add(t: str, word: str, space: str) -> str:
+    """A loop: add, and try again where another has changed the place."""
+    return f"""  br label %again
+again:
+  %old = load atomic {word}, ptr %q seq_cst, align {BYTES[t]}
+{_sum(t, space)}  %pair = cmpxchg ptr %q, {word} %old, {word} %sum seq_cst seq_cst
+  %same = extractvalue {{ {word}, i1 }} %pair, 1
+  br i1 %same, label %added, label %again
+added:
+"""
+
+
+def _sum(t: str, space: str) -> str:
+    if t == "f64":
+        return """  %x = bitcast i64 %old to double
+  %y = bitcast i64 %b to double
+  %s = fadd double %x, %y
+  %sum = bitcast double %s to i64
+"""
+    if t == "f32":
+        return _sum_single(space)
+    if t in ("f16", "bf16"):
+        return _half("old", "b", "sum", t)
+    parts = ""
+    for name in ("old", "b"):
+        parts += f"  %{name}.lo = trunc i32 %{name} to i16\n  %{name}.s = lshr i32 %{name}, 16\n"
+        parts += f"  %{name}.hi = trunc i32 %{name}.s to i16\n"
+    parts += _half("old.lo", "b.lo", "sum.lo", t[:-2]) + _half("old.hi", "b.hi", "sum.hi", t[:-2])
+    return (
+        parts
+        + """  %sum.l = zext i16 %sum.lo to i32
+  %sum.h = zext i16 %sum.hi to i32
+  %sum.u = shl i32 %sum.h, 16
+  %sum = or i32 %sum.l, %sum.u
+"""
+    )
+
+
+def _sum_single(space: str) -> str:
+    """In global memory subnormal numbers become 0 of the same sign, in shared memory they stay."""
+    text = ""
+    names = {"old": "x", "b": "y"}
+    for name, float_name in names.items():
+        value = f"%{name}"
+        if space not in ("shared", "cluster"):
+            text += _flush(name, f"{name}.f")
+            value = f"%{name}.f"
+        text += f"  %{float_name} = bitcast i32 {value} to float\n"
+    text += "  %s = fadd float %x, %y\n  %s.nan = fcmp uno float %s, %s\n"
+    text += "  %s.b = bitcast float %s to i32\n"
+    text += "  %s.c = select i1 %s.nan, i32 2147483647, i32 %s.b\n"
+    if space in ("shared", "cluster"):
+        return text + "  %sum = or i32 %s.c, 0\n"
+    return text + _flush("s.c", "sum")
+
+
+def _flush(name: str, to: str) -> str:
+    return f"""  %{name}.e = and i32 %{name}, 2139095040
+  %{name}.z = icmp eq i32 %{name}.e, 0
+  %{name}.m = and i32 %{name}, -2147483648
+  %{to} = select i1 %{name}.z, i32 %{name}.m, i32 %{name}
+"""
+
+
+def _half(a: str, b: str, to: str, t: str) -> str:
+    """One sum of 16 bits: exact enough in float32, rounded once, its NaN canonical."""
+    text = ""
+    for name in (a, b):
+        if t == "f16":
+            text += f"  %{name}.h = bitcast i16 %{name} to half\n"
+            text += f"  %{name}.x = fpext half %{name}.h to float\n"
+        else:
+            text += f"  %{name}.z = zext i16 %{name} to i32\n  %{name}.u = shl i32 %{name}.z, 16\n"
+            text += f"  %{name}.x = bitcast i32 %{name}.u to float\n"
+    text += f"  %{to}.s = fadd float %{a}.x, %{b}.x\n  %{to}.n = fcmp uno float %{to}.s, %{to}.s\n"
+    if t == "f16":
+        text += f"  %{to}.t = fptrunc float %{to}.s to half\n"
+        text += f"  %{to}.b = bitcast half %{to}.t to i16\n"
+    else:
+        text += f"""  %{to}.w = bitcast float %{to}.s to i32
+  %{to}.p = lshr i32 %{to}.w, 16
+  %{to}.o = and i32 %{to}.p, 1
+  %{to}.m = add i32 %{to}.o, 32767
+  %{to}.r = add i32 %{to}.w, %{to}.m
+  %{to}.q = lshr i32 %{to}.r, 16
+  %{to}.b = trunc i32 %{to}.q to i16
+"""
+    return text + f"  %{to} = select i1 %{to}.n, i16 32767, i16 %{to}.b\n"

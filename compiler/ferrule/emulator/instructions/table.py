@@ -1,0 +1,65 @@
+"""All forms of instructions that are emulated; what matches none is refused by name."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Final
+
+import ferrule.emulator.instructions as _package
+from ferrule.emulator.instructions import forms
+from ferrule.emulator.instructions.forms import Form, Named
+from ferrule.emulator.ptx.module import Instruction
+from ferrule.emulator.warps import layout
+from ferrule.emulator.warps.emitter import Emitter
+
+for _part in iter_modules(_package.__path__):
+    if _part.name != "table":
+        import_module(f"{_package.__name__}.{_part.name}")
+
+DECLARED: Final = """declare i32 @llvm.vector.reduce.umin.v32i32(<32 x i32>)
+declare i64 @llvm.readcyclecounter()
+"""
+
+
+@lru_cache(maxsize=4096)
+def found(name: str) -> tuple[Form, dict[str, str | None]] | None:
+    """The form that an instruction's whole name has, and what its pattern named."""
+    opcode, _, _ = name.partition(".")
+    for form in forms.FORMS.get(opcode, ()):
+        match = form.pattern.fullmatch(name[len(opcode) :])
+        if match is not None:
+            return form, match.groupdict()
+    return None
+
+
+def known(e: Emitter, item: Instruction) -> tuple[Form, Named]:
+    """The form of an instruction.  PtxError for one that is not emulated."""
+    form = found(item.name)
+    if form is None:
+        raise e.refuse()
+    if len(item.operands) not in form[0].operands:
+        raise e.refuse(f"it has {len(item.operands)} operands")
+    return form
+
+
+def execute(e: Emitter, item: Instruction) -> None:
+    """Write what an instruction does.  PtxError for one that is not emulated."""
+    form, named = known(e, item)
+    form.write(e, item, named)
+
+
+def members(e: Emitter, item: Instruction) -> str:
+    """The lanes that each lane waits for: a vector of masks."""
+    known(e, item)
+    if item.opcode in ("shfl", "vote", "match", "redux") and "sync" in item.modifiers:
+        return e.read(item.operands[-1], "b32")
+    if item.opcode == "elect":
+        return e.read(item.operands[-1], "b32")
+    if item.name == "bar.warp.sync":
+        return e.read(item.operands[0], "b32")
+    if item.opcode == "barrier" and "aligned" not in item.modifiers:
+        return e.spread(e.mask)
+    place = e.op(f"getelementptr i8, ptr %w, i64 {layout.LIVE}")
+    return e.spread(e.op(f"load i32, ptr {place}"))

@@ -1,0 +1,290 @@
+"""Kernels: what a launch must know of one, and the launch itself."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+from ferrule.emulator.machine.faults import Fault, deadlock, thread_fault
+from ferrule.emulator.machine.jit import scheduler_code
+from ferrule.emulator.machine.scheduler import FAILED, OVER, SPINNING
+from ferrule.emulator.machine.tiers import Tiers
+from ferrule.emulator.machine.work import Work
+from ferrule.emulator.ptx.module import Function, Module, PtxError, Variable
+from ferrule.emulator.warps.calls import symbols
+from ferrule.emulator.warps.flow import WAITING, Flow, flow
+from ferrule.emulator.warps.layout import MOST_BLOCKS
+from ferrule.emulator.warps.translate import Translation, translate
+
+if TYPE_CHECKING:
+    from ferrule.emulator.machine.modules import Machine
+
+Sizes = tuple[int, int, int]
+MOST_THREADS: Final = 1024
+_RESIDENT: Final = 128
+"""Blocks that run side by side where they wait for each other."""
+
+_FIRST_THREADS: Final = 16_384
+"""Threads that run before it is asked whether faster code is worth its time."""
+
+Run = Callable[[int, int], int]
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """Where a parameter lies in the bytes of all."""
+
+    offset: int
+    size: int
+    align: int
+
+
+class Kernel:
+    """A kernel of a loaded module."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        module: Module,
+        function: Function,
+        places: Mapping[str, tuple[str, int]],
+    ) -> None:
+        self.name: Final = function.name
+        self._machine: Final = machine
+        self.parameters: Final = _parameters(function.parameters)
+        blocks = flow(module, function)
+        shared, self.static_shared, self._dynamic = _shared(module, blocks)
+        local, self.local_bytes = _local(blocks)
+        own = dict(places) | shared | local
+        for name, parameter in zip(blocks.parameters, self.parameters, strict=True):
+            own[name] = "param", parameter.offset
+        self._translation: Final[Translation] = translate(blocks, own, checks=machine.checks)
+        self._waits: Final = {
+            number: block.instructions[0]
+            for number, block in enumerate(blocks.blocks)
+            if block.instructions and block.instructions[0].opcode in WAITING
+        }
+        said = function.directives
+        self.registers: Final = min(255, 16 + len(blocks.registers) // 4)
+        self.required_block: Final = _sizes(said.get("reqntid"))
+        self.required_cluster: Final = _sizes(said.get("reqnctapercluster"))
+        most = said.get("maxntid") or said.get("reqntid")
+        self.max_threads: Final = min(MOST_THREADS, prod(most)) if most else MOST_THREADS
+        self._tiers: Final = Tiers(self._translation)
+        self._work: Work | None = None
+
+    def launch(
+        self,
+        grid: Sizes,
+        block: Sizes,
+        *,
+        smem: int,
+        cluster: Sizes = (1, 1, 1),
+        parameters: bytes,
+    ) -> None:
+        """Run it to its end.  ValueError for sizes that no GPU has, Fault where a thread fails."""
+        self._check(grid, block, cluster, smem, parameters)
+        with self._machine.lock:
+            work = self._work
+            # Atomics on 16 bits are on the word around, which shared memory always has whole.
+            shared = -(-(self._dynamic + smem if smem else self.static_shared) // 4) * 4
+            if work is None or work.key != (block, shared, cluster):
+                if work is not None:
+                    work.close()
+                work = self._work = self._new_work(block, shared, cluster)
+            work.start(grid, smem, parameters, self._machine.random)
+            self._run(work, prod(grid) // prod(cluster), grid, smem, parameters)
+
+    def close(self) -> None:
+        """Give the memory of its blocks back."""
+        with self._machine.lock:
+            if self._work is not None:
+                self._work.close()
+                self._work = None
+
+    def _new_work(self, block: Sizes, shared: int, cluster: Sizes) -> Work:
+        return Work(
+            self._machine.memory,
+            block,
+            shared,
+            self._translation.warp_bytes,
+            self.local_bytes,
+            _end(self.parameters),
+            self._translation.asynchronous,
+            cluster,
+        )
+
+    def _check(
+        self, grid: Sizes, block: Sizes, cluster: Sizes, smem: int, parameters: bytes
+    ) -> None:
+        if min(*grid, *block, *cluster) < 1:
+            raise ValueError(f"grid {grid}, block {block} and cluster {cluster} must be positive")
+        if prod(block) > MOST_THREADS:
+            raise ValueError(f"a block has at most {MOST_THREADS} threads, but {block} was asked")
+        if cluster != (1, 1, 1) or self.required_cluster is not None:
+            self._check_cluster(grid, cluster)
+        if self.required_block is not None and block != self.required_block:
+            raise ValueError(f"the block must be {self.required_block}, but is {block}")
+        if len(parameters) < _end(self.parameters):
+            raise ValueError(
+                f"{self.name} has {_end(self.parameters)} bytes of parameters, "
+                f"got {len(parameters)}"
+            )
+        if smem < 0:
+            raise ValueError(f"smem must not be negative, but is {smem}")
+
+    def _check_cluster(self, grid: Sizes, cluster: Sizes) -> None:
+        if prod(cluster) > MOST_BLOCKS:
+            raise ValueError(f"a cluster has at most {MOST_BLOCKS} blocks, but {cluster} was asked")
+        if any(every % each for every, each in zip(grid, cluster, strict=True)):
+            raise ValueError(f"a grid of {grid} is not made of clusters of {cluster}")
+        if self.required_cluster not in (None, cluster):
+            raise ValueError(f"the cluster must be {self.required_cluster}, but is {cluster}")
+
+    # ---- running ----
+
+    def _run(self, work: Work, total: int, grid: Sizes, smem: int, parameters: bytes) -> None:
+        run = _RUN(scheduler_code().addresses["run"])
+        said = self._slices(work, total, run)
+        if said == SPINNING and total > 1:
+            self._run_together(work, total, grid, smem, parameters, run)
+        while said == SPINNING:
+            said = self._timed(work, run)
+        if said != OVER:
+            raise self._fault(work, said)
+        if self._machine.random:
+            self._machine.random = work.random or 1
+
+    def _slices(self, work: Work, total: int, run: Run) -> int:
+        """All blocks; more at a time as they go, so that the code can become faster in between."""
+        done, count = 0, max(1, _FIRST_THREADS // work.threads)
+        while True:
+            end = total if self._tiers.fast else min(total, done + count)
+            work.blocks(done, end)
+            said = self._timed(work, run)
+            if said != OVER or end == total:
+                return said
+            done, count = end, 2 * count
+
+    def _timed(self, work: Work, run: Run) -> int:
+        step = self._tiers.step()
+        start = perf_counter()
+        said = run(work.block, step)
+        self._tiers.spent(perf_counter() - start)
+        return said
+
+    def _run_together(
+        self,
+        first: Work,
+        total: int,
+        grid: Sizes,
+        smem: int,
+        parameters: bytes,
+        run: Run,
+    ) -> None:
+        """Blocks that may wait for each other: each goes on until it only spins."""
+        number = first.next
+        first.blocks(number, number, keep=True)
+        resident = [first]
+        try:
+            while resident:
+                if number < total and len(resident) < _RESIDENT:
+                    another = self._new_work(*first.key)
+                    another.start(grid, smem, parameters, self._machine.random)
+                    another.blocks(number, number + 1)
+                    number += 1
+                    resident.append(another)
+                resident = self._round(resident, run, first)
+        finally:
+            for each in resident:
+                if each is not first:
+                    each.close()
+
+    def _round(self, resident: list[Work], run: Run, first: Work) -> list[Work]:
+        left = []
+        for each in resident:
+            said = self._timed(each, run)
+            if said == SPINNING:
+                left.append(each)
+            elif said != OVER:
+                raise self._fault(each, said)
+            elif each is not first:
+                each.close()
+        return left
+
+    def _fault(self, work: Work, said: int) -> Fault:
+        work.stale = True
+        if said == FAILED:
+            return thread_fault(
+                self.name,
+                work.warps[work.cursor],
+                self._translation.instructions,
+                self._machine.memory,
+            )
+        return deadlock(self.name, work.warps, self._waits, self._translation.instructions)
+
+
+def _end(parameters: Iterable[Parameter]) -> int:
+    return max((each.offset + each.size for each in parameters), default=0)
+
+
+def _sizes(numbers: tuple[int, ...] | None) -> Sizes | None:
+    if numbers is None:
+        return None
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z
+
+
+def _parameters(variables: tuple[Variable, ...]) -> tuple[Parameter, ...]:
+    found = []
+    at = 0
+    for each in variables:
+        at = -(-at // each.align) * each.align
+        found.append(Parameter(at, each.size, each.align))
+        at += each.size
+    return tuple(found)
+
+
+def _shared(module: Module, blocks: Flow) -> tuple[dict[str, tuple[str, int]], int, int]:
+    """The offset of each shared variable, the bytes of those of known size, and where the
+    others begin."""
+    used = {
+        name
+        for block in blocks.blocks
+        for item in block.instructions
+        for operand in item.operands
+        for name in symbols(operand)
+    }
+    variables = [each for each in (*module.variables, *blocks.variables) if each.space == "shared"]
+    variables = [each for each in variables if each.name in used]
+    places: dict[str, tuple[str, int]] = {}
+    at = 0
+    open_ended = [each for each in variables if not each.size]
+    for each in variables:
+        if each.size:
+            at = -(-at // each.align) * each.align
+            places[each.name] = "shared", at
+            at += each.size
+    align = max((each.align for each in open_ended), default=16)
+    dynamic = -(-at // align) * align
+    places |= {each.name: ("shared", dynamic) for each in open_ended}
+    return places, at, dynamic
+
+
+def _local(blocks: Flow) -> tuple[dict[str, tuple[str, int]], int]:
+    """The offset of each local variable; parameters of functions that were copied in are such."""
+    places: dict[str, tuple[str, int]] = {}
+    at = 0
+    for each in blocks.variables:
+        if each.space in ("local", "param"):
+            if each.align > 256:
+                raise PtxError(f"{each.name} is aligned to {each.align} bytes", each.line)
+            at = -(-at // each.align) * each.align
+            places[each.name] = "local", at
+            at += each.size
+    return places, at

@@ -1,0 +1,1 @@
+"""Helpers that are too long for LLVM text: plain functions, of which `language` makes LLVM."""

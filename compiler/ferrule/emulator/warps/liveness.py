@@ -1,0 +1,63 @@
+"""Which registers a block's lanes need that another block wrote: only these are kept in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ferrule.emulator.ptx.module import Address, Group, Instruction, Negated, Operand, Register
+from ferrule.emulator.warps.carry import CARRY
+from ferrule.emulator.warps.flow import Block
+
+_USES_CARRY = frozenset({"addc", "subc", "madc"})
+
+NO_RESULT = frozenset(
+    {"st", "red", "bar", "barrier", "exit", "trap", "bra", "brx", "membar", "fence", "prefetch",
+     "prefetchu", "nanosleep", "brkpt", "stmatrix", "discard", "applypriority", "vprintf",
+     "__assertfail", "pmevent", "cp",
+     "wgmma"}
+)  # fmt: skip
+"""Opcodes whose first operand is none that they write."""
+
+
+def reads_and_writes(item: Instruction) -> tuple[set[str], set[str]]:
+    """The registers that an instruction reads, and those that it writes."""
+    operands = item.operands
+    writes: set[str] = set()
+    # Products write when a thread waits for them, directly into the frame.
+    if item.opcode not in NO_RESULT and operands:
+        writes = set(_registers(operands[0]))
+        reads = {name for each in operands[1:] for name in _registers(each)}
+        if isinstance(operands[0], Address):
+            reads, writes = reads | writes, set()
+    else:
+        reads = {name for each in operands for name in _registers(each)}
+    if "cc" in item.modifiers:
+        writes.add(CARRY)
+    if item.opcode in _USES_CARRY:
+        reads.add(CARRY)
+    if item.guard is not None:
+        reads |= {item.guard.name, *writes}
+    return reads, writes
+
+
+def _registers(operand: Operand) -> Iterator[str]:
+    if isinstance(operand, (Register, Negated)):
+        yield operand.name
+    elif isinstance(operand, Address) and isinstance(operand.base, Register):
+        yield operand.base.name
+    elif isinstance(operand, Group):
+        for each in operand.items:
+            yield from _registers(each)
+
+
+def outliving(blocks: tuple[Block, ...]) -> set[str]:
+    """The registers that some block reads before it has written them itself."""
+    found: set[str] = set()
+    for block in blocks:
+        written: set[str] = set()
+        branch = (block.branch,) if block.branch is not None else ()
+        for item in (*block.instructions, *branch):
+            reads, writes = reads_and_writes(item)
+            found |= reads - written
+            written |= writes
+    return found

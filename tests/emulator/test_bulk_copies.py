@@ -1,0 +1,319 @@
+"""Bulk copies and boxes of tensor maps against NumPy."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from ptx_programs import HEADER, Array, launch, machine
+
+from ferrule.emulator.machine import Fault, Machine
+from ferrule.emulator.tensormaps import TensorMap, TensorMapError
+
+DTYPES = {0: np.uint8, 1: np.uint16, 2: np.uint32, 3: np.int32, 4: np.uint64, 5: np.int64,
+          6: np.float16, 7: np.float32, 8: np.float64}  # fmt: skip
+SIZE = 16384
+
+
+def program(body: str, parameters: int) -> str:
+    """Thread 0 executes `body`; %r1 is an mbarrier of one arrival, %r2 the data."""
+    names = ", ".join(f".param .u64 a{i}" for i in range(parameters))
+    loads = "\n".join(f"ld.param.u64 %rd{i}, [a{i}];" for i in range(parameters))
+    return f"""{HEADER}
+    .visible .entry k({names}) {{
+    .reg .pred %p<10>; .reg .b32 %r<40>; .reg .b64 %rd<40>; .reg .b16 %h<4>;
+    .shared .align 1024 .b8 data[{SIZE}];
+    .shared .align 8 .b64 bar;
+    {loads}
+    mov.u32 %r0, %tid.x; mov.u32 %r1, bar; mov.u32 %r2, data;
+    setp.eq.u32 %p0, %r0, 0;
+    @%p0 mbarrier.init.shared.b64 [%r1], 1;
+    bar.sync 0;
+    {body}
+    ret; }}"""
+
+
+WAIT = "W: mbarrier.try_wait.parity.shared.b64 %p1, [%r1], 0; @!%p1 bra W;"
+
+
+def out(number: int, size: int) -> str:
+    """Copy shared memory to the array of a number."""
+    return f"""
+    mov.u32 %r20, %r0;
+    O: mad.lo.u32 %r21, %r20, 4, %r2; ld.shared.u32 %r22, [%r21];
+    mul.wide.u32 %rd20, %r20, 4; add.u64 %rd20, %rd20, %rd{number}; st.global.u32 [%rd20], %r22;
+    add.u32 %r20, %r20, 32; setp.lt.u32 %p5, %r20, {size // 4}; @%p5 bra O;"""
+
+
+def into(number: int, size: int) -> str:
+    return f"""
+    mov.u32 %r20, %r0;
+    I: mad.lo.u32 %r21, %r20, 4, %r2;
+    mul.wide.u32 %rd20, %r20, 4; add.u64 %rd20, %rd20, %rd{number}; ld.global.u32 %r22, [%rd20];
+    st.shared.u32 [%r21], %r22;
+    add.u32 %r20, %r20, 32; setp.lt.u32 %p5, %r20, {size // 4}; @%p5 bra I;
+    bar.sync 0;"""
+
+
+def load(text: str, size: int) -> str:
+    return f"@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [%r1], {size};\n@%p0 {text}\n"
+
+
+BYTES = np.random.default_rng(0).integers(0, 256, SIZE, dtype=np.uint8)
+PLAIN = (
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd0], 1024, [%r1];"
+)
+
+
+@pytest.mark.parametrize("text", [
+    PLAIN,
+    PLAIN.replace("shared::cluster.global", "shared::cta.global"),
+    PLAIN.replace("bytes [", "bytes.L2::cache_hint [").replace("];", "], %rd1;"),
+])  # fmt: skip
+def test_load(text: str) -> None:
+    ptx = program(load(text, 1024) + WAIT + out(1, 2048), 2)
+    found = launch(ptx, [BYTES[:1024], np.zeros(2048, np.uint8)])[1]
+    assert np.array_equal(found[:1024], BYTES[:1024])
+    assert set(found[1024:]) == {0xCD}
+
+
+def test_load_ends_late() -> None:
+    found = launch(
+        program(load(PLAIN, 1024) + out(1, 1024), 2), [BYTES[:1024], np.zeros(1024, np.uint8)]
+    )[1]
+    assert set(found) == {0xCD}
+
+
+def test_load_of_other_bytes_never_ends() -> None:
+    with pytest.raises(Fault, match="try_wait") as caught:
+        launch(program(load(PLAIN, 1040) + WAIT, 2), [BYTES[:1024], np.zeros(4)])
+    assert caught.value.kind == "deadlock"
+
+
+STORE = "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r2], 1024;"
+
+
+@pytest.mark.parametrize(
+    "wait", ["cp.async.bulk.wait_group 0;", "cp.async.bulk.wait_group.read 0;", ""]
+)
+def test_store(wait: str) -> None:
+    """What is stored is what shared memory has at the wait, or at the end."""
+    body = into(0, 1024) + STORE + "cp.async.bulk.commit_group;" + wait
+    body += "st.shared.u32 [%r2], %r0;" if wait else ""
+    found = launch(program(body, 2), [BYTES[:1024], np.zeros(1040, np.uint8)])[1]
+    assert np.array_equal(found[:1024], BYTES[:1024])
+    assert not found[1024:].any()
+
+
+def test_store_reads_late() -> None:
+    body = (
+        into(0, 1024)
+        + STORE
+        + "cp.async.bulk.commit_group; @%p0 st.shared.u32 [%r2], %r0; cp.async.bulk.wait_group 0;"
+    )
+    found = launch(program(body, 2), [BYTES[:1024], np.zeros(1024, np.uint8)])[1]
+    assert not found[:4].any() and np.array_equal(found[4:], BYTES[4:1024])
+
+
+REDUCTIONS: list[tuple[str, Any, Any]] = [
+    ("add.u32", np.uint32, np.add), ("add.s64", np.int64, np.add),
+    ("min.s32", np.int32, np.minimum),
+    ("max.u64", np.uint64, np.maximum), ("and.b32", np.uint32, np.bitwise_and),
+    ("or.b64", np.uint64, np.bitwise_or), ("xor.b32", np.uint32, np.bitwise_xor),
+    ("inc.u32", np.uint32, lambda a, b: np.where(a >= b, 0, a + 1)),
+    ("dec.u32", np.uint32, lambda a, b: np.where((a == 0) | (a > b), b, a - 1)),
+    ("add.noftz.f16", np.float16, np.add), ("max.f16", np.float16, np.maximum),
+    ("add.f32", np.float32, np.add), ("add.f64", np.float64, np.add),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "dtype", "wanted"), REDUCTIONS)
+def test_reductions(op: str, dtype: Any, wanted: Any) -> None:
+    rng = np.random.default_rng(3)
+    floats = np.dtype(dtype).kind == "f"
+    drawn = (rng.standard_normal(64) * 50 if floats else rng.integers(0, 99, 64) for _ in "ab")
+    a, b = (each.astype(dtype) for each in drawn)
+    body = (
+        into(0, a.nbytes)
+        + f"""
+    @%p0 cp.reduce.async.bulk.global.shared::cta.bulk_group.{op} [%rd1], [%r2], {a.nbytes};
+    cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"""
+    )
+    found = launch(program(body, 2), [a, b])[1]
+    assert np.array_equal(found, wanted(b, a).astype(dtype))
+
+
+# ---- tensor maps ----
+
+
+def boxed(
+    tensor: Array, start: tuple[int, ...], box: tuple[int, ...], steps: tuple[int, ...], fill: Any
+) -> Array:
+    """The box at a place, outermost dim first, element by element."""
+    counts = [
+        -(-b // s) if i < len(box) - 1 else b
+        for i, (b, s) in enumerate(zip(box, steps, strict=True))
+    ]
+    found = np.full(counts, fill, tensor.dtype)
+    for index in product(*map(range, counts)):
+        where = tuple(
+            begin + i * (step if dim < len(box) - 1 else 1)
+            for dim, (begin, i, step) in enumerate(zip(start, index, steps, strict=True))
+        )
+        if all(0 <= x < n for x, n in zip(where, tensor.shape, strict=True)):
+            found[index] = tensor[where]
+    return found
+
+
+def swizzle(data: bytes, mode: int) -> bytes:
+    """Line i of 16 bytes goes to i xor the number of its 128 bytes, cut to the span."""
+    lines = np.frombuffer(data, np.uint8).reshape(-1, 16)
+    found = np.empty_like(lines)
+    for i, line in enumerate(lines):
+        row = i // 8
+        found[i ^ {0: 0, 1: row >> 0 & 1, 2: row & 3, 3: row & 7}[mode]] = line
+    return found.tobytes()
+
+
+def encoded(gpu: Machine, tensor: Array, box: tuple[int, ...], steps: tuple[int, ...], dtype: int,
+            swizzle_mode: int, fill: int = 0) -> tuple[int, Array]:  # fmt: skip
+    """The tensor in memory, and its map; dims here are outermost first."""
+    address = gpu.memory.allocate(tensor.nbytes)
+    made = TensorMap(dtype, address, tensor.shape[::-1], tensor.strides[-2::-1], box[::-1],
+                     steps[::-1],
+                     swizzle=swizzle_mode, fill=fill).encoded()  # fmt: skip
+    return address, np.frombuffer(made, np.uint8)
+
+
+def values(shape: tuple[int, ...], dtype: int) -> Array:
+    kind = np.dtype(DTYPES[dtype])
+    rng = np.random.default_rng(len(shape))
+    return rng.integers(1, 100, shape).astype(kind)
+
+
+CASES = [
+    ((100,), (64,), (1,), (40,), 7, 0, 0),
+    ((16, 64), (8, 32), (1, 1), (4, 16), 6, 2, 0),
+    ((16, 64), (8, 64), (1, 1), (-3, -5), 6, 3, 0),
+    ((20, 32), (16, 16), (1, 1), (10, 24), 6, 1, 1),
+    ((16, 64), (16, 32), (1, 1), (8, 40), 7, 3, 1),
+    ((9, 10, 32), (2, 5, 16), (1, 1, 1), (8, 7, 20), 2, 0, 0),
+    ((9, 20, 32), (3, 12, 16), (2, 3, 1), (1, 2, 0), 5, 3, 0),
+    ((4, 5, 6, 32), (2, 2, 3, 32), (1, 1, 1, 1), (3, -1, 4, 16), 0, 1, 0),
+    ((3, 4, 5, 6, 16), (2, 2, 2, 2, 16), (1, 2, 1, 1, 1), (2, 1, 4, 5, 4), 8, 3, 1),
+]
+
+
+@pytest.mark.parametrize(("shape", "box", "steps", "start", "dtype", "mode", "fill", "schedule"), [
+    *[(*case, None) for case in CASES], *[(*case, "random:5") for case in CASES[2::3]],
+])  # fmt: skip
+def test_boxes(shape: Any, box: Any, steps: Any, start: Any, dtype: int, mode: int, fill: int,
+               schedule: str | None) -> None:  # fmt: skip
+    gpu = machine(schedule=schedule)
+    tensor = values(shape, dtype)
+    address, made = encoded(gpu, tensor, box, steps, dtype, mode, fill)
+    put(address, tensor)
+    wanted = boxed(tensor, start, box, steps, np.nan if fill else 0)
+    rank = len(shape)
+    coordinates = "{" + ", ".join(str(x) for x in start[::-1]) + "}"
+    text = (
+        f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+        f"[%r2], [%rd0, {coordinates}], [%r1];"
+    )
+    ptx = program(load(text, wanted.nbytes) + WAIT + out(1, wanted.nbytes), 2)
+    found = launch(ptx, [made, np.zeros(wanted.nbytes, np.uint8)], on=gpu)[1]
+    whole = wanted.tobytes().ljust(-(-wanted.nbytes // 1024) * 1024, b"\0")
+    expected = np.frombuffer(swizzle(whole, mode)[: wanted.nbytes], tensor.dtype)
+    assert np.array_equal(found.view(tensor.dtype), expected, equal_nan=bool(fill))
+
+
+@pytest.mark.parametrize(("shape", "box", "steps", "start", "dtype", "mode", "fill", "reduces"), [
+    *[(*case, False) for case in CASES[::2]], *[(*case, True) for case in CASES[1::2] if case[4]],
+])  # fmt: skip
+def test_boxes_are_stored(shape: Any, box: Any, steps: Any, start: Any, dtype: int, mode: int,
+                          fill: int, reduces: bool) -> None:  # fmt: skip
+    gpu = machine()
+    tensor = values(shape, dtype)
+    address, made = encoded(gpu, tensor, box, steps, dtype, mode, 0)
+    put(address, tensor)
+    given = boxed(tensor, start, box, steps, 0)
+    given = values(given.shape, dtype)
+    wanted = tensor.copy()
+    for index in product(*map(range, given.shape)):
+        where = tuple(
+            begin + i * (step if dim < len(box) - 1 else 1)
+            for dim, (begin, i, step) in enumerate(zip(start, index, steps, strict=True))
+        )
+        if all(0 <= x < n for x, n in zip(where, shape, strict=True)):
+            wanted[where] = given[index] + (tensor[where] if reduces else 0)
+    whole = given.tobytes().ljust(-(-given.nbytes // 1024) * 1024, b"\0")
+    data = np.frombuffer(swizzle(whole, mode), np.uint8)
+    coordinates = "{" + ", ".join(str(x) for x in start[::-1]) + "}"
+    name = "cp.reduce" if reduces else "cp"
+    op = ".add" if reduces else ""
+    body = (
+        into(1, data.nbytes)
+        + f"""
+    @%p0 {name}.async.bulk.tensor.{len(shape)}d.global.shared::cta{op}.tile.bulk_group
+        [%rd0, {coordinates}], [%r2];
+    cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;"""
+    )
+    launch(program(body, 2), [made, data], on=gpu)
+    assert np.array_equal(got(address, tensor), wanted)
+
+
+def put(address: int, tensor: Array) -> None:
+    import ctypes
+
+    ctypes.memmove(address, np.ascontiguousarray(tensor).ctypes.data, tensor.nbytes)
+
+
+def got(address: int, like: Array) -> Array:
+    import ctypes
+
+    found = np.empty_like(like)
+    ctypes.memmove(found.ctypes.data, address, like.nbytes)
+    return found
+
+
+BOX = (
+    "cp.async.bulk.tensor.{dims}d.shared::cluster.global{tile}.mbarrier::complete_tx::bytes "
+    "[%r2], [%rd0, {at}], [%r1];"
+)
+
+
+def test_a_map_of_another_driver_is_refused() -> None:
+    text = BOX.format(dims=1, tile=".tile", at="{%r0}")
+    with pytest.raises(Fault, match="no tensor map"):
+        launch(program(load(text, 128) + WAIT, 1), [np.zeros(128, np.uint8)])
+
+
+def test_a_tensor_that_was_freed_is_named() -> None:
+    gpu = machine()
+    tensor = values((16, 64), 6)
+    address, made = encoded(gpu, tensor, (8, 32), (1, 1), 6, 2)
+    gpu.memory.free(address)
+    text = BOX.format(dims=2, tile="", at="{%r0, %r0}")
+    with pytest.raises(Fault, match=r"cp.async.bulk.tensor.* freed before") as caught:
+        launch(program(load(text, 512) + WAIT, 1), [made], on=gpu)
+    assert caught.value.kind == "memory"
+
+
+@pytest.mark.parametrize(("change", "words", "known"), [
+    ({"dims": (0, 8)}, "dims", True), ({"box": (3, 8)}, "no multiple of 16", True),
+    ({"strides": (24,)}, "strides", True), ({"address": 8}, "address", True),
+    ({"interleave": 1}, "interleave 1 is not emulated", False),
+    ({"swizzle": 3}, "swizzle of 128", False),
+    ({"dtype": 11}, "not emulated", False), ({"fill": 1, "dtype": 2}, "fill", True),
+    ({"box": (128, 8), "swizzle": 1}, "do not fit", True),
+])  # fmt: skip
+def test_wrong_maps(change: dict[str, Any], words: str, known: bool) -> None:
+    given: dict[str, Any] = {
+        "dtype": 6, "address": 256, "dims": (64, 8), "strides": (128,), "box": (16, 8),
+        "steps": (1, 1),
+    }  # fmt: skip
+    with pytest.raises(TensorMapError, match=words) as caught:
+        TensorMap(**(given | change)).encoded()
+    assert caught.value.emulated is known

@@ -1,0 +1,146 @@
+"""Loads and stores: widths, vectors, signs and spaces; and which names they may have."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import ptx_forms
+import pytest
+from ptx_programs import integers, kernel, launch, pointers
+
+from ferrule.emulator.instructions.forms import FORMS
+from ferrule.emulator.instructions.table import found
+
+VALUES = integers(np.uint64, 256, 4).view(np.uint8)
+START = "mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [a0]; ld.param.u64 %rd2, [a1];\n"
+
+
+@pytest.mark.parametrize(
+    "kind", ["u8", "s8", "b8", "u16", "s16", "b16", "u32", "s32", "u64", "f32", "f64"]
+)
+def test_loads_extend_by_their_sign(kind: str) -> None:
+    size = int(kind[1:]) // 8
+    register = {"f32": "%f1", "f64": "%fd1"}.get(kind, "%rd9")
+    body = (
+        START
+        + f"mul.wide.u32 %rd3, %r1, {size}; add.u64 %rd3, %rd1, %rd3;\n"
+        + f"ld.global.{kind} {register}, [%rd3];\n"
+    )
+    if kind[0] == "f":
+        body += (
+            f"mov.b64 %rd9, {{{register}, 0f00000000}};"
+            if kind == "f32"
+            else f"mov.b64 %rd9, {register};"
+        )
+    body += "mul.wide.u32 %rd4, %r1, 8; add.u64 %rd4, %rd2, %rd4; st.global.u64 [%rd4], %rd9; ret;"
+    given = VALUES[: 32 * size]
+    _, out = launch(kernel(body, pointers(2)), [given, np.zeros(32, np.uint64)])
+    dtype = np.dtype(f"{'i' if kind[0] == 's' else 'u'}{size}")
+    assert (
+        out == given.view(dtype).astype(np.int64 if kind[0] == "s" else np.uint64).view(np.uint64)
+    ).all()
+
+
+SPACES = {
+    "global": "ld.param.u64 %rd5, [a2]; mul.wide.u32 %rd6, %r1, 16; add.u64 %rd5, %rd5, %rd6;",
+    "shared": ".shared .align 16 .b8 s[512]; mov.u64 %rd5, s; mul.wide.u32 %rd6, %r1, 16;"
+    "add.u64 %rd5, %rd5, %rd6;",
+    "local": ".local .align 16 .b8 l[16]; mov.u64 %rd5, l;",
+    "local by 32 bits": ".local .align 16 .b8 l[16]; mov.b32 %r9, l; cvt.u64.u32 %rd5, %r9;",
+    "generic shared": ".shared .align 16 .b8 s[512]; mov.u64 %rd5, s; cvta.shared.u64 %rd5, %rd5;"
+    "mul.wide.u32 %rd6, %r1, 16; add.u64 %rd5, %rd5, %rd6;",
+    "generic local": ".local .align 16 .b8 l[16]; mov.u64 %rd5, l; cvta.local.u64 %rd5, %rd5;",
+}
+VECTORS = {"v2.b64": "%rd8, %rd9", "v4.b32": "%r4, %r5, %r6, %r7", "v2.f64": "%fd1, %fd2",
+           "v4.f32": "%f1, %f2, %f3, %f4"}  # fmt: skip
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_spaces_and_vectors(space: str) -> None:
+    """16 bytes of each thread go through a space and come back."""
+    where = "" if "generic" in space else f".{space.partition(' ')[0]}"
+    for vector, registers in VECTORS.items():
+        body = (
+            START
+            + SPACES[space]
+            + f"""
+        mul.wide.u32 %rd3, %r1, 16; add.u64 %rd1, %rd1, %rd3; add.u64 %rd2, %rd2, %rd3;
+        ld.global.{vector} {{{registers}}}, [%rd1]; st{where}.{vector} [%rd5], {{{registers}}};
+        mov.b32 %r4, 0; mov.b64 %rd8, 0; mov.f32 %f1, 0f00000000; mov.f64 %fd1, 0d0000000000000000;
+        ld{where}.{vector} {{{registers}}}, [%rd5];
+        st.global.{vector} [%rd2], {{{registers}}}; ret;"""
+        )
+        given = VALUES[:512]
+        arrays = [given, np.zeros(512, np.uint8), np.zeros(512, np.uint8)]
+        assert (launch(kernel(body, pointers(3)), arrays)[1] == given).all(), vector
+
+
+def test_constants_and_parameters() -> None:
+    body = """ld.param.u64 %rd2, [a0]; ld.param.v2.u16 {%h1, %h2}, [p]; ld.param.s8 %r3, [p+4];
+    mov.b64 %rd5, p; cvta.param.u64 %rd5, %rd5; ld.u32 %r4, [%rd5+8]; ld.param.u32 %r5, [%rd7+4];
+    mov.u32 %r1, %tid.x; mul.wide.u32 %rd4, %r1, 4; mov.u64 %rd8, c; add.u64 %rd9, %rd8, %rd4;
+    ld.const.u32 %r6, [%rd9]; ld.const.u32 %r7, [c+8]; cvt.u32.u16 %r8, %h2; add.u32 %r8, %r8, %r3;
+    add.u32 %r8, %r8, %r4; add.u32 %r8, %r8, %r6; add.u32 %r8, %r8, %r7;
+    add.u64 %rd2, %rd2, %rd4; st.global.u32 [%rd2], %r8; ret;""".replace(
+        "ld.param.u32 %r5, [%rd7+4];", ""
+    )
+    constants = ", ".join(str(i * i) for i in range(32))
+    text = kernel(
+        body,
+        ".param .u64 a0, .param .align 4 .b8 p[12]",
+        before=f".const .u32 c[32] = {{{constants}}};",
+    )
+    data = (1 | 700 << 16), 0xFE, 5000
+    (out,) = launch(text, [np.zeros(32, np.uint32)], *data)
+    assert (out == 700 - 2 + 5000 + np.arange(32) ** 2 + 4).all()
+
+
+def test_bytes_of_registers() -> None:
+    body = (
+        START
+        + """ld.global.u32 %r2, [%rd1]; mov.b32 {%h1, %h2}, %r2; mov.b32 %r3, {%h2, %h1};
+    mov.b64 %rd5, {%r3, %r2}; mov.b64 {%h1, %h2, %h3, %h4}, %rd5;
+    mov.b64 %rd6, {%h4, %h3, %h2, %h1};
+    mov.b64 {_, %r4}, %rd6; st.global.u64 [%rd2], %rd6; st.global.u32 [%rd2+8], %r4; ret;"""
+    )
+    _, out = launch(
+        kernel(body, pointers(2)),
+        [np.array([0x11223344], np.uint32), np.zeros(16, np.uint8)],
+        block=(1, 1, 1),
+    )
+    assert out.view(np.uint32)[:3].tolist() == [0x33441122, 0x11223344, 0x11223344]
+
+
+def test_where_an_address_is() -> None:
+    body = (
+        START
+        + """.shared .b32 s; .local .b32 l; mov.u64 %rd5, s; cvta.shared.u64 %rd5, %rd5;
+    isspacep.shared %p1, %rd5; isspacep.global %p2, %rd5; isspacep.shared %p3, %rd1;
+    isspacep.global %p4, %rd1;
+    cvta.to.shared.u64 %rd6, %rd5; mov.u64 %rd7, s; setp.eq.u64 %p5, %rd6, %rd7;
+    isspacep.shared::cta %p6, %rd5;
+    selp.u32 %r2, 1, 0, %p1; selp.u32 %r3, 2, 0, %p2; add.u32 %r2, %r2, %r3;
+    selp.u32 %r3, 4, 0, %p3;
+    add.u32 %r2, %r2, %r3; selp.u32 %r3, 8, 0, %p4; add.u32 %r2, %r2, %r3; selp.u32 %r3, 16, 0, %p5;
+    add.u32 %r2, %r2, %r3; selp.u32 %r3, 32, 0, %p6; add.u32 %r2, %r2, %r3;
+    st.global.u32 [%rd2], %r2; ret;"""
+    )
+    out = launch(kernel(body, pointers(2)), [VALUES, np.zeros(1, np.uint32)], block=(1, 1, 1))[1]
+    assert out[0] == 1 + 8 + 16 + 32
+
+
+def test_names() -> None:
+    """Names that patterns of the table spell are found; with a word more or twice they are not."""
+    rng = random.Random(5)
+    for opcode in ("ld", "st"):
+        (form,) = [each for each in FORMS[opcode] if "async" not in each.pattern.pattern]
+        for _ in range(300):
+            name = opcode + ptx_forms.one(form.pattern.pattern, rng)
+            assert found(name), name
+            words = name.split(".")
+            at = rng.randrange(1, len(words))
+            assert not found(".".join([*words[:at], "near", *words[at:]])), name
+            assert not found(f"{name}.{words[-1]}"), name
+    for name in ("ld.const.weak.relaxed.u32", "st.const.u32x", "ld.f32.global", "ld.global.v3.f32"):
+        assert not found(name), name

@@ -1,0 +1,142 @@
+"""Other systems' kernels on an emulated GPU: NVRTC's, NVIDIA's bindings, Numba; prints each.
+
+What is not installed is `absent`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import ferrule as fe
+
+N = 1000
+VALUES = np.arange(N, dtype=np.float32)
+SOURCE = """
+extern "C" __global__ void scaled(float* x, float by, int n) {
+  __shared__ float tile[256];
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  tile[threadIdx.x] = i < n ? x[i] * by : 0.0f;
+  __syncthreads();
+  if (i < n) x[i] = tile[threadIdx.x] + __shfl_xor_sync(~0u, 0.0f, 1);
+}
+"""
+PTX = """
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry scaled(.param .u64 x, .param .f32 by, .param .u32 n)
+{
+    .reg .pred %p;
+    .reg .b32 %r<5>;
+    .reg .f32 %f<3>;
+    .reg .b64 %rd<4>;
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %ntid.x;
+    mov.u32 %r3, %tid.x;
+    mad.lo.u32 %r1, %r1, %r2, %r3;
+    ld.param.u32 %r4, [n];
+    setp.ge.u32 %p, %r1, %r4;
+    @%p ret;
+    ld.param.u64 %rd1, [x];
+    mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd3, %rd1, %rd2;
+    ld.f32 %f1, [%rd3];
+    ld.param.f32 %f2, [by];
+    mul.f32 %f1, %f1, %f2;
+    st.f32 [%rd3], %f1;
+    ret;
+}
+"""
+
+
+def nvrtc() -> bool | None:
+    """By the frontend: PTX, as the process emulates a GPU."""
+    from ferrule.frontends.cuda.nvcc import find_nvcc
+    from ferrule.frontends.cuda.nvrtc import find_nvrtc
+
+    if find_nvrtc() is None and find_nvcc() is None:
+        return None
+    n = fe.sym_int32()
+    x = fe.specs.Tensor("x", (n,), "float32")
+    by = fe.specs.Scalar("by", "float32")
+    signature = fe.specs.Signature("scaled", [x, by])
+    function = fe.frontends.cuda.compile(
+        SOURCE,
+        signature,
+        params=[x.data, by, n],
+        grid=fe.ceil_div(n, 256),
+        block=256,
+        target="sm_90a",
+    )
+    held = fe.cuda.array(VALUES)
+    function(held, 2.5)
+    return bool((fe.cuda.to_numpy(held) == 2.5 * VALUES).all())
+
+
+def bindings() -> bool | None:
+    """NVIDIA's own bindings of the driver."""
+    if importlib.util.find_spec("cuda") is None or not importlib.util.find_spec("cuda.bindings"):
+        return None
+    from cuda.bindings import driver
+
+    def done(name: str, *arguments: Any) -> Any:
+        result, *found = getattr(driver, name)(*arguments)
+        assert int(result) == 0, (name, result)
+        return found[0] if len(found) == 1 else found
+
+    done("cuInit", 0)
+    device = done("cuDeviceGet", 0)
+    done("cuCtxSetCurrent", done("cuDevicePrimaryCtxRetain", device))
+    kernel = done("cuModuleGetFunction", done("cuModuleLoadData", PTX.encode()), b"scaled")
+    place, found = done("cuMemAlloc", VALUES.nbytes), np.empty_like(VALUES)
+    done("cuMemcpyHtoD", place, VALUES.ctypes.data, VALUES.nbytes)
+    given = (place, 2.5, N), (None, ctypes.c_float, ctypes.c_int)
+    done("cuLaunchKernel", kernel, 4, 1, 1, 256, 1, 1, 0, 0, given, 0)
+    done("cuMemcpyDtoH", found.ctypes.data, place, found.nbytes)
+    done("cuMemFree", place)
+    return bool((found == 2.5 * VALUES).all())
+
+
+def numba() -> bool | None:
+    """Numba's own launch; the CUDA part of Numba itself, not of numba-cuda, which needs cubins."""
+    if not importlib.util.find_spec("numba") or importlib.util.find_spec("numba_cuda"):
+        return None
+    from numba import cuda
+    from numba.cuda.cudadrv import nvvm
+
+    try:
+        nvvm.NVVM()
+    except nvvm.NvvmSupportError:
+        return None
+
+    def scaled(x, by):  # type: ignore[no-untyped-def]
+        i = cuda.grid(1)
+        if i < x.shape[0]:
+            x[i] = x[i] * by
+
+    held = cuda.to_device(VALUES)
+    cuda.jit(scaled)[4, 256](held, np.float32(2.5))
+    return bool((held.copy_to_host() == 2.5 * VALUES).all())
+
+
+CHECKS: dict[str, Callable[[], bool | None]] = {
+    "NVRTC": nvrtc,
+    "bindings": bindings,
+    "Numba": numba,
+}
+SAID = {True: "right", False: "wrong", None: "absent"}
+
+
+def main() -> None:
+    with fe.emulated_gpu("sm_90a"):
+        for name, check in CHECKS.items():
+            print(f"{name}: {SAID[check()]}")
+
+
+if __name__ == "__main__":
+    main()
