@@ -157,3 +157,10 @@ def check_bfloat16(op: str, function: Callable[[Any], Any]) -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_every_bfloat16(op: str) -> None:
     check_bfloat16(op, NUMPY[op])
+
+
+@pytest.mark.parametrize("dtype", [Float16, BFloat16], ids=lambda d: d.name)
+def test_the_sign_of_a_nan_is_not_converted(dtype: DType) -> None:
+    """A GPU converts each NaN to the same one, so that a sign would be lost in float32."""
+    program = elementwise(lambda b, x, y: b.binary("copysign", x, y), [dtype, dtype], dtype)
+    assert not [op for op in all_ops(expand_maths(program).host.body) if isinstance(op, ops.Cast)]

@@ -22,7 +22,7 @@ from ferrule.language.mathlib import (
     rounding,
     trigonometry,
 )
-from ferrule.language.mathlib.forms import FORMS
+from ferrule.language.mathlib.forms import FORMS, with_narrow_sign
 from ferrule.language.mathlib.formulas import Num
 from ferrule.specs import Float32
 
@@ -67,6 +67,9 @@ def _expand(keep: Keep, b: Builder, op: ops.Op) -> None:
     match op:
         case ops.Unary(result, name, operand) if name in UNARY and not keep(op):
             _define(b, result, UNARY[name], operand)
+        case ops.Binary(result, "copysign", lhs, rhs) if result.type not in FORMS and not keep(op):
+            # In float32 the sign of a NaN may be lost: GPUs convert each NaN to the same one.
+            b.append(ops.Bitcast(result, with_narrow_sign(Num(b, lhs), Num(b, rhs)).value))
         case ops.Binary(result, name, lhs, rhs) if name in BINARY and not keep(op):
             _define(b, result, BINARY[name], lhs, rhs)
         case ops.Fma(result, x, y, z) if result.type not in FORMS:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ferrule.language.mathlib.formulas import Num
-from ferrule.specs import DType, Float32, Float64, Int32, Int64
+from ferrule.specs import DType, Float32, Float64, Int16, Int32, Int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,12 @@ def with_sign(x: Num, sign: Num) -> Num:
     """|x| with the sign bit of another number."""
     form = form_of(x)
     return ((bits_of(x) & ~form.sign) | (bits_of(sign) & form.sign)).bits(form.dtype)
+
+
+def with_narrow_sign(x: Num, sign: Num) -> Num:
+    """The bits, an Int16, of |x| with the sign bit of another number; both have 16 bits."""
+    lowest = Int16.range[0]
+    return (x.bits(Int16) & ~lowest) | (sign.bits(Int16) & lowest)
 
 
 def negated_if(x: Num, negative: Num) -> Num:
