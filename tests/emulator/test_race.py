@@ -196,8 +196,7 @@ E:
 def last(before: str = "bar.sync 0;", fence: str = "fence.acq_rel.gpu;") -> str:
     """Each block writes a part; the block that comes last goes over all of them."""
     part = (
-        "mul.lo.u32 %r12, %r9, 16; setp.ge.u32 %p4, %r0, 16; @%p4 bra B;\n"
-        "add.u32 %r13, %r12, %r0;"
+        "mul.lo.u32 %r12, %r9, 16; setp.ge.u32 %p4, %r0, 16; @%p4 bra B;\nadd.u32 %r13, %r12, %r0;"
     )
     part += "mul.wide.u32 %rd5, %r13, 4; add.u64 %rd5, %rd1, %rd5; st.global.u32 [%rd5], %r9;\nB:"
     text = LAST.format(before=before, fence=fence, after="bar.sync 0;")

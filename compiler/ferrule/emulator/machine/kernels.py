@@ -18,7 +18,7 @@ from ferrule.emulator.ptx.module import Function, Module, PtxError, Variable
 from ferrule.emulator.warps.calls import symbols
 from ferrule.emulator.warps.flow import WAITING, Flow, flow
 from ferrule.emulator.warps.layout import MOST_BLOCKS
-from ferrule.emulator.warps.translate import Translation, translate
+from ferrule.emulator.warps.translate import translate
 
 if TYPE_CHECKING:
     from ferrule.emulator.machine.modules import Machine
