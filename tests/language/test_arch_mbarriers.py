@@ -104,6 +104,7 @@ def test_a_phase_waits_for_the_bytes_that_it_was_told_to_expect() -> None:
         row = arch.alloc_smem(fe.Int32, 64)
         if t == 0:
             arch.mbarrier_init(arrived, 64)
+            arch.mbarrier_init_fence()
             arch.mbarrier_expect_tx(arrived, 256)
         arch.sync_threads()
         arch.mbarrier_arrive(arrived)

@@ -166,6 +166,7 @@ def test_bytes_go_back_to_global_memory() -> None:
         t = arch.thread_idx()[0]
         row = arch.alloc_smem(fe.Int32, 64)
         row[t] = a[63 - t]
+        arch.fence_proxy("async.shared", space="cta")
         arch.sync_threads()
         if t == 0:
             arch.cp_async_bulk(out.iterator, row, 256)

@@ -6,7 +6,8 @@ import atexit
 import gc
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +16,7 @@ from ferrule.emulator.settings import LEAK, Settings, from_text, settings
 from ferrule.runtime.devices import note_emulated
 
 if TYPE_CHECKING:
+    from ferrule.emulator.checks.profile import Profile
     from ferrule.emulator.driver.allocations import Allocation
     from ferrule.emulator.driver.state import Driver
 
@@ -74,6 +76,25 @@ class EmulatedGPU:
         from ferrule.emulator.driver.allocations import Kind
 
         return [each for each in self.driver.allocations if each.kind is not Kind.VARIABLE]
+
+    @contextmanager
+    def profile(self) -> Iterator[Profile]:
+        """Count what kernels do inside of the `with`: `print` of the result gives a table.
+
+        Kernels are translated anew with counters, and run slower meanwhile. It counts
+        instructions, bytes, sectors and bank conflicts, and says nothing of times.
+        RuntimeError while the GPU is profiled already.
+        """
+        from ferrule.emulator.checks.profile import Profile
+
+        parts = self.driver.machine.parts  # type: ignore[attr-defined]
+        if parts.profile is not None:
+            raise RuntimeError("the emulated GPU is profiled already")
+        parts.profile = profile = Profile(arch=self.arch)
+        try:
+            yield profile
+        finally:
+            parts.profile = None
 
     def __enter__(self) -> EmulatedGPU:
         from ferrule.emulator.driver.loaded import library
@@ -145,8 +166,9 @@ def emulated_gpu(
 ) -> EmulatedGPU:
     """GPUs of an architecture, emulated by the processor while the result is entered with `with`.
 
-    `devices`: how many. `checks`: what is checked while kernels run: True for all but "leak", False
-    for nothing, or names of "memory", "sync" and "leak", as a str with commas or one by one.
+    `devices`: how many. `checks`: what is checked while kernels run: True for "memory" and "sync",
+    False for nothing, or names of these, "race", "init" and "leak", as a str with commas or one by
+    one.
     `schedule`: "random:17" lets warps take turns at random, in the order of that seed.
 
     TypeError and ValueError for other arguments. Entering raises CudaError where the process has

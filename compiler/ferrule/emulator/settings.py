@@ -17,6 +17,13 @@ LEAK: Final = "leak"
 """Whether all memory is given back at the end: checked only where it is named, since what a
 program still holds then is its own affair."""
 
+RACE: Final = "race"
+"""Whether threads race: checked only where it is named, since it takes time and memory."""
+
+INIT: Final = "init"
+"""Whether memory is read that nobody has written: checked only where it is named."""
+
+_NAMED: Final = (*CHECKS, LEAK, RACE, INIT)
 MOST_DEVICES: Final = 16
 _SCHEDULE: Final = re.compile(r"random:\d+")
 _WANTED: Final = "wanted emulated:ARCH, such as emulated:sm_90a"
@@ -64,9 +71,9 @@ def _checks(checks: bool | str | Iterable[str]) -> frozenset[str]:
     if not all(isinstance(each, str) for each in given):
         raise TypeError(f"checks must be True, False or names, but got {checks!r}")
     names = [each.strip() for each in given]
-    unknown = [each for each in names if each not in (*CHECKS, LEAK)]
+    unknown = [each for each in names if each not in _NAMED]
     if unknown:
-        known = ", ".join((*CHECKS, LEAK))
+        known = ", ".join(_NAMED)
         raise ValueError(f"checks must be of {known}, but got {unknown[0]!r}")
     return frozenset(names)
 

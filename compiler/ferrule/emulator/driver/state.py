@@ -235,6 +235,9 @@ class Driver:
                 f"{size} bytes are wanted, and {self.used} of {context.device.total_memory} in use",
             )
         address: int = self.machine.memory.allocate(size)
+        if kind in (Kind.HOST, Kind.MANAGED) and self.written is not None:
+            # Programs write to it themselves, and nobody is told.
+            self.written(address, size)
         number = self.next_number()
         self.allocations.add(Allocation(address, size, kind, context, number, flags, pool))
         self.used += size

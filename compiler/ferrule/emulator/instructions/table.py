@@ -48,6 +48,8 @@ def execute(e: Emitter, item: Instruction) -> None:
     """Write what an instruction does.  PtxError for one that is not emulated."""
     form, named = known(e, item)
     form.write(e, item, named)
+    if e.names.watch is not None:
+        e.names.watch.executed(e, item)
 
 
 def members(e: Emitter, item: Instruction) -> str:

@@ -18,7 +18,7 @@ from ferrule.emulator.ptx.module import Function, Module, PtxError, Variable
 from ferrule.emulator.warps.calls import symbols
 from ferrule.emulator.warps.flow import WAITING, Flow, flow
 from ferrule.emulator.warps.layout import MOST_BLOCKS
-from ferrule.emulator.warps.translate import Translation, translate
+from ferrule.emulator.warps.translate import translate
 
 if TYPE_CHECKING:
     from ferrule.emulator.machine.modules import Machine
@@ -63,7 +63,10 @@ class Kernel:
         own = dict(places) | shared | local
         for name, parameter in zip(blocks.parameters, self.parameters, strict=True):
             own[name] = "param", parameter.offset
-        self._translation: Final[Translation] = translate(blocks, own, checks=machine.checks)
+        self._flow: Final = blocks
+        self._places: Final = own
+        self._work: Work | None = None
+        self._translate()
         self._waits: Final = {
             number: block.instructions[0]
             for number, block in enumerate(blocks.blocks)
@@ -75,8 +78,6 @@ class Kernel:
         self.required_cluster: Final = _sizes(said.get("reqnctapercluster"))
         most = said.get("maxntid") or said.get("reqntid")
         self.max_threads: Final = min(MOST_THREADS, prod(most)) if most else MOST_THREADS
-        self._tiers: Final = Tiers(self._translation)
-        self._work: Work | None = None
 
     def launch(
         self,
@@ -90,6 +91,9 @@ class Kernel:
         """Run it to its end.  ValueError for sizes that no GPU has, Fault where a thread fails."""
         self._check(grid, block, cluster, smem, parameters)
         with self._machine.lock:
+            if self._profiled != (self._machine.parts.profile is not None):
+                self.close()
+                self._translate()
             work = self._work
             # Atomics on 16 bits are on the word around, which shared memory always has whole.
             shared = -(-(self._dynamic + smem if smem else self.static_shared) // 4) * 4
@@ -98,7 +102,22 @@ class Kernel:
                     work.close()
                 work = self._work = self._new_work(block, shared, cluster)
             work.start(grid, smem, parameters, self._machine.random)
+            self._machine.parts.begin()
+            self._attach(work)
             self._run(work, prod(grid) // prod(cluster), grid, smem, parameters)
+            self._machine.parts.end(work, self.name, grid)
+
+    def _translate(self) -> None:
+        """The code, with calls of the checks; while the machine is profiled, with counters."""
+        machine = self._machine
+        self._profiled = machine.parts.profile is not None
+        self._translation = translate(
+            self._flow, self._places, checks=machine.checks, watch=machine.parts.watch()
+        )
+        self._tiers = Tiers(self._translation)
+
+    def _attach(self, work: Work) -> None:
+        self._machine.parts.attach(work, self.name, self._translation.instructions)
 
     def close(self) -> None:
         """Give the memory of its blocks back."""
@@ -197,6 +216,7 @@ class Kernel:
                     another = self._new_work(*first.key)
                     another.start(grid, smem, parameters, self._machine.random)
                     another.blocks(number, number + 1)
+                    self._attach(another)
                     number += 1
                     resident.append(another)
                 resident = self._round(resident, run, first)
@@ -220,6 +240,10 @@ class Kernel:
     def _fault(self, work: Work, said: int) -> Fault:
         work.stale = True
         if said == FAILED:
+            warp = work.warps[work.cursor]
+            found = self._machine.parts.text(warp, self._translation.instructions, self._places)
+            if found is not None:
+                return Fault(found[0], f"{self.name}: {found[1]}")
             return thread_fault(
                 self.name,
                 work.warps[work.cursor],

@@ -12,6 +12,7 @@ import ctypes
 import mmap
 from bisect import bisect_right, insort
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 UNIT: Final = 256
@@ -44,6 +45,10 @@ class Memory:
         self.global_size: Final = size - size // _PRIVATE
         self._global: Final = _Region(self.base, self.base + self.global_size)
         self._private: Final = _Region(self.base + self.global_size, self.base + size)
+        self.written: Callable[[int, int], None] | None = None
+        """What is told of each write of the host."""
+        self.fresh: Callable[[int, int], None] | None = None
+        """What is told of each new allocation."""
 
     def allocate(self, size: int) -> int:
         """The address of bytes of global memory, filled with 0xCD; MemoryError if full."""
@@ -59,6 +64,8 @@ class Memory:
         address = region.take(size, align)
         ctypes.memset(address, fill, size)
         self._mark(address, size)
+        if self.fresh is not None:
+            self.fresh(address, size)
         return address
 
     def free(self, address: int) -> None:

@@ -10,13 +10,14 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
+from ferrule.emulator.checks.parts import Parts
 from ferrule.emulator.machine.kernels import Kernel
 from ferrule.emulator.machine.memory import UNIT, Memory
 from ferrule.emulator.ptx.module import Module, PtxError, Variable
 from ferrule.emulator.ptx.parser import parse
 from ferrule.emulator.warps.calls import function_addresses, static
 
-CHECKS: Final = frozenset({"memory", "sync"})
+CHECKS: Final = frozenset({"memory", "sync", "race", "init"})
 _SCHEDULE: Final = re.compile(r"random:(\d+)")
 
 
@@ -24,10 +25,19 @@ class Machine:
     """One emulated GPU of an architecture.
 
     `checks` are names of what is checked while kernels run: "memory", addresses of all accesses,
-    and "sync", shuffles from lanes that take no part. `schedule` is None or "random:SEED".
+    "sync", shuffles from lanes that take no part, and "race", accesses of threads that nothing
+    orders. `memory` is that of another machine, to have it together. `schedule` is None or
+    "random:SEED".
     """
 
-    def __init__(self, arch: str, *, checks: frozenset[str], schedule: str | None) -> None:
+    def __init__(
+        self,
+        arch: str,
+        *,
+        checks: frozenset[str],
+        schedule: str | None,
+        memory: Memory | None = None,
+    ) -> None:
         unknown = checks - CHECKS
         if unknown:
             raise ValueError(f"checks must be of {sorted(CHECKS)}, but got {sorted(unknown)}")
@@ -36,7 +46,8 @@ class Machine:
             raise ValueError(f"schedule must be None or 'random:SEED', but got {schedule!r}")
         self.arch: Final = arch
         self.checks: Final = checks
-        self.memory: Final = Memory()
+        self.memory: Final = Memory() if memory is None else memory
+        self.parts: Final = Parts(checks, self.memory)
         self.random: int = 0 if seed is None else int(seed[1]) * 2 + 1
         self.lock: Final = threading.RLock()
 
@@ -99,6 +110,8 @@ class LoadedModule:
         address = self._machine.memory.allocate(each.size)
         self._places[each.name] = address, each.size
         ctypes.memset(address, 0, each.size)
+        if self._machine.memory.written is not None:
+            self._machine.memory.written(address, each.size)
 
     def _begin(self, variable: Variable) -> None:
         """What a variable holds at first."""

@@ -43,6 +43,10 @@ class Work:
         self._cluster: Final = self.block + blocks * layout.BLOCK_BYTES
         self.warps: Final = [self.block + head + i * warp_bytes for i in range(blocks * count)]
         self.stale = False
+        self.watched: Final[list[mmap.mmap]] = []
+        """What the race check keeps for each block."""
+        self.initialised: Final[list[mmap.mmap]] = []
+        """The same of the check of reads of fresh memory."""
         self._local_bytes = local
         stride = -(-local // UNIT) * UNIT
         self._windows = [memory.allocate_private(shared, WINDOW_ALIGN) for _ in range(blocks)]
@@ -128,6 +132,16 @@ class Work:
                 self._put(warp - self.block + layout.FAULT, "<I", 0)
                 self._put(warp - self.block + layout.FAULT_SIZE, "<I", 0)
             self.stale = False
+
+    @property
+    def blocks_of_cluster(self) -> list[int]:
+        """The addresses of the blocks that execute together."""
+        return [self.block + i * layout.BLOCK_BYTES for i in range(prod(self.key[2]))]
+
+    def own_memory(self, rank: int) -> tuple[int, int, int, int]:
+        """Shared and local memory of a block of the cluster: where, and how many bytes."""
+        local = -(-self._local_bytes // UNIT) * UNIT * self.threads
+        return self._windows[rank], self.key[1], self._local + rank * local, local
 
     def blocks(self, first: int, end: int, *, keep: bool = False) -> None:
         """The numbers of the blocks to execute; `keep` goes on with the one that has begun."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from ferrule.emulator.checks import race_source
 from ferrule.emulator.native import bulk
 from ferrule.emulator.native.language import shared_text
 from ferrule.emulator.native.values import SHARED_PREFIX
@@ -32,6 +33,7 @@ GROUPS: Final = {
     ),
     "tensors": Group(bulk.SOURCE, ("do_tensor",), bulk.CONSTANTS),
     "checks": Group(bulk.SOURCE, ("check_tensor",), bulk.CONSTANTS | {"CHECKED": 1}),
+    "races": Group(race_source.SOURCE, race_source.TOGETHER, race_source.CONSTANTS),
     "reductions": Group(bulk.SOURCE, ("do_reduction", "reduce"), bulk.CONSTANTS),
 }  # fmt: skip
 

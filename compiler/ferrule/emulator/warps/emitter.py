@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ferrule.emulator.checks.watch import Watch
 from ferrule.emulator.ptx.cursor import BYTES
 from ferrule.emulator.ptx.initial import single
 from ferrule.emulator.ptx.module import (
@@ -82,6 +83,7 @@ class Names:
         symbols: Mapping[str, tuple[str, int]],
         slots: Mapping[str, int],
         checks: frozenset[str],
+        watch: Watch | None = None,
     ) -> None:
         self.registers = registers
         self.symbols = symbols
@@ -90,6 +92,8 @@ class Names:
         """The place in the frame of each register that outlives a block."""
         self.checked = "memory" in checks
         self.synchronised = "sync" in checks
+        self.watch = watch
+        """What is told of the code, where a check or the profile was asked for."""
         self.tables: list[str] = []
         """Constants of the kernel, as LLVM text."""
         self.most = 0
@@ -425,8 +429,12 @@ class Emitter:
         for place, (kind, value) in zip(places, given, strict=False):
             self.do(f"store {kind} {value}, ptr {place}, align 32")
         pointers = "".join(f", ptr {place}" for place in places)
-        bad = self.op(f'call i32 @"{name}"(ptr %w, i32 {mask or self.active()}{pointers})')
-        self._stop_if(bad)
+        lanes = mask or self.active()
+        if self.names.watch is not None:
+            self.names.watch.before(self, name, places, lanes)
+        self.stop_if(self.op(f'call i32 @"{name}"(ptr %w, i32 {lanes}{pointers})'))
+        if self.names.watch is not None:
+            self.names.watch.after(self, name, places, lanes)
         return [
             self.op(f"load {kind}, ptr {place}, align 32")
             for kind, place in zip(wanted, places[len(given) :], strict=True)
@@ -453,14 +461,19 @@ class Emitter:
         ]
         for place, (kind, value) in zip(places, given, strict=False):
             self.do(f"store {kind} {value}, ptr {place}, align 32")
-        bad = self.op(f'call i32 @"{name}"(ptr %w, i32 {mask or self.active()}, ptr %many)')
-        self._stop_if(bad)
+        lanes = mask or self.active()
+        if self.names.watch is not None:
+            self.names.watch.before(self, name, places, lanes)
+        self.stop_if(self.op(f'call i32 @"{name}"(ptr %w, i32 {lanes}, ptr %many)'))
+        if self.names.watch is not None:
+            self.names.watch.after(self, name, places, lanes)
         return [
             self.op(f"load {kind}, ptr {place}, align 32")
             for kind, place in zip(wanted, places[len(given) :], strict=True)
         ]
 
-    def _stop_if(self, bad: str) -> None:
+    def stop_if(self, bad: str) -> None:
+        """The warp has failed where a helper says so."""
         wrong = self.op(f"icmp ne i32 {bad}, 0")
         label = f"c{self._number}.{self._count}"
         self.faults.append((f"%{self.label}", self._index))

@@ -82,6 +82,12 @@ BEGUN: Final = 308
 ALL_THREADS: Final = 312
 INSTRUCTIONS: Final = 320
 LAUNCH_ID: Final = 328
+WATCHED: Final = 360
+"""What the race check has of the block; 0 without it."""
+INITIALISED: Final = 344
+"""What the check of reads of fresh memory has of the block; 0 without it."""
+COUNTED: Final = 368
+"""What is counted of each instruction; 0 while nobody profiles."""
 REDUCED: Final = 384
 """The same of each barrier, while threads arrive."""
 CLUSTER: Final = 512
@@ -145,7 +151,7 @@ PARAMETER_SIZE: Final = 336
 
 FAULTS: Final = (
     "none", "memory", "misaligned", "space", "sync", "trap", "assert", "deadlock", "stack",
-    "sync",
+    "sync", "race", "init",
 )  # fmt: skip
 """The kinds of faults by their number."""
-MEMORY, MISALIGNED, SPACE, SYNC, TRAP, ASSERT, DEADLOCK, STACK, LANE = range(1, 10)
+MEMORY, MISALIGNED, SPACE, SYNC, TRAP, ASSERT, DEADLOCK, STACK, LANE, RACE, INIT = range(1, 12)

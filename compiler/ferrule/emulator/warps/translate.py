@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from ferrule.emulator.checks.watch import Watch
 from ferrule.emulator.instructions import helpers, table
 from ferrule.emulator.ptx.module import Instruction, PtxError
 from ferrule.emulator.warps import layout
@@ -43,19 +44,29 @@ class Translation:
 
 
 def translate(
-    flow: Flow, symbols: Mapping[str, tuple[str, int]], *, checks: frozenset[str]
+    flow: Flow,
+    symbols: Mapping[str, tuple[str, int]],
+    *,
+    checks: frozenset[str],
+    watch: Watch | None = None,
 ) -> Translation:
     """LLVM for a kernel.  PtxError for an instruction that is not emulated."""
-    return _Translator(flow, symbols, checks).translation()
+    return _Translator(flow, symbols, checks, watch).translation()
 
 
 class _Translator:
     def __init__(
-        self, flow: Flow, symbols: Mapping[str, tuple[str, int]], checks: frozenset[str]
+        self,
+        flow: Flow,
+        symbols: Mapping[str, tuple[str, int]],
+        checks: frozenset[str],
+        watch: Watch | None,
     ) -> None:
+        if watch is not None:
+            watch.started(flow)
         slots, end = _slots(flow)
         self._flow = flow
-        self._names = Names(flow.registers, symbols, slots, checks)
+        self._names = Names(flow.registers, symbols, slots, checks, watch)
         self._instructions: list[Instruction] = []
         self._helpers: set[str] = {"leave:", "choose:"}
         opcodes = {item.opcode for block in flow.blocks for item in block.instructions}
@@ -189,6 +200,8 @@ waiting:
         branch = block.branch
         if branch is not None:
             e.start(branch, self._index(branch))
+            if self._names.watch is not None:
+                self._names.watch.executed(e, branch)
         if branch is not None and branch.opcode == "trap":
             e.call("trap:", [], [])
             e.do("unreachable")

@@ -1,0 +1,369 @@
+"""What mbarriers, the barrier of a cluster and asynchronous copies order, as native functions.
+
+- Who arrives at an mbarrier orders what it did before it before what those do who have seen that
+  phase complete; so do copies that complete at it. At the barrier of a cluster it is the same.
+  `.relaxed` orders nothing. To initialise an mbarrier is a plain write of it.
+- cp.async writes when its thread has waited for its group, for that thread alone; others need an
+  order after that. Until then every access of the place races with it, the own thread's too.
+- Copies of the asynchronous proxy (cp.async.bulk, of tensor maps) write shared memory for those who
+  wait at their mbarrier, behind whose mbarrier.init a fence.mbarrier_init or fence.proxy.async must
+  stand. What they read of shared memory must have been written before, and a
+  fence.proxy.async must stand behind the write. Their accesses of global memory, multicasts, wgmma
+  and that their reads end late are not followed.
+
+A gate has for each block of the cluster two meetings: of the phase under way, and of the last.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+G_PARITY, G_CURRENT, G_DONE, G_BYTES = 0, 8, 136, 264
+
+CONSTANTS: Final = {
+    name: value for name, value in vars().items() if name.isupper() and type(value) is int
+}
+
+GATES: Final = """
+def gate_at(area: u64, key: u64) -> u64:
+    world = load_u64(area + R_WORLD)
+    at = place_of(world, key | 1, 1)
+    if at == 0:
+        return 0
+    g = load_u64(at + T_GPU)
+    if g == 0:
+        g = taken(world, G_BYTES)
+        if g != 0:
+            fill(g, 0, G_BYTES)
+            store_u64(at + T_GPU, g)
+    return g
+
+def gate_meeting(area: u64, slot: u64) -> u64:
+    m = load_u64(slot)
+    if m == 0:
+        size = M_ROW + u64(load_u32(area + R_STRIDE)) * 4
+        m = taken(load_u64(area + R_WORLD), size)
+        if m != 0:
+            fill(m, 0, size)
+            store_u64(slot, m)
+    return m
+
+def forget_meeting(area: u64, m: u64) -> i32:
+    if m != 0:
+        empty(area, m)
+        store_u32(m + M_ERA, 0)
+        store_u64(m + M_KNOWN, 0)
+    return 0
+
+def turn(area: u64, g: u64, parity: u32) -> i32:
+    if load_u32(g + G_PARITY) == parity:
+        return 0
+    store_u32(g + G_PARITY, parity)
+    for rank in range(u64(16)):
+        now = load_u64(g + G_CURRENT + rank * 8)
+        old = load_u64(g + G_DONE + rank * 8)
+        store_u64(g + G_DONE + rank * 8, now)
+        store_u64(g + G_CURRENT + rank * 8, old)
+        forget_meeting(area, old)
+    return 0
+
+def enter_gate(w: u64, area: u64, g: u64, t: u32) -> i32:
+    rank = u64(load_u32(load_u64(w + BLOCK) + RANK))
+    m = gate_meeting(area, g + G_CURRENT + rank * 8)
+    if m != 0:
+        bring(area, m, t)
+    return 0
+
+def told(area: u64, other: u64, m: u64) -> u64:
+    if load_u64(m + M_TOLD) != 0:
+        return load_u64(m + M_TOLD)
+    f = load_u64(m + M_KNOWN)
+    if load_u32(m + M_ERA) != 0 and load_u32(m + M_HIGH) > load_u32(m + M_LOW):
+        world = load_u64(area + R_WORLD)
+        size = u64(load_u32(area + R_STRIDE)) * 4
+        own = taken(world, 8 + E_BYTES)
+        row = taken(world, size)
+        if own == 0 or row == 0:
+            return 0
+        copy(row, m + M_ROW, size)
+        store_u64(own, 1)
+        store_u32(own + 8 + E_BLOCK, load_u32(other + R_NUMBER))
+        store_u32(own + 8 + E_ERA, load_u32(m + M_ERA))
+        store_u32(own + 8 + E_THREAD, 0)
+        store_u32(own + 8 + E_CLOCK, load_u32(row))
+        store_u64(own + 8 + E_ROW, row)
+        f = merged(area, own, f)
+    store_u64(m + M_TOLD, f)
+    return f
+
+def pass_gate(w: u64, area: u64, g: u64, t: u32) -> i32:
+    own = u64(load_u32(load_u64(w + BLOCK) + RANK))
+    for rank in range(u64(load_u32(cluster_of(w) + C_SIZE))):
+        m = load_u64(g + G_DONE + rank * 8)
+        if m != 0:
+            if rank == own:
+                fetch(area, m, t)
+            else:
+                other = load_u64(block_of_rank(w, rank) + WATCHED)
+                acquire(area, t, told(area, other, m))
+    return 0
+
+def known_place(area: u64, a: u64) -> i1:
+    return a & 7 == 0 and cell_of(load_u64(area + R_WORLD), a) != 0
+
+def gate_of(area: u64, at: u64) -> u64:
+    if not known_place(area, at):
+        return 0
+    g = gate_at(area, at)
+    if g != 0:
+        turn(area, g, u32(load_u64(at) >> 61) & 1)
+    return g
+
+def inits(w: u64, mask: u32, p0: u64, how: u64) -> i32:
+    area = entered(w)
+    if area == 0:
+        return 0
+    m = mask
+    while m != 0:
+        at = real(w, load_u64(p0 + u64(ctz(m)) * 8), how)
+        m = m & (m - 1)
+        if known_place(area, at):
+            g = gate_at(area, at)
+            if g != 0:
+                store_u32(g + G_PARITY, 0)
+                for i in range(u64(32)):
+                    forget_meeting(area, load_u64(g + G_CURRENT + i * 8))
+    return 0
+
+def enters(w: u64, mask: u32, p0: u64, how: u64) -> i32:
+    area = entered(w)
+    if area == 0:
+        return 0
+    m = mask
+    while m != 0:
+        lane = ctz(m)
+        m = m & (m - 1)
+        g = gate_of(area, real(w, load_u64(p0 + u64(lane) * 8), how))
+        if g != 0:
+            enter_gate(w, area, g, load_u32(w + WARP_ID) * 32 + lane)
+    return 0
+
+def leaves(w: u64, mask: u32, p0: u64, p1: u64, how: u64) -> i32:
+    area = entered(w)
+    if area == 0:
+        return 0
+    m = mask
+    while m != 0:
+        lane = ctz(m)
+        m = m & (m - 1)
+        if load_u32(p1 + u64(lane) * 4) != 0:
+            g = gate_of(area, real(w, load_u64(p0 + u64(lane) * 8), how))
+            if g != 0:
+                pass_gate(w, area, g, load_u32(w + WARP_ID) * 32 + lane)
+    return 0
+
+def cluster_enters(w: u64, mask: u32) -> i32:
+    area = entered(w)
+    if area == 0:
+        return 0
+    cluster = cluster_of(w)
+    g = gate_at(area, cluster)
+    if g == 0:
+        return 0
+    turn(area, g, load_u32(cluster + C_PHASE))
+    m = mask
+    while m != 0:
+        enter_gate(w, area, g, load_u32(w + WARP_ID) * 32 + ctz(m))
+        m = m & (m - 1)
+    return 0
+
+def cluster_waits(w: u64, mask: u32) -> i32:
+    area = entered(w)
+    if area == 0:
+        return 0
+    cluster = cluster_of(w)
+    g = gate_at(area, cluster)
+    if g == 0:
+        return 0
+    phase = load_u32(cluster + C_PHASE)
+    turn(area, g, phase)
+    m = mask
+    while m != 0:
+        lane = ctz(m)
+        m = m & (m - 1)
+        if (load_u32(w + ARRIVED_PHASE) >> lane) & 1 == phase:
+            at = load_u64(area + R_WAITING) + 16 * 128 + u64(load_u32(w + WARP_ID)) * 4
+            store_u32(at, load_u32(at) | (u32(1) << lane))
+        else:
+            pass_gate(w, area, g, load_u32(w + WARP_ID) * 32 + lane)
+    return 0
+
+def passes_all(w: u64, block: u64, area: u64, g: u64) -> i32:
+    lanes = load_u64(area + R_WAITING) + 16 * 128
+    count = load_u32(area + R_THREADS)
+    t = next_lane(lanes, 0, count)
+    while t < count:
+        pass_gate(load_u64(block + FIRST_WARP), area, g, t)
+        t = next_lane(lanes, t + 1, count)
+    fill(lanes, 0, 128)
+    return 0
+
+def cluster_completes(w: u64, mask: u32) -> i32:
+    area = entered(w)
+    if area == 0:
+        return 0
+    cluster = cluster_of(w)
+    g = gate_at(area, cluster)
+    if g == 0 or load_u32(g + G_PARITY) == load_u32(cluster + C_PHASE):
+        return 0
+    turn(area, g, load_u32(cluster + C_PHASE))
+    for rank in range(u64(load_u32(cluster + C_SIZE))):
+        block = block_of_rank(w, rank)
+        other = load_u64(block + WATCHED)
+        if load_u32(other + R_LAUNCH) == load_u32(area + R_LAUNCH):
+            passes_all(w, block, other, g)
+    return 0
+"""
+
+COPIES: Final = """
+def issues(w: u64, mask: u32, p0: u64, p1: u64, p2: u64, how: u64) -> i32:
+    area = entered(w)
+    if area == 0:
+        return 0
+    size = how & 255
+    rest = how & ~255
+    m = mask
+    while m != 0:
+        lane = ctz(m)
+        m = m & (m - 1)
+        i = u64(lane)
+        t = load_u32(w + WARP_ID) * 32 + lane
+        s = state_of(area, t)
+        store_u32(s + S_ISSUED, min(load_u32(s + S_ISSUED) + 1, MOST_CLOCK))
+        read = min(u64(load_u32(p2 + i * 4)), size)
+        source = load_u64(p1 + i * 8)
+        if source & 3 == 0:
+            if whole(w, area, t, source, read, rest | HOW_READS) != 0:
+                return 1
+        to = real(w, load_u64(p0 + i * 8), rest | HOW_SHARED)
+        if to & 3 == 0:
+            if whole(w, area, t, to, size, rest | HOW_WRITES | HOW_PENDING) != 0:
+                return 1
+    return 0
+
+def commits(w: u64, mask: u32) -> i32:
+    area = entered(w)
+    if area == 0:
+        return 0
+    m = mask
+    while m != 0:
+        s = state_of(area, load_u32(w + WARP_ID) * 32 + ctz(m))
+        m = m & (m - 1)
+        count = load_u32(s + S_COMMITS)
+        store_u32(s + S_GROUPS + u64(count % MOST_GROUPS) * 4, load_u32(s + S_ISSUED))
+        store_u32(s + S_COMMITS, count + 1)
+    return 0
+
+def ended(area: u64, s: u64, upto: u32) -> i32:
+    if upto <= load_u32(s + S_UPTO):
+        return 0
+    waits = load_u32(s + S_WAITS)
+    at = s + S_ENDED + u64(waits % MOST_WAITS) * WAIT_BYTES
+    store_u32(at, upto)
+    store_u32(at + 4, load_u32(area + R_ERA))
+    store_u32(at + 8, clock_of(area, s))
+    store_u32(s + S_WAITS, waits + 1)
+    store_u32(s + S_UPTO, upto)
+    return 0
+
+def waited(w: u64, mask: u32, left_open: u64) -> i32:
+    area = entered(w)
+    if area == 0:
+        return 0
+    m = mask
+    while m != 0:
+        s = state_of(area, load_u32(w + WARP_ID) * 32 + ctz(m))
+        m = m & (m - 1)
+        if left_open == 255:
+            ended(area, s, load_u32(s + S_ISSUED))
+        else:
+            most = u32(left_open)
+            count = load_u32(s + S_COMMITS)
+            if count > most:
+                last = count - most - 1
+                if most < MOST_GROUPS:
+                    ended(area, s, load_u32(s + S_GROUPS + u64(last % MOST_GROUPS) * 4))
+    return 0
+
+def arrives_later(w: u64, mask: u32, p0: u64, how: u64) -> i32:
+    area = entered(w)
+    if area == 0:
+        return 0
+    m = mask
+    while m != 0:
+        s = state_of(area, load_u32(w + WARP_ID) * 32 + ctz(m))
+        m = m & (m - 1)
+        ended(area, s, load_u32(s + S_ISSUED))
+    return enters(w, mask, p0, how)
+
+def range_of(map: u64, sizes: u64, i: u64) -> u64:
+    if map == 0:
+        return u64(load_u32(sizes + i * 4))
+    at = load_u64(map + i * 8)
+    if load_u64(at) != MAGIC:
+        return 0
+    return box_bytes(at)
+
+def receives(w: u64, mask: u32, p0: u64, map: u64, sizes: u64, p3: u64, how: u64) -> i32:
+    area = entered(w)
+    if area == 0:
+        return 0
+    m = mask
+    while m != 0:
+        lane = ctz(m)
+        m = m & (m - 1)
+        i = u64(lane)
+        t = load_u32(w + WARP_ID) * 32 + lane
+        at = real(w, load_u64(p3 + i * 8), how)
+        cell = cell_of(load_u64(area + R_WORLD), at)
+        if cell != 0:
+            oldest = load_u32(area + R_FIRST_ERA)
+            if not fenced(area, state_of(area, t), t, cell, 15 << MASK_SHIFT, oldest):
+                return race(w, area, t, cell, u32(how >> HOW_INDEX_SHIFT), at, 4)
+        to = real(w, load_u64(p0 + i * 8), how)
+        size = range_of(map, sizes, i)
+        if to & 15 == 0 and size < 1 << 20:
+            if whole(w, area, t, to, size, how | HOW_WRITES | HOW_ASYNC) != 0:
+                return 1
+    return enters(w, mask, p3, how)
+
+def sends(w: u64, mask: u32, p0: u64, map: u64, sizes: u64, how: u64) -> i32:
+    area = entered(w)
+    if area == 0:
+        return 0
+    m = mask
+    while m != 0:
+        lane = ctz(m)
+        m = m & (m - 1)
+        i = u64(lane)
+        t = load_u32(w + WARP_ID) * 32 + lane
+        at = real(w, load_u64(p0 + i * 8), how)
+        size = range_of(map, sizes, i)
+        if at & 15 == 0 and size < 1 << 20:
+            if whole(w, area, t, at, size, how | HOW_READS | HOW_PROXY) != 0:
+                return 1
+    return 0
+
+def proxy_fence(w: u64, mask: u32) -> i32:
+    area = entered(w)
+    if area == 0:
+        return 0
+    m = mask
+    while m != 0:
+        s = state_of(area, load_u32(w + WARP_ID) * 32 + ctz(m))
+        m = m & (m - 1)
+        store_u32(s + S_PROXY_ERA, load_u32(area + R_ERA))
+        store_u32(s + S_PROXY, clock_of(area, s))
+        tick(area, s)
+    return 0
+"""

@@ -1,0 +1,17 @@
+"""The race check as one native text, and its functions that are compiled once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ferrule.emulator.checks import cells, gates, orders
+
+SOURCE: Final = (
+    cells.SOURCE + cells.ACCESS + orders.STRONG + orders.FENCE + orders.MEET
+    + gates.GATES + gates.COPIES
+)  # fmt: skip
+CONSTANTS: Final = cells.CONSTANTS | orders.CONSTANTS | gates.CONSTANTS | {"CHECKED": 0}
+TOGETHER: Final = (
+    "entered", "merged", "bring", "fetch", "acquire", "message", "granule", "whole", "synchronise",
+    "gate_of", "pass_gate", "new_era", "some_meet",
+)  # fmt: skip
