@@ -46,6 +46,13 @@ def location_of(function: Any) -> Location | None:
     return Location(file, function.__name__, code.co_firstlineno)
 
 
+def emulates_gpu() -> bool:
+    """Whether this process emulates a GPU, which executes PTX and no cubins."""
+    from ferrule.runtime.devices import emulated_arch
+
+    return emulated_arch() is not None
+
+
 def texts(what: str, given: Any) -> tuple[str, ...]:
     """Several texts or paths.  Raises TypeError for a single text, which would be a sequence of
     letters."""

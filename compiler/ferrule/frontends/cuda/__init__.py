@@ -28,10 +28,9 @@ from ferrule.frontends.cuda.knowing import facts_of
 from ferrule.frontends.cuda.nvcc import compile_nvcc, find_nvcc
 from ferrule.frontends.cuda.nvrtc import compile_nvrtc, find_nvrtc
 from ferrule.frontends.cuda.requests import FORMS, Form, Made, Request
-from ferrule.frontends.given import architectures, check_signature, texts
+from ferrule.frontends.given import architectures, check_signature, emulates_gpu, texts
 from ferrule.frontends.launchsizes import checked_sizes
 from ferrule.frontends.sources import SourceLike, in_order, read_source, search_words
-from ferrule.runtime.devices import emulated_arch
 
 if TYPE_CHECKING:
     from ferrule.compiler.conventions import CudaLaunch
@@ -207,7 +206,7 @@ def module(
     Raises the errors of `compile`.
     """
     if form is None:
-        form = "cubin" if emulated_arch() is None else "ptx"
+        form = "ptx" if emulates_gpu() else "cubin"
     if form not in FORMS:
         raise ValueError(f"form must be one of {', '.join(map(repr, FORMS))}, but got {form!r}")
     if not isinstance(std, str):

@@ -16,12 +16,12 @@ from ferrule.compiler.conventions.cuda import CudaLaunch
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.ptxtext import facts_of_ptx
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.given import emulates_gpu
 from ferrule.frontends.numba.assembling import assembled
 from ferrule.frontends.numba.reading import check_no_device_array
 from ferrule.frontends.numba.standin import standing_in
 from ferrule.frontends.numba.types import flattened, numba_type
 from ferrule.frontends.packages import load
-from ferrule.runtime.devices import emulated_arch
 from ferrule.specs import Dim, Param
 
 _ENTRY: Final = re.compile(r"^\.visible \.entry (\w+)\(", re.M)
@@ -54,11 +54,11 @@ def device_call(
     chosen = {each: options[each] for each in _OPTIONS if options.get(each) is not None}
     texts = [(_ptx(plain, kinds, arch, name, chosen), arch) for arch in archs]
     cooperative = any(_GRID_SYNC in ptx for ptx, _ in texts)
-    if emulated_arch() is None:
+    if emulates_gpu():
+        made = DeviceCode.from_images([ptx.encode() for ptx, _ in texts], [name])
+    else:
         cubins = [assembled(ptx, arch, name, cooperative) for ptx, arch in texts]
         made = DeviceCode.from_cubin(cubins, [name])
-    else:
-        made = DeviceCode.from_images([ptx.encode() for ptx, _ in texts], [name])
     code = replace(made, facts=facts_of_ptx(texts[0][0]))
     arguments = [argument for param in params for argument in flattened(param)]
     return CudaLaunch(
