@@ -51,7 +51,10 @@ def test_a_variable_of_the_environment() -> None:
         ("emulated:sm_91", "did you mean sm_90?"),
         ("emulated:sm_90a,devices=0", "devices must be in [1, 16], but got 0"),
         ("emulated:sm_90a,speed=9", "then devices, checks, schedule with values"),
-        ("emulated:sm_90a,checks=memory+speed", "of memory, sync, leak, but got"),
+        (
+            "emulated:sm_90a,checks=memory+speed",
+            "sync, leak, race, init, or all, but got",
+        ),
         ("emulated:sm_90a,schedule=fast", "schedule must be 'random:' and a seed"),
     ],
 )
@@ -305,3 +308,37 @@ def test_the_plugin(tmp_path: Path) -> None:
 def test_the_plugin_is_an_entry_point() -> None:
     text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
     assert 'pytest11]\nferrule = "ferrule.emulator.pytest_plugin"' in text
+
+
+WAITING = """
+import os, signal, threading, time
+import ferrule as fe
+from gpu_waiting import wait
+
+flags = fe.cuda.zeros(32)
+wanted = fe.make_fake_compact_tensor(fe.Float32, (32,))
+compiled = fe.compile(wait, wanted, options="--target cuda")
+threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    while True:
+        try:
+            compiled(flags)
+        except fe.CudaError as error:
+            print("interrupted" in str(error), "start the process again" in str(error))
+            time.sleep(5)
+except KeyboardInterrupt:
+    print("KeyboardInterrupt")
+del flags
+"""
+
+
+def test_an_interrupt_ends_a_kernel_and_reaches_the_program() -> None:
+    found = run(WAITING, gpu="emulated:sm_90a")
+    assert found == "True False\nKeyboardInterrupt\n"
+
+
+def test_all_checks_are_all() -> None:
+    code = (
+        "from ferrule.emulator.gpu import active; import ferrule; print(*sorted(active().checks))"
+    )
+    assert run(code, gpu="emulated:sm_90a,checks=all") == "init leak memory race sync\n"

@@ -71,9 +71,11 @@ def _checks(checks: bool | str | Iterable[str]) -> frozenset[str]:
     if not all(isinstance(each, str) for each in given):
         raise TypeError(f"checks must be True, False or names, but got {checks!r}")
     names = [each.strip() for each in given]
+    if names == ["all"]:
+        return frozenset(_NAMED)
     unknown = [each for each in names if each not in _NAMED]
     if unknown:
-        known = ", ".join(_NAMED)
+        known = f"{', '.join(_NAMED)}, or all"
         raise ValueError(f"checks must be of {known}, but got {unknown[0]!r}")
     return frozenset(names)
 
@@ -91,7 +93,7 @@ def _schedule(schedule: str | None) -> str | None:
 def from_text(text: str) -> Settings:
     """Those of `FERRULE_GPU`: `emulated:sm_90a,devices=2,checks=memory+sync,schedule=random:17`.
 
-    `checks` may be `all` or `none` too. ValueError for another text.
+    `checks` may be `all`, which is more than without it, or `none`. ValueError for another text.
     """
     kind, _, rest = text.partition(":")
     arch, *options = rest.split(",")
@@ -101,11 +103,10 @@ def from_text(text: str) -> Settings:
     unknown = [key for key in given if key not in _KEYS]
     if unknown or not all(given.values()):
         raise ValueError(f"FERRULE_GPU is {text!r}; {_WANTED}, then {', '.join(_KEYS)} with values")
-    devices, checks = given.get("devices", "1"), given.get("checks", "all")
+    devices, checks = given.get("devices", "1"), given.get("checks")
     if not devices.isdecimal():
         raise ValueError(f"FERRULE_GPU is {text!r}; devices must be a number")
-    every = {"all": True, "none": False}.get(checks)
-    named = checks.split("+") if every is None else every
+    named = checks is None if checks in (None, "none") else checks.split("+")
     try:
         return settings(arch, int(devices), named, given.get("schedule"))
     except ValueError as error:

@@ -10,7 +10,11 @@ ferrule gets RuntimeError.
 from __future__ import annotations
 
 import builtins
+import re
 from collections.abc import Iterable, Iterator
+from typing import Final
+
+from ferrule.runtime.devices import emulated_arch
 
 
 class LaunchError(RuntimeError):
@@ -27,8 +31,25 @@ class RaceError(RuntimeError):
     compiled with `--enable-checks` detects races."""
 
 
+_LOST_CONTEXT: Final = re.compile(r"; an [a-z ]+, and the context of its device is lost: .*", re.S)
+"""What compiled code says behind a kernel's error, see `cuda.cold` of the compiler."""
+
+
+def _without_lost_context(message: object) -> object:
+    """A message without the advice to start the process again, where the GPU is emulated.
+
+    Its error is that of the call itself, and its context is not lost.
+    """
+    if isinstance(message, str) and emulated_arch() is not None:
+        return _LOST_CONTEXT.sub("", message)
+    return message
+
+
 class CudaError(RuntimeError):
     """The CUDA driver is missing or refused a call; the message has the call and its error text."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*map(_without_lost_context, args))
 
 
 class StageError(LookupError):

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import threading
 import traceback
+from _thread import interrupt_main
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -24,6 +26,9 @@ from ferrule.emulator.driver.results import DriverError, Result
 
 if TYPE_CHECKING:
     from ferrule.emulator.driver.state import Driver
+
+_BACK_IN_PYTHON: Final = 0.02
+"""Seconds after which a call of the driver has come back, generously."""
 
 _KINDS: Final[dict[str, type[Any]]] = {
     "o": ctypes.c_uint64,
@@ -115,6 +120,13 @@ def _guarded(driver: Driver, export: Export) -> Callable[..., int]:
             return driver.refused(symbol, error.result, error.sentence)
         except MemoryError:
             return driver.refused(symbol, Result.OUT_OF_MEMORY, "the emulated GPU has no more")
+        except KeyboardInterrupt:
+            # Here it would be raised in this function, below C: it is raised again a bit later,
+            # when the call has come back to the program.
+            again = threading.Timer(_BACK_IN_PYTHON, interrupt_main)
+            again.daemon = True
+            again.start()
+            return driver.refused(symbol, Result.LAUNCH_FAILED, "the kernel was interrupted")
         except BaseException as error:  # nothing may go on through C
             traceback.print_exc(file=sys.stderr)
             return driver.refused(symbol, Result.UNKNOWN, f"{type(error).__name__}: {error}")
