@@ -395,6 +395,8 @@ def from_float(name: Name, target: str, source: str) -> Meaning:
         if name.has("ftz") and source == "f32":
             a = flushed(a, "f32")
         if not floating(target):
+            if a.nan:
+                return kept(not_a_number(source, target), target)
             return kept(integer(a, name.mode, target), target)
         if name.mode in ("rni", "rzi", "rmi", "rpi"):
             a = whole(a, name.mode)
@@ -419,6 +421,11 @@ def integer(a: Number, mode: str, target: str) -> int:
     if a.size is None:
         return within(-(1 << 80) if a.sign else 1 << 80, target)
     return within(int(whole(a, mode).value), target)
+
+
+def not_a_number(source: str, target: str) -> int:
+    """What NaN becomes as an integer."""
+    return 1 << width(target) - 1 if source == "f64" or width(target) == 64 else 0
 
 
 def finite(bits: int, kind: str) -> int:

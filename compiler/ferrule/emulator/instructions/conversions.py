@@ -90,12 +90,20 @@ def _saturated_bits(e: Emitter, value: str, d: str) -> str:
 @form("cvt", rf"\.(?P<r>rni|rzi|rmi|rpi)(?P<ftz>\.ftz)?(\.sat)?\.(?P<d>{_INT})\.(?P<t>f32)", 2)
 @form("cvt", rf"\.(?P<r>rni|rzi|rmi|rpi)(\.sat)?\.(?P<d>{_INT})\.(?P<t>f64|f16|bf16)", 2)
 def _to_integer(e: Emitter, item: Instruction, named: Named) -> None:
-    """Beyond the result's numbers it is the nearest of them, and 0 for NaN."""
+    """Beyond the result's numbers it is the nearest of them.
+
+    NaN is 0, but the highest bit alone where source or result has 64 bits.
+    """
     d, t = kind(named, "d"), kind(named)
     value = _whole(e, item, named)
     source, suffix = (F64, "v32f64") if t == "f64" else (F32, "v32f32")
     name = f"@llvm.fpto{'s' if d[0] == 's' else 'u'}i.sat.v32i{bits_of(d)}.{suffix}"
     found = e.op(f"call {vector(d)} {name}({source} {value})")
+    if t == "f64" or bits_of(d) == 64:
+        bits = bits_of(d)
+        highest = splat(f"i{bits}", str(-(1 << bits - 1)))
+        nan = e.op(f"fcmp uno {source} {value}, zeroinitializer")
+        found = e.op(f"select <32 x i1> {nan}, {vector(d)} {highest}, {vector(d)} {found}")
     e.write(item.operands[0], d, found, wider=True)
 
 
