@@ -206,20 +206,27 @@ class Kernel:
         parameters: bytes,
         run: Run,
     ) -> None:
-        """Blocks that may wait for each other: each goes on until it only spins."""
-        number = first.next
+        """Blocks that may wait for each other: each goes on until it only spins.
+
+        Where none of them ends, they may wait for blocks that have not begun: then more begin.
+        """
+        number, most = first.next, _RESIDENT
         first.blocks(number, number, keep=True)
+        first.set_patience(len(first.warps))
         resident = [first]
         try:
             while resident:
-                if number < total and len(resident) < _RESIDENT:
+                while number < total and len(resident) < most:
                     another = self._new_work(*first.key)
                     another.start(grid, smem, parameters, self._machine.random)
+                    another.set_patience(len(another.warps))
                     another.blocks(number, number + 1)
                     self._attach(another)
                     number += 1
                     resident.append(another)
+                count = len(resident)
                 resident = self._round(resident, run, first)
+                most = 2 * most if len(resident) == count == most else most
         finally:
             for each in resident:
                 if each is not first:

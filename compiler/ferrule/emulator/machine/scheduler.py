@@ -45,7 +45,11 @@ from ferrule.emulator.warps.layout import (
     NCTAID,
     NEXT,
     NTID,
+    ORDER_COUNT,
+    ORDER_START,
+    ORDER_STEP,
     PARKED,
+    PATIENCE,
     PC,
     RANDOM,
     READY,
@@ -66,7 +70,6 @@ from ferrule.emulator.warps.layout import (
 )
 
 OVER, STUCK, FAILED, SPINNING = 0, 1, 2, 3
-MOST_YIELDS: Final = 64
 MOST_IDLE: Final = 1 << 16
 """Looks at incomplete mbarriers, with nothing else between, after which no thread can go on."""
 
@@ -249,7 +252,14 @@ block.begin:
   %number.1 = add i64 %number, 1
   store i64 %number.1, ptr %next.p
   store i32 1, ptr %begun.p
-  call void @begin.cluster(ptr %block, i64 %number)
+{_get("o.count", ORDER_COUNT, "i64")}{_get("o.step", ORDER_STEP, "i64")}\
+{_get("o.start", ORDER_START, "i64")}  %in.order = icmp eq i64 %o.count, 0
+  %divisor = select i1 %in.order, i64 1, i64 %o.count
+  %steps = mul i64 %number, %o.step
+  %place = add i64 %steps, %o.start
+  %turned = urem i64 %place, %divisor
+  %chosen = select i1 %in.order, i64 %number, i64 %turned
+  call void @begin.cluster(ptr %block, i64 %chosen)
   br label %turn
 turn:
   %left = load i32, ptr %live.p
@@ -330,7 +340,7 @@ tired:
   %y = load i32, ptr %yields.p
   %y1 = add i32 %y, 1
   store i32 %y1, ptr %yields.p
-  %long = icmp uge i32 %y1, {MOST_YIELDS}
+{_get("patience", PATIENCE)}  %long = icmp uge i32 %y1, %patience
   br i1 %long, label %spinning, label %turn
 spinning:
   ret i32 {SPINNING}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import struct
-from math import prod
+from math import gcd, prod
 from typing import Final
 
 from ferrule.emulator.machine import printing
@@ -15,6 +15,24 @@ from ferrule.emulator.warps import layout
 
 WINDOW_ALIGN: Final = 1024
 """Swizzles are of the bits of addresses, so a window begins at the address 0 of all of them."""
+ALONE: Final = 64
+"""The patience of a block while no other waits for a turn."""
+_MOST_ORDERED: Final = 1 << 31
+"""Blocks of a launch whose order can be random: products of two numbers fit 64 bits."""
+
+_MIXER: Final = 0x9E3779B97F4A7C15
+"""2**64 divided by the golden ratio: neighbouring seeds become far apart."""
+
+
+def _order(count: int, random: int) -> tuple[int, int, int]:
+    """Step, start and count of the order of blocks, see `layout.ORDER_COUNT`."""
+    if not random or count > _MOST_ORDERED:
+        return 0, 0, 0
+    mixed = random * _MIXER % (1 << 64)
+    step = mixed % count
+    while gcd(step, count) != 1:
+        step += 1
+    return step, (mixed >> 32) % count, count
 
 
 class Work:
@@ -127,11 +145,17 @@ class Work:
             counts = grid[0] // cluster[0], grid[1] // cluster[1], grid[2] // cluster[2]
         self._put(self._cluster - self.block + layout.C_COUNTS, "<3I", *counts)
         self._put(layout.RANDOM, "<Q", random)
+        self._put(layout.ORDER_STEP, "<QQQ", *_order(prod(counts), random))
+        self.set_patience(ALONE)
         if self.stale:
             for warp in self.warps:
                 self._put(warp - self.block + layout.FAULT, "<I", 0)
                 self._put(warp - self.block + layout.FAULT_SIZE, "<I", 0)
             self.stale = False
+
+    def set_patience(self, turns: int) -> None:
+        """How often warps may end their turn in a loop before other blocks have theirs."""
+        self._put(layout.PATIENCE, "<I", turns)
 
     @property
     def blocks_of_cluster(self) -> list[int]:

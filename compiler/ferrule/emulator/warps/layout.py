@@ -97,6 +97,12 @@ IDLE: Final = 536
 """Looks at mbarriers in a row that found them incomplete, of a cluster's first block."""
 ALL_WARPS: Final = 540
 """Warps of all blocks of the cluster, of its first block."""
+PATIENCE: Final = 544
+"""How often warps of a block may end their turn in a loop before other blocks have theirs."""
+ORDER_STEP: Final = 552
+ORDER_START: Final = 560
+ORDER_COUNT: Final = 568
+"""The block (or cluster) that comes as number n is (start + n * step) % count; n where it is 0."""
 BLOCK_BYTES: Final = 576
 
 # A cluster: what its blocks have together. A block alone is a cluster of one.
