@@ -32,8 +32,8 @@ def test_an_access_behind_an_allocation() -> None:
     found = fault(body, OUT[:31], before='.file 1 "demo.py"\n', grid=(3, 1, 1))
     assert found.kind == "memory"
     assert re.fullmatch(
-        r"k: ld\.global\.u32 of 4 bytes at 0x[0-9a-f]+, 0 bytes behind the 124 bytes at 0x"
-        r"[0-9a-f]+; "
+        r"k: ld\.global\.u32 of 4 bytes at 0x[0-9a-f]+, just behind the allocation of 124 bytes "
+        r"at 0x[0-9a-f]+; "
         r"block \(0, 0, 0\), thread \(31, 0, 0\); PTX line 20, demo\.py:17",
         str(found),
     )
@@ -58,7 +58,7 @@ def test_every_byte_counts(name: str) -> None:
 FAULTS = {
     "add.u64 %rd3, %rd3, 2; st.global.u32 [%rd3], %r1;": ("misaligned", "is no multiple of 4"),
     "add.u64 %rd3, %rd3, 4; ld.global.v2.u32 {%r2, %r3}, [%rd3];": ("misaligned", "multiple of 8"),
-    "ld.global.u32 %r2, [%rd1+-4];": ("memory", "4 bytes before the 128 bytes at"),
+    "ld.global.u32 %r2, [%rd1+-4];": ("memory", "4 bytes before the allocation of"),
     "ld.u32 %r2, [64];": ("memory", "which is in no allocation"),
     "atom.global.add.u32 %r2, [%rd3+128], 1;": ("memory", "atom.global.add.u32 of 4 bytes"),
     "red.global.add.u32 [%rd3+128], 1;": ("memory", "red.global.add.u32 of 4 bytes"),
@@ -68,13 +68,14 @@ FAULTS = {
         "memory", "in no allocation"),
     ".shared .u32 s[8]; mov.u64 %rd4, s; cvta.shared.u64 %rd4, %rd4; ld.global.u32 %r2, [%rd4];": (
         "memory", "in shared or local memory that is not the thread's own"),
-    ".local .u32 l[2]; mov.u64 %rd4, l; st.local.u32 [%rd4+8], %r1;": ("space", "of its own"),
+    ".local .u32 l[2]; mov.u64 %rd4, l; st.local.u32 [%rd4+8], %r1;": (
+        "space", "of the thread's local memory"),
     ".local .u32 l[2]; mov.u64 %rd4, l; cvta.local.u64 %rd4, %rd4; st.u32 [%rd4+8], %r1;": (
         "memory", "in shared or local memory that is not the thread's own"),
-    "ld.local.u32 %r2, [%rd1];": ("space", "no such memory of its own"),
+    "ld.local.u32 %r2, [%rd1];": ("space", "of the thread's local memory"),
     "mov.b64 %rd4, a0; cvta.param.u64 %rd4, %rd4; ld.u64 %rd5, [%rd4]; st.u64 [%rd4], %rd5;": (
         "memory", "st.u64 of 8 bytes"),
-    "mov.b64 %rd4, a0; ld.param.u64 %rd5, [%rd4+8];": ("space", "no such memory of its own"),
+    "mov.b64 %rd4, a0; ld.param.u64 %rd5, [%rd4+8];": ("space", "of the thread's param memory"),
     "trap;": ("trap", "trap was executed"),
     "shfl.sync.idx.b32 %r2, %r1, 0, 31, 2;": ("sync", "is not in its mask of lanes, 0x00000002"),
     "setp.lt.u32 %p1, %r1, 8; @!%p1 bra E; shfl.sync.idx.b32 %r2, %r1, 9, 31, 255; E:": (
@@ -103,7 +104,7 @@ def test_use_after_free() -> None:
     place = gpu.memory.allocate(128)
     gpu.memory.free(place)
     gpu.memory.allocate(128)
-    with pytest.raises(Fault, match="which is in the 128 bytes at 0x[0-9a-f]+, freed before"):
+    with pytest.raises(Fault, match="in the allocation of 128 bytes at 0x[0-9a-f]+, freed before"):
         module.kernels["k"].launch(
             (1, 1, 1), (32, 1, 1), smem=0, parameters=place.to_bytes(8, "little")
         )

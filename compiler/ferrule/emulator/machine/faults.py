@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ferrule.emulator.native.barriers import FAULTS as ASYNC_FAULTS
 from ferrule.emulator.ptx.module import Instruction
@@ -12,6 +12,9 @@ from ferrule.emulator.warps import layout
 
 if TYPE_CHECKING:
     from ferrule.emulator.machine.memory import Memory
+
+
+_OWN_SPACES: Final = ("local", "param", "const")
 
 
 class Fault(RuntimeError):
@@ -55,7 +58,10 @@ def _what(
     shared = {"shared", "shared::cta", "shared::cluster"}
     of_window = bool(set(item.modifiers) & shared) or item.opcode == "wgmma"
     if kind == layout.SPACE and not of_window:
-        return f"{item.name} of {size} bytes at {address:#x}, which is no such memory of its own"
+        space = next((each for each in item.modifiers if each in _OWN_SPACES), "that")
+        return (
+            f"{item.name} of {size} bytes at {address:#x}, outside of the thread's {space} memory"
+        )
     if kind == layout.SPACE:
         window = ctypes.c_uint64.from_address(block + layout.SHARED_SIZE).value
         return (
@@ -111,20 +117,24 @@ def _near(address: int, size: int, memory: Memory) -> str:
     if inside is not None:
         start, length = inside
         return (
-            f"which ends {address + size - start - length} bytes behind the {length} at {start:#x}"
+            f"which ends {address + size - start - length} bytes behind the allocation of {length} "
+            f"bytes at {start:#x}"
         )
     freed = memory.freed(address)
     if freed is not None:
         start, length = freed
-        return f"which is in the {length} bytes at {start:#x}, freed before"
+        return f"which is in the allocation of {length} bytes at {start:#x}, freed before"
     for distance in (1, 16, 256, 4096, 65536):
         before = memory.find(address - distance)
         if before is not None:
             start, length = before
-            return f"{address - start - length} bytes behind the {length} bytes at {start:#x}"
+            gap = address - start - length
+            far = f"{gap} bytes behind" if gap else "just behind"
+            return f"{far} the allocation of {length} bytes at {start:#x}"
         after = memory.find(address + distance)
         if after is not None:
-            return f"{after[0] - address} bytes before the {after[1]} bytes at {after[0]:#x}"
+            gap = after[0] - address
+            return f"{gap} bytes before the allocation of {after[1]} bytes at {after[0]:#x}"
     if memory.private(address):
         return "which is in shared or local memory that is not the thread's own"
     return "which is in no allocation"
@@ -196,7 +206,7 @@ def _standing(
             item = waits.get(word(warp, layout.PC + 4 * lane))
             place = "for nothing, and go on"
             if item is not None:
-                place = f"at {item.name} for lanes of their warp, {where(item)}"
+                place = f"at {item.name} for other lanes of the warp, {where(item)}"
             yield lane, place, item
         else:
             number = word(warp, layout.BARRIER + 4 * lane)
