@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
-import threading
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Final
@@ -15,8 +14,9 @@ from ferrule.emulator.instructions import helpers
 from ferrule.emulator.machine import scheduler
 from ferrule.emulator.native import shared
 from ferrule.emulator.native.values import SHARED_PREFIX
+from ferrule.runtime.forks import ForkLock
 
-_LOCK: Final = threading.RLock()
+_LOCK: Final = ForkLock()
 _HELPERS: Final[dict[str, int]] = {}
 _SHARED: Final[dict[str, int]] = {}
 _KEPT: Final[list[Any]] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -16,6 +15,7 @@ from ferrule.emulator.machine.memory import UNIT, Memory
 from ferrule.emulator.ptx.module import Module, PtxError, Variable
 from ferrule.emulator.ptx.parser import parse
 from ferrule.emulator.warps.calls import function_addresses, static
+from ferrule.runtime.forks import ForkLock
 
 CHECKS: Final = frozenset({"memory", "sync", "race", "init"})
 _SCHEDULE: Final = re.compile(r"random:(\d+)")
@@ -49,7 +49,7 @@ class Machine:
         self.memory: Final = Memory() if memory is None else memory
         self.parts: Final = Parts(checks, self.memory)
         self.random: int = 0 if seed is None else int(seed[1]) * 2 + 1
-        self.lock: Final = threading.RLock()
+        self.lock: Final = ForkLock()
 
     def load(self, ptx: str) -> LoadedModule:
         """A module of PTX, its kernels ready to launch.  PtxError for what is not emulated."""

@@ -24,7 +24,7 @@ from ferrule.language.mathlib import (
 )
 from ferrule.language.mathlib.forms import FORMS, with_narrow_sign
 from ferrule.language.mathlib.formulas import Num
-from ferrule.specs import Float32
+from ferrule.specs import DType, Float32
 
 Keep: TypeAlias = Callable[[ops.Unary | ops.Binary], bool]
 """Whether a target has an instruction for this op of the library, with the required result."""
@@ -67,7 +67,7 @@ def _expand(keep: Keep, b: Builder, op: ops.Op) -> None:
     match op:
         case ops.Unary(result, name, operand) if name in UNARY and not keep(op):
             _define(b, result, UNARY[name], operand)
-        case ops.Binary(result, "copysign", lhs, rhs) if result.type not in FORMS and not keep(op):
+        case ops.Binary(result, "copysign", lhs, rhs) if _has_16_bits(result) and not keep(op):
             # In float32 the sign of a NaN may be lost: GPUs convert each NaN to the same one.
             b.append(ops.Bitcast(result, with_narrow_sign(Num(b, lhs), Num(b, rhs)).value))
         case ops.Binary(result, name, lhs, rhs) if name in BINARY and not keep(op):
@@ -76,6 +76,10 @@ def _expand(keep: Keep, b: Builder, op: ops.Op) -> None:
             b.append(ops.Bitcast(result, expand_fma(b, x, y, z)))
         case _:
             b.append(op)
+
+
+def _has_16_bits(value: ops.Value) -> bool:
+    return isinstance(value.type, DType) and value.type.bits == 16
 
 
 def _define(
