@@ -42,7 +42,7 @@ from harness import (
 import ferrule as fe
 from ferrule.runtime import Engine, ObjectCode
 from ferrule.runtime.abi import TypeIndex
-from ferrule.runtime.engine import host_triple
+from ferrule.runtime.linking.engine import host_triple
 from ferrule.runtime.llvm.layouts import DLTENSOR, TENSOR_OBJECT
 
 FERRULE: Final = "ferrule"

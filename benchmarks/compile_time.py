@@ -54,8 +54,9 @@ IMPORTS: Final = {
     "tvm_ffi": "import tvm_ffi",
     "ferrule": "import ferrule",
     "all that compiling needs": (
-        "import ferrule.language.compilation, ferrule.compiler.origin, ferrule.runtime.gate, "
-        "ferrule.language.codegen, ferrule.language.lowering.program, ferrule.runtime.function"
+        "import ferrule.language.compilation, ferrule.compiler.origin, ferrule.runtime.calls.gate, "
+        "ferrule.language.codegen, ferrule.language.lowering.program, "
+        "ferrule.runtime.calls.function"
     ),
 }
 COUNTS: Final = (1, 2, 4, 8, 16, 20, 32, 64)

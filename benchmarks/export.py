@@ -101,7 +101,7 @@ def size_facts(folder: Path, many: int) -> Facts:
 def has_linker() -> bool:
     """Whether shared libraries can be made here."""
     from ferrule.runtime.cpus import host_architecture
-    from ferrule.runtime.linker import find_linker
+    from ferrule.runtime.linking.linker import find_linker
 
     try:
         find_linker(host_architecture(), Path("k.so"))

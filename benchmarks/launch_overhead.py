@@ -48,7 +48,7 @@ from ferrule.compiler.cuda.launch import Launcher
 from ferrule.compiler.origin import CompiledOrigin, host_module
 from ferrule.runtime import Engine, ObjectCode
 from ferrule.runtime.abi import DeviceType, TypeIndex
-from ferrule.runtime.engine import host_triple
+from ferrule.runtime.linking.engine import host_triple
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import DLTENSOR, I32, I64, PTR
 from ferrule.specs import Signature

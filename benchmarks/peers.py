@@ -50,7 +50,7 @@ def load_text(text: str, name: str) -> Engine:
     """LLVM assembly, linked into this process."""
     from llvmlite import binding
 
-    from ferrule.runtime.engine import host_triple, initialize_llvm
+    from ferrule.runtime.linking.engine import host_triple, initialize_llvm
 
     initialize_llvm()
     triple = host_triple()

@@ -30,8 +30,8 @@ STAGES: Final = (
     ("LLVM: parse, verify, link", "ferrule.compiler.assemble:assemble"),
     ("LLVM: optimise", "llvmlite.binding:ModulePassManager.run"),
     ("LLVM: emit", "llvmlite.binding:TargetMachine.emit_object"),
-    ("load", "ferrule.runtime.engine:Engine.load"),
-    ("make the function", "ferrule.runtime.function:make_function"),
+    ("load", "ferrule.runtime.linking.engine:Engine.load"),
+    ("make the function", "ferrule.runtime.calls.function:make_function"),
 )
 """Each stage with the functions that make it, as `module:name`."""
 

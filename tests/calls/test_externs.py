@@ -39,7 +39,7 @@ RESULT = (fe.Int32, str)
 
 def undefined(data: bytes) -> set[str]:
     """The undefined symbols of an object."""
-    from ferrule.runtime.objectfile import read_object
+    from ferrule.runtime.binaries.objectfile import read_object
 
     return set(read_object(data).undefined)
 

@@ -12,7 +12,7 @@ from ferrule.compiler.threads.state import RUN
 from ferrule.language.codegen import lower_cpu
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
-from ferrule.runtime.objectfile import read_object
+from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.specs import DType, Float16, Float32, Int32, sym_int
 
 MAY_BE_CALLED = {"memcpy", "memset", RUN}

@@ -25,7 +25,7 @@ from ferrule.compiler.errors import CompileError
 from ferrule.compiler.hostcode.embedding import embed
 from ferrule.compiler.support.library import as_module_assembly
 from ferrule.runtime import Function
-from ferrule.runtime.objectfile import read_object
+from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.specs import Signature
 from ferrule.specs.params import Scalar, Tensor
 

@@ -12,8 +12,8 @@ from ptxas import ARCHS, assemble
 import ferrule as fe
 from ferrule.compiler.cuda.images import Image, Serves, best_first
 from ferrule.compiler.errors import CompileError
-from ferrule.runtime.metadata import NOTE_TYPE, read_metadata
-from ferrule.runtime.objectfile import read_object
+from ferrule.runtime.binaries.metadata import NOTE_TYPE, read_metadata
+from ferrule.runtime.binaries.objectfile import read_object
 
 SEVERAL = "--target cuda --gpu-arch " + ",".join(ARCHS)
 

@@ -13,8 +13,8 @@ from ferrule.compiler.cuda import assembling
 from ferrule.compiler.errors import CompileError
 from ferrule.runtime import StageError
 from ferrule.runtime.artefacts import KernelInfo
-from ferrule.runtime.metadata import NOTE_TYPE, read_metadata
-from ferrule.runtime.objectfile import read_object
+from ferrule.runtime.binaries.metadata import NOTE_TYPE, read_metadata
+from ferrule.runtime.binaries.objectfile import read_object
 
 CUDA = "--target cuda --gpu-arch sm_90a"
 SEVERAL = "--target cuda --gpu-arch " + ",".join(ARCHS)

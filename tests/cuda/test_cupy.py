@@ -15,7 +15,7 @@ from cuda_device import FakeCuda, forge
 from lowered import vector
 
 import ferrule as fe
-from ferrule.runtime import cupystream
+from ferrule.runtime.calls import cupystream
 
 
 @fe.kernel

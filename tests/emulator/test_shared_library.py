@@ -12,7 +12,7 @@ from ferrule.emulator.driver.loaded import symbols
 from ferrule.emulator.driver.names import FUNCTIONS
 from ferrule.emulator.driver.sharedlibrary import MACHINES, TABLE, shared_library
 from ferrule.emulator.driver.stubs import stub
-from ferrule.runtime.elf import FileType, Machine, read_header, read_segments
+from ferrule.runtime.binaries.elf import FileType, Machine, read_header, read_segments
 
 NAMES = ("one", "two", "cuThree_v2")
 

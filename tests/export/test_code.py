@@ -16,9 +16,9 @@ from exported import ADDED, DOUBLED, applied, compiled_add_one
 
 import ferrule as fe
 from ferrule.runtime import Function, LinkError, StageError
+from ferrule.runtime.binaries.metadata import NOTE_TYPE
+from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.runtime.llvm.capi import C_FUNCTIONS
-from ferrule.runtime.metadata import NOTE_TYPE
-from ferrule.runtime.objectfile import read_object
 
 GPU = "--target cuda --gpu-arch sm_90a"
 

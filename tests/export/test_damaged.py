@@ -13,10 +13,11 @@ from damaged_files import CRASHED, REFUSED, RIGHT, WRONG, damaged, loads, outcom
 from exported import DOUBLED, applied
 
 import ferrule as fe
-from ferrule.runtime import Function, ObjectFileError, digest, elf, load_module
-from ferrule.runtime.archive import MAGIC, read_archive
-from ferrule.runtime.dynamic import Tag
-from ferrule.runtime.soundness import check_library
+from ferrule.runtime import Function, ObjectFileError, load_module
+from ferrule.runtime.binaries import digest, elf
+from ferrule.runtime.binaries.archive import MAGIC, read_archive
+from ferrule.runtime.binaries.dynamic import Tag
+from ferrule.runtime.binaries.soundness import check_library
 
 SEEDS = range(150)
 FOREIGN = """

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ferrule.runtime import Function, ObjectFileError
-from ferrule.runtime.archive import read_archive, write_archive
-from ferrule.runtime.engine import host_machine
-from ferrule.runtime.libraryfile import read_library
+from ferrule.runtime.binaries.archive import read_archive, write_archive
+from ferrule.runtime.binaries.libraryfile import read_library
+from ferrule.runtime.linking.engine import host_machine
 
 some = settings(
     max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import ferrule as fe
 from ferrule.runtime import Function, ObjectFileError, load_module
-from ferrule.runtime.importtree import Node, read_import_tree, write_import_tree
+from ferrule.runtime.binaries.importtree import Node, read_import_tree, write_import_tree
 
 ONLY_MODULES = "Module.from_bytes makes one of what a loader of tvm-ffi reads"
 

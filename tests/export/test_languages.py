@@ -14,8 +14,8 @@ from exported import DOUBLED, applied, run_python
 from tvm_ffi import libinfo
 
 from ferrule.runtime import Function, find_runtime_libraries, load_module
-from ferrule.runtime.headers import c_header, cpp_header
-from ferrule.runtime.stubs import stub
+from ferrule.runtime.exporting.headers import c_header, cpp_header
+from ferrule.runtime.exporting.stubs import stub
 from ferrule.specs import parse_signature
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "other_languages"

@@ -16,8 +16,8 @@ import tvm_ffi
 from exported import ADDED, DOUBLED, applied, compiled_add_one, compiled_scale, run_python
 
 from ferrule.runtime import Function, ObjectFileError, StageError, cpus, load_module
-from ferrule.runtime import loading as loading_module
-from ferrule.runtime.elf import Machine
+from ferrule.runtime.binaries.elf import Machine
+from ferrule.runtime.loading import files as loading_module
 
 KINDS = {".o": "object", ".a": "archive", ".so": "library"}
 

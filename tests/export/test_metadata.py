@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tvm_ffi import core
 
-from ferrule.runtime.metadata import DeviceImage, Metadata, MetadataError, read_metadata
-from ferrule.runtime.typeschema import type_schema
+from ferrule.runtime.binaries.metadata import DeviceImage, Metadata, MetadataError, read_metadata
+from ferrule.runtime.binaries.typeschema import type_schema
 from ferrule.specs import parse_signature
 
 EVERY_KIND = (

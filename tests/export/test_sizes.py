@@ -9,7 +9,7 @@ import pytest
 from lowered import vector
 
 import ferrule as fe
-from ferrule.runtime.objectfile import read_object
+from ferrule.runtime.binaries.objectfile import read_object
 
 SHARES = b"GOMP_parallel"
 ASKS = "TVMFFIEnvCheckSignals"

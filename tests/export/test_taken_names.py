@@ -11,8 +11,8 @@ import pytest
 import tvm_ffi
 
 from ferrule import specs
-from ferrule.runtime.headers import c_header, cpp_header, is_taken
-from ferrule.runtime.stubs import stub
+from ferrule.runtime.exporting.headers import c_header, cpp_header, is_taken
+from ferrule.runtime.exporting.stubs import stub
 
 INCLUDE = ["-I", str(Path(tvm_ffi.__file__).parent / "include")]
 WAYS = [

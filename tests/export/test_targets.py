@@ -17,9 +17,9 @@ import ferrule as fe
 from ferrule.compiler import targets
 from ferrule.compiler.exports import export_target
 from ferrule.runtime import ObjectFileError, cpus, load_module
-from ferrule.runtime.elf import Machine
-from ferrule.runtime.metadata import NOTE_TYPE, read_metadata
-from ferrule.runtime.objectfile import read_object
+from ferrule.runtime.binaries.elf import Machine
+from ferrule.runtime.binaries.metadata import NOTE_TYPE, read_metadata
+from ferrule.runtime.binaries.objectfile import read_object
 
 
 @pytest.mark.parametrize(

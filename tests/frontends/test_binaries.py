@@ -26,7 +26,7 @@ from ferrule.compiler.cuda.images import images_of
 from ferrule.compiler.cuda.parameters import KernelParameter
 from ferrule.compiler.cuda.ptxtext import read_ptx
 from ferrule.compiler.errors import CompileError
-from ferrule.runtime.elf import ObjectFileError
+from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.specs import Signature, Tensor
 
 ADD = ForgedKernel("add", (8, 8, 4, 4, 2), most=(128, 1, 1), shared=64)

@@ -11,7 +11,7 @@ import pytest
 from lowered import vector
 
 import ferrule as fe
-from ferrule.runtime.objectfile import read_object
+from ferrule.runtime.binaries.objectfile import read_object
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from ferrule.language.ir.verifier import verify
 from ferrule.language.ir.walk import all_ops
 from ferrule.language.mathlib import expand_maths
 from ferrule.language.mathlib.expand import BINARY, UNARY
-from ferrule.runtime.objectfile import read_object
+from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.specs import BFloat16, DType, Float16, Float32, Float64
 
 DTYPES = pytest.mark.parametrize("dtype", [Float32, Float64], ids=lambda d: d.name)

@@ -23,7 +23,7 @@ from ferrule.compiler.mlir import jobs
 from ferrule.compiler.mlir.child import in_child
 from ferrule.compiler.mlir.dialect import to_dialect
 from ferrule.compiler.support.library import CALLING, CHECKS, CUDA, THREADS, support_text
-from ferrule.runtime.linker import find_linker
+from ferrule.runtime.linking.linker import find_linker
 
 N = specs.sym_int64(symbol="n")
 SIGNATURE = specs.Signature(

@@ -11,8 +11,8 @@ from registered import base_class, node_class
 
 import ferrule as fe
 from ferrule.compiler.support import typetable
-from ferrule.runtime import typeinfo
 from ferrule.runtime.llvm.layouts import Layout
+from ferrule.runtime.values import typeinfo
 
 
 def test_fields_methods_and_ancestors_of_a_type() -> None:

@@ -10,7 +10,7 @@ from llvmlite import binding
 from ferrule import specs
 from ferrule.runtime import Function, ObjectCode, Stage, StageError, load_function
 from ferrule.runtime.artefacts import ExportForm
-from ferrule.runtime.engine import host_triple, initialize_llvm
+from ferrule.runtime.linking.engine import host_triple, initialize_llvm
 
 COUNT = """
 define i32 @__tvm_ffi_{name}(ptr %handle, ptr %args, i32 %n, ptr %result) {{

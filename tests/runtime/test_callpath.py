@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule import specs
-from ferrule.runtime.callpath import bind
+from ferrule.runtime.calls.callpath import bind
 from ferrule.specs.signature import marked
 
 _NAMES = "abcd"

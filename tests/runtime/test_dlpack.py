@@ -11,7 +11,7 @@ import tvm_ffi
 
 from ferrule import specs
 from ferrule.runtime import from_dlpack, tensor_spec
-from ferrule.runtime.views import DLTensor
+from ferrule.runtime.values.views import DLTensor
 from ferrule.specs.text import kind_text
 
 from .conftest import Maker

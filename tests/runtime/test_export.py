@@ -11,7 +11,7 @@ import pytest
 import tvm_ffi
 
 from ferrule.runtime import LinkError
-from ferrule.runtime.objectfile import read_object
+from ferrule.runtime.binaries.objectfile import read_object
 
 from .conftest import Maker
 

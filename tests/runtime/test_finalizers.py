@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ferrule.runtime import Engine
-from ferrule.runtime.finalizers import finalizers
+from ferrule.runtime.linking.finalizers import finalizers
 
 from .conftest import COUNT, compile_text
 

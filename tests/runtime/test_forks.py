@@ -110,7 +110,8 @@ def test_a_lock_of_a_thread_that_is_no_more_is_free_in_the_child(tmp_path: Path)
     printed = run(
         tmp_path,
         """
-from ferrule.runtime import function, systemlib
+from ferrule.runtime.calls import function
+from ferrule.runtime.loading import systemlib
 
 shared, ready, stop = text(5.0), threading.Event(), threading.Event()
 old = compiled(2.0)

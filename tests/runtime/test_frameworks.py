@@ -12,7 +12,8 @@ import pytest
 
 import ferrule as fe
 from ferrule import specs
-from ferrule.runtime import Function, foreign, from_dlpack, tensor_spec
+from ferrule.runtime import Function, from_dlpack, tensor_spec
+from ferrule.runtime.values import foreign
 from ferrule.specs.text import kind_text
 
 CPU = "--target cpu"

@@ -31,7 +31,7 @@ from ferrule.runtime import (
     StageError,
     make_function,
 )
-from ferrule.runtime.function import HEAP
+from ferrule.runtime.calls.function import HEAP
 
 from .conftest import COUNT, Maker, TextOrigin, compile_text, int32
 
@@ -457,7 +457,7 @@ def test_without_llvm_calls_go_the_ordinary_way() -> None:
         "sys.modules['llvmlite'] = None\n"
         "import ferrule.runtime as rt\n"
         "from ferrule import specs\n"
-        "from ferrule.runtime.function import HEAP\n"
+        "from ferrule.runtime.calls.function import HEAP\n"
         "assert HEAP is None\n"
         "def body(handle, args, n, result):\n"
         "    ctypes.c_int64.from_address(result).value = 1\n"

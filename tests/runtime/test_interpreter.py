@@ -13,11 +13,12 @@ from types import MappingProxyType
 
 import pytest
 
-from ferrule.runtime import interpreter, why_generic_calls
-from ferrule.runtime.engine import Engine, host_machine
-from ferrule.runtime.function import HEAP
-from ferrule.runtime.heaptype import make_heap_type
-from ferrule.runtime.objectfile import Machine
+from ferrule.runtime import why_generic_calls
+from ferrule.runtime.binaries.objectfile import Machine
+from ferrule.runtime.calls import interpreter
+from ferrule.runtime.calls.function import HEAP
+from ferrule.runtime.calls.heaptype import make_heap_type
+from ferrule.runtime.linking.engine import Engine, host_machine
 
 from .conftest import compile_text
 
@@ -103,7 +104,7 @@ def test_a_type_with_its_words_elsewhere_is_not_used() -> None:
 def test_where_an_assumption_fails_calls_are_generic_and_right(tmp_path: Path) -> None:
     before = """
 from types import MappingProxyType
-from ferrule.runtime import interpreter
+from ferrule.runtime.calls import interpreter
 interpreter._ASSUMED = MappingProxyType({"for a test": lambda: False})
 """
     assert run(sys.executable, tmp_path, before) == "for a test"
@@ -111,7 +112,7 @@ interpreter._ASSUMED = MappingProxyType({"for a test": lambda: False})
 
 def test_references_are_counted_by_the_interpreter_where_they_must(tmp_path: Path) -> None:
     before = """
-from ferrule.runtime import interpreter
+from ferrule.runtime.calls import interpreter
 from ferrule.runtime.entry import python
 assert interpreter.counts_inline() == (sys.version_info < (3, 14))
 python.counts_inline = lambda: False

@@ -11,7 +11,7 @@ import pytest
 
 import ferrule as fe
 from ferrule.language.source import display_path
-from ferrule.runtime import function as runtime_function
+from ferrule.runtime.calls import function as runtime_function
 from ferrule.runtime.entry.entries import Entries
 from ferrule.runtime.llvm.linking import link_in
 

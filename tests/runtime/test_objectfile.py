@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llvmlite import binding
 
-from ferrule.runtime import ObjectFileError, elf
-from ferrule.runtime.engine import host_machine
-from ferrule.runtime.objectfile import Machine, read_object
+from ferrule.runtime import ObjectFileError
+from ferrule.runtime.binaries import elf
+from ferrule.runtime.binaries.objectfile import Machine, read_object
+from ferrule.runtime.linking.engine import host_machine
 
 from .conftest import ECHO, FAIL, compile_text
 

@@ -7,7 +7,7 @@ import gc
 import pytest
 from llvmlite import binding
 
-from ferrule.runtime.engine import host_triple, initialize_llvm
+from ferrule.runtime.linking.engine import host_triple, initialize_llvm
 from ferrule.runtime.llvm.passes import passes, run_pipeline
 
 TEXT = """

@@ -85,7 +85,7 @@ def test_examples_are_refused_too() -> None:
 def test_the_bits_are_found_and_say_what_torch_says() -> None:
     import torch
 
-    from ferrule.runtime.lazybits import lazy_bits
+    from ferrule.runtime.values.lazybits import lazy_bits
 
     bits = lazy_bits()
     assert bits is not None
@@ -99,8 +99,8 @@ def test_the_bits_are_found_and_say_what_torch_says() -> None:
 def test_without_the_bits_the_tensor_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
+    from ferrule.runtime.calls.function import HEAP
     from ferrule.runtime.entry import entries, surroundings
-    from ferrule.runtime.function import HEAP
 
     assert HEAP is not None
     monkeypatch.setattr(surroundings, "lazy_bits", lambda: None)

@@ -18,9 +18,9 @@ import tvm_ffi
 from ferrule import specs
 from ferrule.runtime import Function, from_dlpack
 from ferrule.runtime.abi import TypeIndex
-from ferrule.runtime.foreign import has_big_ints
-from ferrule.runtime.function import HEAP
-from ferrule.runtime.plan import accepted_types
+from ferrule.runtime.calls.function import HEAP
+from ferrule.runtime.calls.plan import accepted_types
+from ferrule.runtime.values.foreign import has_big_ints
 
 from .conftest import Maker
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ferrule as fe
-from ferrule.runtime import capsules
+from ferrule.runtime.values import capsules
 
 pytestmark = pytest.mark.skipif(
     np.lib.NumpyVersion(np.__version__) < "2.1.0", reason="this NumPy gives no versioned capsules"

@@ -21,7 +21,7 @@ from ferrule.compiler.messages.support import CHECK
 from ferrule.compiler.messages.table import Table
 from ferrule.compiler.support.library import CHECKS, Need, support_data
 from ferrule.runtime.artefacts import ObjectCode
-from ferrule.runtime.engine import Engine
+from ferrule.runtime.linking.engine import Engine
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32
 from ferrule.specs import Param, Signature

@@ -22,7 +22,7 @@ from ferrule.compiler.cuda.faults import failures
 from ferrule.compiler.cuda.launch import Large, Launcher
 from ferrule.compiler.origin import CompiledOrigin, host_module
 from ferrule.runtime import Function, ObjectCode, load_function
-from ferrule.runtime.engine import Engine
+from ferrule.runtime.linking.engine import Engine
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, I64, PTR
 from ferrule.specs import Int32, Int64, Scalar, Signature

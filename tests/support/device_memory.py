@@ -20,7 +20,7 @@ import tvm_ffi
 from cuda_device import forged_at
 
 import ferrule as fe
-from ferrule.runtime.views import OBJECT_HEADER, DLTensor, view_of
+from ferrule.runtime.values.views import OBJECT_HEADER, DLTensor, view_of
 
 ALIGNMENT = 256
 """Of what the driver allocates."""

@@ -11,9 +11,9 @@ from llvmlite import binding
 
 from ferrule import specs
 from ferrule.runtime import Function, ObjectCode, Stage, make_function
-from ferrule.runtime.callpath import name_hidden, prepare_call
-from ferrule.runtime.engine import Engine, host_triple, initialize_llvm
+from ferrule.runtime.calls.callpath import name_hidden, prepare_call
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits
+from ferrule.runtime.linking.engine import Engine, host_triple, initialize_llvm
 
 HEAD = "define i32 @__tvm_ffi_f(ptr %handle, ptr %args, i32 %n, ptr %result)"
 

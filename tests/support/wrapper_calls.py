@@ -18,7 +18,7 @@ import tvm_ffi
 from ferrule.compiler import targets
 from ferrule.compiler.artefacts import Body, Fault, Relation
 from ferrule.compiler.origin import CompiledOrigin, host_module
-from ferrule.runtime.engine import Engine
+from ferrule.runtime.linking.engine import Engine
 from ferrule.specs import Param, Scalar, Signature, Tensor
 
 FFI = ctypes.CDLL(tvm_ffi.libinfo.find_libtvm_ffi())

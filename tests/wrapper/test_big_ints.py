@@ -17,7 +17,7 @@ import ferrule as fe
 from ferrule import compiler
 from ferrule.compiler.conventions import CFunction
 from ferrule.runtime import Function, make_function
-from ferrule.runtime.foreign import has_big_ints
+from ferrule.runtime.values.foreign import has_big_ints
 from ferrule.specs import Signature, sym_int
 from ferrule.specs.params import (
     Array,

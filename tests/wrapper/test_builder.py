@@ -14,8 +14,8 @@ from ferrule.compiler.origin import CompiledOrigin, host_module
 from ferrule.compiler.support.precompiled import read
 from ferrule.compiler.wrapper.builder import build_wrapper
 from ferrule.compiler.wrapper.callee import BodyCall
+from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.runtime.llvm.capi import C_FUNCTIONS
-from ferrule.runtime.objectfile import read_object
 from ferrule.specs import Float32, Int32, Scalar, Signature, Tensor, sym_int
 from ferrule.specs.params import Tuple
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from ferrule.runtime.links import Link
+from ferrule.runtime.linking.links import Link
 from ferrule.specs import Dim, Signature, Sym
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from ferrule.compiler import targets
 from ferrule.compiler.errors import CompileError
 from ferrule.runtime.abi import SYMBOL_PREFIX
-from ferrule.runtime.engine import Engine
+from ferrule.runtime.calls.function import make_function
 from ferrule.runtime.errors import LinkError
-from ferrule.runtime.function import make_function
-from ferrule.runtime.links import Resolved, resolve
+from ferrule.runtime.linking.engine import Engine
+from ferrule.runtime.linking.links import Resolved, resolve
 
 if TYPE_CHECKING:
     from ferrule.compiler.origin import CompiledOrigin
-    from ferrule.runtime.function import Function
+    from ferrule.runtime.calls.function import Function
 
 
 def load(origin: CompiledOrigin) -> Function:

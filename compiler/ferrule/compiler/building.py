@@ -36,10 +36,10 @@ from ferrule.compiler.origin import CompiledOrigin, host_module
 from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.compiler.wrapper.results import result_leaves
 from ferrule.runtime.abi import DeviceType, TypeIndex
+from ferrule.runtime.binaries.metadata import checked_notes
 from ferrule.runtime.entry.key import CallTraits
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import ANY, I32, I64, PTR
-from ferrule.runtime.metadata import checked_notes
 from ferrule.specs import Device, EnvStream, Param, Signature, String, Tensor, Tuple
 from ferrule.specs.changing import placed
 

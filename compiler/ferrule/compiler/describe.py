@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from ferrule.runtime.abi import SYMBOL_PREFIX, system_lib_symbol
-from ferrule.runtime.digest import EMPTY_NOTE
+from ferrule.runtime.binaries.digest import EMPTY_NOTE
+from ferrule.runtime.binaries.metadata import NOTE_OWNER, NOTE_SECTION, NOTE_TYPE
 from ferrule.runtime.llvm.writer import symbol_name
-from ferrule.runtime.metadata import NOTE_OWNER, NOTE_SECTION, NOTE_TYPE
 
 NOTE_ALIGN: Final = 4
 NOTE_SIZE: Final = 4

@@ -22,16 +22,16 @@ from ferrule.compiler.wrapper.builder import wrapper_parts
 from ferrule.compiler.wrapper.callee import BodyCall
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.artefacts import ExportForm, KernelInfo, ObjectCode, Stage
-from ferrule.runtime.digest import sealed_object
+from ferrule.runtime.binaries.digest import sealed_object
+from ferrule.runtime.binaries.metadata import DeviceImage, Metadata
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits
 from ferrule.runtime.errors import StageError
 from ferrule.runtime.forks import ForkLock
-from ferrule.runtime.metadata import DeviceImage, Metadata
 from ferrule.specs import Signature
 from ferrule.specs.overloads import Overloads
 
 if TYPE_CHECKING:
-    from ferrule.runtime.function import Function
+    from ferrule.runtime.calls.function import Function
 
 _NO_NOTES: Final[Mapping[str, Any]] = MappingProxyType({})
 _NO_SOURCES: Final[Mapping[str, Function]] = MappingProxyType({})

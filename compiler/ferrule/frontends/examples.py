@@ -188,7 +188,7 @@ def spec_of(
 def seen(name: str, tensor: Any) -> Seen:
     """The properties of a real tensor.  Raises CompileError for a tensor that DLPack cannot
     pass."""
-    from ferrule.runtime.views import view_of
+    from ferrule.runtime.values.views import view_of
 
     try:
         view = view_of(tensor)

@@ -69,7 +69,7 @@ def _load(
     from ferrule.compiler.cuda.code import DeviceCode
     from ferrule.compiler.cuda.cubins import FATBIN
     from ferrule.compiler.hostcode import HostCode
-    from ferrule.runtime.elf import ObjectFileError
+    from ferrule.runtime.binaries.elf import ObjectFileError
 
     if data[:4] == b"\x7fELF":
         return _load_elf(data, name, kernels, libraries)
@@ -93,7 +93,7 @@ def _load_elf(
     from ferrule.compiler.cuda.code import DeviceCode
     from ferrule.compiler.cuda.cubins import MACHINE
     from ferrule.compiler.hostcode import HostCode
-    from ferrule.runtime import elf
+    from ferrule.runtime.binaries import elf
 
     try:
         kind, machine, *_ = elf.unpack(elf.HEADER, data, 0, "the ELF header")
@@ -107,7 +107,7 @@ def _load_elf(
 
 
 def _what(data: bytes, name: str) -> str:
-    from ferrule.runtime import elf
+    from ferrule.runtime.binaries import elf
 
     instead = _SOURCES.get(Path(name).suffix)
     if instead is not None:

@@ -294,7 +294,7 @@ def _slots(
 @cache
 def _method() -> tuple[_Method, object]:
     """The machine code as a Python function, and the object that keeps it alive."""
-    from ferrule.runtime.engine import Engine
+    from ferrule.runtime.linking.engine import Engine
     from ferrule.runtime.llvm.native import compile_native
 
     text = _TEXT.replace("BASE", str(bytes.__basicsize__ - 1))

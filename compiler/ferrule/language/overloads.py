@@ -37,7 +37,7 @@ def overload(functions: Sequence[Function], name: str | None = None) -> Function
 def _origin(position: int, function: Any) -> CompiledOrigin:
     from ferrule.compiler.origin import CompiledOrigin
     from ferrule.runtime import Function
-    from ferrule.runtime.function import origin_of
+    from ferrule.runtime.calls.function import origin_of
 
     if not isinstance(function, Function):
         raise CompileError(

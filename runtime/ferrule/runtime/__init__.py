@@ -13,13 +13,19 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ferrule.runtime.errors import register_error_kinds
-from ferrule.runtime.loaders import register_loaders
+from ferrule.runtime.loading.loaders import register_loaders
 
 if TYPE_CHECKING:
-    from ferrule.runtime.allocator import use_allocator
     from ferrule.runtime.artefacts import ObjectCode, Origin, Stage
-    from ferrule.runtime.dlpack import DLPackTensor, from_dlpack, tensor_spec
-    from ferrule.runtime.engine import Engine
+    from ferrule.runtime.binaries.metadata import Metadata
+    from ferrule.runtime.binaries.objectfile import ObjectFileError
+    from ferrule.runtime.calls.function import (
+        Function,
+        load_function,
+        make_function,
+        why_generic_calls,
+    )
+    from ferrule.runtime.calls.registry import get_global_func, register_global_func
     from ferrule.runtime.errors import (
         CudaError,
         DivergenceError,
@@ -28,20 +34,14 @@ if TYPE_CHECKING:
         RaceError,
         StageError,
     )
-    from ferrule.runtime.export import export_library
-    from ferrule.runtime.function import (
-        Function,
-        load_function,
-        make_function,
-        why_generic_calls,
-    )
-    from ferrule.runtime.linker import find_runtime_libraries
-    from ferrule.runtime.loading import load_module
-    from ferrule.runtime.metadata import Metadata
-    from ferrule.runtime.modules import Module
-    from ferrule.runtime.objectfile import ObjectFileError
-    from ferrule.runtime.registry import get_global_func, register_global_func
-    from ferrule.runtime.typeinfo import TypeInfo, type_info
+    from ferrule.runtime.exporting.export import export_library
+    from ferrule.runtime.linking.engine import Engine
+    from ferrule.runtime.linking.linker import find_runtime_libraries
+    from ferrule.runtime.loading.files import load_module
+    from ferrule.runtime.loading.modules import Module
+    from ferrule.runtime.values.allocator import use_allocator
+    from ferrule.runtime.values.dlpack import DLPackTensor, from_dlpack, tensor_spec
+    from ferrule.runtime.values.typeinfo import TypeInfo, type_info
     from ferrule.specs import (
         AddressSpace,
         make_fake_compact_tensor,
@@ -92,38 +92,38 @@ _HOMES = MappingProxyType(
     {
         "AddressSpace": "ferrule.specs",
         "CudaError": "ferrule.runtime.errors",
-        "DLPackTensor": "ferrule.runtime.dlpack",
+        "DLPackTensor": "ferrule.runtime.values.dlpack",
         "DivergenceError": "ferrule.runtime.errors",
         "RaceError": "ferrule.runtime.errors",
-        "Engine": "ferrule.runtime.engine",
-        "Function": "ferrule.runtime.function",
+        "Engine": "ferrule.runtime.linking.engine",
+        "Function": "ferrule.runtime.calls.function",
         "LaunchError": "ferrule.runtime.errors",
         "LinkError": "ferrule.runtime.errors",
-        "Metadata": "ferrule.runtime.metadata",
-        "Module": "ferrule.runtime.modules",
+        "Metadata": "ferrule.runtime.binaries.metadata",
+        "Module": "ferrule.runtime.loading.modules",
         "ObjectCode": "ferrule.runtime.artefacts",
-        "ObjectFileError": "ferrule.runtime.objectfile",
+        "ObjectFileError": "ferrule.runtime.binaries.objectfile",
         "Origin": "ferrule.runtime.artefacts",
         "Stage": "ferrule.runtime.artefacts",
         "StageError": "ferrule.runtime.errors",
-        "TypeInfo": "ferrule.runtime.typeinfo",
-        "export_library": "ferrule.runtime.export",
-        "find_runtime_libraries": "ferrule.runtime.linker",
-        "from_dlpack": "ferrule.runtime.dlpack",
-        "get_global_func": "ferrule.runtime.registry",
-        "register_global_func": "ferrule.runtime.registry",
-        "load_function": "ferrule.runtime.function",
-        "load_module": "ferrule.runtime.loading",
+        "TypeInfo": "ferrule.runtime.values.typeinfo",
+        "export_library": "ferrule.runtime.exporting.export",
+        "find_runtime_libraries": "ferrule.runtime.linking.linker",
+        "from_dlpack": "ferrule.runtime.values.dlpack",
+        "get_global_func": "ferrule.runtime.calls.registry",
+        "register_global_func": "ferrule.runtime.calls.registry",
+        "load_function": "ferrule.runtime.calls.function",
+        "load_module": "ferrule.runtime.loading.files",
         "make_fake_compact_tensor": "ferrule.specs",
         "make_fake_stream": "ferrule.specs",
         "make_fake_tensor": "ferrule.specs",
-        "make_function": "ferrule.runtime.function",
+        "make_function": "ferrule.runtime.calls.function",
         "make_ptr": "ferrule.specs",
         "nullptr": "ferrule.specs",
-        "tensor_spec": "ferrule.runtime.dlpack",
-        "type_info": "ferrule.runtime.typeinfo",
-        "use_allocator": "ferrule.runtime.allocator",
-        "why_generic_calls": "ferrule.runtime.function",
+        "tensor_spec": "ferrule.runtime.values.dlpack",
+        "type_info": "ferrule.runtime.values.typeinfo",
+        "use_allocator": "ferrule.runtime.values.allocator",
+        "why_generic_calls": "ferrule.runtime.calls.function",
     }
 )
 

@@ -16,8 +16,8 @@ from packed_functions import NoOrigin, outcome
 
 from ferrule import specs
 from ferrule.runtime import Function, make_function
-from ferrule.runtime.callpath import bind, prepare_call
-from ferrule.runtime.foreign import has_big_ints
+from ferrule.runtime.calls.callpath import bind, prepare_call
+from ferrule.runtime.values.foreign import has_big_ints
 
 WITH_TENSORS = {
     "any strides",

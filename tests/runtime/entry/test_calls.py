@@ -16,9 +16,9 @@ import tvm_ffi
 from packed_functions import KEEP, function, number, outcome, payload, slow
 
 from ferrule import specs
-from ferrule.runtime.engine import libtvm_ffi
+from ferrule.runtime.calls.function import HEAP
 from ferrule.runtime.entry.key import CallTraits
-from ferrule.runtime.function import HEAP
+from ferrule.runtime.linking.engine import libtvm_ffi
 
 pytestmark = pytest.mark.skipif(HEAP is None, reason="this interpreter has no slot for a call")
 

@@ -13,9 +13,9 @@ from packed_functions import KEEP, function, number, payload
 
 from ferrule import specs
 from ferrule.runtime.abi import TypeIndex
+from ferrule.runtime.calls.function import HEAP
 from ferrule.runtime.entry.key import CallTraits, EntryKey, entry_key
 from ferrule.runtime.entry.readers import Form, Reader, readers_of
-from ferrule.runtime.function import HEAP
 
 pytestmark = pytest.mark.skipif(HEAP is None, reason="this interpreter has no slot for a call")
 

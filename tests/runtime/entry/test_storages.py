@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 
 import ferrule as fe
-from ferrule.runtime import storages
-from ferrule.runtime.storages import alias, storage_words, storages_of
+from ferrule.runtime.values import storages
+from ferrule.runtime.values.storages import alias, storage_words, storages_of
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.needs_torch

@@ -14,13 +14,13 @@ from packed_functions import function, number, payload
 from ferrule import specs
 from ferrule.runtime import Function
 from ferrule.runtime.abi import TypeIndex
-from ferrule.runtime.callpath import name_hidden, prepare_call
-from ferrule.runtime.engine import libtvm_ffi
+from ferrule.runtime.calls.callpath import name_hidden, prepare_call
+from ferrule.runtime.calls.function import HEAP
 from ferrule.runtime.entry import entries, surroundings
 from ferrule.runtime.entry.key import CallTraits
 from ferrule.runtime.entry.readers import Form
-from ferrule.runtime.function import HEAP
-from ferrule.runtime.views import DLTensor
+from ferrule.runtime.linking.engine import libtvm_ffi
+from ferrule.runtime.values.views import DLTensor
 
 pytestmark = pytest.mark.skipif(HEAP is None, reason="this interpreter has no slot for a call")
 
@@ -39,7 +39,7 @@ def tensor(name: str = "a") -> specs.Tensor:
 
 def with_own_entries(called: Function) -> object:
     """Let the function have entries that are made anew; whoever calls it holds what comes back."""
-    from ferrule.runtime.gate import Gate
+    from ferrule.runtime.calls.gate import Gate
 
     assert HEAP is not None
     gate = Gate(HEAP, prepare_call, name_hidden)

@@ -12,7 +12,7 @@ from typing import Any
 
 import draws as st
 
-from ferrule.runtime.foreign import has_big_ints
+from ferrule.runtime.values.foreign import has_big_ints
 from ferrule.specs import DEVICE_CODES, Dim, DType, Signature, Sym, evaluate
 from ferrule.specs import params as kinds
 from ferrule.specs.params import Param

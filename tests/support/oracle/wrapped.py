@@ -15,7 +15,7 @@ from ferrule.compiler.artefacts import Body, HostModule
 from ferrule.compiler.origin import CompiledOrigin
 from ferrule.compiler.wrapper.builder import build_wrapper, wrapper_parts
 from ferrule.compiler.wrapper.callee import BodyCall
-from ferrule.runtime.engine import Engine
+from ferrule.runtime.linking.engine import Engine
 from ferrule.specs import Float32, Signature
 from ferrule.specs import params as kinds
 from ferrule.specs.params import Param

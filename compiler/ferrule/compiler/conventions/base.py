@@ -22,7 +22,7 @@ from ferrule.compiler.sizes import Sizes
 from ferrule.compiler.support.allocation import ALIGNMENT, failures
 from ferrule.compiler.wrapper.leaves import first_slots, leaves_of
 from ferrule.runtime.abi import DeviceType
-from ferrule.runtime.links import Link
+from ferrule.runtime.linking.links import Link
 from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I8, I32, I64, PTR
 from ferrule.specs import (
     Condition,

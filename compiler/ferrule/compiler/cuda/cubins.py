@@ -42,8 +42,8 @@ from ferrule.compiler.cuda.parameters import (
     KernelParameters,
     Variable,
 )
-from ferrule.runtime import elf
-from ferrule.runtime.elf import ObjectFileError, Section
+from ferrule.runtime.binaries import elf
+from ferrule.runtime.binaries.elf import ObjectFileError, Section
 
 MACHINE: Final = 190
 FATBIN: Final = b"\x50\xed\x55\xba"

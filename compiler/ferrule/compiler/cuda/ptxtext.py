@@ -20,7 +20,7 @@ from ferrule.compiler.cuda.parameters import (
     KernelParameters,
     Variable,
 )
-from ferrule.runtime.elf import ObjectFileError, check_magic
+from ferrule.runtime.binaries.elf import ObjectFileError, check_magic
 
 _SKIPPED: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _VERSION: Final = re.compile(r"^[^\S\n]*\.version\s+(\d{1,4})\.(\d{1,4})", re.MULTILINE)

@@ -10,7 +10,7 @@ from typing import Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mangled import spoken_name
-from ferrule.runtime import elf
+from ferrule.runtime.binaries import elf
 
 HOSTCODE: Final = "ferrule.compiler.conventions.HostCode"
 """The import path of the names in the hints."""

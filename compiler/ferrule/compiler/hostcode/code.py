@@ -28,10 +28,10 @@ from ferrule.compiler.hostcode.embedding import PREFIX, SYMBOL, embed
 from ferrule.compiler.hostcode.exported import exported_symbols
 from ferrule.compiler.hostcode.promises import Promised, needed_features, promised
 from ferrule.compiler.hostcode.trial import tried_in_child
-from ferrule.runtime.elf import ObjectFileError
-from ferrule.runtime.links import OF_C, Link
+from ferrule.runtime.binaries.elf import ObjectFileError
+from ferrule.runtime.binaries.objectfile import read_object
+from ferrule.runtime.linking.links import OF_C, Link
 from ferrule.runtime.llvm.capi import C_FUNCTIONS
-from ferrule.runtime.objectfile import read_object
 
 if TYPE_CHECKING:
     from llvmlite import ir

@@ -23,9 +23,9 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.hostcode import advice
 from ferrule.compiler.support.placement import as_ascii
 from ferrule.compiler.support.precompiled import RELOCATIONS
-from ferrule.runtime import elf
-from ferrule.runtime.elf import Machine, ObjectFileError
-from ferrule.runtime.objectfile import read_object
+from ferrule.runtime.binaries import elf
+from ferrule.runtime.binaries.elf import Machine, ObjectFileError
+from ferrule.runtime.binaries.objectfile import read_object
 
 PREFIX: Final = "ferrule_code_"
 """The prefix of embedded symbols; the digest of the code follows."""

@@ -6,8 +6,8 @@ import ctypes
 from pathlib import Path
 from typing import Final
 
-from ferrule.runtime.elf import ObjectFileError
-from ferrule.runtime.libraryfile import read_library
+from ferrule.runtime.binaries.elf import ObjectFileError
+from ferrule.runtime.binaries.libraryfile import read_library
 
 _LINK_MAP: Final = 2
 

@@ -17,9 +17,9 @@ from ferrule.compiler import describe
 from ferrule.compiler.support.library import Half, Support, as_module_assembly, precompiled
 from ferrule.compiler.support.placement import Wanted, as_data
 from ferrule.compiler.support.precompiled import Piece, Precompiled, Reference
+from ferrule.runtime.binaries.metadata import NOTE_SECTION
 from ferrule.runtime.llvm.emitter import COLD, Emitter
 from ferrule.runtime.llvm.layouts import BYTE_ARRAY, I8, I32, I64, PTR
-from ferrule.runtime.metadata import NOTE_SECTION
 
 _ENTRY: Final = "ferrule_describe"
 _TEXT: Final = "ferrule_described"

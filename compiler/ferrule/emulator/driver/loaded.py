@@ -36,7 +36,7 @@ from ferrule.emulator.driver.exports import Export, callback, unsupported
 from ferrule.emulator.driver.names import FUNCTIONS
 from ferrule.emulator.driver.sharedlibrary import TABLE, shared_library
 from ferrule.emulator.driver.state import Driver
-from ferrule.runtime.elf import Machine
+from ferrule.runtime.binaries.elf import Machine
 from ferrule.runtime.errors import CudaError
 
 SONAME: Final = "libcuda.so.1"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ferrule.emulator.driver.stubs import STUB_SIZE, stub
-from ferrule.runtime.elf import (
+from ferrule.runtime.binaries.elf import (
     HEADER,
     PT_DYNAMIC,
     PT_LOAD,

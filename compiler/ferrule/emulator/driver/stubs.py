@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from ferrule.runtime.elf import Machine
+from ferrule.runtime.binaries.elf import Machine
 
 DEINITIALIZED: Final = 4
 STUB_SIZE: Final = 32

@@ -17,7 +17,7 @@ from ferrule.frontends.examples import Seen
 from ferrule.frontends.triton.arguments import Descriptor, Fixed, Reinterpreted
 from ferrule.frontends.triton.tuples import nest
 from ferrule.frontends.triton.types import DTYPES, pointer_type
-from ferrule.runtime.views import view_of
+from ferrule.runtime.values.views import view_of
 from ferrule.specs import DType
 from ferrule.specs.dtypes import BY_NAME
 

@@ -26,7 +26,7 @@ from ferrule.frontends.triton.arguments import (
 from ferrule.frontends.triton.installed import Kernel
 from ferrule.frontends.triton.traced_tensors import TracedTensor
 from ferrule.frontends.triton.tuples import nest
-from ferrule.runtime.views import view_of
+from ferrule.runtime.values.views import view_of
 from ferrule.specs import REQUIRED, Dim, Scalar, Sym, Tensor
 from ferrule.specs.binding import ACTUAL
 from ferrule.specs.expr import evaluate

@@ -20,8 +20,8 @@ from typing import Any, Final
 from weakref import WeakSet
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.runtime.forks import ForkLock
-from ferrule.runtime.objectfile import read_object
 
 _WARP: Final = ForkLock()
 """Held while Warp compiles a module with changed options, which only one thread may do at a

@@ -11,7 +11,7 @@ from ferrule.language.ir.objects import DTypeText, Keep, Member
 from ferrule.language.ir.operation import Operation, Result
 from ferrule.language.ir.values import Value
 from ferrule.runtime.entry.key import CallTraits
-from ferrule.runtime.links import Link
+from ferrule.runtime.linking.links import Link
 from ferrule.specs import Param, Sym
 
 ArgumentKind = Literal[

@@ -18,7 +18,7 @@ from ferrule import specs
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.cuda.driver import call, on_device
 from ferrule.runtime.cuda.tensors import new_tensor
-from ferrule.runtime.views import OBJECT_HEADER, DLTensor, View, view_of
+from ferrule.runtime.values.views import OBJECT_HEADER, DLTensor, View, view_of
 from ferrule.specs.dtypes import as_dtype
 
 Shape = int | Sequence[int]

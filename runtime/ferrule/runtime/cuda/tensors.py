@@ -15,13 +15,13 @@ import tvm_ffi
 from llvmlite import ir
 
 from ferrule.runtime.abi import DeviceType
-from ferrule.runtime.allocator import allocator_of, register
 from ferrule.runtime.cuda.driver import call, check_device, library, on_device
-from ferrule.runtime.engine import Engine, host_triple
+from ferrule.runtime.linking.engine import Engine, host_triple
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, I64, MANAGED_TENSOR, PTR, VOID
 from ferrule.runtime.llvm.native import compile_native
-from ferrule.runtime.views import DLTensor
+from ferrule.runtime.values.allocator import allocator_of, register
+from ferrule.runtime.values.views import DLTensor
 from ferrule.specs import DType
 
 _NAMES: Final = (

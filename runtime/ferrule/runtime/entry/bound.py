@@ -23,13 +23,13 @@ from llvmlite import ir
 
 from ferrule import specs
 from ferrule.runtime.abi import SYMBOL_PREFIX, DeviceType
+from ferrule.runtime.calls.plan import CallPlan
 from ferrule.runtime.entry.invoke import Invocation
 from ferrule.runtime.entry.python import items_of, python
 from ferrule.runtime.entry.structs import NO_DEVICE, STATE
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, OBJECT, PTR, SEQ, Field, Layout
-from ferrule.runtime.plan import CallPlan
-from ferrule.runtime.storages import StorageWords, storage_words
+from ferrule.runtime.values.storages import StorageWords, storage_words
 
 BOUND_NAME: Final = "bound"
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import tvm_ffi
 
-from ferrule.runtime.engine import Engine, host_triple, libtvm_ffi
+from ferrule.runtime.calls.heaptype import HeapType
 from ferrule.runtime.entry.bound import BOUND_NAME, Binder, bound_text
 from ferrule.runtime.entry.code import (
     ENTRY_NAME,
@@ -40,7 +40,7 @@ from ferrule.runtime.entry.surroundings import Surroundings, find_surroundings, 
 from ferrule.runtime.entry.tensors import READ_TENSOR
 from ferrule.runtime.entry.values import FFI_ARRAY
 from ferrule.runtime.forks import ForkLock
-from ferrule.runtime.heaptype import HeapType
+from ferrule.runtime.linking.engine import Engine, host_triple, libtvm_ffi
 from ferrule.runtime.llvm.layouts import Layout
 from ferrule.runtime.llvm.native import compile_native
 

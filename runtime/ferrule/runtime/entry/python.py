@@ -11,7 +11,7 @@ from typing import Any, Final
 import tvm_ffi
 from llvmlite import ir
 
-from ferrule.runtime.interpreter import counts_inline
+from ferrule.runtime.calls.interpreter import counts_inline
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, I64, PTR, PY_OBJECT, VOID
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.runtime.heaptype import HeapType
+from ferrule.runtime.calls.heaptype import HeapType
 from ferrule.runtime.llvm.layouts import DLTENSOR, F64, I8, I32, I64, PTR, PY_OBJECT, Field, Layout
 
 PLAN: Final = Layout(

@@ -18,8 +18,8 @@ import tvm_ffi
 
 from ferrule.runtime.entry.readers import Form
 from ferrule.runtime.entry.structs import PY_CDATA, PY_FLOAT, PY_LONG, PY_VAR
-from ferrule.runtime.lazybits import LazyBits, lazy_bits
 from ferrule.runtime.llvm.layouts import PY_ARRAY, PY_ARRAY_DESCR
+from ferrule.runtime.values.lazybits import LazyBits, lazy_bits
 from ferrule.specs.dtypes import BY_NAME
 
 ARRAY_DTYPES: Final = 32

@@ -16,7 +16,6 @@ from ferrule.runtime.entry.python import FALSE, python
 from ferrule.runtime.entry.readers import Form
 from ferrule.runtime.entry.structs import MAX_NDIM, NO_DEVICE, STATE, VIEW
 from ferrule.runtime.entry.surroundings import Surroundings
-from ferrule.runtime.lazybits import LazyBits
 from ferrule.runtime.llvm.emitter import COLD, LIKELY, UNLIKELY, Emitter
 from ferrule.runtime.llvm.layouts import (
     ANY,
@@ -30,6 +29,7 @@ from ferrule.runtime.llvm.layouts import (
     PY_OBJECT,
     Layout,
 )
+from ferrule.runtime.values.lazybits import LazyBits
 from ferrule.specs import Complex64
 
 _READ: Final = ir.FunctionType(I32, [PTR, PTR])

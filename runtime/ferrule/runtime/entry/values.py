@@ -11,6 +11,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.runtime.abi import TypeIndex
+from ferrule.runtime.calls.plan import NUMPY_WRITEABLE
 from ferrule.runtime.entry.python import NONE, TRUE, items_of, near, python
 from ferrule.runtime.entry.readers import BORROWED, Form, Reader
 from ferrule.runtime.entry.structs import PY_CDATA, PY_FLOAT, PY_LONG, PY_VAR, VIEW
@@ -19,7 +20,6 @@ from ferrule.runtime.entry.surroundings import FUNCTION_TYPES
 from ferrule.runtime.entry.tensors import READ_TENSOR, READ_TENSOR_TYPE
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import ANY, F64, I32, I64, PTR, PY_OBJECT, Layout
-from ferrule.runtime.plan import NUMPY_WRITEABLE
 
 FFI_ARRAY: Final = "ffi_Array"
 """The function object that makes an Array."""

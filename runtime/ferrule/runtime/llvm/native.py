@@ -5,7 +5,7 @@ from __future__ import annotations
 from llvmlite import binding
 
 from ferrule.runtime.artefacts import ObjectCode
-from ferrule.runtime.engine import host_triple, initialize_llvm
+from ferrule.runtime.linking.engine import host_triple, initialize_llvm
 from ferrule.runtime.llvm.passes import run_pipeline
 
 

@@ -13,7 +13,7 @@ import tvm_ffi
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.errors import LaunchError
 from ferrule.runtime.ptx.layout import LIMITS, MAX_THREADS, KernelLayout, called, kernel_layout
-from ferrule.runtime.views import address_of
+from ferrule.runtime.values.views import address_of
 from ferrule.specs import BFloat16, DType, Signature
 from ferrule.specs.params import Scalar
 

@@ -152,7 +152,7 @@ def _error(driver: ctypes.CDLL, kernel: str, name: str, status: int) -> CudaErro
 
 def _stream(device: int) -> int | None:
     """The caller's current stream on a device."""
-    from ferrule.runtime.sharedlibrary import tvm_ffi_library
+    from ferrule.runtime.linking.sharedlibrary import tvm_ffi_library
 
     ask = tvm_ffi_library().TVMFFIEnvGetStream
     ask.restype = ctypes.c_void_p

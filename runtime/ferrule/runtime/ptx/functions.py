@@ -11,17 +11,17 @@ import tvm_ffi
 
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.artefacts import ExportForm, ObjectCode, Stage
+from ferrule.runtime.binaries.metadata import Metadata
+from ferrule.runtime.binaries.objectfile import read_object
+from ferrule.runtime.calls.function import Function, make_function
 from ferrule.runtime.cpus import host_architecture
-from ferrule.runtime.engine import Engine
 from ferrule.runtime.errors import StageError
-from ferrule.runtime.function import Function, make_function
-from ferrule.runtime.metadata import Metadata
-from ferrule.runtime.objectfile import read_object
+from ferrule.runtime.linking.engine import Engine
+from ferrule.runtime.linking.sharedlibrary import tvm_ffi_library
 from ferrule.runtime.ptx.arguments import Packer
 from ferrule.runtime.ptx.driver import Image
 from ferrule.runtime.ptx.layout import called, kernel_layout
 from ferrule.runtime.ptx.payload import KIND, PtxPayload
-from ferrule.runtime.sharedlibrary import tvm_ffi_library
 from ferrule.specs import Signature
 
 _SafeCall: Final = ctypes.CFUNCTYPE(

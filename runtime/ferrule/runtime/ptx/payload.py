@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from ferrule.runtime.elf import ObjectFileError
+from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.specs import Signature, parse_signature
 from ferrule.specs.params import Param, Pointer, Scalar, Tuple
 

@@ -18,7 +18,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.walk import all_ops
 from ferrule.runtime import Function
 from ferrule.runtime.abi import SYMBOL_PREFIX
-from ferrule.runtime.links import Link
+from ferrule.runtime.linking.links import Link
 from ferrule.runtime.llvm.writer import Value, Writer, i32
 from ferrule.specs import Signature
 

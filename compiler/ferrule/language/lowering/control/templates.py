@@ -21,7 +21,7 @@ from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import texts
 from ferrule.language.promotion import weak
 from ferrule.language.values import Handle, Maybe, Number, OneOf, TensorView
-from ferrule.runtime.typeinfo import registered_index, type_info
+from ferrule.runtime.values.typeinfo import registered_index, type_info
 from ferrule.specs import Boolean, DType, Int32, Int64, Numeric, params
 from ferrule.specs.changing import changed
 

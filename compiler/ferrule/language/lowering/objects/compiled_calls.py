@@ -21,9 +21,9 @@ from ferrule.language.lowering.objects import call_results, foreign_calls
 from ferrule.language.lowering.objects.proofs import Proof, Unproved
 from ferrule.runtime import Function
 from ferrule.runtime.abi import SYMBOL_PREFIX
-from ferrule.runtime.callpath import ways_of
-from ferrule.runtime.function import origin_of
-from ferrule.runtime.links import Link
+from ferrule.runtime.calls.callpath import ways_of
+from ferrule.runtime.calls.function import origin_of
+from ferrule.runtime.linking.links import Link
 from ferrule.specs import REQUIRED, Dim, Int32, Int64, Signature, Sym, params
 from ferrule.specs.changing import changed
 from ferrule.specs.expr import sym_int64

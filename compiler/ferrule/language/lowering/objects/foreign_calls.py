@@ -18,7 +18,7 @@ from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import call_results
 from ferrule.language.values import Handle, Maybe, Number, OneOf, PointerView, TensorView, is_record
 from ferrule.runtime.abi import SYMBOL_PREFIX
-from ferrule.runtime.links import Link
+from ferrule.runtime.linking.links import Link
 from ferrule.specs import Boolean, DType, Float64, Int32, Int64, Uint64, params
 
 _EXPECTED: Final = (

@@ -19,7 +19,7 @@ from ferrule.language.lowering.objects import foreign_calls
 from ferrule.language.lowering.objects.any_values import ANY, Shown, typed
 from ferrule.language.lowering.objects.schemas import spec_of_schema
 from ferrule.language.values import BoundMethod, Handle, Number
-from ferrule.runtime.typeinfo import MethodInfo, TypeInfo, registered_index, type_info
+from ferrule.runtime.values.typeinfo import MethodInfo, TypeInfo, registered_index, type_info
 from ferrule.specs import params
 
 INIT: Final = "__ffi_init__"

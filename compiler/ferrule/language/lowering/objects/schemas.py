@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ferrule.runtime.typeinfo import registered_index
+from ferrule.runtime.values.typeinfo import registered_index
 from ferrule.specs import Boolean, Float64, Int64, params
 
 _SCALARS: Final = {"int": Int64, "float": Float64, "bool": Boolean}

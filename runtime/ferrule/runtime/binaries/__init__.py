@@ -1,0 +1,1 @@
+"""Files of code as bytes: ELF and archives, their metadata, trees of imports and digests."""

@@ -1,0 +1,1 @@
+"""`Function` and its calls: the heap type, the gate, the slow path, and results."""

@@ -1,0 +1,418 @@
+"""`Function`: a compiled kernel in Python, a subclass of `tvm_ffi.Function` with fast calls.
+
+Each API that takes a TVM-FFI function takes a `Function`. Through C, all its parameters are
+positional. In Python it accepts keywords and defaults, describes its parameters, and can be
+exported.
+
+Ownership: the TVM-FFI function object holds the engine, the call plan and the gate (`_Lifeline`).
+Each reference to the function object, also one in a C++ host, keeps the code alive. The Python
+object holds the function object. Nothing else keeps code alive: no list, and no attribute of the
+instance.
+
+The type is the heap type of `heaptype` if the interpreter supports it, otherwise an ordinary
+subclass. Both have the members of `_Members`.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+import tvm_ffi
+
+from ferrule import specs
+from ferrule.runtime.artefacts import KernelInfo, ObjectCode, Origin
+from ferrule.runtime.calls.callpath import name_hidden, ordered, prepare_call, ways_of
+from ferrule.runtime.calls.heaptype import HeapType, make_heap_type
+from ferrule.runtime.calls.interpreter import Unfit
+from ferrule.runtime.calls.plan import CallPlan, make_plan
+from ferrule.runtime.calls.results import unpack
+from ferrule.runtime.devicecode import kernel_info_of, ptx_of
+from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits, entry_key
+from ferrule.runtime.errors import StageError
+from ferrule.runtime.exporting.export import (
+    StrPath,
+    check_export_name,
+    export_code,
+    export_header,
+    export_stub,
+    write_library,
+)
+from ferrule.runtime.exporting.headers import Described
+from ferrule.runtime.forks import ForkLock
+from ferrule.runtime.linking.engine import Engine
+from ferrule.runtime.values.storages import alias, storages_of
+
+if TYPE_CHECKING:
+    from ferrule.runtime.calls.gate import Gate
+
+_DOC = "A compiled function: a `tvm_ffi.Function` with names, defaults, checks and exports."
+
+_STATE = "_ferrule_state"
+
+_OF_CLASS_STATEMENT = frozenset(
+    {"__slots__", "__doc__", "__module__", "__firstlineno__", "__static_attributes__"}
+)
+
+
+_NO_NOTES: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    signature: specs.Signature
+    origin: Origin
+    plan: CallPlan
+    doc: str | None
+    notes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Lifeline:
+    """The objects that must live as long as the function object."""
+
+    engine: object
+    plan: CallPlan
+    gate: Gate | None
+
+
+class _Annotation(str):
+    """An annotation that `inspect.Signature` shows without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class _SignatureOfInstance:
+    """`__signature__` of instances; the class has none of its own."""
+
+    __slots__ = ()
+
+    def __get__(self, instance: Any, owner: type[Any]) -> inspect.Signature:
+        if instance is None:
+            raise AttributeError("__signature__")
+        return _python_signature(instance.signature)
+
+
+class _Members:
+    """The members that `Function` adds to `tvm_ffi.Function`."""
+
+    __slots__ = ()
+
+    __signature__ = _SignatureOfInstance()
+
+    @property
+    def signature(self) -> specs.Signature:
+        """Name, parameters and result, as messages show them."""
+        return _state_of(self).signature
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return _state_of(self).signature.name
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """A copy of the notes that were given to `build`; exported files contain the notes too."""
+        return copy.deepcopy(dict(_state_of(self).notes))
+
+    @property
+    def call_plan(self) -> CallPlan:
+        """The call plan: among others, the Python types that each parameter takes unconverted."""
+        return _state_of(self).plan
+
+    def bind(self, *args: Any, **kwargs: Any) -> Callable[[], Any]:
+        """A callable without parameters that calls this function with these arguments each time.
+
+        `bind` binds, converts and packs the arguments once, and keeps them alive. Each call of the
+        result runs the checks and the function. It uses the memory and shape that a tensor has at
+        `bind`, and the `release_gil` of that time; it reads the elements that the tensor has at the
+        call. `bind` raises the errors for arguments of a wrong form. Each call raises the errors of
+        the wrapper, and RuntimeError if the storage of a torch tensor was resized or moved after
+        `bind`.
+        """
+        state, gate = _state_of(self), _shared_gate()
+        given, names = alias((*args, *kwargs.values())), tuple(kwargs)
+        # A plain tuple: an `OnStream` would keep the stream that is current now, which is wrong for
+        # later calls. `alias` runs again because conversion made containers that it can walk.
+        values = alias(tuple(prepare_call(self, given, names)))
+        if gate is None:
+            return lambda: self(*values)  # type: ignore[operator]
+        signature, arguments = ordered(self, given, names)
+        storages = [storages_of(argument) for argument in arguments]
+        try:
+            bound: Callable[[], Any] = gate.bind(self, state.plan, values, signature, storages)
+        except Exception:
+            name_hidden(self, values)
+            raise
+        return bound
+
+    def inspect_ir(self) -> str:
+        """The kernel IR as text."""
+        return _state_of(self).origin.text("ir")
+
+    def inspect_mlir(self) -> str:
+        """The kernel IR as MLIR, in upstream dialects; it needs no MLIR package.
+
+        StageError if there is no kernel IR, CompileError for an op that MLIR cannot express.
+        """
+        return _state_of(self).origin.text("mlir")
+
+    def inspect_llvm(self) -> str:
+        """The LLVM IR before any optimisation."""
+        return _state_of(self).origin.text("llvm")
+
+    def inspect_asm(self) -> str:
+        """The assembly of the code that runs on the CPU."""
+        return _state_of(self).origin.text("asm")
+
+    def inspect_ptx(self) -> str | dict[str, str]:
+        """The PTX of the kernels; for several architectures, a dict by architecture.
+
+        StageError if the function has no kernels for a GPU.
+        """
+        return ptx_of(_state_of(self).origin)
+
+    def kernel_info(self) -> dict[str, KernelInfo] | dict[str, dict[str, KernelInfo]]:
+        """The resources of each kernel (registers, spills, …) by its name, as ptxas or nvJitLink
+        reports them; for several architectures, by architecture and name.
+
+        StageError if the function has no kernels for a GPU, CompileError without an assembler.
+        """
+        return kernel_info_of(_state_of(self).origin)
+
+    def export_to_c(
+        self,
+        path: StrPath,
+        function_name: str | None = None,
+        *,
+        system_lib: str | None = None,
+    ) -> None:
+        """Write the code that defines `__tvm_ffi_<function_name>`, with metadata and docstring.
+
+        The suffix chooses the form: `.o` is an object, `.s` assembly, `.ll` and `.bc` LLVM IR as
+        text and bitcode, `.ptx` the kernels alone, `.mlir` the text of `inspect_mlir`. The code
+        runs on every CPU of the architecture, unless the option --host-cpu names another one, and
+        needs only libtvm_ffi and libc. `function_name` is by default the function's own name. With
+        `system_lib`, a program that contains the object finds the function in
+        `tvm_ffi.system_lib(prefix)`. ValueError for a name that is not a C identifier or begins
+        with an underscore, and for another suffix; StageError for a form that the function does not
+        have.
+        """
+        state = _state_of(self)
+        export_code(state.origin, _chosen(function_name, state), path, system_lib)
+
+    def export_library(self, path: StrPath, function_name: str | None = None) -> None:
+        """Write a shared library (`.so`) that `tvm_ffi.load_module` loads, or an archive (`.a`).
+
+        The C compiler in the variable `CC` links a shared library, otherwise the first of cc, gcc,
+        clang, ld.lld and ld that is found. LinkError if there is none or it fails.
+        """
+        state = _state_of(self)
+        write_library(path, {_chosen(function_name, state): state.origin})
+
+    def export_header(self, path: StrPath, function_name: str | None = None) -> None:
+        """Write a header that declares the exported function: `.h` for C, `.hpp` for C++."""
+        state = _state_of(self)
+        name = _chosen(function_name, state)
+        check_export_name(name)
+        export_header(path, [(state.signature.renamed(name), state.doc)])
+
+    def export_stub(self, path: StrPath) -> None:
+        """Write the stub (`.pyi`) of a module that has this function."""
+        export_stub(path, [described(self)])
+
+    def __repr__(self) -> str:
+        state = self.__dict__.get(_STATE)
+        return f"<ferrule.Function {state.signature if state else 'without code'}>"
+
+    def __copy__(self) -> _Members:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Members:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, tuple[bytes, str]]:
+        """Pickle the object that `export_to_c` writes: machine code, without the kernel IR."""
+        from ferrule.runtime.loading.files import load_pickled
+
+        state = _state_of(self)
+        try:
+            name = state.signature.name
+            return load_pickled, (state.origin.export(name, ".o"), name)
+        except StageError as error:
+            raise TypeError(f"{self!r} cannot be pickled: {error}") from None
+
+
+def _state_of(function: _Members) -> _State:
+    try:
+        state: _State = function.__dict__[_STATE]
+    except KeyError:
+        raise RuntimeError("this function has no code: ferrule.compile makes functions") from None
+    return state
+
+
+def origin_of(function: Function) -> Origin:
+    """The origin of a function, which can emit its code again."""
+    return _state_of(function).origin
+
+
+def described(function: _Members) -> Described:
+    """The signature and docstring of a function, for headers and stubs."""
+    state = _state_of(function)
+    return state.signature, state.doc
+
+
+def _chosen(function_name: str | None, state: _State) -> str:
+    return state.signature.name if function_name is None else function_name
+
+
+if TYPE_CHECKING:
+
+    class Function(_Members, tvm_ffi.Function):
+        """The declaration, for type checkers, of the type that is made below."""
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    HEAP: HeapType | None
+    _GENERIC: str | None
+else:
+
+    def _heap_type() -> tuple[HeapType | None, str | None]:
+        """The heap type and None, or None and the reason why there is no heap type."""
+        if find_spec("llvmlite") is None:
+            return None, "llvmlite, which makes the code, is not installed"
+        try:
+            return make_heap_type("ferrule.Function", _DOC), None
+        except Unfit as unfit:
+            return None, str(unfit)
+
+    HEAP, _GENERIC = _heap_type()
+
+    def _call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        values = prepare_call(self, (*args, *kwargs.values()), tuple(kwargs))
+        try:
+            result = tvm_ffi.Function.__call__(self, *values)
+        except Exception:
+            name_hidden(self, values)
+            raise
+        return unpack(result, self.call_plan.form)
+
+    def _make_type() -> type[Any]:
+        if HEAP is not None:
+            made = HEAP.type
+        else:
+            body = {"__slots__": ("__weakref__",), "__doc__": _DOC, "__call__": _call}
+            made = type("Function", (tvm_ffi.Function,), {**body, "__module__": "ferrule"})
+        for name, value in vars(_Members).items():
+            # Not a base class: its slots for == and hash, object's own, would come first.
+            if name not in _OF_CLASS_STATEMENT:
+                setattr(made, name, value)
+        return made
+
+    Function = _make_type()
+
+
+def why_generic_calls() -> str | None:
+    """Why calls in this process use tvm-ffi's generic call, which is several times slower.
+
+    None if calls use code that is generated for the parameters, which is the case nearly
+    everywhere. Results, checks and errors are the same.
+    """
+    return _GENERIC
+
+
+def make_function(
+    address: int,
+    signature: specs.Signature,
+    origin: Origin,
+    *,
+    owner: object,
+    doc: str | None = None,
+    kind: type[Function] = Function,
+    traits: CallTraits = ANY_FUNCTION,
+    notes: Mapping[str, Any] = _NO_NOTES,
+) -> Function:
+    """A function whose code is at `address`, valid as long as `owner` (the engine) lives.
+
+    `kind` is the type to make, `Function` or a subclass of it.
+    """
+    gate = _shared_gate()
+    plan = make_plan(signature, address, entry_key(signature, traits))
+    lifeline = _Lifeline(owner, plan, gate)
+    function: Function = kind.__new__(kind)
+    function.__move_handle_from__(
+        tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=lifeline)
+    )
+    said = inspect.cleandoc(doc) if doc else None
+    function.__dict__.update(_attributes(_State(signature, origin, plan, said, notes)))
+    function.release_gil = traits.releases_gil
+    if gate is not None:
+        gate.install(function, plan)
+    return function
+
+
+def _attributes(state: _State) -> dict[str, Any]:
+    # A type cannot have a property called __name__, its own name is in the way.
+    name, text = state.signature.name, str(state.signature)
+    return {
+        _STATE: state,
+        "__name__": name,
+        "__qualname__": name,
+        "__doc__": f"{text}\n\n{state.doc}" if state.doc else text,
+    }
+
+
+def _python_signature(signature: specs.Signature) -> inspect.Signature:
+    parameters: list[inspect.Parameter] = []
+    behind_default = False
+    for i, (param, kind) in enumerate(zip(signature.arguments, ways_of(signature), strict=True)):
+        required = param.default is specs.REQUIRED
+        if required and i and parameters[-1].default is not inspect.Parameter.empty:
+            # Python's own signatures have no required parameter behind one with a default.
+            behind_default = True
+        kind = inspect.Parameter.KEYWORD_ONLY if behind_default else kind
+        default = inspect.Parameter.empty if required else param.default
+        annotation = _Annotation(signature.kind(param))
+        parameters.append(
+            inspect.Parameter(param.name, kind, default=default, annotation=annotation)
+        )
+    if signature.result is None:
+        return inspect.Signature(parameters)
+    returns = _Annotation(signature.kind_of_result())
+    return inspect.Signature(parameters, return_annotation=returns)
+
+
+_GATE_LOCK = ForkLock()  # a finaliser may make a function meanwhile
+
+
+@cache
+def _make_gate() -> Gate:
+    from ferrule.runtime.calls.gate import Gate
+
+    assert HEAP is not None
+    return Gate(HEAP, prepare_call, name_hidden)
+
+
+def _shared_gate() -> Gate | None:
+    """The gate of this process; None if there is no heap type, so that nothing uses a gate."""
+    if HEAP is None:
+        return None
+    with _GATE_LOCK:
+        return _make_gate()
+
+
+def load_function(
+    code: ObjectCode, signature: specs.Signature, origin: Origin, *, doc: str | None = None
+) -> Function:
+    """Load an object and make the function that it defines."""
+    engine = Engine.load(code)
+    return make_function(engine.address(code.symbol), signature, origin, owner=engine, doc=doc)

@@ -1,0 +1,1 @@
+"""What is written of functions: objects, libraries, headers and stubs."""

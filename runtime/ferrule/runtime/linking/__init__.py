@@ -1,0 +1,1 @@
+"""Machine code in this process: objects and libraries, their symbols, and what frees them."""

@@ -1,0 +1,205 @@
+"""The engine: machine code of one object, linked into this process.
+
+`Engine.load` checks the object's headers, gives LLVM's linker the addresses of the C functions
+that generated code may use, and keeps the memory alive while the engine lives. Code that uses an
+address of an engine must keep the engine alive. Each engine has its own LLVM linker, so that names
+never collide and the memory is freed together with the engine.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final
+from weakref import finalize
+
+from ferrule.runtime.artefacts import ObjectCode
+from ferrule.runtime.binaries.objectfile import Machine, ObjectFile, ObjectFileError, read_object
+from ferrule.runtime.linking import openmp
+from ferrule.runtime.linking.finalizers import finalizers, run
+from ferrule.runtime.linking.relaxing import without_relaxing
+
+_MACHINES: Final[Mapping[str, Machine]] = MappingProxyType(
+    {
+        "x86_64": Machine.X86_64,
+        "amd64": Machine.X86_64,
+        "aarch64": Machine.AARCH64,
+        "arm64": Machine.AARCH64,
+    }
+)
+
+_BASELINE_CPUS: Final[Mapping[Machine, str]] = MappingProxyType(
+    {Machine.X86_64: "x86-64", Machine.AARCH64: "generic"}
+)
+
+# The linker defines this one itself.
+_LINKER_SYMBOLS: Final = frozenset({"_GLOBAL_OFFSET_TABLE_"})
+
+_NO_SYMBOLS: Final[Mapping[str, int]] = MappingProxyType({})
+
+
+class Engine:
+    """The loaded code of one object, made by `load`.
+
+    When the engine is freed, the object's finalisers run, then the memory is freed. Finalisers do
+    not run at the end of the process.
+    """
+
+    __slots__ = ("__weakref__", "_addresses", "_lljit", "_owners", "_tracker", "code")
+
+    def __init__(self, code: ObjectCode, lljit: Any, tracker: Any, names: tuple[str, ...]) -> None:
+        self.code = code
+        self._tracker = tracker
+        self._lljit = lljit
+        self._owners: tuple[object, ...] = ()
+        self._addresses = {name: int(tracker[name]) for name in names}
+        ending = finalizers(code.data, self._addresses)
+        if ending:
+            finalize(self, run, ending, lljit, tracker).atexit = False
+
+    @classmethod
+    def load(
+        cls,
+        code: ObjectCode,
+        symbols: Mapping[str, int] = _NO_SYMBOLS,
+        *,
+        header: ObjectFile | None = None,
+        owners: tuple[object, ...] = (),
+    ) -> Engine:
+        """Link an object into this process.
+
+        `symbols` are addresses of symbols that the object may use beyond the fixed table. Raises
+        `ObjectFileError` for bytes that are not an object for this machine, and for unknown
+        symbols. `header` is the result of `read_object` for these bytes, if the caller has it.
+        `owners` are objects that keep the memory at these addresses alive.
+        """
+        header = read_object(code.data) if header is None else header
+        _check_machine(header)
+        imports = {name: _address_of(name, symbols) for name in _imported(header)}
+        if "dlsym" in imports:
+            openmp.offer()
+        data = without_relaxing(code.data, header.machine, imports.values())
+        engine = cls(code, *_link(data, imports, header.defined), header.defined)
+        engine._owners = owners
+        return engine
+
+    def address(self, symbol: str) -> int:
+        """The address of a symbol that the object defines, valid while the engine lives."""
+        try:
+            return self._addresses[symbol]
+        except KeyError:
+            known = ", ".join(self._addresses) or "nothing"
+            raise KeyError(f"the object defines no {symbol}, it defines {known}") from None
+
+    def __repr__(self) -> str:
+        return f"<ferrule.Engine {self.code.name} for {self.code.triple} ({self.code.cpu})>"
+
+
+def host_machine() -> Machine:
+    """The processor of this process."""
+    try:
+        return _MACHINES[platform.machine().lower()]
+    except KeyError:
+        raise RuntimeError(f"ferrule has no code generator for {platform.machine()}") from None
+
+
+def host_triple() -> str:
+    """The LLVM triple of this process."""
+    from llvmlite import binding
+
+    return str(binding.get_process_triple())
+
+
+def host_baseline_cpu() -> str:
+    """LLVM's name of the baseline CPU of this architecture, the default CPU for exported code."""
+    return _BASELINE_CPUS[host_machine()]
+
+
+@cache
+def c_address(name: str) -> int:
+    """The address in this process of a function of the C table."""
+    from ferrule.runtime.llvm.capi import Library, c_function
+
+    match c_function(name).library:
+        case Library.TVM_FFI:
+            library = libtvm_ffi()
+        case Library.LIBC:
+            library = ctypes.CDLL(None)
+    address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    if address is None:
+        raise RuntimeError(f"this process has no address of {name}")
+    return address
+
+
+def _check_machine(header: ObjectFile) -> None:
+    wanted = host_machine()
+    if header.machine is not wanted:
+        raise ObjectFileError(
+            f"wanted an object for {wanted.name.lower()}, the machine of this process, "
+            f"got one for {header.machine.name.lower()}"
+        )
+
+
+def _imported(header: ObjectFile) -> list[str]:
+    return [name for name in header.undefined if name not in _LINKER_SYMBOLS]
+
+
+def _address_of(name: str, symbols: Mapping[str, int]) -> int:
+    from ferrule.runtime.llvm.capi import C_FUNCTIONS
+
+    if name in symbols:
+        return symbols[name]
+    if name in C_FUNCTIONS:
+        return c_address(name)
+    raise ObjectFileError(
+        f"the object needs the symbol {name}, which is neither a C function that generated code "
+        f"may use nor one that was given"
+    )
+
+
+@cache
+def libtvm_ffi() -> ctypes.CDLL:
+    """The library of tvm-ffi that this process has loaded."""
+    from tvm_ffi import libinfo
+
+    return ctypes.CDLL(libinfo.find_libtvm_ffi())
+
+
+@cache
+def initialize_llvm() -> None:
+    """Make LLVM's code generator for this machine known; needed before any target machine."""
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+
+
+@cache
+def _linking_machine() -> Any:
+    """LLVM's target machine for all linkers: they compile nothing, but each would make its own."""
+    from llvmlite import binding
+
+    initialize_llvm()
+    return binding.Target.from_triple(host_triple()).create_target_machine(
+        cpu=host_baseline_cpu(), reloc="pic", codemodel="default"
+    )
+
+
+def _link(data: bytes, imports: Mapping[str, int], exports: tuple[str, ...]) -> tuple[Any, Any]:
+    from llvmlite import binding
+
+    # LLVM's other linker maps each section separately.  In a process with gigabytes of libraries
+    # two sections can be too far apart for a relocation between them, and LLVM ends the process.
+    lljit = binding.create_lljit_compiler(_linking_machine(), use_jit_link=True)
+    library = binding.JITLibraryBuilder().add_object_img(data)
+    for name, address in imports.items():
+        library.import_symbol(name, address)
+    for name in exports:
+        library.export_symbol(name)
+    try:
+        return lljit, library.link(lljit, "object")
+    except RuntimeError as error:
+        raise ObjectFileError(f"LLVM cannot link the object: {error}") from error

@@ -1,0 +1,276 @@
+"""Loads functions from files: objects, archives of objects, shared libraries, or their bytes.
+
+All checks that only read the file come before its code runs: whether the file is complete, and
+whether it is for this machine, this CPU and this tvm-ffi. Functions that ferrule exported have
+their names, defaults, signatures and docstrings again; functions of other libraries are plain
+functions of tvm-ffi. To load a library needs no LLVM.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import tvm_ffi
+
+from ferrule.runtime import cpus
+from ferrule.runtime.abi import SYMBOL_PREFIX
+from ferrule.runtime.artefacts import ExportForm, ObjectCode, Stage
+from ferrule.runtime.binaries.archive import MAGIC, read_archive
+from ferrule.runtime.binaries.digest import check_digest, is_marked
+from ferrule.runtime.binaries.elf import FileType, Note, ObjectFileError
+from ferrule.runtime.binaries.importtree import LIBRARY, Node, order, read_import_tree
+from ferrule.runtime.binaries.libraryfile import read_import_bytes, read_library
+from ferrule.runtime.binaries.metadata import (
+    NOTE_OWNER,
+    NOTE_TYPE,
+    Metadata,
+    MetadataError,
+    read_metadata,
+)
+from ferrule.runtime.binaries.objectfile import ObjectFile, read_object
+from ferrule.runtime.binaries.soundness import check_library
+from ferrule.runtime.calls.function import Function, make_function
+from ferrule.runtime.errors import StageError
+from ferrule.runtime.exporting.export import checked_path, read_file
+from ferrule.runtime.linking.engine import host_machine
+from ferrule.runtime.linking.objectgroup import Member, load_group
+from ferrule.runtime.linking.sharedlibrary import keep_libraries, open_library, tvm_ffi_library
+from ferrule.runtime.loading.finder import Finder
+from ferrule.runtime.loading.modules import Module
+
+if TYPE_CHECKING:
+    from ferrule.runtime.binaries.elf import Machine
+
+_DOC_PREFIX: Final = f"{SYMBOL_PREFIX}_doc_"
+
+
+def load_module(
+    file: str | os.PathLike[str] | os.PathLike[bytes] | bytes | bytearray | memoryview,
+    *,
+    enable_tvm_ffi: bool = True,
+) -> Module:
+    """The functions of a file: a shared library, an object, an archive of objects, or its bytes.
+
+    FileNotFoundError if there is no file. ObjectFileError, which names the file, for a file of
+    another kind, a truncated file, a file for another machine or CPU, and a file that needs a newer
+    tvm-ffi or a missing symbol. `enable_tvm_ffi` has no effect; some programs pass it.
+    """
+    if isinstance(file, bytes | bytearray | memoryview):
+        path, data = None, bytes(file)
+    else:
+        path = checked_path(file, "load_module")
+        data = read_file(path)
+    try:
+        return _load(data, path)
+    except (ObjectFileError, MetadataError) as error:
+        where = "" if path is None else f"{path}: "
+        raise ObjectFileError(f"{where}{error}") from None
+
+
+def load_pickled(data: bytes, name: str) -> Function:
+    """The function of this name in an object, which is the content of a pickle."""
+    function: Function = _load(data, None)[name]
+    return function
+
+
+def _load(data: bytes, path: Path | None) -> Module:
+    if data.startswith(MAGIC):
+        objects = list(read_archive(data))
+        return _load_objects("archive", objects, path).keep_file(".a", data)
+    if data[:4] == b"\x7fELF" and data[16:18] == bytes((FileType.LIBRARY, 0)):
+        return _load_library(data, path).keep_file(".so", data)
+    return _load_objects("object", [data], path).keep_file(".o", data)
+
+
+def _load_objects(kind: str, objects: Sequence[bytes], path: Path | None) -> Module:
+    origin_of_file = "an object" if path is None else str(path)
+    members, notes = [], []
+    for data in objects:
+        header = read_object(data)
+        check_digest(data)
+        described = _described(header.machine, header.defined, header.notes)
+        members.append(_member(data, header, described))
+        notes.append(described)
+    engines = load_group(members)
+    makers: dict[str, Callable[[], Any]] = {}
+    for member, described, engine in zip(members, notes, engines, strict=True):
+        origin = LoadedOrigin(origin_of_file, member.code.data)
+        defined = member.header.defined
+        makers.update(_makers(described, defined, engine.address, engine, origin))
+    trees = list(filter(None, map(read_import_bytes, objects)))
+    if not trees:
+        return Module.loaded(kind, path, makers)
+    from ferrule.runtime.loading.systemlib import give_imports
+
+    nodes = read_import_tree(trees[0])
+    give_imports(engines, nodes)
+    return _tree(nodes, kind, path, makers, {})
+
+
+def _load_library(data: bytes, path: Path | None) -> Module:
+    header = read_library(data)
+    if not check_digest(data) and is_marked(data):
+        check_library(data)
+    described = _described(header.machine, header.defined, header.notes)
+    tree = read_import_bytes(data)
+    # Read and check the tree before tvm-ffi does: a damaged tree would keep tvm-ffi busy for ever.
+    nodes = None if tree is None else read_import_tree(tree)
+    library = open_library(data, path, header)
+    links = (link for metadata in described.values() for link in metadata.links)
+    keep_libraries(link.library for link in links if link.library)
+    origin = LoadedOrigin("a library" if path is None else str(path), None)
+    makers = _makers(described, header.defined, library.address, library, origin)
+    if nodes is None:
+        return Module.loaded("library", path, makers)
+    return _tree(nodes, "library", path, makers, library.modules(nodes))
+
+
+def _tree(
+    nodes: Sequence[Node],
+    kind: str,
+    path: Path | None,
+    makers: Mapping[str, Callable[[], Any]],
+    known: Mapping[int, tvm_ffi.Module],
+) -> Module:
+    """The root module of an import tree; its library has this kind. `known` are the modules that
+    tvm-ffi has already made from the nodes."""
+    modules: dict[int, Module] = {}
+    for at in order(nodes):
+        node = nodes[at]
+        imports = tuple(modules[child] for child in node.children)
+        if node.kind == LIBRARY:
+            modules[at] = Module.loaded(kind, path, makers, imports=imports)
+        else:
+            finder = Finder(node.kind, node.data, known.get(at))
+            modules[at] = Module.loaded(
+                node.kind, path, {}, imports=imports, data=node.data, finder=finder
+            )
+    return modules[0]
+
+
+def _member(data: bytes, header: ObjectFile, described: Mapping[str, Metadata]) -> Member:
+    first = next(iter(described.values()), None)
+    name, triple, cpu = (first.name, first.triple, first.cpu) if first else ("", "", "")
+    links = [link for metadata in described.values() for link in metadata.links]
+    return Member(ObjectCode(name, data, triple, cpu), header, tuple(links))
+
+
+def _described(
+    machine: Machine, defined: Sequence[str], notes: Iterable[Note]
+) -> dict[str, Metadata]:
+    """The metadata of the functions in these notes, each checked against this process."""
+    if machine is not host_machine():
+        raise ObjectFileError(
+            f"wanted code for {host_machine().name.lower()}, the machine of this process, "
+            f"got code for {machine.name.lower()}"
+        )
+    texts = (note.text for note in notes if (note.owner, note.kind) == (NOTE_OWNER, NOTE_TYPE))
+    found = {metadata.name: metadata for metadata in map(read_metadata, texts)}
+    for metadata in found.values():
+        _check(metadata)
+        if SYMBOL_PREFIX + metadata.name not in defined:
+            raise ObjectFileError(
+                f"the metadata tells of {metadata.name}, but the symbol "
+                f"{SYMBOL_PREFIX}{metadata.name} is missing"
+            )
+    return found
+
+
+def _check(metadata: Metadata) -> None:
+    lacking = cpus.lacking(metadata.features, cpus.host_architecture())
+    if lacking:
+        raise ObjectFileError(
+            f"{metadata.name} was exported for the CPU {metadata.cpu} and needs "
+            f"{', '.join(lacking)}, which this machine's CPU does not have; "
+            f"export it without --host-cpu, and with code of others that needs none of it, to run "
+            f"it on every {cpus.host_architecture()} CPU"
+        )
+    here = _tvm_ffi_version()
+    if metadata.abi > here:
+        raise ObjectFileError(
+            f"{metadata.name} needs the C API of tvm-ffi {_dotted(metadata.abi)} or newer, "
+            f"this process has {_dotted(here)}; install a newer apache-tvm-ffi"
+        )
+
+
+def _tvm_ffi_version() -> tuple[int, ...]:
+    version = (ctypes.c_uint32 * 3)()
+    tvm_ffi_library().TVMFFIGetVersion(version)
+    return tuple(version)
+
+
+def _dotted(version: Iterable[int]) -> str:
+    return ".".join(map(str, version))
+
+
+def _makers(
+    described: Mapping[str, Metadata],
+    defined: Sequence[str],
+    address: Callable[[str], int],
+    owner: object,
+    origin: LoadedOrigin,
+) -> dict[str, Callable[[], Any]]:
+    """A maker for each function of a file, by name; `owner` keeps the code alive."""
+    special = f"{SYMBOL_PREFIX}_"
+    names = [*described]
+    for symbol in defined:
+        name = symbol.removeprefix(SYMBOL_PREFIX)
+        if name != symbol and not symbol.startswith(special) and name not in described:
+            names.append(name)
+
+    def make(name: str) -> Any:
+        metadata, at = described.get(name), address(SYMBOL_PREFIX + name)
+        if metadata is None:
+            return tvm_ffi.Function.__from_extern_c__(at, keep_alive_object=owner)
+        said = _DOC_PREFIX + name
+        doc = _text(address(said), owner) if said in defined else None
+        return make_function(
+            at,
+            metadata.signature,
+            origin,
+            owner=owner,
+            doc=doc,
+            traits=metadata.traits,
+            notes=metadata.notes,
+        )
+
+    return {name: partial(make, name) for name in names}
+
+
+def _text(address: int, owner: object) -> str:
+    """Call the function at an address, without arguments; its result as text."""
+    function = tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=owner)
+    return str(function())
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedOrigin:
+    """The `Origin` of a loaded function; it has at most the bytes of the object, no texts."""
+
+    file: str
+    data: bytes | None
+
+    def emit(self, name: str, cpu: str, triple: str) -> ObjectCode:
+        """StageError: there is nothing to make another object from."""
+        raise StageError(".o", (), self._why())
+
+    def export(self, name: str, form: ExportForm, system_lib: str | None = None) -> bytes:
+        """The unchanged bytes of the loaded object, only under the function's own name."""
+        if self.data is None or form != ".o" or system_lib is not None:
+            raise StageError(form, (".o",) if self.data else (), self._why())
+        if SYMBOL_PREFIX + name not in read_object(self.data).defined:
+            raise StageError(form, (".o",), f"{self._why()} under another name")
+        return self.data
+
+    def text(self, stage: Stage) -> str:
+        """StageError: machine code has no texts."""
+        raise StageError(stage, (), self._why())
+
+    def _why(self) -> str:
+        return f"the function was loaded from {self.file}"

@@ -1,0 +1,333 @@
+"""`Module`: functions that belong together, compiled here or loaded from a file.
+
+A module is only a name space: each function keeps its own code alive. A module without machine code
+(kind `ferrule.ptx`, or another kind with a registered loader) holds the bytes that represent it in
+a library. To get a module of tvm-ffi, use `tvm_ffi.load_module`, which takes the same files, or
+`Module.system_lib`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from ferrule.runtime.artefacts import Stage
+from ferrule.runtime.binaries.elf import ObjectFileError
+from ferrule.runtime.binaries.importtree import LIBRARY
+from ferrule.runtime.calls.function import Function, described, origin_of
+from ferrule.runtime.errors import StageError
+from ferrule.runtime.exporting.export import (
+    StrPath,
+    checked_path,
+    export_code,
+    export_header,
+    export_stub,
+    named_functions,
+    with_import_tree,
+    write_again,
+    write_library,
+)
+from ferrule.runtime.exporting.headers import Described
+from ferrule.runtime.exporting.moduletree import flattened, nodes_of
+from ferrule.runtime.forks import ForkLock
+from ferrule.runtime.loading.finder import Finder
+from ferrule.runtime.loading.importing import with_imports
+from ferrule.runtime.ptx.functions import makers as ptx_makers
+from ferrule.runtime.ptx.payload import KIND as PTX
+from ferrule.runtime.ptx.payload import make_payload, read_payload, write_payload
+from ferrule.specs import Signature
+
+if TYPE_CHECKING:
+    import tvm_ffi
+
+Source: TypeAlias = Literal["ir", "ll", "asm", "ptx"]
+"""The kinds of texts that a module has, by their usual file suffix."""
+
+_STAGES: Final[Mapping[str, Stage]] = {"ir": "ir", "ll": "llvm", "asm": "asm", "ptx": "ptx"}
+
+
+class Module:
+    """Functions by name: `module["f"]`, `module.f`, `module.get_function("f")`.
+
+    `Module([f, g])` joins compiled functions under their own names, `Module({"f": f})` under the
+    keys. `imports` are modules in which a look-up, or generated code, can find further functions.
+    """
+
+    def __init__(
+        self,
+        functions: Iterable[Function] | Mapping[str, Function],
+        *,
+        imports: Iterable[Module] = (),
+    ) -> None:
+        given = named_functions(functions)
+        makers = {name: self._giving(function) for name, function in given.items()}
+        self._setup("jit", None, makers, imports)
+        self._given.update(given)
+
+    @classmethod
+    def from_bytes(cls, kind: str, data: bytes, *, imports: Iterable[Module] = ()) -> Module:
+        """A module without machine code: `data` are the bytes for the loader of its kind.
+
+        The loader is the global function `ffi.Module.load_from_bytes.<kind>`. It is needed when a
+        function is looked up, and when a library with this module is loaded. ValueError for a kind
+        that tvm-ffi reserves, and for imports of a module of kind `ferrule.ptx`, because its
+        kernels call nothing; ObjectFileError for damaged bytes of kind `ferrule.ptx`.
+        """
+        if not kind or kind == LIBRARY or "\0" in kind:
+            raise ValueError(f"a module of bytes cannot be of kind {kind!r}")
+        return cls.loaded(kind, None, {}, imports=imports, data=bytes(data))
+
+    @classmethod
+    def from_ptx(cls, image: str | bytes, kernels: Iterable[Signature | str]) -> Module:
+        """A module of kind `ferrule.ptx`: kernels of PTX text, a cubin or a fatbin.
+
+        `kernels` are their signatures; parameters are numbers, pointers, and tuples of these for
+        structs. Each function takes the kernel's parameters, then x, y and z of the grid, x, y and
+        z of the block, and the bytes of dynamic shared memory. It launches in the caller's current
+        stream, on the GPU of the tensors that are passed for pointers. ValueError for bytes that
+        are not an image, and for a kernel that the image does not have.
+        """
+        return cls.from_bytes(PTX, write_payload(make_payload(image, kernels)))
+
+    @classmethod
+    def loaded(
+        cls,
+        kind: str,
+        path: Path | None,
+        makers: Mapping[str, Callable[[], Any]],
+        *,
+        imports: Iterable[Module] = (),
+        data: bytes | None = None,
+        finder: Finder | None = None,
+    ) -> Module:
+        """A module of a file; a function is made when it is first looked up.
+
+        `data` are the bytes of a module without machine code; `finder` looks up its functions.
+        """
+        module = cls.__new__(cls)
+        if data is not None and kind == PTX:
+            makers, finder, imports = ptx_makers(read_payload(data)), None, tuple(imports)
+            if imports:
+                raise ObjectFileError(f"a module of kind {PTX} imports nothing")
+        elif data is not None:
+            finder = finder or Finder(kind, data)
+        module._setup(kind, path, makers, imports)
+        module._data, module._finder = data, finder
+        return module
+
+    def _setup(
+        self,
+        kind: str,
+        path: Path | None,
+        makers: Mapping[str, Callable[[], Any]],
+        imports: Iterable[Module],
+    ) -> None:
+        self._kind = kind
+        self._path = path
+        self._file: tuple[str, bytes] | None = None
+        self._data: bytes | None = None
+        self._finder: Finder | None = None
+        self._given: dict[str, Function] = {}
+        self._makers = dict(makers)
+        self._made: dict[str, Any] = {}
+        self._lock = ForkLock()
+        if not isinstance(imports, Iterable):
+            raise TypeError(f"imports must be a list of modules, but got {imports!r}")
+        self._imports = tuple(map(_checked, imports))
+
+    def _giving(self, function: Function) -> Callable[[], Function]:
+        """A getter for a function; if its code uses imports of this module, it gives a version of
+        the function that can find them."""
+
+        def give() -> Function:
+            nodes = nodes_of(self) if self._imports else ()
+            return with_imports(function, nodes) if nodes else function
+
+        return give
+
+    def original(self, name: str) -> Any:
+        """The function with this name as it was given to `Module`, or as it is in the file."""
+        return self._given[name] if name in self._given else self[name]
+
+    def keep_file(self, suffix: str, data: bytes) -> Module:
+        """Store the bytes of the file of which this module is the root; returns the module."""
+        self._file = suffix, data
+        return self
+
+    @property
+    def kind(self) -> str:
+        """The kind of the module: `jit` if it was compiled here; `object`, `archive` or `library`
+        if it was loaded from a file; or the kind of its bytes, such as `ferrule.ptx`.
+        """
+        return self._kind
+
+    @property
+    def data(self) -> bytes | None:
+        """The bytes of a module without machine code; None for other modules."""
+        return self._data
+
+    @property
+    def path(self) -> Path | None:
+        """The file that the module was loaded from."""
+        return self._path
+
+    @property
+    def imports(self) -> Sequence[Module]:
+        """The modules that this one imports."""
+        return self._imports
+
+    @property
+    def functions(self) -> Mapping[str, Any]:
+        """All functions by name. Functions of a foreign library have no names of parameters."""
+        return MappingProxyType({name: self[name] for name in self})
+
+    def implements_function(self, name: str, query_imports: bool = False) -> bool:
+        """Whether this module has the function, or with `query_imports` an import has it."""
+        return name in self or (
+            query_imports and any(m.implements_function(name, True) for m in self._imports)
+        )
+
+    def get_function(self, name: str, query_imports: bool = False) -> Any:
+        """The function of this name. AttributeError, whose message lists the functions."""
+        if name in self:
+            return self[name]
+        for module in self._imports if query_imports else ():
+            if module.implements_function(name, True):
+                return module.get_function(name, True)
+        raise AttributeError(self._missing(name))
+
+    def inspect_source(self, kind: Source = "ll") -> str:
+        """The text of all functions: kernel IR, LLVM's IR, assembly, or PTX.
+
+        StageError for another kind, and for a loaded module, because a file has no texts.
+        """
+        stage = _STAGES.get(kind)
+        if stage is None:
+            raise StageError(kind, _STAGES)
+        if self._finder is not None:
+            raise StageError(kind, (), f"the module is of kind {self._kind}")
+        # The kernels of one image have one text.
+        return "\n".join(dict.fromkeys(origin_of(self.original(name)).text(stage) for name in self))
+
+    def write_to_file(self, path: StrPath) -> None:
+        """Write the module in the form of the suffix: a library (`.so`, `.a`), a header (`.h`,
+        `.hpp`), a stub (`.pyi`), `.ptx` for kernels; for a single function also any form of code.
+
+        A library contains the code of all imported modules, and an import tree with the modules
+        without machine code. A loaded file is written unchanged, byte for byte. ValueError for
+        another suffix, and for modules that cannot form one library. Otherwise it raises the errors
+        of `export_library` and `Function.export_to_c`.
+        """
+        suffix = checked_path(path, "write_to_file").suffix
+        if self._file is not None and suffix == self._file[0]:
+            write_again(path, self._file[1])
+            return
+        match suffix:
+            case ".so" | ".a":
+                functions, tree = flattened(self)
+                origins = {name: origin_of(function) for name, function in functions.items()}
+                write_library(path, origins, tree)
+            case ".ptx" if self._kind == PTX:
+                write_again(path, self.inspect_source("ptx").encode())
+            case ".h" | ".hpp" if self._data is None:
+                export_header(path, self._described())
+            case ".pyi":
+                export_stub(path, self._described())
+            case _ if len(self) == 1 and not self._imports:
+                (name,) = self
+                export_code(origin_of(self.original(name)), name, path)
+            case _:
+                imports = " that imports others" if self._imports else ""
+                forms = ".so, .a, .h, .hpp or .pyi" if self._data is None else ".so, .a or .pyi"
+                raise ValueError(
+                    f"a module of {len(self)} functions{imports} is written to a file that ends in "
+                    f"{forms}, but got {os.fsdecode(path)!r}"
+                )
+
+    def _described(self) -> list[Described]:
+        """The content of headers: the functions under their names in this module."""
+        pairs = ((name, described(self.original(name))) for name in self)
+        return [(signature.renamed(name), doc) for name, (signature, doc) in pairs]
+
+    def system_lib(self, prefix: str = "") -> tvm_ffi.Module:
+        """The functions and the imports as a module of tvm-ffi, which is never freed.
+
+        tvm-ffi makes modules only from files, or from symbols that are registered for the life of
+        the process. Therefore the code that this method registers is never freed. A `prefix` means
+        one module: the same prefix with the same functions gives the same module.
+        """
+        from ferrule.runtime.loading.systemlib import register
+
+        functions, tree = flattened(self)
+        objects = {name: origin_of(f).export(name, ".o") for name, f in functions.items()}
+        return register(prefix, list(with_import_tree(objects, tree).values()))
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        if self._file is not None:
+            from ferrule.runtime.loading.files import load_module
+
+            return load_module, (self._file[1],)
+        if self._data is not None:
+            return _unpickled, (self._kind, self._data, self._imports)
+        return _joined, ({name: self.original(name) for name in self}, self._imports)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self:
+            raise KeyError(self._missing(name))
+        with self._lock:
+            if name not in self._made:
+                self._made[name] = self._makers[name]()
+            return self._made[name]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "_makers" not in self.__dict__:
+            raise AttributeError(name)
+        return self.get_function(name)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._makers]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __contains__(self, name: object) -> bool:
+        if name in self._makers or self._finder is None or not isinstance(name, str):
+            return name in self._makers
+        found = self._finder(name)
+        if found is not None:
+            self._made[name] = found
+        return found is not None
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    def __repr__(self) -> str:
+        names = ", ".join(self._makers) or (f"kind {self._kind}" if self._finder else "nothing")
+        where = f" from {self._path}" if self._path is not None else ""
+        return f"<ferrule.Module of {names}{where}>"
+
+    def _missing(self, name: str) -> str:
+        names = ", ".join(self._makers) or "none"
+        where = f"{self._path}" if self._path is not None else "the module"
+        return f"{where} has no function {name!r}; its functions: {names}"
+
+
+def _joined(functions: Mapping[str, Function], imports: Sequence[Module]) -> Module:
+    """The module of a pickle's functions and imports."""
+    return Module(functions, imports=imports)
+
+
+def _unpickled(kind: str, data: bytes, imports: Sequence[Module]) -> Module:
+    return Module.from_bytes(kind, data, imports=imports)
+
+
+def _checked(module: Any) -> Module:
+    if not isinstance(module, Module):
+        raise TypeError(
+            f"a module imports others of ferrule, a ferrule.Module, but got {module!r}; "
+            f"Module.from_bytes makes one of what a loader of tvm-ffi reads"
+        )
+    return module

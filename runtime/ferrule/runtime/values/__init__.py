@@ -1,0 +1,1 @@
+"""Values of other packages: tensors through DLPack, objects of tvm-ffi, memory of tensors."""
