@@ -48,7 +48,8 @@ def host_module(signature: Signature, body: Body, opt_level: int = 3) -> HostMod
 def _device_images(code: DeviceCode) -> Iterator[DeviceImage]:
     for image in best_first(images_of(code)):
         assert image.arch is not None
-        yield DeviceImage("cubin" if image.is_cubin else "ptx", image.arch, code.kernels)
+        kind = "cubin" if image.is_cubin else "ptx"
+        yield DeviceImage.of(kind, image.arch, code.kernels, image.data)
 
 
 class CompiledOrigin:

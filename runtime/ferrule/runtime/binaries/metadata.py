@@ -9,6 +9,7 @@ tvm-ffi.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -36,11 +37,27 @@ class MetadataError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class DeviceImage:
-    """The kernels of an object for one GPU architecture; `kind` is the kind of their code."""
+    """The kernels of an object for one GPU architecture; `kind` is the kind of their code.
+
+    `size`, in bytes, and `digest` are of the image in the file; 0 and "" where the file does not
+    say.
+    """
 
     kind: str
     arch: str
     kernels: tuple[str, ...]
+    size: int = 0
+    digest: str = ""
+
+    @classmethod
+    def of(cls, kind: str, arch: str, kernels: tuple[str, ...], data: bytes) -> DeviceImage:
+        """The description of an image with these bytes."""
+        return cls(kind, arch, kernels, len(data), digest_of_image(data))
+
+
+def digest_of_image(data: bytes) -> str:
+    """The digest of an image in the metadata: half of its SHA-256, as hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +89,7 @@ class Metadata:
 
     def text(self) -> str:
         """The JSON text; the same metadata gives the same text."""
-        images = [
-            {"kind": image.kind, "arch": image.arch, "kernels": list(image.kernels)}
-            for image in self.images
-        ]
+        images = [_image(image) for image in self.images]
         ours = {
             "format": FORMAT,
             "name": self.name,
@@ -116,7 +130,13 @@ def read_metadata(text: str | bytes) -> Metadata:
 def _read(ours: dict[str, Any]) -> Metadata:
     target = ours["target"]
     images = tuple(
-        DeviceImage(str(image["kind"]), str(image["arch"]), tuple(map(str, image["kernels"])))
+        DeviceImage(
+            str(image["kind"]),
+            str(image["arch"]),
+            tuple(map(str, image["kernels"])),
+            int(image.get("size", 0)),
+            str(image.get("digest", "")),
+        )
         for image in target["images"]
     )
     major, minor, patch = map(int, ours["abi"])
@@ -141,6 +161,11 @@ def checked_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
     except (TypeError, ValueError) as error:
         raise TypeError(f"notes must be a mapping of what JSON has, but {error}") from None
     return copied
+
+
+def _image(image: DeviceImage) -> dict[str, Any]:
+    place = {"size": image.size, "digest": image.digest} if image.size else {}
+    return {"kind": image.kind, "arch": image.arch, "kernels": list(image.kernels), **place}
 
 
 def _link(link: Link) -> dict[str, str | None]:

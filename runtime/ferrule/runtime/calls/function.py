@@ -99,7 +99,7 @@ class _SignatureOfInstance:
     def __get__(self, instance: Any, owner: type[Any]) -> inspect.Signature:
         if instance is None:
             raise AttributeError("__signature__")
-        return _python_signature(instance.signature)
+        return python_signature(instance.signature)
 
 
 class _Members:
@@ -371,7 +371,8 @@ def _attributes(state: _State) -> dict[str, Any]:
     }
 
 
-def _python_signature(signature: specs.Signature) -> inspect.Signature:
+def python_signature(signature: specs.Signature) -> inspect.Signature:
+    """The signature as Python's functions have one; annotations are the kinds as text."""
     parameters: list[inspect.Parameter] = []
     behind_default = False
     for i, (param, kind) in enumerate(zip(signature.arguments, ways_of(signature), strict=True)):

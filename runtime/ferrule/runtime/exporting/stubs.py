@@ -53,14 +53,14 @@ def _parameters(signature: specs.Signature) -> Iterator[str]:
             keyword_only = True
             yield "*"
         had_default = had_default or not required
-        tail = "" if required else f" = {_default(param.default)}"
+        tail = "" if required else f" = {default_text(param.default)}"
         yield f"{param.name}: {_kind(param)}{tail}"
     if signature.unnamed and signature.unnamed == len(signature.arguments):
         yield "/"
 
 
-def _default(value: object) -> str:
-    """A default in Python's syntax; infinity and NaN have no literals."""
+def default_text(value: object) -> str:
+    """A default in Python's syntax; infinity and NaN have no literals, and other objects are `...`."""
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
     return literal_text(value)

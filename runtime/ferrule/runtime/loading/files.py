@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +20,7 @@ import tvm_ffi
 
 from ferrule.runtime import cpus
 from ferrule.runtime.abi import SYMBOL_PREFIX
-from ferrule.runtime.artefacts import ExportForm, ObjectCode, Stage
+from ferrule.runtime.artefacts import ObjectCode
 from ferrule.runtime.binaries.archive import MAGIC, read_archive
 from ferrule.runtime.binaries.digest import check_digest, is_marked
 from ferrule.runtime.binaries.elf import FileType, Note, ObjectFileError
@@ -36,13 +36,13 @@ from ferrule.runtime.binaries.metadata import (
 from ferrule.runtime.binaries.objectfile import ObjectFile, read_object
 from ferrule.runtime.binaries.soundness import check_library
 from ferrule.runtime.calls.function import Function, make_function
-from ferrule.runtime.errors import StageError
 from ferrule.runtime.exporting.export import checked_path, read_file
 from ferrule.runtime.linking.engine import host_machine
 from ferrule.runtime.linking.objectgroup import Member, load_group
 from ferrule.runtime.linking.sharedlibrary import keep_libraries, open_library, tvm_ffi_library
 from ferrule.runtime.loading.finder import Finder
 from ferrule.runtime.loading.modules import Module
+from ferrule.runtime.loading.origin import LoadedOrigin
 
 if TYPE_CHECKING:
     from ferrule.runtime.binaries.elf import Machine
@@ -100,7 +100,7 @@ def _load_objects(kind: str, objects: Sequence[bytes], path: Path | None) -> Mod
     engines = load_group(members)
     makers: dict[str, Callable[[], Any]] = {}
     for member, described, engine in zip(members, notes, engines, strict=True):
-        origin = LoadedOrigin(origin_of_file, member.code.data)
+        origin = LoadedOrigin(origin_of_file, member.code.data, member.code.data)
         defined = member.header.defined
         makers.update(_makers(described, defined, engine.address, engine, origin))
     trees = list(filter(None, map(read_import_bytes, objects)))
@@ -124,7 +124,7 @@ def _load_library(data: bytes, path: Path | None) -> Module:
     library = open_library(data, path, header)
     links = (link for metadata in described.values() for link in metadata.links)
     keep_libraries(link.library for link in links if link.library)
-    origin = LoadedOrigin("a library" if path is None else str(path), None)
+    origin = LoadedOrigin("a library" if path is None else str(path), data, None)
     makers = _makers(described, header.defined, library.address, library, origin)
     if nodes is None:
         return Module.loaded("library", path, makers)
@@ -233,7 +233,7 @@ def _makers(
         return make_function(
             at,
             metadata.signature,
-            origin,
+            replace(origin, images=metadata.images),
             owner=owner,
             doc=doc,
             traits=metadata.traits,
@@ -247,30 +247,3 @@ def _text(address: int, owner: object) -> str:
     """Call the function at an address, without arguments; its result as text."""
     function = tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=owner)
     return str(function())
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedOrigin:
-    """The `Origin` of a loaded function; it has at most the bytes of the object, no texts."""
-
-    file: str
-    data: bytes | None
-
-    def emit(self, name: str, cpu: str, triple: str) -> ObjectCode:
-        """StageError: there is nothing to make another object from."""
-        raise StageError(".o", (), self._why())
-
-    def export(self, name: str, form: ExportForm, system_lib: str | None = None) -> bytes:
-        """The unchanged bytes of the loaded object, only under the function's own name."""
-        if self.data is None or form != ".o" or system_lib is not None:
-            raise StageError(form, (".o",) if self.data else (), self._why())
-        if SYMBOL_PREFIX + name not in read_object(self.data).defined:
-            raise StageError(form, (".o",), f"{self._why()} under another name")
-        return self.data
-
-    def text(self, stage: Stage) -> str:
-        """StageError: machine code has no texts."""
-        raise StageError(stage, (), self._why())
-
-    def _why(self) -> str:
-        return f"the function was loaded from {self.file}"

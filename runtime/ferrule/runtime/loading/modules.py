@@ -202,7 +202,8 @@ class Module:
     def inspect_source(self, kind: Source = "ll") -> str:
         """The text of all functions: kernel IR, LLVM's IR, assembly, or PTX.
 
-        StageError for another kind, and for a loaded module, because a file has no texts.
+        Of a file there are the PTX that it has, and its assembly if this machine has objdump or
+        llvm-objdump. StageError for another kind, and for a text that there is not.
         """
         stage = _STAGES.get(kind)
         if stage is None:

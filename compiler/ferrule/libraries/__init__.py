@@ -1,0 +1,1 @@
+"""Libraries of kernels: their functions, compiled together, as files, a package or a wheel."""

@@ -1,0 +1,144 @@
+"""Builds a library: compiles its jobs, and writes it as objects, a shared library or a wheel.
+
+All files are made before the first one is written, so a library that cannot be built leaves the
+folder as it was.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, Literal, get_args
+
+from ferrule.libraries.jobs import Job
+from ferrule.libraries.library import Library, name_of
+from ferrule.libraries.package import package_text
+from ferrule.libraries.table import table_text
+from ferrule.libraries.wheel import platform_tag, wheel_bytes, wheel_name
+from ferrule.runtime import Function
+from ferrule.runtime.binaries.metadata import NOTE_OWNER, NOTE_TYPE, Metadata, read_metadata
+from ferrule.runtime.binaries.objectfile import read_object
+from ferrule.runtime.calls.function import described, origin_of
+from ferrule.runtime.exporting.export import write_file, write_library
+from ferrule.runtime.exporting.headers import Described, c_header, cpp_header
+from ferrule.runtime.exporting.stubs import stub
+
+Format = Literal["object", "library", "wheel"]
+FORMATS: Final[tuple[Format, ...]] = get_args(Format)
+
+Functions = Mapping[str, Function]
+"""Compiled functions by the names that they are exported under."""
+
+
+def compile_library(library: Library, workers: int = 1) -> Functions:
+    """The functions of a library, compiled; with several workers, in processes of their own.
+
+    The errors of the first job that fails, as `ferrule.compile` raises them.
+    """
+    compiled = {each.name: each.compile() for each in library.jobs()}
+    return {
+        name_of(each): compiled[each.name] if isinstance(each, Job) else each
+        for each in library.functions
+    }
+
+
+def write(library: Library, functions: Functions, folder: Path, form: Format) -> list[Path]:
+    """Write a compiled library into a folder, which is made if there is none; returns the files.
+
+    "object": an object for each function. "library": the shared library `lib<name>.so`. Beside
+    both are headers for C (`<name>.h`) and C++ (`<name>.hpp`), a stub (`<name>.pyi`), and a table
+    of the functions (`<name>.json`). "wheel": all of this in a wheel for pip.
+
+    LinkError without a C compiler or linker for a library or wheel, OSError for the folder.
+    """
+    files = _MAKERS[form](library, functions)
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [folder / name for name in files]
+    for path, data in zip(written, files.values(), strict=True):
+        write_file(path, data)
+    return written
+
+
+def _objects(library: Library, functions: Functions) -> dict[str, bytes]:
+    objects = {f"{name}.o": _object(name, function) for name, function in functions.items()}
+    return {**objects, **_beside(library, functions)}
+
+
+def _library(library: Library, functions: Functions) -> dict[str, bytes]:
+    return {_library_name(library): _linked(library, functions), **_beside(library, functions)}
+
+
+def _wheel(library: Library, functions: Functions) -> dict[str, bytes]:
+    name, file, linked = library.name, _library_name(library), _linked(library, functions)
+    beside = _beside(library, functions)
+    files = {
+        f"{name}/__init__.py": _package(library, file, functions).encode(),
+        f"{name}/__init__.pyi": beside[f"{name}.pyi"],
+        f"{name}/py.typed": b"",
+        f"{name}/{file}": linked,
+        f"{name}/{name}.json": beside[f"{name}.json"],
+        f"{name}/include/{name}.h": beside[f"{name}.h"],
+        f"{name}/include/{name}.hpp": beside[f"{name}.hpp"],
+    }
+    platform = platform_tag(linked)
+    wheel = wheel_bytes(
+        name,
+        library.version,
+        platform,
+        files,
+        summary=library.summary,
+        requires=library.requires,
+    )
+    return {wheel_name(name, library.version, platform): wheel}
+
+
+_MAKERS: Final[Mapping[Format, Callable[[Library, Functions], dict[str, bytes]]]] = {
+    "object": _objects,
+    "library": _library,
+    "wheel": _wheel,
+}
+
+
+def _beside(library: Library, functions: Functions) -> dict[str, bytes]:
+    """The files that describe the functions, for each language and for programs."""
+    name, every = library.name, _described(functions)
+    metadata = [_metadata(each, function) for each, function in functions.items()]
+    table = table_text(name, library.version, zip(every, metadata, strict=True))
+    texts = {
+        f"{name}.h": c_header(name, every),
+        f"{name}.hpp": cpp_header(name, every),
+        f"{name}.pyi": stub(every),
+        f"{name}.json": table,
+    }
+    return {file: text.encode() for file, text in texts.items()}
+
+
+def _package(library: Library, file: str, functions: Functions) -> str:
+    return package_text(library.name, file, library.summary, _described(functions))
+
+
+def _described(functions: Functions) -> list[Described]:
+    pairs = ((name, described(function)) for name, function in functions.items())
+    return [(signature.renamed(name), doc) for name, (signature, doc) in pairs]
+
+
+def _object(name: str, function: Function) -> bytes:
+    return origin_of(function).export(name, ".o")
+
+
+def _metadata(name: str, function: Function) -> Metadata:
+    notes = read_object(_object(name, function)).notes
+    texts = (note.text for note in notes if (note.owner, note.kind) == (NOTE_OWNER, NOTE_TYPE))
+    return next(found for found in map(read_metadata, texts) if found.name == name)
+
+
+def _library_name(library: Library) -> str:
+    return f"lib{library.name}.so"
+
+
+def _linked(library: Library, functions: Functions) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / _library_name(library)
+        write_library(path, {name: origin_of(each) for name, each in functions.items()})
+        return path.read_bytes()

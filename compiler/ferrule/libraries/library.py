@@ -1,0 +1,131 @@
+"""`Library`: functions that are shipped together, under one name and version."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ferrule.libraries.jobs import Job
+from ferrule.runtime import Function
+from ferrule.runtime.exporting.export import check_export_name
+
+VERSION: Final = re.compile(
+    r"(?:\d+!)?\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?(?:\+[a-z0-9]+(?:\.[a-z0-9]+)*)?"
+)
+"""A version in the normal form of PEP 440."""
+
+
+@dataclass(frozen=True, init=False)
+class Library:
+    """Functions that are built and shipped together.
+
+    `name` is the name of the library, of its import package and of its wheel: letters, digits and
+    `_`. `functions` are jobs, which are compiled when the library is built, or functions that are
+    compiled already, such as those of a frontend. `version` has the form of PEP 440, `summary` is
+    one line for the wheel, `requires` are further requirements of the wheel beside apache-tvm-ffi.
+
+    TypeError for something else than a job or a function, ValueError for a name or version that a
+    wheel cannot have, for no function at all, and for two functions with one name.
+    """
+
+    name: str
+    functions: tuple[Job | Function, ...]
+    version: str
+    summary: str
+    requires: tuple[str, ...]
+
+    def __init__(
+        self,
+        name: str,
+        functions: Iterable[Job | Function],
+        *,
+        version: str = "0.1.0",
+        summary: str = "",
+        requires: Iterable[str] = (),
+    ) -> None:
+        put = object.__setattr__
+        put(self, "name", _checked_name(name))
+        put(self, "functions", _checked_functions(name, functions))
+        put(self, "version", _checked_version(name, version))
+        put(self, "summary", _one_line(name, "summary", summary))
+        put(self, "requires", _checked_requirements(name, requires))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the functions, in order."""
+        return tuple(name_of(each) for each in self.functions)
+
+    def jobs(self) -> Iterator[Job]:
+        """The functions that are not compiled yet."""
+        return (each for each in self.functions if isinstance(each, Job))
+
+
+def name_of(function: Job | Function) -> str:
+    """The name under which a function is exported."""
+    return function.name
+
+
+def _checked_name(name: object) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a Library must be a str, but got {name!r}")
+    good = name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
+    if not good or name.startswith("_"):
+        raise ValueError(
+            f"the name of a Library is the name of a package to import and of a wheel: letters, "
+            f"digits and _, beginning with a letter, but got {name!r}"
+        )
+    if name in ("ferrule", "tvm_ffi", "numpy"):
+        raise ValueError(f"a Library cannot be named {name!r}: its package would hide that one")
+    return name
+
+
+def _checked_functions(library: str, functions: object) -> tuple[Job | Function, ...]:
+    if isinstance(functions, str | bytes) or not isinstance(functions, Iterable):
+        raise TypeError(
+            f"the functions of the library {library} must be a list, but got {functions!r}"
+        )
+    listed = tuple(functions)
+    for each in listed:
+        if not isinstance(each, Job | Function):
+            raise TypeError(
+                f"the library {library} is made of jobs (ferrule.Job) and compiled functions, but "
+                f"got {each!r}"
+            )
+        check_export_name(name_of(each))
+    if not listed:
+        raise ValueError(f"the library {library} has no functions: give it at least one job")
+    names = [name_of(each) for each in listed]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(
+            f"the library {library} has two functions named {', '.join(map(repr, twice))}: give "
+            f"one of the jobs another name, Job(…, name=…)"
+        )
+    return listed
+
+
+def _checked_version(library: str, version: object) -> str:
+    if not isinstance(version, str) or not VERSION.fullmatch(version):
+        raise ValueError(
+            f"the version of the library {library} must be one of PEP 440, such as '1.2.0' or "
+            f"'1.0rc1', but got {version!r}"
+        )
+    return version
+
+
+def _one_line(library: str, what: str, text: object) -> str:
+    if not isinstance(text, str) or len(text.splitlines()) > 1:
+        raise ValueError(f"the {what} of the library {library} is one line, but got {text!r}")
+    return text
+
+
+def _checked_requirements(library: str, requires: object) -> tuple[str, ...]:
+    if isinstance(requires, str | bytes) or not isinstance(requires, Iterable):
+        raise TypeError(
+            f"the requirements of the library {library} must be a list of texts such as "
+            f"'numpy>=1.26', but got {requires!r}"
+        )
+    return tuple(_one_line(library, "requirement", each) for each in requires)

@@ -1,0 +1,108 @@
+"""The Python package of a library: `__init__.py`, which needs apache-tvm-ffi and nothing else.
+
+The package loads the shared library beside it, and has a Python function with the names, the
+defaults and the docstring of each function. The library checks the arguments.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from typing import Final
+
+from ferrule import specs
+from ferrule.runtime.calls.function import python_signature
+from ferrule.runtime.calls.results import Form, form_of
+from ferrule.runtime.exporting.headers import Described
+from ferrule.runtime.exporting.stubs import default_text
+from ferrule.specs._version import __version__
+
+_UNPACK: Final = '''
+
+def _unpack(value, form):
+    """Tuples in place of the Arrays of tvm-ffi that stand for tuples in this form of a result."""
+    if form is None or not isinstance(value, _tvm_ffi.Array):
+        return value
+    if isinstance(form, dict):
+        form = form.get(len(value))
+    if form is None:
+        return value
+    forms = [form] * len(value) if isinstance(form, str) else form
+    return tuple(_unpack(*pair) for pair in zip(value, forms, strict=True))
+'''
+
+
+class _Default:
+    """A default that `inspect.Signature` shows as Python reads it."""
+
+    def __init__(self, value: object) -> None:
+        self.text = default_text(value)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def package_text(library: str, file: str, summary: str, functions: Iterable[Described]) -> str:
+    """The text of `__init__.py`; `file` is the name of the shared library beside it."""
+    described = tuple(functions)
+    forms = {signature.name: form_of(signature) for signature, _ in described}
+    names = sorted(forms)
+    parts = [
+        f'"""{_quoted(summary or f"The functions of the library {library}.")}\n\n'
+        f"Made by ferrule {__version__}: the functions check all of their arguments.\n"
+        '"""\n\n'
+        "from pathlib import Path as _Path\n\n"
+        "import tvm_ffi as _tvm_ffi\n\n"
+        f"_module = _tvm_ffi.load_module(str(_Path(__file__).with_name({file!r})))\n\n"
+        f"__all__ = {names!r}\n",
+        _UNPACK if any(form is not None for form in forms.values()) else "",
+        *(_function(signature, doc, forms[signature.name]) for signature, doc in described),
+    ]
+    return "".join(parts)
+
+
+def _function(signature: specs.Signature, doc: str | None, form: Form) -> str:
+    parameters = [
+        _plain(signature, parameter)
+        for parameter in python_signature(signature).parameters.values()
+    ]
+    taken = {parameter.name for parameter in parameters}
+    held = _free(f"_{signature.name}", taken)
+    call = f"{held}({', '.join(parameter.name for parameter in parameters)})"
+    if form is not None:
+        unpack = _free("_unpack", taken)
+        call = f"{unpack}({call}, {form!r})"
+    said = f"{signature}\n\n{doc}" if doc else str(signature)
+    quoted = "\n".join(f"    {line}".rstrip() for line in f'"""{_quoted(said)}\n"""'.splitlines())
+    shown = inspect.Signature(parameters)
+    return (
+        f"\n\n{held} = _module.get_function({signature.name!r})\n\n\n"
+        f"def {signature.name}{shown}:\n{quoted}\n    return {call}\n"
+    )
+
+
+def _plain(signature: specs.Signature, parameter: inspect.Parameter) -> inspect.Parameter:
+    """The parameter without its annotation, its default as text.
+
+    ValueError for a default that has no literal: the package could not give it to the function.
+    """
+    if parameter.default is inspect.Parameter.empty:
+        return parameter.replace(annotation=inspect.Parameter.empty)
+    default = _Default(parameter.default)
+    if "..." in default.text and not isinstance(parameter.default, str):
+        raise ValueError(
+            f"the default of {parameter.name} of {signature.name} is {parameter.default!r}, which "
+            f"no Python literal represents: a package without ferrule cannot have it"
+        )
+    return parameter.replace(annotation=inspect.Parameter.empty, default=default)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """A name of the module that no parameter hides."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"').replace("\0", "\\0")
