@@ -132,6 +132,8 @@ if TYPE_CHECKING:
     from ferrule.language.views import make_tensor as make_tensor
     from ferrule.language.views import recast_ptr as recast_ptr
     from ferrule.language.views import recast_tensor as recast_tensor
+    from ferrule.libraries.jobs import Job as Job
+    from ferrule.libraries.library import Library as Library
     from ferrule.runtime import CudaError as CudaError
     from ferrule.runtime import DivergenceError as DivergenceError
     from ferrule.runtime import Function as Function
@@ -227,6 +229,8 @@ _ATTRIBUTES = {
     "DivergenceError": ("ferrule.runtime", "DivergenceError"),
     "Function": ("ferrule.runtime", "Function"),
     "LaunchError": ("ferrule.runtime", "LaunchError"),
+    "Job": ("ferrule.libraries.jobs", "Job"),
+    "Library": ("ferrule.libraries.library", "Library"),
     "Module": ("ferrule.runtime", "Module"),
     "RaceError": ("ferrule.runtime", "RaceError"),
     "export_library": ("ferrule.runtime", "export_library"),

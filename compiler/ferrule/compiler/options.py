@@ -199,13 +199,18 @@ def parse_options(options: str | Options | None) -> Options:
         case Options():
             return options
         case str():
-            return _parse_words(_split(options))
+            return _parse_words(_split(options), Options())
     raise CompileError(
         Diagnostic(
             f"options must be a string or an Options object, but got {options!r}",
             hint='write options="--target cpu" or options=fe.Options(target="cpu")',
         )
     )
+
+
+def add_options(options: str | Options | None, words: str) -> Options:
+    """The options with those of a text, which take their place.  Raises as `parse_options`."""
+    return _parse_words(_split(words), parse_options(options))
 
 
 def _split(text: str) -> list[str]:
@@ -215,8 +220,7 @@ def _split(text: str) -> list[str]:
         raise CompileError(f"options {text!r} cannot be read: {error}") from None
 
 
-def _parse_words(words: list[str]) -> Options:
-    options = Options()
+def _parse_words(words: list[str], options: Options) -> Options:
     rest = iter(words)
     for word in rest:
         name, equals, inline = word.partition("=")

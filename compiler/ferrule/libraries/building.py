@@ -103,7 +103,7 @@ _MAKERS: Final[Mapping[Format, Callable[[Library, Functions], dict[str, bytes]]]
 def _beside(library: Library, functions: Functions) -> dict[str, bytes]:
     """The files that describe the functions, for each language and for programs."""
     name, every = library.name, _described(functions)
-    metadata = [_metadata(each, function) for each, function in functions.items()]
+    metadata = [metadata_of(each, function) for each, function in functions.items()]
     table = table_text(name, library.version, zip(every, metadata, strict=True))
     texts = {
         f"{name}.h": c_header(name, every),
@@ -127,7 +127,8 @@ def _object(name: str, function: Function) -> bytes:
     return origin_of(function).export(name, ".o")
 
 
-def _metadata(name: str, function: Function) -> Metadata:
+def metadata_of(name: str, function: Function) -> Metadata:
+    """What the exported object of a function says of it."""
     notes = read_object(_object(name, function)).notes
     texts = (note.text for note in notes if (note.owner, note.kind) == (NOTE_OWNER, NOTE_TYPE))
     return next(found for found in map(read_metadata, texts) if found.name == name)

@@ -16,7 +16,7 @@ Row = Mapping[str, Any]
 
 
 def table_text(library: str, version: str, functions: Iterable[tuple[Described, Metadata]]) -> str:
-    """The table: the library, and for each function its symbol, signature, parameters and target."""
+    """The table: the library, and of each function symbol, signature, parameters and target."""
     rows = [row(described, metadata) for described, metadata in functions]
     table = {"library": library, "version": version, "ferrule": __version__, "functions": rows}
     return json.dumps(table, indent=2, ensure_ascii=False) + "\n"

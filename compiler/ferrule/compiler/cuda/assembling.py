@@ -103,15 +103,25 @@ def _commands(source: Path, target: Path, arch: str, words: Sequence[str]) -> It
 
 def find_ptxas() -> str | None:
     """ptxas: on the path, below CUDA_HOME or CUDA_PATH, or of a Python package."""
-    found = shutil.which("ptxas")
+    return find_program("ptxas")
+
+
+def find_program(name: str) -> str | None:
+    """A program of NVIDIA's toolkit: on the path, below CUDA_HOME or CUDA_PATH, or of a Python
+    package."""
+    found = shutil.which(name)
     if found is not None:
         return found
-    homes = filter(None, (os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")))
-    spec = importlib.util.find_spec("nvidia")
-    folders = [] if spec is None else list(spec.submodule_search_locations or ())
-    programs = [Path(home) / "bin" / "ptxas" for home in homes]
-    programs += [path for folder in folders for path in sorted(Path(folder).glob("*/bin/ptxas"))]
+    homes = filter(None, (os.environ.get(home) for home in ("CUDA_HOME", "CUDA_PATH")))
+    programs = [Path(home) / "bin" / name for home in homes]
+    programs += [path for folder in _packages() for path in sorted(folder.glob(f"*/bin/{name}"))]
     return next((str(path) for path in programs if os.access(path, os.X_OK)), None)
+
+
+def _packages() -> list[Path]:
+    """The folders of NVIDIA's Python packages."""
+    spec = importlib.util.find_spec("nvidia")
+    return [Path(folder) for folder in (spec.submodule_search_locations or ())] if spec else []
 
 
 _PROPERTIES: Final = re.compile(

@@ -60,7 +60,7 @@ def _parameters(signature: specs.Signature) -> Iterator[str]:
 
 
 def default_text(value: object) -> str:
-    """A default in Python's syntax; infinity and NaN have no literals, and other objects are `...`."""
+    """A default in Python's syntax; `...` for an object without a literal."""
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
     return literal_text(value)

@@ -51,6 +51,13 @@ def tvm_ffi_library() -> ctypes.CDLL:
     return ctypes.CDLL(libinfo.find_libtvm_ffi())
 
 
+def tvm_ffi_version() -> tuple[int, ...]:
+    """The version of the libtvm_ffi that this process has loaded."""
+    version = (ctypes.c_uint32 * 3)()
+    tvm_ffi_library().TVMFFIGetVersion(version)
+    return tuple(version)
+
+
 def open_library(data: bytes, path: Path | None, header: LibraryFile) -> SharedLibrary:
     """Open the library of a file, or of bytes without a file. ObjectFileError if that fails.
 

@@ -8,7 +8,6 @@ functions of tvm-ffi. To load a library needs no LLVM.
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -39,7 +38,11 @@ from ferrule.runtime.calls.function import Function, make_function
 from ferrule.runtime.exporting.export import checked_path, read_file
 from ferrule.runtime.linking.engine import host_machine
 from ferrule.runtime.linking.objectgroup import Member, load_group
-from ferrule.runtime.linking.sharedlibrary import keep_libraries, open_library, tvm_ffi_library
+from ferrule.runtime.linking.sharedlibrary import (
+    keep_libraries,
+    open_library,
+    tvm_ffi_version,
+)
 from ferrule.runtime.loading.finder import Finder
 from ferrule.runtime.loading.modules import Module
 from ferrule.runtime.loading.origin import LoadedOrigin
@@ -191,18 +194,12 @@ def _check(metadata: Metadata) -> None:
             f"export it without --host-cpu, and with code of others that needs none of it, to run "
             f"it on every {cpus.host_architecture()} CPU"
         )
-    here = _tvm_ffi_version()
+    here = tvm_ffi_version()
     if metadata.abi > here:
         raise ObjectFileError(
             f"{metadata.name} needs the C API of tvm-ffi {_dotted(metadata.abi)} or newer, "
             f"this process has {_dotted(here)}; install a newer apache-tvm-ffi"
         )
-
-
-def _tvm_ffi_version() -> tuple[int, ...]:
-    version = (ctypes.c_uint32 * 3)()
-    tvm_ffi_library().TVMFFIGetVersion(version)
-    return tuple(version)
 
 
 def _dotted(version: Iterable[int]) -> str:

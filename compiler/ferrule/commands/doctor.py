@@ -1,0 +1,280 @@
+"""`ferrule doctor`: what this machine has of what ferrule can use, and what to do for the rest."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from typing import Final, Literal
+
+from ferrule.commands.output import Commands, Output, add_command
+from ferrule.specs._version import __version__
+
+State = Literal["ok", "none", "problem"]
+
+_EPILOG: Final = """\
+States: ok; none, which is needed only for what the line says; problem, which is to be solved before
+ferrule can work. The exit code is 1 where there is a problem.
+
+examples:
+  ferrule doctor
+  ferrule doctor --json
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thing: its state, what there is, and what to do if it is missing."""
+
+    what: str
+    state: State
+    text: str
+    advice: str = ""
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(
+        commands, "doctor", "show what this machine has of what ferrule can use", _EPILOG
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(given: argparse.Namespace, output: Output) -> int:
+    found: dict[str, list[Row]] = {}
+    for title, rows in _SECTIONS.items():
+        output.line(title)
+        found[title] = [row for make in rows for row in _made(make)]
+        width = max((len(row.what) for row in found[title]), default=0)
+        for row in found[title]:
+            output.line(f"  {row.what.ljust(width)}  {row.state.ljust(7)}  {row.text}".rstrip())
+            if row.advice:
+                output.line(f"  {' ' * width}           {row.advice}")
+    every = [row for rows in found.values() for row in rows]
+    is_good = all(row.state != "problem" for row in every)
+    output.put(ok=is_good, sections={t: [asdict(r) for r in rows] for t, rows in found.items()})
+    return 0 if is_good else 1
+
+
+def _made(make: Callable[[], Iterator[Row]]) -> list[Row]:
+    """The rows; an error while looking is a row too, so that the others are still shown."""
+    try:
+        return list(make())
+    except Exception as error:
+        name = make.__name__.strip("_").replace("_", " ")
+        return [Row(name, "problem", f"{type(error).__name__}: {error}")]
+
+
+def _python() -> Iterator[Row]:
+    yield Row("ferrule", "ok", __version__)
+    state: State = "ok" if sys.version_info >= (3, 10) else "problem"
+    text = f"{platform.python_version()}, {sys.executable}"
+    yield Row("Python", state, text, "" if state == "ok" else "ferrule needs Python 3.10 or newer")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _core() -> Iterator[Row]:
+    for package in ("llvmlite", "apache-tvm-ffi", "numpy"):
+        version = _version(package)
+        if version is None:
+            yield Row(package, "problem", "is not installed", f"pip install {package}")
+        else:
+            yield Row(package, "ok", version)
+
+
+def _llvm() -> Iterator[Row]:
+    from llvmlite import binding
+
+    from ferrule.compiler import targets
+
+    here = targets.host()
+    yield Row("LLVM", "ok", ".".join(map(str, binding.llvm_version_info)))
+    yield Row("CPU", "ok", f"{here.cpu}, {here.triple}")
+
+
+def _calls() -> Iterator[Row]:
+    from ferrule.runtime import why_generic_calls
+
+    why = why_generic_calls()
+    if why is None:
+        yield Row("fast calls", "ok", "calls from Python use generated code")
+    else:
+        yield Row("fast calls", "none", f"calls are several times slower: {why}")
+
+
+def _works() -> Iterator[Row]:
+    """A function is compiled and called: the whole way once."""
+    from ferrule import specs
+    from ferrule.commands.trial import add_one
+
+    try:
+        answer = add_one()
+    except Exception as error:
+        yield Row("a compilation", "problem", f"{type(error).__name__}: {error}")
+        return
+    state: State = "ok" if answer == 42 else "problem"
+    yield Row("a compilation", state, f"a function of one {specs.Int32.name} gave {answer} for 41")
+
+
+def _linker() -> Iterator[Row]:
+    from pathlib import Path
+
+    from ferrule.runtime import LinkError
+    from ferrule.runtime.cpus import host_architecture
+    from ferrule.runtime.linking.linker import find_linker
+
+    try:
+        found = find_linker(host_architecture(), Path("library.so"))
+        yield Row("C compiler", "ok", " ".join(found.words))
+    except LinkError:
+        yield Row(
+            "C compiler",
+            "none",
+            "shared libraries and wheels need one",
+            "apt install gcc, or set CC; objects (.o) and archives (.a) need none",
+        )
+
+
+def _disassembler() -> Iterator[Row]:
+    found = shutil.which("llvm-objdump") or shutil.which("objdump")
+    if found:
+        yield Row("objdump", "ok", found)
+    else:
+        advice = "apt install binutils"
+        yield Row("objdump", "none", "shows the assembly of built files", advice)
+
+
+def _openmp() -> Iterator[Row]:
+    from ferrule.runtime.linking import openmp
+
+    found = openmp.offer()
+    text = found or "a kernel runs on several cores with libgomp or libomp of the system"
+    yield Row("OpenMP", "ok" if found else "none", text, "" if found else _pip("openmp"))
+
+
+def _gpu() -> Iterator[Row]:
+    from ferrule.runtime.devices import cuda_devices, emulated_arch
+
+    emulated, devices = emulated_arch(), cuda_devices()
+    if emulated is not None:
+        yield Row("GPU", "ok", f"emulated: {emulated}, {len(devices)} of them")
+    elif devices:
+        capabilities = ", ".join(f"{major}.{minor}" for major, minor in devices)
+        yield Row("GPU", "ok", f"{len(devices)}, compute capability {capabilities}")
+    else:
+        yield Row(
+            "GPU",
+            "none",
+            "no CUDA driver, or it has no device; kernels compile for one all the same",
+            "FERRULE_GPU=emulated:sm_90a executes kernels without a GPU",
+        )
+
+
+def _assembler() -> Iterator[Row]:
+    from ferrule.compiler.cuda.assembling import find_ptxas
+
+    found = find_ptxas()
+    linker = _has_module("nvidia.nvjitlink") or _has_module("cuda.bindings.nvjitlink")
+    if found:
+        yield Row("ptxas", "ok", found)
+    elif linker:
+        yield Row("nvJitLink", "ok", "assembles cubins in place of ptxas")
+    else:
+        text = "cubins and kernel_info need it; the driver assembles PTX without it"
+        yield Row("ptxas", "none", text, "pip install nvidia-cuda-nvcc, or " + _pip("cuda"))
+
+
+def _sass() -> Iterator[Row]:
+    from ferrule.commands.disassembly import find_disassembler
+
+    found = find_disassembler()
+    advice = "" if found else "pip install nvidia-cuda-nvdisasm"
+    text = found[0] if found else "shows the machine code of kernels"
+    yield Row("nvdisasm", "ok" if found else "none", text, advice)
+
+
+def _has_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _pip(extra: str) -> str:
+    return f"pip install 'ferrule[{extra}]'"
+
+
+_PACKAGES: Final = (
+    ("Triton", "triton", "triton"),
+    ("CUDA C++ (NVRTC)", "cuda.bindings", "cuda"),
+    ("Numba", "numba", "numba"),
+    ("Warp", "warp", "warp"),
+    ("cuTile", "cuda.tile", "cutile"),
+    ("TileLang", "tilelang", "tilelang"),
+    ("MLIR", "torch_mlir", "mlir"),
+)
+_DISTRIBUTIONS: Final = {
+    "cuda.bindings": "cuda-bindings",
+    "warp": "warp-lang",
+    "cuda.tile": "cuda-tile",
+    "torch_mlir": "torch-mlir",
+}
+
+
+def _frontends() -> Iterator[Row]:
+    compiler = os.environ.get("CC") or next(filter(None, map(shutil.which, ("clang", "gcc"))), None)
+    advice = "" if compiler else "apt install clang"
+    text = compiler or "fe.frontends.c needs a C compiler"
+    yield Row("C", "ok" if compiler else "none", text, advice)
+    for title, module, extra in _PACKAGES:
+        if _has_module(module):
+            version = _version(_DISTRIBUTIONS.get(module, module)) or "of unknown version"
+            yield Row(title, "ok", version)
+        else:
+            yield Row(title, "none", f"{module} is not installed", _pip(extra))
+
+
+def _frameworks() -> Iterator[Row]:
+    for package in ("torch", "jax", "cupy"):
+        version = _version(package)
+        if version is None:
+            yield Row(package, "none", f"only programs with {package} need it")
+        else:
+            yield Row(package, "ok", version)
+
+
+def _environment() -> Iterator[Row]:
+    names = sorted(name for name in os.environ if name.startswith("FERRULE_"))
+    secret = {"FERRULE_CACHE_KEY"}
+    for name in names:
+        yield Row(name, "ok", "(set)" if name in secret else os.environ[name])
+    if os.environ.get("PYTHONDONTWRITEBYTECODE"):
+        yield Row(
+            "PYTHONDONTWRITEBYTECODE",
+            "none",
+            "Python compiles ferrule's source in every process, which doubles the start",
+            "unset it, or run python -m compileall once",
+        )
+
+
+_Maker = Callable[[], Iterator[Row]]
+_SECTIONS: Final[dict[str, tuple[_Maker, ...]]] = {
+    "ferrule": (_python, _core, _llvm, _calls, _works),
+    "tools": (_linker, _disassembler, _openmp),
+    "GPUs": (_gpu, _assembler, _sass),
+    "frontends": (_frontends,),
+    "frameworks": (_frameworks,),
+    "environment": (_environment,),
+}

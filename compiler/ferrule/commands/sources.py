@@ -1,0 +1,97 @@
+"""Files with kernels as modules: what they define is found and compiled.
+
+A file is imported under its own name with its folder on `sys.path`, as `python -m` would do, so
+that other processes can import its functions too.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from ferrule.commands.output import Failure
+from ferrule.libraries.library import Library
+from ferrule.runtime import Function
+
+
+def load_source(path: Path) -> ModuleType:
+    """The module of a Python file.
+
+    Failure for a file that there is not, that is none of Python, or that raises; its name must not
+    be that of a module which is loaded already.
+    """
+    if not path.is_file():
+        raise Failure(f"{path}: there is no such file", "FileNotFoundError")
+    name, folder = path.stem, str(path.resolve().parent)
+    if not name.isidentifier():
+        raise Failure(f"{path}: a file with kernels is imported, but {name!r} is no module's name")
+    loaded = sys.modules.get(name)
+    if loaded is not None:
+        if _is_of(loaded, path):
+            return loaded
+        raise Failure(
+            f"{path}: a module named {name!r} is loaded already, from "
+            f"{getattr(loaded, '__file__', None) or 'Python itself'}: give the file another name"
+        )
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    return _imported(name, path)
+
+
+def _is_of(module: ModuleType, path: Path) -> bool:
+    file = getattr(module, "__file__", None)
+    return file is not None and Path(file).resolve() == path.resolve()
+
+
+def _imported(name: str, path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise Failure(f"{path}: it is no Python file (.py)")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        del sys.modules[name]
+        raise Failure(
+            f"{path}: the file raised {type(error).__name__}: {error}{_line(error, path)}",
+            type(error).__name__,
+        ) from error
+    return module
+
+
+def _line(error: BaseException, path: Path) -> str:
+    """The last line of the file that the error passed through."""
+    found, step = "", error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == str(path):
+            found = f" (line {step.tb_lineno})"
+        step = step.tb_next
+    return found
+
+
+def libraries_of(module: ModuleType, path: Path) -> list[Library]:
+    """The libraries that a file lists, in its order.  Failure if there is none."""
+    found = list({id(v): v for v in vars(module).values() if isinstance(v, Library)}.values())
+    if not found:
+        raise Failure(
+            f"{path}: the file lists no library. Add one at its top level, such as\n"
+            f'    library = fe.Library("{path.stem}", [fe.Job(function, [example, …]), …])'
+        )
+    names = [library.name for library in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise Failure(
+            f"{path}: two libraries are named {', '.join(map(repr, twice))}: their files would "
+            f"replace each other"
+        )
+    return found
+
+
+def functions_of(module: ModuleType) -> dict[str, Function]:
+    """The compiled functions at the top level of a file, by their names there."""
+    return {name: v for name, v in vars(module).items() if isinstance(v, Function)}
