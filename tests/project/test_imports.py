@@ -1,4 +1,5 @@
-"""Imports go one way: specs <- runtime <- compiler <- language, frontends, emulator <- facade.
+"""Imports go one way: specs <- runtime <- compiler <- language, frontends, emulator <- facade;
+libraries are above the language, and commands above all of them.
 
 The `ruff.toml` of each package folder holds the rule, and of each folder of the lowering; here
 planted violations prove that it is found. What a table of banned names cannot say, that no part
@@ -25,6 +26,8 @@ PARTS = {
     "language": "compiler/ferrule/language",
     "frontends": "compiler/ferrule/frontends",
     "emulator": "compiler/ferrule/emulator",
+    "libraries": "compiler/ferrule/libraries",
+    "commands": "compiler/ferrule/commands",
 }
 MAY_IMPORT = {
     "specs": {"specs"},
@@ -33,6 +36,11 @@ MAY_IMPORT = {
     "language": {"specs", "runtime", "compiler", "language"},
     "frontends": {"specs", "runtime", "compiler", "frontends"},
     "emulator": {"specs", "runtime", "compiler", "emulator"},
+    "libraries": {"specs", "runtime", "compiler", "language", "libraries"},
+    "commands": {
+        *("specs", "runtime", "compiler", "language", "frontends", "emulator"),
+        *("libraries", "commands"),
+    },
 }
 CODEGEN = "ferrule.language.codegen"
 CODEGEN_MAY_IMPORT = {

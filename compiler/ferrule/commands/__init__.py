@@ -7,34 +7,20 @@ one JSON object, also for an error.
 
 from __future__ import annotations
 
-import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 
-from ferrule.commands import build, cache, check, doctor, inspect
+from ferrule.commands.arguments import parser
 from ferrule.commands.output import Failure, Output
-from ferrule.specs._version import __version__
-
-_COMMANDS = (build, inspect, check, cache, doctor)
-
-_EPILOG = """\
-examples:
-  ferrule build kernels.py -o dist --format wheel
-  ferrule inspect dist/libkernels.so --signature
-  ferrule check dist/libkernels.so
-  ferrule cache info
-  ferrule doctor
-
-'ferrule COMMAND --help' says more about each.
-"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line with these arguments, by default those of the process."""
-    given = _parser().parse_args(arguments)
+    given = parser().parse_args(arguments)
     output = Output(given.json)
     try:
-        code: int = given.run(given, output)
+        code: int = importlib.import_module(given.module).run(given, output)
         output.finish()
         return code
     except Failure as failure:
@@ -45,17 +31,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output, such as head, has gone; Python would complain at its end.
         sys.stdout = None
         return 1
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="ferrule",
-        description="Builds, shows and checks functions that ferrule compiled.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"ferrule {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in _COMMANDS:
-        command.add(commands)
-    return parser

@@ -6,66 +6,19 @@ import argparse
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
-from ferrule.commands.output import Commands, Failure, Output, add_command
+from ferrule.commands.output import Failure, Output
 from ferrule.commands.sources import libraries_of, load_source
 from ferrule.compiler.errors import CompileError
-from ferrule.compiler.options import TARGETS, add_options
-from ferrule.libraries.building import FORMATS, compile_library, write
+from ferrule.compiler.options import add_options
+from ferrule.libraries.building import compile_library, write
 from ferrule.libraries.jobs import Job
 from ferrule.libraries.library import Library
 from ferrule.runtime import Function, LinkError, StageError
 
-_EPILOG: Final = """\
-FILE.py lists libraries at its top level:
 
-    library = fe.Library("mykernels", [
-        fe.Job(scale, [a, b, fe.Float32(1.0)]),
-        fe.Job(softmax, [x, y], options="--target cpu"),
-    ], version="1.0.0")
-
-formats:
-  object    NAME.o for each function
-  library   libLIBRARY.so
-  wheel     LIBRARY-VERSION-py3-none-PLATFORM.whl, which needs only apache-tvm-ffi
-Beside objects and libraries are LIBRARY.h (C), LIBRARY.hpp (C++), LIBRARY.pyi (types for Python)
-and LIBRARY.json (the signatures); a wheel contains them.
-
-examples:
-  ferrule build kernels.py
-  ferrule build kernels.py -o dist --format wheel -j 4
-  ferrule build kernels.py --target cuda --options "--gpu-arch sm_80,sm_90a"
-"""
-
-
-def add(commands: Commands) -> None:
-    """Add the command."""
-    parser = add_command(
-        commands, "build", "compile the libraries that a Python file lists", _EPILOG
-    )
-    parser.add_argument("file", metavar="FILE.py", type=Path, help="the file with the libraries")
-    parser.add_argument(
-        "-o", "--output", metavar="DIR", type=Path, default=Path("."), help="the folder to write"
-    )
-    parser.add_argument("--format", choices=FORMATS, default="library", help="default: library")
-    parser.add_argument("--target", choices=TARGETS, help="instead of the target of each job")
-    parser.add_argument(
-        "--options", metavar="TEXT", default="", help="options to add to those of each job"
-    )
-    parser.add_argument(
-        "-j", "--jobs", metavar="N", type=_count, default=1, help="compile in N processes"
-    )
-    parser.set_defaults(run=_run)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a number from 1 on, but got {text!r}")
-    return int(text)
-
-
-def _run(given: argparse.Namespace, output: Output) -> int:
+def run(given: argparse.Namespace, output: Output) -> int:
+    """Run the command; returns the exit code."""
     libraries = libraries_of(load_source(given.file), given.file)
     _check_folder(given.output)
     libraries = [_with_options(library, given.target, given.options) for library in libraries]

@@ -9,11 +9,10 @@ import argparse
 import ctypes
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Final, Literal
 
 from ferrule.commands.files import BuiltFile, Part, read_built
-from ferrule.commands.output import Commands, Output, add_command, table
+from ferrule.commands.output import Output, table
 from ferrule.runtime import cpus
 from ferrule.runtime.binaries.digest import check_digest
 from ferrule.runtime.binaries.elf import ObjectFileError
@@ -35,15 +34,6 @@ _OF_LINKERS: Final = frozenset(
 
 State = Literal["ok", "note", "problem"]
 
-_EPILOG: Final = """\
-It compares the file's digest, its machine, the features of the CPU, the version of tvm-ffi and its
-symbols with this machine. The exit code is 0 if the file can be loaded here, 1 if not.
-
-examples:
-  ferrule check libkernels.so
-  ferrule check kernels.o --json
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -54,16 +44,8 @@ class Finding:
     text: str
 
 
-def add(commands: Commands) -> None:
-    """Add the command."""
-    parser = add_command(
-        commands, "check", "check whether this machine can load a built file", _EPILOG
-    )
-    parser.add_argument("file", metavar="FILE", type=Path, help="an object, archive or library")
-    parser.set_defaults(run=_run)
-
-
-def _run(given: argparse.Namespace, output: Output) -> int:
+def run(given: argparse.Namespace, output: Output) -> int:
+    """Run the command; returns the exit code."""
     file = read_built(given.file)
     found = list(findings(file))
     is_good = all(finding.state != "problem" for finding in found)

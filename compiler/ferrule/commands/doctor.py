@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import importlib.util
 import os
 import platform
@@ -13,19 +14,10 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from typing import Final, Literal
 
-from ferrule.commands.output import Commands, Output, add_command
+from ferrule.commands.output import Output
 from ferrule.specs._version import __version__
 
 State = Literal["ok", "none", "problem"]
-
-_EPILOG: Final = """\
-States: ok; none, which is needed only for what the line says; problem, which is to be solved before
-ferrule can work. The exit code is 1 where there is a problem.
-
-examples:
-  ferrule doctor
-  ferrule doctor --json
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +30,8 @@ class Row:
     advice: str = ""
 
 
-def add(commands: Commands) -> None:
-    """Add the command."""
-    parser = add_command(
-        commands, "doctor", "show what this machine has of what ferrule can use", _EPILOG
-    )
-    parser.set_defaults(run=_run)
-
-
-def _run(given: argparse.Namespace, output: Output) -> int:
+def run(given: argparse.Namespace, output: Output) -> int:
+    """Run the command; returns the exit code."""
     found: dict[str, list[Row]] = {}
     for title, rows in _SECTIONS.items():
         output.line(title)
@@ -157,11 +142,21 @@ def _disassembler() -> Iterator[Row]:
 
 
 def _openmp() -> Iterator[Row]:
+    from ferrule.compiler.threads.finding import INSTALLED
     from ferrule.runtime.linking import openmp
 
-    found = openmp.offer()
-    text = found or "a kernel runs on several cores with libgomp or libomp of the system"
-    yield Row("OpenMP", "ok" if found else "none", text, "" if found else _pip("openmp"))
+    found = openmp.offer() or next(filter(_can_load, INSTALLED), None)
+    text = found or "a kernel runs on one core without it"
+    advice = "" if found else f"apt install libgomp1, or {_pip('openmp')}"
+    yield Row("OpenMP", "ok" if found else "none", text, advice)
+
+
+def _can_load(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
 
 
 def _gpu() -> Iterator[Row]:

@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from ferrule.commands.arguments import VIEWS
 from ferrule.commands.disassembly import sass_of
 from ferrule.commands.files import Part, is_source, read_built
-from ferrule.commands.output import Commands, Failure, Output, add_command
+from ferrule.commands.output import Failure, Output
 from ferrule.commands.sources import functions_of, libraries_of, load_source
 from ferrule.compiler.errors import CompileError
 from ferrule.libraries.library import Library
@@ -27,36 +28,8 @@ from ferrule.runtime.binaries.metadata import Metadata
 from ferrule.runtime.calls.function import described, origin_of
 from ferrule.runtime.loading.origin import LoadedOrigin
 
-_EPILOG: Final = """\
-FILE is a Python file, whose libraries (and compiled functions at its top level) are compiled, or a
-built object, archive or shared library. FILE:NAME is one function of it.
-
-examples:
-  ferrule inspect libkernels.so
-  ferrule inspect kernels.py:softmax --llvm
-  ferrule inspect libkernels.so:softmax --ptx
-  ferrule inspect kernels.py --sass
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """One thing to show of a function: the word on the command line, and its help."""
-
-    name: str
-    help: str
-    stage: Stage | None = None
-
-
-VIEWS: Final = (
-    View("signature", "parameters, conditions and result (this is the default)"),
-    View("ir", "kernel IR, of sources", "ir"),
-    View("llvm", "LLVM's IR before optimisation, of sources", "llvm"),
-    View("asm", "assembly of the host code", "asm"),
-    View("ptx", "PTX of the kernels", "ptx"),
-    View("sass", "machine code of the kernels, by nvdisasm or cuobjdump"),
-    View("metadata", "what a file says of its functions, as JSON"),
-)
+_STAGES: Final[Mapping[str, Stage]] = {"ir": "ir", "llvm": "llvm", "asm": "asm", "ptx": "ptx"}
+"""The views that are texts of an origin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +40,8 @@ class Shown:
     views: Mapping[str, Callable[[], Any]]
 
 
-def add(commands: Commands) -> None:
-    """Add the command."""
-    parser = add_command(commands, "inspect", "show what functions are, and their code", _EPILOG)
-    parser.add_argument("file", metavar="FILE[:NAME]", help="a Python file or a built file")
-    views = parser.add_mutually_exclusive_group()
-    for view in VIEWS:
-        views.add_argument(
-            f"--{view.name}", dest="view", action="store_const", const=view.name, help=view.help
-        )
-    parser.set_defaults(run=_run, view="signature")
-
-
-def _run(given: argparse.Namespace, output: Output) -> int:
+def run(given: argparse.Namespace, output: Output) -> int:
+    """Run the command; returns the exit code."""
     path, name = _place(given.file)
     shown = list(_of_source(path) if is_source(path) else _of_built(path))
     if name is not None:
@@ -140,7 +102,7 @@ def _of_function(name: str, function: Function) -> Shown:
 
     origin = origin_of(function)
     views: dict[str, Callable[[], Any]] = {
-        view.name: partial(origin.text, view.stage) for view in VIEWS if view.stage
+        view: partial(origin.text, stage) for view, stage in _STAGES.items()
     }
     views["signature"] = lambda: _signature(*described(function))
     views["sass"] = lambda: sass_of(_ptx_by_arch(function), [])
@@ -187,7 +149,7 @@ def _of_metadata(path: Path, part: Part, metadata: Metadata) -> Shown:
         return sass_of({} if cubins else dict(origin.ptx()), cubins)
 
     views: dict[str, Callable[[], Any]] = {
-        view.name: partial(origin.text, view.stage) for view in VIEWS if view.stage
+        view: partial(origin.text, stage) for view, stage in _STAGES.items()
     }
     views["signature"] = lambda: str(metadata.signature)
     views["sass"] = sass
@@ -203,5 +165,5 @@ def _of_unknown(path: Path, name: str) -> Shown:
     def missing() -> Any:
         raise Failure(f"{path}: {name} has no metadata of ferrule", "StageError")
 
-    views: dict[str, Callable[[], Any]] = {view.name: missing for view in VIEWS}
+    views: dict[str, Callable[[], Any]] = dict.fromkeys(VIEWS, missing)
     return Shown(name, {**views, "signature": lambda: text, "asm": lambda: origin.text("asm")})

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-from typing import Any, Protocol
+from typing import Any
 
 
 class Failure(Exception):
@@ -58,25 +57,6 @@ class Output:
             sys.stdout.flush()
             print(f"ferrule: error: {failure}", file=sys.stderr)
         return 1
-
-
-class Commands(Protocol):
-    """The subparsers of argparse, whose class has no public name."""
-
-    def add_parser(self, name: str, **options: Any) -> argparse.ArgumentParser: ...
-
-
-def add_command(commands: Commands, name: str, text: str, epilog: str) -> argparse.ArgumentParser:
-    """The parser of a command: its first line of help is `text`, its examples are `epilog`."""
-    parser = commands.add_parser(
-        name,
-        help=text,
-        description=text[0].upper() + text[1:] + ".",
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    return parser
 
 
 def table(rows: list[tuple[str, ...]]) -> str:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import ferrule as fe
+from ferrule.language.compilation import compile
+from ferrule.language.decorators import jit
+from ferrule.specs import Int32
 
 
-@fe.jit
+@jit
 def _add_one(value: Any) -> Any:
     return value + 1
 
 
 def add_one() -> int:
     """Compile a function and call it with 41."""
-    compiled = fe.compile(_add_one, fe.Int32(0), options="--target cpu")
+    compiled = compile(_add_one, Int32(0), options="--target cpu")
     return int(compiled(41))

@@ -7,6 +7,7 @@ defaults and the docstring of each function. The library checks the arguments.
 from __future__ import annotations
 
 import inspect
+import keyword
 from collections.abc import Iterable
 from typing import Final
 
@@ -19,16 +20,17 @@ from ferrule.specs._version import __version__
 
 _UNPACK: Final = '''
 
-def _unpack(value, form):
+def {unpack}(value, form):
     """Tuples in place of the Arrays of tvm-ffi that stand for tuples in this form of a result."""
-    if form is None or not isinstance(value, _tvm_ffi.Array):
+    if form is None or not _builtins.isinstance(value, _tvm_ffi.Array):
         return value
-    if isinstance(form, dict):
-        form = form.get(len(value))
+    if _builtins.isinstance(form, _builtins.dict):
+        form = form.get(_builtins.len(value))
     if form is None:
         return value
-    forms = [form] * len(value) if isinstance(form, str) else form
-    return tuple(_unpack(*pair) for pair in zip(value, forms, strict=True))
+    if _builtins.isinstance(form, _builtins.str):
+        form = [form] * _builtins.len(value)
+    return _builtins.tuple(_builtins.map({unpack}, value, form))
 '''
 
 
@@ -47,21 +49,29 @@ def package_text(library: str, file: str, summary: str, functions: Iterable[Desc
     described = tuple(functions)
     forms = {signature.name: form_of(signature) for signature, _ in described}
     names = sorted(forms)
+    taken = {param.name for signature, _ in described for param in signature.arguments}
+    unpack = _free("_unpack", taken)
     parts = [
         f'"""{_quoted(summary or f"The functions of the library {library}.")}\n\n'
         f"Made by ferrule {__version__}: the functions check all of their arguments.\n"
         '"""\n\n'
+        "import builtins as _builtins\n"
         "from pathlib import Path as _Path\n\n"
         "import tvm_ffi as _tvm_ffi\n\n"
-        f"_module = _tvm_ffi.load_module(str(_Path(__file__).with_name({file!r})))\n\n"
+        f"_module = _tvm_ffi.load_module(_builtins.str(_Path(__file__).with_name({file!r})))\n\n"
         f"__all__ = {names!r}\n",
-        _UNPACK if any(form is not None for form in forms.values()) else "",
-        *(_function(signature, doc, forms[signature.name]) for signature, doc in described),
+        _UNPACK.format(unpack=unpack) if any(form is not None for form in forms.values()) else "",
+        *(_function(*each, forms[each[0].name], unpack) for each in described),
     ]
     return "".join(parts)
 
 
-def _function(signature: specs.Signature, doc: str | None, form: Form) -> str:
+def _function(signature: specs.Signature, doc: str | None, form: Form, unpack: str) -> str:
+    """The function in Python.  ValueError for a name or default that Python cannot have."""
+    if keyword.iskeyword(signature.name):
+        raise ValueError(
+            f"{signature.name!r} is a word of Python: no function of a package can have this name"
+        )
     parameters = [
         _plain(signature, parameter)
         for parameter in python_signature(signature).parameters.values()
@@ -70,7 +80,6 @@ def _function(signature: specs.Signature, doc: str | None, form: Form) -> str:
     held = _free(f"_{signature.name}", taken)
     call = f"{held}({', '.join(parameter.name for parameter in parameters)})"
     if form is not None:
-        unpack = _free("_unpack", taken)
         call = f"{unpack}({call}, {form!r})"
     said = f"{signature}\n\n{doc}" if doc else str(signature)
     quoted = "\n".join(f"    {line}".rstrip() for line in f'"""{_quoted(said)}\n"""'.splitlines())

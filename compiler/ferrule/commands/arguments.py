@@ -1,0 +1,174 @@
+"""The arguments of every command, and their help; nothing else of ferrule is imported for them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from ferrule.specs._version import __version__
+
+_FORMATS: Final = ("object", "library", "wheel")
+_TARGETS: Final = ("cpu", "cuda")
+
+VIEWS: Final = {
+    "signature": "parameters, conditions and result (this is the default)",
+    "ir": "kernel IR, of sources",
+    "llvm": "LLVM's IR before optimisation, of sources",
+    "asm": "assembly of the host code",
+    "ptx": "PTX of the kernels",
+    "sass": "machine code of the kernels, by nvdisasm or cuobjdump",
+    "metadata": "what a file says of its functions, as JSON",
+}
+"""What `ferrule inspect` shows of a function, with the help for each."""
+
+
+class Commands(Protocol):
+    """The subparsers of argparse, whose class has no public name."""
+
+    def add_parser(self, name: str, **options: Any) -> argparse.ArgumentParser: ...
+
+
+def _add(commands: Commands, name: str, text: str, epilog: str) -> argparse.ArgumentParser:
+    """The parser of a command: its first line of help is `text`, its examples are `epilog`."""
+    parser = commands.add_parser(
+        name,
+        help=text,
+        description=text[0].upper() + text[1:] + ".",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    return parser
+
+
+_EPILOG: Final = """\
+examples:
+  ferrule build kernels.py -o dist --format wheel
+  ferrule inspect dist/libkernels.so --signature
+  ferrule check dist/libkernels.so
+  ferrule cache info
+  ferrule doctor
+
+'ferrule COMMAND --help' says more about each.
+"""
+
+_BUILD: Final = """\
+FILE.py lists libraries at its top level:
+
+    library = fe.Library("mykernels", [
+        fe.Job(scale, [a, b, fe.Float32(1.0)]),
+        fe.Job(softmax, [x, y], options="--target cpu"),
+    ], version="1.0.0")
+
+formats:
+  object    NAME.o for each function
+  library   libLIBRARY.so
+  wheel     LIBRARY-VERSION-py3-none-PLATFORM.whl, which needs only apache-tvm-ffi
+Beside objects and libraries are LIBRARY.h (C), LIBRARY.hpp (C++), LIBRARY.pyi (types for Python)
+and LIBRARY.json (the signatures); a wheel contains them.
+
+examples:
+  ferrule build kernels.py
+  ferrule build kernels.py -o dist --format wheel -j 4
+  ferrule build kernels.py --target cuda --options "--gpu-arch sm_80,sm_90a"
+"""
+
+_INSPECT: Final = """\
+FILE is a Python file, whose libraries (and compiled functions at its top level) are compiled, or a
+built object, archive or shared library. FILE:NAME is one function of it.
+
+examples:
+  ferrule inspect libkernels.so
+  ferrule inspect kernels.py:softmax --llvm
+  ferrule inspect libkernels.so:softmax --ptx
+  ferrule inspect kernels.py --sass
+"""
+
+_CHECK: Final = """\
+It compares the file's digest, its machine, the features of the CPU, the version of tvm-ffi and its
+symbols with this machine. The exit code is 0 if the file can be loaded here, 1 if not.
+
+examples:
+  ferrule check libkernels.so
+  ferrule check kernels.o --json
+"""
+
+_CACHE: Final = """\
+examples:
+  ferrule cache info
+  ferrule cache clear
+"""
+
+_DOCTOR: Final = """\
+States: ok; none, which is needed only for what the line says; problem, which is to be solved before
+ferrule can work. The exit code is 1 where there is a problem.
+
+examples:
+  ferrule doctor
+  ferrule doctor --json
+"""
+
+
+def _add_build(commands: Commands) -> None:
+    parser = _add(commands, "build", "compile the libraries that a Python file lists", _BUILD)
+    parser.add_argument("file", metavar="FILE.py", type=Path, help="the file with the libraries")
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", type=Path, default=Path("."), help="the folder to write"
+    )
+    parser.add_argument("--format", choices=_FORMATS, default="library", help="default: library")
+    parser.add_argument("--target", choices=_TARGETS, help="instead of the target of each job")
+    parser.add_argument(
+        "--options", metavar="TEXT", default="", help="options to add to those of each job"
+    )
+    parser.add_argument(
+        "-j", "--jobs", metavar="N", type=_count, default=1, help="compile in N processes"
+    )
+    parser.set_defaults(module="ferrule.commands.build")
+
+
+def _add_inspect(commands: Commands) -> None:
+    parser = _add(commands, "inspect", "show what functions are, and their code", _INSPECT)
+    parser.add_argument("file", metavar="FILE[:NAME]", help="a Python file or a built file")
+    views = parser.add_mutually_exclusive_group()
+    for view, text in VIEWS.items():
+        views.add_argument(f"--{view}", dest="view", action="store_const", const=view, help=text)
+    parser.set_defaults(module="ferrule.commands.inspect", view="signature")
+
+
+def _add_check(commands: Commands) -> None:
+    parser = _add(commands, "check", "check whether this machine can load a built file", _CHECK)
+    parser.add_argument("file", metavar="FILE", type=Path, help="an object, archive or library")
+    parser.set_defaults(module="ferrule.commands.check")
+
+
+def _add_cache(commands: Commands) -> None:
+    parser = _add(commands, "cache", "show or clear the cache on disk", _CACHE)
+    parser.add_argument("action", choices=("info", "clear", "verify", "path"))
+    parser.set_defaults(module="ferrule.commands.cache")
+
+
+def _add_doctor(commands: Commands) -> None:
+    parser = _add(commands, "doctor", "show what this machine has of what ferrule can use", _DOCTOR)
+    parser.set_defaults(module="ferrule.commands.doctor")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a number from 1 on, but got {text!r}")
+    return int(text)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser; what it gives has the module of the command as `module`."""
+    whole = argparse.ArgumentParser(
+        prog="ferrule",
+        description="Builds, shows and checks functions that ferrule compiled.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    whole.add_argument("--version", action="version", version=f"ferrule {__version__}")
+    commands = whole.add_subparsers(metavar="COMMAND", required=True)
+    for add in (_add_build, _add_inspect, _add_check, _add_cache, _add_doctor):
+        add(commands)
+    return whole

@@ -1,0 +1,92 @@
+"""`ferrule build`: what it writes, and what it refuses before anything is written."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from kernel_files import KERNELS
+
+from ferrule.commands import main
+from ferrule.runtime import load_module
+
+Writer = Callable[..., Path]
+
+
+def test_objects(source: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "new" / "folder"
+    words = ["build", str(source()), "-o", str(folder), "--format", "object", "--json"]
+    assert main(words) == 0
+    said = json.loads(capsys.readouterr().out)
+    (library,) = said["libraries"]
+    assert library["library"] == "small" and library["functions"] == ["copied", "doubled"]
+    written = sorted(path.name for path in folder.iterdir())
+    assert written == sorted(
+        ["copied.o", "doubled.o", "small.h", "small.hpp", "small.json", "small.pyi"]
+    )
+    assert [file["bytes"] for file in library["files"]] == [
+        os.path.getsize(file["path"]) for file in library["files"]
+    ]
+    assert load_module(folder / "doubled.o").doubled(4) == 8
+    assert "copied" in (folder / "small.h").read_text()
+
+
+@pytest.mark.needs_cc
+def test_a_library_and_options_of_the_command_line(source: Writer, tmp_path: Path) -> None:
+    words = ["build", str(source()), "-o", str(tmp_path), "--target", "cuda"]
+    assert main([*words, "--options", "--gpu-arch sm_80"]) == 0
+    module = load_module(tmp_path / "libsmall.so")
+    assert module.doubled(5) == 10
+    assert ".target sm_80" in module.copied.inspect_ptx()
+    table = json.loads((tmp_path / "small.json").read_text())
+    assert table["functions"][0]["target"]["gpus"] == [{"arch": "sm_80", "kind": "ptx"}]
+
+
+BROKEN = KERNELS.replace("return value + value", "return value + missing_name")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import ferrule as fe\n", "the file lists no library. Add one at its top level"),
+        ("1 / 0\n", r"the file raised ZeroDivisionError: division by zero \(line 1\)"),
+        ("def broken(:\n", "the file raised SyntaxError"),
+        ("raise SystemExit(3)\n", "the file raised SystemExit: 3"),
+        (KERNELS + "again = fe.Library('small', [fe.Job(doubled, [1])])\n", "two libraries"),
+        (BROKEN, "missing_name"),
+    ],
+)
+def test_what_is_refused(
+    source: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
+) -> None:
+    folder = tmp_path / "out"
+    assert main(["build", str(source(text)), "-o", str(folder)]) == 1
+    assert message.split("(")[0].rstrip("\\ ") in capsys.readouterr().err
+    assert not folder.exists()
+
+
+def test_files_that_cannot_be_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["build", str(tmp_path / "none.py")]) == 1
+    assert "there is no such file" in capsys.readouterr().err
+    (tmp_path / "json.py").write_text(KERNELS)
+    assert main(["build", str(tmp_path / "json.py")]) == 1
+    assert "a module named 'json' is loaded already" in capsys.readouterr().err
+    (tmp_path / "two words.py").write_text(KERNELS)
+    assert main(["build", str(tmp_path / "two words.py")]) == 1
+    assert "'two words' is no module's name" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_a_file(
+    source: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "taken").write_text("")
+    assert main(["build", str(source()), "-o", str(tmp_path / "taken" / "below")]) == 1
+    assert f"{tmp_path / 'taken'} is no folder" in capsys.readouterr().err
+
+
+def test_unknown_options(source: Writer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["build", str(source()), "--options", "--gpu-arhc sm_80"]) == 1
+    assert "did you mean --gpu-arch?" in capsys.readouterr().err
