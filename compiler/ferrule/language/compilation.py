@@ -228,20 +228,15 @@ def _with_read_only(signature: Signature, program: Program) -> Signature:
     A tensor that is written is not read-only, even if its example was.
     """
     written, values = written_params(program), iter(program.host.params)
-    marked = tuple(
-        changed(each, read_only=True)
-        if isinstance(param, params.Tensor) and not any(value in written for value in taken)
-        else each
-        for param in signature.params
-        for taken, each in [_writable(param, values, written)]
-    )
+    marked = tuple(_writable(param, values, written)[1] for param in signature.params)
     return signature.altered(params=marked, result=program.result)
 
 
 def _writable(
     param: params.Param, values: Iterator[Value], written: set[Value]
 ) -> tuple[list[Value], params.Param]:
-    """The values of a parameter, and its spec without read-only marks on written tensors."""
+    """The values of a parameter, and its spec, in which read-only marks are on the tensors that
+    are not written, and on no others."""
     from ferrule.compiler.wrapper.leaves import leaves_of
 
     if isinstance(param, params.Tuple):
@@ -251,11 +246,17 @@ def _writable(
     taken = list(islice(values, len(leaves_of(param))))
     if any(value in written for value in taken):
         param = mapped(param, _not_read_only)
+    elif isinstance(param, (params.Tensor, params.Optional)):
+        param = mapped(param, _read_only)
     return taken, param
 
 
 def _not_read_only(param: params.Param) -> params.Param:
     return changed(param, read_only=False) if isinstance(param, params.Tensor) else param
+
+
+def _read_only(param: params.Param) -> params.Param:
+    return changed(param, read_only=True) if isinstance(param, params.Tensor) else param
 
 
 def _lowered(program: Program, options: Options, origins: dict[Op, object] | None) -> Body:

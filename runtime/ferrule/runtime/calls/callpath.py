@@ -7,6 +7,7 @@ binding are the same that Python raises for its own functions. `values.py` conve
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from ferrule import specs
 from ferrule.runtime.calls.cupystream import on_current_stream
 from ferrule.runtime.calls.plan import Accepted
 from ferrule.runtime.values.convert import Place, Refusal, convert, refuse_hidden
+from ferrule.runtime.values.versions import count_writes
 
 _MISSING = object()
 
@@ -35,6 +37,8 @@ def prepare_call(
             value if accepted.takes(value) else convert(Place(signature, i), params[i], value)
             for i, (value, accepted) in enumerate(zip(bound, taken, strict=True))
         ]
+        if "torch" in sys.modules:
+            count_writes(params, bound)
         return on_current_stream(tuple(converted))
     except Refusal as refusal:
         error = refusal.error

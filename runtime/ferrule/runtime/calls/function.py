@@ -48,6 +48,7 @@ from ferrule.runtime.exporting.headers import Described
 from ferrule.runtime.forks import ForkLock
 from ferrule.runtime.linking.engine import Engine
 from ferrule.runtime.values.storages import alias, storages_of
+from ferrule.runtime.values.versions import version_words, written_tensors
 
 if TYPE_CHECKING:
     from ferrule.runtime.calls.gate import Gate
@@ -144,12 +145,15 @@ class _Members:
         # A plain tuple: an `OnStream` would keep the stream that is current now, which is wrong for
         # later calls. `alias` runs again because conversion made containers that it can walk.
         values = alias(tuple(prepare_call(self, given, names)))
-        if gate is None:
-            return lambda: self(*values)  # type: ignore[operator]
         signature, arguments = ordered(self, given, names)
+        written = list(written_tensors(signature.arguments, arguments))
+        if gate is None or (written and version_words() is None):
+            return lambda: self(*values)  # type: ignore[operator]
         storages = [storages_of(argument) for argument in arguments]
         try:
-            bound: Callable[[], Any] = gate.bind(self, state.plan, values, signature, storages)
+            bound: Callable[[], Any] = gate.bind(
+                self, state.plan, values, signature, storages, written
+            )
         except Exception:
             name_hidden(self, values)
             raise

@@ -49,6 +49,7 @@ from ferrule.runtime.entry.python import (
     python_symbols,
 )
 from ferrule.runtime.entry.structs import ACCEPT, PLAN, instance_layout
+from ferrule.runtime.entry.tensors import count_version
 from ferrule.runtime.linking.engine import Engine, host_triple
 from ferrule.runtime.llvm.emitter import COLD, LIKELY, UNLIKELY, Emitter
 from ferrule.runtime.llvm.layouts import (
@@ -106,13 +107,15 @@ class Gate:
         arguments: Sequence[Any],
         signature: specs.Signature,
         storages: Sequence[Sequence[Any]],
+        written: Sequence[Any],
     ) -> Any:
         """A bound call of the function; the arguments are already converted for tvm-ffi's call.
 
-        `signature` is the signature of the call, `storages` the torch storages in each argument.
+        `signature` is the signature of the call, `storages` the torch storages in each argument,
+        `written` the torch tensors that the function may write.
         """
         binder = self._entries.binder(unpacks=plan.form is not None)
-        return binder.bind(function, plan, arguments, signature, storages)
+        return binder.bind(function, plan, arguments, signature, storages, written)
 
     def _first_call(self, instance: object, key: EntryKey) -> None:
         entry = self._entries.address(key) or self._gates[key.unpacks]
@@ -295,7 +298,15 @@ def _emit_type_check(e: Emitter, argument: ir.Value, table: ir.Value, refused: i
     e.cond_branch(e.builder.or_(*torch), lazy, taken, UNLIKELY)
 
     e.at(lazy)
-    e.cond_branch(_is_pending(e, argument, table), refused, taken, UNLIKELY)
+    plain = e.block("plain")
+    e.cond_branch(_is_pending(e, argument, table), refused, plain, UNLIKELY)
+
+    e.at(plain)
+    counter, number = (e.load_field(table, ACCEPT, name) for name in ("counter", "number"))
+    with e.if_then(e.icmp("ne", counter, e.const_i64(0))):
+        impl = e.load(e.index(argument, I8, e.load_field(table, ACCEPT, "impl")), PTR)
+        count_version(e, e.index(impl, I8, counter), number)
+    e.branch(taken)
 
     e.at(following)
     position.add_incoming(e.builder.add(position, e.const_i64(1)), following)

@@ -28,6 +28,7 @@ from ferrule.runtime.entry.key import EntryKey
 from ferrule.runtime.values.foreign import has_big_ints
 from ferrule.runtime.values.lazybits import lazy_bits
 from ferrule.runtime.values.typeinfo import classes_of
+from ferrule.runtime.values.versions import version_words
 from ferrule.runtime.values.views import has_dlpack_dtype
 from ferrule.specs.params import WithTraits
 
@@ -48,12 +49,13 @@ class Accepted:
 
     An instance of `array` is accepted if it is writable and has a dtype of NumPy's own. An instance
     of `torch`, whose types are also in `types`, is accepted if it has no pending conjugation or
-    negation.
+    negation; its version is counted if the parameter is `written`.
     """
 
     types: tuple[type[Any], ...]
     array: type[Any] | None = None
     torch: tuple[type[Any], ...] = ()
+    written: bool = False
 
     def takes(self, value: Any) -> bool:
         """Whether the gate accepts this value without conversion."""
@@ -136,8 +138,8 @@ def accepted_types(param: specs.Param) -> Accepted:
     Tuples, lists and dicts are not among them, because their items may need a conversion.
     """
     match param:
-        case specs.Tensor():
-            return _tensors(_torch_tensors())
+        case specs.Tensor(read_only=read_only):
+            return _tensors(_torch_tensors(written=not read_only), written=not read_only)
         case specs.Scalar(dtype=dtype):
             return Accepted(_number_types(dtype))
         case specs.Optional(item=item):
@@ -151,7 +153,9 @@ def accepted_types(param: specs.Param) -> Accepted:
         case specs.Function():
             return Accepted(_function_types())
         case specs.AnyValue():
-            return _joined(Accepted((*_VALUES, *_function_types())), _tensors(_torch_tensors()))
+            return _joined(
+                Accepted((*_VALUES, *_function_types())), _tensors(_torch_tensors(written=False))
+            )
         case specs.Tuple():
             return Accepted((tvm_ffi.Array, tvm_ffi.List))
         case specs.Constant():
@@ -194,19 +198,21 @@ def _joined(*entries: Accepted) -> Accepted:
     arrays = [entry.array for entry in entries if entry.array is not None]
     kinds = dict.fromkeys(kind for entry in entries for kind in entry.types)
     torch = dict.fromkeys(kind for entry in entries for kind in entry.torch)
-    return Accepted(tuple(kinds), arrays[0] if arrays else None, tuple(torch))
+    written = any(entry.written for entry in entries)
+    return Accepted(tuple(kinds), arrays[0] if arrays else None, tuple(torch), written)
 
 
-def _tensors(torch: Sequence[type[Any]]) -> Accepted:
+def _tensors(torch: Sequence[type[Any]], *, written: bool = False) -> Accepted:
     """Arrays, tensors of tvm-ffi and of torch's types, the most likely first."""
     found = (*torch[:1], tvm_ffi.Tensor, *torch[1:])
-    return Accepted(found, np.ndarray if _numpy_fields_found() else None, tuple(torch))
+    array = np.ndarray if _numpy_fields_found() else None
+    return Accepted(found, array, tuple(torch), written)
 
 
-def _torch_tensors() -> tuple[type[Any], ...]:
-    """The tensor types of torch; empty if the lazy bits are unknown, so that the gate cannot check
-    them: then the slow path asks each tensor."""
-    if lazy_bits() is None:
+def _torch_tensors(*, written: bool) -> tuple[type[Any], ...]:
+    """The tensor types of torch; empty if the gate could not check their lazy bits, or not count
+    their versions where they are written: then the slow path asks each tensor."""
+    if lazy_bits() is None or (written and version_words() is None):
         return ()
     return (*_torch_types("Tensor"), *_torch_types("nn.Parameter"))
 
@@ -230,13 +236,15 @@ def _torch_stream() -> tuple[type[Any], ...]:
 
 
 def _table(entry: Accepted) -> ctypes.Array[ctypes.c_uint64]:
-    """The words of `ACCEPT`: `array` or null, torch's types and bits, the types, null."""
+    """The words of `ACCEPT`: `array` or null, torch's types, bits and version, the types, null."""
     array = 0 if entry.array is None else id(entry.array)
     bits = lazy_bits() if entry.torch else None
+    version = version_words() if entry.torch and entry.written else None
     lazy = [0] * 5
     if bits is not None:
         lazy = [*map(id, (entry.torch * 2)[:2]), bits.impl, bits.keys, bits.mask]
-    return _words([array, *lazy, *map(id, entry.types), 0])
+    counted = [0, 0] if version is None else [version.counter, version.number]
+    return _words([array, *lazy, *counted, *map(id, entry.types), 0])
 
 
 @cache

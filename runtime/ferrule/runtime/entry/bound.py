@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NoReturn, TypeAlias
@@ -27,9 +27,11 @@ from ferrule.runtime.calls.plan import CallPlan
 from ferrule.runtime.entry.invoke import Invocation
 from ferrule.runtime.entry.python import items_of, python
 from ferrule.runtime.entry.structs import NO_DEVICE, STATE
+from ferrule.runtime.entry.tensors import count_version
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, OBJECT, PTR, SEQ, Field, Layout
 from ferrule.runtime.values.storages import StorageWords, storage_words
+from ferrule.runtime.values.versions import version_words
 
 BOUND_NAME: Final = "bound"
 
@@ -46,6 +48,9 @@ BOUND: Final = Layout(
         Field("guarded", I64),  # how many of `GUARD` there are
         Field("guards", PTR),
         Field("refuse", PTR),  # a callable of Python that raises where one of them has changed
+        Field("written", I64),  # how many torch tensors are written
+        Field("counters", PTR),  # for each, where the address of its version is
+        Field("number", I64),  # the offset in a version
     ],
 )
 
@@ -71,6 +76,7 @@ def bound_text(triple: str, *, torch: bool, unpacks: bool) -> str:
         bound = e.index(block, I8, bytes.__basicsize__ - 1)
         if torch:
             _check_storages(e, bound)
+            _count_versions(e, bound)
         state = e.alloca(STATE, name="state")
         for name in ("framework", "device"):
             e.store_field(state, STATE, name, e.load_field(bound, BOUND, name))
@@ -100,6 +106,13 @@ def _check_storages(e: Emitter, bound: ir.Value) -> None:
         with e.if_then(e.builder.or_(*changed), likely=False):
             refuse = e.load_field(bound, BOUND, "refuse")
             e.ret(python(e, "PyObject_CallFunctionObjArgs", refuse, e.null()))
+
+
+def _count_versions(e: Emitter, bound: ir.Value) -> None:
+    """Count the versions of the torch tensors that the call may write."""
+    counters, number = (e.load_field(bound, BOUND, name) for name in ("counters", "number"))
+    with e.loop(e.load_field(bound, BOUND, "written")) as i:
+        count_version(e, e.load(e.index(counters, PTR, i), PTR), number)
 
 
 def _take_stream(e: Emitter, state: ir.Value) -> None:
@@ -146,16 +159,20 @@ class Binder:
         arguments: Sequence[Any],
         signature: specs.Signature,
         storages: Sequence[Sequence[Any]],
+        written: Sequence[Any] = (),
     ) -> Any:
         """A bound call of `function`, which has this plan; the arguments are already converted.
 
-        `signature` is the signature of the call, `storages` the torch storages in each argument.
+        `signature` is the signature of the call, `storages` the torch storages in each argument,
+        `written` the torch tensors that the function may write, whose versions are known.
         """
         make_array = tvm_ffi.get_global_func("ffi.Array")
         packed, holder = make_array(*arguments), make_array(function)
         framework, device = _framework_of(arguments)
         data = packed.__chandle__() + OBJECT.size + SEQ.offset("data")
         guards, form = _Guards.make(signature, storages), plan.form
+        counters = _words(_counters(written))
+        version = version_words()
         block = _struct(
             code=plan.code,
             packed=ctypes.c_uint64.from_address(data).value,
@@ -167,9 +184,25 @@ class Binder:
             guarded=len(guards.words) // (GUARD.size // 8),
             guards=ctypes.addressof(guards.words),
             refuse=id(guards.refuse),
+            written=len(written),
+            counters=ctypes.addressof(counters),
+            number=0 if version is None else version.number,
         )
-        kept = (block, packed, framework, holder, form, self, guards)
+        kept = (block, packed, framework, holder, form, self, guards, counters, *written)
         return _new_function(ctypes.addressof(self._definition), kept, None)
+
+
+def _counters(written: Sequence[Any]) -> Iterator[int]:
+    """Where the address of each tensor's version is."""
+    version = version_words()
+    for tensor in written:
+        assert version is not None
+        yield tensor._cdata + version.counter
+
+
+def _words(values: Iterable[int]) -> ctypes.Array[ctypes.c_uint64]:
+    listed = list(values)
+    return (ctypes.c_uint64 * len(listed))(*listed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +220,7 @@ class _Guards:
         known = [] if where is None else list(_watched(where, storages))
         words = [word for _, guard in known for word in guard]
         refuse = partial(_refuse_moved, signature, known)
-        return cls((ctypes.c_uint64 * len(words))(*words), refuse, storages)
+        return cls(_words(words), refuse, storages)
 
 
 _Guard: TypeAlias = "tuple[int, int, int, int]"

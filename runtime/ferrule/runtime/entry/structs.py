@@ -36,6 +36,8 @@ ACCEPT: Final = Layout(
         Field("impl", I64),  # `LazyBits`, where there are such types
         Field("keys", I64),
         Field("mask", I64),
+        Field("counter", I64),  # `VersionWords` of a written parameter, otherwise 0
+        Field("number", I64),
         Field("types", PTR),  # up to a null
     ],
 )

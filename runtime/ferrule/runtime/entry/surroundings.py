@@ -20,6 +20,7 @@ from ferrule.runtime.entry.readers import Form
 from ferrule.runtime.entry.structs import PY_CDATA, PY_FLOAT, PY_LONG, PY_VAR
 from ferrule.runtime.llvm.layouts import PY_ARRAY, PY_ARRAY_DESCR
 from ferrule.runtime.values.lazybits import LazyBits, lazy_bits
+from ferrule.runtime.values.versions import VersionWords, version_words
 from ferrule.specs.dtypes import BY_NAME
 
 ARRAY_DTYPES: Final = 32
@@ -42,7 +43,9 @@ class Surroundings:
     `has_compact_ints`: whether ints of one digit have the layout that `compact_int` reads.
     `dtypes` are the DLDataTypes of NumPy's dtypes by number; 0 if DLPack has no such dtype. `keep`
     holds the objects at the addresses. `lazy` is the position of torch's bits for a pending
-    conjugation or negation; if it is unknown, the code calls methods of the tensor.
+    conjugation or negation; if it is unknown, the code calls methods of the tensor. `version` is
+    the position of the versions of torch's tensors; if it is unknown, a call that writes one goes
+    to the gate.
     """
 
     forms: frozenset[Form]
@@ -51,6 +54,7 @@ class Surroundings:
     dtypes: tuple[int, ...]
     keep: tuple[Any, ...]
     lazy: LazyBits | None = None
+    version: VersionWords | None = None
 
     @property
     def has_torch(self) -> bool:
@@ -85,6 +89,7 @@ def find_surroundings(function: type[Any], handle_offset: int) -> Surroundings:
         _array_dtypes(),
         torch.keep,
         lazy_bits(),
+        version_words(),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.runtime.abi import DeviceType, TypeIndex
+from ferrule.runtime.calls.plan import NUMPY_WRITEABLE
 from ferrule.runtime.entry.python import FALSE, python
 from ferrule.runtime.entry.readers import Form
 from ferrule.runtime.entry.structs import MAX_NDIM, NO_DEVICE, STATE, VIEW
@@ -38,8 +39,12 @@ _WORK_STREAM: Final = ir.FunctionType(I32, [I32, I32, PTR])
 READ_TENSOR: Final = "ferrule_read_tensor"
 """`i32 (argument, out, view, state, flags)`: read a tensor; 0 if the argument is of another form.
 
-It fills the TVMFFIAny `out`, which may point into `view`. An array must have these NumPy flags.
+It fills the TVMFFIAny `out`, which may point into `view`. An array must have these NumPy flags;
+`WRITTEN` is one more.
 """
+
+WRITTEN: Final = 1 << 30
+"""Beside NumPy's flags: the parameter may be written, so a torch tensor's version is counted."""
 
 _IS_SAFE_TENSOR: Final = "ferrule_is_safe_tensor"
 
@@ -146,8 +151,9 @@ class _TensorReader:
     def _array(self) -> None:
         """Read an array; refuses each property that NumPy's own DLPack export refuses."""
         e, b = self.e, self.e.builder
-        flags = b.and_(e.load_field(self.arg, PY_ARRAY, "flags"), self.flags)
-        self._require(b.icmp_unsigned("==", flags, self.flags))
+        wanted = b.and_(self.flags, e.const_i32(NUMPY_WRITEABLE))
+        flags = b.and_(e.load_field(self.arg, PY_ARRAY, "flags"), wanted)
+        self._require(b.icmp_unsigned("==", flags, wanted))
         dtype = self._array_dtype()
         ndim = e.load_field(self.arg, PY_ARRAY, "nd")
         self._require(b.icmp_unsigned("<=", ndim, e.const_i32(MAX_NDIM)))
@@ -210,6 +216,8 @@ class _TensorReader:
 
     def _torch(self) -> None:
         e = self.e
+        if self.surroundings.version is None:
+            self._require(e.icmp("eq", self._is_written(), e.const_i32(0)))
         if self.surroundings.lazy is not None:
             self._require(e.not_(is_pending(e, self.arg, self.surroundings.lazy)))
         at = e.field_ptr(self.view, VIEW, "dl")
@@ -224,7 +232,21 @@ class _TensorReader:
             self._ask_pending(e.load_field(at, DLTENSOR, "dtype"))
         e.store_field(self.state, STATE, "framework", self.arg)
         self._stream(at)
+        self._count()
         self._give(TypeIndex.DLTENSOR_PTR, at)
+
+    def _is_written(self) -> ir.Value:
+        """Not 0 if the parameter may be written."""
+        return self.e.binary("and", self.flags, self.e.const_i32(WRITTEN))
+
+    def _count(self) -> None:
+        """Count the version of a tensor that is written."""
+        e, version = self.e, self.surroundings.version
+        if version is None:
+            return
+        with e.if_then(e.icmp("ne", self._is_written(), e.const_i32(0))):
+            impl = e.load(e.index(self.arg, I8, version.impl), PTR)
+            count_version(e, e.index(impl, I8, version.counter), e.const_i64(version.number))
 
     def _ask_pending(self, dtype: ir.Value) -> None:
         """Refuse a pending negation or conjugation (complex dtypes): DLPack cannot express them."""
@@ -270,6 +292,14 @@ def is_pending(e: Emitter, tensor: ir.Value, lazy: LazyBits) -> ir.Value:
     impl = e.load(e.index(tensor, I8, lazy.impl), PTR)
     keys = e.load(e.index(impl, I8, lazy.keys), I64)
     return e.icmp("ne", e.binary("and", keys, e.const_i64(lazy.mask)), e.const_i64(0))
+
+
+def count_version(e: Emitter, at: ir.Value, number: ir.Value) -> None:
+    """Count a write of a torch tensor, whose pointer to its version is at `at`; `number` is the
+    offset in the version. Atomic, because torch counts without the GIL."""
+    counter = e.load(at, PTR)
+    with e.if_then(e.not_(e.is_null(counter))):
+        e.builder.atomic_rmw("add", e.index(counter, I8, number), e.const_i32(1), "monotonic")
 
 
 def _define_is_safe(e: Emitter) -> ir.Function:

@@ -17,7 +17,7 @@ from ferrule.runtime.entry.readers import BORROWED, Form, Reader
 from ferrule.runtime.entry.structs import PY_CDATA, PY_FLOAT, PY_LONG, PY_VAR, VIEW
 from ferrule.runtime.entry.support import BYTES, DROP_ERROR, TEXT
 from ferrule.runtime.entry.surroundings import FUNCTION_TYPES
-from ferrule.runtime.entry.tensors import READ_TENSOR, READ_TENSOR_TYPE
+from ferrule.runtime.entry.tensors import READ_TENSOR, READ_TENSOR_TYPE, WRITTEN
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import ANY, F64, I32, I64, PTR, PY_OBJECT, Layout
 
@@ -96,7 +96,8 @@ def _read_tensor(
     frame: Frame, reader: Reader, argument: ir.Value, out: ir.Value, view: ir.Value
 ) -> ir.Value:
     e = frame.e
-    flags = e.const_i32(0 if Form.FROZEN_ARRAY in reader.forms else NUMPY_WRITEABLE)
+    frozen, written = (form in reader.forms for form in (Form.FROZEN_ARRAY, Form.ARRAY))
+    flags = e.const_i32((0 if frozen else NUMPY_WRITEABLE) | (WRITTEN if written else 0))
     function = near(e, READ_TENSOR, READ_TENSOR_TYPE)
     return e.icmp("ne", e.call(function, [argument, out, view, frame.state, flags]), e.const_i32(0))
 
