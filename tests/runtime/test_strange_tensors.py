@@ -230,3 +230,33 @@ def test_a_subclass_as_any_value() -> None:
 
     function = fe.compile(same, specs.AnyValue("x"), options=CPU)
     assert [function(LyingInt(3)), function(LyingFloat(2.5))] == [3, 2.5]
+
+
+# ---- torch: tensors that stand for others ----
+
+
+def _transformed(how: str, run: Callable[[Any], Any]) -> None:
+    """Give `run` a tensor that stands for others in torch."""
+    import torch
+
+    x = torch.zeros(2, 3)
+    if how == "fake":
+        from torch._subclasses import FakeTensorMode
+
+        with FakeTensorMode():
+            fake = torch.zeros(3)
+        run(fake)
+    elif how == "vmap":
+        torch.vmap(run)(x)
+    elif how == "grad":
+        torch.func.grad(lambda each: (run(each), each.sum())[1])(x[0])
+    else:
+        torch.func.jvp(lambda each: (run(each), each.sum())[1], (x[0],), (x[0],))
+
+
+@pytest.mark.needs_torch
+@pytest.mark.parametrize("how", ["fake", "vmap", "grad", "jvp"])
+@pytest.mark.parametrize("way", ["entry", "bind", "keyword"])
+def test_a_tensor_that_stands_for_others_is_refused_by_name(way: str, how: str) -> None:
+    with pytest.raises(TypeError, match=r"(?s)on argument #0 .* torch\.library\.custom_op"):
+        _transformed(how, _ways()[way])

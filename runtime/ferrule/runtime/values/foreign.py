@@ -117,7 +117,25 @@ def hidden_elements(value: object) -> str | None:
         return "a tensor of the meta device, which has no elements"
     if value.is_quantized:
         return "a quantized tensor: call dequantize() or int_repr()"
+    return _traced(torch, value)
+
+
+def _traced(torch: Any, value: Any) -> str | None:
+    """The description of a tensor that stands for others while torch traces or transforms code."""
+    module = sys.modules.get("torch._subclasses.fake_tensor")
+    if module is not None and isinstance(value, module.FakeTensor):
+        return f"a fake tensor of torch, which has no elements: {_AS_OPERATOR}"
+    functorch = getattr(torch._C, "_functorch", None)
+    if functorch is not None and functorch.is_functorch_wrapped_tensor(value):
+        return f"a tensor of torch.func (vmap, grad, jvp) that stands for others: {_AS_OPERATOR}"
+    if torch._is_functional_tensor(value):
+        return f"a tensor that torch functionalizes: {_AS_OPERATOR}"
     return None
+
+
+_AS_OPERATOR: Final = (
+    "torch traces operators, so make one of the function with torch.library.custom_op"
+)
 
 
 def lazy_change(value: object) -> str | None:
