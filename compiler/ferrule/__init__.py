@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ferrule import frontends as frontends
     from ferrule import runtime as runtime
     from ferrule import specs as specs
+    from ferrule.compiler import cache as cache
     from ferrule.compiler.cuda.code import DeviceCode as DeviceCode
     from ferrule.compiler.errors import CompileError as CompileError
     from ferrule.compiler.options import Options as Options
@@ -255,6 +256,7 @@ _ATTRIBUTES = {
     **{name: ("ferrule.specs", name) for name in _SPECS.split()},
 }
 _MODULES = {
+    "cache": "ferrule.compiler.cache",
     "arch": "ferrule.language.arch",
     "cuda": "ferrule.runtime.cuda",
     "frontends": "ferrule.frontends",

@@ -15,7 +15,7 @@ from ferrule.specs import Signature, Tensor, symbols_of
 _MEANINGFUL: Final = frozenset(
     {
         *("target", "enable_tvm_ffi", "opt_level", "strip_paths", "release_gil"),
-        *("host_cpu", "host_target", "keep_ptx", "keep_cubin", "dump_dir"),
+        *("host_cpu", "host_target", "keep_ptx", "keep_cubin", "dump_dir", "cache"),
     }
 )
 """Options for the compilation of kernels, which have no effect on code that is compiled already."""

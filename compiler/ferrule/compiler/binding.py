@@ -14,6 +14,7 @@ from ferrule.runtime.linking.links import Resolved, resolve
 
 if TYPE_CHECKING:
     from ferrule.compiler.origin import CompiledOrigin
+    from ferrule.runtime.artefacts import ObjectCode
     from ferrule.runtime.calls.function import Function
 
 
@@ -22,10 +23,8 @@ def load(origin: CompiledOrigin) -> Function:
 
     Raises CompileError for a symbol of another library that cannot be found.
     """
-    signature, host = origin.module.signature, targets.host()
-    found = _resolved(origin)
-    code = origin.emit(signature.name, host.cpu, host.triple)
-    engine = Engine.load(code, found.addresses, owners=found.owners)
+    signature = origin.module.signature
+    _, engine = linked(origin)
     return make_function(
         engine.address(SYMBOL_PREFIX + signature.name),
         signature,
@@ -35,6 +34,17 @@ def load(origin: CompiledOrigin) -> Function:
         traits=origin.traits,
         notes=origin.notes,
     )
+
+
+def linked(origin: CompiledOrigin) -> tuple[ObjectCode, Engine]:
+    """Compile the modules of an origin for this machine's CPU, and link them into this process.
+
+    Raises CompileError for a symbol of another library that cannot be found.
+    """
+    host = targets.host()
+    found = _resolved(origin)
+    code = origin.emit(origin.module.signature.name, host.cpu, host.triple)
+    return code, Engine.load(code, found.addresses, owners=found.owners)
 
 
 def _resolved(origin: CompiledOrigin) -> Resolved:

@@ -35,7 +35,8 @@ class Options:
     `release_gil`: whether calls from Python release the GIL; "auto" where the body can be long.
     `enable_checks`: whether indices, divisions, alignment and shared memory are checked while a
     function runs (CPU only).  `pipeline`: "llvm" is ferrule's own lowering, "mlir" a second one, of
-    `ferrule[mlir]`, through MLIR's passes.  `enable_tvm_ffi` is accepted for compatibility with
+    `ferrule[mlir]`, through MLIR's passes.  `cache`: whether the cache may have the function, and
+    keeps it.  `enable_tvm_ffi` is accepted for compatibility with
     CuTe, without effect: every function is a TVM-FFI function.
 
     The other options are for CUDA kernels, and have no effect on the CPU.  `cubin`: assemble the
@@ -67,6 +68,7 @@ class Options:
     libdevice: bool = False
     noalias: bool = False
     pipeline: Pipeline = "llvm"
+    cache: bool = True
 
     def __post_init__(self) -> None:
         if self.target is not None and not _is_one_of(self.target, TARGETS):
@@ -78,7 +80,7 @@ class Options:
                 raise CompileError(f"{name} must be a str, but got {value!r}")
         if not isinstance(self.ptxas_options, str):
             raise CompileError(f"ptxas_options must be a str, but got {self.ptxas_options!r}")
-        for name in ("enable_tvm_ffi", "strip_paths", *_SWITCHES):
+        for name in ("enable_tvm_ffi", "strip_paths", "cache", *_SWITCHES):
             if not isinstance(getattr(self, name), bool):
                 raise CompileError(f"{name} must be a bool, but got {getattr(self, name)!r}")
         if not _is_one_of(self.release_gil, ("auto",)) and not isinstance(self.release_gil, bool):
@@ -176,6 +178,7 @@ _FLAGS: Final[Mapping[str, Callable[[Options], Options]]] = {
     "--strip-paths": lambda options: replace(options, strip_paths=True),
     "--enable-checks": lambda options: replace(options, enable_checks=True),
     "--enable-assertions": lambda options: replace(options, enable_checks=True),
+    "--no-cache": lambda options: replace(options, cache=False),
     **{"--" + name.replace("_", "-"): _switch(name) for name in _SWITCHES},
 }
 _SETTINGS: Final[Mapping[str, Callable[[Options, str], Options]]] = {

@@ -31,6 +31,7 @@ from ferrule.specs import Signature
 from ferrule.specs.overloads import Overloads
 
 if TYPE_CHECKING:
+    from ferrule.compiler.cache.keys import Key
     from ferrule.runtime.calls.function import Function
 
 _NO_NOTES: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -70,6 +71,8 @@ class CompiledOrigin:
         "_sources",
         "_target",
         "_traits",
+        "key",
+        "warned",
     )
 
     def __init__(
@@ -90,6 +93,10 @@ class CompiledOrigin:
         that the code needs, by symbol.  `mlir` makes the kernel IR as MLIR. `notes` are stored in
         exported files.
         """
+        self.key: Key | None = None
+        """Of the cache, where it keeps the function."""
+        self.warned = False
+        """Whether the compilation gave warnings, which belong to each compilation."""
         self._notes: Final = notes
         self._mlir: Final = mlir
         self._sources: Final = sources

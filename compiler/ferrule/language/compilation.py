@@ -26,6 +26,7 @@ from ferrule.specs.changing import changed, mapped
 
 if TYPE_CHECKING:
     from ferrule.compiler.artefacts import Body
+    from ferrule.compiler.cache.through import Wanted
     from ferrule.compiler.origin import CompiledOrigin
     from ferrule.language.ir.ops import Op, Program, Value
     from ferrule.runtime import Function
@@ -66,7 +67,7 @@ def compile(
     if free is not None:
         return _guarded(function, lambda: _build_each(function, free, parse_options(options)))
     examples = bind_examples(function, args, kwargs)
-    return _guarded(function, lambda: build(_job(function, examples, parse_options(options))))
+    return _guarded(function, lambda: cached(_job(function, examples, parse_options(options))))
 
 
 def _build_each(function: Callable[..., Any], free: FreeExamples, options: Options) -> Function:
@@ -107,7 +108,19 @@ def compile_for_call(
     key = (function, _params_key(job.signature.params), _constants_key(examples.constants))
     unnamed = (param.name for param in job.signature.arguments[: job.signature.unnamed])
     positional = [given.pop(name) for name in unnamed if name in given]
-    return key, (positional, given), lambda: (_guarded(function, lambda: build(job)), job.witness)
+    return key, (positional, given), lambda: _guarded(function, lambda: _for_call(job))
+
+
+def _for_call(job: Job) -> tuple[Function, Witness]:
+    """The function of a job, and what says whether it is still that of a later call."""
+    found = cached(job)
+    if found.origin == "compiled":
+        return found, job.witness
+    from ferrule.language.cachekeys.compilations import key_of_job
+
+    witness = Witness()
+    key_of_job(job, witness)
+    return found, witness
 
 
 def _params_key(given: tuple[params.Param, ...]) -> tuple[object, ...]:
@@ -282,11 +295,24 @@ def _lowered(program: Program, options: Options, origins: dict[Op, object] | Non
     return lower_cpu(expand_maths(program))
 
 
-def build(job: Job) -> Function:
-    """Lowers, wraps, assembles and loads one function."""
-    from ferrule.compiler.binding import load
+def cached(job: Job) -> Function:
+    """The function of a job, from the cache or compiled."""
+    from ferrule.compiler.cache.through import through
 
-    return load(compiled(job))
+    return through(wanted(job), on=job.options.cache)
+
+
+def wanted(job: Job) -> Wanted:
+    """A job for the cache, without the arguments that it was made of."""
+    from ferrule.compiler.cache.through import Wanted
+    from ferrule.language.cachekeys.compilations import key_of_job
+
+    lasting = replace(job, examples=replace(job.examples, given={}))
+    return Wanted(
+        job.function.__name__,
+        lambda: key_of_job(lasting),
+        lambda: _guarded(job.function, lambda: compiled(lasting)),
+    )
 
 
 def compiled(job: Job) -> CompiledOrigin:

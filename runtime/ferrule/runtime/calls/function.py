@@ -130,6 +130,12 @@ class _Members:
         """The call plan: among others, the Python types that each parameter takes unconverted."""
         return _state_of(self).plan
 
+    @property
+    def origin(self) -> str:
+        """Where the code is from: "compiled" by this call of the compiler, "from the cache", or
+        "loaded" from a file or a pickle."""
+        return getattr(_state_of(self).origin, "where", "compiled")
+
     def bind(self, *args: Any, **kwargs: Any) -> Callable[[], Any]:
         """A callable without parameters that calls this function with these arguments each time.
 

@@ -37,6 +37,11 @@ class LoadedOrigin:
     data: bytes | None = field(repr=False)
     images: tuple[DeviceImage, ...] = ()
 
+    @property
+    def where(self) -> str:
+        """What `Function.origin` says."""
+        return "loaded"
+
     def emit(self, name: str, cpu: str, triple: str) -> ObjectCode:
         """StageError: there is nothing to make another object from."""
         self._refuse(".o")

@@ -1,0 +1,256 @@
+"""The way of a compilation through the cache: memory, folder, second level, compiler.
+
+A key is computed before a compilation and again behind it: where the two differ, because the
+compilation or another thread changed what it depends on, nothing is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ferrule.compiler.cache import settings
+from ferrule.compiler.cache.entries import Entry, EntryError, packed, unpacked
+from ferrule.compiler.cache.keys import Key, Uncacheable, differing
+from ferrule.compiler.cache.memory import Loaded, Memory
+from ferrule.compiler.cache.remote import Remote, remote
+from ferrule.compiler.cache.restored import RestoredOrigin
+from ferrule.compiler.cache.store import Store, warn_once
+from ferrule.runtime.artefacts import ObjectCode
+from ferrule.runtime.binaries.metadata import Metadata, MetadataError, read_metadata
+from ferrule.runtime.errors import LinkError
+from ferrule.runtime.linking.engine import Engine, ObjectFileError
+from ferrule.runtime.linking.links import resolve
+
+if TYPE_CHECKING:
+    from ferrule.compiler.origin import CompiledOrigin
+    from ferrule.runtime.calls.function import Function
+
+MEMORY: Final = Memory()
+
+
+@dataclass(slots=True)
+class Counts:
+    """What this process had of the cache; `uncacheable` are compilations without a key."""
+
+    hits: int = 0
+    misses: int = 0
+    uncacheable: int = 0
+
+
+COUNTS: Final = Counts()
+_STORES: Final[dict[tuple[Path, int], Store]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A compilation: `key_of` tells its key now, and `make` does it.
+
+    `name` is for the log.  `key_of` raises Uncacheable where there is none.
+    """
+
+    name: str
+    key_of: Callable[[], Key]
+    make: Callable[[], CompiledOrigin]
+
+
+def through(wanted: Wanted, *, on: bool = True) -> Function:
+    """The function of a compilation: from the cache, or compiled and kept.
+
+    `on` is False for a compilation that must not use the cache.
+    """
+    if not (on and settings.is_on()):
+        return _compiled(wanted, None)
+    try:
+        key = wanted.key_of()
+    except Uncacheable as why:
+        COUNTS.uncacheable += 1
+        log(f"not kept: {wanted.name}: {why}")
+        return _compiled(wanted, None)
+    found = known(wanted, key)
+    if found is None:
+        return _compiled(wanted, key)
+    COUNTS.hits += 1
+    return found.function()
+
+
+def known(wanted: Wanted, key: Key) -> Loaded | None:
+    """The code of a key, from memory, the folder or the second level."""
+    found = MEMORY.get(key.digest)
+    if found is not None:
+        log(f"hit in memory: {wanted.name}")
+        return found
+    folder, far = store(), remote()
+    entry = None if folder is None else folder.read(key)
+    place = "the folder"
+    if entry is None and far is not None and (data := far.read(key)) is not None:
+        place, entry = far.address, unpacked(data)
+        if folder is not None:
+            folder.write_bytes(data, key)
+    return None if entry is None else _restored(wanted, key, entry, place)
+
+
+def _restored(wanted: Wanted, key: Key, entry: Entry, place: str) -> Loaded | None:
+    """The code of an entry, loaded; None if this process cannot use it."""
+    try:
+        loaded = _loaded(wanted, key, entry)
+    except (MetadataError, ObjectFileError, LinkError, EntryError) as error:
+        log(f"miss: {wanted.name}: the entry of {place} cannot be used: {error}")
+        return None
+    MEMORY.add(key.digest, loaded)
+    log(f"hit in {place}: {wanted.name}")
+    return loaded
+
+
+def _loaded(wanted: Wanted, key: Key, entry: Entry) -> Loaded:
+    metadata = read_metadata(entry.metadata)
+    _check_cpu(entry)
+    code = ObjectCode(metadata.name, entry.code, entry.triple, entry.cpu)
+    found = resolve(metadata.links)
+    engine = Engine.load(code, found.addresses, owners=found.owners)
+    restored = RestoredOrigin(key, code, wanted.key_of, wanted.make)
+    doc, traits, notes = entry.doc, metadata.traits, metadata.notes
+    return Loaded(engine, metadata.signature, doc, traits, notes, restored)
+
+
+def _check_cpu(entry: Entry) -> None:
+    """Compare the CPU as LLVM sees it, if this process has LLVM anyway.
+
+    The key has the CPU as the system describes it; of an unusual machine that may not be all.
+    """
+    if "llvmlite.binding" not in sys.modules:
+        return
+    from ferrule.compiler.targets import host
+
+    here = host()
+    if (entry.triple, entry.cpu, entry.features) != (here.triple, here.cpu, here.features):
+        raise EntryError(f"it is for the CPU {entry.cpu}, with other features")
+
+
+def _compiled(wanted: Wanted, key: Key | None) -> Function:
+    """Compile, and keep what has a key."""
+    from ferrule.compiler.binding import linked, load
+
+    if key is None:
+        return load(wanted.make())
+    COUNTS.misses += 1
+    _explain(wanted, key)
+    origin = wanted.make()
+    code, engine = linked(origin)
+    loaded = _kept(wanted, key, origin, code, engine)
+    return load(origin) if loaded is None else loaded.function(origin)
+
+
+def _kept(
+    wanted: Wanted, key: Key, origin: CompiledOrigin, code: ObjectCode, engine: Engine
+) -> Loaded | None:
+    """Keep what was compiled, in memory and behind it; None if it must not be kept."""
+    why = _why_not(wanted, key, origin)
+    if why is not None:
+        log(f"not kept: {wanted.name}: {why}")
+        return None
+    origin.key = key
+    entry = _entry(key, origin, code)
+    restored = RestoredOrigin(key, code, wanted.key_of, wanted.make, origin)
+    signature = origin.module.signature
+    loaded = Loaded(engine, signature, origin.doc, origin.traits, origin.notes, restored)
+    MEMORY.add(key.digest, loaded)
+    data = packed(entry)
+    folder, far = store(), remote()
+    if folder is not None and not folder.write_bytes(data, key):
+        log(f"not written: {wanted.name}: {folder.folder} does not take it")
+    if far is not None:
+        far.write(key, data)
+    return loaded
+
+
+def _why_not(wanted: Wanted, key: Key, origin: CompiledOrigin) -> str | None:
+    """Why the result of a compilation must not be kept; None if it may."""
+    if origin.warned:
+        return "it was built with warnings, which each build gives"
+    if origin.sources:
+        return "its code calls functions of this process"
+    if any(link.address is not None for link in origin.module.body.links):
+        return "its code has addresses of this process"
+    try:
+        now = wanted.key_of()
+    except Uncacheable as error:
+        return str(error)
+    if now.digest != key.digest:
+        return f"these changed while it was compiled: {', '.join(differing(now, key.parts))}"
+    return None
+
+
+def _entry(key: Key, origin: CompiledOrigin, code: ObjectCode) -> Entry:
+    from ferrule.compiler.targets import host
+
+    module = origin.module
+    metadata = Metadata(
+        module.signature,
+        code.triple,
+        code.cpu,
+        traits=origin.traits,
+        links=module.body.links,
+        notes=origin.notes,
+    )
+    return Entry(
+        key.digest,
+        key.about,
+        key.parts,
+        metadata.text(),
+        origin.doc,
+        code.triple,
+        code.cpu,
+        host().features,
+        code.data,
+    )
+
+
+def store() -> Store | None:
+    """The folder of the cache; None without a home.  NotADirectoryError if what a user named is
+    a file."""
+    folder = settings.chosen_folder()
+    if folder is not None:
+        check_folder(folder)
+    else:
+        folder = settings.default_folder()
+        if folder is None:
+            warn_once("there is no home folder for the cache: name one with FERRULE_CACHE_DIR")
+            return None
+    name = folder, settings.limit()
+    found = _STORES.get(name)
+    if found is None:
+        found = _STORES[name] = Store(*name)
+    return found
+
+
+def check_folder(folder: Path) -> None:
+    """NotADirectoryError for a folder that is something else."""
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise NotADirectoryError(
+            f"the folder of the cache is to be {folder}, which is a file: name a folder with "
+            f"{settings.FOLDER} or fe.cache.folder(path), or remove the file"
+        )
+
+
+def _explain(wanted: Wanted, key: Key) -> None:
+    """Say in the log why there is no entry: what differs from the nearest one."""
+    if not settings.is_logged():
+        return
+    folder = store()
+    near = [] if folder is None else folder.near(key)
+    if not near:
+        log(f"miss: {wanted.name}: nothing of this name is in the cache")
+        return
+    least = min((differing(key, entry.parts) for entry in near), key=len)
+    log(f"miss: {wanted.name}: other than in the nearest entry: {', '.join(least)}")
+
+
+def log(text: str) -> None:
+    """A line of the log, if it is wanted."""
+    if settings.is_logged():
+        print(f"ferrule cache: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,126 @@
+"""What decides the bytes of every compilation: ferrule, Python, LLVM, the CPU.
+
+Each is told by what is cheap to read and changes whenever it does: ferrule itself by name, size and
+time of its source files; where a second level shares entries among machines, by their content.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from ferrule.specs._version import __version__
+
+_ASIDE: Final = frozenset({"__pycache__", "emulator", "frontends"})
+"""Folders that have no part in what a compilation gives, but for what reaches it as its input."""
+
+_VOLATILE: Final = re.compile(
+    r"^(?:processor|cpu MHz|physical id|siblings|core id|cpu cores|apicid|initial apicid|bogomips"
+    r"|BogoMIPS|microcode|bugs|power management|cache size|TLB size)\s*:.*\n?",
+    re.M,
+)
+_ONE_CPU: Final = 1 << 14
+
+
+def toolchain(*, shared: bool) -> Mapping[str, bytes]:
+    """The parts of a key that are the same for all compilations of a process.
+
+    `shared`: for entries that other machines use too.
+    """
+    return {
+        "ferrule": __version__.encode() + (_content() if shared else _stamps()),
+        "Python": _python(),
+        "LLVM": _llvm(),
+        "the packages NumPy and tvm-ffi": _packages(),
+        "the CPU": _cpu(),
+    }
+
+
+@cache
+def _python() -> bytes:
+    flags = (sys.flags.optimize, sys.implementation.cache_tag, sys.byteorder, platform.machine())
+    return repr((sys.version, sys.platform, flags)).encode()
+
+
+@cache
+def _llvm() -> bytes:
+    """llvmlite, and its library, which has LLVM in it: its size, for it is not loaded here."""
+    import llvmlite
+
+    folder = Path(llvmlite.__file__).parent / "binding"
+    sizes = [(each.name, each.stat().st_size) for each in sorted(folder.glob("libllvmlite*"))]
+    return repr((llvmlite.__version__, sizes)).encode()
+
+
+@cache
+def _packages() -> bytes:
+    import numpy as np
+    import tvm_ffi
+
+    return repr((np.__version__, tvm_ffi.__version__)).encode()
+
+
+@cache
+def _cpu() -> bytes:
+    """The first processor as the system describes it, or as LLVM does."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            text = file.read(_ONE_CPU)
+    except OSError:
+        text = ""
+    first = _VOLATILE.sub("", text.partition("\n\n")[0] + "\n")
+    if re.search(r"^(?:flags|Features)\s*:", first, re.M):
+        return first.encode()
+    from ferrule.compiler.targets import host
+
+    return repr(host()).encode()
+
+
+def _roots() -> list[str]:
+    import ferrule
+
+    return [*ferrule.__path__]
+
+
+@cache
+def _stamps() -> bytes:
+    """Names, sizes and times of ferrule's source files."""
+    found = sorted(line for root in _roots() for line in _stamps_of(root))
+    return sha256("\n".join(found).encode("utf-8", "surrogateescape")).digest()
+
+
+def _stamps_of(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                at = entry.stat()
+                yield f"{entry.path} {at.st_size} {at.st_mtime_ns}"
+            elif entry.name not in _ASIDE and entry.is_dir():
+                yield from _stamps_of(entry.path)
+
+
+@cache
+def _content() -> bytes:
+    """A digest of ferrule's source files, the same wherever they lie."""
+    found = sha256()
+    named = ((os.path.relpath(path, root), path) for root in _roots() for path in _sources(root))
+    for name, path in sorted(named):
+        data = Path(path).read_bytes()
+        found.update(f"{name} {len(data)}\n".encode("utf-8", "surrogateescape") + data)
+    return found.digest()
+
+
+def _sources(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                yield entry.path
+            elif entry.name not in _ASIDE and entry.is_dir():
+                yield from _sources(entry.path)

@@ -1,0 +1,543 @@
+"""`Walk`: from functions and values to the parts of a key.
+
+It follows what a text can name: globals, variables of closures, attributes of modules and classes,
+defaults, annotations, and everything in these values.  That is more than a compilation reads, and
+never less: what could be read by a name that no text has, or done without a trace in any value,
+makes the compilation uncacheable.  Values are compared by what they are, functions and classes
+by their text, and objects of the user's classes by all their attributes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import os
+import sys
+import types
+import typing
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import numpy as np
+import tvm_ffi
+
+from ferrule.compiler.cache.keys import Key, Uncacheable
+from ferrule.language.cachekeys import libraries
+from ferrule.language.cachekeys.facts import Facts, facts_of, is_optimized
+from ferrule.language.decorators import JitFunction, KernelFunction
+from ferrule.language.witness import Outer, Witness, is_library
+from ferrule.runtime import Function
+from ferrule.runtime.calls.function import origin_of
+from ferrule.specs import DType, Numeric, Sym
+
+MOST_ITEMS: Final = 1 << 16
+"""The most items of a container, and the most bytes of an array times 256, that are told."""
+_DEEP: Final = 64
+_MISSING: Final = object()
+_NOT_TOLD: Final = frozenset(
+    {
+        *("__dict__", "__weakref__", "__module__", "__abstractmethods__", "_abc_impl"),
+        *("__dataclass_params__", "__firstlineno__", "__static_attributes__", "__annotate__"),
+        *("__annotate_func__", "__annotations_cache__", "__annotations__", "__slots__"),
+        *("__dataclass_fields__", "__qualname__", "__orig_bases__", "__parameters__"),
+        *("_member_map_", "_value2member_map_", "_unhashable_values_", "_hashable_values_"),
+        *("_unhashable_values_map_", "_member_names_", "__signature__", "_sort_order_"),
+    }
+)
+"""Entries of a class that say nothing beside the others, or are told in another way."""
+_METACLASSES: Final = (type, enum.EnumMeta)
+_PLAIN: Final[dict[type, Callable[[Any], bytes]]] = {
+    type(None): lambda value: b"N",
+    bool: lambda value: b"T" if value else b"F",
+    int: lambda value: b"i%d;" % value,
+    float: lambda value: b"f" + value.hex().encode() + b";",
+    complex: lambda value: f"c{value.real.hex()},{value.imag.hex()};".encode(),
+    str: lambda value: _sized(b"s", value.encode("utf-8", "surrogatepass")),
+    bytes: lambda value: _sized(b"b", value),
+    bytearray: lambda value: _sized(b"a", bytes(value)),
+    type(Ellipsis): lambda value: b"E",
+    type(NotImplemented): lambda value: b"I",
+}
+
+
+def _sized(tag: bytes, data: bytes) -> bytes:
+    return b"%s%d:" % (tag, len(data)) + data
+
+
+@dataclasses.dataclass(slots=True)
+class _Owner:
+    """A module or a class of the user's, and which of its attributes are told."""
+
+    value: Any
+    told: set[str] = dataclasses.field(default_factory=set)
+
+
+class Walk:
+    """Collects the parts of one key.  `witness`, if there is one, records what was read."""
+
+    def __init__(self, witness: Witness | None = None, *, places: bool = True) -> None:
+        """`places`: whether the code tells the paths of its files."""
+        if is_optimized():
+            raise Uncacheable("Python runs with -O, so functions are not what their texts say")
+        self.parts: Final[dict[str, bytes]] = {}
+        self._witness: Final = witness
+        self._places: Final = places
+        self._numbers: Final[dict[int, int]] = {}
+        self._kept: Final[list[object]] = []
+        self._functions: Final[list[types.FunctionType]] = []
+        self._owners: Final[list[_Owner]] = []
+        self._attributes: Final[set[str]] = set()
+        self._scopes: Final[dict[int, str]] = {}
+        self._active: Final[set[int]] = set()
+        self._reflects = ""
+
+    def add(self, name: str, value: Any) -> None:
+        """A part of the key for a value."""
+        try:
+            self.parts[name] = self.told(value)
+        except Uncacheable as why:
+            raise Uncacheable(f"{name}: {why}") from None
+        except RecursionError:
+            raise Uncacheable(f"{name} is nested too deeply") from None
+
+    def finish(self) -> dict[str, bytes]:
+        """Follow everything that was named so far; the parts."""
+        while self._functions or self._more():
+            while self._functions:
+                self._function(self._functions.pop(0))
+        if self._reflects and self._owners:
+            raise Uncacheable(f"{self._reflects} reads attributes by names that no text has")
+        return self.parts
+
+    # ---- values ----
+
+    def told(self, value: Any) -> bytes:
+        """Bytes that are equal for values that compile to the same code."""
+        kind = type(value)
+        plain = _PLAIN.get(kind)
+        if plain is not None:
+            return plain(value)
+        if isinstance(value, type):
+            return self._class(value)
+        if id(value) in self._active:
+            raise Uncacheable(f"a {kind.__name__} holds itself")
+        if len(self._active) > _DEEP:
+            raise Uncacheable("it is nested too deeply")
+        self._active.add(id(value))
+        try:
+            return self._compound(value, kind)
+        finally:
+            self._active.discard(id(value))
+
+    def _compound(self, value: Any, kind: type) -> bytes:
+        if kind in (tuple, list, deque):
+            return self._items(kind.__name__, value)
+        if kind in (dict, types.MappingProxyType, OrderedDict):
+            return self._items(kind.__name__, [part for pair in value.items() for part in pair])
+        if kind in (set, frozenset):
+            inner = sorted(self.told(each) for each in value)
+            return _sized(kind.__name__.encode(), b"".join(inner))
+        if isinstance(value, types.FunctionType):
+            return self._generated(value) if _is_generated(value) else self._reference(value)
+        if kind in (JitFunction, KernelFunction):
+            return kind.__name__.encode() + self._reference(value.function)
+        if isinstance(value, enum.Enum):
+            return self._class(kind) + self.told(value.name) + self.told(value.value)
+        if isinstance(value, Numeric):
+            return self._class(kind) + self.told(value.value)
+        if isinstance(value, Sym):
+            return self._symbol(value)
+        if isinstance(value, np.generic | np.ndarray):
+            return self._array(value)
+        if isinstance(value, np.dtype):
+            return self._dtype(value)
+        return self._special(value, kind)
+
+    def _special(self, value: Any, kind: type) -> bytes:
+        if isinstance(value, types.ModuleType):
+            return self._module(value)
+        if isinstance(value, Function):
+            return self._compiled(value)
+        if isinstance(value, functools.partial) and kind is functools.partial:
+            return b"partial" + self._items("", [value.func, value.args, value.keywords])
+        if isinstance(value, types.MethodType):
+            return b"method" + self._items("", [value.__self__, value.__func__])
+        if kind in (staticmethod, classmethod):
+            return kind.__name__.encode() + self.told(value.__func__)
+        if kind is property:
+            return b"property" + self._items("", [value.fget, value.fset, value.fdel])
+        if kind is dataclasses.Field:
+            inner = [value.name, value.default, value.default_factory, value.init, value.kw_only]
+            return b"field" + self._items("", [*inner, self._annotation(value.type)])
+        if value is dataclasses.MISSING or kind.__module__ == "dataclasses":
+            return b"dataclasses" + self.told(kind.__name__)
+        if isinstance(value, types.BuiltinFunctionType | np.ufunc):
+            return self._builtin(value)
+        if isinstance(value, _DESCRIPTORS):
+            return b"of " + self._class(value.__objclass__) + self.told(value.__name__)
+        if _is_torch_dtype(kind):
+            self._package("torch")
+            return b"torch" + self.told(str(value))
+        if isinstance(value, _ALIASES):
+            origin, inner = typing.get_origin(value), typing.get_args(value)
+            return b"alias" + self._items("", [origin, *map(self._annotation, inner)])
+        if str(kind.__module__) == "typing":
+            return b"typing" + self.told(repr(value))
+        return self._object(value, kind)
+
+    def _items(self, name: str, values: Iterable[Any]) -> bytes:
+        inner = list(values)
+        if len(inner) > MOST_ITEMS:
+            raise Uncacheable(f"a {name} has {len(inner)} items")
+        return b"%s(%d:" % (name.encode(), len(inner)) + b"".join(map(self.told, inner)) + b")"
+
+    def _number(self, value: object) -> tuple[int, bool]:
+        """The number of an object in the order in which they are met, and whether it is new."""
+        number = self._numbers.get(id(value))
+        if number is not None:
+            return number, False
+        self._kept.append(value)
+        self._numbers[id(value)] = len(self._numbers)
+        return len(self._numbers) - 1, True
+
+    def _symbol(self, value: Sym) -> bytes:
+        """A symbol: equal keys are one symbol, whatever objects these are."""
+        key = value.key if type(value.key) is str else None
+        if key is None and dataclasses.is_dataclass(value.key):
+            key = repr(value.key)
+        known = self.told(key) if key is not None else b"#%d" % self._number(value.key)[0]
+        facts = self._items("", [value.name, value.width, value.divisibility])
+        return b"Sym" + known + facts
+
+    def _array(self, value: Any) -> bytes:
+        if type(value) is not np.ndarray and not isinstance(value, np.generic):
+            raise Uncacheable(f"it holds a {type(value).__name__}")
+        if value.dtype.hasobject or value.nbytes > MOST_ITEMS * 256:
+            raise Uncacheable("it holds an array of objects, or a very large one")
+        facts = self._items("", [value.shape, getattr(value, "strides", ())])
+        scalar = b"array" if type(value) is np.ndarray else b"scalar"
+        return scalar + self._dtype(value.dtype) + facts + _sized(b"", value.tobytes())
+
+    def _dtype(self, value: Any) -> bytes:
+        named = value.descr if value.names else value.str
+        return b"dtype" + self.told(repr(named)) + self._class(value.type)
+
+    def _compiled(self, value: Function) -> bytes:
+        key = getattr(origin_of(value), "key", None)
+        if not isinstance(key, Key):
+            raise Uncacheable(f"the function {value.name} is none that the cache keeps")
+        return b"compiled" + key.digest.encode()
+
+    def _builtin(self, value: Any) -> bytes:
+        owner = getattr(value, "__self__", None)
+        if id(value) in libraries.REFLECTION:
+            self._reflects = value.__name__
+        elif isinstance(owner, type):  # object.__new__ and the like
+            return b"builtin" + self._class(owner) + self.told(value.__name__)
+        elif owner is not None and not isinstance(owner, types.ModuleType):
+            return b"bound" + self.told(owner) + self.told(value.__name__)
+        elif not libraries.allowed_function(value):
+            raise Uncacheable(f"it may call {_named(value)}, whose result no key has")
+        return b"builtin" + self.told(_named(value))
+
+    def _object(self, value: Any, kind: type) -> bytes:
+        """An object with attributes: one of ferrule's records, or of a user's class."""
+        if libraries.is_ours(kind.__module__):
+            if not dataclasses.is_dataclass(value):
+                raise Uncacheable(f"it holds a {kind.__name__} of ferrule")
+            held = [getattr(value, each.name) for each in dataclasses.fields(value)]
+            return _sized(b"record", _named(kind).encode()) + self._items("", held)
+        if is_library(kind) or not _is_plain_class(kind):
+            raise Uncacheable(f"it holds a {_named(kind)}, whose state nothing tells")
+        number, new = self._number(value)
+        if not new:
+            return b"object#%d" % number
+        state = dict(_state(value))
+        if self._witness is not None:
+            for name, held in state.items():
+                self._witness.add_attribute(value, name, held)
+        inner: list[Any] = [part for pair in state.items() for part in pair]
+        base = next((b for b in _VALUES if isinstance(value, b)), None)
+        if base is not None:
+            inner.append(base(value))
+        return b"object" + self._class(kind) + self._items("", inner)
+
+    def _generated(self, value: types.FunctionType) -> bytes:
+        """A function that Python's library made around others."""
+        held = [cell.cell_contents for cell in value.__closure__ or ()]
+        return b"generated" + self.told(_named(value)) + self._items("", held)
+
+    # ---- functions ----
+
+    def _reference(self, function: types.FunctionType) -> bytes:
+        """A function, whose text is a part of its own."""
+        if is_library(function):
+            if not libraries.allowed_function(function):
+                raise Uncacheable(f"it may call {_named(function)}, whose result no key has")
+            return b"library" + self.told(_named(function))
+        number, new = self._number(function)
+        if new:
+            self._functions.append(function)
+        return b"function#%d" % number
+
+    def function(self, function: Any) -> None:
+        """The function that is compiled."""
+        self.parts["what is compiled"] = self._reference(function)
+
+    def _function(self, function: types.FunctionType) -> None:
+        number, _ = self._number(function)
+        name = f"{function.__module__}.{function.__qualname__}"
+        where = f"{name} (#{number})" if f"the text of {name}" in self.parts else name
+        facts = facts_of(function)
+        if self._witness is not None:
+            self._witness.add_function(function)
+        path = facts.file.encode("utf-8", "surrogatepass") if self._places else b""
+        self.parts[f"the text of {where}"] = b"\0".join((name.encode(), path, facts.text))
+        self.add(f"the name of {where}", [function.__name__, function.__doc__])
+        self.add(f"the defaults of {where}", [function.__defaults__, function.__kwdefaults__])
+        self._annotations(where, function)
+        rest = {k: v for k, v in vars(function).items() if k != "__wrapped__"}
+        if rest:
+            self.add(f"the attributes of {where}", rest)
+        self._attributes.update(facts.attributes)
+        self._names(where, function, facts)
+
+    def _annotations(self, where: str, function: types.FunctionType) -> None:
+        try:
+            known = dict(function.__annotations__)
+        except Exception as error:  # since Python 3.14 they are evaluated here
+            raise Uncacheable(f"the annotations of {where} cannot be read: {error!r}") from None
+        told = {name: self._annotation(value) for name, value in known.items()}
+        self.add(f"the annotations of {where}", told)
+
+    def _annotation(self, value: Any) -> Any:
+        """An annotation; any that means nothing to ferrule is told by its name."""
+        if isinstance(value, type) and _root(value) in ("torch", "numpy", "tvm_ffi"):
+            return "class", _named(value)
+        return value
+
+    def _names(self, where: str, function: types.FunctionType, facts: Facts) -> None:
+        outer = None if self._witness is None else Outer(function)
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        for name in sorted(facts.names):
+            value, kind = _looked_up(function, cells, name)
+            if outer is not None and kind != "builtin":
+                outer.get(name)
+            if kind == "builtin":
+                self._check_builtin(where, name, value)
+            elif value is _MISSING:
+                continue
+            else:
+                scope = where if kind == "variable" else self._scope(function)
+                if kind == "variable" and name.startswith(_OF_DATACLASSES):
+                    value = self._annotation(value)
+                self._named_value(f"the {kind} {name} of {scope}", name, value, facts)
+        if outer is not None and self._witness is not None:
+            self._witness.add_names(outer)
+
+    def _scope(self, function: types.FunctionType) -> str:
+        """A name for the globals of a function, which no other globals have."""
+        held = function.__globals__
+        number, new = self._number(held)
+        if new:
+            name = str(function.__module__)
+            taken = name in self._scopes.values()
+            self._scopes[id(held)] = f"{name} (#{number})" if taken else name
+        return self._scopes[id(held)]
+
+    def _named_value(self, part: str, name: str, value: Any, facts: Facts) -> None:
+        """A value that a function names; of a module, also the attributes that are named with it."""
+        if part in self.parts and not isinstance(value, types.ModuleType):
+            return
+        if not isinstance(value, types.ModuleType) or libraries.is_user_module(value):
+            self.add(part, value)
+            return
+        where = value.__name__
+        self.parts[part] = where.encode()
+        self._package(where.partition(".")[0])
+        if name in facts.bare and where not in libraries.PURE and where != "ferrule":
+            raise Uncacheable(f"{part}: {where} is used whole, and not by names that it has")
+        for base, attribute in sorted(facts.pairs):
+            if base == name:
+                self._of_library(part, value, attribute)
+
+    def _of_library(self, part: str, module: types.ModuleType, name: str) -> None:
+        if not libraries.allowed_of(module, name):
+            what = f"{module.__name__}.{name}"
+            raise Uncacheable(f"{part}: {what} may have another result each time")
+        value = getattr(module, name, None)
+        if type(value) in _PLAIN:
+            self.add(f"{module.__name__}.{name}", value)
+
+    def _check_builtin(self, where: str, name: str, value: Any) -> None:
+        if id(value) in libraries.REFLECTION:
+            self._reflects = name
+        elif id(value) not in libraries.BUILTINS and type(value) not in _PLAIN:
+            raise Uncacheable(f"{where} calls {name}, whose effect no key has")
+
+    # ---- classes and modules ----
+
+    def _class(self, value: type) -> bytes:
+        if isinstance(value, DType) or libraries.is_told_by_name(value):
+            self._package(_root(value))
+            return b"class" + self.told(_named(value))
+        if isinstance(value, type) and issubclass(value, tvm_ffi.Object):
+            raise Uncacheable(f"{_named(value)} is registered with tvm-ffi, which knows its fields")
+        if is_library(value) or _root(value) == "torch":
+            raise Uncacheable(f"it names the class {_named(value)}, whose objects have any state")
+        number, new = self._number(value)
+        if new:
+            self._add_class(value, number)
+        return b"class#%d" % number
+
+    def _add_class(self, value: type, number: int) -> None:
+        meta = type(value)
+        if meta not in _METACLASSES and meta.__module__ != "abc":
+            raise Uncacheable(f"the class {_named(value)} is made by a class of its own")
+        where = f"the class {_named(value)}"
+        where = f"{where} (#{number})" if where in self.parts else where
+        self.parts[where] = b""  # while its bases are told, it is known
+        self.add(where, [_named(value), list(value.__bases__), meta.__name__])
+        self._annotated(where, value)
+        fields = vars(value).get("__dataclass_fields__")
+        if fields is not None:
+            how = repr(vars(value).get("__dataclass_params__"))
+            self.add(f"the fields of {where}", [how, *fields, *fields.values()])
+        if isinstance(value, enum.EnumMeta):
+            members = [(m.name, m.value) for m in value.__members__.values()]
+            self.add(f"the members of {where}", members)
+        self._owners.append(_Owner(value))
+
+    def _annotated(self, where: str, value: type) -> None:
+        known = vars(value).get("__annotations__", {})
+        self.add(f"the annotations of {where}", {k: self._annotation(v) for k, v in known.items()})
+
+    def _module(self, value: types.ModuleType) -> bytes:
+        if not libraries.is_user_module(value):
+            if value.__name__ in libraries.PURE or value.__name__ == "ferrule":
+                return b"module" + self.told(value.__name__)
+            raise Uncacheable(f"the module {value.__name__} is used whole")
+        if "__getattr__" in vars(value):
+            raise Uncacheable(f"the module {value.__name__} makes its attributes when they are read")
+        number, new = self._number(value)
+        if new:
+            self._owners.append(_Owner(value))
+        return b"module#%d" % number + self.told(value.__name__)
+
+    def _more(self) -> bool:
+        """Tell the attributes of modules and classes that any text names; whether there were
+        any."""
+        found = False
+        for owner in list(self._owners):
+            for name in sorted(self._wanted(owner)):
+                owner.told.add(name)
+                found = True
+                self._attribute(owner.value, name)
+        return found
+
+    def _wanted(self, owner: _Owner) -> set[str]:
+        names = vars(owner.value).keys()
+        wanted = self._attributes & names
+        if isinstance(owner.value, type):
+            wanted |= {n for n in names if n[:2] == "__" == n[-2:] and n not in _NOT_TOLD}
+            if isinstance(owner.value, enum.EnumMeta):
+                wanted -= set(owner.value.__members__)
+                wanted = {n for n in wanted if n not in _OF_ENUMS}
+        return wanted - owner.told - _NOT_TOLD
+
+    def _attribute(self, owner: Any, name: str) -> None:
+        value = vars(owner)[name]
+        if self._witness is not None:
+            if isinstance(owner, type):
+                self._witness.add_member(owner, name)
+            else:
+                self._witness.add_attribute(owner, name, value)
+        number, _ = self._number(owner)
+        self.add(f"{_named(owner)}.{name} (#{number})", value)
+
+    def _package(self, root: str) -> None:
+        """The version of a package whose values are named."""
+        if root in ("builtins", "ferrule") or root in sys.stdlib_module_names:
+            return
+        version = getattr(sys.modules.get(root), "__version__", None)
+        self.parts[f"the version of {root}"] = str(version).encode()
+
+
+_OF_DATACLASSES: Final = ("_type_", "__dataclass_type_")
+"""Prefixes of variables of the methods that dataclasses make, which hold annotations."""
+_GENERATING: Final = tuple(
+    os.path.join(os.path.dirname(os.__file__), name)
+    for name in ("dataclasses.py", "reprlib.py", "enum.py", "typing.py", "collections/__init__.py")
+)
+_DESCRIPTORS: Final = (
+    types.MemberDescriptorType,
+    types.GetSetDescriptorType,
+    types.WrapperDescriptorType,
+    types.MethodDescriptorType,
+    types.ClassMethodDescriptorType,
+)
+_ALIASES: Final = (types.GenericAlias, types.UnionType, type(typing.List[int]), type(typing.Union[int, str]))  # noqa: E501, UP006, UP007
+_VALUES: Final = (int, float, str, bytes, tuple, list, dict)
+_OF_ENUMS: Final = frozenset({"__new__", "__format__", "__str__", "__repr__", "__reduce_ex__"})
+
+
+def _looked_up(
+    function: types.FunctionType, cells: Mapping[str, types.CellType], name: str
+) -> tuple[Any, str]:
+    """The value of a name around a function, and where it is from."""
+    if name in cells:
+        try:
+            return cells[name].cell_contents, "variable"
+        except ValueError:  # its function has not assigned it yet
+            return _MISSING, "variable"
+    if name in function.__globals__:
+        return function.__globals__[name], "global"
+    known = function.__globals__.get("__builtins__")
+    table = vars(known) if isinstance(known, types.ModuleType) else known or {}
+    return table.get(name, _MISSING), "builtin" if name in table else "global"
+
+
+def _is_generated(function: types.FunctionType) -> bool:
+    """Whether Python's library made this as a part of a user's class."""
+    return function.__code__.co_filename in _GENERATING
+
+
+def _is_plain_class(kind: type) -> bool:
+    """Whether attributes and, at most, a plain value are all that objects of a class have."""
+    for base in kind.__mro__:
+        if base is object or base in _VALUES or base.__module__ in ("typing", "abc"):
+            continue
+        if is_library(base) or not base.__flags__ & (1 << 9):
+            return False
+        if {"__getattr__", "__getattribute__"} & vars(base).keys():
+            return False
+    return True
+
+
+def _state(value: Any) -> Iterable[tuple[str, Any]]:
+    """The attributes of an object, in its dict and in slots."""
+    found = dict(getattr(value, "__dict__", {}))
+    for base in type(value).__mro__:
+        slots = vars(base).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
+                found[name] = getattr(value, name)
+    return found.items()
+
+
+def _is_torch_dtype(kind: type) -> bool:
+    return kind.__module__ == "torch" and kind.__name__ == "dtype"
+
+
+def _root(value: Any) -> str:
+    return str(getattr(value, "__module__", "")).partition(".")[0]
+
+
+def _named(value: Any) -> str:
+    """A function, class or module with its module's name."""
+    if isinstance(value, types.ModuleType):
+        return value.__name__
+    name = getattr(value, "__qualname__", getattr(value, "__name__", type(value).__name__))
+    return f"{getattr(value, '__module__', None)}.{name}"
