@@ -18,6 +18,7 @@ import importlib.util
 import os
 import shutil
 import signal
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -30,6 +31,12 @@ pytest_plugins = ["ptx_collector", "second_pipeline"]
 
 # A machine with a GPU, or a test's stand-in for one, must not change what the others compile for.
 os.environ["FERRULE_TARGET"] = "cpu"
+
+# What is tested is the compiler.  A run with FERRULE_CACHE=1 tests what the cache gives; in no run
+# is it the user's.
+os.environ.setdefault("FERRULE_CACHE", "0")
+_ALONE = Path(tempfile.gettempdir()) / f"ferrule-tests-{os.getpid()}"
+os.environ.setdefault("FERRULE_CACHE_DIR", str(_ALONE))
 
 # Tests run side by side: threads of one that spin while they have nothing to do slow down others.
 # Read when an OpenMP runtime is loaded.

@@ -20,7 +20,10 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import Body, Location
 from ferrule.compiler.asked import check_asked, check_options, checked_zero
 from ferrule.compiler.assumptions import Assumption, assumed, documented, noted, warn
-from ferrule.compiler.binding import load
+from ferrule.compiler.cache.keys import Key, Uncacheable, key_of
+from ferrule.compiler.cache.telling import Telling
+from ferrule.compiler.cache.through import Wanted, through
+from ferrule.compiler.cache.toolchain import parts_of
 from ferrule.compiler.conventions.arguments import TYPES
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.protocol import CallingConvention
@@ -84,18 +87,40 @@ def build(
 
     Raises TypeError, ValueError or CompileError if the arguments do not fit together.
     """
-    origin = compiled(
-        signature,
-        convention,
-        results=results,
-        options=options,
-        doc=doc,
-        location=location,
-        sources=sources,
-        notes=notes,
-        assumes=assumes,
-        zero=zero,
-    )
+    chosen = parse_options(options)
+    given = [signature, convention, results, doc, location, notes, assumes, zero]
+
+    def make() -> CompiledOrigin:
+        origin = compiled(
+            signature,
+            convention,
+            results=results,
+            options=chosen,
+            doc=doc,
+            location=location,
+            sources=sources,
+            notes=notes,
+            assumes=assumes,
+            zero=zero,
+        )
+        _check_defined(signature, convention)
+        return origin
+
+    name = getattr(signature, "name", "build")
+    return through(Wanted(name, lambda: _key(name, given, sources, chosen), make), on=chosen.cache)
+
+
+def _key(
+    name: str, given: Sequence[object], sources: Mapping[str, Function], options: Options
+) -> Key:
+    """The key of a function that is built of these arguments.  Raises Uncacheable."""
+    if sources:
+        raise Uncacheable("its code calls functions of this process")
+    parts = {"the arguments of build": Telling().items("", given)}
+    return key_of(f"build of {name}", {**parts, **parts_of(options)})
+
+
+def _check_defined(signature: Signature, convention: CallingConvention) -> None:
     missing = next(undefined(convention), None)
     if missing is not None:
         raise CompileError(
@@ -104,7 +129,6 @@ def build(
                 hint="compiler.emit_wrapper gives the wrapper as text, for the module that has it",
             )
         )
-    return load(origin)
 
 
 def compiled(
@@ -131,7 +155,8 @@ def compiled(
     check_options(signature.name, chosen, target)
     body, call = _Building(signature, convention, tuple(results), target, zeroed).body()
     said, remarks = assumed(signature, assumes, call.assumed), tuple(call.remarks)
-    warn(signature.name, [text for text, is_loud in call.remarks.items() if is_loud])
+    loud = [text for text, is_loud in call.remarks.items() if is_loud]
+    warn(signature.name, loud)
     if body.device_code is not None:
         keep(signature.name, body.device_code, chosen)
     wrapped = signature.altered(
@@ -140,7 +165,7 @@ def compiled(
     )
     place = None if chosen.strip_paths else location
     module = host_module(wrapped, body.placed(place), opt_level=chosen.opt_level)
-    return CompiledOrigin(
+    origin = CompiledOrigin(
         module,
         "",
         doc=documented(doc, said),
@@ -149,6 +174,8 @@ def compiled(
         sources=sources,
         notes=noted(signature.name, checked_notes(notes), said, remarks),
     )
+    origin.warned = bool(loud)
+    return origin
 
 
 def _result(parts: Sequence[Param]) -> Param | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Options, choose_target, default_environment, parse_options
 from ferrule.language.decorators import JitFunction, KernelFunction, check_undecorated
-from ferrule.language.dispatch import FreeExamples, free_examples, shown, told
+from ferrule.language.dispatch import Choice, FreeExamples, free_examples, shown, told
 from ferrule.language.examples import Examples, bind_examples, check_binds
 from ferrule.language.garbage import with_fewer_collections
 from ferrule.language.ir.effects import written_params
@@ -72,19 +73,45 @@ def compile(
 
 def _build_each(function: Callable[..., Any], free: FreeExamples, options: Options) -> Function:
     """One function that combines the functions for all combinations of free dtypes."""
-    from ferrule.language.overloads import joined
+    from ferrule.compiler.cache.through import Wanted, through
+    from ferrule.language.cachekeys.compilations import key_of_several
 
     choices = list(free.choices())
-    origins = []
+    jobs = []
     for choice in choices:
         args, kwargs = free.chosen(choice)
-        try:
+        with _naming(choice):
             job = _job(function, bind_examples(function, args, kwargs), options)
-            origins.append(compiled(job))
-        except CompileError as error:
-            raise told(error, choice) from None
+            jobs.append(wanted(job))
+    name = function.__name__
+    return through(
+        Wanted(
+            name,
+            lambda: key_of_several(name, [each.key_of() for each in jobs], "free dtypes"),
+            lambda: _guarded(function, lambda: _joined(name, jobs, choices)),
+        ),
+        on=options.cache,
+    )
+
+
+def _joined(name: str, jobs: list[Wanted], choices: list[Choice]) -> CompiledOrigin:
+    from ferrule.language.overloads import joined
+
+    origins = []
+    for job, choice in zip(jobs, choices, strict=True):
+        with _naming(choice):
+            origins.append(job.make())
     signatures = [origin.module.signature for origin in origins]
-    return joined(function.__name__, origins, shown=shown(signatures, choices))
+    return joined(name, origins, shown=shown(signatures, choices))
+
+
+@contextmanager
+def _naming(choice: Choice) -> Iterator[None]:
+    """Errors say for which dtypes they are."""
+    try:
+        yield
+    except CompileError as error:
+        raise told(error, choice) from None
 
 
 def compile_for_call(

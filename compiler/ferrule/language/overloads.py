@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ferrule.compiler.cache.keys import Uncacheable
+from ferrule.compiler.cache.restored import RestoredOrigin
+from ferrule.compiler.cache.through import Wanted, through
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.runtime.entry.key import CallTraits
 
 if TYPE_CHECKING:
+    from ferrule.compiler.cache.keys import Key
     from ferrule.compiler.origin import CompiledOrigin
     from ferrule.runtime import Function
 
@@ -31,10 +35,21 @@ def overload(functions: Sequence[Function], name: str | None = None) -> Function
         )
     given = list(functions)
     origins = [_origin(position, function) for position, function in enumerate(given)]
-    return joined(given[0].name if name is None else name, origins)
+    named = given[0].name if name is None else name
+    return through(Wanted(named, lambda: _key(named, origins), lambda: joined(named, origins)))
 
 
-def _origin(position: int, function: Any) -> CompiledOrigin:
+def _key(name: str, origins: Sequence[CompiledOrigin | RestoredOrigin]) -> Key:
+    """The key of several functions as one, which are all the cache's."""
+    from ferrule.language.cachekeys.compilations import key_of_several
+
+    keys = [origin.key for origin in origins if origin.key is not None]
+    if len(keys) < len(origins):
+        raise Uncacheable("it joins functions that the cache does not keep")
+    return key_of_several(name, keys)
+
+
+def _origin(position: int, function: Any) -> CompiledOrigin | RestoredOrigin:
     from ferrule.compiler.origin import CompiledOrigin
     from ferrule.runtime import Function
     from ferrule.runtime.calls.function import origin_of
@@ -47,7 +62,7 @@ def _origin(position: int, function: Any) -> CompiledOrigin:
             )
         )
     origin = origin_of(function)
-    if not isinstance(origin, CompiledOrigin):
+    if not isinstance(origin, CompiledOrigin | RestoredOrigin):
         raise CompileError(
             Diagnostic(
                 f"overload: {function.name} was loaded, and is machine code that cannot be joined",
@@ -57,16 +72,21 @@ def _origin(position: int, function: Any) -> CompiledOrigin:
     return origin
 
 
-def joined(name: str, origins: Sequence[CompiledOrigin], *, shown: str | None = None) -> Function:
-    """One function of compiled ones; `shown` as in `Overloads`.
+def joined(
+    name: str,
+    given: Sequence[CompiledOrigin | RestoredOrigin],
+    *,
+    shown: str | None = None,
+) -> CompiledOrigin:
+    """The origin of one function of compiled ones; `shown` as in `Overloads`.
 
     Raises CompileError if they cannot be combined.
     """
-    from ferrule.compiler.binding import load
     from ferrule.compiler.origin import CompiledOrigin
     from ferrule.compiler.overloading import overload_module
     from ferrule.specs.overloads import Overloads
 
+    origins = [o.compiled() if isinstance(o, RestoredOrigin) else o for o in given]
     modules = [each for o in origins for each in o.module.candidates or (o.module,)]
     try:
         signature = Overloads(name, [module.signature for module in modules], shown)
@@ -77,10 +97,9 @@ def joined(name: str, origins: Sequence[CompiledOrigin], *, shown: str | None = 
     doc = docs.popitem()[0] if len(docs) == 1 else None
     target, traits = origins[0].target, _traits([origin.traits for origin in origins])
     sources = {symbol: f for each in origins for symbol, f in each.sources.items()}
-    made = CompiledOrigin(
+    return CompiledOrigin(
         module, lambda: _ir(origins), doc=doc, target=target, traits=traits, sources=sources
     )
-    return load(made)
 
 
 def _ir(origins: Sequence[CompiledOrigin]) -> str:

@@ -8,6 +8,7 @@ comes from there is code that will run, so it has the digest of an entry and, wi
 from __future__ import annotations
 
 import atexit
+import importlib
 import os
 import threading
 from dataclasses import dataclass
@@ -80,7 +81,7 @@ def remote() -> Remote | None:
 @lru_cache(maxsize=4)
 def _opened(address: str) -> Remote:
     try:
-        from fsspec.core import url_to_fs
+        url_to_fs = importlib.import_module("fsspec.core").url_to_fs
     except ImportError:
         raise CompileError(
             Diagnostic(
@@ -118,7 +119,12 @@ class _Writer:
     def flush(self, longest: float = _AT_EXIT) -> bool:
         """Wait until all is written, or for so many seconds; whether all is."""
         done = threading.Event()
-        threading.Thread(target=lambda: (self._queue.join(), done.set()), daemon=True).start()
+
+        def wait() -> None:
+            self._queue.join()
+            done.set()
+
+        threading.Thread(target=wait, daemon=True).start()
         return done.wait(longest)
 
     def _run(self) -> None:

@@ -76,7 +76,7 @@ class RestoredOrigin:
         return StageError(
             "ir",
             (),
-            f"{self.code.name} came from the cache, and what it was compiled from has changed since: "
+            f"{self.code.name} came from the cache, and what it was compiled from has changed: "
             f"{what}; compile it again",
         )
 

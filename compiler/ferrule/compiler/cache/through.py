@@ -17,13 +17,14 @@ from ferrule.compiler.cache import settings
 from ferrule.compiler.cache.entries import Entry, EntryError, packed, unpacked
 from ferrule.compiler.cache.keys import Key, Uncacheable, differing
 from ferrule.compiler.cache.memory import Loaded, Memory
-from ferrule.compiler.cache.remote import Remote, remote
+from ferrule.compiler.cache.remote import remote
 from ferrule.compiler.cache.restored import RestoredOrigin
 from ferrule.compiler.cache.store import Store, warn_once
 from ferrule.runtime.artefacts import ObjectCode
+from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.runtime.binaries.metadata import Metadata, MetadataError, read_metadata
 from ferrule.runtime.errors import LinkError
-from ferrule.runtime.linking.engine import Engine, ObjectFileError
+from ferrule.runtime.linking.engine import Engine
 from ferrule.runtime.linking.links import resolve
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ time of its source files; where a second level shares entries among machines, by
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import platform
 import re
@@ -14,11 +15,17 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from ferrule.compiler.cache import settings
+from ferrule.compiler.cache.keys import Uncacheable
+from ferrule.runtime.devices import emulated_arch
 from ferrule.specs._version import __version__
 
-_ASIDE: Final = frozenset({"__pycache__", "emulator", "frontends"})
+if TYPE_CHECKING:
+    from ferrule.compiler.options import Options
+
+_ASIDE: Final = frozenset({"__pycache__", "emulator"})
 """Folders that have no part in what a compilation gives, but for what reaches it as its input."""
 
 _VOLATILE: Final = re.compile(
@@ -29,11 +36,13 @@ _VOLATILE: Final = re.compile(
 _ONE_CPU: Final = 1 << 14
 
 
-def toolchain(*, shared: bool) -> Mapping[str, bytes]:
-    """The parts of a key that are the same for all compilations of a process.
+_DONE: Final = ("cache", "enable_tvm_ffi")
+"""Options that do not change what is compiled."""
 
-    `shared`: for entries that other machines use too.
-    """
+
+def toolchain() -> Mapping[str, bytes]:
+    """The parts of a key that are the same for all compilations of a process."""
+    shared = settings.remote() is not None  # entries that other machines use too
     return {
         "ferrule": __version__.encode() + (_content() if shared else _stamps()),
         "Python": _python(),
@@ -41,6 +50,58 @@ def toolchain(*, shared: bool) -> Mapping[str, bytes]:
         "the packages NumPy and tvm-ffi": _packages(),
         "the CPU": _cpu(),
     }
+
+
+def parts_of(options: Options) -> Mapping[str, bytes]:
+    """The parts for the options, and for what they make a compilation use."""
+    if options.keep_ptx or options.keep_cubin or options.dump_dir is not None:
+        raise Uncacheable("its options write files while it compiles")
+    given = {f.name: getattr(options, f.name) for f in dataclasses.fields(options)}
+    told = {name: value for name, value in given.items() if name not in _DONE}
+    parts = {**toolchain(), "the options": repr(told).encode()}
+    if options.gpu_arch is not None:
+        parts["the GPU"] = repr((emulated_arch(), _assembler(options))).encode()
+        if options.libdevice:
+            parts["libdevice"] = _libdevice()
+    if options.pipeline == "mlir":
+        parts["MLIR"] = _mlir()
+    return parts
+
+
+def _assembler(options: Options) -> tuple[object, ...]:
+    """What makes cubins, if any are made."""
+    if not options.cubin:
+        return ()
+    from ferrule.compiler.cuda.assembling import find_ptxas
+
+    found = find_ptxas()
+    if found is None:
+        return _version("nvidia-nvjitlink", "nvidia-nvjitlink-cu13", "nvidia-nvjitlink-cu12")
+    at = os.stat(found)
+    return os.path.realpath(found), at.st_size, at.st_mtime_ns
+
+
+def _libdevice() -> bytes:
+    from ferrule.compiler.cuda.libdevice import libdevice
+
+    return libdevice()
+
+
+def _mlir() -> bytes:
+    chosen = os.environ.get("FERRULE_MLIR")
+    return repr((chosen, _version(chosen or "torch-mlir"))).encode()
+
+
+def _version(*names: str) -> tuple[object, ...]:
+    """The first of these packages that is installed, and its version."""
+    from importlib import metadata
+
+    for name in names:
+        try:
+            return name, metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    raise Uncacheable(f"the version of {names[0]} is not known")
 
 
 @cache

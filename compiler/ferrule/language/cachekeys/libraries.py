@@ -44,8 +44,8 @@ PURE: Final = frozenset(
 _FUNCTOOLS: Final = frozenset({"partial", "reduce", "wraps", "cmp_to_key"})
 _TYPES: Final = frozenset({"SimpleNamespace", "MappingProxyType", "NoneType", "EllipsisType"})
 _NUMPY: Final = frozenset(
-    "zeros ones full eye identity array asarray arange linspace prod sum cumsum cumprod iinfo finfo "
-    "dtype ndarray stack concatenate array_equal allclose isscalar promote_types result_type "
+    "zeros ones full eye identity array asarray arange linspace prod sum cumsum cumprod iinfo "
+    "finfo dtype ndarray stack concatenate array_equal allclose isscalar promote_types result_type "
     "can_cast broadcast_shapes ndim shape size".split()
 )
 _PACKAGES: Final = frozenset({"numpy", "ml_dtypes", "torch", "tvm_ffi"})

@@ -16,7 +16,6 @@ import os
 import sys
 import types
 import typing
-from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -24,17 +23,16 @@ import numpy as np
 import tvm_ffi
 
 from ferrule.compiler.cache.keys import Key, Uncacheable
+from ferrule.compiler.cache.telling import MOST_ITEMS, PLAIN, Telling, named, sized
 from ferrule.language.cachekeys import libraries
 from ferrule.language.cachekeys.facts import Facts, facts_of, is_optimized
 from ferrule.language.decorators import JitFunction, KernelFunction
+from ferrule.language.snapshots import MOST
 from ferrule.language.witness import Outer, Witness, is_library
 from ferrule.runtime import Function
 from ferrule.runtime.calls.function import origin_of
-from ferrule.specs import DType, Numeric, Sym
+from ferrule.specs import DType
 
-MOST_ITEMS: Final = 1 << 16
-"""The most items of a container, and the most bytes of an array times 256, that are told."""
-_DEEP: Final = 64
 _MISSING: Final = object()
 _NOT_TOLD: Final = frozenset(
     {
@@ -48,22 +46,6 @@ _NOT_TOLD: Final = frozenset(
 )
 """Entries of a class that say nothing beside the others, or are told in another way."""
 _METACLASSES: Final = (type, enum.EnumMeta)
-_PLAIN: Final[dict[type, Callable[[Any], bytes]]] = {
-    type(None): lambda value: b"N",
-    bool: lambda value: b"T" if value else b"F",
-    int: lambda value: b"i%d;" % value,
-    float: lambda value: b"f" + value.hex().encode() + b";",
-    complex: lambda value: f"c{value.real.hex()},{value.imag.hex()};".encode(),
-    str: lambda value: _sized(b"s", value.encode("utf-8", "surrogatepass")),
-    bytes: lambda value: _sized(b"b", value),
-    bytearray: lambda value: _sized(b"a", bytes(value)),
-    type(Ellipsis): lambda value: b"E",
-    type(NotImplemented): lambda value: b"I",
-}
-
-
-def _sized(tag: bytes, data: bytes) -> bytes:
-    return b"%s%d:" % (tag, len(data)) + data
 
 
 @dataclasses.dataclass(slots=True)
@@ -74,23 +56,21 @@ class _Owner:
     told: set[str] = dataclasses.field(default_factory=set)
 
 
-class Walk:
+class Walk(Telling):
     """Collects the parts of one key.  `witness`, if there is one, records what was read."""
 
     def __init__(self, witness: Witness | None = None, *, places: bool = True) -> None:
         """`places`: whether the code tells the paths of its files."""
         if is_optimized():
             raise Uncacheable("Python runs with -O, so functions are not what their texts say")
+        super().__init__()
         self.parts: Final[dict[str, bytes]] = {}
         self._witness: Final = witness
         self._places: Final = places
-        self._numbers: Final[dict[int, int]] = {}
-        self._kept: Final[list[object]] = []
         self._functions: Final[list[types.FunctionType]] = []
         self._owners: Final[list[_Owner]] = []
         self._attributes: Final[set[str]] = set()
         self._scopes: Final[dict[int, str]] = {}
-        self._active: Final[set[int]] = set()
         self._reflects = ""
 
     def add(self, name: str, value: Any) -> None:
@@ -113,116 +93,67 @@ class Walk:
 
     # ---- values ----
 
-    def told(self, value: Any) -> bytes:
-        """Bytes that are equal for values that compile to the same code."""
+    def special(self, value: Any) -> bytes:
+        """A value that is neither plain nor one of ferrule's records."""
         kind = type(value)
-        plain = _PLAIN.get(kind)
-        if plain is not None:
-            return plain(value)
-        if isinstance(value, type):
-            return self._class(value)
-        if id(value) in self._active:
-            raise Uncacheable(f"a {kind.__name__} holds itself")
-        if len(self._active) > _DEEP:
-            raise Uncacheable("it is nested too deeply")
-        self._active.add(id(value))
-        try:
-            return self._compound(value, kind)
-        finally:
-            self._active.discard(id(value))
-
-    def _compound(self, value: Any, kind: type) -> bytes:
-        if kind in (tuple, list, deque):
-            return self._items(kind.__name__, value)
-        if kind in (dict, types.MappingProxyType, OrderedDict):
-            return self._items(kind.__name__, [part for pair in value.items() for part in pair])
-        if kind in (set, frozenset):
-            inner = sorted(self.told(each) for each in value)
-            return _sized(kind.__name__.encode(), b"".join(inner))
         if isinstance(value, types.FunctionType):
             return self._generated(value) if _is_generated(value) else self._reference(value)
         if kind in (JitFunction, KernelFunction):
             return kind.__name__.encode() + self._reference(value.function)
         if isinstance(value, enum.Enum):
-            return self._class(kind) + self.told(value.name) + self.told(value.value)
-        if isinstance(value, Numeric):
-            return self._class(kind) + self.told(value.value)
-        if isinstance(value, Sym):
-            return self._symbol(value)
+            return self.told_class(kind) + self.told(value.name) + self.told(value.value)
         if isinstance(value, np.generic | np.ndarray):
             return self._array(value)
         if isinstance(value, np.dtype):
             return self._dtype(value)
-        return self._special(value, kind)
-
-    def _special(self, value: Any, kind: type) -> bytes:
         if isinstance(value, types.ModuleType):
             return self._module(value)
         if isinstance(value, Function):
             return self._compiled(value)
-        if isinstance(value, functools.partial) and kind is functools.partial:
-            return b"partial" + self._items("", [value.func, value.args, value.keywords])
-        if isinstance(value, types.MethodType):
-            return b"method" + self._items("", [value.__self__, value.__func__])
+        if isinstance(value, types.BuiltinFunctionType | np.ufunc):
+            return self._builtin(value)
+        return self._of_python(value, kind)
+
+    def _of_python(self, value: Any, kind: type) -> bytes:
+        """A value of a class of Python's library, or of the user's."""
+        if kind is functools.partial:
+            return b"partial" + self.items("", [value.func, value.args, value.keywords])
+        if kind is types.MethodType:
+            return b"method" + self.items("", [value.__self__, value.__func__])
         if kind in (staticmethod, classmethod):
             return kind.__name__.encode() + self.told(value.__func__)
         if kind is property:
-            return b"property" + self._items("", [value.fget, value.fset, value.fdel])
+            return b"property" + self.items("", [value.fget, value.fset, value.fdel])
         if kind is dataclasses.Field:
-            inner = [value.name, value.default, value.default_factory, value.init, value.kw_only]
-            return b"field" + self._items("", [*inner, self._annotation(value.type)])
-        if value is dataclasses.MISSING or kind.__module__ == "dataclasses":
+            held = [value.name, value.default, value.default_factory, value.init, value.kw_only]
+            return b"field" + self.items("", [*held, self._annotation(value.type)])
+        if kind.__module__ == "dataclasses":  # its marks for what is missing
             return b"dataclasses" + self.told(kind.__name__)
-        if isinstance(value, types.BuiltinFunctionType | np.ufunc):
-            return self._builtin(value)
         if isinstance(value, _DESCRIPTORS):
-            return b"of " + self._class(value.__objclass__) + self.told(value.__name__)
-        if _is_torch_dtype(kind):
+            return b"of " + self.told_class(value.__objclass__) + self.told(value.__name__)
+        if kind.__module__ == "torch" and kind.__name__ == "dtype":
             self._package("torch")
             return b"torch" + self.told(str(value))
         if isinstance(value, _ALIASES):
             origin, inner = typing.get_origin(value), typing.get_args(value)
-            return b"alias" + self._items("", [origin, *map(self._annotation, inner)])
-        if str(kind.__module__) == "typing":
+            return b"alias" + self.items("", [origin, *map(self._annotation, inner)])
+        if kind.__module__ == "typing":
             return b"typing" + self.told(repr(value))
         return self._object(value, kind)
-
-    def _items(self, name: str, values: Iterable[Any]) -> bytes:
-        inner = list(values)
-        if len(inner) > MOST_ITEMS:
-            raise Uncacheable(f"a {name} has {len(inner)} items")
-        return b"%s(%d:" % (name.encode(), len(inner)) + b"".join(map(self.told, inner)) + b")"
-
-    def _number(self, value: object) -> tuple[int, bool]:
-        """The number of an object in the order in which they are met, and whether it is new."""
-        number = self._numbers.get(id(value))
-        if number is not None:
-            return number, False
-        self._kept.append(value)
-        self._numbers[id(value)] = len(self._numbers)
-        return len(self._numbers) - 1, True
-
-    def _symbol(self, value: Sym) -> bytes:
-        """A symbol: equal keys are one symbol, whatever objects these are."""
-        key = value.key if type(value.key) is str else None
-        if key is None and dataclasses.is_dataclass(value.key):
-            key = repr(value.key)
-        known = self.told(key) if key is not None else b"#%d" % self._number(value.key)[0]
-        facts = self._items("", [value.name, value.width, value.divisibility])
-        return b"Sym" + known + facts
 
     def _array(self, value: Any) -> bytes:
         if type(value) is not np.ndarray and not isinstance(value, np.generic):
             raise Uncacheable(f"it holds a {type(value).__name__}")
         if value.dtype.hasobject or value.nbytes > MOST_ITEMS * 256:
             raise Uncacheable("it holds an array of objects, or a very large one")
-        facts = self._items("", [value.shape, getattr(value, "strides", ())])
+        self.large |= value.nbytes > MOST
+        facts = self.items("", [value.shape, getattr(value, "strides", ())])
         scalar = b"array" if type(value) is np.ndarray else b"scalar"
-        return scalar + self._dtype(value.dtype) + facts + _sized(b"", value.tobytes())
+        return scalar + self._dtype(value.dtype) + facts + sized(b"", value.tobytes())
 
     def _dtype(self, value: Any) -> bytes:
         named = value.descr if value.names else value.str
-        return b"dtype" + self.told(repr(named)) + self._class(value.type)
+        return b"dtype" + self.told(repr(named)) + self.told_class(value.type)
 
     def _compiled(self, value: Function) -> bytes:
         key = getattr(origin_of(value), "key", None)
@@ -235,23 +166,18 @@ class Walk:
         if id(value) in libraries.REFLECTION:
             self._reflects = value.__name__
         elif isinstance(owner, type):  # object.__new__ and the like
-            return b"builtin" + self._class(owner) + self.told(value.__name__)
+            return b"builtin" + self.told_class(owner) + self.told(value.__name__)
         elif owner is not None and not isinstance(owner, types.ModuleType):
             return b"bound" + self.told(owner) + self.told(value.__name__)
         elif not libraries.allowed_function(value):
-            raise Uncacheable(f"it may call {_named(value)}, whose result no key has")
-        return b"builtin" + self.told(_named(value))
+            raise Uncacheable(f"it may call {named(value)}, whose result no key has")
+        return b"builtin" + self.told(named(value))
 
     def _object(self, value: Any, kind: type) -> bytes:
-        """An object with attributes: one of ferrule's records, or of a user's class."""
-        if libraries.is_ours(kind.__module__):
-            if not dataclasses.is_dataclass(value):
-                raise Uncacheable(f"it holds a {kind.__name__} of ferrule")
-            held = [getattr(value, each.name) for each in dataclasses.fields(value)]
-            return _sized(b"record", _named(kind).encode()) + self._items("", held)
+        """An object of a user's class: its attributes, and the value that it is itself."""
         if is_library(kind) or not _is_plain_class(kind):
-            raise Uncacheable(f"it holds a {_named(kind)}, whose state nothing tells")
-        number, new = self._number(value)
+            raise Uncacheable(f"it holds a {named(kind)}, whose state nothing tells")
+        number, new = self.number(value)
         if not new:
             return b"object#%d" % number
         state = dict(_state(value))
@@ -259,15 +185,13 @@ class Walk:
             for name, held in state.items():
                 self._witness.add_attribute(value, name, held)
         inner: list[Any] = [part for pair in state.items() for part in pair]
-        base = next((b for b in _VALUES if isinstance(value, b)), None)
-        if base is not None:
-            inner.append(base(value))
-        return b"object" + self._class(kind) + self._items("", inner)
+        inner += [told(value) for base, told in _VALUES.items() if isinstance(value, base)]
+        return b"object" + self.told_class(kind) + self.items("", inner)
 
     def _generated(self, value: types.FunctionType) -> bytes:
         """A function that Python's library made around others."""
         held = [cell.cell_contents for cell in value.__closure__ or ()]
-        return b"generated" + self.told(_named(value)) + self._items("", held)
+        return b"generated" + self.told(named(value)) + self.items("", held)
 
     # ---- functions ----
 
@@ -275,9 +199,9 @@ class Walk:
         """A function, whose text is a part of its own."""
         if is_library(function):
             if not libraries.allowed_function(function):
-                raise Uncacheable(f"it may call {_named(function)}, whose result no key has")
-            return b"library" + self.told(_named(function))
-        number, new = self._number(function)
+                raise Uncacheable(f"it may call {named(function)}, whose result no key has")
+            return b"library" + self.told(named(function))
+        number, new = self.number(function)
         if new:
             self._functions.append(function)
         return b"function#%d" % number
@@ -287,7 +211,7 @@ class Walk:
         self.parts["what is compiled"] = self._reference(function)
 
     def _function(self, function: types.FunctionType) -> None:
-        number, _ = self._number(function)
+        number, _ = self.number(function)
         name = f"{function.__module__}.{function.__qualname__}"
         where = f"{name} (#{number})" if f"the text of {name}" in self.parts else name
         facts = facts_of(function)
@@ -315,7 +239,7 @@ class Walk:
     def _annotation(self, value: Any) -> Any:
         """An annotation; any that means nothing to ferrule is told by its name."""
         if isinstance(value, type) and _root(value) in ("torch", "numpy", "tvm_ffi"):
-            return "class", _named(value)
+            return "class", named(value)
         return value
 
     def _names(self, where: str, function: types.FunctionType, facts: Facts) -> None:
@@ -340,7 +264,7 @@ class Walk:
     def _scope(self, function: types.FunctionType) -> str:
         """A name for the globals of a function, which no other globals have."""
         held = function.__globals__
-        number, new = self._number(held)
+        number, new = self.number(held)
         if new:
             name = str(function.__module__)
             taken = name in self._scopes.values()
@@ -348,7 +272,7 @@ class Walk:
         return self._scopes[id(held)]
 
     def _named_value(self, part: str, name: str, value: Any, facts: Facts) -> None:
-        """A value that a function names; of a module, also the attributes that are named with it."""
+        """A value that a function names; of a module, also its attributes that are named."""
         if part in self.parts and not isinstance(value, types.ModuleType):
             return
         if not isinstance(value, types.ModuleType) or libraries.is_user_module(value):
@@ -368,26 +292,26 @@ class Walk:
             what = f"{module.__name__}.{name}"
             raise Uncacheable(f"{part}: {what} may have another result each time")
         value = getattr(module, name, None)
-        if type(value) in _PLAIN:
+        if type(value) in PLAIN:
             self.add(f"{module.__name__}.{name}", value)
 
     def _check_builtin(self, where: str, name: str, value: Any) -> None:
         if id(value) in libraries.REFLECTION:
             self._reflects = name
-        elif id(value) not in libraries.BUILTINS and type(value) not in _PLAIN:
+        elif id(value) not in libraries.BUILTINS and type(value) not in PLAIN:
             raise Uncacheable(f"{where} calls {name}, whose effect no key has")
 
     # ---- classes and modules ----
 
-    def _class(self, value: type) -> bytes:
+    def told_class(self, value: type) -> bytes:
         if isinstance(value, DType) or libraries.is_told_by_name(value):
             self._package(_root(value))
-            return b"class" + self.told(_named(value))
+            return b"class" + self.told(named(value))
         if isinstance(value, type) and issubclass(value, tvm_ffi.Object):
-            raise Uncacheable(f"{_named(value)} is registered with tvm-ffi, which knows its fields")
+            raise Uncacheable(f"{named(value)} is registered with tvm-ffi, which knows its fields")
         if is_library(value) or _root(value) == "torch":
-            raise Uncacheable(f"it names the class {_named(value)}, whose objects have any state")
-        number, new = self._number(value)
+            raise Uncacheable(f"it names the class {named(value)}, whose objects have any state")
+        number, new = self.number(value)
         if new:
             self._add_class(value, number)
         return b"class#%d" % number
@@ -395,18 +319,18 @@ class Walk:
     def _add_class(self, value: type, number: int) -> None:
         meta = type(value)
         if meta not in _METACLASSES and meta.__module__ != "abc":
-            raise Uncacheable(f"the class {_named(value)} is made by a class of its own")
-        where = f"the class {_named(value)}"
+            raise Uncacheable(f"the class {named(value)} is made by a class of its own")
+        where = f"the class {named(value)}"
         where = f"{where} (#{number})" if where in self.parts else where
         self.parts[where] = b""  # while its bases are told, it is known
-        self.add(where, [_named(value), list(value.__bases__), meta.__name__])
+        self.add(where, [named(value), list(value.__bases__), meta.__name__])
         self._annotated(where, value)
         fields = vars(value).get("__dataclass_fields__")
         if fields is not None:
             how = repr(vars(value).get("__dataclass_params__"))
             self.add(f"the fields of {where}", [how, *fields, *fields.values()])
         if isinstance(value, enum.EnumMeta):
-            members = [(m.name, m.value) for m in value.__members__.values()]
+            members = [(name, member.value) for name, member in vars(value)["_member_map_"].items()]
             self.add(f"the members of {where}", members)
         self._owners.append(_Owner(value))
 
@@ -420,8 +344,8 @@ class Walk:
                 return b"module" + self.told(value.__name__)
             raise Uncacheable(f"the module {value.__name__} is used whole")
         if "__getattr__" in vars(value):
-            raise Uncacheable(f"the module {value.__name__} makes its attributes when they are read")
-        number, new = self._number(value)
+            raise Uncacheable(f"the module {value.__name__} makes attributes when they are read")
+        number, new = self.number(value)
         if new:
             self._owners.append(_Owner(value))
         return b"module#%d" % number + self.told(value.__name__)
@@ -438,7 +362,7 @@ class Walk:
         return found
 
     def _wanted(self, owner: _Owner) -> set[str]:
-        names = vars(owner.value).keys()
+        names = set(vars(owner.value))
         wanted = self._attributes & names
         if isinstance(owner.value, type):
             wanted |= {n for n in names if n[:2] == "__" == n[-2:] and n not in _NOT_TOLD}
@@ -454,8 +378,8 @@ class Walk:
                 self._witness.add_member(owner, name)
             else:
                 self._witness.add_attribute(owner, name, value)
-        number, _ = self._number(owner)
-        self.add(f"{_named(owner)}.{name} (#{number})", value)
+        number, _ = self.number(owner)
+        self.add(f"{named(owner)}.{name} (#{number})", value)
 
     def _package(self, root: str) -> None:
         """The version of a package whose values are named."""
@@ -478,8 +402,15 @@ _DESCRIPTORS: Final = (
     types.MethodDescriptorType,
     types.ClassMethodDescriptorType,
 )
-_ALIASES: Final = (types.GenericAlias, types.UnionType, type(typing.List[int]), type(typing.Union[int, str]))  # noqa: E501, UP006, UP007
-_VALUES: Final = (int, float, str, bytes, tuple, list, dict)
+_ALIASES: Final = (
+    types.GenericAlias,
+    types.UnionType,
+    type(typing.Sequence[int]),
+    type(typing.Optional["Walk"]),
+)
+_VALUES: Final[Mapping[type, Callable[[Any], Any]]] = {
+    each: each for each in (int, float, str, bytes, tuple, list, dict)
+}
 _OF_ENUMS: Final = frozenset({"__new__", "__format__", "__str__", "__repr__", "__reduce_ex__"})
 
 
@@ -527,17 +458,5 @@ def _state(value: Any) -> Iterable[tuple[str, Any]]:
     return found.items()
 
 
-def _is_torch_dtype(kind: type) -> bool:
-    return kind.__module__ == "torch" and kind.__name__ == "dtype"
-
-
 def _root(value: Any) -> str:
     return str(getattr(value, "__module__", "")).partition(".")[0]
-
-
-def _named(value: Any) -> str:
-    """A function, class or module with its module's name."""
-    if isinstance(value, types.ModuleType):
-        return value.__name__
-    name = getattr(value, "__qualname__", getattr(value, "__name__", type(value).__name__))
-    return f"{getattr(value, '__module__', None)}.{name}"

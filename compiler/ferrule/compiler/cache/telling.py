@@ -1,0 +1,145 @@
+"""`Telling`: values as bytes that are equal for values which compile to the same code.
+
+Numbers, texts, containers, symbols and ferrule's own records are known here; whoever knows more
+kinds derives from it.  Everything else makes a compilation uncacheable.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import types
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from ferrule.compiler.cache.keys import Uncacheable
+from ferrule.specs import DType, Numeric, Sym
+
+MOST_ITEMS: Final = 1 << 16
+"""The most items of a container that are told, and 1/256 of the most bytes of an array."""
+_DEEP: Final = 64
+
+
+def sized(tag: bytes, data: bytes) -> bytes:
+    """Bytes behind their tag and size, so that no two of them run together."""
+    return b"%s%d:" % (tag, len(data)) + data
+
+
+PLAIN: Final[dict[type, Callable[[Any], bytes]]] = {
+    type(None): lambda value: b"N",
+    bool: lambda value: b"T" if value else b"F",
+    int: lambda value: b"i%d;" % value,
+    float: lambda value: b"f" + value.hex().encode() + b";",
+    complex: lambda value: f"c{value.real.hex()},{value.imag.hex()};".encode(),
+    str: lambda value: sized(b"s", value.encode("utf-8", "surrogatepass")),
+    bytes: lambda value: sized(b"b", value),
+    bytearray: lambda value: sized(b"a", bytes(value)),
+    type(Ellipsis): lambda value: b"E",
+    type(NotImplemented): lambda value: b"I",
+}
+"""Kinds of values without others inside."""
+
+
+class Telling:
+    """Tells the values of one key: an object that is met again is told by its number."""
+
+    def __init__(self) -> None:
+        self._numbers: Final[dict[int, int]] = {}
+        self._kept: Final[list[object]] = []
+        self._active: Final[set[int]] = set()
+        self.large = False
+        """Whether a value was told that is too large to be watched."""
+
+    def told(self, value: Any) -> bytes:
+        """The bytes of a value.  Uncacheable for one of an unknown kind."""
+        kind = type(value)
+        plain = PLAIN.get(kind)
+        if plain is not None:
+            return plain(value)
+        if isinstance(value, type):
+            return self.told_class(value)
+        if id(value) in self._active:
+            raise Uncacheable(f"a {kind.__name__} holds itself")
+        if len(self._active) > _DEEP:
+            raise Uncacheable("it is nested too deeply")
+        self._active.add(id(value))
+        try:
+            return self._compound(value, kind)
+        finally:
+            self._active.discard(id(value))
+
+    def told_class(self, value: type) -> bytes:
+        """A class, by its name if that tells all of it."""
+        if isinstance(value, DType) or value.__module__ in ("builtins",):
+            return b"class" + self.told(named(value))
+        raise Uncacheable(f"it names the class {named(value)}")
+
+    def special(self, value: Any) -> bytes:
+        """A value of another kind."""
+        raise Uncacheable(f"it holds a {named(type(value))}, which nothing tells")
+
+    def items(self, name: str, values: Iterable[Any]) -> bytes:
+        """Several values in their order."""
+        inner = list(values)
+        if len(inner) > MOST_ITEMS:
+            raise Uncacheable(f"a {name} has {len(inner)} items")
+        self.large |= len(inner) > MOST_ITEMS >> 4
+        return b"%s(%d:" % (name.encode(), len(inner)) + b"".join(map(self.told, inner)) + b")"
+
+    def number(self, value: object) -> tuple[int, bool]:
+        """The number of an object in the order in which they are met, and whether it is new."""
+        known = self._numbers.get(id(value))
+        if known is not None:
+            return known, False
+        self._kept.append(value)
+        self._numbers[id(value)] = len(self._numbers)
+        return len(self._numbers) - 1, True
+
+    def _compound(self, value: Any, kind: type) -> bytes:
+        if kind in (tuple, list, deque):
+            return self.items(kind.__name__, value)
+        if kind in (dict, types.MappingProxyType, OrderedDict):
+            return self.items(kind.__name__, [part for pair in value.items() for part in pair])
+        if kind in (set, frozenset):
+            inner = sorted(self.told(each) for each in value)
+            return sized(kind.__name__.encode(), b"".join(inner))
+        if isinstance(value, Sym):
+            return self._symbol(value)
+        if is_ours(kind.__module__):
+            return self._ours(value, kind)
+        return self.special(value)
+
+    def _ours(self, value: Any, kind: type) -> bytes:
+        """A value of one of ferrule's own classes."""
+        name = sized(b"ours", named(kind).encode())
+        if isinstance(value, enum.Enum):
+            return name + self.told(value.name)
+        if isinstance(value, Numeric):
+            return name + self.told(value.value)
+        if dataclasses.is_dataclass(value):
+            fields = dataclasses.fields(value)
+            return name + self.items("", [getattr(value, each.name) for each in fields])
+        return self.special(value)
+
+    def _symbol(self, value: Sym) -> bytes:
+        """A symbol: those with equal keys are one, whatever objects they are."""
+        key = value.key
+        if type(key) is str or dataclasses.is_dataclass(key):
+            known = self.told(repr(key))
+        else:
+            known = b"#%d" % self.number(key)[0]
+        return b"Sym" + known + self.items("", [value.name, value.width, value.divisibility])
+
+
+def is_ours(module: str) -> bool:
+    """Whether a module is one of ferrule's."""
+    return module.startswith("ferrule.")
+
+
+def named(value: Any) -> str:
+    """A function, class or module with its module's name."""
+    if isinstance(value, types.ModuleType):
+        return value.__name__
+    name = getattr(value, "__qualname__", getattr(value, "__name__", type(value).__name__))
+    return f"{getattr(value, '__module__', None)}.{name}"
