@@ -68,7 +68,7 @@ def compile(
     if free is not None:
         return _guarded(function, lambda: _build_each(function, free, parse_options(options)))
     examples = bind_examples(function, args, kwargs)
-    return _guarded(function, lambda: cached(_job(function, examples, parse_options(options))))
+    return _guarded(function, lambda: build(_job(function, examples, parse_options(options))))
 
 
 def _build_each(function: Callable[..., Any], free: FreeExamples, options: Options) -> Function:
@@ -140,7 +140,7 @@ def compile_for_call(
 
 def _for_call(job: Job) -> tuple[Function, Witness]:
     """The function of a job, and what says whether it is still that of a later call."""
-    found = cached(job)
+    found = build(job)
     if found.origin == "compiled":
         return found, job.witness
     from ferrule.language.cachekeys.compilations import key_of_job
@@ -322,7 +322,7 @@ def _lowered(program: Program, options: Options, origins: dict[Op, object] | Non
     return lower_cpu(expand_maths(program))
 
 
-def cached(job: Job) -> Function:
+def build(job: Job) -> Function:
     """The function of a job, from the cache or compiled."""
     from ferrule.compiler.cache.through import through
 

@@ -14,11 +14,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final
+from typing import Final, Literal
 
 MAGIC: Final = b"ferrule cache 1\n"
 _HEAD: Final = len(MAGIC) + 32
 _SIGNATURE: Final = 32
+
+
+State = Literal["none", "threads", "own"]
+"""The variables of code: none, what it knows of threads, or what its calls notice of each other."""
 
 
 class EntryError(ValueError):
@@ -30,7 +34,7 @@ class Entry:
     """The object of a compilation for a CPU of this machine, and how to make a function of it.
 
     `key` is the digest of the key, `parts` as in `Key`; `metadata` is the text that exported files
-    have, `cpu` and `features` are LLVM's words for the CPU.
+    have, `cpu` and `features` are LLVM's words for the CPU, `state` tells of its variables.
     """
 
     key: str
@@ -41,6 +45,7 @@ class Entry:
     triple: str
     cpu: str
     features: str
+    state: State
     code: bytes
 
 
@@ -55,6 +60,7 @@ def packed(entry: Entry) -> bytes:
         "triple": entry.triple,
         "cpu": entry.cpu,
         "features": entry.features,
+        "state": entry.state,
     }
     header = json.dumps(said, separators=(",", ":")).encode()
     rest = len(header).to_bytes(4, "little") + header + entry.code

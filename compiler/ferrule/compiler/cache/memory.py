@@ -6,6 +6,8 @@ last function of it, as without a cache.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,17 +17,24 @@ from weakref import WeakValueDictionary
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.calls.function import make_function
 from ferrule.runtime.forks import ForkLock
+from ferrule.runtime.linking.engine import Engine
+from ferrule.runtime.linking.links import Link, resolve
 
 if TYPE_CHECKING:
+    from ferrule.compiler.cache.entries import State
     from ferrule.compiler.cache.restored import RestoredOrigin
     from ferrule.compiler.origin import CompiledOrigin
     from ferrule.runtime.calls.function import Function
     from ferrule.runtime.entry.key import CallTraits
-    from ferrule.runtime.linking.engine import Engine
     from ferrule.specs import Signature
 
 LATEST = 16
 """The number of keys whose code is kept although no function of it is left."""
+
+
+def _setting() -> tuple[object, ...]:
+    """What code reads of a process at its first launch with much work, and keeps."""
+    return os.environ.get("FERRULE_NUM_THREADS"), "torch" in sys.modules
 
 
 class Loaded:
@@ -34,7 +43,10 @@ class Loaded:
     `restored` is the origin of functions that are made of it again.
     """
 
-    __slots__ = ("__weakref__", "doc", "engine", "notes", "restored", "signature", "traits")
+    __slots__ = (
+        *("__weakref__", "_setting", "doc", "engine", "links", "notes", "restored", "signature"),
+        *("state", "traits"),
+    )
 
     def __init__(
         self,
@@ -44,6 +56,8 @@ class Loaded:
         traits: CallTraits,
         notes: Mapping[str, Any],
         restored: RestoredOrigin,
+        links: tuple[Link, ...],
+        state: State,
     ) -> None:
         self.engine = engine
         self.signature = signature
@@ -51,6 +65,19 @@ class Loaded:
         self.traits = traits
         self.notes = notes
         self.restored = restored
+        self.links = links
+        self.state = state
+        self._setting = _setting()
+
+    def afresh(self) -> Loaded:
+        """This code for another function: the same, unless a call of one would be noticed by the
+        other, which code with variables of its own is loaded again for."""
+        if self.state == "none" or (self.state == "threads" and self._setting == _setting()):
+            return self
+        found = resolve(self.links)
+        engine = Engine.load(self.restored.code, found.addresses, owners=found.owners)
+        more = self.restored, self.links, self.state
+        return Loaded(engine, self.signature, self.doc, self.traits, self.notes, *more)
 
     def function(self, origin: CompiledOrigin | None = None) -> Function:
         """A function of this code; `origin` is that of the call which compiled it."""

@@ -7,14 +7,15 @@ compilation or another thread changed what it depends on, nothing is kept.
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ferrule.compiler.cache import settings
-from ferrule.compiler.cache.entries import Entry, EntryError, packed, unpacked
+from ferrule.compiler.cache.entries import Entry, EntryError, State, packed, unpacked
 from ferrule.compiler.cache.keys import Key, Uncacheable, differing
 from ferrule.compiler.cache.memory import Loaded, Memory
 from ferrule.compiler.cache.remote import remote
@@ -28,10 +29,14 @@ from ferrule.runtime.linking.engine import Engine
 from ferrule.runtime.linking.links import resolve
 
 if TYPE_CHECKING:
+    from ferrule.compiler.artefacts import HostModule
     from ferrule.compiler.origin import CompiledOrigin
     from ferrule.runtime.calls.function import Function
 
 MEMORY: Final = Memory()
+_VARIABLE: Final = re.compile(r'^@"?([^\s"]+)"? = (?!.*\bconstant\b)', re.M)
+_FOREIGN: Final = "@foreign = global"
+"""Stands for machine code of others, which may have variables."""
 
 
 @dataclass(slots=True)
@@ -84,7 +89,7 @@ def known(wanted: Wanted, key: Key) -> Loaded | None:
     found = MEMORY.get(key.digest)
     if found is not None:
         log(f"hit in memory: {wanted.name}")
-        return found
+        return found.afresh()
     folder, far = store(), remote()
     entry = None if folder is None else folder.read(key)
     place = "the folder"
@@ -115,7 +120,8 @@ def _loaded(wanted: Wanted, key: Key, entry: Entry) -> Loaded:
     engine = Engine.load(code, found.addresses, owners=found.owners)
     restored = RestoredOrigin(key, code, wanted.key_of, wanted.make)
     doc, traits, notes = entry.doc, metadata.traits, metadata.notes
-    return Loaded(engine, metadata.signature, doc, traits, notes, restored)
+    more = restored, metadata.links, entry.state
+    return Loaded(engine, metadata.signature, doc, traits, notes, *more)
 
 
 def _check_cpu(entry: Entry) -> None:
@@ -157,8 +163,9 @@ def _kept(
     origin.key = key
     entry = _entry(key, origin, code)
     restored = RestoredOrigin(key, code, wanted.key_of, wanted.make, origin)
-    signature = origin.module.signature
-    loaded = Loaded(engine, signature, origin.doc, origin.traits, origin.notes, restored)
+    module = origin.module
+    more = restored, module.body.links, entry.state
+    loaded = Loaded(engine, module.signature, origin.doc, origin.traits, origin.notes, *more)
     MEMORY.add(key.digest, loaded)
     data = packed(entry)
     folder, far = store(), remote()
@@ -207,8 +214,28 @@ def _entry(key: Key, origin: CompiledOrigin, code: ObjectCode) -> Entry:
         code.triple,
         code.cpu,
         host().features,
+        _state_of(module),
         code.data,
     )
+
+
+def _state_of(module: HostModule) -> State:
+    """Which variables the code of a module has."""
+    names = {name for text in _texts(module) for name in _VARIABLE.findall(text)}
+    if not names:
+        return "none"
+    return "threads" if names == {"ferrule.threads"} else "own"
+
+
+def _texts(module: HostModule) -> Iterator[str]:
+    yield module.wrapper
+    todo = [module.body.part]
+    while todo:
+        part = todo.pop()
+        yield part.text
+        todo += part.parts
+        if part.embedded:
+            yield _FOREIGN
 
 
 def store() -> Store | None:
