@@ -23,8 +23,13 @@ def load(origin: CompiledOrigin) -> Function:
 
     Raises CompileError for a symbol of another library that cannot be found.
     """
-    signature = origin.module.signature
     _, engine = linked(origin)
+    return function_of(origin, engine)
+
+
+def function_of(origin: CompiledOrigin, engine: Engine) -> Function:
+    """The function of an origin, whose object an engine has linked."""
+    signature = origin.module.signature
     return make_function(
         engine.address(SYMBOL_PREFIX + signature.name),
         signature,

@@ -21,6 +21,7 @@ from ferrule.compiler.cache.memory import Loaded, Memory
 from ferrule.compiler.cache.remote import remote
 from ferrule.compiler.cache.restored import RestoredOrigin
 from ferrule.compiler.cache.store import Store, warn_once
+from ferrule.compiler.cache.unkept import noting
 from ferrule.runtime.artefacts import ObjectCode
 from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.runtime.binaries.metadata import Metadata, MetadataError, read_metadata
@@ -140,26 +141,27 @@ def _check_cpu(entry: Entry) -> None:
 
 def _compiled(wanted: Wanted, key: Key | None) -> Function:
     """Compile, and keep what has a key."""
-    from ferrule.compiler.binding import linked, load
+    from ferrule.compiler.binding import function_of, linked, load
 
     if key is None:
         return load(wanted.make())
     COUNTS.misses += 1
     _explain(wanted, key)
-    origin = wanted.make()
+    with noting() as noted:
+        origin = wanted.make()
     code, engine = linked(origin)
+    why = noted[0] if noted else _why_not(wanted, key, origin)
+    if why is not None:
+        log(f"not kept: {wanted.name}: {why}")
+        return function_of(origin, engine)
     loaded = _kept(wanted, key, origin, code, engine)
-    return load(origin) if loaded is None else loaded.function(origin)
+    return loaded.function(origin)
 
 
 def _kept(
     wanted: Wanted, key: Key, origin: CompiledOrigin, code: ObjectCode, engine: Engine
-) -> Loaded | None:
-    """Keep what was compiled, in memory and behind it; None if it must not be kept."""
-    why = _why_not(wanted, key, origin)
-    if why is not None:
-        log(f"not kept: {wanted.name}: {why}")
-        return None
+) -> Loaded:
+    """Keep what was compiled, in memory and behind it."""
     origin.key = key
     entry = _entry(key, origin, code)
     restored = RestoredOrigin(key, code, wanted.key_of, wanted.make, origin)

@@ -27,13 +27,12 @@ _IMPORTS: Final = ("IMPORT_NAME", "IMPORT_FROM")
 class Facts:
     """What a function's text says.
 
-    `text`: everything of it that code can depend on, `file` its path in messages.  `names` are
+    `text`: everything of it that code can depend on, but the path of its file.  `names` are
     read from around it, `attributes` are read of anything, `pairs` are attributes of names, and
     `bare` are names that are used in another way than for an attribute.
     """
 
     text: bytes
-    file: str
     names: frozenset[str]
     attributes: frozenset[str]
     pairs: frozenset[tuple[str, str]]
@@ -77,7 +76,6 @@ def _made(function: types.FunctionType) -> Facts:
     names = {name for name in found.names if name not in local or name in known}
     return Facts(
         b"\n".join(_lines(source)) + b"\0" + code_bytes(code),
-        source.file,
         frozenset(names).union(code.co_freevars),
         frozenset(found.attributes),
         frozenset(found.pairs),
@@ -96,7 +94,7 @@ def _of_code(code: types.CodeType) -> Facts:
     _check_imports(False, code)
     names = {name for each in _codes(code) for name in (*each.co_names, *each.co_freevars)}
     every = frozenset(names)
-    return Facts(b"\0" + code_bytes(code), "", every, every, frozenset(), every)
+    return Facts(b"\0" + code_bytes(code), every, every, frozenset(), every)
 
 
 def _check_imports(found: bool, code: types.CodeType) -> None:

@@ -28,6 +28,7 @@ from ferrule.language.cachekeys import libraries
 from ferrule.language.cachekeys.facts import Facts, facts_of, is_optimized
 from ferrule.language.decorators import JitFunction, KernelFunction
 from ferrule.language.snapshots import MOST
+from ferrule.language.source import display_path
 from ferrule.language.witness import Outer, Witness, is_library
 from ferrule.runtime import Function
 from ferrule.runtime.calls.function import origin_of
@@ -217,7 +218,9 @@ class Walk(Telling):
         facts = facts_of(function)
         if self._witness is not None:
             self._witness.add_function(function)
-        path = facts.file.encode("utf-8", "surrogatepass") if self._places else b""
+        path = b""
+        if self._places:
+            path = display_path(function.__code__.co_filename).encode("utf-8", "surrogatepass")
         self.parts[f"the text of {where}"] = b"\0".join((name.encode(), path, facts.text))
         self.add(f"the name of {where}", [function.__name__, function.__doc__])
         self.add(f"the defaults of {where}", [function.__defaults__, function.__kwdefaults__])
@@ -298,6 +301,8 @@ class Walk(Telling):
     def _check_builtin(self, where: str, name: str, value: Any) -> None:
         if id(value) in libraries.REFLECTION:
             self._reflects = name
+        elif name == "hash" and where.partition(" ")[0].endswith(".__hash__"):
+            return  # what it gives orders nothing, and is compared in this process alone
         elif id(value) not in libraries.BUILTINS and type(value) not in PLAIN:
             raise Uncacheable(f"{where} calls {name}, whose effect no key has")
 

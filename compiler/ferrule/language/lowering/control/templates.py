@@ -19,9 +19,10 @@ from ferrule.language.lowering import structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import texts
+from ferrule.language.lowering.objects.registered import known_index
 from ferrule.language.promotion import weak
 from ferrule.language.values import Handle, Maybe, Number, OneOf, TensorView
-from ferrule.runtime.values.typeinfo import registered_index, type_info
+from ferrule.runtime.values.typeinfo import type_info
 from ferrule.specs import Boolean, DType, Int32, Int64, Numeric, params
 from ferrule.specs.changing import changed
 
@@ -176,7 +177,7 @@ def _wider(left: params.Param, right: params.Param) -> params.Param:
 
 def _ancestry(key: str) -> list[str]:
     """A type and its ancestors, the nearest first."""
-    if registered_index(key) is None:
+    if known_index(key) is None:
         return [key, _ROOT]
     return [key, *reversed(type_info(key).ancestors)]
 

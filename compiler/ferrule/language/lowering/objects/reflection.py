@@ -17,9 +17,10 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.objects import foreign_calls
 from ferrule.language.lowering.objects.any_values import ANY, Shown, typed
+from ferrule.language.lowering.objects.registered import known_index
 from ferrule.language.lowering.objects.schemas import spec_of_schema
 from ferrule.language.values import BoundMethod, Handle, Number
-from ferrule.runtime.values.typeinfo import MethodInfo, TypeInfo, registered_index, type_info
+from ferrule.runtime.values.typeinfo import MethodInfo, TypeInfo, type_info
 from ferrule.specs import params
 
 INIT: Final = "__ffi_init__"
@@ -61,7 +62,7 @@ def _key(value: Handle) -> str:
 
 def _info(low: Lowering, key: str, node: ast.AST) -> TypeInfo:
     """tvm-ffi's current information about a type."""
-    if registered_index(key) is None:
+    if known_index(key) is None:
         low.fail(
             node,
             f"tvm-ffi does not know the type {key!r} here, so neither its fields nor its methods",

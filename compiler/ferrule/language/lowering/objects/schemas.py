@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ferrule.runtime.values.typeinfo import registered_index
+from ferrule.language.lowering.objects.registered import known_index
 from ferrule.specs import Boolean, Float64, Int64, params
 
 _SCALARS: Final = {"int": Int64, "float": Float64, "bool": Boolean}
@@ -60,6 +60,6 @@ def _spec(schema: Mapping[str, Any], name: str) -> params.Param | None:
         return params.Optional(name, inner[0])
     if kind in ("ffi.Object", "Object"):
         return params.Object(name, "ffi.Object")
-    if "." in kind and registered_index(kind) is not None:
+    if "." in kind and known_index(kind) is not None:
         return params.Object(name, kind)
     return None
