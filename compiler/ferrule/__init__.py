@@ -135,6 +135,8 @@ if TYPE_CHECKING:
     from ferrule.language.views import recast_tensor as recast_tensor
     from ferrule.libraries.jobs import Job as Job
     from ferrule.libraries.library import Library as Library
+    from ferrule.libraries.many import CompileAllError as CompileAllError
+    from ferrule.libraries.many import compile_all as compile_all
     from ferrule.runtime import CudaError as CudaError
     from ferrule.runtime import DivergenceError as DivergenceError
     from ferrule.runtime import Function as Function
@@ -230,6 +232,8 @@ _ATTRIBUTES = {
     "DivergenceError": ("ferrule.runtime", "DivergenceError"),
     "Function": ("ferrule.runtime", "Function"),
     "LaunchError": ("ferrule.runtime", "LaunchError"),
+    "CompileAllError": ("ferrule.libraries.many", "CompileAllError"),
+    "compile_all": ("ferrule.libraries.many", "compile_all"),
     "Job": ("ferrule.libraries.jobs", "Job"),
     "Library": ("ferrule.libraries.library", "Library"),
     "Module": ("ferrule.runtime", "Module"),

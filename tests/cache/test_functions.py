@@ -271,11 +271,10 @@ def test_overloads(folder: Path, written: Written) -> None:
 
 def test_build(folder: Path) -> None:
     n = specs.sym_int64(symbol="n")
-    signature = specs.Signature("length", [specs.Shape("shape", (n,))])
+    signature = specs.Signature("length", [specs.params.Shape("shape", (n,))])
 
     def build(**more: Any) -> Any:
-        library = conventions.HostCode.from_library(None)
-        call = conventions.CFunction(library, "labs", [n], returns=specs.Scalar("m", "int64"))
+        call = conventions.CFunction("labs", [n], returns="int64")
         return compiler.build(signature, call, **more)
 
     first, second = both(build)

@@ -368,7 +368,7 @@ def test_a_miss_says_what_differs(
     said = capsys.readouterr().err
     assert "miss: launched: other than in the nearest entry: the global SCALE of kernels\n" in said
     origin(module.launched)
-    assert "hit in the folder: launched" in capsys.readouterr().err
+    assert "taken from the folder: launched" in capsys.readouterr().err
 
 
 def test_a_working_directory_that_shows_in_errors_is_in_the_key(

@@ -107,7 +107,7 @@ def build(
         return origin
 
     name = getattr(signature, "name", "build")
-    return through(Wanted(name, lambda: _key(name, given, sources, chosen), make), on=chosen.cache)
+    return through(Wanted(name, lambda: _key(name, given, sources, chosen), make, chosen.cache))
 
 
 def _key(

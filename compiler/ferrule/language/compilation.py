@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -63,17 +63,27 @@ def compile(
     called with NumPy arrays, torch tensors and anything else with DLPack, and passed to every
     tvm-ffi API.  Raises CompileError with a hint for the fix.
     """
+    from ferrule.compiler.cache.through import through
+
+    asked = wanted_of(fn, args, kwargs, options)
+    return _guarded(_host_function(fn), lambda: through(asked))
+
+
+def wanted_of(
+    fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], options: str | Options | None
+) -> Wanted:
+    """The compilation that `compile` makes of these arguments, not done yet."""
     function = _host_function(fn)
-    free = free_examples(function, args, kwargs)
+    free = free_examples(function, tuple(args), dict(kwargs))
     if free is not None:
-        return _guarded(function, lambda: _build_each(function, free, parse_options(options)))
-    examples = bind_examples(function, args, kwargs)
-    return _guarded(function, lambda: build(_job(function, examples, parse_options(options))))
+        return _guarded(function, lambda: _wanted_each(function, free, parse_options(options)))
+    examples = bind_examples(function, tuple(args), dict(kwargs))
+    return _guarded(function, lambda: wanted(_job(function, examples, parse_options(options))))
 
 
-def _build_each(function: Callable[..., Any], free: FreeExamples, options: Options) -> Function:
-    """One function that combines the functions for all combinations of free dtypes."""
-    from ferrule.compiler.cache.through import Wanted, through
+def _wanted_each(function: Callable[..., Any], free: FreeExamples, options: Options) -> Wanted:
+    """The compilation of one function for all combinations of free dtypes."""
+    from ferrule.compiler.cache.through import Wanted
     from ferrule.language.cachekeys.compilations import key_of_several
 
     choices = list(free.choices())
@@ -84,13 +94,11 @@ def _build_each(function: Callable[..., Any], free: FreeExamples, options: Optio
             job = _job(function, bind_examples(function, args, kwargs), options)
             jobs.append(wanted(job))
     name = function.__name__
-    return through(
-        Wanted(
-            name,
-            lambda: key_of_several(name, [each.key_of() for each in jobs], "free dtypes"),
-            lambda: _guarded(function, lambda: _joined(name, jobs, choices)),
-        ),
-        on=options.cache,
+    return Wanted(
+        name,
+        lambda: key_of_several(name, [each.key_of() for each in jobs], "free dtypes"),
+        lambda: _guarded(function, lambda: _joined(name, jobs, choices)),
+        options.cache,
     )
 
 
@@ -326,7 +334,7 @@ def build(job: Job) -> Function:
     """The function of a job, from the cache or compiled."""
     from ferrule.compiler.cache.through import through
 
-    return through(wanted(job), on=job.options.cache)
+    return through(wanted(job))
 
 
 def wanted(job: Job) -> Wanted:
@@ -339,6 +347,7 @@ def wanted(job: Job) -> Wanted:
         job.function.__name__,
         lambda: key_of_job(lasting),
         lambda: _guarded(job.function, lambda: compiled(lasting)),
+        job.options.cache,
     )
 
 

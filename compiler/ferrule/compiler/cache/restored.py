@@ -8,7 +8,7 @@ first asked for.  It is made only while everything that the function depends on 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.compiler.cache.keys import Key, Uncacheable, differing
 from ferrule.runtime.artefacts import ExportForm, KernelInfo, ObjectCode, Stage
@@ -29,9 +29,7 @@ class RestoredOrigin:
     `key` is its key, `code` its object for this process.
     """
 
-    __slots__ = ("_key_of", "_lock", "_make", "_made", "code", "key")
-
-    where: Final[Literal["from the cache"]] = "from the cache"
+    __slots__ = ("_key_of", "_lock", "_make", "_made", "code", "key", "where")
 
     def __init__(
         self,
@@ -43,6 +41,8 @@ class RestoredOrigin:
     ) -> None:
         """`make` compiles, and `key_of` tells the key of what it would compile now; `made` is what
         was compiled already."""
+        self.where = "from the cache"
+        """What `Function.origin` says."""
         self.key: Final = key
         self.code: Final = code
         self._key_of: Final = key_of

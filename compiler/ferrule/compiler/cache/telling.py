@@ -142,4 +142,10 @@ def named(value: Any) -> str:
     if isinstance(value, types.ModuleType):
         return value.__name__
     name = getattr(value, "__qualname__", getattr(value, "__name__", type(value).__name__))
-    return f"{getattr(value, '__module__', None)}.{name}"
+    return f"{module_of(value)}.{name}"
+
+
+def module_of(value: Any) -> str:
+    """The name of a value's module; a program's own has another one in processes that it starts."""
+    name = str(getattr(value, "__module__", None))
+    return "__main__" if name == "__mp_main__" else name

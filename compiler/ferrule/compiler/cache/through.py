@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -57,20 +57,19 @@ _STORES: Final[dict[tuple[Path, int], Store]] = {}
 class Wanted:
     """A compilation: `key_of` tells its key now, and `make` does it.
 
-    `name` is for the log.  `key_of` raises Uncacheable where there is none.
+    `name` is for the log.  `key_of` raises Uncacheable where there is none.  `on` is False for a
+    compilation that must not use the cache.
     """
 
     name: str
     key_of: Callable[[], Key]
     make: Callable[[], CompiledOrigin]
+    on: bool = True
 
 
-def through(wanted: Wanted, *, on: bool = True) -> Function:
-    """The function of a compilation: from the cache, or compiled and kept.
-
-    `on` is False for a compilation that must not use the cache.
-    """
-    if not (on and settings.is_on()):
+def through(wanted: Wanted) -> Function:
+    """The function of a compilation: from the cache, or compiled and kept."""
+    if not is_kept(wanted):
         return _compiled(wanted, None)
     try:
         key = wanted.key_of()
@@ -83,6 +82,11 @@ def through(wanted: Wanted, *, on: bool = True) -> Function:
         return _compiled(wanted, key)
     COUNTS.hits += 1
     return found.function()
+
+
+def is_kept(wanted: Wanted) -> bool:
+    """Whether a compilation uses the cache."""
+    return wanted.on and settings.is_on()
 
 
 def known(wanted: Wanted, key: Key) -> Loaded | None:
@@ -98,7 +102,10 @@ def known(wanted: Wanted, key: Key) -> Loaded | None:
         place, entry = far.address, unpacked(data)
         if folder is not None:
             folder.write_bytes(data, key)
-    return None if entry is None else _restored(wanted, key, entry, place)
+    loaded = None if entry is None else _restored(wanted, key, entry, place)
+    if loaded is not None:
+        MEMORY.add(key.digest, loaded)
+    return loaded
 
 
 def _restored(wanted: Wanted, key: Key, entry: Entry, place: str) -> Loaded | None:
@@ -108,8 +115,7 @@ def _restored(wanted: Wanted, key: Key, entry: Entry, place: str) -> Loaded | No
     except (MetadataError, ObjectFileError, LinkError, EntryError) as error:
         log(f"miss: {wanted.name}: the entry of {place} cannot be used: {error}")
         return None
-    MEMORY.add(key.digest, loaded)
-    log(f"hit in {place}: {wanted.name}")
+    log(f"taken from {place}: {wanted.name}")
     return loaded
 
 
@@ -123,6 +129,39 @@ def _loaded(wanted: Wanted, key: Key, entry: Entry) -> Loaded:
     doc, traits, notes = entry.doc, metadata.traits, metadata.notes
     more = restored, metadata.links, entry.state
     return Loaded(engine, metadata.signature, doc, traits, notes, *more)
+
+
+def made_here(wanted: Wanted) -> tuple[Key, Entry]:
+    """The key and entry of a compilation that is done for another process.
+
+    Raises Uncacheable if no other process may have it.
+    """
+    from ferrule.compiler import targets
+
+    key = wanted.key_of()
+    with noting() as noted:
+        origin = wanted.make()
+    why = noted[0] if noted else _why_not(wanted, key, origin)
+    if why is not None:
+        raise Uncacheable(why)
+    host = targets.host()
+    code = origin.emit(origin.module.signature.name, host.cpu, host.triple)
+    return key, _entry(key, origin, code)
+
+
+def adopted(wanted: Wanted, key: Key, entry: Entry) -> Function | None:
+    """The function of an entry that another process made, which is kept here; None if this process
+    cannot use it."""
+    entry = replace(entry, key=key.digest, parts=key.parts, about=key.about)
+    loaded = _restored(wanted, key, entry, "another process")
+    if loaded is None:
+        return None
+    loaded.restored.where = "compiled"
+    if is_kept(wanted):
+        COUNTS.misses += 1
+        MEMORY.add(key.digest, loaded)
+        _write(wanted, key, entry)
+    return loaded.function()
 
 
 def _check_cpu(entry: Entry) -> None:
@@ -169,13 +208,18 @@ def _kept(
     more = restored, module.body.links, entry.state
     loaded = Loaded(engine, module.signature, origin.doc, origin.traits, origin.notes, *more)
     MEMORY.add(key.digest, loaded)
+    _write(wanted, key, entry)
+    return loaded
+
+
+def _write(wanted: Wanted, key: Key, entry: Entry) -> None:
+    """Keep an entry behind the memory."""
     data = packed(entry)
     folder, far = store(), remote()
     if folder is not None and not folder.write_bytes(data, key):
         log(f"not written: {wanted.name}: {folder.folder} does not take it")
     if far is not None:
         far.write(key, data)
-    return loaded
 
 
 def _why_not(wanted: Wanted, key: Key, origin: CompiledOrigin) -> str | None:

@@ -44,7 +44,7 @@ def toolchain() -> Mapping[str, bytes]:
     """The parts of a key that are the same for all compilations of a process."""
     shared = settings.remote() is not None  # entries that other machines use too
     return {
-        "ferrule": __version__.encode() + (_content() if shared else _stamps()),
+        "ferrule": __version__.encode() + (content() if shared else _stamps()),
         "Python": _python(),
         "LLVM": _llvm(),
         "the packages NumPy and tvm-ffi": _packages(),
@@ -168,7 +168,7 @@ def _stamps_of(folder: str) -> Iterator[str]:
 
 
 @cache
-def _content() -> bytes:
+def content() -> bytes:
     """A digest of ferrule's source files, the same wherever they lie."""
     found = sha256()
     named = ((os.path.relpath(path, root), path) for root in _roots() for path in _sources(root))

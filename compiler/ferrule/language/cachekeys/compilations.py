@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ferrule.compiler.cache.keys import Key, joined, key_of
+from ferrule.compiler.cache.telling import named
 from ferrule.compiler.cache.toolchain import parts_of, toolchain
 from ferrule.language.cachekeys.walk import Walk
 
 if TYPE_CHECKING:
     from ferrule.language.compilation import Job
     from ferrule.language.witness import Witness
-
-
-def about(function: Callable[..., Any]) -> str:
-    """What a compilation is of, for people and for the search of near entries."""
-    return f"{function.__module__}.{function.__qualname__}"
 
 
 def key_of_job(job: Job, witness: Witness | None = None) -> Key:
@@ -33,7 +29,7 @@ def key_of_job(job: Job, witness: Witness | None = None) -> Key:
     walk.add("the constants", [examples.constants, examples.variadic])
     walk.add("the classes of the arguments", [(list(p), c) for p, c in examples.classes.items()])
     parts = {**walk.finish(), **parts_of(options)}
-    return key_of(about(job.function), parts)
+    return key_of(named(job.function), parts)
 
 
 def key_of_several(name: str, keys: Sequence[Key], how: str = "") -> Key:

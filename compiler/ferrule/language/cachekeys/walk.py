@@ -23,7 +23,7 @@ import numpy as np
 import tvm_ffi
 
 from ferrule.compiler.cache.keys import Key, Uncacheable
-from ferrule.compiler.cache.telling import MOST_ITEMS, PLAIN, Telling, named, sized
+from ferrule.compiler.cache.telling import MOST_ITEMS, PLAIN, Telling, module_of, named, sized
 from ferrule.language.cachekeys import libraries
 from ferrule.language.cachekeys.facts import Facts, facts_of, is_optimized
 from ferrule.language.decorators import JitFunction, KernelFunction
@@ -213,7 +213,7 @@ class Walk(Telling):
 
     def _function(self, function: types.FunctionType) -> None:
         number, _ = self.number(function)
-        name = f"{function.__module__}.{function.__qualname__}"
+        name = named(function)
         where = f"{name} (#{number})" if f"the text of {name}" in self.parts else name
         facts = facts_of(function)
         if self._witness is not None:
@@ -269,7 +269,7 @@ class Walk(Telling):
         held = function.__globals__
         number, new = self.number(held)
         if new:
-            name = str(function.__module__)
+            name = module_of(function)
             taken = name in self._scopes.values()
             self._scopes[id(held)] = f"{name} (#{number})" if taken else name
         return self._scopes[id(held)]

@@ -1,0 +1,304 @@
+"""`compile_all`: many compilations at once, in processes of this machine or of a cluster.
+
+A job goes to a worker as its function's name and its arguments, and comes back as the entry of a
+cache: an object with its metadata, never a pickled function.  What a worker compiled is used only
+if its key is that of this process: otherwise something else is defined in the worker.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from ferrule.compiler.cache.entries import EntryError, packed, unpacked
+from ferrule.compiler.cache.keys import Key, Uncacheable, differing
+from ferrule.compiler.cache.through import (
+    COUNTS,
+    Wanted,
+    adopted,
+    is_kept,
+    known,
+    log,
+    made_here,
+    through,
+)
+from ferrule.compiler.cache.toolchain import content
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.language.compilation import wanted_of
+from ferrule.libraries import workers
+from ferrule.libraries.jobs import Job
+from ferrule.runtime import Function
+
+_FERRULE: Final = "ferrule"
+"""The part of a key whose stamps are of one machine; among several its content is compared."""
+
+
+class CompileAllError(CompileError):
+    """Some jobs of `compile_all` did not compile.
+
+    `errors`: the jobs that did not, each with its error; `functions`: the functions in the order of
+    the jobs, None for those.
+    """
+
+    def __init__(
+        self, errors: Sequence[tuple[Job, Exception]], functions: Sequence[Function | None]
+    ) -> None:
+        self.errors = list(errors)
+        self.functions = list(functions)
+        told = [f"{job.name}: {error}" for job, error in self.errors]
+        super().__init__(f"{len(told)} of {len(self.functions)} jobs: " + "\n\n".join(told))
+
+
+def compile_all(
+    jobs: Sequence[Job], executor: Any = None, progress: bool = True, *, count: int | None = None
+) -> list[Function]:
+    """The functions of jobs, in their order, compiled at once.
+
+    `executor`: any `concurrent.futures.Executor`, or anything with its `submit`; without one,
+    `count` processes of this machine, by default one for each processor.  What the cache has is not
+    compiled again, and what no cache can have is compiled in this process.  A job whose process
+    dies is tried once more.  `progress`: a bar of tqdm, where it is installed, on a terminal.
+
+    Raises CompileAllError, when all others are done, if any job does not compile; TypeError for
+    what is no job, no executor or no count.
+    """
+    _check(jobs, executor, count)
+    every = _All(list(jobs), [None] * len(jobs), [None] * len(jobs))
+    with _bar(len(every.jobs), progress) as tell:
+        every.tell = tell
+        away = list(every.begin())
+        if away:
+            every.run(away, executor, min(count or workers.cores(), len(away)))
+    return every.result()
+
+
+def _check(jobs: Any, executor: Any, count: Any) -> None:
+    if isinstance(jobs, str) or not isinstance(jobs, Sequence):
+        raise TypeError(f"compile_all takes a list of fe.Job, but got {jobs!r}")
+    for position, job in enumerate(jobs):
+        if not isinstance(job, Job):
+            raise TypeError(f"compile_all: job #{position} is no fe.Job(fn, args), but {job!r}")
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise TypeError(
+            f"compile_all: executor is {executor!r}, expected a concurrent.futures.Executor: of "
+            "Dask it is client.get_executor()"
+        )
+    if count is not None and (type(count) is not int or count < 1):
+        raise TypeError(f"compile_all: count must be a number of processes, but got {count!r}")
+
+
+@dataclass(slots=True)
+class _Away:
+    """A job for a worker."""
+
+    position: int
+    wanted: Wanted
+    key: Key
+    payload: bytes
+
+
+@dataclass(slots=True)
+class _All:
+    """The state of one `compile_all`."""
+
+    jobs: list[Job]
+    functions: list[Function | None]
+    errors: list[Exception | None]
+    tell: Callable[[str], None] = field(default=lambda name: None)
+
+    def begin(self) -> Iterator[_Away]:
+        """The jobs for workers; all others are done here."""
+        for position, job in enumerate(self.jobs):
+            try:
+                wanted = wanted_of(job.fn, job.args, job.kwargs, job.options)
+                key = _key(wanted)
+                found = known(wanted, key) if key is not None and is_kept(wanted) else None
+                if found is not None:
+                    COUNTS.hits += 1
+                    self.done(position, found.function())
+                elif key is None:
+                    self.done(position, through(wanted))
+                else:
+                    yield _Away(position, wanted, key, _payload(job))
+            except Exception as error:
+                self.failed(position, error)
+
+    def run(self, away: list[_Away], executor: Any, count: int) -> None:
+        """Compile in workers, and take what comes back."""
+        payloads = [each.payload for each in away]
+        if executor is None:
+            results = workers.run(_work, payloads, count)
+        else:
+            results = _submitted(executor, payloads)
+        for number, result in results:
+            each = away[number]
+            try:
+                self.done(each.position, _taken(each, result))
+            except Exception as error:
+                self.failed(each.position, error)
+
+    def done(self, position: int, function: Function) -> None:
+        """A job has its function."""
+        self.functions[position] = function
+        self.tell(self.jobs[position].name)
+
+    def failed(self, position: int, error: Exception) -> None:
+        """A job has an error."""
+        self.errors[position] = error
+        self.tell(self.jobs[position].name)
+
+    def result(self) -> list[Function]:
+        """The functions.  CompileAllError if there is an error."""
+        pairs = zip(self.jobs, self.errors, strict=True)
+        errors = [(job, error) for job, error in pairs if error is not None]
+        if errors:
+            raise CompileAllError(errors, self.functions) from errors[0][1]
+        return [function for function in self.functions if function is not None]
+
+
+def _key(wanted: Wanted) -> Key | None:
+    """The key of a compilation; None for one that this process must do itself."""
+    try:
+        return wanted.key_of()
+    except Uncacheable:
+        return None
+
+
+def _payload(job: Job) -> bytes:
+    """What a worker is given.  CompileError if it could not find the function."""
+    try:
+        return pickle.dumps((job.fn, tuple(job.args), dict(job.kwargs), job.options))
+    except Exception as error:
+        raise CompileError(
+            Diagnostic(
+                f"{job.name} cannot be given to another process: {error}",
+                expected="a function of a module, and arguments that can be pickled",
+                hint="define the function at the top of a module that workers can import, or "
+                "compile it here: fe.compile",
+            )
+        ) from None
+
+
+def _work(payload: bytes, far: bool = False) -> tuple[str, Any]:
+    """In a worker: compile, and say what came of it.  `far`: it may be on another machine."""
+    try:
+        fn, args, kwargs, options = pickle.loads(payload)
+    except Exception as error:
+        return "lost", f"{type(error).__name__}: {error}"
+    try:
+        key, entry = made_here(wanted_of(fn, args, kwargs, options))
+    except Uncacheable as why:
+        return "unkept", str(why)
+    except Exception as error:
+        return "error", _portable(error)
+    return "entry", (dict(key.parts), content() if far else b"", packed(entry))
+
+
+def _portable(error: Exception) -> Exception:
+    """An error that can be pickled and read back."""
+    try:
+        again = pickle.loads(pickle.dumps(error))
+        if type(again) is type(error) and str(again) == str(error):
+            return error
+    except Exception:
+        pass
+    return CompileError(str(error))
+
+
+def _taken(each: _Away, result: Any) -> Function:
+    """The function of what a worker sent."""
+    if isinstance(result, Exception):
+        raise result
+    kind, held = result
+    if kind == "error":
+        raise held
+    if kind == "lost":
+        raise CompileError(
+            Diagnostic(
+                f"{each.wanted.name} is not importable in a worker: {held}",
+                hint="put its module where workers import it from, such as an installed package",
+            )
+        )
+    if kind == "entry":
+        function = _adopted(each, *held)
+        if function is not None:
+            return function
+    else:
+        log(f"compiled here: {each.wanted.name}: {held}")
+    return through(each.wanted)
+
+
+def _adopted(each: _Away, parts: dict[str, str], source: bytes, data: bytes) -> Function | None:
+    """The function of a worker's entry; None if the worker compiled something else."""
+    others = differing(each.key, parts)
+    if others == [_FERRULE] and source == content():
+        others = []
+    if others:
+        log(f"compiled here: {each.wanted.name}: in the worker differs: {', '.join(others)}")
+        return None
+    try:
+        return adopted(each.wanted, each.key, unpacked(data))
+    except EntryError as error:
+        log(f"compiled here: {each.wanted.name}: what the worker sent: {error}")
+        return None
+
+
+def _submitted(executor: Any, payloads: Sequence[bytes]) -> Iterator[tuple[int, Any]]:
+    """Results of an executor as they come; a job that fails otherwise is tried once more."""
+    futures: dict[Any, tuple[int, int]] = {}
+    for number, payload in enumerate(payloads):
+        futures[executor.submit(_work, payload, True)] = number, 1
+    while futures:
+        for future in _finished(futures):
+            number, tries = futures.pop(future)
+            try:
+                yield number, future.result()
+            except Exception as error:
+                again = None if tries >= workers.TRIES else _again(executor, payloads[number])
+                if again is None:
+                    yield number, workers.WorkerDied(f"its worker failed: {error!r}")
+                else:
+                    futures[again] = number, tries + 1
+
+
+def _again(executor: Any, payload: bytes) -> Any:
+    """A job once more; None if the executor takes none."""
+    try:
+        return executor.submit(_work, payload, True)
+    except Exception:
+        return None
+
+
+def _finished(futures: dict[Any, tuple[int, int]]) -> list[Any]:
+    """Some futures that are done."""
+    if all(isinstance(each, Future) for each in futures):
+        return list(wait(futures, return_when=FIRST_COMPLETED).done)
+    first = next(iter(futures))  # of another library: in the order of the jobs
+    return [first]
+
+
+@contextmanager
+def _bar(total: int, progress: bool) -> Iterator[Callable[[str], None]]:
+    """What is told when a job is done: a bar of tqdm on a terminal, else nothing."""
+    try:
+        shown = progress and sys.stderr.isatty()
+        make = importlib.import_module("tqdm").tqdm if shown else None
+    except (ImportError, AttributeError, ValueError):
+        make = None
+    if make is None:
+        yield lambda name: None
+        return
+    with make(total=total, desc="compiling", unit="job", leave=False) as bar:
+        yield partial(_step, bar, COUNTS.hits, COUNTS.misses)
+
+
+def _step(bar: Any, hits: int, misses: int, name: str) -> None:
+    bar.set_postfix_str(f"{name}, {COUNTS.hits - hits} hits, {COUNTS.misses - misses} misses")
+    bar.update()
