@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -43,6 +42,8 @@ def module(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     name = f"kernels_{tmp_path.name.replace('-', '_')}"
     (tmp_path / f"{name}.py").write_text(TEXT)
     monkeypatch.syspath_prepend(str(tmp_path))
+    forking = workers.multiprocessing.get_context("fork")  # whatever threads other tests left
+    monkeypatch.setattr(workers, "_context", lambda: forking)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
     yield __import__(name)
     del sys.modules[name]
@@ -96,13 +97,22 @@ def test_what_changed_in_this_process_is_compiled_here(
     module: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FERRULE_LOG", "cache")
-    monkeypatch.setattr(workers, "_context", lambda: workers.multiprocessing.get_context("spawn"))
-    module.FACTOR = 10.0  # a process of its own imports the module, where it is 1
-    functions = fe.compile_all(jobs(module, range(1, 3)), count=1)
+
+    class Elsewhere(ThreadPoolExecutor):
+        """A worker that imported the module, where the factor is 1."""
+
+        def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+            with monkeypatch.context() as there:
+                there.setattr(module, "FACTOR", 1.0)
+                return Failing(0).submit(function, *args, **kwargs)
+
+    module.FACTOR = 10.0
+    functions = fe.compile_all(jobs(module, range(1, 3)), Elsewhere())
     check(functions, range(10, 30, 10))
     assert "in the worker differs: the global FACTOR" in capsys.readouterr().err
 
 
+@pytest.mark.nightly
 def test_processes_that_import_anew(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "_context", lambda: workers.multiprocessing.get_context("spawn"))
     here = fe.cache.info().misses
@@ -144,14 +154,12 @@ def dying(times: int, folder: Path) -> Iterator[None]:
         many.made_here = original
 
 
-@pytest.mark.skipif(threading.active_count() > 1, reason="workers are forked without threads alone")
 def test_a_worker_that_dies_once_loses_nothing(module: ModuleType, tmp_path: Path) -> None:
     with dying(1, tmp_path):
         check(fe.compile_all(jobs(module), count=2))
     assert len(list(tmp_path.glob("death-*"))) == 1
 
 
-@pytest.mark.skipif(threading.active_count() > 1, reason="workers are forked without threads alone")
 def test_a_worker_that_dies_twice_loses_its_job_alone(module: ModuleType, tmp_path: Path) -> None:
     with dying(9, tmp_path), pytest.raises(fe.CompileAllError) as told:
         fe.compile_all(jobs(module), count=2)

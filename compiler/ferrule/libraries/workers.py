@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Final
 
+from ferrule.compiler.cache.remote import THREAD
+
 TRIES: Final = 2
 """How often a job is begun whose process dies."""
 
@@ -75,8 +77,12 @@ def run(
 
 
 def _context() -> Any:
-    """Forked processes have everything imported already; where threads run a fork is not safe."""
-    alone = sys.platform == "linux" and threading.active_count() == 1
+    """Forked processes have everything imported already; where threads run a fork is not safe.
+
+    The thread of the cache waits for work, and is not one of a fork's.
+    """
+    others = [each for each in threading.enumerate() if each.name != THREAD]
+    alone = sys.platform == "linux" and len(others) == 1
     return multiprocessing.get_context("fork" if alone else "spawn")
 
 

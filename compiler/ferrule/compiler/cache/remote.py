@@ -22,6 +22,8 @@ from ferrule.compiler.cache.keys import Key
 from ferrule.compiler.cache.store import SUFFIX, warn_once
 from ferrule.compiler.errors import CompileError, Diagnostic
 
+THREAD: Final = "ferrule cache"
+"""The name of the thread that writes."""
 _WAITING: Final = 256
 """The most entries that wait to be written; more of them are not written at all."""
 _AT_EXIT: Final = 10.0
@@ -106,7 +108,7 @@ class _Writer:
 
     def __init__(self) -> None:
         self._queue: Queue[tuple[Remote, str, bytes]] = Queue(_WAITING)
-        threading.Thread(target=self._run, name="ferrule cache", daemon=True).start()
+        threading.Thread(target=self._run, name=THREAD, daemon=True).start()
         atexit.register(self.flush)
 
     def put(self, remote: Remote, path: str, data: bytes) -> None:

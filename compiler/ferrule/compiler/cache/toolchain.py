@@ -117,7 +117,8 @@ def _llvm() -> bytes:
 
     folder = Path(llvmlite.__file__).parent / "binding"
     sizes = [(each.name, each.stat().st_size) for each in sorted(folder.glob("libllvmlite*"))]
-    return repr((llvmlite.__version__, sizes)).encode()
+    typed = os.environ.get("LLVMLITE_ENABLE_IR_LAYER_TYPED_POINTERS")
+    return repr((llvmlite.__version__, sizes, typed)).encode()
 
 
 @cache
@@ -145,9 +146,11 @@ def _cpu() -> bytes:
 
 
 def _roots() -> list[str]:
-    import ferrule
+    """The folders of ferrule: one where it is installed, three in a checkout."""
+    from ferrule import compiler, runtime, specs
 
-    return [*ferrule.__path__]
+    files = [str(part.__file__) for part in (compiler, runtime, specs)]
+    return sorted({os.path.dirname(os.path.dirname(file)) for file in files})
 
 
 @cache
