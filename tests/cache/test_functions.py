@@ -319,3 +319,32 @@ def test_what_tvm_ffi_knows_is_asked_by_each_compilation(folder: Path, written: 
     with noting() as noted, noting():
         known_index("ffi.String")
     assert noted == ["it reads what tvm-ffi knows of the type ffi.String"]
+
+
+def test_the_same_call_again_is_known_until_something_changes(
+    folder: Path, written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = written(TEXT)
+    examples = vectors()
+
+    def compiled(options: str = "--target cpu") -> Any:
+        return fe.compile(module.scale, *examples, fe.Float32, options=options)
+
+    assert compiled().origin == "compiled"
+    assert compiled().origin == "from the cache"  # from now on it is watched
+    with monkeypatch.context() as without:
+        without.setattr("ferrule.language.compilation.wanted_of", None)
+        again = compiled()
+        assert again.origin == "from the cache"
+    a = np.ones(1, np.float32)
+    again(a, a)
+    assert a[0] == 6
+    module.FACTOR = 5.0
+    assert compiled().origin == "compiled"
+    module.FACTOR = 3.0
+    assert compiled().origin == "from the cache"
+    assert compiled("--target cpu --opt-level 1").origin == "compiled"
+    monkeypatch.chdir(folder.parent)
+    assert compiled().origin == "compiled"  # tracebacks show other paths
+    monkeypatch.setenv("FERRULE_CACHE", "0")
+    assert compiled().origin == "compiled"

@@ -27,6 +27,7 @@ from ferrule.specs.changing import changed, mapped
 
 if TYPE_CHECKING:
     from ferrule.compiler.artefacts import Body
+    from ferrule.compiler.cache.keys import Key
     from ferrule.compiler.cache.through import Wanted
     from ferrule.compiler.origin import CompiledOrigin
     from ferrule.language.ir.ops import Op, Program, Value
@@ -64,9 +65,17 @@ def compile(
     tvm-ffi API.  Raises CompileError with a hint for the fix.
     """
     from ferrule.compiler.cache.through import through
+    from ferrule.language.cachekeys.again import asked, recall, remember
 
-    asked = wanted_of(fn, args, kwargs, options)
-    return _guarded(_host_function(fn), lambda: through(asked))
+    function, call = _host_function(fn), asked(args, kwargs, options)
+    known = None if call is None else recall(function, call)
+    if known is not None:
+        return known
+    given = wanted_of(fn, args, kwargs, options)
+    found = _guarded(function, lambda: through(given))
+    if call is not None and found.origin == "from the cache":
+        remember(function, call, given)
+    return found
 
 
 def wanted_of(
@@ -151,11 +160,9 @@ def _for_call(job: Job) -> tuple[Function, Witness]:
     found = build(job)
     if found.origin == "compiled":
         return found, job.witness
-    from ferrule.language.cachekeys.compilations import key_of_job
+    from ferrule.language.cachekeys.compilations import watched
 
-    witness = Witness()
-    key_of_job(job, witness)
-    return found, witness
+    return found, watched(job)[1]
 
 
 def _params_key(given: tuple[params.Param, ...]) -> tuple[object, ...]:
@@ -340,7 +347,11 @@ def build(job: Job) -> Function:
 def wanted(job: Job) -> Wanted:
     """A job for the cache, without the arguments that it was made of."""
     from ferrule.compiler.cache.through import Wanted
-    from ferrule.language.cachekeys.compilations import key_of_job
+    from ferrule.language.cachekeys.compilations import key_of_job, watched
+
+    def watch() -> tuple[Key, Witness] | None:
+        key, witness, sees_all = watched(lasting)
+        return (key, witness) if sees_all else None
 
     lasting = replace(job, examples=replace(job.examples, given={}))
     return Wanted(
@@ -348,6 +359,7 @@ def wanted(job: Job) -> Wanted:
         lambda: key_of_job(lasting),
         lambda: _guarded(job.function, lambda: compiled(lasting)),
         job.options.cache,
+        watch,
     )
 
 

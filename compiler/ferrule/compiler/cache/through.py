@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.compiler.cache import settings
 from ferrule.compiler.cache.entries import Entry, EntryError, State, packed, unpacked
@@ -58,13 +58,15 @@ class Wanted:
     """A compilation: `key_of` tells its key now, and `make` does it.
 
     `name` is for the log.  `key_of` raises Uncacheable where there is none.  `on` is False for a
-    compilation that must not use the cache.
+    compilation that must not use the cache.  `watched` tells the key with a witness of all that is
+    in it, None where not all of it can be watched.
     """
 
     name: str
     key_of: Callable[[], Key]
     make: Callable[[], CompiledOrigin]
     on: bool = True
+    watched: Callable[[], tuple[Key, Any] | None] | None = None
 
 
 def through(wanted: Wanted) -> Function:
