@@ -16,7 +16,6 @@ from ferrule.language.decorators import JitFunction, KernelFunction, check_undec
 from ferrule.language.dispatch import Choice, FreeExamples, free_examples, shown, told
 from ferrule.language.examples import Examples, bind_examples, check_binds
 from ferrule.language.garbage import with_fewer_collections
-from ferrule.language.ir.effects import written_params
 from ferrule.language.snapshots import Same, snapshot
 from ferrule.language.source import definition_of, is_hashable, place_of, refuse_kinds, too_deep
 from ferrule.language.stacks import on_enough_stack
@@ -282,6 +281,8 @@ def _with_read_only(signature: Signature, program: Program) -> Signature:
 
     A tensor that is written is not read-only, even if its example was.
     """
+    from ferrule.language.ir.effects import written_params
+
     written, values = written_params(program), iter(program.host.params)
     marked = tuple(_writable(param, values, written)[1] for param in signature.params)
     return signature.altered(params=marked, result=program.result)
