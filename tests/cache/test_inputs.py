@@ -87,6 +87,33 @@ UNIMPORTANT = {"FERRULE_LOG", "HOME", "XDG_CACHE_HOME", "FERRULE_NUM_THREADS"}
 """What they choose changes no byte of a compilation."""
 
 
+HIT = """
+import sys
+import ferrule as fe
+from kernels import add
+
+n = fe.sym_int(symbol="n")
+examples = [fe.make_fake_compact_tensor(fe.Float32, (n,)) for _ in range(2)]
+print(fe.compile(add, *examples, options="--target cpu").origin)
+print("\\n".join(sys.modules))
+"""
+UNUSED = ("lowering", "codegen", "ir", "mathlib", "checks", "layouts")
+
+
+def test_a_hit_imports_neither_front_end_nor_code_generator(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    (tmp_path / "program.py").write_text(HIT)
+    command = [sys.executable, str(tmp_path / "program.py")]
+    for wanted in ("compiled", "from the cache"):
+        told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+        origin, *modules = told.stdout.splitlines()
+        assert origin == wanted
+    assert "ferrule.language.cachekeys.walk" in modules
+    assert [each for each in modules if each.startswith("ferrule.compiler.wrapper")] == []
+    prefixes = tuple(f"ferrule.language.{name}." for name in UNUSED)
+    assert [each for each in modules if each.startswith(prefixes)] == []
+
+
 @pytest.mark.parametrize("options", ["--target cpu", "--target cuda --gpu-arch sm_80"])
 def test_every_input_is_in_the_key(folder: Path, tmp_path: Path, options: str) -> None:
     (tmp_path / "kernels.py").write_text(KERNELS)
