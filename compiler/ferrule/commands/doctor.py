@@ -159,6 +159,18 @@ def _can_load(library: str) -> bool:
     return True
 
 
+def _cache() -> Iterator[Row]:
+    from ferrule.compiler import cache
+
+    found = cache.info()
+    if not found.is_on:
+        yield Row("cache", "none", "off: every process compiles again", "unset FERRULE_CACHE")
+    elif found.folder is None:
+        yield Row("cache", "none", "there is no home", "set FERRULE_CACHE_DIR")
+    else:
+        yield Row("cache", "ok", f"{found.folder}: {found.entries} entries, {found.bytes} bytes")
+
+
 def _gpu() -> Iterator[Row]:
     from ferrule.runtime.devices import cuda_devices, emulated_arch
 
@@ -267,7 +279,7 @@ def _environment() -> Iterator[Row]:
 _Maker = Callable[[], Iterator[Row]]
 _SECTIONS: Final[dict[str, tuple[_Maker, ...]]] = {
     "ferrule": (_python, _core, _llvm, _calls, _works),
-    "tools": (_linker, _disassembler, _openmp),
+    "tools": (_linker, _disassembler, _openmp, _cache),
     "GPUs": (_gpu, _assembler, _sass),
     "frontends": (_frontends,),
     "frameworks": (_frameworks,),

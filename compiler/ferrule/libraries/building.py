@@ -7,12 +7,14 @@ folder as it was.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal, get_args
 
+from ferrule.compiler.errors import CompileError
 from ferrule.libraries.jobs import Job
 from ferrule.libraries.library import Library, name_of
+from ferrule.libraries.many import CompileAllError, compile_all
 from ferrule.libraries.package import package_text
 from ferrule.libraries.table import table_text
 from ferrule.libraries.wheel import platform_tag, wheel_bytes, wheel_name
@@ -32,15 +34,32 @@ Functions = Mapping[str, Function]
 
 
 def compile_library(library: Library, workers: int = 1) -> Functions:
-    """The functions of a library, compiled; with several workers, in processes of their own.
+    """The functions of a library, compiled in so many processes.
 
-    The errors of the first job that fails, as `ferrule.compile` raises them.
+    CompileAllError, with the error of each job that does not compile.
     """
-    compiled = {each.name: each.compile() for each in library.jobs()}
+    jobs = list(library.jobs())
+    functions = compile_all(jobs, count=workers) if workers > 1 else _compiled_here(jobs)
+    compiled = {job.name: function for job, function in zip(jobs, functions, strict=True)}
     return {
         name_of(each): compiled[each.name] if isinstance(each, Job) else each
         for each in library.functions
     }
+
+
+def _compiled_here(jobs: Sequence[Job]) -> list[Function]:
+    """The functions of jobs, compiled in this process, and every error of them."""
+    functions: list[Function | None] = []
+    errors: list[tuple[Job, Exception]] = []
+    for job in jobs:
+        try:
+            functions.append(job.compile())
+        except CompileError as error:
+            functions.append(None)
+            errors.append((job, error))
+    if errors:
+        raise CompileAllError(errors, functions)
+    return [function for function in functions if function is not None]
 
 
 def write(library: Library, functions: Functions, folder: Path, form: Format) -> list[Path]:

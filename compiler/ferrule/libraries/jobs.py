@@ -12,7 +12,11 @@ from ferrule.runtime import Function
 
 @dataclass(frozen=True)
 class Job:
-    """One compilation: `ferrule.compile(fn, *args, options=options, **kwargs)`."""
+    """One compilation: `ferrule.compile(fn, *args, options=options, **kwargs)`.
+
+    `name` is the name to export the function under, by default its own. TypeError for a function,
+    arguments or a name of another type.
+    """
 
     fn: Any
     args: Sequence[Any] = ()
@@ -21,8 +25,19 @@ class Job:
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        own = getattr(self.fn, "__name__", None)
+        if not callable(self.fn) or own is None:
+            raise TypeError(f"the fn of a Job must be a function, but got {self.fn!r}")
+        if isinstance(self.args, str) or not isinstance(self.args, Sequence):
+            raise TypeError(
+                f"the args of Job({own}) must be a list of example arguments, but got {self.args!r}"
+            )
+        if not isinstance(self.kwargs, Mapping):
+            raise TypeError(f"the kwargs of Job({own}) must be a dict, but got {self.kwargs!r}")
+        if not isinstance(self.name, str):
+            raise TypeError(f"the name of Job({own}) must be a str, but got {self.name!r}")
         if not self.name:
-            object.__setattr__(self, "name", self.fn.__name__)
+            object.__setattr__(self, "name", own)
 
     def compile(self) -> Function:
         """The compiled function."""
