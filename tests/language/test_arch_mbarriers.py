@@ -231,7 +231,7 @@ def ptx(kernel: Any, gpu: str, *given: Any) -> str:
 
 def test_the_instructions() -> None:
     text = ptx(pipelined, "sm_90a", vector(), vector(symbol="m"))
-    found = re.findall(r"(?:mbarrier|cp\.async\.bulk|fence\.mbarrier)[.\w:]*", text)
+    found = re.findall(r"(?<!\w)(?:mbarrier|cp\.async\.bulk|fence\.mbarrier)[.\w:]*", text)
     assert set(found) == {
         "mbarrier.init.shared.b64",
         "fence.mbarrier_init.release.cluster",

@@ -55,7 +55,7 @@ PTX = """
 
 
 def nvrtc() -> bool | None:
-    """By the frontend: PTX, as the process emulates a GPU."""
+    """By the frontend: PTX with the lines of the source, as the process emulates a GPU."""
     from ferrule.frontends.cuda.nvcc import find_nvcc
     from ferrule.frontends.cuda.nvrtc import find_nvrtc
 
@@ -75,7 +75,8 @@ def nvrtc() -> bool | None:
     )
     held = fe.cuda.array(VALUES)
     function(held, 2.5)
-    return bool((fe.cuda.to_numpy(held) == 2.5 * VALUES).all())
+    lines = ".loc" in function.inspect_ptx()
+    return lines and bool((fe.cuda.to_numpy(held) == 2.5 * VALUES).all())
 
 
 def bindings() -> bool | None:

@@ -20,7 +20,7 @@ from ferrule.language.snapshots import Same, snapshot
 from ferrule.language.source import definition_of, is_hashable, place_of, refuse_kinds, too_deep
 from ferrule.language.stacks import on_enough_stack
 from ferrule.language.witness import Witness
-from ferrule.runtime.devices import cuda_devices
+from ferrule.runtime.devices import cuda_devices, emulated_arch
 from ferrule.specs import Signature, params
 from ferrule.specs.changing import changed, mapped
 
@@ -133,8 +133,8 @@ def _naming(choice: Choice) -> Iterator[None]:
 def compile_for_call(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[object, tuple[list[Any], dict[str, Any]], Callable[[], tuple[Function, Witness]]]:
-    """For a call of a `@jit` function: the key of its arguments, the arguments for the compiled
-    function, and a function that compiles and records the outer values.
+    """For a call of a `@jit` function: the key of its arguments and of what it is compiled for, the
+    arguments for the compiled function, and a function that compiles and records the outer values.
 
     Raises TypeError, as Python does, for arguments that do not fit the parameters.
     """
@@ -148,7 +148,8 @@ def compile_for_call(
     if examples.variadic is not None:
         name, names = examples.variadic
         given.update(zip(names, given.pop(name, ()), strict=True))
-    key = (function, _params_key(job.signature.params), _constants_key(examples.constants))
+    specs = _params_key(job.signature.params)
+    key = (function, specs, _constants_key(examples.constants), job.options)
     unnamed = (param.name for param in job.signature.arguments[: job.signature.unnamed])
     positional = [given.pop(name) for name in unnamed if name in given]
     return key, (positional, given), lambda: _guarded(function, lambda: _for_call(job))
@@ -229,6 +230,8 @@ def _job(function: Callable[..., Any], examples: Examples, options: Options) -> 
 
         assert isinstance(options.gpu_arch, str | None), "Options joins a list"
         arch = ",".join(choose_archs(options.gpu_arch, environ, cuda_devices))
+        if emulated_arch() is not None:  # its errors name the lines of the source
+            options = replace(options, generate_line_info=True)
     placed = tuple(_placed(param, target) for param in examples.parameters)
     try:
         signature = Signature(

@@ -19,7 +19,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mangled import by_spoken_names
@@ -114,7 +114,7 @@ def compile(
     flags: Sequence[str] = (),
     std: str = "c++17",
     fast_math: bool = False,
-    line_info: bool = False,
+    line_info: bool | None = None,
     form: Form | None = None,
     results: Sequence[Tensor] = (),
     zero: bool | str | Sequence[str] = (),
@@ -190,7 +190,7 @@ def module(
     flags: Sequence[str] = (),
     std: str = "c++17",
     fast_math: bool = False,
-    line_info: bool = False,
+    line_info: bool | None = None,
     form: Form | None = None,
 ) -> CudaSource:
     """The kernels of a CUDA C++ source, the text or the path of a file.
@@ -201,7 +201,8 @@ def module(
     GPU: each gets an image, whose `form` is "cubin" or "ptx"; by default "ptx" in a process that
     emulates a GPU, else "cubin".  `compiler` is "nvrtc" or "nvcc"; by default the first that is
     installed.  `defines` are macros with their values.  `fast_math` is `--use_fast_math`,
-    `line_info` is `--generate-line-info`; `flags` are further options of the compiler.
+    `line_info` is `--generate-line-info`, by default only in a process that emulates a GPU, whose
+    errors name the lines; `flags` are further options of the compiler.
 
     Raises the errors of `compile`.
     """
@@ -216,6 +217,8 @@ def module(
     search = search_words(read, include_paths, defines or {})
     wanted = tuple(each for each in names if not each.startswith("_Z"))
     more = texts("flags", flags)
+    if line_info is None:
+        line_info = emulates_gpu() and _LINES.isdisjoint(more)
     request = Request(read, wanted, form, tuple(search), more, std, fast_math, line_info)
     chosen = _chosen(compiler)
     archs = _archs(target)
@@ -247,6 +250,8 @@ def _code(name: str, made: Sequence[Made], kernels: Sequence[str]) -> DeviceCode
         raise CompileError(Diagnostic(message, hint=hint)) from None
 
 
+_LINES: Final = {"--generate-line-info", "-lineinfo", "--device-debug", "-G"}
+"""Flags that say already whether the code names its lines."""
 Compiles = Callable[[Request, str], Made]
 
 

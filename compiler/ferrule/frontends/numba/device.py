@@ -52,6 +52,8 @@ def device_call(
     check_no_device_array(plain)
     options = getattr(function, "targetoptions", {})
     chosen = {each: options[each] for each in _OPTIONS if options.get(each) is not None}
+    if emulates_gpu() and not chosen.get("debug"):  # its errors name the lines of the source
+        chosen.setdefault("lineinfo", True)
     texts = [(_ptx(plain, kinds, arch, name, chosen), arch) for arch in archs]
     cooperative = any(_GRID_SYNC in ptx for ptx, _ in texts)
     if emulates_gpu():
