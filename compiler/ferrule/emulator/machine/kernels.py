@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ferrule.emulator.machine.faults import Fault, deadlock, thread_fault
 from ferrule.emulator.machine.jit import scheduler_code
-from ferrule.emulator.machine.scheduler import FAILED, OVER, SPINNING
+from ferrule.emulator.machine.scheduler import FAILED, OVER, RESTED, SPINNING
 from ferrule.emulator.machine.tiers import Tiers
 from ferrule.emulator.machine.work import Work
 from ferrule.emulator.ptx.module import Function, Module, PtxError, Variable
@@ -30,6 +30,11 @@ _RESIDENT: Final = 128
 
 _FIRST_THREADS: Final = 16_384
 """Threads that run before it is asked whether faster code is worth its time."""
+
+_FIRST_TURNS: Final = 4096
+_MOST_TURNS: Final = 1 << 30
+_SHORT, _LONG = 0.02, 0.1
+"""Seconds that the scheduler runs without a look at signals of the process, such as Ctrl-C."""
 
 Run = Callable[[int, int], int]
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
@@ -66,6 +71,7 @@ class Kernel:
         self._flow: Final = blocks
         self._places: Final = own
         self._work: Work | None = None
+        self._turns = _FIRST_TURNS
         self._translate()
         self._waits: Final = {
             number: block.instructions[0]
@@ -191,11 +197,20 @@ class Kernel:
             done, count = end, 2 * count
 
     def _timed(self, work: Work, run: Run) -> int:
-        step = self._tiers.step()
-        start = perf_counter()
-        said = run(work.block, step)
-        self._tiers.spent(perf_counter() - start)
-        return said
+        """Go on with a block; Python looks for signals whenever the scheduler returns."""
+        while True:
+            step = self._tiers.step()
+            work.set_turns(self._turns)
+            start = perf_counter()
+            said = run(work.block, step)
+            spent = perf_counter() - start
+            self._tiers.spent(spent)
+            if spent > _LONG:
+                self._turns = max(self._turns // 2, 1)
+            if said != RESTED:
+                return said
+            if spent < _SHORT:
+                self._turns = min(2 * self._turns, _MOST_TURNS)
 
     def _run_together(
         self,

@@ -3,8 +3,9 @@
     i32 run(ptr block, ptr step)     executes blocks NEXT to END, one after the other
 
 Warps have their turn one after the other, or as RANDOM says. It returns when all blocks are done
-(`OVER`), when a warp failed or nothing can go on (`FAILED`, `STUCK`; CURSOR says where), or when
-warps of the block have spun for long (`SPINNING`): other blocks may have to run for it to go on.
+(`OVER`), when a warp failed or nothing can go on (`FAILED`, `STUCK`; CURSOR says where), when
+warps of the block have spun for long (`SPINNING`): other blocks may have to run for it to go on,
+or after TURNS turns of warps (`RESTED`), so that its caller has a turn: it goes on when called again.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ from ferrule.emulator.warps.layout import (
     SHARED_SIZE,
     THREADS,
     TID,
+    TURNS,
     WAIT_LANES,
     WAITED,
     WARP_STRIDE,
@@ -69,7 +71,7 @@ from ferrule.emulator.warps.layout import (
     FAILED as STEP_FAILED,
 )
 
-OVER, STUCK, FAILED, SPINNING = 0, 1, 2, 3
+OVER, STUCK, FAILED, SPINNING, RESTED = range(5)
 MOST_IDLE: Final = 1 << 16
 """Looks at incomplete mbarriers, with nothing else between, after which no thread can go on."""
 
@@ -238,7 +240,7 @@ entry:
 {_get("warps", ALL_WARPS)}{_get("first", FIRST_WARP, "i64")}{_get("stride", WARP_STRIDE, "i64")}\
 {_get("end", END, "i64")}{_at("next", NEXT)}{_at("cursor", CURSOR)}{_at("random", RANDOM)}\
 {_at("yields", YIELDS)}{_get("begun", BEGUN)}{_at("idle", IDLE)}{_get("cluster", CLUSTER, "ptr")}\
-{_at("live", C_LIVE, "%cluster")}  store i32 0, ptr %yields.p
+{_at("live", C_LIVE, "%cluster")}{_at("turns", TURNS)}\
   %inside = icmp ne i32 %begun, 0
   br i1 %inside, label %turn, label %block.next
 block.next:
@@ -264,7 +266,15 @@ block.begin:
 turn:
   %left = load i32, ptr %live.p
   %none = icmp eq i32 %left, 0
-  br i1 %none, label %block.next, label %start
+  br i1 %none, label %block.next, label %count
+count:
+  %turns = load i32, ptr %turns.p
+  %turns.1 = sub i32 %turns, 1
+  store i32 %turns.1, ptr %turns.p
+  %enough = icmp eq i32 %turns, 0
+  br i1 %enough, label %rested, label %start
+rested:
+  ret i32 {RESTED}
 start:
   %seed = load i64, ptr %random.p
   %fixed = icmp eq i64 %seed, 0
@@ -343,6 +353,7 @@ tired:
 {_get("patience", PATIENCE)}  %long = icmp uge i32 %y1, %patience
   br i1 %long, label %spinning, label %turn
 spinning:
+  store i32 0, ptr %yields.p
   ret i32 {SPINNING}
 again:
   store i32 %c.2, ptr %cursor.p

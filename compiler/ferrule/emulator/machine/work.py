@@ -157,6 +157,10 @@ class Work:
         """How often warps may end their turn in a loop before other blocks have theirs."""
         self._put(layout.PATIENCE, "<I", turns)
 
+    def set_turns(self, turns: int) -> None:
+        """How many turns warps have until the scheduler returns, `RESTED`."""
+        self._put(layout.TURNS, "<I", turns)
+
     @property
     def blocks_of_cluster(self) -> list[int]:
         """The addresses of the blocks that execute together."""

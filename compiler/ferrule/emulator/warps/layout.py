@@ -99,6 +99,8 @@ ALL_WARPS: Final = 540
 """Warps of all blocks of the cluster, of its first block."""
 PATIENCE: Final = 544
 """How often warps of a block may end their turn in a loop before other blocks have theirs."""
+TURNS: Final = 548
+"""Turns of warps until the caller of the scheduler has one, of a cluster's first block."""
 ORDER_STEP: Final = 552
 ORDER_START: Final = 560
 ORDER_COUNT: Final = 568
