@@ -42,6 +42,9 @@ os.environ.setdefault("FERRULE_CACHE_DIR", str(_ALONE))
 # Read when an OpenMP runtime is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+# Many tests start processes, each of which would compile all of ferrule's modules again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # The same cases in every run: a change is refused for what it did.  Nightly runs draw new ones.
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")

@@ -8,15 +8,9 @@ from __future__ import annotations
 
 import pytest
 from gpu_runs import PROGRAMS, done
-from hypothesis import settings
-
-NIGHTLY = settings.default.max_examples > 100
-nightly = pytest.mark.skipif(not NIGHTLY, reason="without --hypothesis-profile=nightly")
 
 CHOSEN = (
-    "language/test_programs.py",
     "language/test_kernel_programs.py",
-    "language/test_leaving_early.py",
     "language/test_arch_mbarriers.py",
 )
 
@@ -26,7 +20,7 @@ def test_programs_of_the_language() -> None:
     assert found["functions"] > 40 and found["calls"] > 40
 
 
-@nightly
+@pytest.mark.nightly
 @pytest.mark.parametrize("arch", ["sm_90a", "sm_75", "sm_80", "sm_100a", "sm_120"])
 def test_all_of_the_language(arch: str) -> None:
     found = done(PROGRAMS, "compare", gpu=f"emulated:{arch},schedule=random:17")

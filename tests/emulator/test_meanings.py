@@ -51,9 +51,9 @@ PARTS = (
 """The parts of the table that this file is about."""
 
 LANES = 64
-TOGETHER = 40
+TOGETHER = 80
 """Instructions of one kernel."""
-MOST = 24
+MOST = 9
 """Names of one form that run every time."""
 
 

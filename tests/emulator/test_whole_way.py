@@ -32,10 +32,6 @@ def run(code: str, *, gpu: str = "", torch: bool = False) -> str:
     return done.stdout
 
 
-def test_a_process() -> None:
-    assert run(RUN, gpu="emulated:sm_90a") == "cuda:0 right\n"
-
-
 def test_parts_of_a_program_on_each_architecture() -> None:
     code = """
 import ferrule as fe
@@ -47,6 +43,7 @@ for arch in "sm_50", "sm_75", "sm_80", "sm_90a", "sm_100a", "sm_120":
     assert run(code) == "cuda:0 right\n" * 6
 
 
+@pytest.mark.nightly
 @pytest.mark.needs_torch
 def test_beside_pytorch() -> None:
     """PyTorch loads libcuda where there is one, and tensors know its current stream."""

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ferrule.emulator.machine import Machine
+from ferrule.emulator.machine.kernels import Kernel
 
 Array = npt.NDArray[Any]
 BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
@@ -41,16 +42,22 @@ def launch(
     smem: int = 0,
     cluster: tuple[int, int, int] = (1, 1, 1),
     on: Machine | None = None,
+    name: str = "k",
 ) -> list[Array]:
-    """Launch `k` with arrays by their addresses, then u32 scalars; what the arrays hold then."""
+    """Launch a kernel with arrays by their addresses, then u32 scalars; what the arrays hold then.
+
+    The rest of what parameters have, such as sizes behind an address, is 0.
+    """
     gpu = on or machine()
     module = gpu.load(ptx)
     places = [gpu.memory.allocate(each.nbytes) for each in arrays]
     for place, each in zip(places, arrays, strict=True):
         ctypes.memmove(place, np.ascontiguousarray(each).ctypes.data, each.nbytes)
-    data = struct.pack(f"<{len(places)}Q{len(scalars)}I", *places, *scalars)
     try:
-        module.kernels["k"].launch(grid, block, smem=smem, cluster=cluster, parameters=data)
+        chosen = module.kernels[name]
+        addresses = [struct.pack("<Q", each) for each in places]
+        data = parameter_bytes(chosen, addresses, scalars)
+        chosen.launch(grid, block, smem=smem, cluster=cluster, parameters=data)
         found = [np.empty_like(each) for each in arrays]
         for place, each in zip(places, found, strict=True):
             ctypes.memmove(each.ctypes.data, place, each.nbytes)
@@ -59,6 +66,16 @@ def launch(
         module.unload()
         for place in places:
             gpu.memory.free(place)
+
+
+def parameter_bytes(kernel: Kernel, addresses: Sequence[bytes], scalars: Sequence[int]) -> bytes:
+    """The bytes of a kernel's parameters, which begin with these values."""
+    places = kernel.parameters
+    data = bytearray(max((each.offset + each.size for each in places), default=0))
+    values = [*addresses, *(struct.pack("<I", each) for each in scalars)]
+    for value, place in zip(values, places, strict=False):
+        data[place.offset : place.offset + len(value)] = value
+    return bytes(data)
 
 
 def pointers(count: int) -> str:

@@ -5,7 +5,7 @@
 Warps have their turn one after the other, or as RANDOM says. It returns when all blocks are done
 (`OVER`), when a warp failed or nothing can go on (`FAILED`, `STUCK`; CURSOR says where), when
 warps of the block have spun for long (`SPINNING`): other blocks may have to run for it to go on,
-or after TURNS turns of warps (`RESTED`), so that its caller has a turn: it goes on when called again.
+or after TURNS turns of warps (`RESTED`), for its caller to have one: called again, it goes on.
 """
 
 from __future__ import annotations
