@@ -11,13 +11,14 @@ from gpu_runs import PROGRAMS, done
 
 CHOSEN = (
     "language/test_kernel_programs.py",
+    "language/test_leaving_early.py",
     "language/test_arch_mbarriers.py",
 )
 
 
 def test_programs_of_the_language() -> None:
     found = done(CHOSEN, "compare", gpu="emulated:sm_90a", torch=False)
-    assert found["functions"] > 40 and found["calls"] > 40
+    assert found["functions"] > 20 and found["calls"] > 20
 
 
 @pytest.mark.nightly

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import struct
+from time import process_time
 
 import numpy as np
 import pytest
 from ptx_programs import kernel, launch, machine, pointers
 
-from ferrule.emulator.machine import kernels, tiers
+from ferrule.emulator.machine import jit, kernels, tiers
 
 LOOP = """
 .shared .u32 s[64];
@@ -51,6 +52,31 @@ def test_a_kernel_that_takes_long_becomes_fast(monkeypatch: pytest.MonkeyPatch) 
     place = gpu.memory.allocate(4 * 64)
     found.launch((1, 1, 1), (64, 1, 1), smem=0, parameters=struct.pack("<Q", place))
     assert found._tiers.fast
+
+
+def products(count: int) -> str:
+    """A kernel of so many products of matrices, as compilers write them for large tiles."""
+    lines = [
+        f"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {each}, {{%r1,%r2,%r3,%r4}}, "
+        f"{{%r5,%r6}}, {each};"
+        for i in range(count)
+        for each in ["{" + ",".join(f"%a{4 * (i % 32) + j}" for j in range(4)) + "}"]
+    ]
+    stored = "ld.param.u64 %rd1, [a0]; st.global.f32 [%rd1], %a1; ret;"
+    return kernel("\n".join([*lines, stored]), pointers(1), ".reg .f32 %a<128>;")
+
+
+@pytest.mark.nightly
+def test_the_time_of_fast_code_grows_with_its_length() -> None:
+    """Four times the length took LLVM more than ten times as long."""
+    seconds = []
+    for count in (100, 400):
+        found = machine().load(products(count)).kernels["k"]
+        symbols = jit.helper_addresses(found._translation.helpers)
+        start = process_time()
+        jit.compiled(found._translation.text(tiers.FAST), ("step",), symbols, 1)
+        seconds.append(process_time() - start)
+    assert seconds[1] < 6 * seconds[0], seconds
 
 
 def test_a_text_is_compiled_once() -> None:

@@ -55,8 +55,7 @@ def launch(
         ctypes.memmove(place, np.ascontiguousarray(each).ctypes.data, each.nbytes)
     try:
         chosen = module.kernels[name]
-        addresses = [struct.pack("<Q", each) for each in places]
-        data = parameter_bytes(chosen, addresses, scalars)
+        data = parameter_bytes(chosen, places, scalars)
         chosen.launch(grid, block, smem=smem, cluster=cluster, parameters=data)
         found = [np.empty_like(each) for each in arrays]
         for place, each in zip(places, found, strict=True):
@@ -68,13 +67,15 @@ def launch(
             gpu.memory.free(place)
 
 
-def parameter_bytes(kernel: Kernel, addresses: Sequence[bytes], scalars: Sequence[int]) -> bytes:
-    """The bytes of a kernel's parameters, which begin with these values."""
-    places = kernel.parameters
-    data = bytearray(max((each.offset + each.size for each in places), default=0))
-    values = [*addresses, *(struct.pack("<I", each) for each in scalars)]
-    for value, place in zip(values, places, strict=False):
-        data[place.offset : place.offset + len(value)] = value
+def parameter_bytes(kernel: Kernel, addresses: Sequence[int], scalars: Sequence[int]) -> bytes:
+    """The bytes of a kernel's parameters: addresses, each at its place, and words behind them."""
+    data = bytearray(max((each.offset + each.size for each in kernel.parameters), default=0))
+    end = 0
+    for address, place in zip(addresses, kernel.parameters, strict=False):
+        end = place.offset + 8
+        data[place.offset : end] = struct.pack("<Q", address)
+    words = struct.pack(f"<{len(scalars)}I", *scalars)
+    data[end : end + len(words)] = words
     return bytes(data)
 
 

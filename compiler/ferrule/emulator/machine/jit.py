@@ -16,6 +16,9 @@ from ferrule.emulator.native import shared
 from ferrule.emulator.native.values import SHARED_PREFIX
 from ferrule.runtime.forks import ForkLock
 
+_LONG: Final = 500_000
+"""Letters of a text for which combining instructions takes more time than it gives back: it looks
+at all users of a place in memory again whenever one of them changes."""
 _LOCK: Final = ForkLock()
 _HELPERS: Final[dict[str, int]] = {}
 _SHARED: Final[dict[str, int]] = {}
@@ -67,7 +70,7 @@ def compiled(text: str, names: Iterable[str], symbols: Mapping[str, int], level:
     with _LOCK:
         module = binding.parse_assembly(text)
         machine = _machine(level)
-        _optimise(module, machine, level)
+        _optimise(module, machine, level, len(text) < _LONG)
         data = machine.emit_object(module)
         lljit = binding.create_lljit_compiler(_linker(), use_jit_link=True)
         builder = binding.JITLibraryBuilder().add_object_img(data)
@@ -87,7 +90,7 @@ def _linker() -> Any:
     )
 
 
-def _optimise(module: Any, machine: Any, level: int) -> None:
+def _optimise(module: Any, machine: Any, level: int, small: bool) -> None:
     options = binding.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
     builder = binding.create_pass_builder(machine, options)
@@ -98,7 +101,8 @@ def _optimise(module: Any, machine: Any, level: int) -> None:
         builder.getModulePassManager().run(module, builder)
         return
     passes.add_sroa_pass()
-    passes.add_instruction_combine_pass()
+    if small:
+        passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
     passes.run(module, builder)
 

@@ -36,16 +36,19 @@ def tokens(text: str) -> list[Token]:
     """All tokens, and one of kind `end`.  PtxError for what begins none."""
     found: list[Token] = []
     at, line = 0, 1
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None:
-            raise PtxError(_wrong(text, at), line)
-        kind, word = str(match.lastgroup), match[0]
-        if kind in ("newline", "comment"):
-            line += word.count("\n")
-        elif kind != "space":
-            found.append(Token(kind, word, line))
+    for match in _TOKEN.finditer(text):
+        if match.start() != at:
+            break
         at = match.end()
+        kind, word = match.lastgroup, match[0]
+        if kind == "space":
+            continue
+        if kind == "newline" or kind == "comment":
+            line += word.count("\n")
+        else:
+            found.append(Token(str(kind), word, line))
+    if at < len(text):
+        raise PtxError(_wrong(text, at), line)
     found.append(Token("end", "the end of the text", line))
     return found
 

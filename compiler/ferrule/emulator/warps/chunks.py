@@ -22,7 +22,6 @@ SLOT: Final = "%slot"
 LOCALS: Final = "%locals"
 
 _BITS: Final = {"i1": 1, "half": 16, "float": 32, "double": 64}
-_ELEMENTS: Final = ("i1", "i8", "i16", "i32", "i64", "half", "float", "double", "i128")
 _NAME: Final = re.compile(r"%[\w.]+")
 _DEFINED: Final = re.compile(r"  (%[\w.]+) = (.*)")
 _VECTOR: Final = re.compile(r"<32 x (\w+)>")
@@ -35,7 +34,9 @@ _SPLAT: Final = re.compile(r"shufflevector <32 x \w+> (\S+), <32 x \w+> poison, 
 _FIRST: Final = re.compile(r"insertelement <32 x (\w+)> poison, \w+ (\S+), i32 0$")
 _LOAD: Final = re.compile(r"load <32 x (\w+)>, ptr ([^, ]+)(?:, align (\d+))?(, !.*)?$")
 _STORE: Final = re.compile(r"  store <32 x (\w+)> (.+), ptr ([^, ]+)(?:, align (\d+))?$")
-_ACROSS: Final = ("@llvm.vector.reduce", "extractelement", "insertelement", "shufflevector", "phi ")
+_ACROSS: Final = re.compile(
+    r"@llvm\.vector\.reduce|extractelement|insertelement|shufflevector|phi "
+)
 _ENDS: Final = ("  br ", "  ret ", "  switch ", "  unreachable")
 
 
@@ -134,7 +135,7 @@ class _Chunker:
             self._sources[found[1]] = self._sources[splat[1]]
             self._kinds[found[1]] = self._kinds[splat[1]]
             return
-        if any(each in text for each in _ACROSS) or (found is None and not _STORE.match(line)):
+        if _ACROSS.search(text) or (found is None and not _STORE.match(line)):
             if found and _VECTOR.match(text.partition(" ")[2]) and "reduce" not in text:
                 self._kinds[found[1]] = _kind(text)
             self._alone(line)
@@ -217,9 +218,10 @@ class _Chunker:
             return
         found = _DEFINED.match(line)
         result = found[1] if found else ""
-        for name in dict.fromkeys(_NAME.findall(line)):
-            if name in self._kinds and name != result:
-                line = re.sub(rf"{re.escape(name)}(?![\w.])", self._loaded(name), line)
+        names = [each for each in dict.fromkeys(_NAME.findall(line)) if each in self._kinds]
+        whole = {name: self._loaded(name) for name in names if name != result}
+        if whole:
+            line = _NAME.sub(lambda each: whole.get(each[0], each[0]), line)
         self._out.append(line)
         if result in self._slots:
             self._out += _stored(result, self._kinds[result], self._slots[result])
@@ -303,11 +305,20 @@ class _Writer:
             *self._phis,
             f"  {k}.i = trunc i64 {k} to i32",
             *self._lines,
-            f"  {k}.1 = add i64 {k}, {self._part}",
+            *self._next(),
             f"  {k}.c = icmp eq i64 {k}.1, 32",
             f"  br i1 {k}.c, label %{self.end}, label %{name}",
             f"{self.end}:",
         ]
+
+    def _next(self) -> list[str]:
+        """The next index. LLVM does not see that it counts: else it looks at all of a long function
+        for each loop, to find cheaper addresses than those that processors have."""
+        k = self._index
+        if self._part == 1:
+            return [f"  {k}.1 = add i64 {k}, 1"]
+        hidden = f'  {k}.1 = call i64 asm "", "=r,0"(i64 {k}.n)'
+        return [f"  {k}.n = add i64 {k}, {self._part}", hidden]
 
     def _fresh(self) -> str:
         self._count += 1
@@ -460,8 +471,8 @@ class _Writer:
 
 def _scalars(text: str) -> str:
     """A line without its vectors."""
-    for kind in _ELEMENTS:
-        text = text.replace(f"<32 x {kind}>", kind)
+    head, *vectors = text.split("<32 x ")
+    text = head + "".join([each.replace(">", "", 1) for each in vectors])
     return text.replace(".v32", ".") if "@llvm" in text else text
 
 
