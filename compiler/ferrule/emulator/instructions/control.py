@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ferrule.emulator.instructions.helpers import by_lane, failed, helper, loaded
 from ferrule.emulator.warps.layout import (
     BARRIER,
@@ -225,14 +227,7 @@ entry:
   br i1 %some, label %head, label %done
 head:
   %n = phi i32 [0, %entry], [%n1, %next]
-  %o = mul i32 %n, 8
-  %o.l = zext i32 %o to i64
-  %b = getelementptr i8, ptr %block, i64 {BARRIERS}
-  %bar = getelementptr i8, ptr %b, i64 %o.l
-  %arrived = load i32, ptr %bar
-  %wanted.p = getelementptr i8, ptr %bar, i64 4
-  %wanted = load i32, ptr %wanted.p
-  %begun = icmp ne i32 %arrived, 0
+{_state("%n")}\
   %all = icmp eq i32 %wanted, 0
   %enough = icmp uge i32 %arrived, %left
   %c0 = and i1 %begun, %all
@@ -269,17 +264,7 @@ _REDUCE = f"""  %said.v = load <32 x i32>, ptr %p2, align 32
 """
 
 
-@helper("barrier")
-def _barrier(name: str, what: str, units: str) -> str:
-    """`barrier:sync:aligned`: numbers of barriers, and how many threads each waits for (0: all);
-    of `red` also a predicate of each lane.
-
-    The lanes of the mask arrive together, and wait where `what` is sync. A whole warp counts as
-    32 threads where a number of threads is said, however many it has.
-    """
-    third = ", ptr %p2" if what == "red" else ""
-    count = "%each" if units != "aligned" else "%count.a"
-    wait = f"""  %ready.1 = and i32 %ready, %keep
+_PARK: Final = f"""  %ready.1 = and i32 %ready, %keep
   store i32 %ready.1, ptr %ready.p
   %lanes = bitcast i32 %mask to <32 x i1>
   %where.p = getelementptr i8, ptr %w, i64 {BARRIER}
@@ -287,10 +272,9 @@ def _barrier(name: str, what: str, units: str) -> str:
   %ids.w = select <32 x i1> %lanes, <32 x i32> %ids, <32 x i32> %where
   store <32 x i32> %ids.w, ptr %where.p, align 32
 """
-    return f"""{_RELEASE.replace("@release", "@release.b")}
-define i32 @"{name}"(ptr %w, i32 %mask, ptr %p0, ptr %p1{third}) {{
-entry:
-{loaded("%w", BLOCK, "ptr", "block")}  %lane = call i32 @llvm.cttz.i32(i32 %mask, i1 true)
+"""The lanes of the mask wait at their barrier."""
+
+_AGREE: Final = """  %lane = call i32 @llvm.cttz.i32(i32 %mask, i1 true)
   %i = zext i32 %lane to i64
   %id.p = getelementptr i32, ptr %p0, i64 %i
   %id = load i32, ptr %id.p
@@ -314,7 +298,10 @@ entry:
   %w0 = or i1 %differ, %beyond
   %w1 = or i1 %w0, %odd
   br i1 %w1, label %wrong, label %arrive
-wrong:
+"""
+"""The number of the barrier, and how many it waits for: the same in all lanes of the mask."""
+
+_DISAGREE: Final = f"""wrong:
   %kind.p = getelementptr i8, ptr %w, i64 {FAULT}
   store i32 {SYNC}, ptr %kind.p
   %lane.p = getelementptr i8, ptr %w, i64 {FAULT_LANE}
@@ -323,8 +310,13 @@ wrong:
   %id.l = zext i32 %id to i64
   store i64 %id.l, ptr %what.p
   ret i32 1
-arrive:
-  %o = mul i32 %id, 8
+"""
+"""What is wrong about a barrier is a fault."""
+
+
+def _state(number: str) -> str:
+    """What a barrier knows: threads that arrived, and that it waits for; 0 for all that live."""
+    return f"""  %o = mul i32 {number}, 8
   %o.l = zext i32 %o to i64
   %b = getelementptr i8, ptr %block, i64 {BARRIERS}
   %bar = getelementptr i8, ptr %b, i64 %o.l
@@ -332,6 +324,25 @@ arrive:
   %wanted.p = getelementptr i8, ptr %bar, i64 4
   %wanted = load i32, ptr %wanted.p
   %begun = icmp ne i32 %arrived, 0
+"""
+
+
+@helper("barrier")
+def _barrier(name: str, what: str, units: str) -> str:
+    """`barrier:sync:aligned`: numbers of barriers, and how many threads each waits for (0: all);
+    of `red` also a predicate of each lane.
+
+    The lanes of the mask arrive together, and wait where `what` is sync. A whole warp counts as
+    32 threads where a number of threads is said, however many it has.
+    """
+    third = ", ptr %p2" if what == "red" else ""
+    count = "%each" if units != "aligned" else "%count.a"
+    waits = _PARK if what != "arrive" else ""
+    return f"""{_RELEASE.replace("@release", "@release.b")}
+define i32 @"{name}"(ptr %w, i32 %mask, ptr %p0, ptr %p1{third}) {{
+entry:
+{loaded("%w", BLOCK, "ptr", "block")}{_AGREE}{_DISAGREE}arrive:
+{_state("%id")}\
   %other = icmp ne i32 %wanted, %count
   %w2 = and i1 %begun, %other
   br i1 %w2, label %wrong, label %add
@@ -346,7 +357,7 @@ add:
   %keep = xor i32 %mask, -1
   %ready.p = getelementptr i8, ptr %w, i64 {READY}
   %ready = load i32, ptr %ready.p
-{wait if what != "arrive" else ""}{_REDUCE if what == "red" else ""}\
+{waits}{_REDUCE if what == "red" else ""}\
   %over = icmp ugt i32 %now, %goal
   br i1 %over, label %wrong, label %look
 look:
