@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import ptx_float_meanings
@@ -21,8 +22,10 @@ from ptx_float_meanings import Both
 from ptx_meanings import REFUSED, Meaning, Near, meaning, width
 from ptx_numbers import decoded
 from ptx_programs import Array, floats, integers, kernel, launch, machine
+from ptxas import Refused, assemble
 
 from ferrule.emulator.machine import PtxError
+from ferrule.emulator.ptx.targets import needed_target
 
 MEANINGS = (ptx_float_meanings, ptx_integer_meanings)
 
@@ -180,6 +183,7 @@ def stored(name: str, kind: str, number: int) -> list[str]:
 
 def computed(names: list[str]) -> Iterator[tuple[str, int, str, Array]]:
     text, arrays, results = Kernel(names).text()
+    text = text.replace(".target sm_90a", ".target sm_100a")  # has all of them
     found = launch(text, arrays, block=(LANES, 1, 1))[-1].view(np.uint64)
     for place, (name, number, kind) in enumerate(results):
         yield name, number, kind, found[place * LANES : (place + 1) * LANES]
@@ -256,3 +260,29 @@ def test_names_that_no_gpu_has() -> None:
         more = ", ".join([value, value, "%p2" if opcode.startswith("set") else value][:count])
         with pytest.raises(PtxError, match="is not emulated"):
             machine().load(kernel(f"{name} {to}, {more};\nret;"))
+
+
+def refused_by_ptxas(names: list[str], arch: str, folder: Path) -> tuple[set[str], set[str]]:
+    """The instructions that NVIDIA's assembler does not take for this target, and those that it
+    takes for none as they are spelled here."""
+    text = Kernel(names).text()[0].replace(".target sm_90a", f".target {arch}")
+    lines = text.splitlines()
+    newer, wrong = set(), set()
+    try:
+        assemble(text, arch, folder)
+    except Refused as error:
+        for line, said in error.lines:
+            (newer if "sm_" in said else wrong).add(lines[line - 1].split()[0])
+    return newer, wrong - newer
+
+
+@pytest.mark.needs_ptxas
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90"])
+def test_targets(arch: str, tmp_path: Path) -> None:
+    known = [name for group in GROUPS for name in group]
+    for at in range(0, len(known), 400):
+        names = known[at : at + 400]
+        expected = {name for name in names if (needed_target(name) or (0, ""))[0] > int(arch[3:])}
+        newer, wrong = refused_by_ptxas(names, arch, tmp_path)
+        assert expected - wrong == newer
+        assert len(wrong) < len(names) / 2

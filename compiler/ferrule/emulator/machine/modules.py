@@ -14,6 +14,7 @@ from ferrule.emulator.machine.kernels import Kernel
 from ferrule.emulator.machine.memory import UNIT, Memory
 from ferrule.emulator.ptx.module import Module, PtxError, Variable
 from ferrule.emulator.ptx.parser import parse
+from ferrule.emulator.ptx.targets import check_target
 from ferrule.emulator.warps.calls import function_addresses, static
 from ferrule.runtime.forks import ForkLock
 
@@ -58,7 +59,9 @@ class Machine:
 
 @lru_cache(maxsize=64)
 def _parsed(ptx: str) -> Module:
-    return parse(ptx)
+    module = parse(ptx)
+    check_target(module)
+    return module
 
 
 class LoadedModule:
