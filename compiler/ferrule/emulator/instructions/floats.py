@@ -75,9 +75,7 @@ def flushed(e: Emitter, value: str) -> str:
     word = e.op(f"bitcast {F32} {value} to <32 x i32>")
     exponent = e.op(f"and <32 x i32> {word}, splat (i32 2139095040)")
     small = e.op(f"icmp eq <32 x i32> {exponent}, zeroinitializer")
-    sign = e.op(f"and <32 x i32> {word}, splat (i32 -2147483648)")
-    word = e.op(f"select <32 x i1> {small}, <32 x i32> {sign}, <32 x i32> {word}")
-    return e.op(f"bitcast <32 x i32> {word} to {F32}")
+    return _zero_where(e, small, word)
 
 
 def flushed_half(e: Emitter, value: str) -> str:
@@ -85,6 +83,11 @@ def flushed_half(e: Emitter, value: str) -> str:
     word = e.op(f"bitcast {F32} {value} to <32 x i32>")
     size = e.op(f"and <32 x i32> {word}, splat (i32 2147483647)")
     small = e.op(f"icmp ult <32 x i32> {size}, splat (i32 {_LEAST_HALF})")
+    return _zero_where(e, small, word)
+
+
+def _zero_where(e: Emitter, small: str, word: str) -> str:
+    """The float32 of these bits; 0 of the same sign where it is small."""
     sign = e.op(f"and <32 x i32> {word}, splat (i32 -2147483648)")
     word = e.op(f"select <32 x i1> {small}, <32 x i32> {sign}, <32 x i32> {word}")
     return e.op(f"bitcast <32 x i32> {word} to {F32}")
