@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Final, Literal
 
 from ferrule.commands.files import BuiltFile, Part, read_built
@@ -20,6 +20,7 @@ from ferrule.runtime.binaries.soundness import check_library
 from ferrule.runtime.errors import LinkError
 from ferrule.runtime.linking.links import resolve
 from ferrule.runtime.linking.sharedlibrary import tvm_ffi_library, tvm_ffi_version
+from ferrule.specs.deferred import dataclass
 
 _OF_LINKERS: Final = frozenset(
     (

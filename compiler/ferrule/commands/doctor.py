@@ -10,12 +10,13 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib import metadata
 from typing import Final, Literal
 
 from ferrule.commands.output import Output
 from ferrule.specs._version import __version__
+from ferrule.specs.deferred import dataclass
 
 State = Literal["ok", "none", "problem"]
 

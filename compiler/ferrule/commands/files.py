@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from ferrule.commands.output import Failure
@@ -21,6 +21,7 @@ from ferrule.runtime.binaries.metadata import (
 )
 from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.runtime.exporting.export import read_file
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

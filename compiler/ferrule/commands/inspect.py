@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +26,7 @@ from ferrule.runtime.binaries.images import find_images
 from ferrule.runtime.binaries.metadata import Metadata
 from ferrule.runtime.calls.function import described, origin_of
 from ferrule.runtime.loading.origin import LoadedOrigin
+from ferrule.specs.deferred import dataclass
 
 _STAGES: Final[Mapping[str, Stage]] = {"ir": "ir", "llvm": "llvm", "asm": "asm", "ptx": "ptx"}
 """The views that are texts of an origin."""

@@ -6,12 +6,13 @@ wrapper; `runtime.ObjectCode` is what both become for one export name and CPU.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ferrule.runtime.linking.links import Link
 from ferrule.specs import Dim, Signature, Sym
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.compiler.cuda.code import DeviceCode

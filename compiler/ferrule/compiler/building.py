@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,6 +44,7 @@ from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import ANY, I32, I64, PTR
 from ferrule.specs import Device, EnvStream, Param, Signature, String, Tensor, Tuple
 from ferrule.specs.changing import placed
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.runtime import Function

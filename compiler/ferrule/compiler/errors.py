@@ -6,7 +6,7 @@ and what to write instead.  A bug in ferrule itself is an ordinary Python error.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ The default is this machine's platform and the baseline CPU of its architecture.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 import llvmlite.binding as llvm
@@ -15,6 +14,7 @@ from ferrule.compiler import targets
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.targets import HostTarget
 from ferrule.runtime import cpus
+from ferrule.specs.deferred import dataclass
 
 _PLATFORMS: Final = re.compile(
     r"(x86_64|aarch64|riscv64)(-[a-z0-9_]+)?-linux-(gnu|musl)"

@@ -6,10 +6,11 @@ import difflib
 import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.specs.deferred import dataclass
 
 Target = Literal["cpu", "cuda"]
 TARGETS: Final[tuple[Target, ...]] = ("cpu", "cuda")

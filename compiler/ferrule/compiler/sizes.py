@@ -10,11 +10,12 @@ Symbols with a proved range allow checks to be omitted: `n * m` of two 32-bit si
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Generic
 
 from ferrule.runtime.llvm.arithmetic import Arithmetic, Binary, Overflowing, V
 from ferrule.specs import Compound, Dim, Sym
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import INT64_MAX, INT64_MIN, ExprOp
 
 FULL_RANGE: Final = (INT64_MIN, INT64_MAX)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
 from ferrule.specs import as_dtype
+from ferrule.specs.deferred import dataclass
 
 _QUALIFIERS: Final = frozenset({"const", "volatile", "restrict", "__restrict", "__restrict__"})
 _RESTRICT: Final = frozenset({"restrict", "__restrict", "__restrict__"})

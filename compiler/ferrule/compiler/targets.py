@@ -6,11 +6,12 @@ exported object runs on every machine of that architecture.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 import llvmlite.binding as llvm
+
+from ferrule.specs.deferred import dataclass
 
 _BASELINES: Final = {
     "x86_64": ("x86-64", ""),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.compiler.cuda.archs import check_arch
 from ferrule.compiler.errors import CompileError
+from ferrule.specs.deferred import dataclass
 
 CHECKS: Final = ("memory", "sync")
 """What is checked by default."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from ferrule.specs.deferred import dataclass
 
 MAGIC: Final = 0x70614D7265727275
 """The first 8 bytes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any, Final, get_args
 
@@ -27,6 +27,7 @@ from ferrule.specs import (
     sym_int64,
 )
 from ferrule.specs.changing import changed
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import Scalar, Tensor
 
 _KINDS = get_args(Param)

@@ -13,10 +13,12 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import Final, TypeAlias
+
+from ferrule.specs.deferred import dataclass
 
 _FLAGS: Final = ("-g", "-gdwarf-4", "-gz=none", "-gno-split-dwarf", "-fno-lto", "-w", "-fPIC", "-c")
 _LINE: Final = 7_654_321

@@ -13,7 +13,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ferrule.compiler.conventions.arguments import Cast
@@ -41,6 +41,7 @@ from ferrule.frontends.laidout import check_layouts
 from ferrule.frontends.layouts import Debugging
 from ferrule.frontends.sources import Source
 from ferrule.specs import Scalar
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.compiler.conventions import CFunction

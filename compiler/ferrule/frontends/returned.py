@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from ferrule.compiler.conventions.returns import Checked, ReturnCode
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.spelledtypes import DTYPES, read_type
 from ferrule.specs import DType, as_dtype
+from ferrule.specs.deferred import dataclass
 
 _Returned: TypeAlias = "DType | Literal['pointer', 'string'] | None"
 

@@ -6,13 +6,14 @@ import errno
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.given import texts
 from ferrule.specs import EnvStream, Signature
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import Scalar, Stream, Tensor
 
 if TYPE_CHECKING:

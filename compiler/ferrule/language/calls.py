@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ferrule.language.faces import outside
+from ferrule.specs.deferred import dataclass
 
 
 def raise_error(kind: str | type[Exception], text: str, *values: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,6 +23,7 @@ from ferrule.language.witness import Witness
 from ferrule.runtime.devices import cuda_devices, emulated_arch
 from ferrule.specs import Signature, params
 from ferrule.specs.changing import changed, mapped
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.compiler.artefacts import Body

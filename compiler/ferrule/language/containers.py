@@ -8,11 +8,11 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, get_args
 
 from ferrule.language.faces import outside
 from ferrule.specs import Boolean, DType, Float64, Int64, SupportsSpec, params
+from ferrule.specs.deferred import dataclass
 
 _CLASSES: Final[dict[object, DType]] = {bool: Boolean, int: Int64, float: Float64}
 _TEXTS: Final[dict[object, type[params.String | params.Bytes]]] = {

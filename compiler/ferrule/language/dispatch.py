@@ -11,13 +11,14 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import product
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.language.examples import signature_of
 from ferrule.specs import DType, Signature
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.free_dtypes import DTypeSym
 from ferrule.specs.free_tensors import FreeFakeTensor
 from ferrule.specs.signature import marked

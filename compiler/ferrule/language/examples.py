@@ -12,7 +12,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, get_args
 
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -29,6 +29,7 @@ from ferrule.language.source import is_hashable, outer_names
 from ferrule.specs import Boolean, DType, Float32, Int32, Numeric, SupportsSpec, Sym, params
 from ferrule.specs.binding import Path
 from ferrule.specs.changing import changed
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_dim, sym_int64
 
 _SHAPES: Final[dict[object, params.TupleKind]] = {

@@ -14,9 +14,11 @@ import sys
 import sysconfig
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any, Final, NamedTuple
+
+from ferrule.specs.deferred import dataclass
 
 ABSENT: Final = object()
 """The value of a missing name or an empty cell."""

@@ -21,7 +21,6 @@ import types
 import warnings
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -30,6 +29,7 @@ from ferrule.language.decorators import JitFunction, KernelFunction
 from ferrule.language.values import RUN_TIME, Generated, KernelCall
 from ferrule.language.witness import is_library
 from ferrule.specs import DType, Numeric
+from ferrule.specs.deferred import dataclass
 
 ATOMS: Final = frozenset(
     {

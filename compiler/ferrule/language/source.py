@@ -9,7 +9,7 @@ import linecache
 import os
 import types
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.machinery import BYTECODE_SUFFIXES, SOURCE_SUFFIXES
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from ferrule.compiler.artefacts import Location
 from ferrule.compiler.errors import CompileError, Diagnostic, Span
 from ferrule.language.edited import check_unedited
 from ferrule.language.witness import Outer
+from ferrule.specs.deferred import dataclass
 
 _LAMBDA: Final = "<lambda>"
 

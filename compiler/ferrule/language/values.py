@@ -8,13 +8,14 @@ raise, so that compile-time code cannot use them by accident.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts import Layout
 from ferrule.specs import Dim, DType
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import Param
 
 if TYPE_CHECKING:

@@ -11,12 +11,13 @@ import os
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, partial
 from typing import Any, Final
 
 from ferrule.language.guards import ABSENT, Guard, new_guard
 from ferrule.language.snapshots import MOST, may_change, snapshot
+from ferrule.specs.deferred import dataclass
 
 MISSING: Final = object()
 _RENEWED: Final = 16

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ferrule.compiler.options import Options
 from ferrule.runtime import Function
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True)

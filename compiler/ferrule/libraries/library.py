@@ -5,12 +5,12 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.libraries.jobs import Job
 from ferrule.runtime import Function
 from ferrule.runtime.exporting.export import check_export_name
+from ferrule.specs.deferred import dataclass
 
 VERSION: Final = re.compile(
     r"(?:\d+!)?\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?(?:\+[a-z0-9]+(?:\.[a-z0-9]+)*)?"

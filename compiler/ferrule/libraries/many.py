@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, Final
 
@@ -35,6 +35,7 @@ from ferrule.language.compilation import wanted_of
 from ferrule.libraries import workers
 from ferrule.libraries.jobs import Job
 from ferrule.runtime import Function
+from ferrule.specs.deferred import dataclass
 
 _FERRULE: Final = "ferrule"
 """The part of a key whose stamps are of one machine; among several its content is compared."""

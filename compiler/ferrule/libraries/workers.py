@@ -12,11 +12,11 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Final
 
 from ferrule.compiler.cache.remote import THREAD
+from ferrule.specs.deferred import dataclass
 
 TRIES: Final = 2
 """How often a job is begun whose process dies."""

@@ -7,10 +7,11 @@ implements, and asks it for an object for another target, or for a text.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from ferrule.runtime.abi import SYMBOL_PREFIX
+from ferrule.specs.deferred import dataclass
 
 Stage: TypeAlias = Literal["ir", "mlir", "llvm", "asm", "ptx"]
 """The texts that a function can have: kernel IR, the same as MLIR, LLVM IR, assembly, PTX."""

@@ -16,11 +16,11 @@ A symbol is *bare* where it is a whole dim, not a part of an expression.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from typing_extensions import assert_never
 
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import Compound, Dim, Sym, make, symbols_of
 from ferrule.specs.params import (
     Constant,

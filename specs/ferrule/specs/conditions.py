@@ -13,9 +13,9 @@ oracle.  `ferrule.compiler` lowers conditions to code.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import Dim, Sym, evaluate, format_dim, is_dim, make, symbols_of
 
 if TYPE_CHECKING:

@@ -15,8 +15,10 @@ import keyword
 import math
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, Literal
+
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.specs.conditions import Comparison, ComparisonOp

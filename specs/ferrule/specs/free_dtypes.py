@@ -7,8 +7,9 @@ dtypes of the tensors in a call choose among these compiled versions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.dtypes import DType, as_dtype
 from ferrule.specs.expr import is_name
 

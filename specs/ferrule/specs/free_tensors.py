@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.dtypes import DType, Int8, Uint8
 from ferrule.specs.fakes import FakeTensor
 from ferrule.specs.free_dtypes import DTypeSym

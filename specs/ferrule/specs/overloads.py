@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.dtypes import DType, Float64, Int64, Uint64
 from ferrule.specs.expr import sym_int64
 from ferrule.specs.params import (

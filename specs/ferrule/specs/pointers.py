@@ -7,8 +7,8 @@ A fake stream is only an example for compilation, not an argument.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.devices import as_device_type
 from ferrule.specs.dtypes import DType, as_dtype
 from ferrule.specs.params import AddressSpace, EnvStream, Pointer, Stream, check_alignment

@@ -9,10 +9,11 @@ the result.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ferrule.specs.binding import Binding, Place, bindings_of, places_of
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import Dim, Sym, ValueOf, format_dim, is_name, symbols_of
 from ferrule.specs.params import EnvStream, Param
 from ferrule.specs.params.base import LONGEST_NAME

@@ -6,9 +6,10 @@ The cache needs nothing of this; it works by itself, and `docs/cache.md` says ho
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.compiler.cache.store import CacheWarning as CacheWarning

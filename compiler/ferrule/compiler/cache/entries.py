@@ -12,9 +12,10 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, Literal
+
+from ferrule.specs.deferred import dataclass
 
 MAGIC: Final = b"ferrule cache 1\n"
 _HEAD: Final = len(MAGIC) + 32

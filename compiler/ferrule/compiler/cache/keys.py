@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
+
+from ferrule.specs.deferred import dataclass
 
 
 class Uncacheable(Exception):

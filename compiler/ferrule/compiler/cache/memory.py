@@ -10,7 +10,7 @@ import os
 import sys
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -19,6 +19,7 @@ from ferrule.runtime.calls.function import make_function
 from ferrule.runtime.forks import ForkLock
 from ferrule.runtime.linking.engine import Engine
 from ferrule.runtime.linking.links import Link, resolve
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.compiler.cache.entries import State

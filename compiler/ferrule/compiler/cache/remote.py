@@ -11,7 +11,6 @@ import atexit
 import importlib
 import os
 import threading
-from dataclasses import dataclass
 from functools import lru_cache
 from queue import Empty, Full, Queue
 from typing import Any, Final
@@ -21,6 +20,7 @@ from ferrule.compiler.cache.entries import EntryError, signed, unpacked, verifie
 from ferrule.compiler.cache.keys import Key
 from ferrule.compiler.cache.store import SUFFIX, warn_once
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.specs.deferred import dataclass
 
 THREAD: Final = "ferrule cache"
 """The name of the thread that writes."""

@@ -13,12 +13,13 @@ import stat
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 from ferrule.compiler.cache.entries import Entry, EntryError, packed, unpacked
 from ferrule.compiler.cache.keys import Key
+from ferrule.specs.deferred import dataclass
 
 SUFFIX: Final = ".ferrule"
 _ASIDE: Final = ".new-"

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +28,7 @@ from ferrule.runtime.binaries.metadata import Metadata, MetadataError, read_meta
 from ferrule.runtime.errors import LinkError
 from ferrule.runtime.linking.engine import Engine
 from ferrule.runtime.linking.links import resolve
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.compiler.artefacts import HostModule

@@ -6,7 +6,7 @@ The result depends only on the calls, so the same signature gives the same bytes
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import Final
 
@@ -19,6 +19,7 @@ from ferrule.compiler.messages.context import (
     PROGRAM_STRUCT,
     RUNNING,
 )
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import DYNAMIC
 
 KEY: Final = 1 << 30

@@ -7,7 +7,6 @@ contains only the handlers that its program needs.  It ends with one of `Status`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
@@ -32,6 +31,7 @@ from ferrule.runtime.llvm.layouts import (
     Layout,
     View,
 )
+from ferrule.specs.deferred import dataclass
 
 HELD: Final = Layout("Held", [Field("next", PTR), Field("key", ANY), Field("value", ANY)])
 """The state of a loop over a map: the iterator function, the current key and value."""

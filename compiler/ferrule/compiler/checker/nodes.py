@@ -7,12 +7,12 @@ Invariant: elements of containers have no leaves; everything else has its leaves
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from typing_extensions import assert_never
 
 from ferrule.compiler.checker.code import At, Mask, mask_of
 from ferrule.compiler.wrapper.leaves import leaves_of
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import (
     DYNAMIC,
     Constant,

@@ -16,7 +16,6 @@ Rules of kinds that are decided here:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ferrule.compiler.artefacts import Location, Relation
 from ferrule.compiler.checker.code import Code
@@ -28,6 +27,7 @@ from ferrule.compiler.checker.values import ValueRows
 from ferrule.compiler.messages import catalogue, parts
 from ferrule.compiler.messages.parts import Value
 from ferrule.compiler.messages.table import Table
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.signature import Signature
 
 

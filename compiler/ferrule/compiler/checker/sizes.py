@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.compiler.checker.code import Code
@@ -12,6 +11,7 @@ from ferrule.compiler.checker.nodes import Node
 from ferrule.compiler.messages.context import PlaceKind
 from ferrule.specs import Compound, Dim, Signature, Sym, Tensor
 from ferrule.specs.binding import ACTUAL, Binding, Place
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import INT64_MAX, INT64_MIN, ExprOp
 from ferrule.specs.params import SIGNED_KINDS, Shape
 

@@ -8,7 +8,6 @@ is for `void scale(float* restrict y, const float* restrict x, const float* rest
 from __future__ import annotations
 
 import collections.abc
-from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Final, TypeAlias
 
@@ -22,6 +21,7 @@ from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import Condition, Data, Dim, Param, Tensor, equal, maximum, minimum
 from ferrule.specs import params as kinds
 from ferrule.specs.conditions import checked_condition
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import make
 
 Memory: TypeAlias = "Tensor | Data | kinds.Optional"

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from operator import index
 from typing import (
     Any,
@@ -50,6 +49,7 @@ from ferrule.specs import (
     as_dtype,
 )
 from ferrule.specs import params as kinds
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import INT64_MAX, INT64_MIN, is_dim
 from ferrule.specs.params import Pointer
 from ferrule.specs.params.numbers import check_scalar_dtype

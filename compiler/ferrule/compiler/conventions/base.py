@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from llvmlite import ir
 
@@ -37,6 +37,7 @@ from ferrule.specs import (
     symbols_of,
 )
 from ferrule.specs.conditions import Aligned, Comparison, Junction, Negation, Present
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import Scalar
 
 

@@ -11,7 +11,6 @@ Arm 64-bit Architecture, 6.8.2 "Parameter passing rules" and 6.9 "Result return"
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
 from typing import Final, TypeAlias
@@ -24,6 +23,7 @@ from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.structs import Struct, fill, rounded
 from ferrule.runtime.llvm.layouts import I64, VOID, Field, Layout
 from ferrule.runtime.llvm.writer import symbol_name
+from ferrule.specs.deferred import dataclass
 
 _WORD: Final = 8
 _MOST_IN_REGISTERS: Final = 16

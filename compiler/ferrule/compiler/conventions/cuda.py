@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
@@ -72,6 +71,7 @@ from ferrule.compiler.spelledtypes import read_type
 from ferrule.runtime.llvm.layouts import I32
 from ferrule.specs import Condition, Dim, Param
 from ferrule.specs.conditions import checked_condition
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_dim
 from ferrule.specs.params import EnvStream, Stream
 

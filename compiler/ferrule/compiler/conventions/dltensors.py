@@ -8,7 +8,6 @@ calls `void scale(DLTensor* x, DLTensor* y, float alpha)`.
 from __future__ import annotations
 
 import collections.abc
-from dataclasses import dataclass
 
 from llvmlite import ir
 
@@ -22,6 +21,7 @@ from ferrule.compiler.hostcode import HostCode
 from ferrule.runtime.llvm.layouts import I8, PTR
 from ferrule.specs import Condition, Param, Tensor
 from ferrule.specs import params as kinds
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ Structs by value: `Struct`; by their address: `Reference`.
 from __future__ import annotations
 
 import collections.abc
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from llvmlite import ir
@@ -50,6 +49,7 @@ from ferrule.runtime.llvm.layouts import I32, PTR
 from ferrule.specs import Condition, Param, Scalar
 from ferrule.specs import params as kinds
 from ferrule.specs.conditions import checked_condition
+from ferrule.specs.deferred import dataclass
 
 _LOADED: Final = HostCode.from_library(None)
 _SOME_FUNCTION: Final = ir.FunctionType(PTR, [])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from llvmlite import ir
@@ -24,6 +23,7 @@ from ferrule.compiler.conventions.byvalue import Shape, on_stack
 from ferrule.runtime.llvm.layouts import PTR
 from ferrule.specs import Compound, Data, Param, Scalar, Sym, Tensor
 from ferrule.specs import params as kinds
+from ferrule.specs.deferred import dataclass
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ separate argument, or, if it was lowered with bare pointers, only the address of
 from __future__ import annotations
 
 import collections.abc
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal, TypeAlias
 
 from llvmlite import ir
@@ -39,6 +39,7 @@ from ferrule.specs import (
     as_dtype,
 )
 from ferrule.specs import params as kinds
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_dim
 from ferrule.specs.params.numbers import check_scalar_dtype
 

@@ -7,7 +7,6 @@ able to free it after the function's code is unloaded; then the memrefs are free
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from llvmlite import ir
@@ -26,6 +25,7 @@ from ferrule.runtime.llvm.layouts import (
     size_of,
 )
 from ferrule.specs import DType, Tensor, symbols_of
+from ferrule.specs.deferred import dataclass
 
 _STATIC: Final = 0xDEADBEEF
 """MLIR's marker in place of the allocation of a constant."""

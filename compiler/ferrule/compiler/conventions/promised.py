@@ -17,7 +17,6 @@ The checks of a call are listed in the function's documentation and notes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from math import gcd
 from typing import Final
@@ -42,6 +41,7 @@ from ferrule.compiler.wrapper.leaves import first_slots
 from ferrule.runtime.llvm.layouts import I64, PTR
 from ferrule.specs import Data, Pointer, Tensor, equal
 from ferrule.specs import params as kinds
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import make
 
 _CHECKED_CLASSES: Final = frozenset({"nan", "inf", "pinf", "ninf"})

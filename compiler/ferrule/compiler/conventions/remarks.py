@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.specs import Condition, Param
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ nothing writes it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
@@ -20,6 +19,7 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.spelledtypes import Spelled
 from ferrule.specs import Data, Tensor
 from ferrule.specs import params as kinds
+from ferrule.specs.deferred import dataclass
 
 RESTRICTED: Final = "the code declares an address restrict"
 """The hint of a call whose tensors share memory."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections.abc
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
@@ -16,6 +15,7 @@ from ferrule.compiler.conventions.conversions import type_of
 from ferrule.compiler.halves import BFloatType
 from ferrule.runtime.llvm.layouts import I8, I16, I64, PTR, VOID
 from ferrule.specs import DType, Pointer, Scalar, as_dtype
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params.numbers import check_scalar_dtype
 
 Returns: TypeAlias = "ReturnCode | DType | str | collections.abc.Sequence[DType | str] | None"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections.abc
-from dataclasses import dataclass
 from typing import Final
 
 from llvmlite import ir
@@ -20,6 +19,7 @@ from ferrule.runtime.llvm.layouts import ANY, I8, I32, I64, PTR
 from ferrule.specs import Compound, Condition, Data, Dim, DType, Param, Sym, Tensor, as_dtype
 from ferrule.specs import params as kinds
 from ferrule.specs.conditions import checked_condition
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_dim
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections.abc
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 from llvmlite import ir
 
@@ -17,6 +16,7 @@ from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.runtime.llvm.layouts import I32
 from ferrule.specs import Condition, Param, Tensor
 from ferrule.specs.conditions import checked_condition, format_condition
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True, init=False)

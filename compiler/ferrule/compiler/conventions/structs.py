@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from llvmlite import ir
@@ -19,6 +19,7 @@ from ferrule.compiler.conventions.arguments import (
 from ferrule.compiler.conventions.base import Call
 from ferrule.runtime.llvm.layouts import I8
 from ferrule.specs import Tensor
+from ferrule.specs.deferred import dataclass
 
 _MOST_ALIGNED: Final = 4096
 

@@ -8,7 +8,6 @@ A kernel takes it as `const __grid_constant__ CUtensorMap`: 128 bytes, aligned t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from ferrule.compiler.conventions.arguments import listed, shown
@@ -29,6 +28,7 @@ from ferrule.compiler.cuda.tilings import (
     named,
 )
 from ferrule.specs import Dim, DType, Tensor, as_dtype
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_dim, make
 
 if TYPE_CHECKING:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import RAISED, Fault, literal
 from ferrule.compiler.conventions.base import Call
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, I8, I32, I64, OBJECT, PTR
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import String
 
 

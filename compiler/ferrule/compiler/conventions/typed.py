@@ -9,7 +9,7 @@ be negative fits signed and unsigned integers.  `void*` accepts every address; `
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from math import gcd, prod
 from typing import TYPE_CHECKING, Final
@@ -38,6 +38,7 @@ from ferrule.compiler.spelledtypes import (
 )
 from ferrule.specs import Compound, Data, Dim, Param, Scalar, Signature, Sym, Tensor, as_dtype
 from ferrule.specs import params as kinds
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import divisibility_of
 
 if TYPE_CHECKING:

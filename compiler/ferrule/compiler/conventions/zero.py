@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from llvmlite import ir
 
 from ferrule.compiler.conventions.arguments import shown
@@ -14,6 +12,7 @@ from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.layouts import I32
 from ferrule.specs import Condition, Data, Param, Tensor, compact_strides
 from ferrule.specs.conditions import checked_condition
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import EnvStream, Stream
 
 

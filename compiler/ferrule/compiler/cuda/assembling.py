@@ -14,13 +14,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 from ferrule.compiler.cuda.code import DeviceCode, KernelImage
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.runtime.artefacts import KernelInfo
+from ferrule.specs.deferred import dataclass
 
 _INSTALL: Final = (
     "install the package nvidia-cuda-nvcc, which has ptxas, or cuda-bindings and nvidia-nvjitlink"

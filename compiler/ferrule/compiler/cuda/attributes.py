@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial, reduce
 from math import prod
 
@@ -18,6 +17,7 @@ from ferrule.compiler.cuda.driver import (
 )
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

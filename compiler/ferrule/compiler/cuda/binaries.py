@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -19,6 +19,7 @@ from ferrule.compiler.cuda.cubins import read_cubin
 from ferrule.compiler.cuda.naming import check_name, find_kernel, unknown_kernel
 from ferrule.compiler.cuda.parameters import KernelParameters
 from ferrule.compiler.cuda.ptxtext import as_text, read_ptx
+from ferrule.specs.deferred import dataclass
 
 Binary: TypeAlias = "bytes | bytearray | memoryview | str | os.PathLike[str]"
 """The content of a file, or its path; a `str` with a line break, or an empty one, is PTX text."""

@@ -32,7 +32,7 @@ import re
 import struct
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from typing import Final
 
@@ -44,6 +44,7 @@ from ferrule.compiler.cuda.parameters import (
 )
 from ferrule.runtime.binaries import elf
 from ferrule.runtime.binaries.elf import ObjectFileError, Section
+from ferrule.specs.deferred import dataclass
 
 MACHINE: Final = 190
 FATBIN: Final = b"\x50\xed\x55\xba"

@@ -9,13 +9,13 @@ driver.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
 from ferrule.compiler.cuda.archs import capability
 from ferrule.compiler.cuda.limits import CLUSTER_ARCH, REGISTERS, shared_limit
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.compiler.cuda.parameters import Dims, KernelParameters

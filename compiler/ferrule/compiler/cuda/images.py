@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Final
@@ -26,6 +26,7 @@ from ferrule.compiler.cuda.state import PROGRAM
 from ferrule.runtime.devices import emulated_arch
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, PTR, Field, Layout, size_of
+from ferrule.specs.deferred import dataclass
 
 
 class Serves(IntEnum):

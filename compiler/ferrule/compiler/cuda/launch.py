@@ -15,7 +15,6 @@ result of `faults.failures`; then the fault's values are in `values`, which has 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Final
 
@@ -51,6 +50,7 @@ from ferrule.compiler.cuda.tilings import Tiling
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I1, I8, I32, I64, PTR
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.compiler.cuda.driver import JitOption
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Options
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ parameter is no error there, and the kernel reads garbage.  So the list is check
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.specs.deferred import dataclass
 
 Dims: TypeAlias = "tuple[int, int, int]"
 

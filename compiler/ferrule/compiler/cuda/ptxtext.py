@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Final
 
@@ -21,6 +21,7 @@ from ferrule.compiler.cuda.parameters import (
     Variable,
 )
 from ferrule.runtime.binaries.elf import ObjectFileError, check_magic
+from ferrule.specs.deferred import dataclass
 
 _SKIPPED: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _VERSION: Final = re.compile(r"^[^\S\n]*\.version\s+(\d{1,4})\.(\d{1,4})", re.MULTILINE)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from math import prod
 from types import MappingProxyType
@@ -28,6 +27,7 @@ from ferrule.specs import (
     Uint32,
     Uint64,
 )
+from ferrule.specs.deferred import dataclass
 
 MAX_RANK: Final = 5
 MAX_BOX: Final = 256

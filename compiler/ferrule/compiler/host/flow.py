@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from llvmlite import ir
@@ -12,6 +12,7 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import RAISED, Fault
 from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I32, I64
+from ferrule.specs.deferred import dataclass
 
 _DONE: Final = ir.Constant(I32, 0)
 

@@ -4,7 +4,6 @@ elements."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from llvmlite import ir
@@ -14,6 +13,7 @@ from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import DLTENSOR, I8, I32, I64, PTR, TENSOR_OBJECT
 from ferrule.specs import DType
+from ferrule.specs.deferred import dataclass
 
 _ALLOCATE: Final = ir.FunctionType(I32, [PTR, PTR, PTR])
 _ALLOCATE_ALIGNED: Final = ir.FunctionType(I32, [PTR, PTR, PTR, I64])

@@ -14,7 +14,7 @@ import os
 from _ctypes import CFuncPtr
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -32,6 +32,7 @@ from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.runtime.linking.links import OF_C, Link
 from ferrule.runtime.llvm.capi import C_FUNCTIONS
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from llvmlite import ir

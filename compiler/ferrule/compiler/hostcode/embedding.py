@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Final
@@ -26,6 +25,7 @@ from ferrule.compiler.support.precompiled import RELOCATIONS
 from ferrule.runtime.binaries import elf
 from ferrule.runtime.binaries.elf import Machine, ObjectFileError
 from ferrule.runtime.binaries.objectfile import read_object
+from ferrule.specs.deferred import dataclass
 
 PREFIX: Final = "ferrule_code_"
 """The prefix of embedded symbols; the digest of the code follows."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.compiler import targets
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.runtime import cpus
+from ferrule.specs.deferred import dataclass
 
 _RANGE: Final = re.compile(r"range\(i(\d+) (-?\d+), (-?\d+)\)")
 _NUMBER: Final = re.compile(r"(align|dereferenceable|dereferenceable_or_null)[ (](\d+)\)?")

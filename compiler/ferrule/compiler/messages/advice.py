@@ -7,9 +7,10 @@ a wrapper does not load data that only the documentation needs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from ferrule.specs.deferred import dataclass
 
 _ADD_ONE: Final = "add_one(a: Tensor([n0], float32), b: Tensor([n0], float32))"
 _MATRIX: Final = "scale(a: Tensor([n0, 8], float32))"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from string import Formatter
 from types import MappingProxyType
@@ -27,6 +27,7 @@ from ferrule.compiler.messages.parts import (
     Unsigned,
     Value,
 )
+from ferrule.specs.deferred import dataclass
 
 Filling: TypeAlias = "str | int | Part | tuple[Part, ...]"
 """The value of a field of a template."""

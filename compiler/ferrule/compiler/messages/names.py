@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
@@ -15,6 +14,7 @@ from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import COLD, Emitter
 from ferrule.runtime.llvm.layouts import I8, I16, I32, I64, PTR
 from ferrule.specs import BY_DLPACK, DEVICE_NAMES
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import BIG_INT, PACKED_NAME
 
 TYPE_NAMES: Final[dict[int, str]] = {

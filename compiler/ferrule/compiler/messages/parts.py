@@ -6,8 +6,9 @@ messages of the checker have them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from ferrule.specs.deferred import dataclass
 
 GivenKind: TypeAlias = Literal["bool", "float", "dtype", "device", "bytes", "type"]
 

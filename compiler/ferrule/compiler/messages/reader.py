@@ -7,7 +7,6 @@ text: a text of the program, or one that it formats in the scratch buffer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from llvmlite import ir
@@ -17,6 +16,7 @@ from ferrule.compiler.messages.names import Names, find_name
 from ferrule.compiler.messages.texts import TEXT, is_there, text_of
 from ferrule.runtime.llvm.emitter import COLD, Emitter
 from ferrule.runtime.llvm.layouts import BYTE_ARRAY, I8, I32, I64, PTR, Field, Layout
+from ferrule.specs.deferred import dataclass
 
 SCRATCH: Final = 256
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import metadata, util
 from typing import Any, Final
 
 from ferrule.compiler.errors import Diagnostic, render
+from ferrule.specs.deferred import dataclass
 
 PACKAGES: Final = ("mlir", "iree.compiler", "torch_mlir")
 """The packages that may have bindings, in the order of the search."""

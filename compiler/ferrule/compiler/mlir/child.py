@@ -16,13 +16,14 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mlir.bindings import NoBindingsError, open_mlir
 from ferrule.compiler.mlir.said import Said, Step, failure
 from ferrule.compiler.mlir.session import Report, opened
+from ferrule.specs.deferred import dataclass
 
 T = TypeVar("T")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from ferrule.compiler.errors import CompileError
+from ferrule.specs.deferred import dataclass
 
 _TOKEN: Final = re.compile(
     r'\s*([%@c]"[^"]*"|"[^"]*"|[%@#!][\w.$-]*|\.\.\.|-?\d+\.\d+(?:e[+-]?\d+)?|'

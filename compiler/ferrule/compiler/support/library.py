@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache, lru_cache
 from typing import Any, Final
@@ -46,6 +45,7 @@ from ferrule.compiler.threads.running import ENTRIES as THREADS_ENTRIES
 from ferrule.compiler.threads.running import define_threads
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.passes import passes
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,11 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from ferrule.compiler.support.precompiled import RELATIVE, Piece, Precompiled, Reference
+from ferrule.specs.deferred import dataclass
 
 Implied: TypeAlias = "Callable[[str], Iterable[str]]"
 """The symbols that a symbol needs besides its references."""

@@ -15,7 +15,6 @@ the same slots.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.compiler.artefacts import FAULT_ROOM, Fault, Location, Relation
@@ -33,6 +32,7 @@ from ferrule.compiler.wrapper.results import Results
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.llvm.writer import Block, Value, Writer, i32
 from ferrule.specs import Signature
+from ferrule.specs.deferred import dataclass
 
 VALUE_SLOTS: Final = FAULT_ROOM
 """The number of values that the buffer for messages holds."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from ferrule.compiler.artefacts import Body, Fault
 from ferrule.compiler.wrapper.decoded import DecodedCall
 from ferrule.runtime.llvm.writer import Value, Writer
 from ferrule.specs import Signature
+from ferrule.specs.deferred import dataclass
 
 
 class Callee(Protocol):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from ferrule.compiler.wrapper.devices import device_index, index_or_named
 from ferrule.compiler.wrapper.leaves import Slots
@@ -15,6 +14,7 @@ from ferrule.specs import (
     Signature,
     Sym,
 )
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

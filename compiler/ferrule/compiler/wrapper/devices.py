@@ -9,7 +9,6 @@ accepted.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.compiler.wrapper.items import is_one_of
@@ -17,6 +16,7 @@ from ferrule.compiler.wrapper.tensors import dltensor
 from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, OBJECT, SEQ
 from ferrule.runtime.llvm.writer import NULL, Block, Value, Writer, i32
 from ferrule.specs import DEVICE_CODES, Param, Signature, Tensor
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import EnvStream, Optional, Tuple, Union, type_indices
 
 

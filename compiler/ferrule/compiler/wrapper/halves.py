@@ -8,11 +8,11 @@ last bit is the smallest subnormal.  Too large values become infinity; NaN stays
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.runtime.llvm.writer import Value, Writer, i64
 from ferrule.specs import BFloat16, DType, Float16, TFloat32
+from ferrule.specs.deferred import dataclass
 
 _MANTISSA: Final = 52
 _BIAS: Final = 1023

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.compiler.sizes import Sizes
@@ -22,6 +21,7 @@ from ferrule.compiler.wrapper.leaves import Slots
 from ferrule.runtime.llvm.arithmetic import Predicate
 from ferrule.runtime.llvm.writer import Block, Value, Writer, const, i64
 from ferrule.specs import Dim, Sym
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import symbols_of
 from ferrule.specs.params import BIG_INT
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TypeAlias
 
@@ -12,6 +12,7 @@ from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.layouts import ANY
 from ferrule.runtime.llvm.writer import FALSE, Value, Writer, i32
 from ferrule.specs import Compound, Dim, Param, params
+from ferrule.specs.deferred import dataclass
 
 Load: TypeAlias = "Callable[[], Value]"
 """Emits the load of a number, i64."""

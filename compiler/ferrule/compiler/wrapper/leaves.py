@@ -8,13 +8,14 @@ these slots; the call loads the ones that it needs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from typing_extensions import assert_never
 
 from ferrule.runtime.llvm.writer import Value, Writer, i64
 from ferrule.specs import DType, Param, Signature, Sym
 from ferrule.specs import params as kinds
+from ferrule.specs.deferred import dataclass
 
 SLOT_BYTES = 8
 

@@ -13,7 +13,6 @@ A call that every candidate refuses gets one error, which combines the results o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
@@ -27,6 +26,7 @@ from ferrule.compiler.wrapper.leaves import Slots, leaves_of
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.llvm.writer import NULL, Value, Writer, i32, i64
 from ferrule.specs import Signature
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.overloads import Overloads
 
 

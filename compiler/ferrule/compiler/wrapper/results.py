@@ -13,7 +13,7 @@ values that were made or passed on are released.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from typing_extensions import assert_never
 
@@ -25,6 +25,7 @@ from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, OBJECT
 from ferrule.runtime.llvm.writer import NULL, Block, Value, Writer, i32, i64
 from ferrule.specs import Param, Signature
 from ferrule.specs import params as kinds
+from ferrule.specs.deferred import dataclass
 
 
 def result_leaves(result: Param) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ stride is meaningful.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from ferrule.compiler.wrapper.arrays import PAIR, pairs, require_equal
@@ -18,6 +18,7 @@ from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I64, TENSOR_OBJECT
 from ferrule.runtime.llvm.writer import NULL, Value, Writer, i32, i64
 from ferrule.specs import DEVICE_CODES, Dim, Int8, Sym, Tensor, Uint8
+from ferrule.specs.deferred import dataclass
 
 # One load reads both.
 assert DLTENSOR.offset("dtype") == DLTENSOR.offset("ndim") + 4

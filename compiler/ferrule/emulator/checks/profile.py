@@ -6,12 +6,13 @@ import ctypes
 import mmap
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import TYPE_CHECKING, Final
 
 from ferrule.emulator.checks.profile_calls import P_BYTES
 from ferrule.emulator.warps import layout
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.emulator.machine.work import Work

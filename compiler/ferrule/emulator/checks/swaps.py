@@ -6,10 +6,10 @@ What it misses the swap finds out, so it takes part in no race.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ferrule.emulator.ptx.module import Address, Immediate, Instruction, Operand, Register, Symbol
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.emulator.warps.flow import Flow

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.emulator.driver.exports import Exports, Needs
@@ -18,6 +17,7 @@ from ferrule.emulator.driver.places import copy, unpacked
 from ferrule.emulator.driver.results import DriverError, Result
 from ferrule.emulator.driver.state import Driver
 from ferrule.emulator.driver.streams import submit
+from ferrule.specs.deferred import dataclass
 
 exports: Final = Exports()
 

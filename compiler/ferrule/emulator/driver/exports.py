@@ -18,11 +18,11 @@ import threading
 import traceback
 from _thread import interrupt_main
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.emulator.driver.results import DriverError, Result
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.emulator.driver.state import Driver

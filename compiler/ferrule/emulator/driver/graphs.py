@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.emulator.driver.copies import box_at, fill
@@ -16,6 +15,7 @@ from ferrule.emulator.driver.places import get_words, put_bytes, put_int, put_wo
 from ferrule.emulator.driver.results import DriverError, Result
 from ferrule.emulator.driver.state import Driver
 from ferrule.emulator.driver.streams import Event, Stream, capture_of, note_time
+from ferrule.specs.deferred import dataclass
 
 exports: Final = Exports()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from ctypes import string_at
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ferrule.emulator.driver.exports import Exports, Needs
@@ -28,6 +27,7 @@ from ferrule.emulator.driver.properties import BLOCK, GRID, THREADS_PER_BLOCK, c
 from ferrule.emulator.driver.results import DriverError, Result
 from ferrule.emulator.driver.state import Context, Driver
 from ferrule.emulator.driver.streams import Event, note_time, stream_of, submit
+from ferrule.specs.deferred import dataclass
 
 exports: Final = Exports()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from ferrule.emulator.driver.exports import Exports, Needs
@@ -24,6 +24,7 @@ from ferrule.emulator.driver.places import (
 from ferrule.emulator.driver.properties import compute_capability
 from ferrule.emulator.driver.results import DriverError, Result
 from ferrule.emulator.driver.state import Context, Driver
+from ferrule.specs.deferred import dataclass
 
 exports: Final = Exports()
 

@@ -6,7 +6,7 @@ Two texts that call each other, and whatever is machine code, are refused by nam
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from ferrule.emulator.driver.exports import Exports, Needs
@@ -14,6 +14,7 @@ from ferrule.emulator.driver.libraries import check_text, file_at
 from ferrule.emulator.driver.places import get_text, put_word
 from ferrule.emulator.driver.results import DriverError, Result
 from ferrule.emulator.driver.state import Context, Driver
+from ferrule.specs.deferred import dataclass
 
 exports: Final = Exports()
 

@@ -8,9 +8,10 @@ default streams of threads calls: `+s` the suffix `_ptsz`, `+d` `_ptds`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from ferrule.specs.deferred import dataclass
 
 _SUFFIXES: Final = {"": "", "s": "_ptsz", "d": "_ptds"}
 

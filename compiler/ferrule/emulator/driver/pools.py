@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from ferrule.emulator.driver.exports import Exports, Needs
 from ferrule.emulator.driver.places import get_int, get_word, put_int, put_word, unpacked
 from ferrule.emulator.driver.results import DriverError, Result
 from ferrule.emulator.driver.state import Device, Driver
+from ferrule.specs.deferred import dataclass
 
 exports: Final = Exports()
 

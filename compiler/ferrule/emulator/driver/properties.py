@@ -8,11 +8,11 @@ not listed has the numbers of the newest one before it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from ferrule.compiler.cuda.archs import capability
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

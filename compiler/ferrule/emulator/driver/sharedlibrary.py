@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.emulator.driver.stubs import STUB_SIZE, stub
@@ -27,6 +26,7 @@ from ferrule.runtime.binaries.elf import (
     FileType,
     Machine,
 )
+from ferrule.specs.deferred import dataclass
 
 TABLE: Final = "ferrule_functions"
 """The symbol of the table: an address for each function, in their order."""

@@ -10,7 +10,7 @@ import ctypes
 import itertools
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
@@ -19,6 +19,7 @@ from ferrule.emulator.driver.machines import Machine, MakeMachine
 from ferrule.emulator.driver.properties import attributes, properties
 from ferrule.emulator.driver.results import DriverError, Result, name_of, words_of
 from ferrule.emulator.driver.threads import Thread, Threads
+from ferrule.specs.deferred import dataclass
 
 _Kind = TypeVar("_Kind")
 _Text = ctypes.Array[ctypes.c_char]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from ferrule.emulator.driver.exports import Exports, Needs
@@ -18,6 +18,7 @@ from ferrule.emulator.driver.places import put_float, put_int, put_word
 from ferrule.emulator.driver.results import DriverError, Result
 from ferrule.emulator.driver.state import Context, Driver
 from ferrule.emulator.driver.threads import Thread
+from ferrule.specs.deferred import dataclass
 
 exports: Final = Exports()
 

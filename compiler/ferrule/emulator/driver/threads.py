@@ -7,10 +7,11 @@ that `threading.local` would forget between two calls.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from ferrule.emulator.driver.results import DriverError, Result
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.emulator.driver.state import Context

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.emulator.ptx.module import Instruction
 from ferrule.emulator.warps.emitter import Emitter
+from ferrule.specs.deferred import dataclass
 
 Named = dict[str, "str | None"]
 Write = Callable[[Emitter, Instruction, Named], None]

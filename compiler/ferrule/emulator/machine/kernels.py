@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from math import prod
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
@@ -19,6 +18,7 @@ from ferrule.emulator.warps.calls import symbols
 from ferrule.emulator.warps.flow import WAITING, Flow, flow
 from ferrule.emulator.warps.layout import MOST_BLOCKS
 from ferrule.emulator.warps.translate import translate
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.emulator.machine.modules import Machine

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from ferrule.emulator.native.types import NativeError, kind_of, llvm
 from ferrule.emulator.native.values import SHARED_PREFIX, Loop, Values
+from ferrule.specs.deferred import dataclass
 
 
 @cache

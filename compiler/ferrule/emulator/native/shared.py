@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.emulator.checks import race_source
 from ferrule.emulator.native import bulk
 from ferrule.emulator.native.language import shared_text
 from ferrule.emulator.native.values import SHARED_PREFIX
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from ferrule.emulator.native.types import (
@@ -18,6 +18,7 @@ from ferrule.emulator.native.types import (
     width,
     written,
 )
+from ferrule.specs.deferred import dataclass
 
 SHARED_PREFIX: Final = "shared"
 

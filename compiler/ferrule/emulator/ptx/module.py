@@ -7,7 +7,8 @@ inner scope have a number behind an `@`, which no name of a text can have.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from ferrule.specs.deferred import dataclass
 
 
 class PtxError(ValueError):

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from ferrule.specs.deferred import dataclass
 
 PARTS: Final = (1, 8)
 """How many lanes an iteration can do."""

@@ -7,7 +7,7 @@ first: lanes meet again behind what they did apart, because the smallest number 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from ferrule.emulator.ptx.module import (
@@ -21,6 +21,7 @@ from ferrule.emulator.ptx.module import (
 )
 from ferrule.emulator.warps.calls import EXTERNAL, REDUCED, Inliner, Items, jump_around
 from ferrule.emulator.warps.carry import CARRY
+from ferrule.specs.deferred import dataclass
 
 WAITING: Final = frozenset(
     {"bar", "barrier", "shfl", "vote", "match", "redux", "elect", "mma", "ldmatrix", "stmatrix",

@@ -10,7 +10,7 @@ follows directly and the numbers in memory stay behind.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from ferrule.emulator.checks.watch import Watch
@@ -22,6 +22,7 @@ from ferrule.emulator.warps.emitter import LANE_NUMBERS_64, SCRATCH, Emitter, Na
 from ferrule.emulator.warps.flow import Flow
 from ferrule.emulator.warps.liveness import outliving
 from ferrule.emulator.warps.products import early_uses
+from ferrule.specs.deferred import dataclass
 
 STEP: Final = "step"
 _METADATA: Final = """!0 = !{}

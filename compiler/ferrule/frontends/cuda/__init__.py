@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +31,7 @@ from ferrule.frontends.cuda.requests import FORMS, Form, Made, Request
 from ferrule.frontends.given import architectures, check_signature, emulates_gpu, texts
 from ferrule.frontends.launchsizes import checked_sizes
 from ferrule.frontends.sources import SourceLike, in_order, read_source, search_words
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.compiler.conventions import CudaLaunch

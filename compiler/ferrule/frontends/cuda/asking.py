@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Final
 
@@ -20,6 +20,7 @@ from ferrule.compiler.errors import CompileError
 from ferrule.compiler.spelledtypes import VECTORS, parameter_list, read_type, split_list
 from ferrule.frontends.cuda.requests import Request
 from ferrule.frontends.sources import Source
+from ferrule.specs.deferred import dataclass
 
 _FILE: Final = "ferrule_types"
 _TYPES, _NUMBERS = "ferrule_type", "ferrule_number"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal, TypeAlias
 
 from ferrule.frontends.sources import Source
+from ferrule.specs.deferred import dataclass
 
 Form: TypeAlias = Literal["cubin", "ptx"]
 FORMS: Final = ("cubin", "ptx")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ferrule.compiler import conventions
@@ -22,6 +21,7 @@ from ferrule.compiler.cuda.parameters import KernelParameters
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.cutile.checks import Checks
 from ferrule.frontends.cutile.constraints import Parameter, arrays, handed
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

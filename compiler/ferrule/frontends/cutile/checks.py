@@ -7,7 +7,6 @@ group that share memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
@@ -19,6 +18,7 @@ from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.frontends.cutile.constraints import Array
 from ferrule.specs import Condition, Dim, Param, Tensor, equal, maximum
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import make
 
 _HINT: Final = "give their constraints an alias group in common for arrays that may overlap"

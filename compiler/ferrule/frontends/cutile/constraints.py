@@ -9,7 +9,6 @@ tuple is its items.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import SeenSizes, spec_of
 from ferrule.frontends.told import plain
 from ferrule.specs import Dim, DType, Param, as_dtype, divisibility_of, sym_int
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import Constant, Scalar, Tensor, Tuple
 
 

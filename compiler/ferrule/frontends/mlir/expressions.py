@@ -7,11 +7,11 @@ integer arithmetic.  The host computes nothing else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mlir.session import Session
+from ferrule.specs.deferred import dataclass
 
 Operator: TypeAlias = Literal["add", "sub", "mul", "floordiv", "mod", "ceildiv", "min", "max"]
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeAlias
+
+from ferrule.specs.deferred import dataclass
 
 DTYPES: Final = {
     "index": "int64",

@@ -7,7 +7,6 @@ sizes.  Any other operation would have to run on the host, and is an error.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from ferrule.compiler.errors import CompileError
@@ -20,6 +19,7 @@ from ferrule.frontends.mlir.expressions import (
     refused,
 )
 from ferrule.frontends.mlir.reading import attribute, symbol
+from ferrule.specs.deferred import dataclass
 
 Sizes: TypeAlias = "tuple[Expression, Expression, Expression]"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -21,6 +21,7 @@ from ferrule.frontends.mlir.restricting import restrict
 from ferrule.frontends.mlir.tm_tensor import know_dialect
 from ferrule.frontends.mlir.tying import tied_sizes
 from ferrule.frontends.mlir.writing import written
+from ferrule.specs.deferred import dataclass
 
 _C_INTERFACE: Final = "llvm.emit_c_interface"
 _LAUNCHES: Final = ("gpu.launch", "gpu.launch_func")

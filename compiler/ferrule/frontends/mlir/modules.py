@@ -4,13 +4,14 @@ bindings."""
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mlir.said import UNNAMED
 from ferrule.frontends.sources import is_text, read_file
+from ferrule.specs.deferred import dataclass
 
 _BYTECODE: Final = b"ML\xefR"
 

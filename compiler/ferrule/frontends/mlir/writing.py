@@ -9,11 +9,11 @@ function that the module only declares.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ferrule.frontends.mlir.kinds import Buffer, FunctionType
 from ferrule.frontends.mlir.reading import attribute, symbol, walk, where
+from ferrule.specs.deferred import dataclass
 
 _READS: Final = frozenset(
     {

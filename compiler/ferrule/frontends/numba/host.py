@@ -12,7 +12,6 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ferrule.compiler.conventions.arguments import TYPES, Argument
@@ -29,6 +28,7 @@ from ferrule.frontends.numba.types import dtype_of, flattened, numba_type
 from ferrule.frontends.packages import load
 from ferrule.runtime.llvm.layouts import I64, PTR
 from ferrule.specs import Condition, DType, Param
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import Scalar
 
 _EXCEPTION: Final = re.compile(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from ferrule.frontends import cuda
 from ferrule.frontends.tilelang.expressions import size_of, symbol_of, variables_of
 from ferrule.frontends.tilelang.lowered import Kernel, Lowered, lower
 from ferrule.specs import Dim, DType, Param, TFloat32, as_dtype
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import Scalar, Tensor
 
 _HINT: Final = "the kernel was compiled for arrays that share no memory"

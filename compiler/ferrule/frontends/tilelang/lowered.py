@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.specs.deferred import dataclass
 
 _CALLS: Final = re.compile(r'T\.call_packed\("([^"]+)"')
 _BRANCHES: Final = re.compile(r"^ *(?:if|for|while) ", re.M)

@@ -8,7 +8,6 @@ queried once for each device, and the choice is cached.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from llvmlite import ir
@@ -25,6 +24,7 @@ from ferrule.frontends.triton.offline import Compiled
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I1, I32, I64, PTR
 from ferrule.specs import Condition, Param
+from ferrule.specs.deferred import dataclass
 
 _CAPABILITY: Final = "triton_capability"
 _TYPE: Final = ir.FunctionType(I32, [I32])

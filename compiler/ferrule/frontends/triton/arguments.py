@@ -8,7 +8,7 @@ is that of a tensor.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from ferrule.frontends.triton.traced_tensors import TracedDescriptor, TracedTens
 from ferrule.frontends.triton.tracing import Unseen, traced
 from ferrule.frontends.triton.tuples import Shape, nest
 from ferrule.specs import Dim, DType, Scalar, Signature, Tensor
+from ferrule.specs.deferred import dataclass
 
 Hint = Literal[1, 16]
 """An assumption about a number: that it is 1, or that 16 divides it; about an address only the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +33,7 @@ from ferrule.frontends.triton.planning import Plan, Planner
 from ferrule.frontends.triton.specialise import Specialisation, Specialise, specialisations
 from ferrule.frontends.triton.tuples import flattened
 from ferrule.runtime.devices import cuda_devices
+from ferrule.specs.deferred import dataclass
 
 _FILL: Final = "frontend.zeros(…) as its example fills it"
 

@@ -7,7 +7,6 @@ consists of the values of the parameters that the autotuner names.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.triton.arguments import Arguments, ConstantArgument, IntegerArgument
 from ferrule.frontends.triton.installed import Kernel
 from ferrule.specs import Condition
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ferrule import specs
@@ -31,6 +30,7 @@ from ferrule.frontends.triton.installed import Kernel, KernelParameter
 from ferrule.frontends.triton.tensors import REFERENCE, Tensors
 from ferrule.frontends.triton.types import DTYPES, is_float, read_type
 from ferrule.specs import Dim, DType, Numeric, Param, Scalar, Signature, SupportsSpec, Sym, Tensor
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_dim
 
 

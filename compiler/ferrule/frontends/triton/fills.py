@@ -4,7 +4,6 @@ other."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +22,7 @@ from ferrule.frontends.triton.launching import Candidate, convention
 from ferrule.frontends.triton.offline import compile_offline
 from ferrule.frontends.triton.specialise import specialisations
 from ferrule.specs import Signature, Tensor
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.compiler.conventions.protocol import CallingConvention

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends import packages
 from ferrule.frontends.given import brief
+from ferrule.specs.deferred import dataclass
 
 OLDEST: Final = (3, 6)
 """The oldest version whose launcher and metadata this frontend knows."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from ferrule.frontends import packages
 from ferrule.frontends.triton.configs import Version
 from ferrule.frontends.triton.foreign import fixed, own
 from ferrule.frontends.triton.installed import Kernel
+from ferrule.specs.deferred import dataclass
 
 _LEAST: Final = MappingProxyType(
     {"num_warps": 1, "num_stages": 0, "num_ctas": 1, "maxnreg": 1, "ptx_version": 1}

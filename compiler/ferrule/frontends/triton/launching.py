@@ -8,7 +8,6 @@ of the launch, null if the kernel needs none.  The cubin shows how many there ar
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, ClassVar, Final
 
@@ -30,6 +29,7 @@ from ferrule.frontends.triton.offline import Compiled, DescriptorLayout, Scratch
 from ferrule.frontends.triton.specialise import Assumption, Specialisation
 from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import Condition, Dim, Param, Tensor
+from ferrule.specs.deferred import dataclass
 
 HIDDEN: Final = ("global_scratch", "profile_scratch")
 """The hidden parameters, in order."""

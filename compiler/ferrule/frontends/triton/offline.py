@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends import packages
 from ferrule.frontends.triton.installed import Kernel, triton
 from ferrule.frontends.triton.specialise import Specialisation
+from ferrule.specs.deferred import dataclass
 
 _ARCH: Final = re.compile(r"sm_?(\d{2,3})([af]?)")
 _KNOWN: Final = frozenset({70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121})

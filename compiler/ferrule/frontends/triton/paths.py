@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from typing import Final, TypeVar
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.specs import Condition
+from ferrule.specs.deferred import dataclass
 
 T = TypeVar("T")
 MOST: Final = 16

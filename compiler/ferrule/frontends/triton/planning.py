@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -17,6 +16,7 @@ from ferrule.frontends.triton.jobs import Job, checked_options
 from ferrule.frontends.triton.paths import Path
 from ferrule.frontends.triton.traced_tensors import TracedDescriptor, TracedTensor
 from ferrule.frontends.triton.tracing import Quotient, Traced, Unseen, trace
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ launcher with it.  `Recorder` is such a launcher, but it launches nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from ferrule.compiler.errors import CompileError
@@ -21,6 +21,7 @@ from ferrule.frontends.triton.arguments import Fixed
 from ferrule.frontends.triton.compiling import compile
 from ferrule.frontends.triton.installed import kernel_of
 from ferrule.frontends.triton.tuples import nest
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.runtime import Function

@@ -10,7 +10,7 @@ conditions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal, TypeAlias
 
 from ferrule import specs
@@ -28,6 +28,7 @@ from ferrule.frontends.triton.installed import Kernel, KernelParameter
 from ferrule.frontends.triton.tuples import nest
 from ferrule.frontends.triton.types import DTYPES, INTEGERS, is_float, number_type, pointer_type
 from ferrule.specs import Condition, Dim, DType, Scalar, Tensor, divisibility_of, symbols_of
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import Compound, Sym, ValueOf
 
 INT32_MIN: Final = -(1 << 31)

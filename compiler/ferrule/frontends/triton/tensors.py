@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from ferrule import specs
@@ -13,6 +13,7 @@ from ferrule.frontends.examples import Seen, SeenSizes, is_real, spec_of
 from ferrule.frontends.triton.arguments import Fixed, Output, inner
 from ferrule.frontends.triton.types import TypeText, read_type
 from ferrule.specs import Dim, Param, SupportsSpec, Sym, Tensor
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_dim, symbols_of
 
 REFERENCE: Final = re.compile(

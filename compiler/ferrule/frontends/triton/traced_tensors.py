@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NoReturn
 
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -11,6 +11,7 @@ from ferrule.frontends.examples import is_compact
 from ferrule.frontends.triton.paths import Path
 from ferrule.frontends.triton.tracing import traced, undecided
 from ferrule.specs import Tensor
+from ferrule.specs.deferred import dataclass
 
 _DESCRIPTOR: Final = "triton.tools.tensor_descriptor", "TensorDescriptor"
 _GLUON_DESCRIPTOR: Final = "triton.experimental.gluon.nvidia.hopper", "TensorDescriptor"

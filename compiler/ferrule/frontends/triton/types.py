@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.specs import DType
+from ferrule.specs.deferred import dataclass
 
 DTYPES: Final[Mapping[str, DType]] = MappingProxyType(
     {

@@ -13,7 +13,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -22,6 +21,7 @@ from weakref import WeakSet
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.runtime.forks import ForkLock
+from ferrule.specs.deferred import dataclass
 
 _WARP: Final = ForkLock()
 """Held while Warp compiles a module with changed options, which only one thread may do at a

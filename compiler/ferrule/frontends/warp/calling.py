@@ -8,7 +8,7 @@ number of threads, and `coord_mult` is the number of threads with the same indic
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from llvmlite import ir
@@ -27,6 +27,7 @@ from ferrule.frontends.warp.binaries import cpu_kernel, cuda_kernel
 from ferrule.frontends.warp.types import MAX_DIMS
 from ferrule.runtime.llvm.layouts import I8, I32
 from ferrule.specs import Dim, ceil_div, minimum
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_dim, make
 
 _MOST: Final = (1 << 31) - 1

@@ -4,12 +4,12 @@ kernel then reads and writes out of bounds."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.specs import Condition, Dim, Param, Tensor
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

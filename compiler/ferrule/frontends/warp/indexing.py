@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import add, floordiv, lshift, mod, mul, neg, pos, rshift, sub
 from types import MappingProxyType
 from typing import Any, Final
@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from ferrule.frontends.captured import own_values
+from ferrule.specs.deferred import dataclass
 
 _FACTS: Final = ("shape", "strides", "size", "ndim", "dtype")
 """Attributes of an array that a kernel uses without reading its elements."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -21,6 +20,7 @@ from ferrule.compiler.options import Options
 from ferrule.runtime.devices import emulated_arch
 from ferrule.runtime.forks import ForkLock
 from ferrule.specs import DType, Sym
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.fakes import FakeTensor
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ import os
 import sys
 import types
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 from weakref import WeakKeyDictionary
 
 from ferrule.compiler.cache.keys import Uncacheable
 from ferrule.compiler.errors import CompileError
 from ferrule.language.source import Source, read_source
+from ferrule.specs.deferred import dataclass
 
 _IMPORTS: Final = ("IMPORT_NAME", "IMPORT_FROM")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ferrule.language.checks import sizes
 from ferrule.language.checks.memory import Memory, reach
@@ -10,6 +10,7 @@ from ferrule.language.checks.proving import Prover
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.specs import Int64
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

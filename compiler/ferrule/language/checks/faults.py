@@ -6,10 +6,10 @@ The values of a fault are two numbers, then, in a kernel, block x, y, z and thre
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.compiler.artefacts import Fault, Location, literal
+from ferrule.specs.deferred import dataclass
 
 _MOST_LINES: Final = 4
 _RUNNING: Final = " in block ({}, {}, {}), thread ({}, {}, {})"

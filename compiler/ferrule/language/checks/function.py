@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.checks import faults, sizes
@@ -23,6 +23,7 @@ from ferrule.language.ir.rewrite import with_regions
 from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.walk import Work, all_ops
 from ferrule.specs import AddressSpace, DType, Int64, Uint8
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import INT64_MAX
 
 _DONE = {

@@ -13,7 +13,7 @@ fault: so the first fault does not depend on the number of cores.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ferrule.language.checks import sizes
 from ferrule.language.checks.extents import Room
@@ -28,6 +28,7 @@ from ferrule.language.ir.shared import uses_dynamic
 from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.walk import all_ops, drive
 from ferrule.specs import Dim, Int64
+from ferrule.specs.deferred import dataclass
 
 
 def instrument(program: ops.Program, places: Places) -> ops.Program:

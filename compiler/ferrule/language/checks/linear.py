@@ -7,12 +7,12 @@ write the same byte.  Accesses that are proved disjoint in this way need not be 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Final
 
 from ferrule.language.ir import ops
 from ferrule.specs import DType
+from ferrule.specs.deferred import dataclass
 
 _MOST: Final = 1 << 20
 """The limit of a number in a form, so that sums of products with thread numbers do not wrap."""

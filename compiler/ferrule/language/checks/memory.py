@@ -10,11 +10,12 @@ shape does not bound the memory: there the element's address is checked against 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ferrule.language.codegen.facts.alignment import Multiples
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import INT64_MAX
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ferrule.compiler.artefacts import Location
 from ferrule.language.ir import ops
+from ferrule.specs.deferred import dataclass
 
 _LIBRARY = "ferrule.language.collectives"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from ferrule.compiler.artefacts import Relation
@@ -20,6 +20,7 @@ from ferrule.language.codegen.facts.launched import Launched
 from ferrule.language.ir import ops
 from ferrule.language.ir.scalars import UNARY
 from ferrule.specs import Dim, DType, Int32, Sym
+from ferrule.specs.deferred import dataclass
 
 Key = Hashable
 """Equal for values that are always equal."""

@@ -10,12 +10,13 @@ filled, and read after a barrier, need not.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
 
 from ferrule.language.checks.linear import Forms
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import Work, drive
+from ferrule.specs.deferred import dataclass
 
 Kind = Literal["read", "write", "atomic"]
 

@@ -16,7 +16,6 @@ have met.  So there are no false reports.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.language.checks.races import Kind
@@ -24,6 +23,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import TensorType
 from ferrule.specs import AddressSpace, Int32, Int64
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import INT64_MAX
 
 _KINDS: Final[tuple[Kind, ...]] = ("write", "read", "atomic")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from ferrule.language.ir.operation import Operation, Result
 from ferrule.language.ir.scalars import BinaryOp, UnaryOp
 from ferrule.language.ir.values import Value
+from ferrule.specs.deferred import dataclass
 
 CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 

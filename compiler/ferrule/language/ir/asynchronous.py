@@ -8,11 +8,11 @@ write to source or target.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from ferrule.language.ir.operation import Effects, Operation
 from ferrule.language.ir.values import Value
+from ferrule.specs.deferred import dataclass
 
 CacheMode = Literal["always", "global"]
 ControlKind = Literal[

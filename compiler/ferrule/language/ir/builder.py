@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ferrule.compiler.artefacts import Fault, Location
 from ferrule.language.ir import ops as ir
 from ferrule.language.ir.types import HandleType, TensorType
 from ferrule.specs import Boolean, Dim, DType, Int32, Uint32
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from ferrule.compiler.artefacts import Fault, Location, Part
@@ -13,6 +13,7 @@ from ferrule.language.ir.values import Value
 from ferrule.runtime.entry.key import CallTraits
 from ferrule.runtime.linking.links import Link
 from ferrule.specs import Param, Sym
+from ferrule.specs.deferred import dataclass
 
 ArgumentKind = Literal[
     "none",

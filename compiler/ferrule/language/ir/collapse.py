@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ferrule.compiler.artefacts import Relation
 from ferrule.language.ir import ops
@@ -25,6 +25,7 @@ from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.rewrite import rewrite, substitute
 from ferrule.language.ir.walk import all_ops
 from ferrule.specs import Compound, Dim, Int64, Sym
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import make
 
 

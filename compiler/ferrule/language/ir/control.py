@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from ferrule.compiler.artefacts import Location
 from ferrule.language.ir.operation import Argument, Operation, Result
 from ferrule.language.ir.values import Region, Value
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,12 +8,12 @@ arrivals again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from ferrule.compiler.artefacts import Location
 from ferrule.language.ir.operation import Operation, Result
 from ferrule.language.ir.values import Value
+from ferrule.specs.deferred import dataclass
 
 MBarrierKind = Literal["init", "arrive", "expect_tx", "arrive_and_expect_tx"]
 """The operations of a thread on a barrier."""

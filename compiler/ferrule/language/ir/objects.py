@@ -6,11 +6,11 @@ the same op gets the next one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ferrule.language.ir.operation import Operation, Result
 from ferrule.language.ir.values import Value
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.compiler.artefacts import Location

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 from ferrule.language.ir.values import Region, Value
+from ferrule.specs.deferred import dataclass
 
 Result: TypeAlias = Value
 """A value that an op defines for later ops."""

@@ -34,7 +34,6 @@ The semantics of all targets:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from ferrule.compiler.artefacts import Fault, Location, Relation
@@ -123,6 +122,7 @@ from ferrule.language.ir.threads import (
 )
 from ferrule.language.ir.values import AXES, Region, Value
 from ferrule.specs import Dim, Param, Sym
+from ferrule.specs.deferred import dataclass
 
 __all__ = [  # names that other modules define
     "AXES",

@@ -11,7 +11,7 @@ test.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from ferrule.compiler.artefacts import Fault
@@ -22,6 +22,7 @@ from ferrule.language.ir.cleanup import remove_unused
 from ferrule.language.ir.rewrite import rewrite, substitute
 from ferrule.language.ir.walk import all_ops
 from ferrule.specs import Compound, Dim, Int64, Uint64, ceil_div
+from ferrule.specs.deferred import dataclass
 
 THREADS: Final = 256
 """The threads of a block: enough that few blocks fill a multiprocessor, few enough that any kernel

@@ -7,10 +7,9 @@ itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ferrule.language.ir.operation import Operation, Result
 from ferrule.language.ir.values import Value
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

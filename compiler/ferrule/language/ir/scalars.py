@@ -8,10 +8,11 @@ lacks a new row, this is reported at once, with the names of both.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Final, Literal, get_args
 
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.dtypes import Kind
 
 INTEGERS: Final[tuple[Kind, ...]] = ("int", "uint")

@@ -6,12 +6,12 @@ must be an unchanged parameter of the kernel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from ferrule.compiler.cuda.tilings import Tiling
 from ferrule.language.ir.operation import Operation
 from ferrule.language.ir.values import Value
+from ferrule.specs.deferred import dataclass
 
 TensorCopyKind = Literal["load", "store", "prefetch", "prefetch_map"]
 

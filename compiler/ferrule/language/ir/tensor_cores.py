@@ -14,7 +14,6 @@ All lanes of the warp take part: the mask names all 32, and the block has whole 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.compiler.artefacts import Location
@@ -30,6 +29,7 @@ from ferrule.specs import (
     TFloat32,
     Uint8,
 )
+from ferrule.specs.deferred import dataclass
 
 MMA_DTYPES: Final[dict[DType, tuple[DType, ...]]] = {
     Float16: (Float32, Float16),

@@ -20,7 +20,6 @@ The semantics of all targets, which is that of PTX for sm_70 and later:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from ferrule.compiler.artefacts import Location
@@ -31,6 +30,7 @@ from ferrule.language.ir.peers import PeerLoad, PeerStore
 from ferrule.language.ir.tensor_copies import BulkStore, TensorCopy
 from ferrule.language.ir.tensor_cores import LoadMatrix, Mma, StoreMatrix
 from ferrule.language.ir.values import Value
+from ferrule.specs.deferred import dataclass
 
 FenceScope = Literal["block", "device", "system"]
 ShuffleOp = Literal["idx", "up", "down", "bfly"]

@@ -6,9 +6,8 @@ program's symbols, so that two tensors that share a symbol are known to agree.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ferrule.specs import AddressSpace, Dim, DType, Int32, Int64, Param, params
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ferrule.language.ir.types import TensorType, Type
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.language.ir.ops import Op

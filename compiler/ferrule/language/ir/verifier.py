@@ -95,7 +95,7 @@ control flow
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ferrule.language.ir import (
     arch_rules,
@@ -112,6 +112,7 @@ from ferrule.language.ir.scalars import INTEGERS
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.ir.walk import Work, drive, is_plain
 from ferrule.specs import Boolean, Dim, DType, Int32, Int64, symbols_of
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.dtypes import Kind
 
 

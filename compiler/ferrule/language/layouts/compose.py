@@ -10,7 +10,6 @@ next.  If this cannot be proved, the composition is refused.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from ferrule.language.layouts.dims import at_most, quotient, same, times
@@ -25,6 +24,7 @@ from ferrule.language.layouts.layout import (
 )
 from ferrule.language.layouts.tuples import format_tuple
 from ferrule.specs import Dim
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_dim
 
 

@@ -8,7 +8,6 @@ the first fastest (colexicographic order).  The numbers from 0 to size - 1 are t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ferrule.language.layouts.dims import same, times
@@ -28,6 +27,7 @@ from ferrule.language.layouts.tuples import (
     product,
 )
 from ferrule.specs import Dim
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False)

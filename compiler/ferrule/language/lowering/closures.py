@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, MutableMapping
-from dataclasses import dataclass
 from typing import Any, NoReturn, cast
 
 from ferrule.language.lowering.context import Frame, Lowering
 from ferrule.language.source import Source
 from ferrule.language.values import is_run_time
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,7 @@ import builtins
 import difflib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from inspect import Signature
 from typing import Any, Literal, NoReturn
 
@@ -23,6 +23,7 @@ from ferrule.language.source import Source
 from ferrule.language.values import Number, Parts, Undefined
 from ferrule.language.witness import Witness
 from ferrule.specs import Dim, Int64, Sym, symbols_of
+from ferrule.specs.deferred import dataclass
 
 MAX_INLINE_DEPTH = 50
 MAX_NOTES = 5

@@ -10,12 +10,13 @@ from __future__ import annotations
 import types
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from ferrule.language.lowering import structures
 from ferrule.language.mutable import ATOMS, Search
 from ferrule.language.witness import is_library
+from ferrule.specs.deferred import dataclass
 
 _NOTHING: Final = object()
 

@@ -7,7 +7,6 @@ part of r is kept exactly, as a pair, so that only the last addition rounds visi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.language.mathlib import constants as c
@@ -24,6 +23,7 @@ from ferrule.language.mathlib.forms import (
 from ferrule.language.mathlib.formulas import Num, polynomial
 from ferrule.language.mathlib.pairs import Pair, fast_two_sum, over, single, two_sum
 from ferrule.specs import DType, Float32, Float64
+from ferrule.specs.deferred import dataclass
 
 _LOW: Final[dict[DType, float]] = {Float32: -104.0, Float64: -746.0}
 """e**x is less than half of the smallest number."""

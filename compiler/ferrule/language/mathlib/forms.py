@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.language.mathlib.formulas import Num
 from ferrule.specs import DType, Float32, Float64, Int16, Int32, Int64
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ and Booleans; `==` and `!=` remain Python's, `equals` compares values.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.specs import DType
+from ferrule.specs.deferred import dataclass
 
 Operand: TypeAlias = "Num | bool | int | float"
 

@@ -7,10 +7,9 @@ parts is one bit too long, an error that no use here can notice.  Nothing here m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ferrule.language.mathlib.forms import form_of, upper_half
 from ferrule.language.mathlib.formulas import Num
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,6 @@ integers, and the window is found by selects: there is no table in memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.language.mathlib import constants as c
@@ -26,6 +25,7 @@ from ferrule.language.mathlib.forms import (
 from ferrule.language.mathlib.formulas import Num
 from ferrule.language.mathlib.pairs import Pair, pair_of, times, two_sum
 from ferrule.specs import DType, Float32, Float64, Int32, Int64, Uint32, Uint64
+from ferrule.specs.deferred import dataclass
 
 _TWO_OVER_PI: Final = 2 / 3.141592653589793
 _WORD: Final = (1 << 32) - 1

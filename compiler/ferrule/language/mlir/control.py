@@ -9,12 +9,12 @@ the status.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ferrule.language.codegen.values.scalars import dtype_of
 from ferrule.language.ir import ops
 from ferrule.runtime.llvm.arithmetic import Predicate
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.language.mlir.functions import FunctionText

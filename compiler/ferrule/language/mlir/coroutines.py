@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from ferrule.compiler.artefacts import Fault
@@ -31,6 +31,7 @@ from ferrule.language.mlir.functions import FunctionText
 from ferrule.language.mlir.text import Text
 from ferrule.language.mlir.types import Spaces
 from ferrule.specs import Int32, Int64
+from ferrule.specs.deferred import dataclass
 
 _BEGIN: Final = "ferrule.coroutine.begin"
 _SIZE: Final = "ferrule.coroutine.size"

@@ -9,7 +9,7 @@ coordinates.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Final
 
@@ -41,6 +41,7 @@ from ferrule.language.mlir.text import Text
 from ferrule.language.mlir.types import Spaces
 from ferrule.runtime.llvm.layouts import I32
 from ferrule.specs import Dim, Sym
+from ferrule.specs.deferred import dataclass
 
 MODULE: Final = "kernels"
 """The name of the `gpu.module`."""

@@ -6,7 +6,6 @@ MLIR would use the line of its own text.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +13,7 @@ from ferrule.language.checks.places import Places
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import all_ops
 from ferrule.language.mlir.text import escaped
+from ferrule.specs.deferred import dataclass
 
 PASS: Final = "ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly}"
 """The pass that makes debug metadata from locations."""

@@ -8,7 +8,7 @@ threads, the action of a failed check) belong to a `Surroundings`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from ferrule.compiler.artefacts import Fault
@@ -35,6 +35,7 @@ from ferrule.language.mlir.device_lines import Lines
 from ferrule.language.mlir.text import Text, escaped
 from ferrule.language.mlir.types import HALVES, Spaces, value_type
 from ferrule.specs import Boolean, Dim, DType, Int32, Sym, symbols_of
+from ferrule.specs.deferred import dataclass
 
 
 class Surroundings(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from ferrule.language.mlir.text import Text
 from ferrule.language.mlir.types import Spaces
 from ferrule.runtime.abi import DeviceType
 from ferrule.specs import Boolean
+from ferrule.specs.deferred import dataclass
 
 
 def is_plain(program: ops.Program) -> bool:

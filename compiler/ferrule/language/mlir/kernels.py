@@ -10,7 +10,7 @@ other at the same places runs in the phases into which `codegen.cpu.cooperate.ph
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from ferrule.compiler.artefacts import Fault
@@ -27,6 +27,7 @@ from ferrule.language.mlir.halves import INTERNAL
 from ferrule.language.mlir.text import Text
 from ferrule.language.mlir.types import Spaces, scalar_type
 from ferrule.specs import DType
+from ferrule.specs.deferred import dataclass
 
 
 def interface_type(type_: Type, *, memory: bool = False) -> str:

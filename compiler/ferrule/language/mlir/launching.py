@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from ferrule.language.codegen.cuda.parameters import (
     KernelParameter,
@@ -18,6 +17,7 @@ from ferrule.language.mlir import memory, outside
 from ferrule.language.mlir.device import dim_type, parameter_type
 from ferrule.language.mlir.functions import FunctionText
 from ferrule.specs import Boolean, Dim
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.codegen.cuda.kernels import entry_names
 from ferrule.language.codegen.functions.lowering import Faults
@@ -14,6 +12,7 @@ from ferrule.language.mlir.host import emit_host, is_plain
 from ferrule.language.mlir.kernels import emit_kernel, symbol
 from ferrule.language.mlir.launching import Launches
 from ferrule.language.mlir.text import Text
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ferrule.language.ir import ops
 from ferrule.language.mlir import control
 from ferrule.language.mlir.text import Text, escaped
 from ferrule.specs import Signature, Sym
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.language.mlir.functions import FunctionText

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from llvmlite import ir
@@ -36,6 +36,7 @@ from ferrule.language.mlir.device_lines import PASS
 from ferrule.language.mlir.host import is_plain
 from ferrule.language.mlir.module import KernelText, KernelTexts, host_text, kernel_texts
 from ferrule.runtime.llvm.layouts import I32
+from ferrule.specs.deferred import dataclass
 
 TO_LLVM: Final = (
     "convert-scf-to-cf,convert-math-to-llvm,convert-func-to-llvm,expand-strided-metadata,"

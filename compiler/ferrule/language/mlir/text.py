@@ -7,10 +7,11 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from ferrule.runtime.llvm.arithmetic import Binary, Overflowing, Predicate
+from ferrule.specs.deferred import dataclass
 
 _OPS: Final[dict[Binary, str]] = {
     "add": "addi",

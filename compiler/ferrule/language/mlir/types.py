@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule import specs
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.specs import Dim, DType
+from ferrule.specs.deferred import dataclass
 
 _SCALARS: Final[dict[DType, str]] = {
     specs.Boolean: "i1",

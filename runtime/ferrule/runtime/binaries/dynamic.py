@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 from ferrule.runtime.binaries import elf
 from ferrule.runtime.binaries.elf import ObjectFileError, Section, Segment, Symbol
+from ferrule.specs.deferred import dataclass
 
 _ENTRY: Final = struct.Struct("<QQ")
 _WORD: Final = struct.Struct("<I")

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
+
+from ferrule.specs.deferred import dataclass
 
 
 class ObjectFileError(ValueError):

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from ferrule.runtime.binaries.metadata import DeviceImage, digest_of_image
+from ferrule.specs.deferred import dataclass
 
 _PTX: Final = re.compile(rb"^\s*\.version\s", re.MULTILINE)
 _BINARY: Final = re.compile(rb"\x7fELF|\x50\xed\x55\xba")

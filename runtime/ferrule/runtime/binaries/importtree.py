@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.binaries.elf import ObjectFileError
+from ferrule.specs.deferred import dataclass
 
 SYMBOL: Final = f"{SYMBOL_PREFIX}_library_bin"
 LIBRARY: Final = "_lib"

@@ -6,11 +6,10 @@ before it is loaded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ferrule.runtime.binaries import dynamic, elf
 from ferrule.runtime.binaries.elf import Machine, Note
 from ferrule.runtime.binaries.importtree import SYMBOL as IMPORT_TREE
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Final
 
 from ferrule.runtime.binaries.typeschema import type_schema
@@ -20,6 +20,7 @@ from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits
 from ferrule.runtime.linking.links import Link
 from ferrule.specs import Signature, parse_signature
 from ferrule.specs._version import __version__
+from ferrule.specs.deferred import dataclass
 
 FORMAT: Final = 1
 """The version of the entry `ferrule`.  A reader refuses a greater number."""

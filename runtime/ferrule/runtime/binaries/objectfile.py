@@ -8,11 +8,11 @@ before LLVM gets it. It checks each offset and index before it uses them: any by
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.runtime.binaries import elf
 from ferrule.runtime.binaries.elf import Machine, Note, ObjectFileError, Section, Symbol
+from ferrule.specs.deferred import dataclass
 
 __all__ = ["Machine", "ObjectFile", "ObjectFileError", "read_object"]
 

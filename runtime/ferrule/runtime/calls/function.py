@@ -18,7 +18,6 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from types import MappingProxyType
@@ -49,6 +48,7 @@ from ferrule.runtime.forks import ForkLock
 from ferrule.runtime.linking.engine import Engine
 from ferrule.runtime.values.storages import alias, storages_of
 from ferrule.runtime.values.versions import version_words, written_tensors
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.runtime.calls.gate import Gate

@@ -13,7 +13,6 @@ If an assumption fails, `make_heap_type` raises `Unfit`, and the caller makes an
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from typing import Any, Final
 
 import tvm_ffi
@@ -21,6 +20,7 @@ import tvm_ffi
 from ferrule.runtime.calls import interpreter
 from ferrule.runtime.calls.interpreter import WORD as _WORD
 from ferrule.runtime.calls.interpreter import Unfit
+from ferrule.specs.deferred import dataclass
 
 _TP_CALL: Final = 50
 _TP_DOC: Final = 56

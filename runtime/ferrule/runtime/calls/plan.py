@@ -11,7 +11,6 @@ import ctypes
 import sys
 import types
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
@@ -30,6 +29,7 @@ from ferrule.runtime.values.lazybits import lazy_bits
 from ferrule.runtime.values.typeinfo import classes_of
 from ferrule.runtime.values.versions import version_words
 from ferrule.runtime.values.views import has_dlpack_dtype
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import WithTraits
 
 NUMPY_FLAGS_OFFSET: Final = 64

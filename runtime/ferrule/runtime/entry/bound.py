@@ -14,7 +14,6 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -32,6 +31,7 @@ from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, OBJECT, PTR, SEQ, Field, Layout
 from ferrule.runtime.values.storages import StorageWords, storage_words
 from ferrule.runtime.values.versions import version_words
+from ferrule.specs.deferred import dataclass
 
 BOUND_NAME: Final = "bound"
 

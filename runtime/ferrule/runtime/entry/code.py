@@ -8,7 +8,6 @@ any Python code has run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
@@ -24,6 +23,7 @@ from ferrule.runtime.entry.support import BIND, BIND_TYPE
 from ferrule.runtime.entry.values import Frame, read_tensors, read_value
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import ANY, PTR, Layout
+from ferrule.specs.deferred import dataclass
 
 ENTRY_NAME: Final = "entry"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from llvmlite import ir
@@ -14,6 +13,7 @@ from ferrule.runtime.entry.structs import NO_DEVICE, STATE
 from ferrule.runtime.entry.support import FINISH, RAISE
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import ANY, I32, PTR
+from ferrule.specs.deferred import dataclass
 
 UNPACK: Final = "ferrule_unpack"
 """`ptr (result, form)`: converts Arrays to tuples where the form says so; a new reference."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ferrule import specs
 from ferrule.runtime.calls.results import form_of
 from ferrule.runtime.entry.readers import Reader, readers_of
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ a Tensor object. Therefore parameters that may keep their argument do not have t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from typing_extensions import assert_never
 
 from ferrule import specs
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import WithTraits
 
 

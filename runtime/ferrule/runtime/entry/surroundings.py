@@ -9,7 +9,6 @@ import ctypes
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from ferrule.runtime.entry.structs import PY_CDATA, PY_FLOAT, PY_LONG, PY_VAR
 from ferrule.runtime.llvm.layouts import PY_ARRAY, PY_ARRAY_DESCR
 from ferrule.runtime.values.lazybits import LazyBits, lazy_bits
 from ferrule.runtime.values.versions import VersionWords, version_words
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.dtypes import BY_NAME
 
 ARRAY_DTYPES: Final = 32

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Final
 
@@ -20,6 +20,7 @@ from ferrule.runtime.entry.surroundings import FUNCTION_TYPES
 from ferrule.runtime.entry.tensors import READ_TENSOR, READ_TENSOR_TYPE, WRITTEN
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import ANY, F64, I32, I64, PTR, PY_OBJECT, Layout
+from ferrule.specs.deferred import dataclass
 
 FFI_ARRAY: Final = "ffi_Array"
 """The function object that makes an Array."""

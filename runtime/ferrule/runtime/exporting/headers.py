@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from typing_extensions import assert_never
@@ -20,6 +19,7 @@ from ferrule import specs
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.specs import params
 from ferrule.specs._version import __version__
+from ferrule.specs.deferred import dataclass
 
 Described: TypeAlias = "tuple[specs.Signature, str | None]"
 """The signature and the docstring of a function, for headers and stubs."""

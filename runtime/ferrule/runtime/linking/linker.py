@@ -10,13 +10,13 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ferrule.runtime.binaries.objectfile import ObjectFileError, read_object
 from ferrule.runtime.cpus import host_architecture
 from ferrule.runtime.errors import LinkError
+from ferrule.specs.deferred import dataclass
 
 _COMPILERS: Final = ("cc", "gcc", "clang")
 _LINKERS: Final = ("ld.lld", "ld")

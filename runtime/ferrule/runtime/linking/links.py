@@ -5,11 +5,12 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.runtime.errors import LinkError
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.runtime.calls.function import Function

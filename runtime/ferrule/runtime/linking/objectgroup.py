@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ferrule.runtime.artefacts import ObjectCode
 from ferrule.runtime.binaries.elf import ObjectFileError
@@ -11,6 +10,7 @@ from ferrule.runtime.binaries.objectfile import ObjectFile
 from ferrule.runtime.errors import LinkError
 from ferrule.runtime.linking.engine import Engine
 from ferrule.runtime.linking.links import Link, resolve
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ time. Python's C API is not in the table, because an exported object must not ne
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 
 from llvmlite import ir
 
 from ferrule.runtime.llvm.layouts import I32, I64, PTR, VOID
+from ferrule.specs.deferred import dataclass
 
 
 class Library(Enum):

@@ -8,12 +8,12 @@ every offset against the C headers.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from llvmlite import ir
 
 from ferrule.runtime.abi import DeviceType, DTypeCode, TypeIndex
+from ferrule.specs.deferred import dataclass
 
 __all__ = [
     "ANY",

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -20,6 +20,7 @@ from ferrule.runtime.binaries.images import FoundImage, find_images
 from ferrule.runtime.binaries.metadata import DeviceImage
 from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.runtime.errors import StageError
+from ferrule.specs.deferred import dataclass
 
 _DISASSEMBLERS: Final = ("llvm-objdump", "objdump")
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,6 +35,7 @@ from ferrule.runtime.linking.engine import Engine
 from ferrule.runtime.linking.objectgroup import Member, load_group
 from ferrule.runtime.linking.sharedlibrary import tvm_ffi_library
 from ferrule.runtime.loading.finder import Finder
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 import tvm_ffi
@@ -15,6 +14,7 @@ from ferrule.runtime.errors import LaunchError
 from ferrule.runtime.ptx.layout import LIMITS, MAX_THREADS, KernelLayout, called, kernel_layout
 from ferrule.runtime.values.views import address_of
 from ferrule.specs import BFloat16, DType, Signature
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import Scalar
 
 _FORMS: Final = {

@@ -8,7 +8,6 @@ which starts again with the same arguments.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from llvmlite import ir
@@ -30,6 +29,7 @@ from ferrule.runtime.llvm.layouts import (
 )
 from ferrule.runtime.ptx.layout import LIMITS, MAX_THREADS, KernelLayout, Place
 from ferrule.specs import DType
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import Scalar
 
 STATE: Final = Layout(

@@ -7,10 +7,11 @@ laid out as in C, each at a multiple of its own alignment.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from ferrule.specs import Int32, Signature
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import Param, Pointer, Scalar, Tuple
 
 LIMITS: Final = {

@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.specs import Signature, parse_signature
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import Param, Pointer, Scalar, Tuple
 
 KIND: Final = "ferrule.ptx"

@@ -8,11 +8,12 @@ call to call. Both accept each object that supports DLPack, and read-only arrays
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from ferrule import specs
 from ferrule.runtime.values.views import View, view_of
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.dtypes import as_dtype
 from ferrule.specs.params import AddressSpace, check_alignment
 from ferrule.specs.text import kind_text

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import Any, Final
@@ -16,6 +15,7 @@ import numpy as np
 import tvm_ffi
 
 from ferrule import specs
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.dtypes import BY_NAME
 
 

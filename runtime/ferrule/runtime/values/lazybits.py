@@ -11,9 +11,10 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
+
+from ferrule.specs.deferred import dataclass
 
 _OBJECT: Final = range(16, 64, 8)
 _IMPL: Final = range(8, 192, 8)

@@ -14,9 +14,10 @@ import ctypes
 import dataclasses
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
+
+from ferrule.specs.deferred import dataclass
 
 _WORDS: Final = range(8, 96, 8)
 """The offsets in a torch storage to search for its address and its size."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ctypes
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ferrule.runtime.abi import TypeIndex
+from ferrule.specs.deferred import dataclass
 
 _WRITABLE: Final = 1 << 0
 _STATIC: Final = 1 << 2

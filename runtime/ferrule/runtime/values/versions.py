@@ -13,11 +13,11 @@ import ctypes
 import dataclasses
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 from ferrule import specs
+from ferrule.specs.deferred import dataclass
 
 _OBJECT: Final = range(16, 64, 8)
 _IMPL: Final = range(16, 128, 8)

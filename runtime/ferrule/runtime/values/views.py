@@ -7,7 +7,7 @@ does not export. The user of the view must not write to read-only memory.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,7 @@ import tvm_ffi
 from ferrule import specs
 from ferrule.runtime.values import foreign
 from ferrule.runtime.values.capsules import Flags, exported, is_unknown
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.dtypes import BY_NAME
 
 OBJECT_HEADER: Final = 24

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.devices import as_device_type
 from ferrule.specs.dtypes import DType, as_dtype
 from ferrule.specs.params.base import REQUIRED, Plain, Required, WithTraits, check_name

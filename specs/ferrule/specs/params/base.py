@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import Enum
 from typing import Any, ClassVar, Final
 
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_name
 from ferrule.specs.params.traits import Payload, Traits
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, TypeAlias, get_args
 
 from typing_extensions import assert_never
 
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_name
 from ferrule.specs.params.addresses import EnvStream, Pointer, Stream
 from ferrule.specs.params.base import REQUIRED, Plain, WithTraits, check_name

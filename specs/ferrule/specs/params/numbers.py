@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, get_args
 
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.dtypes import DType, as_dtype
 from ferrule.specs.expr import Dim, Sym, ValueOf
 from ferrule.specs.params.base import REQUIRED, Required, check_name

@@ -7,9 +7,10 @@ optionals, unions, constants.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
+
+from ferrule.specs.deferred import dataclass
 
 LeafType = Literal["i32", "i64", "ptr"]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params.base import REQUIRED, Plain, WithTraits, check_name
 from ferrule.specs.params.traits import CArgument, Payload, Traits
 from ferrule.specs.typeindex import DYNAMIC, STRINGS, TypeIndex

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -30,6 +30,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.walk import drive
 from ferrule.runtime.llvm.layouts import I1, I64
 from ferrule.specs import Int32
+from ferrule.specs.deferred import dataclass
 
 _OUTER_FIRST: Final = (2, 1, 0)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from llvmlite import ir
@@ -29,6 +29,7 @@ from ferrule.language.ir.axes import loop_order
 from ferrule.language.ir.walk import Work, all_ops
 from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import Sym
+from ferrule.specs.deferred import dataclass
 
 MOST_WHOLE: Final = 4096
 """The largest length of a row that is not divided."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from llvmlite import ir
 
@@ -13,6 +12,7 @@ from ferrule.language.codegen.functions.loops import ONE, ZERO
 from ferrule.language.codegen.values.arithmetic import intrinsic
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I64
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from llvmlite import ir
@@ -32,6 +31,7 @@ from ferrule.language.codegen.functions.loops import ONE, ZERO
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I32, I64, PTR
+from ferrule.specs.deferred import dataclass
 
 LITTLE: Final = 1 << 13
 """The operations of one thread that cost less than finding out the number of threads.

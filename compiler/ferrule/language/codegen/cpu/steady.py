@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeGuard
 
 from llvmlite import ir
@@ -28,6 +28,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.operation import Effects
 from ferrule.language.ir.walk import is_plain
 from ferrule.runtime.llvm.layouts import I1
+from ferrule.specs.deferred import dataclass
 
 MAX_BRANCHES: Final = 8
 """The nesting depth up to which branches with unknown conditions are followed."""

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from llvmlite import ir
@@ -39,6 +39,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.walk import all_ops, drive
 from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import Boolean
+from ferrule.specs.deferred import dataclass
 
 WIDTH: Final = 256
 """The threads of a strip: enough for vectors, and their carried values fit into the first-level

@@ -9,7 +9,7 @@ object.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TypeVar
 
 from llvmlite import ir
@@ -50,6 +50,7 @@ from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, I64
 from ferrule.specs import Sym
+from ferrule.specs.deferred import dataclass
 
 _T = TypeVar("_T")
 

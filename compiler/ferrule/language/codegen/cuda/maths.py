@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from llvmlite import ir
 
@@ -11,6 +10,7 @@ from ferrule.language.codegen.cuda import approximate, libdevice
 from ferrule.language.ir import ops
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.specs import DType
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -20,6 +19,7 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import Fault
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I1, I32, I64, PTR, VOID
+from ferrule.specs.deferred import dataclass
 
 V = TypeVar("V")
 

@@ -16,7 +16,6 @@ tensor that is used for nothing else is omitted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from llvmlite import ir
 
@@ -27,6 +26,7 @@ from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.llvm.layouts import I32, I64, PTR, Field, Layout, align_of, size_of
 from ferrule.specs import Dim, DType, Sym, symbols_of
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

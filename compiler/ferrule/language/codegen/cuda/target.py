@@ -8,7 +8,7 @@ parameters, which are on the stack in the layout of `parameters`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -60,6 +60,7 @@ from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I1, I32, I64, PTR
 from ferrule.specs import Dim
+from ferrule.specs.deferred import dataclass
 
 _STRAIGHT: Final = ("noinline", "optnone")
 """Attributes of straight-line code that runs once a launch: LLVM's optimising instruction selection

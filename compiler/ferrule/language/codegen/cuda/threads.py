@@ -7,7 +7,6 @@ has many kernels.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from llvmlite import ir
@@ -21,6 +20,7 @@ from ferrule.language.codegen.values.scalars import dtype_of, memory_type
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.llvm.layouts import F32, F64, I1, I8, I32, I64, VOID
+from ferrule.specs.deferred import dataclass
 
 _SINCE: Final = 70
 _SHARED: Final = 3

@@ -9,12 +9,13 @@ divide a value after it wrapped around.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
 from ferrule.specs import Dim, DType, divisibility_of
+from ferrule.specs.deferred import dataclass
 
 _MOST: Final = 12
 """The largest relevant number of zero bits; the number 0 has this many."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import all_ops
+from ferrule.specs.deferred import dataclass
 
 UNKNOWN: Final = 64
 """The assumed number of iterations of a loop without constant bounds."""

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from ferrule.language.codegen.facts.launched import AXIS_COUNT
@@ -33,6 +32,7 @@ from ferrule.language.codegen.facts.spine import Bound, Spine
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import all_ops
 from ferrule.specs import Int32
+from ferrule.specs.deferred import dataclass
 
 _Uses: TypeAlias = "dict[ops.Value, list[ops.Op | None]]"
 

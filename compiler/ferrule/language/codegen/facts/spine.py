@@ -7,13 +7,14 @@ coordinates.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
 
 from ferrule.language.codegen.facts.launched import AXIS_COUNT
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import all_ops, is_plain
 from ferrule.specs import DType, Int32, Int64
+from ferrule.specs.deferred import dataclass
 
 Side = Literal["below", "from"]
 

@@ -14,13 +14,14 @@ there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.operation import Effects
 from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.walk import all_ops
+from ferrule.specs.deferred import dataclass
 
 
 class Divergent(Exception):

@@ -11,7 +11,7 @@ run up to twice as fast, and memory-bound ones no slower.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from llvmlite import ir
@@ -22,6 +22,7 @@ from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I1, I32
 from ferrule.specs import DType
+from ferrule.specs.deferred import dataclass
 
 SHORT: Final = 128
 """The product of iterations and ops up to which a loop is unrolled without a hint: about LLVM's own

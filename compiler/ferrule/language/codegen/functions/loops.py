@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from llvmlite import ir
 
@@ -15,6 +15,7 @@ from ferrule.language.codegen.functions.hints import Group, mark_outer, mark_par
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import DType
+from ferrule.specs.deferred import dataclass
 
 ZERO = ir.Constant(I64, 0)
 ONE = ir.Constant(I64, 1)

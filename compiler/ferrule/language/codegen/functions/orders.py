@@ -7,12 +7,12 @@ can be carried from one iteration to the next.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import all_ops
 from ferrule.specs import DType, Int32
+from ferrule.specs.deferred import dataclass
 
 
 def may_reduce(op: ops.For) -> bool:

@@ -9,7 +9,6 @@ returned objects.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, TypeGuard
 
 from llvmlite import ir
@@ -26,6 +25,7 @@ from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import ANY, I32, I64, PTR, VOID
 from ferrule.specs import Param, params
+from ferrule.specs.deferred import dataclass
 
 _RELEASE: Final = ir.FunctionType(VOID, [PTR, I64])
 RESULTS: Final = HandleType("results")

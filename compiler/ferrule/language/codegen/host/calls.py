@@ -8,7 +8,6 @@ after an error.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from llvmlite import ir
@@ -41,6 +40,7 @@ from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.abi import LIBRARY_CONTEXT, DeviceType, TypeIndex
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import ANY, I1, I32, I64, PTR
+from ferrule.specs.deferred import dataclass
 
 _PACKED: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
 _UNSIGNED: Final = ir.FunctionType(I32, [I64, PTR, PTR])

@@ -8,7 +8,6 @@ symbols for the target's launches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from llvmlite import ir
@@ -27,6 +26,7 @@ from ferrule.language.ir.walk import drive
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 from ferrule.specs import Boolean, Dim, Sym
+from ferrule.specs.deferred import dataclass
 
 SYMBOL: Final = "ferrule_body"
 

@@ -4,7 +4,7 @@ decoders of received values."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from ferrule.compiler.artefacts import Fault, Part
@@ -21,6 +21,7 @@ from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.linking.links import Link
 from ferrule.runtime.llvm.writer import Value, Writer, i32
 from ferrule.specs import Signature
+from ferrule.specs.deferred import dataclass
 
 _RESULT: Final = Value("ptr", "%result")
 _DECODER: Final = "received"

@@ -6,7 +6,7 @@ cost nothing, neither at run time nor at compile time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from ferrule.language.codegen.facts.launched import Launched, launched
@@ -16,6 +16,7 @@ from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.rewrite import rewrite, substitute
 from ferrule.language.ir.walk import all_ops
 from ferrule.specs import DType
+from ferrule.specs.deferred import dataclass
 
 _Known: TypeAlias = "dict[ops.Value, scalars.Scalar]"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ferrule.compiler.errors import CompileError
@@ -18,6 +18,7 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.promotion import weak
 from ferrule.language.values import Undefined
 from ferrule.specs import DType
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.values import RUN_TIME, Number, Undefined
 from ferrule.specs import Boolean
+from ferrule.specs.deferred import dataclass
 
 Step = Callable[["Sequence[Step]"], bool]
 """A statement: runs it, given the following ones; returns whether it has run these too."""

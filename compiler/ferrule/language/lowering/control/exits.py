@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control.joins import NOTHING, RETURNED
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.values import Number, Undefined
+from ferrule.specs.deferred import dataclass
 
 RETURN: Final = "return"
 BREAK: Final = "break"

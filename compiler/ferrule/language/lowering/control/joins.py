@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError
@@ -34,6 +33,7 @@ from ferrule.language.values import (
     Whole,
 )
 from ferrule.specs import DType, Numeric
+from ferrule.specs.deferred import dataclass
 
 RETURNED: Final = "return value"
 """The path of a function's return value, in place of a name."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ferrule.compiler.errors import CompileError
@@ -23,6 +23,7 @@ from ferrule.language.lowering.numbers import scalars
 from ferrule.language.promotion import weak
 from ferrule.language.values import Handle, Maybe, Number, OneOf, TensorView, Undefined
 from ferrule.specs import DType, Numeric
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

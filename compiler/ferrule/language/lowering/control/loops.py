@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from ferrule.language.lowering.control.narrowing import narrow
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.values import Number, Undefined
 from ferrule.specs import Boolean, DType
+from ferrule.specs.deferred import dataclass
 
 _MAX_ATTEMPTS: Final = 100
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import ast
 import builtins
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.objects import any_values
 from ferrule.language.lowering.objects.parameters import is_kind
 from ferrule.language.values import Handle, Maybe, OneOf
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

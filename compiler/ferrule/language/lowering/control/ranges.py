@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from ferrule.compiler.artefacts import Fault
@@ -16,6 +15,7 @@ from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.values import Number
 from ferrule.specs import DType, Int32, Int64, Numeric, Uint32, Uint64
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Any
 
 from ferrule.compiler.cuda.limits import SMEM_LIMIT
@@ -37,6 +36,7 @@ from ferrule.language.values import (
     is_run_time,
 )
 from ferrule.specs import DType, Numeric
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import EnvStream, Stream
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import Fault, literal
@@ -25,6 +25,7 @@ from ferrule.language.lowering.objects import call_results, foreign_calls
 from ferrule.language.values import Handle, Maybe, Number, OneOf
 from ferrule.runtime.abi import TypeIndex
 from ferrule.specs import Boolean, DType, Float64, Int32, Int64, Uint64, params
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.text import kind_text
 from ferrule.specs.typeindex import BIG_INT
 

@@ -6,7 +6,6 @@ import ast
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, get_args
 
 from ferrule.compiler.artefacts import Fault, literal
@@ -31,6 +30,7 @@ from ferrule.specs import (
     params,
 )
 from ferrule.specs.changing import changed, mapped
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import make, sym_int64
 
 _EXPECTED: Final = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ferrule.compiler.artefacts import HostModule, Part
@@ -26,6 +26,7 @@ from ferrule.runtime.calls.function import origin_of
 from ferrule.runtime.linking.links import Link
 from ferrule.specs import REQUIRED, Dim, Int32, Int64, Signature, Sym, params
 from ferrule.specs.changing import changed
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import sym_int64
 
 

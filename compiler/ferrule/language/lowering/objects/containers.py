@@ -7,7 +7,6 @@ tvm-ffi has registered.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import Fault, literal
@@ -20,6 +19,7 @@ from ferrule.language.lowering.objects.any_values import ANY, Shown, peek, typed
 from ferrule.language.lowering.objects.faults import Message
 from ferrule.language.values import Handle, Number
 from ferrule.specs import Int64, params
+from ferrule.specs.deferred import dataclass
 
 SEQUENCES: Final = (params.Array, params.List)
 MAPS: Final = (params.Map, params.Dict)

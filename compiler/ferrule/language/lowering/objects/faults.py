@@ -6,7 +6,7 @@ Compile-time values become part of the text.  Run-time values have placeholders,
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 from string import Formatter
 from typing import Any
 
@@ -17,6 +17,7 @@ from ferrule.language.lowering.descriptions import describe, usage_hint
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.values import Handle, Number, is_run_time
 from ferrule.specs import DType, Float64, Int64, params
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Final, Literal
 
 from ferrule.compiler.artefacts import Fault, literal
@@ -20,6 +20,7 @@ from ferrule.language.values import Handle, Maybe, Number, OneOf, PointerView, T
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.linking.links import Link
 from ferrule.specs import Boolean, DType, Float64, Int32, Int64, Uint64, params
+from ferrule.specs.deferred import dataclass
 
 _EXPECTED: Final = (
     'fe.call("my.function", x, y), or with result=fe.Int32 where its result is needed'

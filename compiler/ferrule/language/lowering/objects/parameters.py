@@ -7,7 +7,7 @@ IR's host function.  There is one handler for each kind of parameter.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from ferrule.language import faces
@@ -19,6 +19,7 @@ from ferrule.language.lowering.tensors import views
 from ferrule.language.values import Handle, Maybe, Number, OneOf, TensorView
 from ferrule.specs import Boolean, DType, Int32, Int64, params
 from ferrule.specs.binding import Path
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from string import Formatter
 from typing import Any, Final
 
@@ -33,6 +32,7 @@ from ferrule.specs import (
     Uint64,
     params,
 )
+from ferrule.specs.deferred import dataclass
 
 _C: Final = re.compile(r"%(?:%|([-+ #0]*)(\d*)(?:\.(\d+))?(hh|h|ll|l|j|z|t|L)?([a-zA-Z]))")
 _PYTHON: Final = re.compile(r"([<>])?([-+ ])?(#)?(0)?(\d*)(?:\.(\d+))?([a-zA-Z])?")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NoReturn
 
 from ferrule.language.ir import ops
@@ -14,6 +14,7 @@ from ferrule.language.lowering.objects import call_results, foreign_calls
 from ferrule.language.values import Handle, Number, TensorView
 from ferrule.specs import Boolean, Dim, DType, Signature, Sym, divisibility_of, params
 from ferrule.specs.changing import changed
+from ferrule.specs.deferred import dataclass
 
 
 class Unproved(Exception):

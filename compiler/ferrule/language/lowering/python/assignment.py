@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Any
 
 from ferrule.language.lowering.context import Lowering
@@ -22,6 +21,7 @@ from ferrule.language.values import (
     is_run_time,
 )
 from ferrule.specs import params
+from ferrule.specs.deferred import dataclass
 
 
 def bind(low: Lowering, target: ast.expr, value: Any) -> None:

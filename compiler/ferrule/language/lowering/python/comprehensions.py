@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from ferrule.language.lowering.numbers import typed_constants
 from ferrule.language.lowering.python import assignment, operators
 from ferrule.language.values import Number
 from ferrule.specs import Boolean
+from ferrule.specs.deferred import dataclass
 
 Comprehension = ast.ListComp | ast.GeneratorExp
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import literal
@@ -26,6 +25,7 @@ from ferrule.language.lowering.objects.containers import (
 from ferrule.language.lowering.python import assignment
 from ferrule.language.values import Handle, Number
 from ferrule.specs import Int64, params
+from ferrule.specs.deferred import dataclass
 
 
 def loop(low: Lowering, node: ast.For, over: Handle | MapView) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from ferrule.compiler.artefacts import Fault, literal
@@ -18,6 +17,7 @@ from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.numbers.sizes import size_number
 from ferrule.language.values import Number, TensorView
 from ferrule.specs import Boolean, Compound, Int32, Int64, Numeric, Sym
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import INT64_MAX
 
 _ALL = slice(None)

@@ -7,7 +7,6 @@ value.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Any
 
 from ferrule.compiler.artefacts import Fault
@@ -16,6 +15,7 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.values import Handle, TensorView
 from ferrule.specs import DEVICE_CODES, Int64, params
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.tensors import access, whole_tensors
 from ferrule.language.values import Number, TensorView, Vector, Whole
 from ferrule.specs import Boolean, Dim, DType, Float32, Int64, Uint64
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

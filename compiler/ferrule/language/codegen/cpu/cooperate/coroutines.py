@@ -9,7 +9,7 @@ until all wait; then those whose condition is fulfilled continue (see `waiting`)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from llvmlite import ir
@@ -26,6 +26,7 @@ from ferrule.language.ir.walk import all_ops, drive
 from ferrule.runtime.llvm.emitter import UNLIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 from ferrule.specs import Int32, Int64
+from ferrule.specs.deferred import dataclass
 
 Leave = Callable[[ir.Value], None]
 """Ends the blocks with a status, an i32."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ferrule.language.codegen.cpu.cooperate.kept import Draft, Guard, Slot, new_slot
 from ferrule.language.codegen.cpu.cooperate.numbering import Numbering
 from ferrule.language.codegen.facts.uniform import Uniform
 from ferrule.language.ir import ops
 from ferrule.specs import DType
+from ferrule.specs.deferred import dataclass
 
 Mask = ops.Value | int
 """The mask of a warp op: its number if it is a constant."""

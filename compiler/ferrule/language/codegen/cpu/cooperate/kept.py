@@ -4,7 +4,7 @@ rematerialised."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from ferrule.compiler.cuda.limits import MAX_THREADS
@@ -14,6 +14,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.rewrite import substitute
 from ferrule.language.ir.types import TensorType
 from ferrule.specs import DType, Int32
+from ferrule.specs.deferred import dataclass
 
 Guard = tuple[ops.Value, bool]
 """A condition, and its required truth."""

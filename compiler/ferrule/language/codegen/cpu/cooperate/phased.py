@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from llvmlite import ir
@@ -17,6 +16,7 @@ from ferrule.language.codegen.functions.lowering import FunctionLowering, HostOp
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import Work, drive
 from ferrule.runtime.llvm.layouts import I8, I64
+from ferrule.specs.deferred import dataclass
 
 _GRAIN: Final = 64
 """The number of places of a slot is a multiple of this, so that all slots are aligned."""

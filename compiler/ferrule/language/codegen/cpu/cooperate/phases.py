@@ -16,7 +16,7 @@ thread.  Exchanges between the lanes of a warp use slots too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ferrule.compiler.cuda.limits import MAX_THREADS
 from ferrule.language.codegen.cpu.cooperate import exchanges, spread, strided
@@ -34,6 +34,7 @@ from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.rewrite import rewrite
 from ferrule.language.ir.walk import all_ops
 from ferrule.specs import Int32
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ same order.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ferrule.compiler.cuda.limits import MAX_THREADS
 from ferrule.language.codegen.facts.uniform import Uniform
@@ -20,6 +19,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.walk import all_ops
 from ferrule.specs import DType, Int32, Int64
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

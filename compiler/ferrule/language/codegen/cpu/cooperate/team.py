@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from llvmlite import ir
 
 from ferrule.language.codegen.cpu.kernels import Shape
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.ir import ops
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

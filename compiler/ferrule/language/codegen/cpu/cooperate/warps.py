@@ -7,7 +7,6 @@ done so.  A lane of the mask beyond the end of the block has no value: it takes 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from ferrule.compiler.cuda.limits import MAX_THREADS
@@ -16,6 +15,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import TensorType
 from ferrule.specs import Boolean, DType, Int32, Int64, Uint8, Uint16, Uint32, Uint64
+from ferrule.specs.deferred import dataclass
 
 WarpOp = ops.Shuffle | ops.Vote | ops.Match
 
