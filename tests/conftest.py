@@ -53,6 +53,17 @@ settings.load_profile("same")
 settings.register_profile("nightly", max_examples=6_500, deadline=None, derandomize=False)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def calls_are_prepared_at_once() -> None:
+    """Let the first call of a function make its entry, not the sixteenth.
+
+    Few tests call a function so often, and entries are what programs run most. Tests of the first
+    calls set the number back.
+    """
+    module = importlib.import_module("ferrule.runtime.calls.function")
+    module.CALLS_BEFORE_PREPARED = 1  # type: ignore[attr-defined]
+
+
 def has_c_compiler() -> bool:
     """True where a C compiler is named by $CC or found on the path."""
     names = (os.environ.get("CC", "cc"), "gcc", "clang")

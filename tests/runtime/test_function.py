@@ -186,10 +186,10 @@ def _frames(error: BaseException) -> list[str]:
 @pytest.mark.parametrize("argument", [1, np.int32(1)])
 def test_errors_of_the_wrapper_have_short_tracebacks(make: Maker, argument: Any) -> None:
     with pytest.raises(ValueError, match="it is broken") as caught:
-        make.fail(int32("a"))(argument)
+        make.fail(int32("a")).prepare()(argument)
     assert len(_frames(caught.value)) <= 3
     with pytest.raises(TypeError) as refused:
-        make.fail(int32("a"))()
+        make.fail(int32("a")).prepare()()
     assert len(_frames(refused.value)) <= 3
 
 
@@ -270,7 +270,7 @@ def test_a_function_that_was_moved_away(make: Maker) -> None:
 
 
 def test_call_survives_a_cleared_dict(make: Maker) -> None:
-    add = make.add()
+    add = make.add().prepare()
     add.__dict__.clear()
     gc.collect()
     assert add(1, 2) == 3
@@ -405,7 +405,7 @@ def test_functions_are_made_by_many_threads(make: Maker) -> None:
 @pytest.mark.skipif(HEAP is None, reason="this interpreter has no slot for a call")
 def test_an_accepted_call_runs_no_python(make: Maker) -> None:
     add, calls = make.add(), []
-    add(1, 2)  # the first call makes the entry
+    add.prepare()
 
     def profile(frame: types.FrameType, event: str, argument: object) -> None:
         if event == "call":

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+import tvm_ffi
 
 from ferrule.runtime import why_generic_calls
 from ferrule.runtime.binaries.objectfile import Machine
@@ -84,7 +85,7 @@ def test_an_assumption_that_fails_is_named(why: str, monkeypatch: pytest.MonkeyP
     )
     assert interpreter.unfit() == why
     with pytest.raises(interpreter.Unfit, match=why):
-        make_heap_type("ferrule.Function", "")
+        make_heap_type("ferrule.Function", "", tvm_ffi.Function)
 
 
 def test_a_type_with_its_words_elsewhere_is_not_used() -> None:

@@ -94,7 +94,7 @@ def test_a_tensor_comes_back_as_one_of_the_callers_framework() -> None:
 
 @pytest.mark.parametrize("traits", [KEEP, RELEASE])
 def test_an_error_is_raised_as_tvm_ffi_raises_it(traits: CallTraits) -> None:
-    fail = function(FAIL, number_param(), traits=traits, constants=FAIL_TEXT)
+    fail = function(FAIL, number_param(), traits=traits, constants=FAIL_TEXT).prepare()
     frames = []
     for call in (lambda: fail(1), lambda: slow(fail, 1)):
         with pytest.raises(ValueError, match=r"^broken$") as caught:

@@ -4,10 +4,14 @@ Each API that takes a TVM-FFI function takes a `Function`. Through C, all its pa
 positional. In Python it accepts keywords and defaults, describes its parameters, and can be
 exported.
 
-Ownership: the TVM-FFI function object holds the engine, the call plan and the gate (`_Lifeline`).
-Each reference to the function object, also one in a C++ host, keeps the code alive. The Python
-object holds the function object. Nothing else keeps code alive: no list, and no attribute of the
-instance.
+The first calls of a function are made by Python (`_FirstCalls`): the machine code for calls, the
+gate and the direct entry, takes longer to make than all calls of many programs. The call of number
+`CALLS_BEFORE_PREPARED` makes it, or `prepare`. What a call does and raises is the same.
+
+Ownership: the TVM-FFI function object holds the engine and the call plan (`_Lifeline`). Each
+reference to the function object, also one in a C++ host, keeps the code alive. The Python object
+holds the function object. Nothing else keeps code alive: no list, and no attribute of the instance.
+The gate lives as long as the process.
 
 The type is the heap type of `heaptype` if the interpreter supports it, otherwise an ordinary
 subclass. Both have the members of `_Members`.
@@ -51,6 +55,8 @@ from ferrule.runtime.values.versions import version_words, written_tensors
 from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from ferrule.runtime.calls.gate import Gate
 
 _DOC = "A compiled function: a `tvm_ffi.Function` with names, defaults, checks and exports."
@@ -64,6 +70,17 @@ _OF_CLASS_STATEMENT = frozenset(
 
 _NO_NOTES: Final[Mapping[str, Any]] = MappingProxyType({})
 
+CALLS_BEFORE_PREPARED: Final = 16
+"""The call of a function that makes the machine code for its calls: by then a program has spent a
+thousandth of what that takes on calls by Python."""
+
+
+@dataclass(slots=True, eq=False)
+class _Count:
+    """The calls that Python made so far."""
+
+    calls: int = 0
+
 
 @dataclass(frozen=True, slots=True)
 class _State:
@@ -72,6 +89,7 @@ class _State:
     plan: CallPlan
     doc: str | None
     notes: Mapping[str, Any]
+    made: _Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +98,6 @@ class _Lifeline:
 
     engine: object
     plan: CallPlan
-    gate: Gate | None
 
 
 class _Annotation(str):
@@ -135,6 +152,16 @@ class _Members:
         """Where the code is from: "compiled" by this call of the compiler, "from the cache", or
         "loaded" from a file or a pickle."""
         return getattr(_state_of(self).origin, "where", "compiled")
+
+    def prepare(self) -> Self:
+        """Make the machine code that calls from Python go through, and return the function.
+
+        Otherwise the sixteenth call makes it, which takes some milliseconds, and some tens of
+        milliseconds in a process that has none yet; the calls before take microseconds instead of
+        a fraction of one. A program that measures calls prepares the function first.
+        """
+        _prepare(self)
+        return self
 
     def bind(self, *args: Any, **kwargs: Any) -> Callable[[], Any]:
         """A callable without parameters that calls this function with these arguments each time.
@@ -301,27 +328,34 @@ else:
         if find_spec("llvmlite") is None:
             return None, "llvmlite, which makes the code, is not installed"
         try:
-            return make_heap_type("ferrule.Function", _DOC), None
+            return make_heap_type("ferrule.Function", _DOC, _FirstCalls), None
         except Unfit as unfit:
             return None, str(unfit)
 
-    HEAP, _GENERIC = _heap_type()
+    class _FirstCalls(tvm_ffi.Function):
+        """Calls as Python makes them, as long as there is no machine code for them."""
 
-    def _call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        values = prepare_call(self, (*args, *kwargs.values()), tuple(kwargs))
-        try:
-            result = tvm_ffi.Function.__call__(self, *values)
-        except Exception:
-            name_hidden(self, values)
-            raise
-        return unpack(result, self.call_plan.form)
+        __slots__ = ()
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            if _is_prepared(self):
+                return HEAP.call(self, args, kwargs)
+            values = prepare_call(self, (*args, *kwargs.values()), tuple(kwargs))
+            try:
+                result = tvm_ffi.Function.__call__(self, *values)
+            except Exception:
+                name_hidden(self, values)
+                raise
+            return unpack(result, self.call_plan.form)
+
+    HEAP, _GENERIC = _heap_type()
 
     def _make_type() -> type[Any]:
         if HEAP is not None:
             made = HEAP.type
         else:
-            body = {"__slots__": ("__weakref__",), "__doc__": _DOC, "__call__": _call}
-            made = type("Function", (tvm_ffi.Function,), {**body, "__module__": "ferrule"})
+            body = {"__slots__": ("__weakref__",), "__doc__": _DOC}
+            made = type("Function", (_FirstCalls,), {**body, "__module__": "ferrule"})
         for name, value in vars(_Members).items():
             # Not a base class: its slots for == and hash, object's own, would come first.
             if name not in _OF_CLASS_STATEMENT:
@@ -355,19 +389,40 @@ def make_function(
 
     `kind` is the type to make, `Function` or a subclass of it.
     """
-    gate = _shared_gate()
     plan = make_plan(signature, address, entry_key(signature, traits))
-    lifeline = _Lifeline(owner, plan, gate)
+    lifeline = _Lifeline(owner, plan)
     function: Function = kind.__new__(kind)
     function.__move_handle_from__(
         tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=lifeline)
     )
     said = inspect.cleandoc(doc) if doc else None
-    function.__dict__.update(_attributes(_State(signature, origin, plan, said, notes)))
+    function.__dict__.update(_attributes(_State(signature, origin, plan, said, notes, _Count())))
     function.release_gil = traits.releases_gil
-    if gate is not None:
-        gate.install(function, plan)
+    if HEAP is not None:
+        HEAP.own(function, plan.address)
+        if not HEAP.is_late:
+            _prepare(function)
     return function
+
+
+def _is_prepared(function: _Members) -> bool:
+    """Whether there is machine code for calls of a function, which this call may make."""
+    if HEAP is None:
+        return False
+    state = _state_of(function)
+    if HEAP.is_installed(function):
+        return True
+    state.made.calls += 1
+    if state.made.calls < CALLS_BEFORE_PREPARED:
+        return False
+    _prepare(function)
+    return True
+
+
+def _prepare(function: _Members) -> None:
+    state, gate = _state_of(function), _shared_gate()
+    if gate is not None and not gate.heap.is_installed(function):
+        gate.install(function, state.plan)
 
 
 def _attributes(state: _State) -> dict[str, Any]:

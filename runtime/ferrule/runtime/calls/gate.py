@@ -37,7 +37,6 @@ from ferrule.runtime.calls.tuples import (
     define_unpack,
 )
 from ferrule.runtime.entry.entries import Entries
-from ferrule.runtime.entry.key import EntryKey
 from ferrule.runtime.entry.python import (
     GENERIC_CALL,
     NONE,
@@ -67,14 +66,12 @@ from ferrule.runtime.values.views import DLPACK_TYPES
 
 GATE_NAME: Final = "gate"
 UNPACKING_GATE_NAME: Final = "unpacking_gate"
-FIRST_CALL_NAME: Final = "first_call"
 UNPACK_NAME: Final = "unpack"
 
 _CALL: Final = "PyObject_CallFunctionObjArgs"
 _ERROR: Final = ir.FunctionType(VOID, [PTR, PTR, PTR])
 _FAIL: Final = "fail"
 _SLOW_PATH: Final = "ferrule_slow_path"
-_FIRST_CALL: Final = "ferrule_first_call"
 _NAME_HIDDEN: Final = "ferrule_name_hidden"
 
 
@@ -85,8 +82,8 @@ class Gate:
 
     def __init__(self, heap: HeapType, slow_path: Any, name_hidden: Any) -> None:
         self.heap = heap
-        self._helpers = (slow_path, self._first_call, name_hidden)
-        code = compile_native(GATE_NAME, gate_text(heap), optimize=False)
+        self._helpers = (slow_path, name_hidden)
+        code = compile_native(GATE_NAME, gate_text(heap), optimize=False, opt_level=0)
         self._engine = Engine.load(code, _symbols(*self._helpers))
         names = {False: GATE_NAME, True: UNPACKING_GATE_NAME}
         gates = {unpacks: self._address(name) for unpacks, name in names.items()}
@@ -94,11 +91,13 @@ class Gate:
         self._entries = Entries(heap, gates, self._address(UNPACK_NAME))
 
     def install(self, instance: object, plan: CallPlan) -> None:
-        """Make an instance callable; gate and plan must live as long as its handle.
+        """Let calls of an instance go to its direct entry, which is made if it is not there.
 
-        The first call makes the direct entry, because many functions are never called from Python.
+        The gate must live as long as the instance.
         """
-        self.heap.install(instance, self._address(FIRST_CALL_NAME), plan.address)
+        key = plan.key
+        entry = None if key is None else self._entries.address(key)
+        self.heap.install(instance, entry or self._gates[plan.form is not None])
 
     def bind(
         self,
@@ -117,10 +116,6 @@ class Gate:
         binder = self._entries.binder(unpacks=plan.form is not None)
         return binder.bind(function, plan, arguments, signature, storages, written)
 
-    def _first_call(self, instance: object, key: EntryKey) -> None:
-        entry = self._entries.address(key) or self._gates[key.unpacks]
-        self.heap.replace(instance, entry)
-
     def _address(self, name: str) -> int:
         return self._engine.address(f"__tvm_ffi_{name}")
 
@@ -134,7 +129,6 @@ def gate_text(heap: HeapType) -> str:
     for name, last in ((GATE_NAME, None), (UNPACKING_GATE_NAME, unpack)):
         slow = _emit_slow(emitter, f"slow_{name}", instance, last)
         _emit_gate(emitter, name, instance, slow, last)
-    _emit_first_call(emitter, instance)
     name, names = f"__tvm_ffi_{UNPACK_NAME}", ("value", "form")
     with emitter.define(name, PTR, [PTR, PTR], names=names) as function:
         emitter.ret(emitter.call(unpack, function.args))
@@ -182,22 +176,6 @@ def _form(e: Emitter, instance: Layout, self: ir.Value, unpack: ir.Function | No
     if unpack is None:
         return e.null()
     return e.load_field(e.load_field(self, instance, "plan"), PLAN, "form")
-
-
-def _emit_first_call(e: Emitter, instance: Layout) -> None:
-    """The first content of the vectorcall slot: it puts the direct entry there and calls it."""
-    arguments = [PTR, PTR, I64, PTR]
-    names = ("self", "args", "nargsf", "kwnames")
-    name = f"__tvm_ffi_{FIRST_CALL_NAME}"
-    with e.define(name, PTR, arguments, names=names) as function:
-        self, *rest = function.args
-        key = e.load_field(e.load_field(self, instance, "plan"), PLAN, "key")
-        done = python(e, _CALL, e.external(_FIRST_CALL), self, key, e.null())
-        with e.if_then(e.is_null(done), likely=False):
-            e.ret(e.null())
-        decref(e, done)
-        entry = e.load_field(self, instance, "vectorcall")
-        e.ret(e.call_pointer(entry, function.ftype, [self, *rest]))
 
 
 def _emit_gate(
@@ -341,13 +319,13 @@ def _is_unfit(e: Emitter, array: ir.Value) -> ir.Value:
     return b.or_(b.or_(read_only, swapped), b.or_(unlisted, beyond))
 
 
-def _symbols(slow_path: object, first_call: object, name_hidden: object) -> dict[str, int]:
+def _symbols(slow_path: object, name_hidden: object) -> dict[str, int]:
     places = [PY_ARRAY.offset(name) for name in ("flags", "descr")]
     places += [PY_ARRAY_DESCR.offset(name) for name in ("byteorder", "type_num")]
     known = [NUMPY_FLAGS_OFFSET, NUMPY_DESCR_OFFSET, NUMPY_BYTEORDER_OFFSET, NUMPY_TYPE_NUM_OFFSET]
     if places != known:
         raise RuntimeError("the layout of numpy's arrays and the call plan disagree")
-    objects = {_SLOW_PATH: slow_path, _FIRST_CALL: first_call, _NAME_HIDDEN: name_hidden}
+    objects = {_SLOW_PATH: slow_path, _NAME_HIDDEN: name_hidden}
     objects |= {ARRAY_TYPE: results.ARRAY, TUPLE_TYPE: tuple}
     objects |= {UNPACK: results.unpack, ITEM: results.item_of}
     found = python_symbols((*PYTHON, "PyErr_Fetch", "PyErr_Restore"))

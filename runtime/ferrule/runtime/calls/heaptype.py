@@ -13,6 +13,8 @@ If an assumption fails, `make_heap_type` raises `Unfit`, and the caller makes an
 from __future__ import annotations
 
 import ctypes
+import sys
+from functools import cache
 from typing import Any, Final
 
 import tvm_ffi
@@ -62,12 +64,17 @@ class _Spec(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class HeapType:
-    """The type, and the offsets of the words for a call in its instances."""
+    """The type, and the offsets of the words for a call in its instances.
+
+    `is_late`: an instance can be called before machine code is installed in it. A debug build of
+    CPython asserts that a type with vectorcall pointers has a function for calls besides them.
+    """
 
     type: type[Any]
     base_size: int
     handle_offset: int
     release_gil_offset: int
+    is_late: bool
     keep: tuple[Any, ...]  # the interpreter goes on reading these buffers
 
     @property
@@ -90,21 +97,37 @@ class HeapType:
         """Bytes of an instance."""
         return self.base_size + _OWN_WORDS * _WORD
 
-    def install(self, instance: object, entry: int, plan: int) -> None:
-        """Make `instance` callable: the addresses must stay valid as long as its handle does."""
-        handle = ctypes.c_uint64.from_address(id(instance) + self.handle_offset).value
-        words = {self.plan_offset: plan, self.owner_offset: handle, self.vectorcall_offset: entry}
-        # The entry comes last: as soon as it is there, a call reads the other words.
-        for offset, word in words.items():
+    def own(self, instance: object, plan: int) -> None:
+        """Give `instance` its plan, whose address must stay valid as long as its handle does."""
+        handle = interpreter.read(instance, self.handle_offset)
+        for offset, word in {self.plan_offset: plan, self.owner_offset: handle}.items():
             ctypes.c_uint64.from_address(id(instance) + offset).value = word
 
-    def replace(self, instance: object, entry: int) -> None:
-        """Replace the function that calls go to."""
+    def install(self, instance: object, entry: int) -> None:
+        """Let calls go to the machine code at `entry`, which reads the plan."""
         ctypes.c_uint64.from_address(id(instance) + self.vectorcall_offset).value = entry
 
+    def is_installed(self, instance: object) -> bool:
+        """Whether calls go to machine code."""
+        return interpreter.read(instance, self.vectorcall_offset) != 0
 
-def make_heap_type(name: str, doc: str) -> HeapType:
-    """The type; `Unfit` on an interpreter where it cannot be made safely."""
+    def call(self, instance: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the installed machine code."""
+        return _vectorcall()(instance, args, kwargs)
+
+
+@cache
+def _vectorcall() -> Any:
+    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, *[ctypes.py_object] * 3)
+    return prototype(("PyVectorcall_Call", ctypes.pythonapi))
+
+
+def make_heap_type(name: str, doc: str, base: type[Any]) -> HeapType:
+    """The type; `Unfit` on an interpreter where it cannot be made safely.
+
+    `base` is a subclass of `tvm_ffi.Function` without fields of its own; its `__call__` is called
+    as long as nothing is installed.
+    """
     _require_fit()
     handle_offset, flag_offset = _base_offsets()
     size = -(-tvm_ffi.Function.__basicsize__ // _WORD) * _WORD
@@ -113,28 +136,35 @@ def make_heap_type(name: str, doc: str) -> HeapType:
         _Member(b"__weaklistoffset__", _T_PYSSIZET, size + 3 * _WORD, _READONLY, None),
         _Member(),
     )
-    call = ctypes.cast(ctypes.pythonapi.PyVectorcall_Call, ctypes.c_void_p).value
     doc_buffer = ctypes.create_string_buffer(doc.encode())
-    slots = (_Slot * 4)(
-        _Slot(_TP_CALL, call),
+    # Without a slot for calls CPython calls the base's `__call__` while the pointer is null.  A
+    # `__call__` of the type itself would make CPython 3.12 and later ignore the pointer.
+    late = not hasattr(sys, "gettotalrefcount")
+    call = None if late else ctypes.cast(ctypes.pythonapi.PyVectorcall_Call, ctypes.c_void_p)
+    slots = (_Slot * (3 if late else 4))(
         _Slot(_TP_DOC, ctypes.addressof(doc_buffer)),
         _Slot(_TP_MEMBERS, ctypes.addressof(members)),
-        _Slot(),
+        *([] if call is None else [_Slot(_TP_CALL, call)]),
     )
     flags = _FLAG_BASETYPE | _FLAG_HAVE_VECTORCALL | _FLAG_HAVE_VERSION_TAG
     spec = _Spec(name.encode(), size + _OWN_WORDS * _WORD, 0, flags, slots)
     made = HeapType(
-        _from_spec(spec), size, handle_offset, flag_offset, (members, doc_buffer, slots, spec)
+        _from_spec(spec, base),
+        size,
+        handle_offset,
+        flag_offset,
+        late,
+        (members, doc_buffer, slots, spec),
     )
     interpreter.check_type(made.type, made.size, made.vectorcall_offset, size + 3 * _WORD)
     return made
 
 
-def _from_spec(spec: _Spec) -> type[Any]:
+def _from_spec(spec: _Spec, base: type[Any]) -> type[Any]:
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object)(
         ("PyType_FromSpecWithBases", ctypes.pythonapi)
     )
-    made: type[Any] = make(ctypes.addressof(spec), (tvm_ffi.Function,))
+    made: type[Any] = make(ctypes.addressof(spec), (base,))
     return made
 
 

@@ -19,6 +19,7 @@ WORD: Final = 8
 _COUNT_OFFSET: Final = 0
 _TYPE_OFFSET: Final = 8
 _SIZE_OFFSET: Final = 16
+_VECTORCALL_OFFSET: Final = 56
 _IMMORTAL: Final = (1 << 32) - 1
 
 
@@ -107,12 +108,19 @@ def check_type(made: type[Any], size: int, vectorcall_offset: int, weaklist_offs
     make: Callable[[type[Any]], object] = getattr(made, "__new__")  # noqa: B009
     instance = make(made)
     place = ctypes.c_uint64.from_address(id(instance) + vectorcall_offset)
-    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(
-        ("PyVectorcall_Function", ctypes.pythonapi)
-    )
+    get = _vectorcall_reader()
     seen = []
     for word in (WORD, 2 * WORD, 0):
         place.value = word
         seen.append(get(instance) or 0)
     if seen != [WORD, 2 * WORD, 0]:
         raise Unfit("the interpreter calls objects through another place than asked")
+
+
+def _vectorcall_reader() -> Callable[[object], int | None]:
+    """A function that reads an object's vectorcall pointer where the interpreter reads it."""
+    if hasattr(ctypes.pythonapi, "PyVectorcall_Function"):
+        prototype = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)
+        return prototype(("PyVectorcall_Function", ctypes.pythonapi))
+    # Python 3.10 has it in a header alone, which reads the offset from the type.
+    return lambda instance: read(instance, read(type(instance), _VECTORCALL_OFFSET))

@@ -71,14 +71,15 @@ class Accepted:
 class CallPlan:
     """A plan in C memory, valid while this object lives.
 
-    `places` maps names to positions of parameters, `code` is the address of the wrapper, `form` the
-    form of its result.
+    `places` maps names to positions of parameters, `code` is the address of the wrapper, `key` that
+    of the direct entry, `form` the form of the result.
     """
 
     accepted: tuple[Accepted, ...]
     places: Mapping[str, int]
     address: int
     code: int
+    key: EntryKey | None
     form: Form
     memory: tuple[Any, ...]
     others: Mapping[int, OtherCount]
@@ -106,7 +107,7 @@ def _other_counts(signature: specs.Signature) -> Mapping[int, OtherCount]:
 def make_plan(signature: specs.Signature, code: int, key: EntryKey | None = None) -> CallPlan:
     """The plan for a signature and the wrapper at the address `code`.
 
-    It accepts types of the frameworks that are imported already. `key` is for the direct entry.
+    It accepts types of the frameworks that are imported already. `key` is that of the direct entry.
     """
     params = signature.arguments
     accepted = tuple(accepted_types(param) for param in params)
@@ -115,16 +116,16 @@ def make_plan(signature: specs.Signature, code: int, key: EntryKey | None = None
     values = tuple(param.default for param in params)
     names = _words(map(id, texts))
     defaults = _words(0 if value is specs.REQUIRED else id(value) for value in values)
-    first = (len(params), code, ctypes.addressof(names), ctypes.addressof(defaults), id(key))
+    first = (len(params), code, ctypes.addressof(names), ctypes.addressof(defaults))
     kwnames, form = texts[signature.positional :], form_of(signature)
     ways = (signature.positional, signature.unnamed, id(kwnames) if kwnames else 0)
     result = 0 if form is None else id(form)
     listed = (ctypes.addressof(tables[entry]) for entry in accepted)
     plan = _words([*first, *ways, result, *listed])
     places = MappingProxyType({name: i for i, name in enumerate(texts)})
-    kept = (plan, names, defaults, texts, values, key, kwnames, *tables.values())
+    kept = (plan, names, defaults, texts, values, kwnames, *tables.values())
     others = _other_counts(signature)
-    return CallPlan(accepted, places, ctypes.addressof(plan), code, form, kept, others)
+    return CallPlan(accepted, places, ctypes.addressof(plan), code, key, form, kept, others)
 
 
 def _words(values: Iterable[int]) -> ctypes.Array[ctypes.c_uint64]:

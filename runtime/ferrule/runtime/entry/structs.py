@@ -19,7 +19,6 @@ PLAN: Final = Layout(
         Field("code", PTR),  # the wrapper
         Field("names", PTR),  # of the parameters, as many as `count`: interned strings
         Field("defaults", PTR),  # as many: borrowed references, null for a required parameter
-        Field("key", PTR),  # of the entry, an object of Python
         Field("positional", I64),  # how many arguments a call can give by position
         Field("unnamed", I64),  # how many it cannot name
         Field("kwnames", PTR),  # a tuple of the names that have no position, or null
