@@ -83,7 +83,7 @@ class Gate:
     def __init__(self, heap: HeapType, slow_path: Any, name_hidden: Any) -> None:
         self.heap = heap
         self._helpers = (slow_path, name_hidden)
-        code = compile_native(GATE_NAME, gate_text(heap), optimize=False, opt_level=0)
+        code = compile_native(GATE_NAME, gate_text(heap), optimize=False)
         self._engine = Engine.load(code, _symbols(*self._helpers))
         names = {False: GATE_NAME, True: UNPACKING_GATE_NAME}
         gates = {unpacks: self._address(name) for unpacks, name in names.items()}

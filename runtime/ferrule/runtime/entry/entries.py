@@ -54,8 +54,7 @@ class Support:
 
     def __init__(self, surroundings: Surroundings, instance: Layout) -> None:
         self.has_compact_ints: Final = surroundings.has_compact_ints
-        text = packed_text(host_triple())
-        packed = Engine.load(compile_native("packed", text, optimize=False, opt_level=0))
+        packed = Engine.load(compile_native("packed", packed_text(host_triple()), optimize=False))
         self._functions = [_function(packed, name) for name in (TAKE, FAIL)]
         array = tvm_ffi.get_global_func("ffi.Array")
         self._functions.append(array)

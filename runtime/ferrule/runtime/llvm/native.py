@@ -9,20 +9,17 @@ from ferrule.runtime.linking.engine import host_triple, initialize_llvm
 from ferrule.runtime.llvm.passes import run_pipeline
 
 
-def compile_native(
-    name: str, text: str, *, optimize: bool = True, opt_level: int = 2
-) -> ObjectCode:
+def compile_native(name: str, text: str, *, optimize: bool = True) -> ObjectCode:
     """The object of a module that defines `__tvm_ffi_<name>`, for this process's processor.
 
-    Without `optimize` no LLVM passes run, and it takes a third of the time. With an `opt_level` of
-    0 instructions are selected one by one, for code whose making takes longer than its runs.
+    Without `optimize` no LLVM passes run, and it takes a third of the time.
     """
     initialize_llvm()
     module = binding.parse_assembly(text)
     module.verify()
     triple = host_triple()
     machine = binding.Target.from_triple(triple).create_target_machine(
-        opt=opt_level, reloc="pic", codemodel="default"
+        opt=2, reloc="pic", codemodel="default"
     )
     if optimize:
         options = binding.create_pipeline_tuning_options(speed_level=2)
