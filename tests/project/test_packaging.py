@@ -51,6 +51,21 @@ def test_the_wheel_holds_nothing_else(wheel: Path) -> None:
     assert not [name for name in files if name.startswith("test_")]
 
 
+def test_the_wheel_holds_support_code(wheel: Path) -> None:
+    """Its processes compile none, whatever the times of its files are."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(wheel)!r}); sys.modules['torch'] = None\n"
+        "from ferrule.compiler.support.shipped import shipped\n"
+        "from ferrule.compiler.targets import host_triple\n"
+        "print(len(shipped('checks', 'common', host_triple())))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 10_000
+
+
 def test_the_wheel_can_be_imported(wheel: Path) -> None:
     imports = "; ".join(f"import {part}; print({part}.__file__)" for part in PARTS)
     done = subprocess.run(

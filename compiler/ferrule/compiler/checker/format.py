@@ -210,3 +210,10 @@ def pack_row(op: Op, kind: int, axis: int, a: int, b: int) -> bytes:
 
 def _form(b: int) -> int:
     return 0 if b == 0 else 1 if -(1 << 31) <= b < 1 << 31 else 2
+
+
+TABLE: Final = "ferrule_handlers"
+"""The table of handlers in support code: their offsets from it, by operation."""
+
+RARE: Final = tuple(op for op in Op if op >= Op.INTEGER)
+"""Rows of kinds other than tensors and shapes."""

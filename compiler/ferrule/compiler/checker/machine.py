@@ -19,7 +19,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.checker.flow import FLOW, RELEASE, define_release
-from ferrule.compiler.checker.format import FORM_BITS, ROW, Op
+from ferrule.compiler.checker.format import FORM_BITS, RARE, ROW, TABLE, Op
 from ferrule.compiler.checker.frame import END, HANDLER, MACHINE, REFUSE, Frame, Status
 from ferrule.compiler.checker.numbers import NUMBERS
 from ferrule.compiler.checker.objects import OBJECTS, define_device
@@ -42,12 +42,6 @@ def _handlers() -> dict[Op, Callable[[Frame], None]]:
 
 
 HANDLERS: Final = _handlers()
-TABLE: Final = "ferrule_handlers"
-"""The table of handlers: their offsets from it, by operation."""
-
-
-RARE: Final = tuple(op for op in Op if op >= Op.INTEGER)
-"""Rows of kinds other than tensors and shapes."""
 
 
 def define_check(emitter: Emitter) -> None:

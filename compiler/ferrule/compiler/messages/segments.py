@@ -15,7 +15,7 @@ from llvmlite import ir
 from ferrule.compiler.messages import given, here
 from ferrule.compiler.messages.names import define_name
 from ferrule.compiler.messages.reader import PART, SCRATCH, Reader, define_showing
-from ferrule.compiler.messages.table import HANDLED, PLAIN, Op, phrases
+from ferrule.compiler.messages.table import HANDLED, PARTS, PLAIN, RARE, Op, phrases
 from ferrule.compiler.messages.texts import define_text, text_of
 from ferrule.compiler.support.dispatch import define_table, handler_of
 from ferrule.compiler.support.needs import part_symbol
@@ -23,12 +23,6 @@ from ferrule.runtime.llvm.emitter import COLD, Emitter
 from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, DLTENSOR, I8, I64, PTR
 
 WRITE: Final = ir.FunctionType(PTR, [PTR, PTR, PTR])
-PARTS: Final = "ferrule_parts"
-"""The table of handlers: their offsets from it, starting with the first of `HANDLED`."""
-
-
-RARE: Final = (Op.QUOTE, Op.VALUE_HERE, Op.GIVEN_BOOL, Op.GIVEN_FLOAT, Op.GIVEN_BYTES)
-"""Operations for values that are not tensors or sizes."""
 
 
 def define_write(emitter: Emitter) -> None:

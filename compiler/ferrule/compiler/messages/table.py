@@ -72,6 +72,12 @@ class Op(IntEnum):
 HANDLED: Final = tuple(op for op in Op if op not in (Op.END, Op.LITERAL, Op.PHRASE))
 """The operations that show a part."""
 
+RARE: Final = (Op.QUOTE, Op.VALUE_HERE, Op.GIVEN_BOOL, Op.GIVEN_FLOAT, Op.GIVEN_BYTES)
+"""Operations for values that are not tensors or sizes."""
+
+PARTS: Final = "ferrule_parts"
+"""The table of handlers: their offsets from it, starting with the first of `HANDLED`."""
+
 assert max(Op) < PLAIN
 
 _CONTROL: Final = re.compile(rb"[\0-\x1f]")

@@ -1,8 +1,9 @@
 """Support code: cold functions, the same in every object that calls one of them.
 
 LLVM would need longer for the support code than for a wrapper, so it is compiled once for a triple,
-for the baseline CPU.  An object gets only the functions that it can reach, as module-level assembly
-that copies their bytes.  Their symbols are local to the object.
+for the baseline CPU, and packages of ferrule have it as files (`shipped`).  An object gets only the
+functions that it can reach, as module-level assembly that copies their bytes.  Their symbols are
+local to the object.
 """
 
 from __future__ import annotations
@@ -18,16 +19,12 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from ferrule.compiler import targets
-from ferrule.compiler.checker.format import Op
-from ferrule.compiler.checker.machine import RARE as RARE_ROWS
-from ferrule.compiler.checker.machine import TABLE, define_check, define_rare_rows, define_row_table
+from ferrule.compiler.checker.format import RARE as RARE_ROWS
+from ferrule.compiler.checker.format import TABLE, Op
 from ferrule.compiler.checker.reports import shown_by
-from ferrule.compiler.cuda.support import ENTRIES as CUDA_ENTRIES
-from ferrule.compiler.cuda.support import define_cuda
-from ferrule.compiler.messages.segments import PARTS, define_part_table, define_rare_parts
-from ferrule.compiler.messages.segments import RARE as RARE_PARTS
-from ferrule.compiler.messages.support import define_support
-from ferrule.compiler.messages.table import HANDLED
+from ferrule.compiler.cuda.cold import PROTOTYPES as CUDA_PROTOTYPES
+from ferrule.compiler.messages.table import HANDLED, PARTS
+from ferrule.compiler.messages.table import RARE as RARE_PARTS
 from ferrule.compiler.support.allocation import ENTRIES as ALLOCATION_ENTRIES
 from ferrule.compiler.support.allocation import define_allocation
 from ferrule.compiler.support.calling import ENTRIES as CALLING_ENTRIES
@@ -39,10 +36,10 @@ from ferrule.compiler.support.placement import Wanted, as_data
 from ferrule.compiler.support.precompiled import Precompiled, joined, read
 from ferrule.compiler.support.refusals import ENTRIES as REFUSAL_ENTRIES
 from ferrule.compiler.support.refusals import define_refusals
+from ferrule.compiler.support.shipped import shipped
 from ferrule.compiler.support.values import ENTRIES as VALUE_ENTRIES
 from ferrule.compiler.support.values import define_values
-from ferrule.compiler.threads.running import ENTRIES as THREADS_ENTRIES
-from ferrule.compiler.threads.running import define_threads
+from ferrule.compiler.threads.state import ENTRIES as THREADS_ENTRIES
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.passes import passes
 from ferrule.specs.deferred import dataclass
@@ -70,19 +67,43 @@ class Half(Enum):
     RARE = auto()
 
 
+# What emits most of the code is imported where it is emitted: with shipped code it never is.
+
+
 def _define_checks(emitter: Emitter) -> None:
+    from ferrule.compiler.checker.machine import define_check
+    from ferrule.compiler.messages.support import define_support
+
     define_support(emitter)
     define_check(emitter)
 
 
 def _define_rare(emitter: Emitter) -> None:
+    from ferrule.compiler.checker.machine import define_rare_rows
+    from ferrule.compiler.messages.segments import define_rare_parts
+
     define_rare_parts(emitter)
     define_rare_rows(emitter)
 
 
 def _define_tables(emitter: Emitter) -> None:
+    from ferrule.compiler.checker.machine import define_row_table
+    from ferrule.compiler.messages.segments import define_part_table
+
     define_part_table(emitter)
     define_row_table(emitter)
+
+
+def _define_cuda(emitter: Emitter) -> None:
+    from ferrule.compiler.cuda.support import define_cuda
+
+    define_cuda(emitter)
+
+
+def _define_threads(emitter: Emitter) -> None:
+    from ferrule.compiler.threads.running import define_threads
+
+    define_threads(emitter)
 
 
 CHECKS: Final = Support(
@@ -92,7 +113,7 @@ CHECKS: Final = Support(
 
 _RARE: Final = needed_by(RARE_ROWS, RARE_PARTS)
 
-CUDA: Final = Support("cuda", CUDA_ENTRIES, define_cuda)
+CUDA: Final = Support("cuda", tuple(CUDA_PROTOTYPES), _define_cuda)
 """The functions for bodies that launch kernels on NVIDIA GPUs."""
 
 ALLOCATION: Final = Support("allocation", ALLOCATION_ENTRIES, define_allocation)
@@ -107,7 +128,7 @@ REFUSALS: Final = Support("refusals", REFUSAL_ENTRIES, define_refusals)
 OBJECTS: Final = Support("objects", OBJECT_ENTRIES, define_objects)
 """The functions for bodies that read containers, and fields and methods of objects."""
 
-THREADS: Final = Support("threads", THREADS_ENTRIES, define_threads)
+THREADS: Final = Support("threads", THREADS_ENTRIES, _define_threads)
 """The functions for bodies that run kernels on the CPU."""
 
 VALUES: Final = Support("values", VALUE_ENTRIES, define_values)
@@ -214,8 +235,14 @@ def precompiled(support: Support, triple: str, half: Half) -> Precompiled | None
     """The code of one module, taken apart; None if its format is not supported."""
     if "-apple-" in triple:
         return None
+    code = shipped(support.name, half.name.lower(), triple)
+    return read(emitted(support, triple, half) if code is None else code)
+
+
+def emitted(support: Support, triple: str, half: Half) -> bytes:
+    """The object file of one module, from its sources."""
     with _parsed(support, triple, half) as (machine, module):
-        return read(bytes(machine.emit_object(module)))
+        return bytes(machine.emit_object(module))
 
 
 def _assembly(support: Support, triple: str) -> str:

@@ -40,8 +40,6 @@ from ferrule.compiler.threads.state import (
 from ferrule.runtime.llvm.emitter import COLD, LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I32, I64, PTR, VOID, Field, Layout
 
-ENTRIES: Final = (RUN, SIGNALS)
-
 WORTH_SHARING: Final = 40_000
 """The nanoseconds of work from which it is distributed: waking sleeping threads takes about as
 long."""

@@ -123,6 +123,8 @@ SIGNALS_TYPE: Final = ir.FunctionType(I32, [PTR])
 RUN: Final = "ferrule_run_blocks"
 RUN_TYPE: Final = ir.FunctionType(I32, [PTR, PTR, PTR, PTR, I64, I64, I64])
 
+ENTRIES: Final = (RUN, SIGNALS)
+
 
 def bad_setting() -> Fault:
     """The fault of `BAD_SETTING`."""
