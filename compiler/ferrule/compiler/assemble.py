@@ -20,8 +20,6 @@ from typing_extensions import assert_never
 from ferrule.compiler import targets
 from ferrule.compiler.artefacts import Embedded, HostModule, Part
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.compiler.hostcode.promises import require_features
-from ferrule.compiler.hostcode.trial import require_portable
 from ferrule.compiler.natives import with_instructions
 from ferrule.compiler.support.library import (
     ALLOCATION,
@@ -65,7 +63,10 @@ def assemble(module: HostModule, name: str, cpu: str, triple: str) -> ObjectCode
 
     Raises CompileError if foreign code needs CPU features that the CPU lacks.
     """
-    require_features(sorted(module.body.part.features), name)
+    if features := sorted(module.body.part.features):
+        from ferrule.compiler.hostcode.promises import require_features
+
+        require_features(features, name)
     module, machine = _for_target(module, targets.target(cpu, triple))
     with _linked(module, triple, machine, support_data) as linked:
         data = bytes(machine.emit_object(linked))
@@ -248,6 +249,8 @@ def _embedded(part: Part, triple: str) -> str:
 def _check_foreign(part: Part, triple: str) -> None:
     """Raises CompileError for foreign LLVM code that is not for this platform."""
     if part.foreign is not None:
+        from ferrule.compiler.hostcode.trial import require_portable
+
         require_portable(part.foreign, part.text, triple)
     for inner in part.parts:
         _check_foreign(inner, triple)

@@ -14,10 +14,7 @@ from ferrule.compiler import assemble, targets
 from ferrule.compiler.artefacts import Body, HostModule
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.images import best_first, images_of
-from ferrule.compiler.describe import describe
 from ferrule.compiler.exports import ExportTarget, export_target
-from ferrule.compiler.overloading import overload_module
-from ferrule.compiler.support.describing import described_data
 from ferrule.compiler.wrapper.builder import wrapper_parts
 from ferrule.compiler.wrapper.callee import BodyCall
 from ferrule.runtime.abi import SYMBOL_PREFIX
@@ -170,6 +167,9 @@ class CompiledOrigin:
             return data
 
     def _export(self, name: str, form: ExportForm, system_lib: str | None) -> bytes:
+        from ferrule.compiler.describe import describe
+        from ferrule.compiler.support.describing import described_data
+
         self._check_exportable()
         chosen = export_target() if self._target is None else self._target
         module, target = self._named(name), chosen.target
@@ -201,6 +201,8 @@ class CompiledOrigin:
     def wrapper_text(self) -> str:
         """Wrapper, body and support code as one LLVM module, with the description of the
         function."""
+        from ferrule.compiler.describe import describe
+
         self._check_exportable()
         chosen = export_target() if self._target is None else self._target
         name, metadata = self._module.signature.name, self._metadata(self._module, chosen)
@@ -273,5 +275,7 @@ class CompiledOrigin:
         module = self._module
         signature = module.signature.renamed(name)
         if isinstance(signature, Overloads):
+            from ferrule.compiler.overloading import overload_module
+
             return overload_module(signature, module.candidates)
         return host_module(signature, module.body, module.opt_level)

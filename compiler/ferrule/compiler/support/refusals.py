@@ -15,7 +15,6 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.messages.support import CHECK
 from ferrule.runtime.llvm.emitter import COLD, Emitter
 from ferrule.runtime.llvm.layouts import (
     BYTE_ARRAY,
@@ -57,6 +56,8 @@ def _checked(
     values = e.alloca(I64, _VALUES, name="values")
     program = e.load_field(each, CHECKS, "program")
     known = e.load_field(each, CHECKS, "table") if table is None else table
+    from ferrule.compiler.messages.support import CHECK
+
     check = e.symbol("ferrule_check", CHECK)
     return e.call(check, [known, program, args, count, values, out])
 

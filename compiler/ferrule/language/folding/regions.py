@@ -12,7 +12,7 @@ from ferrule.language.folding import scalars
 from ferrule.language.folding.scalars import Scalar
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
-from ferrule.language.mathlib.expand import expand_op
+from ferrule.language.mathlib import expand_op
 from ferrule.specs import DType
 from ferrule.specs.rounding import converted
 

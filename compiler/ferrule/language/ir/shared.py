@@ -60,3 +60,11 @@ def after(end: int, align: int) -> int:
 def uses_dynamic(kernel: ops.Function) -> bool:
     """Whether a kernel uses dynamic shared memory."""
     return any(isinstance(op, ops.DynamicShared) for op in all_ops(kernel.body))
+
+
+def cooperates(kernel: ops.Function) -> bool:
+    """Whether the threads of a kernel wait for each other, or share memory."""
+    return any(
+        isinstance(op, ops.Shared | ops.DynamicShared | ops.Synchronising)
+        for op in all_ops(kernel.body)
+    )

@@ -10,6 +10,54 @@ notation for them; `tests/maths/fit.py` generates `polynomials` and `constants`.
 documents the functions and their measured precision.
 """
 
-from ferrule.language.mathlib.expand import Keep, expand_maths
+from __future__ import annotations
 
-__all__ = ["Keep", "expand_maths"]
+from collections.abc import Callable
+from typing import TypeAlias
+
+from ferrule.language.ir import ops, scalars
+from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.walk import all_ops
+
+__all__ = ["Keep", "expand_maths", "expand_op", "keep_none"]
+
+Keep: TypeAlias = Callable[[ops.Unary | ops.Binary], bool]
+"""Whether a target has an instruction for this op of the library, with the required result."""
+
+
+def keep_none(_: ops.Unary | ops.Binary) -> bool:
+    """For a target without such instructions."""
+    return False
+
+
+def expand_maths(program: ops.Program, keep: Keep = keep_none) -> ops.Program:
+    """The program without ops of the library, except those of kernels that `keep` accepts.
+
+    An Fma of float32 or float64 remains: many targets have it.  All values keep their identity.
+    """
+    functions = (program.host, *program.kernels)
+    if not any(_is_of_library(op) for function in functions for op in all_ops(function.body)):
+        return program
+    from ferrule.language.mathlib.expand import expanded
+
+    return expanded(program, keep)
+
+
+def expand_op(b: Builder, op: ops.Op) -> tuple[ops.Op, ...] | None:
+    """The expansion of one op of the library, or an Fma, for a target that has none of them.
+
+    The result may contain such ops too.  None for any other op.
+    """
+    if not _is_of_library(op):
+        return None
+    from ferrule.language.mathlib.expand import expansion
+
+    return expansion(b, op)
+
+
+def _is_of_library(op: ops.Op) -> bool:
+    """Whether the functions of the library, most of this package, are needed for an op."""
+    match op:
+        case ops.Unary(op=name) | ops.Binary(op=name):
+            return scalars.EVERY[name].library
+    return isinstance(op, ops.Fma)

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final
 
 from ferrule.language.ir import ops, scalars
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.rewrite import rewrite
 from ferrule.language.mathlib import (
+    Keep,
     errorfunctions,
     exponentials,
     fused,
     hyperbolic,
     inverse,
+    keep_none,
     logarithms,
     powers,
     remainder,
@@ -26,20 +28,9 @@ from ferrule.language.mathlib.forms import FORMS, with_narrow_sign
 from ferrule.language.mathlib.formulas import Num
 from ferrule.specs import DType, Float32
 
-Keep: TypeAlias = Callable[[ops.Unary | ops.Binary], bool]
-"""Whether a target has an instruction for this op of the library, with the required result."""
 
-
-def keep_none(_: ops.Unary | ops.Binary) -> bool:
-    """For a target without such instructions."""
-    return False
-
-
-def expand_maths(program: ops.Program, keep: Keep = keep_none) -> ops.Program:
-    """The program without ops of the library, except those of kernels that `keep` accepts.
-
-    An Fma of float32 or float64 remains: many targets have it.  All values keep their identity.
-    """
+def expanded(program: ops.Program, keep: Keep) -> ops.Program:
+    """See `expand_maths` of the package."""
     rule = partial(_expand, keep)
     return replace(
         program,
@@ -48,11 +39,8 @@ def expand_maths(program: ops.Program, keep: Keep = keep_none) -> ops.Program:
     )
 
 
-def expand_op(b: Builder, op: ops.Op) -> tuple[ops.Op, ...] | None:
-    """The expansion of one op of the library, or an Fma, for a target that has none of them.
-
-    The result may contain such ops too.  None for any other op.
-    """
+def expansion(b: Builder, op: ops.Op) -> tuple[ops.Op, ...] | None:
+    """See `expand_op` of the package."""
     if not isinstance(op, (ops.Unary, ops.Binary, ops.Fma)):
         return None
     with b.region() as region:

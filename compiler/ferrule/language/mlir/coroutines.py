@@ -19,12 +19,13 @@ from typing import Final
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.codegen.cpu.cooperate import intrinsics, matrices, warps
-from ferrule.language.codegen.cpu.cooperate.blocks import ALIGN, cooperates
+from ferrule.language.codegen.cpu.cooperate.blocks import ALIGN
 from ferrule.language.codegen.cpu.cooperate.waiting import BARRIERS, RECORD, State
 from ferrule.language.codegen.facts.uniform import Divergent, Uniform
 from ferrule.language.codegen.functions.lowering import Faults
 from ferrule.language.ir import ops, shared
 from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.shared import cooperates
 from ferrule.language.ir.walk import all_ops
 from ferrule.language.mlir import cooperative, kernels, memory, output
 from ferrule.language.mlir.functions import FunctionText

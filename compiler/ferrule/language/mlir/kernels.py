@@ -14,10 +14,9 @@ from dataclasses import field
 from functools import partial
 
 from ferrule.compiler.artefacts import Fault
-from ferrule.language.codegen.cpu.cooperate.blocks import cooperates
 from ferrule.language.codegen.functions.lowering import Faults
 from ferrule.language.ir import ops
-from ferrule.language.ir.shared import uses_dynamic
+from ferrule.language.ir.shared import cooperates, uses_dynamic
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.ir.walk import all_ops
 from ferrule.language.mlir import atomics, control, cooperative, output

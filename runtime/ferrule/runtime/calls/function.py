@@ -39,15 +39,6 @@ from ferrule.runtime.calls.results import unpack
 from ferrule.runtime.devicecode import kernel_info_of, ptx_of
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits, entry_key
 from ferrule.runtime.errors import StageError
-from ferrule.runtime.exporting.export import (
-    StrPath,
-    check_export_name,
-    export_code,
-    export_header,
-    export_stub,
-    write_library,
-)
-from ferrule.runtime.exporting.headers import Described
 from ferrule.runtime.forks import ForkLock
 from ferrule.runtime.linking.engine import Engine
 from ferrule.runtime.values.storages import alias, storages_of
@@ -58,6 +49,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ferrule.runtime.calls.gate import Gate
+    from ferrule.runtime.exporting.export import StrPath
+    from ferrule.runtime.exporting.headers import Described
 
 _DOC = "A compiled function: a `tvm_ffi.Function` with names, defaults, checks and exports."
 
@@ -244,6 +237,8 @@ class _Members:
         with an underscore, and for another suffix; StageError for a form that the function does not
         have.
         """
+        from ferrule.runtime.exporting.export import export_code
+
         state = _state_of(self)
         export_code(state.origin, _chosen(function_name, state), path, system_lib)
 
@@ -253,11 +248,15 @@ class _Members:
         The C compiler in the variable `CC` links a shared library, otherwise the first of cc, gcc,
         clang, ld.lld and ld that is found. LinkError if there is none or it fails.
         """
+        from ferrule.runtime.exporting.export import write_library
+
         state = _state_of(self)
         write_library(path, {_chosen(function_name, state): state.origin})
 
     def export_header(self, path: StrPath, function_name: str | None = None) -> None:
         """Write a header that declares the exported function: `.h` for C, `.hpp` for C++."""
+        from ferrule.runtime.exporting.export import check_export_name, export_header
+
         state = _state_of(self)
         name = _chosen(function_name, state)
         check_export_name(name)
@@ -265,6 +264,8 @@ class _Members:
 
     def export_stub(self, path: StrPath) -> None:
         """Write the stub (`.pyi`) of a module that has this function."""
+        from ferrule.runtime.exporting.export import export_stub
+
         export_stub(path, [described(self)])
 
     def __repr__(self) -> str:

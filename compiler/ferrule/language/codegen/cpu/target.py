@@ -17,7 +17,6 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import Body, Fault
 from ferrule.language.codegen.cpu import interrupts, parallel, sharing, strips
 from ferrule.language.codegen.cpu.cooperate import atomics
-from ferrule.language.codegen.cpu.cooperate.blocks import cooperates, emit_cooperating
 from ferrule.language.codegen.cpu.kernels import Shape, emit_blocks
 from ferrule.language.codegen.cpu.sharing import Frame
 from ferrule.language.codegen.facts import guards
@@ -44,7 +43,7 @@ from ferrule.language.codegen.host.function import (
 from ferrule.language.codegen.passes.decided import decided
 from ferrule.language.codegen.passes.synchronous import synchronous
 from ferrule.language.ir import ops
-from ferrule.language.ir.shared import uses_dynamic
+from ferrule.language.ir.shared import cooperates, uses_dynamic
 from ferrule.language.ir.walk import Work, all_ops
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import Emitter
@@ -174,6 +173,8 @@ class _Module:
             if self.elsewhere is not None and thread is None:
                 self.call_elsewhere(lowering, kernel, shape, (dynamic, part.first, part.last))
             elif cooperates(kernel):
+                from ferrule.language.codegen.cpu.cooperate.blocks import emit_cooperating
+
                 emit_cooperating(lowering, kernel, shape, dynamic, (part.first, part.last), thread)
             else:
                 plans = guards.plan(kernel, known.blocks)

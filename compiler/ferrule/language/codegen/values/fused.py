@@ -13,7 +13,6 @@ from llvmlite import ir
 from ferrule.language.codegen.values.arithmetic import intrinsic
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
-from ferrule.language.mathlib.expand import expand_fma
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.specs import DType
 
@@ -37,6 +36,8 @@ def fma(emitter: Emitter, dtype: DType, operands: list[ir.Value], emit: Inline) 
 
 
 def _portable(dtype: DType, arguments: tuple[ir.Argument, ...], emit: Inline) -> ir.Value:
+    from ferrule.language.mathlib.expand import expand_fma
+
     parameters = [ops.Value(dtype, name) for name in "xyz"]
     b = Builder()
     with b.region() as region:

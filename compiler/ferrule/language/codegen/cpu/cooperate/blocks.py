@@ -32,14 +32,6 @@ ALIGN: Final = 128
 """The alignment of shared memory."""
 
 
-def cooperates(kernel: ops.Function) -> bool:
-    """Whether the threads of a kernel wait for each other, or share memory."""
-    return any(
-        isinstance(op, ops.Shared | ops.DynamicShared | ops.Synchronising)
-        for op in all_ops(kernel.body)
-    )
-
-
 def emit_cooperating(
     lowering: FunctionLowering,
     kernel: ops.Function,
