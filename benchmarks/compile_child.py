@@ -37,7 +37,7 @@ def stage_split(work: Callable[[], object], repeated: int) -> dict[str, float]:
 
 
 def first_calls(kernels: Any) -> dict[str, float]:
-    """The first call of all, of a function of two arrays, and that of another of three."""
+    """What the calls of a function of two arrays take at first, and of another of three."""
     import numpy as np
 
     vector, rows = subjects.vector(), subjects.row_major(fe.sym_int(), 8)
@@ -47,7 +47,9 @@ def first_calls(kernels: Any) -> dict[str, float]:
     x, y = np.ones((1, 8), np.float32), np.ones((1, 8), np.float32)
     return {
         "call_first": seconds(lambda: two(x[0], y[0])),
+        "prepare_first": seconds(two.prepare),
         "call_other": seconds(lambda: three(x, y[0], y)),
+        "prepare_other": seconds(three.prepare),
     }
 
 

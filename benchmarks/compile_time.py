@@ -70,7 +70,9 @@ NAMES: Final = MappingProxyType(
         "gpu_first": "add_one for sm_90a, the first for a GPU",
         "gpu_second": "add_one for sm_90a, the second",
         "call_first": "the first call of a function in a process",
+        "prepare_first": "the machine code for its calls, made at the 16th or by prepare()",
         "call_other": "the first call of one with other kinds of parameters",
+        "prepare_other": "the machine code for its calls",
     }
 )
 """The rows of what is timed in new processes."""

@@ -13,6 +13,7 @@ BENCHMARKS = (
     "call_overhead",
     "checked",
     "checks",
+    "cold_start",
     "compile_time",
     "cooperative",
     "elementwise",

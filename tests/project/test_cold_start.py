@@ -1,0 +1,128 @@
+"""What a process does until its first result: numbers that creep up unseen, and do not flake.
+
+Times are the business of `benchmarks/cold_start.py`. Here are the modules that are imported, the
+sources that are compiled, and what is not imported at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ferrule as fe
+
+BASE = """\
+import sys
+sys.modules["torch"] = None
+import numpy as np, tvm_ffi
+if {with_llvm}:
+    import llvmlite.binding, llvmlite.ir
+x, y = np.arange(16, dtype=np.float32), np.zeros(16, np.float32)
+compiled = []
+def hook(event, given):
+    # Texts that run-time code compiles, not modules.
+    if event == "compile" and given[1] == "<string>":
+        compiled.append(bytes(given[0] or b"").decode())
+sys.addaudithook(hook)
+"""
+COMPILE = """\
+import ferrule as fe
+@fe.kernel
+def add(a: fe.Tensor, b: fe.Tensor):
+    i, _, _ = fe.arch.thread_idx()
+    b[i] = a[i] + 1
+@fe.jit
+def add_one(a: fe.Tensor, b: fe.Tensor):
+    add(a, b).launch(grid=1, block=a.shape[0])
+fe.compile(add_one, x, y)(x, y)
+"""
+LOAD = """\
+import ferrule as fe
+fe.runtime.load_module({file!r}).add_one(x, y)
+"""
+REPORT = """\
+import json
+assert (y == x + 1).all()
+names = [name for name in sys.modules if name.split(".")[0] in ("ferrule", "llvmlite")]
+print(json.dumps({"names": names, "compiled": compiled}))
+"""
+
+
+def report(folder: Path, program: str, *, with_llvm: bool = False) -> dict[str, Any]:
+    """What a fresh process imported and compiled for a program."""
+    path = folder / "program.py"
+    path.write_text(BASE.format(with_llvm=with_llvm) + program + REPORT, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, str(path)], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def of_ferrule(found: dict[str, Any]) -> set[str]:
+    return {name.partition(".")[2] for name in found["names"] if name.startswith("ferrule.")}
+
+
+def methods(found: dict[str, Any]) -> list[str]:
+    """The methods of dataclasses that were made: those that were used."""
+    return [text for text in found["compiled"] if text.startswith("def __")]
+
+
+def test_a_compilation(tmp_path: Path) -> None:
+    found = report(tmp_path, COMPILE, with_llvm=True)
+    names = of_ferrule(found)
+    # With support code as files it is 20 less, see `ferrule.compiler.support.shipped`.
+    assert len(names) <= 400, len(names)
+    assert names.isdisjoint(
+        {
+            "compiler.describe",
+            "compiler.hostcode",
+            "compiler.overloading",
+            "emulator",
+            "frontends",
+            "language.checks",
+            "language.codegen.cpu.cooperate.blocks",
+            "language.codegen.cuda",
+            "language.mathlib.expand",
+            "language.mlir",
+            "runtime.calls.gate",
+            "runtime.entry.entries",
+            "runtime.exporting",
+        }
+    )
+    assert len(methods(found)) <= 200, len(methods(found))
+
+
+@pytest.mark.needs_cc
+def test_a_library_that_is_loaded_and_called(tmp_path: Path) -> None:
+    library = tmp_path / "add_one.so"
+    compiled().export_library(library)
+    found = report(tmp_path, LOAD.format(file=str(library)))
+    assert "llvmlite" not in found["names"]
+    assert len(of_ferrule(found)) <= 94, len(of_ferrule(found))
+    assert len(methods(found)) <= 40, len(methods(found))
+
+
+def test_an_object_that_is_loaded_and_called(tmp_path: Path) -> None:
+    path = tmp_path / "add_one.o"
+    compiled().export_to_c(path)
+    names = of_ferrule(report(tmp_path, LOAD.format(file=str(path)), with_llvm=True))
+    assert len(names) <= 100, len(names)
+    assert names.isdisjoint({"compiler", "language", "runtime.calls.gate", "runtime.llvm.emitter"})
+
+
+def compiled() -> Any:
+    def add_one(a: fe.Tensor, b: fe.Tensor) -> None:
+        for i in range(a.shape[0]):
+            b[i] = a[i] + 1
+
+    vector = fe.make_fake_compact_tensor(fe.Float32, (fe.sym_int(),))
+    return fe.compile(add_one, vector, vector)
