@@ -35,7 +35,6 @@ from ferrule.runtime.exporting.moduletree import flattened, nodes_of
 from ferrule.runtime.forks import ForkLock
 from ferrule.runtime.loading.finder import Finder
 from ferrule.runtime.loading.importing import with_imports
-from ferrule.runtime.ptx.functions import makers as ptx_makers
 from ferrule.runtime.ptx.payload import KIND as PTX
 from ferrule.runtime.ptx.payload import make_payload, read_payload, write_payload
 from ferrule.specs import Signature
@@ -109,6 +108,8 @@ class Module:
         """
         module = cls.__new__(cls)
         if data is not None and kind == PTX:
+            from ferrule.runtime.ptx.functions import makers as ptx_makers
+
             makers, finder, imports = ptx_makers(read_payload(data)), None, tuple(imports)
             if imports:
                 raise ObjectFileError(f"a module of kind {PTX} imports nothing")
