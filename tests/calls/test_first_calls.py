@@ -201,3 +201,20 @@ def test_a_function_goes_with_its_last_reference() -> None:
         del function
         gc.collect()
         assert gone() is None
+
+
+@pytest.mark.needs_torch
+def test_writes_are_counted_by_both_ways() -> None:
+    import torch
+
+    def one(a: fe.Tensor) -> None:
+        a[0] = 1.0
+
+    function = fe.compile(one, fe.make_fake_compact_tensor(fe.Float32, (4,)))
+    tensor = torch.zeros(4)
+    counts = []
+    for _ in range(BEFORE + 2):
+        before = tensor._version
+        function(tensor)
+        counts.append(tensor._version - before)
+    assert counts == [1] * (BEFORE + 2)

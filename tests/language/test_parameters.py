@@ -394,7 +394,7 @@ def frames(function: Any, *arguments: Any) -> list[tuple[str, str]]:
 
 
 def test_a_traceback_shows_the_definition() -> None:
-    f = run(definition, vector(symbol="n"))
+    f = run(definition, vector(symbol="n")).prepare()
     for argument in (np.zeros((2, 2), np.float32), 3):
         found = frames(f, argument)
         assert len(found) <= 3
