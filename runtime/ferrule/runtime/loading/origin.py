@@ -12,15 +12,17 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.artefacts import ExportForm, KernelInfo, ObjectCode, Stage
-from ferrule.runtime.binaries.images import FoundImage, find_images
 from ferrule.runtime.binaries.metadata import DeviceImage
 from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.runtime.errors import StageError
 from ferrule.specs.deferred import dataclass
+
+if TYPE_CHECKING:
+    from ferrule.runtime.binaries.images import FoundImage
 
 _DISASSEMBLERS: Final = ("llvm-objdump", "objdump")
 
@@ -72,6 +74,8 @@ class LoadedOrigin:
 
     def found(self) -> tuple[FoundImage, ...]:
         """The images of the function's kernels that are in the file."""
+        from ferrule.runtime.binaries.images import find_images
+
         return tuple(find_images(self.content if self.data is None else self.data, self.images))
 
     def kernel_info(self) -> Mapping[str, Mapping[str, KernelInfo]]:
