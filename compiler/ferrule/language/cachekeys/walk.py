@@ -33,6 +33,7 @@ from ferrule.language.witness import Outer, Witness, is_library
 from ferrule.runtime import Function
 from ferrule.runtime.calls.function import origin_of
 from ferrule.specs import DType
+from ferrule.specs.deferred import dataclass
 
 _MISSING: Final = object()
 _NOT_TOLD: Final = frozenset(
@@ -49,7 +50,7 @@ _NOT_TOLD: Final = frozenset(
 _METACLASSES: Final = (type, enum.EnumMeta)
 
 
-@dataclasses.dataclass(slots=True)
+@dataclass(slots=True)
 class _Owner:
     """A module or a class of the user's, and which of its attributes are told."""
 
