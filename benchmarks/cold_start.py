@@ -3,9 +3,9 @@
     python benchmarks/cold_start.py [--quick] [--json FILE]
 
 Every sample is a process of its own, from its start to its end, with the files of its modules'
-bytecode in place and without PyTorch, which `tvm_ffi` would import. The kernel is x + 1 over a
-float32 array; Numba's is an `@njit` function, which it too compiles for its arguments. Sides take
-turns. "imports alone" is a process that imports numpy and tvm_ffi.
+bytecode in place, nothing else cached on disk, and without PyTorch, which `tvm_ffi` would import.
+The kernel is x + 1 over a float32 array; Numba's is an `@njit` function, which it too compiles for
+its arguments. Sides take turns. "imports alone" is a process that imports numpy and tvm_ffi.
 """
 
 from __future__ import annotations
@@ -99,6 +99,7 @@ def seconds(folder: Path, name: str) -> float:
 def run(folder: Path, program: str) -> None:
     """Run a program of the folder, which may write bytecode there and nowhere else."""
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
+    environment["FERRULE_CACHE"] = "0"
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [sys.executable, program]
     done = subprocess.run(
