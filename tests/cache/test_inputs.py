@@ -138,6 +138,8 @@ def is_known(line: str, folder: Path, program: Path) -> bool:
     path = Path(what)
     if path == program / "kernels.py" or path.is_relative_to(folder):
         return True
+    if event == "os.listdir" and path == program:
+        return True  # Python's own imports look for modules beside the program
     if str(path) == "/proc/cpuinfo":
         return True
     roots = [Path(sys.prefix), Path(sys.base_prefix), Path(os.__file__).parent]
