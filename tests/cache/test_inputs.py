@@ -135,6 +135,8 @@ def is_known(line: str, folder: Path, program: Path) -> bool:
         return what in OF_THE_CACHE | RESOLVED | UNIMPORTANT | OF_LLVM
     if event not in ("open", "os.listdir", "os.scandir"):
         return False  # no process is started, and no network is asked
+    if what.isdecimal():
+        return True  # a file that is open already
     path = Path(what)
     if path == program / "kernels.py" or path.is_relative_to(folder):
         return True

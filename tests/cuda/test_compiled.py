@@ -265,6 +265,7 @@ def test_a_call_that_fails_is_named_and_the_next_one_works(
 
 def test_a_failed_launch_names_the_kernel_and_the_line(fake_cuda: FakeCuda) -> None:
     function = compiled()
+    function.prepare()  # the first calls have a frame more
     fake_cuda.fail("cuLaunchKernelEx", 1)
     with pytest.raises(fe.CudaError, match="in the launch of add_one_kernel") as caught:
         function(floats(8), floats(8))
@@ -281,6 +282,7 @@ def test_a_failure_outside_of_the_launches_shows_the_definition(
     fake_cuda: FakeCuda, call: str, where: str
 ) -> None:
     function = compiled()
+    function.prepare()  # the first calls have a frame more
     fake_cuda.fail(call, 2)
     with pytest.raises(fe.CudaError, match=rf"^{call} failed with .* {where}$") as caught:
         function(floats(8), floats(8))

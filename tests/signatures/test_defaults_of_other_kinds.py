@@ -44,6 +44,14 @@ def test_direct_calls() -> None:
     assert named(self=1, args=5) == 6
 
 
+def test_a_parameter_may_be_called_self_on_every_way() -> None:
+    compiled = fe.compile(named, 1, 2, options="--target cpu")
+    assert compiled(self=1, args=5) == 6  # one of the first calls
+    assert compiled.bind(self=1, args=5)() == 6
+    compiled.prepare()
+    assert compiled(self=1, args=5) == 6
+
+
 def test_a_default_that_does_not_fit_the_example_is_required() -> None:
     compiled = fe.compile(scaled, 3, 2, options="--target cpu")
     assert compiled(3, 4) == 12

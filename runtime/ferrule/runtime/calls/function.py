@@ -156,7 +156,7 @@ class _Members:
         _prepare(self)
         return self
 
-    def bind(self, *args: Any, **kwargs: Any) -> Callable[[], Any]:
+    def bind(self, /, *args: Any, **kwargs: Any) -> Callable[[], Any]:
         """A callable without parameters that calls this function with these arguments each time.
 
         `bind` binds, converts and packs the arguments once, and keeps them alive. Each call of the
@@ -318,7 +318,7 @@ if TYPE_CHECKING:
     class Function(_Members, tvm_ffi.Function):
         """The declaration, for type checkers, of the type that is made below."""
 
-        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+        def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
 
     HEAP: HeapType | None
     _GENERIC: str | None
@@ -338,7 +338,7 @@ else:
 
         __slots__ = ()
 
-        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
             if _is_prepared(self):
                 return HEAP.call(self, args, kwargs)
             values = prepare_call(self, (*args, *kwargs.values()), tuple(kwargs))
