@@ -83,3 +83,13 @@ def test_errors_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert main(["check", str(tmp_path / "none.o"), "--json"]) == 1
     said = capsys.readouterr()
     assert json.loads(said.out)["error"]["kind"] == "FileNotFoundError" and said.err == ""
+
+
+def test_wrong_arguments_as_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["ferrule", "check", "--json"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert json.loads(capsys.readouterr().out)["error"]["kind"] == "UsageError"

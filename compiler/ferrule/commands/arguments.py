@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
 from ferrule.specs._version import __version__
 
@@ -21,6 +23,17 @@ VIEWS: Final = {
     "metadata": "what a file says of its functions, as JSON",
 }
 """What `ferrule inspect` shows of a function, with the help for each."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are a JSON object where the arguments ask for one."""
+
+    def error(self, message: str) -> NoReturn:
+        if "--json" not in sys.argv:
+            super().error(message)
+        told = {"error": {"kind": "UsageError", "message": f"{self.prog}: {message}"}}
+        print(json.dumps(told, indent=2, ensure_ascii=False))
+        raise SystemExit(2)
 
 
 class Commands(Protocol):
@@ -161,7 +174,7 @@ def _count(text: str) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The parser; what it gives has the module of the command as `module`."""
-    whole = argparse.ArgumentParser(
+    whole = _Parser(
         prog="ferrule",
         description="Builds, shows and checks functions that ferrule compiled.",
         epilog=_EPILOG,

@@ -15,7 +15,8 @@ from ferrule.commands.files import BuiltFile, Part, read_built
 from ferrule.commands.output import Output, table
 from ferrule.runtime import cpus
 from ferrule.runtime.binaries.digest import check_digest
-from ferrule.runtime.binaries.elf import ObjectFileError
+from ferrule.runtime.binaries.dynamic import Dynamic, is_program, read_dynamic
+from ferrule.runtime.binaries.elf import FileType, ObjectFileError, read_header, read_segments
 from ferrule.runtime.binaries.soundness import check_library
 from ferrule.runtime.errors import LinkError
 from ferrule.runtime.linking.links import resolve
@@ -68,6 +69,8 @@ def findings(file: BuiltFile) -> Iterator[Finding]:
     for part in file.parts:
         yield _digest(part)
         yield _machine(part)
+        if part.kind == "library" and is_program(_dynamic_of(part.data)):
+            yield Finding("kind", "problem", "it is a program, and no shared library")
         yield from _symbols(part)
         for metadata in part.functions:
             yield Finding(metadata.name, "ok", str(metadata.signature))
@@ -90,6 +93,11 @@ def findings(file: BuiltFile) -> Iterator[Finding]:
             yield Finding(name, "note", "a function without ferrule's metadata")
         if not part.functions and not part.unknown():
             yield Finding("functions", "note", "it exports no function of tvm-ffi")
+
+
+def _dynamic_of(library: bytes) -> Dynamic:
+    """The dynamic section of a shared library."""
+    return read_dynamic(library, read_segments(library, read_header(library, FileType.LIBRARY)))
 
 
 def _digest(part: Part) -> Finding:

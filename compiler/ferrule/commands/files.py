@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import field
 from pathlib import Path
@@ -78,7 +77,7 @@ def read_built(path: Path) -> BuiltFile:
     except (ObjectFileError, MetadataError) as error:
         raise Failure.of(error, f"{path}: ") from error
     except OSError as error:
-        raise Failure(f"{path}: {os.strerror(error.errno or 0)}", type(error).__name__) from error
+        raise Failure(f"{path}: {error.strerror or error}", type(error).__name__) from error
 
 
 def _library(data: bytes) -> Part:

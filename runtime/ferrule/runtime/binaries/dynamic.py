@@ -20,6 +20,8 @@ _WORD: Final = struct.Struct("<I")
 _TWO: Final = struct.Struct("<II")
 _GNU_HASH: Final = struct.Struct("<IIII")
 _STT_TLS: Final = 6
+_PIE: Final = 0x08000000
+"""DF_1_PIE of `DT_FLAGS_1` (glibc, elf.h)."""
 
 
 class Tag(IntEnum):
@@ -56,6 +58,7 @@ class Tag(IntEnum):
     GNU_HASH = 0x6FFFFEF5
     VERSYM = 0x6FFFFFF0
     RELACOUNT = 0x6FFFFFF9
+    FLAGS_1 = 0x6FFFFFFB
     VERDEF = 0x6FFFFFFC
     VERDEFNUM = 0x6FFFFFFD
     VERNEED = 0x6FFFFFFE
@@ -109,6 +112,11 @@ def read_dynamic(data: bytes, segments: Sequence[Segment]) -> Dynamic:
         else:
             raise ObjectFileError("the dynamic section has no end")
     return Dynamic(data, loads, values, tuple(needed))
+
+
+def is_program(dynamic: Dynamic) -> bool:
+    """Whether the file is a program, which no other program can load as a library."""
+    return bool(dynamic.values.get(Tag.FLAGS_1, 0) & _PIE)
 
 
 def symbols(dynamic: Dynamic) -> Iterator[Symbol]:
