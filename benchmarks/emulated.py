@@ -2,8 +2,9 @@
 
     python benchmarks/emulated.py [--quick] [--json FILE]
 
-Two kernels in PTX, saxpy and a tiled matmul with barriers, each with all checks, with those of
-memory and with none, on one core. Results are compared with NumPy before anything is timed.
+Two kernels in PTX, saxpy and a tiled matmul with barriers, each with all checks (of memory,
+meetings, races and fresh memory), with those of memory and with none, on one core. Results are
+compared with NumPy before anything is timed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from harness import (
 from ferrule.emulator.machine import Machine
 
 US: Final = Unit("us", 1e6)
-CHECKS: Final = {"none": "", "memory": "memory", "all": "memory,sync"}
+CHECKS: Final = {"none": "", "memory": "memory", "all": "memory,sync,race,init"}
 LIMITS: Final = {"none": 1000.0, "memory": 5000.0, "all": 33_000.0}
 """Picoseconds of a thread-instruction: 1 G, 200 M and 30 M of them a second."""
 
@@ -61,6 +62,8 @@ def on_device(gpu: Machine, array: Any) -> int:
     """The address of a copy."""
     place = gpu.memory.allocate(array.nbytes)
     ctypes.memmove(place, array.ctypes.data, array.nbytes)
+    if gpu.memory.written is not None:
+        gpu.memory.written(place, array.nbytes)
     return place
 
 
@@ -147,7 +150,7 @@ def translations(effort: Effort) -> Table:
 
 def result(quick: bool) -> Result:
     effort = QUICK if quick else FULL.fewer(2)
-    speed = speeds(effort, 1 << 12 if quick else 1 << 20, 32 if quick else 256)
+    speed = speeds(effort, 1 << 12 if quick else 1 << 20, 32 if quick else 128)
     one, texts = launches(effort), translations(effort)
     goals = [
         Goal(f"{row.name}, checks: {name}", LIMITS[name], _median(row, name, 1e12), "ps")
