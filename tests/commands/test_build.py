@@ -90,3 +90,21 @@ def test_a_folder_that_is_a_file(
 def test_unknown_options(source: Writer, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["build", str(source()), "--options", "--gpu-arhc sm_80"]) == 1
     assert "did you mean --gpu-arch?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["object", "library"])
+def test_two_libraries_that_would_write_one_file(
+    source: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    name = "other" if form == "object" else "SMALL"
+    text = f"{KERNELS}\nmore = fe.Library({name!r}, [fe.Job(doubled, [fe.Int32(0)])])\n"
+    folder = tmp_path / "out"
+    assert main(["build", str(source(text)), "-o", str(folder), "--format", form]) == 1
+    assert f"the libraries small and {name} would both write" in capsys.readouterr().err
+    assert not folder.exists()
+
+
+def test_a_built_file_is_no_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "kernels.so").write_bytes(b"")
+    assert main(["build", str(tmp_path / "kernels.so")]) == 1
+    assert "it is no Python file (.py)" in capsys.readouterr().err

@@ -26,11 +26,11 @@ JOB = fe.Job(doubled, [fe.Int32(0)], options=CPU)
 
 def test_names_come_from_jobs_and_from_compiled_functions() -> None:
     compiled = fe.compile(negated, fe.Int32(0), options=CPU)
-    library = fe.Library("numbers_", [JOB, compiled])
+    library = fe.Library("numbers1", [JOB, compiled])
     assert library.names == ("doubled", "negated")
     assert list(library.jobs()) == [JOB]
     named = fe.Job(doubled, [fe.Int32(0)], options=CPU, name="twice")
-    assert fe.Library("numbers_", [JOB, named]).names == ("doubled", "twice")
+    assert fe.Library("numbers1", [JOB, named]).names == ("doubled", "twice")
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,11 @@ def test_names_come_from_jobs_and_from_compiled_functions() -> None:
         (("class", [JOB]), {}, ValueError, "but got 'class'"),
         (("_hidden", [JOB]), {}, ValueError, "beginning with a letter"),
         (("käse", [JOB]), {}, ValueError, "letters, digits and _"),
-        (("numpy", [JOB]), {}, ValueError, "its package would hide that one"),
+        (("numpy", [JOB]), {}, ValueError, "would hide each other"),
+        (("json", [JOB]), {}, ValueError, "would hide each other"),
+        (("docs_", [JOB]), {}, ValueError, "not ending with _"),
+        (("k", [JOB]), {"requires": ["a b c"]}, ValueError, "none of PEP 508"),
+        (("k", [JOB]), {"requires": [""]}, ValueError, "none of PEP 508"),
         ((7, [JOB]), {}, TypeError, "must be a str, but got 7"),
         (("k", []), {}, ValueError, "has no functions"),
         (("k", [JOB, JOB]), {}, ValueError, "two functions named 'doubled'"),
@@ -64,3 +68,10 @@ def test_what_is_refused(
 @pytest.mark.parametrize("version", ["1", "1.2.3", "1.0rc1", "1.0.post1", "2!1.0.dev3", "1+cu12.1"])
 def test_versions_of_pep_440(version: str) -> None:
     assert fe.Library("k", [JOB], version=version).version == version
+
+
+@pytest.mark.parametrize(
+    "text", ["numpy", "numpy>=1.26", "torch[cpu] >=2 ; python_version<'3.13'", "a.b-c_d==1,<2"]
+)
+def test_requirements_of_pep_508(text: str) -> None:
+    assert fe.Library("k", [JOB], requires=[text]).requires == (text,)

@@ -11,7 +11,13 @@ from ferrule.commands.output import Failure, Output
 from ferrule.commands.sources import libraries_of, load_source
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.options import add_options
-from ferrule.libraries.building import compile_library, write
+from ferrule.libraries.building import (
+    Format,
+    Functions,
+    compile_library,
+    file_names,
+    write,
+)
 from ferrule.libraries.jobs import Job
 from ferrule.libraries.library import Library
 from ferrule.runtime import Function, LinkError, StageError
@@ -26,6 +32,8 @@ def run(given: argparse.Namespace, output: Output) -> int:
         built = [(each, compile_library(each, given.jobs)) for each in libraries]
     except CompileError as error:
         raise Failure(str(error), "CompileError") from error
+    if len(built) > 1:
+        _check_files(built, given.format)
     entries = []
     for library, functions in built:
         try:
@@ -43,6 +51,19 @@ def run(given: argparse.Namespace, output: Output) -> int:
             output.line(f"{path}  {os.path.getsize(path)} bytes")
     output.put(libraries=entries)
     return 0
+
+
+def _check_files(built: list[tuple[Library, Functions]], form: Format) -> None:
+    """Failure where two libraries would write one file, and one of them would be lost."""
+    writers: dict[str, str] = {}
+    for library, functions in built:
+        for name in file_names(library, functions, form):
+            other = writers.setdefault(name.lower(), library.name)
+            if other != library.name:
+                raise Failure(
+                    f"the libraries {other} and {library.name} would both write {name}: give one "
+                    f"another name, or build them from files of their own into two folders"
+                )
 
 
 def _check_folder(folder: Path) -> None:

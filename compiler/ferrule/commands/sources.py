@@ -25,6 +25,8 @@ def load_source(path: Path) -> ModuleType:
     if not path.is_file():
         raise Failure(f"{path}: there is no such file", "FileNotFoundError")
     name, folder = path.stem, str(path.resolve().parent)
+    if path.suffix != ".py":
+        raise Failure(f"{path}: it is no Python file (.py)")
     if not name.isidentifier():
         raise Failure(f"{path}: a file with kernels is imported, but {name!r} is no module's name")
     loaded = sys.modules.get(name)

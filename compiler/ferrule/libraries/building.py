@@ -79,6 +79,11 @@ def write(library: Library, functions: Functions, folder: Path, form: Format) ->
     return written
 
 
+def file_names(library: Library, functions: Functions, form: Format) -> list[str]:
+    """The names of the files that `write` writes."""
+    return list(_MAKERS[form](library, functions))
+
+
 def _objects(library: Library, functions: Functions) -> dict[str, bytes]:
     objects = {f"{name}.o": _object(name, function) for name, function in functions.items()}
     return {**objects, **_beside(library, functions)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -16,6 +17,15 @@ VERSION: Final = re.compile(
     r"(?:\d+!)?\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?(?:\+[a-z0-9]+(?:\.[a-z0-9]+)*)?"
 )
 """A version in the normal form of PEP 440."""
+
+
+_TAKEN: Final = frozenset(("ferrule", "jax", "llvmlite", "numpy", "torch", "triton", "tvm_ffi"))
+"""Packages that a library, or what calls it, imports."""
+
+_REQUIREMENT: Final = re.compile(
+    r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\s*(?:\[[^\]]*\]\s*)?(?:[<>=!~@;(].*)?"
+)
+"""A requirement of PEP 508, as far as its name: what follows it begins with one of these."""
 
 
 @dataclass(frozen=True, init=False)
@@ -72,13 +82,16 @@ def _checked_name(name: object) -> str:
     if not isinstance(name, str):
         raise TypeError(f"the name of a Library must be a str, but got {name!r}")
     good = name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
-    if not good or name.startswith("_"):
+    if not good or name.startswith("_") or name.endswith("_"):
         raise ValueError(
             f"the name of a Library is the name of a package to import and of a wheel: letters, "
-            f"digits and _, beginning with a letter, but got {name!r}"
+            f"digits and _, beginning with a letter and not ending with _, but got {name!r}"
         )
-    if name in ("ferrule", "tvm_ffi", "numpy"):
-        raise ValueError(f"a Library cannot be named {name!r}: its package would hide that one")
+    if name in _TAKEN or name in sys.stdlib_module_names:
+        raise ValueError(
+            f"a Library cannot be named {name!r}: its package and the module of that name would "
+            f"hide each other"
+        )
     return name
 
 
@@ -128,4 +141,11 @@ def _checked_requirements(library: str, requires: object) -> tuple[str, ...]:
             f"the requirements of the library {library} must be a list of texts such as "
             f"'numpy>=1.26', but got {requires!r}"
         )
-    return tuple(_one_line(library, "requirement", each) for each in requires)
+    listed = tuple(_one_line(library, "requirement", each) for each in requires)
+    for each in listed:
+        if not _REQUIREMENT.fullmatch(each):
+            raise ValueError(
+                f"the requirement {each!r} of the library {library} is none of PEP 508, such as "
+                f"'numpy>=1.26'"
+            )
+    return listed
