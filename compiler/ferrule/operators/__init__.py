@@ -1,0 +1,1 @@
+"""Compiled functions as operations of frameworks, which trace, differentiate and compile them."""

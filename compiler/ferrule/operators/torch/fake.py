@@ -1,0 +1,58 @@
+"""The fake kernel of an operator: the results for tensors that have sizes and no elements."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from ferrule import specs
+from ferrule.operators.torch.calls import (
+    Candidates,
+    as_results,
+    device_of,
+    given_values,
+    new_tensor,
+    refuse_gradients,
+)
+from ferrule.operators.torch.plans import Plan, result_specs
+from ferrule.operators.torch.shapes import Symbols
+
+
+def fake_kernel(plan: Plan) -> Callable[..., Any]:
+    """The function that torch calls with fake or meta tensors.
+
+    It raises the error of the call for arguments that the call refuses by their sizes, strides,
+    dtypes or devices.
+    """
+    candidates = Candidates(plan)
+
+    def fake(*args: Any, **kwargs: Any) -> Any:
+        values = given_values(plan, args, kwargs)
+        refuse_gradients(plan, values)
+        signature, symbols = candidates.chosen(values)
+        device = device_of(plan, values)
+        results = [_result(plan, each, symbols, device) for each in result_specs(signature)]
+        made = [signature.arguments[each.position] for each in plan.made]
+        results += [_result(plan, each, symbols, device) for each in made]
+        return as_results(results)
+
+    return fake
+
+
+def _result(plan: Plan, result: specs.Param, symbols: Symbols, device: Any) -> Any:
+    if not isinstance(result, specs.Tensor):
+        raise _data_dependent(plan)
+    for dim in result.shape:
+        for symbol in specs.symbols_of(dim):
+            if symbol not in symbols:
+                symbols[symbol] = sys.modules["torch"].library.get_ctx().new_dynamic_size()
+    return new_tensor(result, symbols, device)
+
+
+def _data_dependent(plan: Plan) -> Exception:
+    """torch's error for a value that only the call knows, at which a traced graph ends."""
+    from torch._subclasses.fake_tensor import DataDependentOutputException
+
+    namespace = getattr(sys.modules["torch"].ops, plan.namespace)
+    return DataDependentOutputException(getattr(namespace, plan.short).default)

@@ -1,0 +1,190 @@
+"""Operators in torch's registry: schema, kernels, and what keeps their code alive.
+
+What is registered stays until the process ends, or until `replace`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from ferrule.operators.torch.boxed import KERNEL, boxed_module, why_not_boxed
+from ferrule.operators.torch.made import PROBE, SET_ALLOCATOR
+from ferrule.operators.torch.plans import Plan, keys_of
+from ferrule.operators.torch.pythonic import python_kernel
+from ferrule.operators.torch.refusing import REFUSE, refusing_code
+from ferrule.operators.torch.schema import schema_of
+from ferrule.operators.torch.symbols import addresses, libraries
+from ferrule.runtime import Function
+from ferrule.runtime.abi import SYMBOL_PREFIX
+from ferrule.runtime.linking.engine import Engine, host_triple, libtvm_ffi
+from ferrule.runtime.llvm.native import compile_native
+from ferrule.specs.deferred import dataclass
+
+_TARGET: Final = "ferrule_target"
+_CODE: Final = KERNEL.removeprefix(SYMBOL_PREFIX)
+
+KEYS: Final = {
+    "cpu": "CPU",
+    "cuda": "CUDA",
+    "xpu": "XPU",
+    "mps": "MPS",
+}
+"""The dispatch keys of torch's device types."""
+
+
+@dataclass(slots=True, eq=False)
+class Registered:
+    """An operator in torch's registry; its code lives as long as this object."""
+
+    name: str
+    library: Any
+    held: list[object]
+
+    def remove(self) -> None:
+        """Take the operator out of the registry."""
+        for each in self.held:
+            if isinstance(each, _Handle):
+                each.remove()
+        self.library._destroy()
+
+
+_REGISTERED: Final[dict[str, Registered]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """The code of an operator for its devices: a boxed kernel at `address`, or `python`."""
+
+    address: int | None
+    python: Callable[..., Any] | None
+    owners: tuple[object, ...]
+
+
+def kernel_of(plan: Plan, function: Function) -> Kernel:
+    """The boxed kernel; a Python one where the signature or this torch has no boxed one."""
+    boxed = None if why_not_boxed(plan) is not None else _boxed(plan, function)
+    return boxed or Kernel(None, python_kernel(plan, function), (function,))
+
+
+def _boxed(plan: Plan, function: Function) -> Kernel | None:
+    module = boxed_module(plan, _TARGET, host_triple())
+    symbols = addresses(module.needed)
+    if symbols is None:
+        return None
+    ours = {_TARGET: function.call_plan.code, SET_ALLOCATOR: _allocator_setter()}
+    engine = Engine.load(compile_native(_CODE, module.text), {**symbols, **ours})
+    if module.probes:
+        ctypes.CFUNCTYPE(None)(engine.address(PROBE))()
+    return Kernel(engine.address(KERNEL), None, (engine, function))
+
+
+def _allocator_setter() -> int:
+    found = libtvm_ffi().TVMFFIEnvSetDLPackManagedTensorAllocator
+    return ctypes.cast(found, ctypes.c_void_p).value or 0
+
+
+def check_new(name: str, *, replace: bool) -> None:
+    """ValueError if there is an operator with this name, which `replace` does not cover."""
+    torch = sys.modules["torch"]
+    if name in _REGISTERED and replace:
+        _REGISTERED.pop(name).remove()
+    if torch._C._dispatch_has_kernel(name) or _has_schema(name):
+        why = "pass replace=True to replace it" if name in _REGISTERED else "choose another name"
+        raise ValueError(f"torch_op: there is an operator {name!r}; {why}")
+
+
+def _has_schema(name: str) -> bool:
+    return bool(sys.modules["torch"]._C._jit_get_schemas_for_operator(name))
+
+
+@dataclass(slots=True, eq=False)
+class _Handle:
+    """A library of torch's C interface, in which kernels of one dispatch key are registered."""
+
+    pointer: ctypes.c_void_p
+
+    def remove(self) -> None:
+        _torch_library().aoti_torch_delete_library_object(self.pointer)
+
+
+def register(plan: Plan, kernel: Kernel, fake: Callable[..., Any]) -> Registered:
+    """Register schema, kernels and the fake kernel, all or nothing."""
+    torch = sys.modules["torch"]
+    library = torch.library.Library(plan.namespace, "FRAGMENT")
+    made = Registered(plan.name, library, [*kernel.owners])
+    try:
+        library.define(schema_of(plan), tags=(torch.Tag.pt2_compliant_tag,))
+        for device in keys_of(plan):
+            _register_kernel(made, plan, kernel, KEYS[device])
+        torch.library.register_fake(plan.name, fake, lib=library)
+    except BaseException:
+        made.remove()
+        raise
+    _REGISTERED[plan.name] = made
+    return made
+
+
+def _register_kernel(made: Registered, plan: Plan, kernel: Kernel, key: str) -> None:
+    if kernel.address is None:
+        made.library.impl(plan.short, kernel.python, key)
+    else:
+        handle = _handle(plan.namespace, key)
+        made.held.append(handle)
+        _check(
+            _torch_library().aoti_torch_library_impl(
+                handle.pointer, plan.short.encode(), ctypes.c_void_p(kernel.address)
+            )
+        )
+
+
+def _handle(namespace: str, key: str) -> _Handle:
+    pointer = ctypes.c_void_p()
+    _check(
+        _torch_library().aoti_torch_library_init_impl(
+            namespace.encode(), key.encode(), b"ferrule", 0, ctypes.byref(pointer)
+        )
+    )
+    return _Handle(pointer)
+
+
+def _check(code: int) -> None:
+    if code != 0:
+        raise RuntimeError("torch has not taken the operator: it printed why")
+
+
+def _torch_library() -> Any:
+    return libraries()[0]
+
+
+def register_gradients(
+    made: Registered,
+    plan: Plan,
+    backward: Callable[..., Any],
+    setup_context: Callable[..., None] | None,
+) -> None:
+    """Register the function for the gradients of the inputs."""
+    sys.modules["torch"].library.register_autograd(
+        plan.name, backward, setup_context=setup_context, lib=made.library
+    )
+
+
+def refuse_gradients(made: Registered, plan: Plan) -> None:
+    """Let torch say at a backward pass that the operator has no derivative, as for its own."""
+    code = refusing_code()
+    if code is None:
+        register_gradients(made, plan, _refused(plan), None)
+        return
+    handle = _handle(plan.namespace, "Autograd")
+    made.held += [handle, code]
+    refuse = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)(code.address(REFUSE))
+    refuse(handle.pointer, plan.short.encode())
+
+
+def _refused(plan: Plan) -> Callable[..., Any]:
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError(f"derivative for {plan.name} is not implemented")
+
+    return backward

@@ -1,0 +1,192 @@
+"""The sizes of a call in Python: of torch tensors with or without memory, also symbolic ones.
+
+`bound` finds the value of each symbol and compares all that a call's checks compare of sizes,
+strides, dtypes and devices. A comparison of symbolic sizes is a guard of what is traced. That
+elements of two tensors may share memory, alignment, and the range of numbers are for the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ferrule import specs
+from ferrule.operators.torch.words import device_name, dlpack_word
+from ferrule.specs import params
+from ferrule.specs.binding import ACTUAL, Place, bindings_of, places_of
+from ferrule.specs.expr import Compound, Dim, Sym
+
+Symbols = dict[Sym, Any]
+
+
+class Mismatch(Exception):
+    """The arguments do not fit a signature; its text is a short reason."""
+
+
+_OPERATIONS: Final[Mapping[str, Any]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+    "ceildiv": lambda a, b: -(-a // b),
+}
+
+
+def value_of(dim: Dim, symbols: Mapping[Sym, Any]) -> Any:
+    """The value of a size, which is symbolic if a symbol's value is.  Raises KeyError."""
+    match dim:
+        case Sym():
+            return symbols[dim]
+        case Compound(op, lhs, rhs):
+            left, right = value_of(lhs, symbols), value_of(rhs, symbols)
+            return _picked(op, left, right) if op in ("min", "max") else _computed(op, left, right)
+    return dim
+
+
+def _computed(op: str, left: Any, right: Any) -> Any:
+    if op in ("floordiv", "mod", "ceildiv") and right == 0:
+        raise Mismatch("a size is divided by zero")
+    return _OPERATIONS[op](left, right)
+
+
+def _picked(op: str, left: Any, right: Any) -> Any:
+    """The smaller or larger one, without a branch if a size is symbolic."""
+    if isinstance(left, int) and isinstance(right, int):
+        return min(left, right) if op == "min" else max(left, right)
+    import torch
+
+    return torch.sym_min(left, right) if op == "min" else torch.sym_max(left, right)
+
+
+def loosely_bound(given: tuple[specs.Param, ...], values: Sequence[Any]) -> Symbols:
+    """The values of the symbols for arguments that a call refuses, as far as they tell them: a dim
+    that is not there counts as 0."""
+    symbols: Symbols = {}
+    for binding in bindings_of(given):
+        actual = _loose(binding.places[0], values)
+        symbols[binding.symbol] = value_of(binding.solution, {**symbols, ACTUAL: actual})
+    return symbols
+
+
+def _loose(place: Place, values: Sequence[Any]) -> Any:
+    try:
+        actual = _actual(place, values)
+    except (AttributeError, IndexError, TypeError):
+        actual = None
+    return 0 if actual is None else actual
+
+
+def bound(given: tuple[specs.Param, ...], values: Sequence[Any]) -> Symbols:
+    """The values of the symbols, for these values of the parameters that a call gives.
+
+    Raises Mismatch if the call would be refused.
+    """
+    for param, value in zip(given, values, strict=True):
+        _check(param, value)
+    symbols: Symbols = {}
+    for binding in bindings_of(given):
+        actual = next((a for p in binding.places if (a := _actual(p, values)) is not None), None)
+        if actual is None and all(place.kind == "strides" for place in binding.places):
+            actual = 1
+        if actual is not None:
+            symbols[binding.symbol] = value_of(binding.solution, {**symbols, ACTUAL: actual})
+    for place in places_of(given):
+        _compare(place, _actual(place, values), symbols)
+    for symbol, value in symbols.items():
+        _require(value % symbol.divisibility == 0, f"{symbol} is no multiple")
+    return symbols
+
+
+def _check(param: specs.Param, value: Any) -> None:
+    match param:
+        case params.Tensor():
+            _check_tensor(param, value)
+        case params.Optional(item=item):
+            if value is not None:
+                _check(item, value)
+        case params.Tuple(items=items):
+            _require(len(value) == len(items), f"{param.name} has another number of items")
+            for item, part in zip(items, value, strict=True):
+                _check(item, part)
+        case params.Array(item=item) | params.List(item=item) if item is not None:
+            for part in value:
+                _check(item, part)
+        case params.Shape(dims=dims):
+            _require(len(value) == len(dims), f"{param.name} has another number of dims")
+
+
+def _check_tensor(param: specs.Tensor, tensor: Any) -> None:
+    word = dlpack_word(tensor.dtype)
+    wanted = _words_of(param)
+    _require(word in wanted, f"{param.name} has another dtype")
+    _require(tensor.dim() == len(param.shape), f"{param.name} has another number of dims")
+    other = f"{param.name} is on another device"
+    _require(tensor.device.type == device_name(param.device), other)
+    _require(param.device_id is None or (tensor.device.index or 0) == param.device_id, other)
+
+
+_BYTES: Final = (specs.Int8, specs.Uint8)
+
+
+def _words_of(param: specs.Tensor) -> set[int]:
+    if param.packed:
+        return {param.dtype.dlpack + (1 << 16)}
+    if param.dtype in _BYTES and not param.exact:
+        return {each.dlpack for each in _BYTES}
+    return {param.dtype.dlpack}
+
+
+def _require(condition: Any, why: str) -> None:
+    if isinstance(condition, bool):
+        fits = condition
+    else:
+        fits = _holds(condition)
+    if not fits:
+        raise Mismatch(why)
+
+
+def _holds(condition: Any) -> bool:
+    """Whether a symbolic condition holds; what is traced then depends on it."""
+    import torch
+
+    try:
+        torch._check(condition)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _actual(place: Place, values: Sequence[Any]) -> Any:
+    """The size or stride of a call at a place; None where it is absent or has no meaning."""
+    value = values[place.path[0]]
+    for step in place.path[1:]:
+        value = None if value is None else value[step]
+    if value is None:
+        return None
+    if place.kind == "dims":
+        return value[place.axis]
+    return _of_tensor(place, value)
+
+
+def _of_tensor(place: Place, tensor: Any) -> Any:
+    packed = isinstance(place.param, specs.Tensor) and place.param.packed
+    strides = tensor.stride()
+    shape = list(tensor.shape)
+    if place.kind == "strides" and (shape[place.axis] <= 1 or tensor.numel() == 0):
+        return None
+    found = shape[place.axis] if place.kind == "shape" else strides[place.axis]
+    if not packed:
+        return found
+    unit = next((axis for axis, s in enumerate(place.param.strides) if s == 1), None)
+    return found if (place.axis == unit) == (place.kind == "strides") else found * 2
+
+
+def _compare(place: Place, actual: Any, symbols: Symbols) -> None:
+    if actual is None:
+        return
+    try:
+        expected = value_of(place.dim, symbols)
+    except KeyError:
+        return
+    _require(actual == expected, f"{place.name} is another one")
