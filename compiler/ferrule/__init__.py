@@ -137,7 +137,7 @@ if TYPE_CHECKING:
     from ferrule.libraries.library import Library as Library
     from ferrule.libraries.many import CompileAllError as CompileAllError
     from ferrule.libraries.many import compile_all as compile_all
-    from ferrule.operators.torch import torch_op as torch_op
+    from ferrule.compiler.operators.torch import torch_op as torch_op
     from ferrule.runtime import CudaError as CudaError
     from ferrule.runtime import DivergenceError as DivergenceError
     from ferrule.runtime import Function as Function
@@ -245,7 +245,7 @@ _ATTRIBUTES = {
     "from_dlpack": ("ferrule.runtime", "from_dlpack"),
     "get_global_func": ("ferrule.runtime", "get_global_func"),
     "register_global_func": ("ferrule.runtime", "register_global_func"),
-    "torch_op": ("ferrule.operators.torch", "torch_op"),
+    "torch_op": ("ferrule.compiler.operators.torch", "torch_op"),
     "type_info": ("ferrule.runtime", "type_info"),
     **{name: ("ferrule.language.faces", name) for name in _FACES.split()},
     **{name: ("ferrule.language.layouts", name) for name in _LAYOUTS.split()},

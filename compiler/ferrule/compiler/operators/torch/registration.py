@@ -10,13 +10,14 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-from ferrule.operators.torch.boxed import KERNEL, boxed_module, why_not_boxed
-from ferrule.operators.torch.made import PROBE, SET_ALLOCATOR
-from ferrule.operators.torch.plans import Plan, keys_of
-from ferrule.operators.torch.pythonic import python_kernel
-from ferrule.operators.torch.refusing import REFUSE, refusing_code
-from ferrule.operators.torch.schema import schema_of
-from ferrule.operators.torch.symbols import addresses, libraries
+from ferrule.compiler.operators.torch.boxed import KERNEL, boxed_module, why_not_boxed
+from ferrule.compiler.operators.torch.keys import KEYS
+from ferrule.compiler.operators.torch.made import PROBE, SET_ALLOCATOR
+from ferrule.compiler.operators.torch.plans import Plan, keys_of
+from ferrule.compiler.operators.torch.pythonic import python_kernel
+from ferrule.compiler.operators.torch.refusing import REFUSE, refusing_code
+from ferrule.compiler.operators.torch.schema import schema_of
+from ferrule.compiler.operators.torch.symbols import addresses, libraries
 from ferrule.runtime import Function
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.linking.engine import Engine, host_triple, libtvm_ffi
@@ -25,14 +26,6 @@ from ferrule.specs.deferred import dataclass
 
 _TARGET: Final = "ferrule_target"
 _CODE: Final = KERNEL.removeprefix(SYMBOL_PREFIX)
-
-KEYS: Final = {
-    "cpu": "CPU",
-    "cuda": "CUDA",
-    "xpu": "XPU",
-    "mps": "MPS",
-}
-"""The dispatch keys of torch's device types."""
 
 
 @dataclass(slots=True, eq=False)
@@ -120,6 +113,9 @@ def register(plan: Plan, kernel: Kernel, fake: Callable[..., Any]) -> Registered
         for device in keys_of(plan):
             _register_kernel(made, plan, kernel, KEYS[device])
         torch.library.register_fake(plan.name, fake, lib=library)
+        if plan.mutates:
+            # The kernel refuses gradients itself.
+            library.impl(plan.short, torch.library.fallthrough_kernel, "Autograd")
     except BaseException:
         made.remove()
         raise

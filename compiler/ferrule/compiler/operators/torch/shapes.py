@@ -7,11 +7,12 @@ elements of two tensors may share memory, alignment, and the range of numbers ar
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ferrule import specs
-from ferrule.operators.torch.words import device_name, dlpack_word
+from ferrule.compiler.operators.torch.words import device_name, dlpack_word
 from ferrule.specs import params
 from ferrule.specs.binding import ACTUAL, Place, bindings_of, places_of
 from ferrule.specs.expr import Compound, Dim, Sym
@@ -54,8 +55,7 @@ def _picked(op: str, left: Any, right: Any) -> Any:
     """The smaller or larger one, without a branch if a size is symbolic."""
     if isinstance(left, int) and isinstance(right, int):
         return min(left, right) if op == "min" else max(left, right)
-    import torch
-
+    torch = sys.modules["torch"]
     return torch.sym_min(left, right) if op == "min" else torch.sym_max(left, right)
 
 
@@ -148,10 +148,8 @@ def _require(condition: Any, why: str) -> None:
 
 def _holds(condition: Any) -> bool:
     """Whether a symbolic condition holds; what is traced then depends on it."""
-    import torch
-
     try:
-        torch._check(condition)
+        sys.modules["torch"]._check(condition)
     except RuntimeError:
         return False
     return True
@@ -170,16 +168,15 @@ def _actual(place: Place, values: Sequence[Any]) -> Any:
 
 
 def _of_tensor(place: Place, tensor: Any) -> Any:
-    packed = isinstance(place.param, specs.Tensor) and place.param.packed
-    strides = tensor.stride()
-    shape = list(tensor.shape)
+    shape, strides = tensor.shape, tensor.stride()
     if place.kind == "strides" and (shape[place.axis] <= 1 or tensor.numel() == 0):
         return None
     found = shape[place.axis] if place.kind == "shape" else strides[place.axis]
-    if not packed:
+    if not isinstance(place.param, specs.Tensor) or not place.param.packed:
         return found
-    unit = next((axis for axis, s in enumerate(place.param.strides) if s == 1), None)
-    return found if (place.axis == unit) == (place.kind == "strides") else found * 2
+    # An element of torch's tensor is two of the spec's along the dim of stride 1.
+    is_unit = place.axis == place.param.strides.index(1)
+    return found if is_unit == (place.kind == "strides") else found * 2
 
 
 def _compare(place: Place, actual: Any, symbols: Symbols) -> None:

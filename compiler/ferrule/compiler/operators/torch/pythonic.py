@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ferrule.operators.torch.calls import (
+from ferrule.compiler.operators.torch.calls import (
     Candidates,
     as_results,
     device_of,
@@ -16,7 +16,7 @@ from ferrule.operators.torch.calls import (
     new_tensor,
     refuse_gradients,
 )
-from ferrule.operators.torch.plans import Kind, Plan
+from ferrule.compiler.operators.torch.plans import Kind, Plan, made_specs
 from ferrule.runtime import Function
 
 
@@ -44,13 +44,10 @@ def _made(plan: Plan, candidates: Candidates, values: list[Any]) -> list[Any]:
         return []
     signature, symbols = candidates.chosen(values)
     device = device_of(plan, values)
-    params = [signature.arguments[each.position] for each in plan.made]
-    return [new_tensor(param, symbols, device) for param in params]
+    return [new_tensor(param, symbols, device) for param in made_specs(plan, signature)]
 
 
-def _arguments(
-    plan: Plan, values: list[Any], made: list[Any]
-) -> tuple[list[Any], dict[str, Any]]:
+def _arguments(plan: Plan, values: list[Any], made: list[Any]) -> tuple[list[Any], dict[str, Any]]:
     """The arguments of the function by position and by name."""
     found = {each.position: value for each, value in zip(plan.made, made, strict=True)}
     for argument, value in zip(plan.arguments, values, strict=True):

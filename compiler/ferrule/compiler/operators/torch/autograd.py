@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrule import specs
-from ferrule.operators.torch.plans import Kind, Plan
+from ferrule.compiler.operators.torch.plans import Kind, Plan
 from ferrule.runtime import Function
 from ferrule.specs.deferred import dataclass
 
@@ -30,7 +30,8 @@ def result_names(plan: Plan) -> tuple[str, ...]:
 def saved_of(plan: Plan, save: Sequence[str]) -> Saved:
     """The tensors and other values with these names.  Raises ValueError for an unknown name."""
     kinds = {each.name: each.kind for each in plan.arguments}
-    kinds |= dict(zip(result_names(plan), [*plan.results, *(Kind.TENSOR for _ in plan.made)]))
+    results = [*plan.results, *(Kind.TENSOR for _ in plan.made)]
+    kinds |= dict(zip(result_names(plan), results, strict=True))
     for name in save:
         if name not in kinds:
             known = ", ".join(kinds)
@@ -54,7 +55,10 @@ def setup_of(plan: Plan, saved: Saved) -> Callable[[Any, Any, Any], None]:
 
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         outputs = output if isinstance(output, tuple) else (output,)
-        values = {**dict(zip(results, outputs, strict=False)), **dict(zip(names, inputs))}
+        values = {
+            **dict(zip(results, outputs, strict=False)),
+            **dict(zip(names, inputs, strict=True)),
+        }
         ctx.save_for_backward(*(values[name] for name in saved.tensors))
         for name in saved.others:
             setattr(ctx, name, values[name])
@@ -130,7 +134,8 @@ def gradients(plan: Plan, saved: Saved, backward: Backward, operator: Any) -> Ca
             for source in backward.sources
         ]
         given = operator(*arguments)
-        found = dict(zip(backward.inputs, given if isinstance(given, tuple) else (given,)))
+        listed = given if isinstance(given, tuple) else (given,)
+        found = dict(zip(backward.inputs, listed, strict=True))
         wanted = tuple(found.get(name) for name in names)
         return wanted if len(wanted) > 1 else wanted[0]
 

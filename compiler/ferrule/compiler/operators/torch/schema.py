@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from string import ascii_lowercase
 
 from ferrule import specs
-from ferrule.operators.torch.plans import Argument, Kind, Plan
+from ferrule.compiler.operators.torch.plans import Argument, Kind, Plan
 
 
 def schema_of(plan: Plan) -> str:

@@ -1,4 +1,4 @@
-"""What the fake kernel and the Python kernel of an operator share: arguments, candidates, results."""
+"""What an operator's fake kernel and its Python kernel share: arguments, candidates, results."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ferrule import specs
-from ferrule.operators.torch.plans import Kind, Plan, no_gradient
-from ferrule.operators.torch.refusals import Description, checks_of, hint
-from ferrule.operators.torch.shapes import Mismatch, Symbols, bound, loosely_bound, value_of
-from ferrule.operators.torch.words import torch_dtype
+from ferrule.compiler.operators.torch.plans import Kind, Plan, no_gradient
+from ferrule.compiler.operators.torch.refusals import Description, checks_of, hint
+from ferrule.compiler.operators.torch.shapes import (
+    Mismatch,
+    Symbols,
+    bound,
+    loosely_bound,
+    value_of,
+)
+from ferrule.compiler.operators.torch.words import torch_dtype
 from ferrule.runtime import Function
 from ferrule.specs.deferred import dataclass
 

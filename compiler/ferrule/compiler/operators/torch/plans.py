@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any, Final
 
 from ferrule import specs
-from ferrule.operators.torch.words import device_name
+from ferrule.compiler.operators.torch.words import device_name
 from ferrule.specs import params
 from ferrule.specs.deferred import dataclass
 
@@ -142,9 +142,7 @@ def _plan(name: str, signature: specs.Signature, out: tuple[str, ...]) -> Plan:
         raise ValueError(f"torch_op {name!r}: out={list(out)} has a name twice")
     taken = {each.position for each in made}
     arguments = tuple(
-        _argument(name, signature, i)
-        for i in range(len(signature.arguments))
-        if i not in taken
+        _argument(name, signature, i) for i in range(len(signature.arguments)) if i not in taken
     )
     if not any(each.kind in (Kind.TENSOR, Kind.TENSORS) for each in arguments):
         raise ValueError(
@@ -355,3 +353,9 @@ def result_specs(signature: specs.Signature) -> tuple[specs.Param, ...]:
     if isinstance(signature.result, params.Tuple):
         return signature.result.items
     return () if signature.result is None else (signature.result,)
+
+
+def made_specs(plan: Plan, signature: specs.Signature) -> list[specs.Tensor]:
+    """The tensors that the operator makes, as one candidate describes them."""
+    found = [signature.arguments[each.position] for each in plan.made]
+    return [param for param in found if isinstance(param, specs.Tensor)]

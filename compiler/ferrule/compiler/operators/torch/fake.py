@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ferrule import specs
-from ferrule.operators.torch.calls import (
+from ferrule.compiler.operators.torch.calls import (
     Candidates,
     as_results,
     device_of,
@@ -15,8 +15,8 @@ from ferrule.operators.torch.calls import (
     new_tensor,
     refuse_gradients,
 )
-from ferrule.operators.torch.plans import Plan, result_specs
-from ferrule.operators.torch.shapes import Symbols
+from ferrule.compiler.operators.torch.plans import Plan, made_specs, result_specs
+from ferrule.compiler.operators.torch.shapes import Symbols
 
 
 def fake_kernel(plan: Plan) -> Callable[..., Any]:
@@ -33,7 +33,7 @@ def fake_kernel(plan: Plan) -> Callable[..., Any]:
         signature, symbols = candidates.chosen(values)
         device = device_of(plan, values)
         results = [_result(plan, each, symbols, device) for each in result_specs(signature)]
-        made = [signature.arguments[each.position] for each in plan.made]
+        made = made_specs(plan, signature)
         results += [_result(plan, each, symbols, device) for each in made]
         return as_results(results)
 

@@ -14,17 +14,18 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule import specs
-from ferrule.compiler.sizes import Sizes
-from ferrule.operators.torch.plans import Made, Plan
-from ferrule.operators.torch.symbols import DELETE_TENSOR, EMPTY, torch_function
-from ferrule.operators.torch.unboxing import (
+from ferrule.compiler.operators.torch.keys import KEYS
+from ferrule.compiler.operators.torch.plans import Made, Plan, keys_of
+from ferrule.compiler.operators.torch.symbols import DELETE_TENSOR, EMPTY, torch_function
+from ferrule.compiler.operators.torch.unboxing import (
     DESCRIBE,
     DEVICE_TABLE,
     DEVICE_TYPES,
     DTYPE_TABLE,
     DTYPES,
 )
-from ferrule.operators.torch.words import scalar_type_of
+from ferrule.compiler.operators.torch.words import scalar_type_of
+from ferrule.compiler.sizes import Sizes
 from ferrule.runtime.llvm.emitter import COLD, Emitter
 from ferrule.runtime.llvm.layouts import (
     ANY,
@@ -51,6 +52,20 @@ SET_ALLOCATOR_TYPE: Final = ir.FunctionType(I32, [PTR, I32, PTR])
 
 
 # ---- tensors whose sizes follow from the arguments ----
+
+
+def checked(plan: Plan) -> Plan:
+    """ValueError for sizes that nothing tells, and devices that torch does not have."""
+    untold = untold_size(plan)
+    if untold is not None:
+        raise ValueError(
+            f"torch_op {plan.name!r}: no argument tells {untold}, so the operator cannot make it; "
+            f"leave it out of out="
+        )
+    for device in keys_of(plan):
+        if device not in KEYS:
+            raise ValueError(f"torch_op {plan.name!r}: torch has no tensors on {device}")
+    return plan
 
 
 def untold_size(plan: Plan) -> str | None:

@@ -17,10 +17,10 @@ from ferrule.compiler.binding import load
 from ferrule.compiler.building import compiled
 from ferrule.compiler.conventions.functions import CFunction
 from ferrule.compiler.hostcode import HostCode
+from ferrule.compiler.operators.torch.plans import candidates_of
+from ferrule.compiler.operators.torch.words import DEVICE_NAMES, dlpack_word
 from ferrule.compiler.origin import CompiledOrigin
 from ferrule.compiler.overloading import overload_module
-from ferrule.operators.torch.plans import candidates_of
-from ferrule.operators.torch.words import DEVICE_NAMES, dlpack_word
 from ferrule.runtime import Function
 from ferrule.specs.deferred import dataclass
 

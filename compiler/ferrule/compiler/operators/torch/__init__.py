@@ -17,12 +17,17 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ferrule.operators.torch.autograd import Backward, Saved, gradients, plan_backward, setup_of
-from ferrule.operators.torch.fake import fake_kernel
-from ferrule.operators.torch.made import untold_size
-from ferrule.operators.torch.plans import Plan, keys_of, plan_of
-from ferrule.operators.torch.registration import (
-    KEYS,
+from ferrule.compiler.operators.torch.autograd import (
+    Backward,
+    Saved,
+    gradients,
+    plan_backward,
+    setup_of,
+)
+from ferrule.compiler.operators.torch.fake import fake_kernel
+from ferrule.compiler.operators.torch.made import checked
+from ferrule.compiler.operators.torch.plans import Plan, plan_of
+from ferrule.compiler.operators.torch.registration import (
     check_new,
     kernel_of,
     refuse_gradients,
@@ -70,7 +75,7 @@ def torch_op(
             f"fe.compile(f, ...)"
         )
     torch = _load_torch()
-    plan = _checked(plan_of(name, function.signature, _listed("out", out)))
+    plan = checked(plan_of(name, function.signature, _listed("out", out)))
     found = plan_backward(plan, _listed("save", save), backward)
     check_new(name, replace=replace)
     kernel = kernel_of(plan, function)
@@ -102,20 +107,6 @@ def _gradient(
     names = [f"grad_{each}" for each in compiled.inputs]
     operator = torch_op(backward, f"{plan.name}_backward", out=names, replace=replace)
     return gradients(plan, saved, compiled, operator), setup_of(plan, saved)
-
-
-def _checked(plan: Plan) -> Plan:
-    """ValueError for sizes that nothing tells, and devices that torch does not have."""
-    untold = untold_size(plan)
-    if untold is not None:
-        raise ValueError(
-            f"torch_op {plan.name!r}: no argument tells {untold}, so the operator cannot make it; "
-            f"leave it out of out="
-        )
-    for device in keys_of(plan):
-        if device not in KEYS:
-            raise ValueError(f"torch_op {plan.name!r}: torch has no tensors on {device}")
-    return plan
 
 
 def _listed(what: str, names: Sequence[str]) -> tuple[str, ...]:

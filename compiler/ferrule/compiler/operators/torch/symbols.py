@@ -3,8 +3,8 @@
 The C interface is torch's own for extensions that outlive a version of torch
 (`torch/csrc/inductor/aoti_torch/c/shim.h`). It does not have what autograd needs: whether a tensor
 requires a gradient, whether gradients are computed at all, the count of a tensor's writes, and a
-kernel that refuses a gradient. These are functions of C++, found by their mangled names. Where one is missing an operator
-is made of Python functions instead.
+kernel that refuses a gradient. These are functions of C++, found by their mangled names. Where one
+is missing an operator is made of Python functions instead.
 """
 
 from __future__ import annotations

@@ -18,9 +18,16 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule import specs
-from ferrule.operators.torch import made
-from ferrule.operators.torch.plans import Argument, Kind, Plan, keys_of, no_gradient, result_specs
-from ferrule.operators.torch.symbols import (
+from ferrule.compiler.operators.torch import made
+from ferrule.compiler.operators.torch.plans import (
+    Argument,
+    Kind,
+    Plan,
+    keys_of,
+    no_gradient,
+    result_specs,
+)
+from ferrule.compiler.operators.torch.symbols import (
     BUMP_VERSION,
     CHECK,
     CURRENT_STREAM,
@@ -32,7 +39,7 @@ from ferrule.operators.torch.symbols import (
     torch_function,
     used,
 )
-from ferrule.operators.torch.unboxing import DESCRIBE, WORD_KINDS, define_describe, unbox
+from ferrule.compiler.operators.torch.unboxing import DESCRIBE, WORD_KINDS, define_describe, unbox
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import (
@@ -91,13 +98,19 @@ def why_not_boxed(plan: Plan) -> str | None:
 def boxed_module(plan: Plan, target: str, triple: str) -> Boxed:
     """The module of a plan's kernel, which calls the TVM-FFI function with the symbol `target`."""
     e = Emitter("ferrule.torch_op", triple)
-    define_describe(e)
+    probes = emit_boxed(e, plan, target)
+    return Boxed(e.text(), (*used(e), RESUME), probes)
+
+
+def emit_boxed(e: Emitter, plan: Plan, target: str) -> bool:
+    """Define the kernel in a module; returns whether `made.PROBE` has to run before its calls."""
+    define_describe(e, only_cpu=keys_of(plan) == ("cpu",))
     returns = Kind.TENSOR in plan.results
     if returns:
         made.define_allocator(e)
     run = _define_run(e, plan, target)
     _define_kernel(e, plan, run, _define_raise(e))
-    return Boxed(e.text(), (*used(e), RESUME), returns)
+    return returns
 
 
 def _define_kernel(e: Emitter, plan: Plan, run: ir.Function, raise_: ir.Function) -> None:

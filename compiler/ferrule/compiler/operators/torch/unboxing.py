@@ -12,10 +12,10 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.operators.torch.plans import Argument, Kind, Plan
-from ferrule.operators.torch.symbols import DELETE, torch_function
-from ferrule.operators.torch.words import DEVICES, SCALAR_TYPES
-from ferrule.runtime.abi import TypeIndex
+from ferrule.compiler.operators.torch.plans import Argument, Kind, Plan
+from ferrule.compiler.operators.torch.symbols import DELETE, torch_function
+from ferrule.compiler.operators.torch.words import DEVICES, SCALAR_TYPES
+from ferrule.runtime.abi import DeviceType, TypeIndex
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I32, I64, PTR
 
@@ -78,43 +78,55 @@ def _unbox(
         e.store(e.builder.inttoptr(word, PTR), handle)
 
 
-def define_describe(e: Emitter) -> None:
+def define_describe(e: Emitter, *, only_cpu: bool) -> None:
     """`i32 describe(ptr handle, ptr dltensor)`: 0, or not, if torch has no memory or layout of it.
 
-    Sizes and strides stay torch's: they are valid as long as nobody resizes the tensor.
+    Sizes and strides stay torch's: they are valid as long as nobody resizes the tensor. With
+    `only_cpu` all tensors are on the CPU: a kernel for the dispatch key of the CPU gets no others.
     """
+    devices = {number: int(device) for number, device in DEVICES.items()}
     e.global_constant(DTYPE_TABLE, _table(DTYPES, SCALAR_TYPES))
-    e.global_constant(DEVICE_TABLE, _table(DEVICE_TYPES, {n: int(d) for n, d in DEVICES.items()}))
+    e.global_constant(DEVICE_TABLE, _table(DEVICE_TYPES, devices))
     names = ("handle", "dl")
     attributes = ("uwtable",)
     with e.define(
         DESCRIBE, I32, [PTR, PTR], names=names, linkage="internal", attributes=attributes
     ) as function:
         handle, dl = function.args
-        words = ("device_type", "device_index", "dtype")
-        places = {name: e.alloca(I32, name=name) for name in words}
-        rank = e.alloca(I64, name="rank")
-        wanted = [
-            ("data_ptr", e.field_ptr(dl, DLTENSOR, "data")),
-            ("dim", rank),
-            ("sizes", e.field_ptr(dl, DLTENSOR, "shape")),
-            ("strides", e.field_ptr(dl, DLTENSOR, "strides")),
-            *places.items(),
-        ]
+        dtype, rank = e.alloca(I32, name="dtype"), e.alloca(I64, name="rank")
         codes = [
             e.call(torch_function(e, f"aoti_torch_get_{name}"), [handle, place])
-            for name, place in wanted
+            for name, place in (
+                ("data_ptr", e.field_ptr(dl, DLTENSOR, "data")),
+                ("dim", rank),
+                ("sizes", e.field_ptr(dl, DLTENSOR, "shape")),
+                ("strides", e.field_ptr(dl, DLTENSOR, "strides")),
+                ("dtype", dtype),
+            )
         ]
-        found = {name: e.load(place, I32) for name, place in places.items()}
         e.store_field(dl, DLTENSOR, "ndim", e.builder.trunc(e.load(rank, I64), I32))
         e.store_field(dl, DLTENSOR, "byte_offset", e.const_i64(0))
-        e.store_field(dl, DLTENSOR, "dtype", _looked_up(e, DTYPE_TABLE, DTYPES, found["dtype"]))
-        device = _looked_up(e, DEVICE_TABLE, DEVICE_TYPES, found["device_type"])
-        e.store_field(dl, DLTENSOR, "device_type", device)
-        index, zero = found["device_index"], e.const_i32(0)
-        index = e.select(e.icmp("slt", index, zero), zero, index)  # -1 is the only device
-        e.store_field(dl, DLTENSOR, "device_id", index)
+        word = _looked_up(e, DTYPE_TABLE, DTYPES, e.load(dtype, I32))
+        e.store_field(dl, DLTENSOR, "dtype", word)
+        if only_cpu:
+            e.store_field(dl, DLTENSOR, "device", e.const_i64(DeviceType.CPU))
+        else:
+            codes += _store_device(e, handle, dl)
         e.ret(reduce(e.builder.or_, codes))
+
+
+def _store_device(e: Emitter, handle: ir.Value, dl: ir.Value) -> list[ir.Value]:
+    kind, index = e.alloca(I32, name="device_type"), e.alloca(I32, name="device_index")
+    codes = [
+        e.call(torch_function(e, f"aoti_torch_get_{name}"), [handle, place])
+        for name, place in (("device_type", kind), ("device_index", index))
+    ]
+    device = _looked_up(e, DEVICE_TABLE, DEVICE_TYPES, e.load(kind, I32))
+    e.store_field(dl, DLTENSOR, "device_type", device)
+    found, zero = e.load(index, I32), e.const_i32(0)
+    # -1 is the only device of its type.
+    e.store_field(dl, DLTENSOR, "device_id", e.select(e.icmp("slt", found, zero), zero, found))
+    return codes
 
 
 def _table(size: int, entries: dict[int, int]) -> ir.Constant:

@@ -1,4 +1,4 @@
-"""The dtypes and device types of torch: its numbers, its names, and the words of DLPack for them."""
+"""The dtypes and device types of torch: its numbers and names, and the words of DLPack for them."""
 
 from __future__ import annotations
 
