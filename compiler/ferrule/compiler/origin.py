@@ -6,7 +6,7 @@ because its symbol and its messages contain the name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +18,7 @@ from ferrule.compiler.exports import ExportTarget, export_target
 from ferrule.compiler.wrapper.builder import wrapper_parts
 from ferrule.compiler.wrapper.callee import BodyCall
 from ferrule.runtime.abi import SYMBOL_PREFIX
-from ferrule.runtime.artefacts import ExportForm, KernelInfo, ObjectCode, Stage
+from ferrule.runtime.artefacts import ExportForm, KernelInfo, ObjectCode, OperatorCode, Stage
 from ferrule.runtime.binaries.digest import sealed_object
 from ferrule.runtime.binaries.metadata import DeviceImage, Metadata
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits
@@ -197,6 +197,13 @@ class CompiledOrigin:
             links=module.body.links,
             notes=self._notes,
         )
+
+    def operator(self, name: str, operator: str, out: Sequence[str]) -> OperatorCode:
+        """The object that registers the exported function as an operator of PyTorch."""
+        from ferrule.compiler.operators.torch.exporting import operator_code
+
+        chosen = export_target() if self._target is None else self._target
+        return operator_code(self._module.signature, name, operator, out, chosen.target)
 
     def wrapper_text(self) -> str:
         """Wrapper, body and support code as one LLVM module, with the description of the

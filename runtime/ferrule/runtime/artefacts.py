@@ -6,7 +6,7 @@ implements, and asks it for an object for another target, or for a text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -66,6 +66,24 @@ class KernelInfo:
     spill_loads: int
     stack: int
     shared: int
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCode:
+    """An object that registers a function as an operator of a framework, and the libraries that it
+    needs, by their paths on this machine; a process that uses the framework has loaded them."""
+
+    data: bytes
+    libraries: tuple[str, ...]
+
+
+@runtime_checkable
+class OperatorOrigin(Protocol):
+    """An origin that can make the function an operator of PyTorch."""
+
+    def operator(self, name: str, operator: str, out: Sequence[str]) -> OperatorCode:
+        """The code for the function that is exported as `name`; see `ferrule.torch_op`."""
+        ...
 
 
 @runtime_checkable

@@ -7,11 +7,11 @@ first asked for.  It is made only while everything that the function depends on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.compiler.cache.keys import Key, Uncacheable, differing
-from ferrule.runtime.artefacts import ExportForm, KernelInfo, ObjectCode, Stage
+from ferrule.runtime.artefacts import ExportForm, KernelInfo, ObjectCode, OperatorCode, Stage
 from ferrule.runtime.errors import StageError
 from ferrule.runtime.forks import ForkLock
 
@@ -125,6 +125,10 @@ class RestoredOrigin:
     def export(self, name: str, form: ExportForm, system_lib: str | None = None) -> bytes:
         """The code of a file that exports the function under this name."""
         return self.compiled().export(name, form, system_lib)
+
+    def operator(self, name: str, operator: str, out: Sequence[str]) -> OperatorCode:
+        """The object that registers the exported function as an operator of PyTorch."""
+        return self.compiled().operator(name, operator, out)
 
     def wrapper_text(self) -> str:
         """Wrapper, body and support code as one LLVM module."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from types import MappingProxyType
@@ -242,16 +242,32 @@ class _Members:
         state = _state_of(self)
         export_code(state.origin, _chosen(function_name, state), path, system_lib)
 
-    def export_library(self, path: StrPath, function_name: str | None = None) -> None:
+    def export_library(
+        self,
+        path: StrPath,
+        function_name: str | None = None,
+        *,
+        torch_op: str | None = None,
+        out: Sequence[str] = (),
+    ) -> None:
         """Write a shared library (`.so`) that `tvm_ffi.load_module` loads, or an archive (`.a`).
 
         The C compiler in the variable `CC` links a shared library, otherwise the first of cc, gcc,
         clang, ld.lld and ld that is found. LinkError if there is none or it fails.
+
+        `torch_op`, `"namespace::name"`, also makes the library register an operator of PyTorch as
+        soon as it is loaded, by `torch.ops.load_library` or a C++ program; `out` is as for
+        `ferrule.torch_op`. ValueError for what no operator can be, and ImportError without PyTorch,
+        with whose libraries it is linked.
         """
-        from ferrule.runtime.exporting.export import write_library
+        from ferrule.runtime.exporting.export import write_library, write_operator
 
         state = _state_of(self)
-        write_library(path, {_chosen(function_name, state): state.origin})
+        name = _chosen(function_name, state)
+        if torch_op is None:
+            write_library(path, {name: state.origin})
+        else:
+            write_operator(path, name, state.origin, torch_op, out)
 
     def export_header(self, path: StrPath, function_name: str | None = None) -> None:
         """Write a header that declares the exported function: `.h` for C, `.hpp` for C++."""

@@ -13,12 +13,18 @@ import re
 import secrets
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
 from ferrule import specs
-from ferrule.runtime.artefacts import DeviceOrigin, ExportForm, Origin
+from ferrule.runtime.artefacts import (
+    DeviceOrigin,
+    ExportForm,
+    OperatorCode,
+    OperatorOrigin,
+    Origin,
+)
 from ferrule.runtime.binaries.archive import write_archive
 from ferrule.runtime.binaries.dataobject import data_object, flags_of
 from ferrule.runtime.binaries.digest import sealed_library
@@ -28,6 +34,7 @@ from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.runtime.cpus import host_architecture
 from ferrule.runtime.exporting.headers import Described, c_header, cpp_header
 from ferrule.runtime.exporting.stubs import stub
+from ferrule.runtime.errors import StageError
 from ferrule.runtime.linking.engine import host_machine
 from ferrule.runtime.linking.linker import find_linker, machine_of
 
@@ -80,10 +87,32 @@ def export_library(path: StrPath, functions: Iterable[Function] | Mapping[str, F
     write_library(path, {name: _origin(f) for name, f in named_functions(functions).items()})
 
 
-def write_library(path: StrPath, origins: Mapping[str, Origin], imports: bytes = b"") -> None:
+def write_operator(
+    path: StrPath, name: str, origin: Origin, operator: str, out: Sequence[str]
+) -> None:
+    """Write a library that exports the origin as `name`, and registers it with PyTorch."""
+    check_export_name(name)
+    if not isinstance(origin, OperatorOrigin):
+        raise StageError(
+            "torch_op",
+            (".o",),
+            "it was loaded: export it as an operator where it is compiled, or register it in "
+            "Python, fe.torch_op",
+        )
+    _target(path, (".so", ".a"), "export_library")
+    write_library(path, {name: origin}, operator=origin.operator(name, operator, out))
+
+
+def write_library(
+    path: StrPath,
+    origins: Mapping[str, Origin],
+    imports: bytes = b"",
+    operator: OperatorCode | None = None,
+) -> None:
     """Write a library that exports these origins under the names of the mapping.
 
-    `imports` is the import tree of the library, if it imports other modules.
+    `imports` is the import tree of the library, if it imports other modules; `operator` registers
+    a function with a framework.
     """
     for name in origins:
         check_export_name(name)
@@ -92,6 +121,8 @@ def write_library(path: StrPath, origins: Mapping[str, Origin], imports: bytes =
         raise ValueError(f"{target.name} would have no function: give export_library at least one")
     objects = {f"{name}.o": origin.export(name, ".o") for name, origin in origins.items()}
     objects = with_import_tree(objects, imports)
+    if operator is not None:
+        objects["torch_op.o"] = operator.data
     if target.suffix == ".a":
         write_file(target, write_archive(objects))
         return
@@ -104,7 +135,7 @@ def write_library(path: StrPath, origins: Mapping[str, Origin], imports: bytes =
             source.write_bytes(data)
 
         def make(temporary: Path) -> None:
-            linker.link(sources, temporary, needed)
+            linker.link(sources, temporary, needed, () if operator is None else operator.libraries)
             temporary.write_bytes(sealed_library(temporary.read_bytes()))
 
         _replace(target, make)

@@ -29,17 +29,22 @@ class Linker:
     words: tuple[str, ...]
 
     def command(
-        self, sources: Sequence[Path], target: Path, libraries: Sequence[str] = ()
+        self,
+        sources: Sequence[Path],
+        target: Path,
+        libraries: Sequence[str] = (),
+        loaded: Sequence[str] = (),
     ) -> list[str]:
         """The command that links the sources to a shared library that needs these libraries.
 
         The loader searches a library with a path in that folder, then beside the shared library.
+        The libraries in `loaded`, paths, are needed by name alone: the process has them.
         """
         needed = [name if "/" in name else f"-l:{name}" for name in libraries]
         folders = dict.fromkeys(os.path.dirname(name) for name in libraries if "/" in name)
         if folders:
             needed += self._run_path(":".join([*map(os.path.abspath, folders), "$ORIGIN"]))
-        return [*self.words, "-shared", "-o", str(target), *map(str, sources), *needed]
+        return [*self.words, "-shared", "-o", str(target), *map(str, sources), *loaded, *needed]
 
     def _run_path(self, folders: str) -> list[str]:
         """The options that set the library's search path for the libraries that it needs."""
@@ -47,9 +52,15 @@ class Linker:
         words = ["--enable-new-dtags", "-rpath", folders]
         return words if is_linker else [word for each in words for word in ("-Xlinker", each)]
 
-    def link(self, sources: Sequence[Path], target: Path, libraries: Sequence[str] = ()) -> None:
+    def link(
+        self,
+        sources: Sequence[Path],
+        target: Path,
+        libraries: Sequence[str] = (),
+        loaded: Sequence[str] = (),
+    ) -> None:
         """Make the library; if that fails, LinkError with the linker's output."""
-        command = self.command(sources, target, libraries)
+        command = self.command(sources, target, libraries, loaded)
         done = subprocess.run(
             command,
             capture_output=True,

@@ -13,7 +13,6 @@ memory, with `shapes`, and `refusals` for the errors; `autograd` finds the gradi
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,6 +33,7 @@ from ferrule.compiler.operators.torch.registration import (
     register,
     register_gradients,
 )
+from ferrule.compiler.operators.torch.symbols import load_torch
 from ferrule.runtime import Function
 
 
@@ -74,7 +74,7 @@ def torch_op(
             f"torch_op takes a compiled function, but got {function!r}; compile it first: "
             f"fe.compile(f, ...)"
         )
-    torch = _load_torch()
+    torch = load_torch("fe.torch_op")
     plan = checked(plan_of(name, function.signature, _listed("out", out)))
     found = plan_backward(plan, _listed("save", save), backward)
     check_new(name, replace=replace)
@@ -113,14 +113,3 @@ def _listed(what: str, names: Sequence[str]) -> tuple[str, ...]:
     if isinstance(names, str) or not all(isinstance(each, str) for each in names):
         raise TypeError(f"torch_op: {what} is a list of names, but got {names!r}")
     return tuple(names)
-
-
-def _load_torch() -> Any:
-    try:
-        return importlib.import_module("torch")
-    except ImportError as error:
-        raise ImportError(
-            f"fe.torch_op needs torch, which cannot be imported here ({error}): "
-            f"pip install 'ferrule[torch]'",
-            name="torch",
-        ) from error

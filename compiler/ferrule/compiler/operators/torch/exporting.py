@@ -20,7 +20,10 @@ from ferrule.compiler.operators.torch.keys import KEYS
 from ferrule.compiler.operators.torch.made import PROBE, checked
 from ferrule.compiler.operators.torch.plans import Plan, keys_of, plan_of
 from ferrule.compiler.operators.torch.schema import schema_of
+from ferrule.compiler.operators.torch.symbols import library_paths, load_torch
 from ferrule.runtime.abi import SYMBOL_PREFIX
+from ferrule.runtime.artefacts import OperatorCode
+from ferrule.runtime.linking.linker import find_runtime_libraries
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, PTR, VOID
 
@@ -29,6 +32,22 @@ _INIT: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
 _INIT_IMPL: Final = ir.FunctionType(I32, [PTR, PTR, PTR, I32, PTR])
 _DEFINE: Final = ir.FunctionType(I32, [PTR, PTR])
 _IMPLEMENT: Final = ir.FunctionType(I32, [PTR, PTR, PTR])
+
+
+def operator_code(
+    signature: specs.Signature,
+    function_name: str,
+    operator: str,
+    out: Sequence[str],
+    target: targets.HostTarget,
+) -> OperatorCode:
+    """The code that registers `operator`, and torch's and tvm-ffi's libraries.
+
+    Raises the errors of `operator_object`, and ImportError without torch.
+    """
+    load_torch("export_library(torch_op=)")
+    data = operator_object(signature, function_name, operator, out, target)
+    return OperatorCode(data, (*library_paths(), *find_runtime_libraries()))
 
 
 def operator_object(

@@ -10,6 +10,7 @@ is missing an operator is made of Python functions instead.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import sys
 from functools import cache
 from pathlib import Path
@@ -85,7 +86,28 @@ def address_of(name: str) -> int | None:
 @cache
 def libraries() -> tuple[Any, ...]:
     """libtorch_cpu, libc10, and libtorch_cuda where it is installed."""
-    folder = Path(sys.modules["torch"].__file__ or "").parent / "lib"
-    names = [folder / f"lib{each}.so" for each in ("torch_cpu", "c10", "torch_cuda")]
     # libtorch_cpu finds the symbols of the libraries that it needs, the C++ runtime among them.
-    return tuple(ctypes.CDLL(str(name)) for name in names if name.exists())
+    names = ("torch_cpu", "c10", "torch_cuda")
+    paths = [_folder() / f"lib{each}.so" for each in names]
+    return tuple(ctypes.CDLL(str(path)) for path in paths if path.exists())
+
+
+def library_paths() -> tuple[str, ...]:
+    """The libraries with which an operator is linked."""
+    return tuple(str(_folder() / f"lib{each}.so") for each in ("torch_cpu", "c10"))
+
+
+def _folder() -> Path:
+    return Path(sys.modules["torch"].__file__ or "").parent / "lib"
+
+
+def load_torch(what: str) -> Any:
+    """torch, imported.  Raises an ImportError that says which function of ours needs it."""
+    try:
+        return importlib.import_module("torch")
+    except ImportError as error:
+        raise ImportError(
+            f"{what} needs torch, which cannot be imported here ({error}): "
+            f"pip install 'ferrule[torch]'",
+            name="torch",
+        ) from error
