@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ferrule.compiler import cache as cache
     from ferrule.compiler.cuda.code import DeviceCode as DeviceCode
     from ferrule.compiler.errors import CompileError as CompileError
+    from ferrule.compiler.operators.torch import torch_op as torch_op
     from ferrule.compiler.options import Options as Options
     from ferrule.emulator.gpu import emulated_gpu as emulated_gpu
     from ferrule.frontends.triton import like as like
@@ -137,7 +138,6 @@ if TYPE_CHECKING:
     from ferrule.libraries.library import Library as Library
     from ferrule.libraries.many import CompileAllError as CompileAllError
     from ferrule.libraries.many import compile_all as compile_all
-    from ferrule.compiler.operators.torch import torch_op as torch_op
     from ferrule.runtime import CudaError as CudaError
     from ferrule.runtime import DivergenceError as DivergenceError
     from ferrule.runtime import Function as Function

@@ -32,9 +32,9 @@ from ferrule.runtime.binaries.importtree import SYMBOL as IMPORT_TREE
 from ferrule.runtime.binaries.metadata import NOTE_OWNER, NOTE_TYPE, read_metadata
 from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.runtime.cpus import host_architecture
+from ferrule.runtime.errors import StageError
 from ferrule.runtime.exporting.headers import Described, c_header, cpp_header
 from ferrule.runtime.exporting.stubs import stub
-from ferrule.runtime.errors import StageError
 from ferrule.runtime.linking.engine import host_machine
 from ferrule.runtime.linking.linker import find_linker, machine_of
 
