@@ -1,0 +1,108 @@
+"""Libraries that register an operator of PyTorch when they are loaded, without ferrule."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ferrule as fe
+from ferrule.runtime.errors import StageError
+from operator_kernels import compiled, fresh_name
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.needs_cc
+
+_PROGRAM = """
+import sys
+import torch, tvm_ffi
+
+for name in {names!r}:
+    torch.ops.load_library(name)
+space = torch.ops.{space}
+assert "ferrule" not in sys.modules
+
+x = torch.arange(4.0)
+assert space.made(x, 2.0).tolist() == [0.0, 2.0, 4.0, 6.0]
+assert space.returned(x).tolist() == [0.0, 2.0, 4.0, 6.0]
+y = torch.zeros(4)
+space.written(x, y, 3.0)
+assert (y.tolist(), y._version) == ([0.0, 3.0, 6.0, 9.0], 1)
+
+
+def refused(wanted, run):
+    try:
+        run()
+    except RuntimeError as error:
+        assert wanted in str(error), error
+    else:
+        raise AssertionError(wanted)
+
+
+refused("got dtype=float64", lambda: space.made(x.double(), 2.0))
+needs = x.clone().requires_grad_()
+refused("is not implemented", lambda: space.made(needs, 2.0).sum().backward())
+refused("writes to y", lambda: space.written(needs, y, 3.0))
+module = tvm_ffi.load_module({names!r}[0])
+module.scaled(tvm_ffi.from_dlpack(x), tvm_ffi.from_dlpack(y), 4.0)
+assert y.tolist() == [0.0, 4.0, 8.0, 12.0]
+print("right")
+"""
+
+
+def export(folder: Path, name: str, operator: str, **options: Any) -> str:
+    path = folder / f"{operator.partition('::')[2]}.so"
+    compiled(name).export_library(path, torch_op=operator, **options)
+    return str(path)
+
+
+def test_a_library_registers_its_operator(tmp_path: Path):
+    space = fresh_name().partition("::")[2]
+    names = [
+        export(tmp_path, "scaled", f"{space}::made", out=["y"]),
+        export(tmp_path, "scaled", f"{space}::written"),
+        export(tmp_path, "doubled", f"{space}::returned"),
+    ]
+    program = _PROGRAM.format(names=names, space=space)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("right\n", 0), done.stderr
+
+
+def test_no_path_of_this_machine_is_needed(tmp_path: Path):
+    """Libraries that the process has are found by their names."""
+    data = Path(export(tmp_path, "doubled", fresh_name())).read_bytes()
+    assert b"libtorch_cpu.so" in data
+    assert str(Path(torch.__file__).parent).encode() not in data
+
+
+def test_the_same_function_gives_the_same_bytes(tmp_path: Path):
+    name = fresh_name()
+    first, second = tmp_path / "a", tmp_path / "b"
+    for folder in (first, second):
+        folder.mkdir()
+        export(folder, "scaled", name, out=["y"])
+    file = f"{name.partition('::')[2]}.so"
+    assert (first / file).read_bytes() == (second / file).read_bytes()
+
+
+def test_what_cannot_be_in_a_library_is_refused(tmp_path: Path):
+    with pytest.raises(ValueError, match="kernel is Python"):
+        export(tmp_path, "added", fresh_name())
+    with pytest.raises(ValueError, match="namespace::name"):
+        compiled("doubled").export_library(tmp_path / "a.so", torch_op="doubled")
+    compiled("doubled").export_library(tmp_path / "plain.so")
+    loaded = fe.runtime.load_module(tmp_path / "plain.so").doubled
+    with pytest.raises(StageError, match="where it is compiled"):
+        loaded.export_library(tmp_path / "b.so", torch_op="a::b")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["plain.so"]
+
+
+def test_a_loaded_function_is_an_operator_too(tmp_path: Path):
+    compiled("doubled").export_library(tmp_path / "plain.so")
+    loaded = fe.runtime.load_module(tmp_path / "plain.so").doubled
+    operator = fe.torch_op(loaded, fresh_name())
+    assert operator(torch.ones(2)).tolist() == [2.0, 2.0]
+    torch.library.opcheck(operator, (torch.ones(2),))
