@@ -32,6 +32,15 @@ WITH_TORCH = {"call_overhead", "results"}
 VERDICTS = {"met", "missed", "not measured"}
 
 
+@pytest.mark.needs_torch
+def test_operators_of_torch_are_measured(tmp_path: Path) -> None:
+    content = quick_run("torch_ops", tmp_path / "torch_ops.json", torch=True)
+    (table,) = content["tables"]
+    assert [row["name"] for row in table["rows"]] == ["writes an argument", "makes its result"]
+    assert {goal["verdict"] for goal in content["goals"]} == {"not measured"}
+    assert [skipped["what"] for skipped in content["skipped"]] == ["C++ TORCH_LIBRARY"]
+
+
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_runs_and_writes_its_figures(root: Path, tmp_path: Path, name: str) -> None:
     content = quick_run(name, tmp_path / "new" / f"{name}.json", torch=name in WITH_TORCH)
