@@ -106,3 +106,55 @@ def test_a_loaded_function_is_an_operator_too(tmp_path: Path):
     operator = fe.torch_op(loaded, fresh_name())
     assert operator(torch.ones(2)).tolist() == [2.0, 2.0]
     torch.library.opcheck(operator, (torch.ones(2),))
+
+
+_CPP = """
+#include <dlfcn.h>
+#include <cstdio>
+#include <torch/csrc/inductor/aoti_package/model_package_loader.h>
+#include <torch/torch.h>
+int main(int argc, char** argv) {
+  if (!dlopen(argv[1], RTLD_NOW)) { std::puts(dlerror()); return 1; }
+  torch::inductor::AOTIModelPackageLoader loader(argv[2]);
+  c10::InferenceMode mode;
+  auto x = torch::arange(4, torch::kFloat);
+  auto y = loader.run({x}).at(0);
+  bool right = torch::equal(y, x * 6 + 1);
+  std::puts(right ? "right" : "wrong");
+  return right ? 0 : 2;
+}
+"""
+
+
+@pytest.mark.nightly
+def test_a_cpp_program_runs_a_compiled_package(tmp_path: Path):
+    """An AOTInductor package and the operator's library, without Python."""
+    from tvm_ffi import libinfo
+
+    name = fresh_name()
+    library = export(tmp_path, "scaled", name, out=["y"])
+    operator = fe.torch_op(compiled("scaled"), name, out=["y"])
+
+    class Model(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return operator(x * 2, 3.0) + 1
+
+    program = torch.export.export(Model(), (torch.arange(4.0),))
+    package = torch._inductor.aoti_compile_and_package(
+        program, package_path=str(tmp_path / "model.pt2")
+    )
+    root, source = Path(torch.__file__).parent, tmp_path / "main.cpp"
+    source.write_text(_CPP)
+    includes = [f"-I{root / each}" for each in ("include", "include/torch/csrc/api/include")]
+    folders = [str(root / "lib"), str(Path(libinfo.find_libtvm_ffi()).parent)]
+    links = [word for each in folders for word in (f"-L{each}", f"-Wl,-rpath,{each}")]
+    libraries = ["-Wl,--no-as-needed", "-ltorch", "-ltorch_cpu", "-lc10", "-ltvm_ffi", "-ldl"]
+    built = [
+        *("g++", "-O0", "-std=c++20", str(source), "-o", str(tmp_path / "main")),
+        *(*includes, *links, *libraries),
+    ]
+    subprocess.run(built, check=True, capture_output=True)
+    done = subprocess.run(
+        [str(tmp_path / "main"), library, package], capture_output=True, text=True
+    )
+    assert (done.stdout, done.returncode) == ("right\n", 0), done.stderr
