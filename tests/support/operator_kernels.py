@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import count
-from typing import Any, Optional
+from typing import Any
 
 import ferrule as fe
 
@@ -85,7 +85,7 @@ def doubled_and_sum(x: fe.Tensor):
 @fe.jit
 def options(
     x: fe.Tensor,
-    bias: Optional[fe.Tensor],
+    bias: fe.Tensor | None,
     y: fe.Tensor,
     times: fe.Int32 = 3,
     *,

@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import pytest
+from operator_kernels import compiled, fresh_name
 
 import ferrule as fe
 from ferrule import specs
@@ -16,7 +17,6 @@ from ferrule.compiler.operators.torch import pythonic, registration, symbols
 from ferrule.compiler.operators.torch.boxed import why_not_boxed
 from ferrule.compiler.operators.torch.plans import plan_of
 from ferrule.compiler.operators.torch.words import NAMES
-from operator_kernels import compiled, fresh_name
 
 torch = pytest.importorskip("torch")
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from operator_kernels import compiled, fresh_name
 
 import ferrule as fe
 from ferrule.runtime.errors import StageError
-from operator_kernels import compiled, fresh_name
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.needs_cc

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from operator_kernels import compiled, fresh_name
 
 import ferrule as fe
-from operator_kernels import compiled, fresh_name
 
 torch = pytest.importorskip("torch")
 

@@ -106,7 +106,10 @@ def outside() -> Iterator[None]:
 
 @pytest.fixture
 def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """torch's tensors are said to be on a GPU, where torch's current stream is `INSIDE`."""
+    """torch's tensors are said to be on a GPU, where torch's current stream is `INSIDE`.
+
+    A tensor on a GPU has other dispatch keys, with which the exchange function reads it.
+    """
 
     @ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(DLTensor))
     def read(_: object, out: Any) -> int:
@@ -127,7 +130,7 @@ def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     def found(*given: Any) -> surroundings.Surroundings:
         real = find(*given)
-        return replace(real, symbols={**real.symbols, **forged})
+        return replace(real, words=None, symbols={**real.symbols, **forged})
 
     monkeypatch.setattr(entries, "find_surroundings", found)
     return list(kept.values())

@@ -19,6 +19,7 @@ from ferrule.runtime.entry.readers import Form
 from ferrule.runtime.entry.structs import PY_CDATA, PY_FLOAT, PY_LONG, PY_VAR
 from ferrule.runtime.llvm.layouts import PY_ARRAY, PY_ARRAY_DESCR
 from ferrule.runtime.values.lazybits import LazyBits, lazy_bits
+from ferrule.runtime.values.tensorwords import TensorWords, tensor_words
 from ferrule.runtime.values.versions import VersionWords, version_words
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.dtypes import BY_NAME
@@ -45,7 +46,8 @@ class Surroundings:
     holds the objects at the addresses. `lazy` is the position of torch's bits for a pending
     conjugation or negation; if it is unknown, the code calls methods of the tensor. `version` is
     the position of the versions of torch's tensors; if it is unknown, a call that writes one goes
-    to the gate.
+    to the gate. `words` are the fields of torch's tensors; if they are unknown, torch's exchange
+    function reads the tensors.
     """
 
     forms: frozenset[Form]
@@ -55,6 +57,7 @@ class Surroundings:
     keep: tuple[Any, ...]
     lazy: LazyBits | None = None
     version: VersionWords | None = None
+    words: TensorWords | None = None
 
     @property
     def has_torch(self) -> bool:
@@ -90,6 +93,7 @@ def find_surroundings(function: type[Any], handle_offset: int) -> Surroundings:
         torch.keep,
         lazy_bits(),
         version_words(),
+        tensor_words(),
     )
 
 

@@ -6,6 +6,7 @@ Sizes and strides of an array are copied: another thread may reshape it while th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from types import MappingProxyType
 from typing import Final
 
@@ -22,6 +23,7 @@ from ferrule.runtime.llvm.layouts import (
     ANY,
     DLTENSOR,
     I8,
+    I16,
     I32,
     I64,
     PTR,
@@ -31,6 +33,7 @@ from ferrule.runtime.llvm.layouts import (
     Layout,
 )
 from ferrule.runtime.values.lazybits import LazyBits
+from ferrule.runtime.values.tensorwords import INLINE_DIMS, TensorWords
 from ferrule.specs import Complex64
 
 _READ: Final = ir.FunctionType(I32, [PTR, PTR])
@@ -218,9 +221,13 @@ class _TensorReader:
         e = self.e
         if self.surroundings.version is None:
             self._require(e.icmp("eq", self._is_written(), e.const_i32(0)))
+        at = e.field_ptr(self.view, VIEW, "dl")
+        if self.surroundings.words is not None:
+            exchanged = e.block("exchanged")
+            self._torch_fields(self.surroundings.words, at, exchanged)
+            e.at(exchanged)
         if self.surroundings.lazy is not None:
             self._require(e.not_(is_pending(e, self.arg, self.surroundings.lazy)))
-        at = e.field_ptr(self.view, VIEW, "dl")
         function = e.symbol("torch_read", _READ)
         function.attributes.add("nonlazybind")
         status = e.call(function, [self.arg, at])
@@ -234,6 +241,62 @@ class _TensorReader:
         self._stream(at)
         self._count()
         self._give(TypeIndex.DLTENSOR_PTR, at)
+
+    def _torch_fields(self, words: TensorWords, at: ir.Value, exchanged: ir.Block) -> None:
+        """Read the fields of an ordinary tensor on the CPU; all others go to `exchanged`."""
+        e, b = self.e, self.e.builder
+        impl = e.load(e.index(self.arg, I8, words.impl), PTR, name="impl")
+        key = e.load(e.index(impl, I8, words.key), I64, name="keys")
+        known = [e.icmp("eq", key, e.const_i64(each)) for each in words.keys]
+        self._or_else(reduce(b.or_, known), exchanged)
+        storage = e.load(e.index(impl, I8, words.storage), PTR, name="storage")
+        ndim = e.load(e.index(impl, I8, words.ndim), I64, name="ndim")
+        self._or_else(e.icmp("ule", ndim, e.const_i64(INLINE_DIMS)), exchanged)
+        lazy = e.load(e.index(storage, I8, words.lazy), I8, name="lazy")
+        self._or_else(b.icmp_unsigned("==", lazy, ir.Constant(I8, 0)), exchanged)
+        dtype = self._torch_dtype(words, impl, exchanged)
+        for name, first in (("shape", words.sizes), ("strides", words.strides)):
+            place = e.field_ptr(self.view, VIEW, name)
+            # All that there are: a loop over the dims would take longer.
+            for i in range(INLINE_DIMS):
+                word = e.load(e.index(impl, I8, first + 8 * i), I64)
+                e.store(word, e.index(place, I64, i))
+            e.store_field(at, DLTENSOR, name, place)
+        e.store_field(at, DLTENSOR, "data", self._torch_data(words, impl, storage, dtype))
+        e.store_field(at, DLTENSOR, "device", e.const_i64(DeviceType.CPU))
+        e.store_field(at, DLTENSOR, "ndim", b.trunc(ndim, I32))
+        e.store_field(at, DLTENSOR, "dtype", dtype)
+        e.store_field(at, DLTENSOR, "byte_offset", e.const_i64(0))
+        e.store_field(self.state, STATE, "framework", self.arg)
+        self._count()
+        self._give(TypeIndex.DLTENSOR_PTR, at)
+
+    def _or_else(self, condition: ir.Value, otherwise: ir.Block) -> None:
+        on = self.e.block("on")
+        self.e.cond_branch(condition, on, otherwise, LIKELY)
+        self.e.at(on)
+
+    def _torch_dtype(self, words: TensorWords, impl: ir.Value, exchanged: ir.Block) -> ir.Value:
+        e = self.e
+        number = e.builder.zext(e.load(e.index(impl, I8, words.dtype), I16), I64)
+        self._or_else(e.icmp("ult", number, e.const_i64(len(words.dtypes))), exchanged)
+        table = ir.Constant(ir.ArrayType(I32, len(words.dtypes)), list(words.dtypes))
+        place = e.global_constant("torch_dtypes", table)
+        dtype = e.load(e.index(place, I32, number), I32, name="dtype")
+        self._or_else(e.icmp("ne", dtype, e.const_i32(0)), exchanged)
+        return dtype
+
+    def _torch_data(
+        self, words: TensorWords, impl: ir.Value, storage: ir.Value, dtype: ir.Value
+    ) -> ir.Value:
+        """The address of the first element; null for a tensor without elements, as torch says."""
+        e, b = self.e, self.e.builder
+        start, count = (e.load(e.index(impl, I8, at), I64) for at in (words.start, words.numel))
+        bits = b.zext(b.and_(b.lshr(dtype, e.const_i32(8)), e.const_i32(0xFF)), I64)
+        offset = b.mul(start, b.lshr(bits, e.const_i64(3)))
+        first = e.load(e.index(storage, I8, words.data), PTR)
+        address = b.gep(first, [offset], source_etype=I8)
+        return e.select(e.icmp("eq", count, e.const_i64(0)), e.null(), address)
 
     def _is_written(self) -> ir.Value:
         """Not 0 if the parameter may be written."""
