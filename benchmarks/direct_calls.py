@@ -9,6 +9,7 @@ least of many short rounds counts, as the machine may have other work.
 
 from __future__ import annotations
 
+import functools
 import timeit
 from collections.abc import Callable
 from typing import Any
@@ -45,15 +46,17 @@ def main() -> None:
         "empty builtin": bool,
         "guard": witness.same,
         "values": witness._compared,
-        "whole call": lambda: scaled(a),
+        "call": lambda: scaled(a),
+        "call, all derived": lambda: scaled._whole_way((a,), {}),
+        "compiled function": functools.partial(next(iter(scaled._compiled.values()))[0][0], a),
     }
     least = dict.fromkeys(ways, float("inf"))
     for _ in range(ROUNDS):
         for name, way in ways.items():
-            calls = CALLS if name in ("values", "whole call") else 50 * CALLS
+            calls = CALLS if name in ("values", "call, all derived") else 50 * CALLS
             least[name] = min(least[name], timeit.timeit(way, number=calls) / calls * 1e9)
     for name, found in least.items():
-        print(f"{name:14} {found:10.1f} ns")
+        print(f"{name:18} {found:10.1f} ns")
 
 
 if __name__ == "__main__":

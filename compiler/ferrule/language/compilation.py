@@ -131,11 +131,23 @@ def _naming(choice: Choice) -> Iterator[None]:
         raise told(error, choice) from None
 
 
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A direct call: the key of its arguments and of what it is compiled for, the arguments for the
+    compiled function, the values of constants, and a function that compiles and records the outer
+    values."""
+
+    key: object
+    positional: list[Any]
+    named: dict[str, Any]
+    constants: Mapping[str, Any]
+    build: Callable[[], tuple[Function, Witness]]
+
+
 def compile_for_call(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[object, tuple[list[Any], dict[str, Any]], Callable[[], tuple[Function, Witness]]]:
-    """For a call of a `@jit` function: the key of its arguments and of what it is compiled for, the
-    arguments for the compiled function, and a function that compiles and records the outer values.
+) -> Called:
+    """What a call of a `@jit` function is compiled for.
 
     Raises TypeError, as Python does, for arguments that do not fit the parameters.
     """
@@ -153,7 +165,8 @@ def compile_for_call(
     key = (function, specs, _constants_key(examples.constants), job.options)
     unnamed = (param.name for param in job.signature.arguments[: job.signature.unnamed])
     positional = [given.pop(name) for name in unnamed if name in given]
-    return key, (positional, given), lambda: _guarded(function, lambda: _for_call(job))
+    build = partial(_guarded, function, lambda: _for_call(job))
+    return Called(key, positional, given, examples.constants, build)
 
 
 def _for_call(job: Job) -> tuple[Function, Witness]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -13,6 +13,8 @@ from ferrule.runtime.forks import ForkLock
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from ferrule.language.quickcalls import QuickCalls
 
 _VERSIONS: Final = 8
 """The number of versions of the outer values for which compiled code is cached."""
@@ -66,27 +68,56 @@ class JitFunction(_Named):
         self.function = function
         self._compiled: dict[object, list[tuple[Any, Any]]] = {}
         self._lock = ForkLock()  # a finaliser may call it during its compilation
+        self._quick: QuickCalls | None = None
         functools.update_wrapper(self, function)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        quick = self._quick
+        if quick is not None:
+            compiled = quick.find(args, kwargs)
+            if compiled is not None:
+                if quick.constants:
+                    args, kwargs = quick.without_constants(args, kwargs)
+                return compiled(*args, **kwargs)
+        return self._whole_way(args, kwargs)
+
+    def _whole_way(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call for which the arguments are bound, and their specs derived."""
         from ferrule.language.compilation import compile_for_call
 
-        key, arguments, build = compile_for_call(self.function, args, kwargs)
+        wanted = compile_for_call(self.function, args, kwargs)
         with self._lock:
-            compiled = self._known(key)
+            compiled, witness = self._known(wanted.key) or (None, None)
             if compiled is None:
-                compiled, witness = build()
-                versions = self._compiled.setdefault(key, [])
+                compiled, witness = wanted.build()
+                versions = self._compiled.setdefault(wanted.key, [])
                 versions.insert(0, (compiled, witness))
                 del versions[_VERSIONS:]
-        positional, named = arguments
-        return compiled(*positional, **named)
+        self._keep(args, kwargs, wanted.constants, compiled, witness)
+        return compiled(*wanted.positional, **wanted.named)
 
-    def _known(self, key: object) -> Any:
-        """The cached function for this key, if the outer values are unchanged."""
+    def _keep(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        constants: Mapping[str, Any],
+        compiled: Any,
+        witness: Any,
+    ) -> None:
+        """Let the next call with arguments like these be quick."""
+        from ferrule.language.quickcalls import QuickCalls
+
+        quick = QuickCalls.of(self.function, constants)
+        if quick is None or self._quick is None or not quick.extends(self._quick):
+            self._quick = quick
+        if self._quick is not None:
+            self._quick.keep(args, kwargs, compiled, witness)
+
+    def _known(self, key: object) -> tuple[Any, Any] | None:
+        """The cached function for this key, and its witness, if the outer values are unchanged."""
         for compiled, witness in self._compiled.get(key, ()):
             if witness.same() or witness.unchanged():
-                return compiled
+                return compiled, witness
         return None
 
     def __repr__(self) -> str:
