@@ -102,11 +102,10 @@ def test_an_array_arrives_with_its_address_and_dims() -> None:
 
 
 def test_what_no_entry_reads_has_no_readers() -> None:
-    assert readers_of([specs.Shape("a", (N,))]) is None
     assert readers_of([scalar("a"), specs.Array("b")]) is None
     one = specs.Tuple("a", (scalar("0"),))
     assert readers_of([specs.Union("a", (specs.List("a", scalar("a")), one))]) is None
-    assert readers_of([specs.Tuple("a", (specs.Shape("0", (N,)),))]) is None
+    assert readers_of([specs.Tuple("a", (specs.Array("0"),))]) is None
 
 
 def test_the_key_is_of_kinds_and_not_of_the_function() -> None:
@@ -114,7 +113,7 @@ def test_the_key_is_of_kinds_and_not_of_the_function() -> None:
     second = specs.Signature("g", (specs.Tensor("x", (3, 4), specs.Int8), scalar("y")))
     assert entry_key(first, KEEP) == entry_key(second, KEEP)
     assert entry_key(first, KEEP) != entry_key(first, CallTraits())
-    readers = (Reader((Form.ARRAY, Form.TORCH, Form.TENSOR)), Reader((Form.INT, Form.BOOL)))
+    readers = (Reader((Form.ARRAY, Form.TORCH, Form.TENSOR)), Reader((Form.INT, Form.BOOL, Form.NUMBER)))
     assert entry_key(first, KEEP) == EntryKey(readers, False, False, False, 0)
 
 
@@ -158,3 +157,43 @@ def test_a_tuple_of_borrowed_tensors_is_made_once_and_let_go() -> None:
     )
     first = function(body, specs.Tuple("a", (tensor("0"), specs.String("1"))))
     assert first((np.zeros(2), "long enough for the heap")) == TypeIndex.DLTENSOR_PTR
+
+
+NUMBERS = [np.dtype(character).type for character in "?bhilqBHILQefdg"]
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+@pytest.mark.parametrize("dtype", [specs.Int64, specs.Float64, specs.Boolean])
+def test_numbers_of_numpy_are_read_as_python_s(kind: Any, dtype: specs.DType) -> None:
+    """As the call does that converts them in Python; a refusal is the same."""
+    head = function(WORD.format(0), scalar("a", dtype))
+    word = function(WORD.format(8), scalar("a", dtype))
+    values = [kind(0), kind(1), kind(100)]
+    if kind(0).dtype.kind in "iu":
+        # Larger ones are left to the gate.
+        values += [kind(min(np.iinfo(kind).max, (1 << 63) - 1)), kind(np.iinfo(kind).min)]
+    for value in values:
+        plain = value.item() if not isinstance(value, np.longdouble) else float(value)
+        for called in (head, word):
+            assert _outcome(called, value) == _outcome(called, plain)
+
+
+WORD = number("  %p = getelementptr i8, ptr %args, i64 {}\n  %x = load i64, ptr %p")
+
+
+def _outcome(called: Any, value: Any) -> Any:
+    try:
+        return called(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        return str(error)
+
+
+def test_a_tuple_of_ints_is_a_shape() -> None:
+    shape = specs.Shape("a", (2, N))
+    called = function(KIND_OF_VALUE, shape)
+    assert called((2, 3)) == TypeIndex.ARRAY
+    assert called(tvm_ffi.Shape((2, 3))) == TypeIndex.SHAPE
+    assert called([2, 3]) == TypeIndex.ARRAY
+
+
+KIND_OF_VALUE = number("  %k = load i32, ptr %args\n  %x = sext i32 %k to i64")

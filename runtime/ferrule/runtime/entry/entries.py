@@ -19,6 +19,7 @@ from ferrule.runtime.entry.code import (
 )
 from ferrule.runtime.entry.invoke import SET_ALLOCATOR, UNPACK
 from ferrule.runtime.entry.key import EntryKey
+from ferrule.runtime.entry.numbers import NUMBER
 from ferrule.runtime.entry.python import python_symbols
 from ferrule.runtime.entry.readers import Reader
 from ferrule.runtime.entry.structs import instance_layout
@@ -44,7 +45,7 @@ from ferrule.runtime.linking.engine import Engine, host_triple, libtvm_ffi
 from ferrule.runtime.llvm.layouts import Layout
 from ferrule.runtime.llvm.native import compile_native
 
-_SHARED: Final = (BIND, TEXT, BYTES, RAISE, FINISH, DROP_ERROR, READ_TENSOR)
+_SHARED: Final = (BIND, TEXT, BYTES, RAISE, FINISH, DROP_ERROR, READ_TENSOR, NUMBER)
 
 
 class Support:

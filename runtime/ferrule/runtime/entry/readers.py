@@ -34,6 +34,7 @@ class Form(Enum):
     TORCH = "torch"
     TENSOR = "tvm_ffi_Tensor"
     TUPLE = "tuple"
+    NUMBER = "a number of NumPy"
 
 
 BORROWED = frozenset({Form.ARRAY, Form.FROZEN_ARRAY, Form.TORCH})
@@ -74,7 +75,7 @@ def reader_of(param: specs.Param) -> Reader | None:
             array = Form.FROZEN_ARRAY if read_only else Form.ARRAY
             return Reader((array, Form.TORCH, Form.TENSOR))
         case specs.Scalar(dtype=dtype):
-            numbers = (Form.INT, Form.BOOL)
+            numbers = (Form.INT, Form.BOOL, Form.NUMBER)
             return Reader((Form.FLOAT, *numbers) if dtype.kind == "float" else numbers)
         case specs.Optional(item=item):
             return _joined([reader_of(item), Reader((Form.NONE,))])
@@ -85,8 +86,9 @@ def reader_of(param: specs.Param) -> Reader | None:
             return None if inner is None else Reader((Form.TUPLE,), inner)
         case specs.Constant():
             return Reader((Form.INT, Form.BOOL, Form.FLOAT, Form.TEXT))
-        case specs.Shape():
-            return None
+        case specs.Shape(dims=dims):
+            # A tuple is an Array, as in tvm-ffi's own call; its ints are checked like a shape's.
+            return Reader((Form.TUPLE,), (Reader((Form.INT,)),) * len(dims))
         case WithTraits():
             forms = tuple(Form[name] for name in param.traits.forms)
             return Reader(forms) if forms else None

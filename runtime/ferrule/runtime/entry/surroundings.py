@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 import tvm_ffi
 
+from ferrule.runtime.entry.numbers import number_symbols, numbers_fit
 from ferrule.runtime.entry.readers import Form
 from ferrule.runtime.entry.structs import PY_CDATA, PY_FLOAT, PY_LONG, PY_VAR
 from ferrule.runtime.llvm.layouts import PY_ARRAY, PY_ARRAY_DESCR
@@ -83,12 +84,13 @@ def find_surroundings(function: type[Any], handle_offset: int) -> Surroundings:
         Form.ARRAY: _arrays_fit(),
         Form.FROZEN_ARRAY: _arrays_fit(),
         Form.TORCH: bool(torch.symbols),
+        Form.NUMBER: numbers_fit(),
     }
     forms |= {form for form, fits in found.items() if fits}
     return Surroundings(
         frozenset(forms),
         _compact_ints_fit(),
-        symbols | torch.symbols,
+        symbols | number_symbols() | torch.symbols,
         _array_dtypes(),
         torch.keep,
         lazy_bits(),

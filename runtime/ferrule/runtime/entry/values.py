@@ -12,6 +12,7 @@ from llvmlite import ir
 
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.calls.plan import NUMPY_WRITEABLE
+from ferrule.runtime.entry.numbers import NUMBER, NUMBER_TYPE
 from ferrule.runtime.entry.python import NONE, TRUE, items_of, near, python
 from ferrule.runtime.entry.readers import BORROWED, Form, Reader
 from ferrule.runtime.entry.structs import PY_CDATA, PY_FLOAT, PY_LONG, PY_VAR, VIEW
@@ -67,11 +68,12 @@ def read_value(frame: Frame, reader: Reader, argument: ir.Value, out: ir.Value) 
     kind = e.load_field(argument, PY_OBJECT, "ob_type")
     for form in forms:
         taken, following = e.block("taken"), e.block("following")
-        e.cond_branch(_is_form(frame, form, argument, kind), taken, following)
+        is_form = _is_form(frame, reader, form, argument, kind, out)
+        e.cond_branch(is_form, taken, following)
         e.at(taken)
         if form is Form.TUPLE:
             _read_tuple(frame, reader, argument, out)
-        else:
+        elif form is not Form.NUMBER:
             _READ[form](frame, argument, out)
         e.branch(done)
         e.at(following)
@@ -103,9 +105,16 @@ def _read_tensor(
     return e.icmp("ne", e.call(function, [argument, out, view, frame.state, flags]), e.const_i32(0))
 
 
-def _is_form(frame: Frame, form: Form, argument: ir.Value, kind: ir.Value) -> ir.Value:
+def _is_form(
+    frame: Frame, reader: Reader, form: Form, argument: ir.Value, kind: ir.Value, out: ir.Value
+) -> ir.Value:
+    """Whether the argument has this form; a number of NumPy has been read then."""
     e = frame.e
     match form:
+        case Form.NUMBER:
+            function = near(e, NUMBER, NUMBER_TYPE)
+            floats = e.const_i32(int(Form.FLOAT in reader.forms))
+            return e.icmp("ne", e.call(function, [argument, out, floats]), e.const_i32(0))
         case Form.NONE:
             return e.icmp("eq", argument, e.external(NONE))
         case Form.FUNCTION:
