@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,11 @@ CPU = "--target cpu"
 @fe.jit
 def add_one(a: fe.Tensor):
     a[0] = a[0] + 1
+
+
+@fe.jit
+def copied(a: fe.Tensor, b: fe.Tensor):
+    b[:] = a[:]
 
 
 @fe.jit
@@ -258,5 +264,72 @@ def _transformed(how: str, run: Callable[[Any], Any]) -> None:
 @pytest.mark.parametrize("how", ["fake", "vmap", "grad", "jvp"])
 @pytest.mark.parametrize("way", ["entry", "bind", "keyword"])
 def test_a_tensor_that_stands_for_others_is_refused_by_name(way: str, how: str) -> None:
-    with pytest.raises(TypeError, match=r"(?s)on argument #0 .* torch\.library\.custom_op"):
+    with pytest.raises(TypeError, match=r"(?s)on argument #0 .* fe\.torch_op"):
         _transformed(how, _ways()[way])
+
+
+# ---- what has an array inside ----
+
+
+class Frame:
+    """As the columns of pandas, Polars and xarray."""
+
+    def to_numpy(self) -> Any:
+        return np.ones(3, np.float32)
+
+
+class Proxy:
+    """As arrays of packages without DLPack."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.ones(3, np.float32)
+
+
+INSIDE = {
+    "memoryview": (lambda: memoryview(np.ones(3, np.float32)), r"numpy\.asarray\(value\)"),
+    "array.array": (lambda: array("f", [1, 1, 1]), r"numpy\.asarray\(value\)"),
+    "bytes": (lambda: b"12345678", r"numpy\.frombuffer\(value, dtype\)"),
+    "bytearray": (lambda: bytearray(8), r"numpy\.frombuffer\(value, dtype\)"),
+    "to_numpy": (Frame, r"value\.to_numpy\(\)"),
+    "__array__": (Proxy, r"numpy\.asarray\(value\)"),
+}
+
+
+@pytest.mark.parametrize("name", list(INSIDE))
+def test_a_value_with_an_array_inside_says_how_to_pass_it(name: str) -> None:
+    make, says = INSIDE[name]
+    with pytest.raises(TypeError, match=rf"argument #0 .*: pass .*{says}"):
+        _ways()["entry"](make())
+
+
+PACKAGES = {
+    "pandas": ("Series", lambda kind, x: kind(x), r"Series of pandas: .*to_numpy"),
+    "polars": ("Series", lambda kind, x: kind(x), r"Series of polars: .*to_numpy"),
+    "xarray": ("DataArray", lambda kind, x: kind(x), r"DataArray of xarray: .*to_numpy"),
+}
+
+
+@pytest.mark.parametrize("package", list(PACKAGES))
+def test_columns_and_labelled_arrays_say_how_to_pass_their_array(package: str) -> None:
+    name, make, says = PACKAGES[package]
+    kind = getattr(pytest.importorskip(package), name)
+    value = make(kind, np.ones(3, np.float32))
+    with pytest.raises(TypeError, match=says):
+        _ways()["entry"](value)
+    _ways()["entry"](np.array(value.to_numpy()))
+
+
+def test_an_arrow_array_is_a_tensor_that_is_only_read() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    value = arrow.array(np.ones(3, np.float32))
+    out = np.zeros(3, np.float32)
+    fe.compile(copied, _vector(), _vector(), options=CPU)(value, out)
+    assert (out == 1).all()
+
+
+def test_arrays_of_ml_dtypes_are_tensors() -> None:
+    kind = pytest.importorskip("ml_dtypes").bfloat16
+    vector = _vector(fe.BFloat16)
+    x, y = np.arange(3).astype(kind), np.zeros(3, kind)
+    fe.compile(copied, vector, vector, options=CPU)(x, y)
+    assert (x == y).all()

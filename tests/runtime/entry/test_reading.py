@@ -113,7 +113,10 @@ def test_the_key_is_of_kinds_and_not_of_the_function() -> None:
     second = specs.Signature("g", (specs.Tensor("x", (3, 4), specs.Int8), scalar("y")))
     assert entry_key(first, KEEP) == entry_key(second, KEEP)
     assert entry_key(first, KEEP) != entry_key(first, CallTraits())
-    readers = (Reader((Form.ARRAY, Form.TORCH, Form.TENSOR)), Reader((Form.INT, Form.BOOL, Form.NUMBER)))
+    readers = (
+        Reader((Form.ARRAY, Form.TORCH, Form.TENSOR)),
+        Reader((Form.INT, Form.BOOL, Form.NUMBER)),
+    )
     assert entry_key(first, KEEP) == EntryKey(readers, False, False, False, 0)
 
 

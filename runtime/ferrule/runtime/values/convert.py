@@ -221,6 +221,8 @@ def _tensor(place: Place, param: specs.Tensor | specs.AnyValue, value: Any) -> A
         if (found := foreign.lazy_change(value)) is not None:
             place.refuse_type(param, found)
         if isinstance(value, specs.FakeTensor) or not is_unknown(value):
+            if not hasattr(value, "__dlpack__") and (found := foreign.array_inside(value)):
+                place.refuse_type(param, found)
             return OTHER
         return _exported(place, param, value)
     if (found := foreign.hidden_mask(value)) is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from array import array
 from enum import Enum
 from functools import cache
 from typing import Any, Final
@@ -134,7 +135,7 @@ def _traced(torch: Any, value: Any) -> str | None:
 
 
 _AS_OPERATOR: Final = (
-    "torch traces operators, so make one of the function with torch.library.custom_op"
+    "torch traces operators, so make one of the function, fe.torch_op"
 )
 
 
@@ -158,6 +159,29 @@ def hidden_mask(value: object) -> str | None:
     if masked is None or not isinstance(value, masked.MaskedArray) or not masked.is_masked(value):
         return None
     return "a masked array, and a Tensor has no mask: call filled(), or give its data"
+
+
+def array_inside(value: object) -> str | None:
+    """The description of a value that is no tensor and has an array to pass; None for others."""
+    kind = type(value)
+    root = kind.__module__.partition(".")[0]
+    named = kind.__qualname__ if root == "builtins" else f"{kind.__qualname__} of {root}"
+    if isinstance(value, (bytes, bytearray)):
+        return f"{named}, which has no dtype: pass numpy.frombuffer(value, dtype)"
+    if isinstance(value, (memoryview, array)):
+        return f"a {kind.__name__} of Python: pass numpy.asarray(value)"
+    for name, way in _WAYS.items():
+        if hasattr(kind, name):
+            return f"{named}: pass its array, {way}"
+    return None
+
+
+_WAYS: Final = {
+    "to_numpy": "value.to_numpy()",
+    "__cuda_array_interface__": "cupy.asarray(value) or torch.as_tensor(value)",
+    "__array_interface__": "numpy.asarray(value)",
+    "__array__": "numpy.asarray(value)",
+}
 
 
 def data_type(value: object) -> DataTypeValue | _Other:
