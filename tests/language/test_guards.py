@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -303,3 +304,12 @@ def test_annotations_of_results() -> None:
     assert made()
     function.__annotations__["return"] = int
     assert not made()
+
+
+def test_an_array_among_the_names() -> None:
+    """`==` of arrays gives an array, which is neither true nor false."""
+    array = np.zeros(3)
+    namespace = {"x": array}
+    same = guard_of(namespace, "x", "missing")
+    namespace["missing"] = 1
+    assert not same()
