@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import struct
 import types
 from collections import deque
 from typing import Any, Final
@@ -19,7 +20,7 @@ from ferrule.specs import DType, Numeric
 
 MOST: Final = 4096
 
-_PLAIN: Final = (type(None), bool, int, str, bytes, complex, type(Ellipsis))
+_PLAIN: Final = (type(None), bool, int, str, bytes, type(Ellipsis))
 _MAPPINGS: Final = (dict, types.MappingProxyType)
 _CHANGING: Final = (list, *_MAPPINGS, set, bytearray, deque)
 _CONTAINERS: Final = (tuple, frozenset, *_CHANGING)
@@ -46,7 +47,9 @@ def snapshot(value: Any, depth: int = 0) -> Any:
     if kind in _PLAIN:
         return kind, value
     if kind is float:
-        return kind, value.hex()
+        return kind, struct.pack("d", value)  # a NaN equals itself, and -0.0 is not 0.0
+    if kind is complex:
+        return kind, struct.pack("2d", value.real, value.imag)
     if isinstance(value, (DType, type)):
         return Same(value)
     if isinstance(value, Numeric):
@@ -56,19 +59,20 @@ def snapshot(value: Any, depth: int = 0) -> Any:
     if isinstance(value, types.MethodType):
         return kind, Same(value.__self__), Same(value.__func__)
     if isinstance(value, functools.partial):
-        return kind, *(snapshot(x, depth + 1) for x in (value.func, value.args, value.keywords))
+        parts = value.func, value.args, value.keywords, vars(value)
+        return kind, *(snapshot(each, depth + 1) for each in parts)
     return _inside(value, depth)
 
 
 def _array(value: Any) -> Any:
     if value.nbytes > MOST or value.dtype.hasobject:
         return Same(value)
-    return type(value), value.dtype.str, value.shape, value.tobytes()
+    return type(value), value.dtype, value.shape, value.strides, value.tobytes()
 
 
 def _inside(value: Any, depth: int) -> Any:
-    """The contents of a container or a dataclass; beyond a depth, which cycles reach, only the
-    identity."""
+    """The contents of a container, of a set in its order, or of a dataclass; beyond a depth, which
+    cycles reach, only the identity."""
     kind = type(value)
     is_record = dataclasses.is_dataclass(kind)
     if depth > 8 or not (is_record or isinstance(value, _CONTAINERS)):
@@ -82,8 +86,6 @@ def _inside(value: Any, depth: int) -> Any:
         return kind, bytes(value)
     if isinstance(value, _MAPPINGS):
         return kind, tuple((snapshot(k, 9), snapshot(v, depth + 1)) for k, v in value.items())
-    if isinstance(value, (set, frozenset)):
-        return kind, frozenset(snapshot(each, depth + 1) for each in value)
     return kind, tuple(snapshot(each, depth + 1) for each in value)
 
 

@@ -6,6 +6,7 @@ not.  Each value is recorded when it is first read, and stays the same for the w
 
 from __future__ import annotations
 
+import abc
 import gc
 import os
 import sys
@@ -27,6 +28,8 @@ _TOOLS: Final = frozenset({"_pytest", "pytest", "pluggy", "hypothesis", "IPython
 """Modules that run other programs, and change on their own."""
 _OURS: Final = frozenset({"ferrule", "tvm_ffi"})
 """Modules whose objects never change; objects of other libraries may contain the user's."""
+_NO_NAME: Final = "\0"
+"""A name that nothing has: while it is missing from a dict, no key was added."""
 _HEAP_TYPE: Final = 1 << 9  # of a class made by a class statement
 _STANDARD: Final = os.path.dirname(os.__file__)
 
@@ -48,11 +51,16 @@ class _Note:
     held: Any
     watch: Callable[[Guard, Any], bool] = _untold
 
-    def holds(self) -> bool:
-        """Whether reading it again returns a value that compiles to the same code."""
+    def holds(self, strict: bool = False) -> bool:
+        """Whether reading it again returns a value that compiles to the same code.
+
+        `strict`: and not an equal one that `is` tells apart.
+        """
         now = self.read()
         if now is self.value and self.held is MISSING:
             return True
+        if strict and now is not self.value and may_change(now):
+            return False
         if now is MISSING or self.value is MISSING:
             return now is self.value
         held = snapshot(self.value) if self.held is MISSING else self.held
@@ -62,6 +70,27 @@ class _Note:
         """Whether the guard can check that this stays as it is now."""
         now = self.read()
         return self.watch(guard, now) and _watch_inside(guard, now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    """Something that is not the value of a name, such as which attributes an object has: what
+    `read` returns is compared as it is.
+
+    `watch` as for `_Note`; by default memory words decide nothing.
+    """
+
+    read: Callable[[], object]
+    value: object
+    watch: Callable[[Guard], bool] | None = None
+
+    def holds(self, strict: bool = False) -> bool:
+        """Whether it is as it was."""
+        return bool(self.read() == self.value)
+
+    def guarded(self, guard: Guard) -> bool:
+        """Whether the guard can check that this stays as it is now."""
+        return self.watch is not None and self.watch(guard)
 
 
 def _watch_inside(guard: Guard, value: Any, depth: int = 0) -> bool:
@@ -227,11 +256,11 @@ class Witness:
 
     _globals: list[tuple[dict[str, Any], str, Any]] = field(default_factory=list)
     _functions: dict[int, tuple[types.FunctionType, object, object]] = field(default_factory=dict)
-    _notes: dict[object, _Note] = field(default_factory=dict)
+    _notes: dict[object, _Note | _Fact] = field(default_factory=dict)
     _kept: list[object] = field(default_factory=list)
     same: Callable[[], bool] = bool
     _told: Callable[[], bool] = bool
-    _untold: tuple[_Note, ...] = ()
+    _untold: tuple[_Note | _Fact, ...] = ()
     _looked: int = 0
 
     def unchanged(self) -> bool:
@@ -249,8 +278,9 @@ class Witness:
         return True
 
     def read_again(self) -> bool:
-        """`unchanged` without a guard, which takes longer to make than many comparisons."""
-        return self._compared()
+        """`unchanged` without a guard, which takes longer to make than many comparisons; other
+        containers with the same contents are a change."""
+        return self._compared(strict=True)
 
     def _make_guard(self) -> None:
         """Make a guard for everything that memory words can decide."""
@@ -269,7 +299,7 @@ class Witness:
             self._told, self._untold = told, untold
             self.same = bool if untold else told
 
-    def _compared(self) -> bool:
+    def _compared(self, strict: bool = False) -> bool:
         try:
             for namespace, name, value in self._globals:
                 now = namespace.get(name, MISSING)
@@ -278,7 +308,7 @@ class Witness:
             for function, code, defaults in self._functions.values():
                 if function.__code__ is not code or function.__defaults__ is not defaults:
                     return False
-            return all(note.holds() for note in self._notes.values())
+            return all(note.holds(strict) for note in self._notes.values())
         except Exception:
             return False
 
@@ -313,6 +343,81 @@ class Witness:
         if note.holds():
             self._notes[key] = note
             self._kept.append(owner)
+
+    def add_fact(
+        self,
+        what: str,
+        owner: Any,
+        read: Callable[[], object],
+        watch: Callable[[Guard], bool] | None = None,
+    ) -> None:
+        """Record something about an owner that is no value of a name."""
+        if (id(owner), what) not in self._notes:
+            self._notes[id(owner), what] = _Fact(read, read(), watch)
+            self._kept.append(owner)
+
+    def add_state(self, value: Any) -> None:
+        """Record the class of an object, and which attributes it has of its own."""
+        self.add_fact("state", value, lambda: (type(value), tuple(getattr(value, "__dict__", ()))))
+
+    def add_class(self, cls: type, is_guarded: bool) -> None:
+        """Record the name and the bases of a class, and which attributes it has of its own.
+
+        `is_guarded`: whether a guard need not know the name.
+        """
+
+        def watch(guard: Guard) -> bool:
+            guard.add_class(cls)
+            (namespace,) = gc.get_referents(vars(cls))  # the dict behind the read-only view
+            return guard.add_name(namespace, _NO_NAME, ABSENT) and is_guarded
+
+        self.add_fact("class", cls, lambda: (cls.__name__, cls.__mro__, tuple(vars(cls))), watch)
+
+    def add_registered(self) -> None:
+        """Record which classes were registered with abstract ones."""
+        self.add_fact("registered", abc, abc.get_cache_token)
+
+    def add_module(self, module: types.ModuleType, names: frozenset[str]) -> None:
+        """Record which of these names a module has."""
+        here = vars(module)
+        lacking = names.difference(here)
+
+        def watch(guard: Guard) -> bool:
+            # Any new name is seen then, which costs one comparison and not one for each name.
+            return not lacking or guard.add_name(here, _NO_NAME, ABSENT)
+
+        def read() -> object:
+            return type(module), lacking.isdisjoint(here)
+
+        self.add_fact("module", module, read, watch)
+
+    def add_itself(self, function: types.FunctionType, is_guarded: bool) -> None:
+        """Record what a function says of itself.  `is_guarded`: whether a guard need not know it,
+        because no code asks for it."""
+
+        def read() -> object:
+            said = function.__name__, function.__qualname__, function.__module__, function.__doc__
+            held = {k: v for k, v in vars(function).items() if k != "__wrapped__"}
+            return said, snapshot(held), snapshot(dict(function.__annotations__))
+
+        self.add_fact("itself", function, read, lambda guard: is_guarded)
+        for name, value in vars(function).items():
+            if name != "__wrapped__":
+                self.add_attribute(function, name, value)
+
+    def add_dict_item(self, namespace: dict[str, Any], name: str) -> None:
+        """Record the value of a name in the dict of a module, which may be a library's."""
+        value = namespace.get(name, MISSING)
+
+        def watch(guard: Guard, now: Any) -> bool:
+            return guard.add_name(namespace, name, ABSENT if now is MISSING else now)
+
+        def read() -> Any:
+            return namespace.get(name, MISSING)
+
+        if (id(namespace), name) not in self._notes:
+            self._notes[id(namespace), name] = _noted(read, value, watch)
+            self._kept.append(namespace)
 
     def add_special(self, value: Any, *names: str) -> None:
         """Record methods that Python looks up in the class of an object, and everything that they

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import struct
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
@@ -29,9 +30,9 @@ def sized(tag: bytes, data: bytes) -> bytes:
 PLAIN: Final[dict[type, Callable[[Any], bytes]]] = {
     type(None): lambda value: b"N",
     bool: lambda value: b"T" if value else b"F",
-    int: lambda value: b"i%d;" % value,
-    float: lambda value: b"f" + value.hex().encode() + b";",
-    complex: lambda value: f"c{value.real.hex()},{value.imag.hex()};".encode(),
+    int: lambda value: b"i%x;" % value,  # Python limits the decimal digits that it writes
+    float: lambda value: b"f" + struct.pack("<d", value),  # with the sign of a NaN
+    complex: lambda value: b"c" + struct.pack("<2d", value.real, value.imag),
     str: lambda value: sized(b"s", value.encode("utf-8", "surrogatepass")),
     bytes: lambda value: sized(b"b", value),
     bytearray: lambda value: sized(b"a", bytes(value)),
@@ -39,6 +40,10 @@ PLAIN: Final[dict[type, Callable[[Any], bytes]]] = {
     type(NotImplemented): lambda value: b"I",
 }
 """Kinds of values without others inside."""
+_SHARED: Final = (list, deque, dict, OrderedDict, set)
+"""Containers that `is` tells apart although they are equal."""
+_ORDERED: Final = frozenset({int, float, bool, complex})
+"""Kinds of items whose order in a set is the same in each process."""
 
 
 class Telling:
@@ -97,18 +102,28 @@ class Telling:
         return len(self._numbers) - 1, True
 
     def _compound(self, value: Any, kind: type) -> bytes:
+        if kind in _SHARED:
+            number, new = self.number(value)
+            if not new:
+                return b"again#%d" % number
         if kind in (tuple, list, deque):
             return self.items(kind.__name__, value)
         if kind in (dict, types.MappingProxyType, OrderedDict):
             return self.items(kind.__name__, [part for pair in value.items() for part in pair])
         if kind in (set, frozenset):
-            inner = sorted(self.told(each) for each in value)
-            return sized(kind.__name__.encode(), b"".join(inner))
+            return self._set(value, kind)
         if isinstance(value, Sym):
             return self._symbol(value)
         if is_ours(kind.__module__):
             return self._ours(value, kind)
         return self.special(value)
+
+    def _set(self, value: Any, kind: type) -> bytes:
+        """A set: in its order, which a loop over it has, unless each process has another one."""
+        inner = [self.told(each) for each in value]
+        if not _ORDERED.issuperset(map(type, value)):
+            inner.sort()
+        return sized(kind.__name__.encode(), b"".join(inner))
 
     def _ours(self, value: Any, kind: type) -> bytes:
         """A value of one of ferrule's own classes."""

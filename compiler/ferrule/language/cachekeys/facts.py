@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ast
 import os
+import re
+import struct
 import sys
 import types
 from collections.abc import Iterable, Iterator
@@ -21,6 +23,8 @@ from ferrule.language.source import Source, read_source
 from ferrule.specs.deferred import dataclass
 
 _IMPORTS: Final = ("IMPORT_NAME", "IMPORT_FROM")
+READS_ATTRIBUTES: Final = re.compile(r"\{[^{}\s]*\.\w")
+"""A text for `format` with a field such as `{0.width}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,8 @@ class Facts:
 
     `text`: everything of it that code can depend on, but the path of its file.  `names` are
     read from around it, `attributes` are read of anything, `pairs` are attributes of names, and
-    `bare` are names that are used in another way than for an attribute.
+    `bare` are names that are used in another way than for an attribute.  `formats`: whether it has
+    a text for `format` that reads attributes.
     """
 
     text: bytes
@@ -37,6 +42,7 @@ class Facts:
     attributes: frozenset[str]
     pairs: frozenset[tuple[str, str]]
     bare: frozenset[str]
+    formats: bool
 
 
 _KNOWN: Final[WeakKeyDictionary[types.FunctionType, tuple[object, ...]]] = WeakKeyDictionary()
@@ -74,13 +80,30 @@ def _made(function: types.FunctionType) -> Facts:
     local = set(_locals(code))
     known = {name for each in _codes(code) for name in (*each.co_names, *each.co_freevars)}
     names = {name for name in found.names if name not in local or name in known}
+    private = frozenset(_mangled(found.names | found.attributes, function, known))
     return Facts(
         b"\n".join(_lines(source)) + b"\0" + code_bytes(code),
-        frozenset(names).union(code.co_freevars),
-        frozenset(found.attributes),
+        private.union(names, code.co_freevars),
+        private.union(found.attributes),
         frozenset(found.pairs),
         frozenset(found.bare),
+        any(map(READS_ATTRIBUTES.search, _texts(code))),
     )
+
+
+def _mangled(names: Iterable[str], function: types.FunctionType, known: set[str]) -> Iterator[str]:
+    """What Python makes of private names, `__x`, in the body of a class: `_Class__x`."""
+    private = [name for name in names if name[:2] == "__" != name[-2:]]
+    if not private:
+        return
+    classes = {part.lstrip("_") for part in function.__qualname__.split(".")}
+    yield from (f"_{each}{name}" for each in classes for name in private)
+    yield from (each for each in known if each[:1] == "_" and each.endswith(tuple(private)))
+
+
+def _texts(code: types.CodeType) -> Iterator[str]:
+    for each in _codes(code):
+        yield from (found for found in each.co_consts if type(found) is str)
 
 
 def _lines(source: Source) -> Iterator[bytes]:
@@ -94,7 +117,8 @@ def _of_code(code: types.CodeType) -> Facts:
     _check_imports(False, code)
     names = {name for each in _codes(code) for name in (*each.co_names, *each.co_freevars)}
     every = frozenset(names)
-    return Facts(b"\0" + code_bytes(code), every, every, frozenset(), every)
+    formats = any(map(READS_ATTRIBUTES.search, _texts(code)))
+    return Facts(b"\0" + code_bytes(code), every, every, frozenset(), every, formats)
 
 
 def _check_imports(found: bool, code: types.CodeType) -> None:
@@ -147,6 +171,10 @@ def _constant(value: object) -> object:
         return "frozenset", sorted(map(repr, map(_constant, value)))
     if isinstance(value, tuple):
         return tuple(map(_constant, value))
+    if type(value) is int:
+        return "int", hex(value)  # Python limits the decimal digits that it writes
+    if type(value) is float:
+        return "float", struct.pack("<d", value)  # with the sign of a NaN
     return value
 
 
@@ -206,6 +234,8 @@ class _Names:
                     self.names.add(each.value.id)  # type: ignore[attr-defined]
                     self.pairs.add((each.value.id, each.attr))  # type: ignore[attr-defined]
                     continue
+            elif kind is ast.MatchClass:
+                self.attributes.update(each.kwd_attrs)  # type: ignore[attr-defined]
             elif kind is ast.Import or kind is ast.ImportFrom:
                 self.imports = True
             elif kind is ast.AnnAssign:

@@ -7,8 +7,10 @@ it depends on its arguments alone.  So nothing of a library is allowed but what 
 from __future__ import annotations
 
 import builtins
+import functools
 import sys
 import types
+from abc import ABCMeta
 from typing import Any, Final
 
 import numpy as np
@@ -32,11 +34,32 @@ BUILTINS: Final = {id(getattr(builtins, name)): name for name in _BUILTINS.split
 REFLECTION: Final = {id(getattr): "getattr", id(hasattr): "hasattr"}
 """Builtins that read attributes by names that no text has."""
 
+REFLECTING: Final = frozenset({"__dict__", "__getattribute__"})
+"""Attributes through which others are read by names that no text has."""
+HIDDEN: Final = frozenset(
+    {
+        *("__globals__", "__builtins__", "__subclasses__", "__wrapped__", "__dir__", "__sizeof__"),
+        *("co_filename", "f_back", "f_builtins", "f_globals", "f_locals"),
+    }
+)
+"""Attributes that give what no key has."""
+_NOT_PURE: Final = frozenset(
+    {
+        *("operator.attrgetter", "operator.methodcaller"),
+        *("_operator.attrgetter", "_operator.methodcaller"),
+        *("typing.get_type_hints", "typing.get_overloads", "typing.evaluate_forward_ref"),
+        *("typing_extensions.get_type_hints", "typing_extensions.get_overloads"),
+        *("typing_extensions.evaluate_forward_ref",),
+    }
+)
+"""What of pure modules reads attributes and names that no text has."""
+_OPEN: Final = frozenset({name.partition(".")[0] for name in _NOT_PURE})
+
 PURE: Final = frozenset(
     {
         *("math", "cmath", "operator", "_operator", "itertools", "numbers", "fractions"),
         *("typing", "typing_extensions", "dataclasses", "enum", "abc", "collections"),
-        *("collections.abc", "_collections", "_collections_abc", "builtins", "_abc"),
+        *("collections.abc", "_collections", "_collections_abc", "_abc"),
     }
 )
 """Modules of Python whose functions depend on their arguments alone."""
@@ -70,11 +93,46 @@ def is_user_module(value: types.ModuleType) -> bool:
     return not is_library(value) and value.__name__.partition(".")[0] not in _PACKAGES
 
 
+def is_pure(module: str) -> bool:
+    """Whether all that a module has depends on its arguments alone."""
+    return module in PURE and module not in _OPEN
+
+
+def is_own(value: Any, name: str) -> bool:
+    """Whether a library's attribute of this name is what the library put there, as far as its value
+    says."""
+    if isinstance(value, types.FunctionType | types.ModuleType | type):
+        return is_library(value)
+    if isinstance(value, functools.partial) or value is None:
+        return False
+    root = type(value).__module__.partition(".")[0]
+    return root in sys.stdlib_module_names | _PACKAGES | {"ferrule"} and (
+        getattr(value, "__name__", name) == name
+    )
+
+
+def has_registered(value: ABCMeta) -> bool:
+    """Whether classes of the user's were registered with an abstract class, whose `isinstance`
+    says yes to them."""
+    try:
+        from _abc import _get_dump  # type: ignore[import-not-found]
+    except ImportError:
+        return True
+    known = (each() for each in _get_dump(value)[0])
+    return any(each is not None and not is_library(each) for each in known)
+
+
+def reads_by_name(value: Any) -> bool:
+    """Whether this function or class of a pure module reads names that no text has."""
+    where, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+    return f"{where}.{name}" in _NOT_PURE
+
+
 def is_told_by_name(value: type) -> bool:
     """Whether the name of a class, and the version of its package, tell all that it does."""
     where = str(getattr(value, "__module__", ""))
-    if where in PURE or is_ours(where) or where == "types":
-        return True
+    if where in PURE or is_ours(where) or where in ("builtins", "types"):
+        return not reads_by_name(value)
     if where == "numpy" or where.startswith("numpy."):
         return issubclass(value, np.generic | np.ndarray | np.dtype)
     return where.partition(".")[0] == "ml_dtypes"
@@ -86,7 +144,9 @@ def allowed_of(module: types.ModuleType, name: str) -> bool:
     if where in _FACADE or is_ours(where):
         return name not in _NEVER
     if where in PURE:
-        return not isinstance(value, types.ModuleType) or value.__name__ in PURE
+        if isinstance(value, types.ModuleType):
+            return is_pure(value.__name__)
+        return f"{where}.{name}" not in _NOT_PURE
     if where == "functools":
         return name in _FUNCTOOLS
     if where == "types":
@@ -110,6 +170,8 @@ def allowed_function(value: Any) -> bool:
     """Whether a function that was imported from a library may be used."""
     where = str(getattr(value, "__module__", None) or "")
     name = str(getattr(value, "__name__", ""))
+    if reads_by_name(value):
+        return False
     if id(value) in BUILTINS or where in PURE or is_ours(where):
         return True
     if where in ("functools", "_functools"):

@@ -9,6 +9,9 @@ by their text, and objects of the user's classes by all their attributes.
 
 from __future__ import annotations
 
+import abc
+import collections
+import contextlib
 import dataclasses
 import enum
 import functools
@@ -25,7 +28,7 @@ import tvm_ffi
 from ferrule.compiler.cache.keys import Key, Uncacheable
 from ferrule.compiler.cache.telling import MOST_ITEMS, PLAIN, Telling, module_of, named, sized
 from ferrule.language.cachekeys import libraries
-from ferrule.language.cachekeys.facts import Facts, facts_of, is_optimized
+from ferrule.language.cachekeys.facts import READS_ATTRIBUTES, Facts, facts_of, is_optimized
 from ferrule.language.decorators import JitFunction, KernelFunction
 from ferrule.language.snapshots import MOST
 from ferrule.language.source import display_path
@@ -70,10 +73,12 @@ class Walk(Telling):
         self._witness: Final = witness
         self._places: Final = places
         self._functions: Final[list[types.FunctionType]] = []
+        self._followed: Final[list[types.FunctionType]] = []
         self._owners: Final[list[_Owner]] = []
         self._attributes: Final[set[str]] = set()
         self._scopes: Final[dict[int, str]] = {}
         self._reflects = ""
+        self._templates = False
 
     def add(self, name: str, value: Any) -> None:
         """A part of the key for a value."""
@@ -89,9 +94,33 @@ class Walk(Telling):
         while self._functions or self._more():
             while self._functions:
                 self._function(self._functions.pop(0))
-        if self._reflects and self._owners:
-            raise Uncacheable(f"{self._reflects} reads attributes by names that no text has")
+        reflects = self._reflects or ("format" if self._formats() else "")
+        if reflects and self._owners:
+            raise Uncacheable(f"{reflects} reads attributes by names that no text has")
+        if self._witness is not None:
+            self._watch_owners(self._witness)
         return self.parts
+
+    def _watch_owners(self, witness: Witness) -> None:
+        """Record what functions, classes and modules say of themselves, when all names are
+        known."""
+        names = frozenset(self._attributes)
+        for owner in self._owners:
+            if isinstance(owner.value, types.ModuleType):
+                witness.add_module(owner.value, names)
+            else:
+                witness.add_class(owner.value, _OF_THEMSELVES.isdisjoint(names))
+        for function in self._followed:
+            witness.add_itself(function, _OF_THEMSELVES.isdisjoint(names))
+
+    def _formats(self) -> bool:
+        """Whether a text for `format` may read attributes."""
+        if not {"format", "format_map"} & self._attributes:
+            return False
+        values = (data for name, data in self.parts.items() if not name.startswith("the text of "))
+        return self._templates or any(
+            READS_ATTRIBUTES.search(data.decode("latin-1")) for data in values
+        )
 
     # ---- values ----
 
@@ -103,7 +132,7 @@ class Walk(Telling):
         if kind in (JitFunction, KernelFunction):
             return kind.__name__.encode() + self._reference(value.function)
         if isinstance(value, enum.Enum):
-            return self.told_class(kind) + self.told(value.name) + self.told(value.value)
+            return self._member(value, kind)
         if isinstance(value, np.generic | np.ndarray):
             return self._array(value)
         if isinstance(value, np.dtype):
@@ -119,7 +148,8 @@ class Walk(Telling):
     def _of_python(self, value: Any, kind: type) -> bytes:
         """A value of a class of Python's library, or of the user's."""
         if kind is functools.partial:
-            return b"partial" + self.items("", [value.func, value.args, value.keywords])
+            held = [value.func, value.args, value.keywords, vars(value)]
+            return b"partial" + self.items("", held)
         if kind is types.MethodType:
             return b"method" + self.items("", [value.__self__, value.__func__])
         if kind in (staticmethod, classmethod):
@@ -128,7 +158,14 @@ class Walk(Telling):
             return b"property" + self.items("", [value.fget, value.fset, value.fdel])
         if kind is dataclasses.Field:
             held = [value.name, value.default, value.default_factory, value.init, value.kw_only]
+            held += [value.repr, value.hash, value.compare, value.metadata]
             return b"field" + self.items("", [*held, self._annotation(value.type)])
+        if kind is collections._tuplegetter:  # type: ignore[attr-defined]
+            return b"item" + self.told(value.__reduce__()[1])
+        if kind is types.SimpleNamespace:
+            return b"namespace" + self._attributes_of(value)
+        if kind is range or kind is slice:
+            return kind.__name__.encode() + self.items("", [value.start, value.stop, value.step])
         if kind.__module__ == "dataclasses":  # its marks for what is missing
             return b"dataclasses" + self.told(kind.__name__)
         if isinstance(value, _DESCRIPTORS):
@@ -148,14 +185,17 @@ class Walk(Telling):
             raise Uncacheable(f"it holds a {type(value).__name__}")
         if value.dtype.hasobject or value.nbytes > MOST_ITEMS * 256:
             raise Uncacheable("it holds an array of objects, or a very large one")
+        number, new = self.number(value)
+        if not new:
+            return b"again#%d" % number
         self.large |= value.nbytes > MOST
         facts = self.items("", [value.shape, getattr(value, "strides", ())])
         scalar = b"array" if type(value) is np.ndarray else b"scalar"
         return scalar + self._dtype(value.dtype) + facts + sized(b"", value.tobytes())
 
     def _dtype(self, value: Any) -> bytes:
-        named = value.descr if value.names else value.str
-        return b"dtype" + self.told(repr(named)) + self.told_class(value.type)
+        said = repr(value) if value.names else value.str
+        return b"dtype" + self.told(said) + self.told_class(value.type)
 
     def _compiled(self, value: Function) -> bytes:
         key = getattr(origin_of(value), "key", None)
@@ -182,16 +222,26 @@ class Walk(Telling):
         number, new = self.number(value)
         if not new:
             return b"object#%d" % number
-        state = dict(_state(value))
+        own = [told(value) for base, told in _VALUES.items() if isinstance(value, base)]
+        return b"object" + self.told_class(kind) + self._attributes_of(value) + self.items("", own)
+
+    def _attributes_of(self, value: Any, *known: str) -> bytes:
+        """The attributes that an object has of its own, but for those that are known."""
+        state = {name: held for name, held in _state(value) if name not in known}
         if self._witness is not None:
+            self._witness.add_state(value)
             for name, held in state.items():
                 self._witness.add_attribute(value, name, held)
-        inner: list[Any] = [part for pair in state.items() for part in pair]
-        inner += [told(value) for base, told in _VALUES.items() if isinstance(value, base)]
-        return b"object" + self.told_class(kind) + self.items("", inner)
+        return self.items("", [part for pair in state.items() for part in pair])
+
+    def _member(self, value: enum.Enum, kind: type) -> bytes:
+        """A member of an enumeration; what it has beside its value is told with its class."""
+        return self.told_class(kind) + self.told(value.name) + self.told(value.value)
 
     def _generated(self, value: types.FunctionType) -> bytes:
         """A function that Python's library made around others."""
+        if libraries.reads_by_name(value):
+            raise Uncacheable(f"it may call {named(value)}, whose result no key has")
         held = [cell.cell_contents for cell in value.__closure__ or ()]
         return b"generated" + self.told(named(value)) + self.items("", held)
 
@@ -214,11 +264,17 @@ class Walk(Telling):
 
     def _function(self, function: types.FunctionType) -> None:
         number, _ = self.number(function)
+        self._followed.append(function)
         name = named(function)
         where = f"{name} (#{number})" if f"the text of {name}" in self.parts else name
         facts = facts_of(function)
         if self._witness is not None:
             self._witness.add_function(function)
+        hidden = libraries.HIDDEN & facts.attributes
+        if hidden:
+            raise Uncacheable(f"{name} uses {min(hidden)}, which gives what no key has")
+        self._reflects = self._reflects or min(libraries.REFLECTING & facts.attributes, default="")
+        self._templates = self._templates or facts.formats
         path = b""
         if self._places:
             path = display_path(function.__code__.co_filename).encode("utf-8", "surrogatepass")
@@ -251,9 +307,10 @@ class Walk(Telling):
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         for name in sorted(facts.names):
             value, kind = _looked_up(function, cells, name)
-            if outer is not None and kind != "builtin":
+            if outer is not None:
                 outer.get(name)
             if kind == "builtin":
+                self._watch(_builtins_of(function), name)
                 self._check_builtin(where, name, value)
             elif value is _MISSING:
                 continue
@@ -285,19 +342,31 @@ class Walk(Telling):
         where = value.__name__
         self.parts[part] = where.encode()
         self._package(where.partition(".")[0])
-        if name in facts.bare and where not in libraries.PURE and where != "ferrule":
+        if name in facts.bare and not libraries.is_pure(where) and where != "ferrule":
             raise Uncacheable(f"{part}: {where} is used whole, and not by names that it has")
         for base, attribute in sorted(facts.pairs):
             if base == name:
-                self._of_library(part, value, attribute)
+                self._of_library(part, value, attribute, facts)
 
-    def _of_library(self, part: str, module: types.ModuleType, name: str) -> None:
+    def _of_library(self, part: str, module: types.ModuleType, name: str, facts: Facts) -> None:
         if not libraries.allowed_of(module, name):
             what = f"{module.__name__}.{name}"
             raise Uncacheable(f"{part}: {what} may have another result each time")
         value = getattr(module, name, None)
-        if type(value) in PLAIN:
+        self._watch(vars(module), name)
+        if isinstance(value, type):
+            self._check_registered(value)
+        if isinstance(value, types.ModuleType) and libraries.is_pure(value.__name__):
+            for inner in sorted(facts.attributes & vars(value).keys()):
+                self._of_library(f"{part}.{name}", value, inner, facts)
+        elif module.__name__ == "builtins":
+            self._check_builtin(part, name, value)
+        elif type(value) in PLAIN or not libraries.is_own(value, name):
             self.add(f"{module.__name__}.{name}", value)
+
+    def _watch(self, namespace: Any, name: str) -> None:
+        if self._witness is not None and type(namespace) is dict:
+            self._witness.add_dict_item(namespace, name)
 
     def _check_builtin(self, where: str, name: str, value: Any) -> None:
         if id(value) in libraries.REFLECTION:
@@ -310,6 +379,7 @@ class Walk(Telling):
     # ---- classes and modules ----
 
     def told_class(self, value: type) -> bytes:
+        self._check_registered(value)
         if isinstance(value, DType) or libraries.is_told_by_name(value):
             self._package(_root(value))
             return b"class" + self.told(named(value))
@@ -322,6 +392,14 @@ class Walk(Telling):
             self._add_class(value, number)
         return b"class#%d" % number
 
+    def _check_registered(self, value: type) -> None:
+        """Refuse a class whose `isinstance` says yes to other classes of the user's."""
+        if isinstance(value, abc.ABCMeta):
+            if self._witness is not None:
+                self._witness.add_registered()
+            if libraries.has_registered(value):
+                raise Uncacheable(f"classes are registered with {named(value)}")
+
     def _add_class(self, value: type, number: int) -> None:
         meta = type(value)
         if meta not in _METACLASSES and meta.__module__ != "abc":
@@ -329,15 +407,17 @@ class Walk(Telling):
         where = f"the class {named(value)}"
         where = f"{where} (#{number})" if where in self.parts else where
         self.parts[where] = b""  # while its bases are told, it is known
-        self.add(where, [named(value), list(value.__bases__), meta.__name__])
+        self.add(where, [named(value), value.__name__, list(value.__bases__), meta.__name__])
         self._annotated(where, value)
         fields = vars(value).get("__dataclass_fields__")
         if fields is not None:
             how = repr(vars(value).get("__dataclass_params__"))
             self.add(f"the fields of {where}", [how, *fields, *fields.values()])
         if isinstance(value, enum.EnumMeta):
-            members = [(name, member.value) for name, member in vars(value)["_member_map_"].items()]
-            self.add(f"the members of {where}", members)
+            members = vars(value)["_member_map_"]
+            self.add(f"the members of {where}", [(k, each.value) for k, each in members.items()])
+            told = [self._attributes_of(each, *_OF_MEMBERS) for each in members.values()]
+            self.parts[f"the attributes of the members of {where}"] = b"".join(told)
         self._owners.append(_Owner(value))
 
     def _annotated(self, where: str, value: type) -> None:
@@ -346,10 +426,10 @@ class Walk(Telling):
 
     def _module(self, value: types.ModuleType) -> bytes:
         if not libraries.is_user_module(value):
-            if value.__name__ in libraries.PURE or value.__name__ == "ferrule":
+            if libraries.is_pure(value.__name__) or value.__name__ == "ferrule":
                 return b"module" + self.told(value.__name__)
             raise Uncacheable(f"the module {value.__name__} is used whole")
-        if "__getattr__" in vars(value):
+        if "__getattr__" in vars(value) or type(value) is not types.ModuleType:
             raise Uncacheable(f"the module {value.__name__} makes attributes when they are read")
         number, new = self.number(value)
         if new:
@@ -369,13 +449,14 @@ class Walk(Telling):
 
     def _wanted(self, owner: _Owner) -> set[str]:
         names = set(vars(owner.value))
-        wanted = self._attributes & names
+        named = self._attributes & names
+        wanted = set[str]()
         if isinstance(owner.value, type):
             wanted |= {n for n in names if n[:2] == "__" == n[-2:] and n not in _NOT_TOLD}
             if isinstance(owner.value, enum.EnumMeta):
                 wanted -= set(owner.value.__members__)
                 wanted = {n for n in wanted if n not in _OF_ENUMS}
-        return wanted - owner.told - _NOT_TOLD
+        return (wanted - _NOT_TOLD | named) - owner.told
 
     def _attribute(self, owner: Any, name: str) -> None:
         value = vars(owner)[name]
@@ -417,6 +498,10 @@ _ALIASES: Final = (
 _VALUES: Final[Mapping[type, Callable[[Any], Any]]] = {
     each: each for each in (int, float, str, bytes, tuple, list, dict)
 }
+_OF_THEMSELVES: Final = frozenset({"__doc__", "__module__", "__name__", "__qualname__"})
+"""What functions and classes say of themselves, and code seldom asks."""
+_OF_MEMBERS: Final = ("_value_", "_name_", "__objclass__", "_sort_order_")
+"""Attributes of each member of an enumeration."""
 _OF_ENUMS: Final = frozenset({"__new__", "__format__", "__str__", "__repr__", "__reduce_ex__"})
 
 
@@ -431,9 +516,14 @@ def _looked_up(
             return _MISSING, "variable"
     if name in function.__globals__:
         return function.__globals__[name], "global"
-    known = function.__globals__.get("__builtins__")
-    table = vars(known) if isinstance(known, types.ModuleType) else known or {}
+    table = _builtins_of(function)
     return table.get(name, _MISSING), "builtin" if name in table else "global"
+
+
+def _builtins_of(function: types.FunctionType) -> dict[str, Any]:
+    """The names that a function finds where its module has none."""
+    known = function.__globals__.get("__builtins__")
+    return vars(known) if isinstance(known, types.ModuleType) else known or {}
 
 
 def _is_generated(function: types.FunctionType) -> bool:
@@ -457,10 +547,10 @@ def _state(value: Any) -> Iterable[tuple[str, Any]]:
     """The attributes of an object, in its dict and in slots."""
     found = dict(getattr(value, "__dict__", {}))
     for base in type(value).__mro__:
-        slots = vars(base).get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
-                found[name] = getattr(value, name)
+        for name, slot in vars(base).items():
+            if type(slot) is types.MemberDescriptorType:
+                with contextlib.suppress(AttributeError):  # it was never assigned
+                    found[name] = slot.__get__(value)
     return found.items()
 
 

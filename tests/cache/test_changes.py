@@ -1,0 +1,496 @@
+"""Whatever changes between two compilations, the second is that of a compiler without a cache.
+
+Each case is a module with a function `f` and a `change` of what `f` depends on.  It is compiled
+again in the process, where the change is to be noticed, and as a new process has it, by its key.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ferrule as fe
+from ferrule.compiler.cache.through import MEMORY
+
+Written = Callable[..., ModuleType]
+
+HEAD = """
+import abc
+import builtins
+import collections
+import dataclasses
+import enum
+import functools
+import math
+import operator
+import types
+import typing
+
+import numpy as np
+
+import ferrule as fe
+
+one = lambda *given: 1
+two = lambda *given: 2
+settings = types.ModuleType("settings")
+settings.SCALE = 1
+
+
+class Plain:
+    pass
+
+
+class Reader:
+    # Its methods are run by Python itself.
+    def __init__(self):
+        self.x = self.read()
+"""
+KEPT = {
+    "a list that is another one": """
+A = [1]
+X = A
+def change():
+    global X
+    X = [1]
+VALUE = lambda: 5 if X is A else 7
+""",
+    "a list inside a tuple that is another one": """
+A = [1]
+X = (A,)
+def change():
+    global X
+    X = ([1],)
+VALUE = lambda: 5 if X[0] is A else 7
+""",
+    "the order of a set": """
+X = {0, 8}
+def change():
+    global X
+    X = {8, 0}
+VALUE = lambda: list(X)[0]
+""",
+    "the order of a frozen set": """
+X = frozenset([0, 8])
+def change():
+    global X
+    X = frozenset([8, 0])
+VALUE = lambda: list(X)[0]
+""",
+    "the sign of a NaN": """
+X = math.nan
+def change():
+    global X
+    X = -math.nan
+VALUE = lambda: math.copysign(1, X)
+""",
+    "the strides of an array": """
+X = np.ones((2, 2))
+def change():
+    global X
+    X = np.asfortranarray(X)
+VALUE = lambda: X.strides[0]
+""",
+    "the fields of a structured dtype": """
+def dtype(second):
+    return np.dtype({"names": ["a", "b"], "formats": ["i4", "i4"], "offsets": [0, second]})
+X = dtype(0)
+def change():
+    global X
+    X = dtype(2)
+VALUE = lambda: X.itemsize
+""",
+    "a large integer": """
+X = 1 << 20000
+def change():
+    global X
+    X += 1
+VALUE = lambda: X % 7
+""",
+    "an attribute of an object that hides that of its class": """
+class C:
+    scale = 1
+X = C()
+def change():
+    X.scale = 5
+VALUE = lambda: X.scale
+""",
+    "an attribute of an object that hides one no more": """
+class C:
+    scale = 1
+X = C()
+X.scale = 5
+def change():
+    del X.scale
+VALUE = lambda: X.scale
+""",
+    "an attribute of a class that hides that of its base": """
+class Base:
+    scale = 1
+class C(Base):
+    pass
+def change():
+    C.scale = 5
+VALUE = lambda: C.scale
+""",
+    "a method of a class that hides that of its base": """
+class Base:
+    def go(self):
+        return 1
+class C(Base):
+    pass
+X = C()
+def change():
+    C.go = two
+VALUE = lambda: X.go()
+""",
+    "a special method that a class did not have": """
+X = Plain()
+def change():
+    Plain.__bool__ = lambda self: False
+VALUE = lambda: 5 if X else 7
+""",
+    "the class of an object": """
+class A:
+    def go(self):
+        return 1
+class B:
+    def go(self):
+        return 2
+X = A()
+def change():
+    X.__class__ = B
+VALUE = lambda: X.go()
+""",
+    "the bases of a class": """
+class A:
+    def go(self):
+        return 1
+class B:
+    def go(self):
+        return 2
+class C(A):
+    pass
+X = C()
+def change():
+    C.__bases__ = (B,)
+VALUE = lambda: X.go()
+""",
+    "the name of a class": """
+def change():
+    Plain.__name__ = "Longer"
+VALUE = lambda: len(Plain.__name__)
+""",
+    "a name that hides a builtin": """
+def change():
+    global max
+    max = lambda a, b: 99
+VALUE = lambda: max(1, 2)
+""",
+    "an attribute of a function": """
+def helper():
+    return helper.scale
+helper.scale = 1
+def change():
+    helper.scale = 2
+VALUE = lambda: helper()
+""",
+    "what a function says of itself": """
+def helper():
+    "a text"
+def change():
+    helper.__doc__ = "another text"
+VALUE = lambda: len(helper.__doc__)
+""",
+    "the attributes of a partial": """
+X = functools.partial(one)
+X.scale = 1
+def change():
+    X.scale = 2
+VALUE = lambda: X.scale
+""",
+    "a private attribute of a class": """
+class C:
+    __scale = 1
+    def go(self):
+        return self.__scale
+X = C()
+def change():
+    C._C__scale = 2
+VALUE = lambda: X.go()
+""",
+    "a private attribute that Python reads": """
+class C(Reader):
+    __scale = 1
+    def read(self):
+        return self.__scale
+def change():
+    C._C__scale = 2
+VALUE = lambda: C().x
+""",
+    "a private global": """
+class C(Reader):
+    def read(self):
+        return __scale
+_C__scale = 1
+def change():
+    global _C__scale
+    _C__scale = 2
+VALUE = lambda: C().x
+""",
+    "a private slot": """
+class C:
+    __slots__ = ("__x",)
+    def __init__(self, x):
+        self.__x = x
+X = C(1)
+def change():
+    global X
+    X = C(2)
+VALUE = lambda: X._C__x
+""",
+    "slots of an iterator": """
+class C:
+    __slots__ = iter(("x",))
+X = C()
+X.x = 1
+def change():
+    X.x = 2
+VALUE = lambda: X.x
+""",
+    "an attribute that a pattern reads": """
+class C:
+    scale = 1
+X = C()
+class Matching(Reader):
+    def read(self):
+        match X:
+            case C(scale=1):
+                return 5
+        return 7
+def change():
+    C.scale = 2
+VALUE = lambda: Matching().x
+""",
+    "the metadata of a field": """
+def made(value):
+    @dataclasses.dataclass
+    class C:
+        x: int = dataclasses.field(default=1, metadata={"unit": value})
+    return C
+C = made(1)
+def change():
+    global C
+    C = made(2)
+VALUE = lambda: dataclasses.fields(C)[0].metadata["unit"]
+""",
+    "whether a field is compared": """
+def made(value):
+    @dataclasses.dataclass(frozen=True)
+    class C:
+        x: int = dataclasses.field(default=1, compare=value)
+    return C
+C = made(True)
+def change():
+    global C
+    C = made(False)
+VALUE = lambda: 5 if C(1) == C(2) else 7
+""",
+    "an attribute of a member of an enumeration": """
+class E(enum.Enum):
+    RED = 1
+E.RED.more = 1
+def change():
+    E.RED.more = 2
+VALUE = lambda: E.RED.more
+""",
+    "the default of a named tuple": """
+class N(typing.NamedTuple):
+    x: int = 1
+def change():
+    N.__new__.__defaults__ = (2,)
+VALUE = lambda: N().x
+""",
+    "the fields of a named tuple": """
+N = collections.namedtuple("N", "x y")
+def change():
+    global N
+    N = collections.namedtuple("N", "y x")
+VALUE = lambda: N(1, 2).x
+""",
+    "a range": """
+X = range(1, 9, 2)
+def change():
+    global X
+    X = range(1, 9, 3)
+VALUE = lambda: sum(X)
+""",
+    "a namespace": """
+X = types.SimpleNamespace(scale=1)
+def change():
+    X.scale = 2
+VALUE = lambda: X.scale
+""",
+    "a function of Python's library that is the user's now": """
+def change():
+    math.fabs = two
+VALUE = lambda: math.fabs(-3)
+""",
+    "a function of Python's library that is another one now": """
+def change():
+    math.fabs = math.sqrt
+VALUE = lambda: math.fabs(4)
+""",
+    "a function of NumPy that is the user's now": """
+def change():
+    np.prod = two
+VALUE = lambda: np.prod([3])
+""",
+    "a function of ferrule that is the user's now": """
+def change():
+    fe.ceil_div = two
+VALUE = lambda: fe.ceil_div(9, 3)
+""",
+}
+"""Those that the cache keeps, each with its value in the text of `f`."""
+COMPILED = {
+    "the dict of a class": ("Plain.scale = 1", "Plain.scale = 2", 'Plain.__dict__["scale"]'),
+    "the dict of a module": ("", "settings.SCALE = 2", 'settings.__dict__["SCALE"]'),
+    "attrgetter": ("", "settings.SCALE = 2", 'operator.attrgetter("SCALE")(settings)'),
+    "attrgetter by name": (
+        "from operator import attrgetter",
+        "settings.SCALE = 2",
+        'attrgetter("SCALE")(settings)',
+    ),
+    "methodcaller": (
+        "X = Plain()\nPlain.go = one",
+        "Plain.go = two",
+        'operator.methodcaller("go")(X)',
+    ),
+    "format": ("", "settings.SCALE = 2", 'int("{0.SCALE}".format(settings))'),
+    "format of a global": (
+        'X = "{0.SCALE}"',
+        "settings.SCALE = 2",
+        "int(X.format(settings))",
+    ),
+    "__getattribute__": (
+        "Plain.scale = 1\nX = Plain()",
+        "Plain.scale = 2",
+        'object.__getattribute__(X, "scale")',
+    ),
+    "globals of a function": (
+        "SCALE = 1\ndef helper(): pass",
+        "globals()['SCALE'] = 2",
+        'helper.__globals__["SCALE"]',
+    ),
+    "builtins.getattr": ("", "settings.SCALE = 2", 'builtins.getattr(settings, "SCALE")'),
+    "another name of vars": ("X = vars", "settings.SCALE = 2", 'X(settings)["SCALE"]'),
+    "types of annotations": (
+        'T = int\ndef helper(x: "T"): pass',
+        "globals()['T'] = float",
+        '5 if typing.get_type_hints(helper)["x"] is int else 7',
+    ),
+    "a class that was registered": (
+        "class A(abc.ABC): pass\nX = Plain()",
+        "A.register(Plain)",
+        "5 if isinstance(X, A) else 7",
+    ),
+    "a class that was registered with Python's": (
+        "X = Plain()",
+        "collections.abc.Sized.register(Plain)",
+        "5 if isinstance(X, collections.abc.Sized) else 7",
+    ),
+    "subclasses": (
+        "KEEP = []",
+        "KEEP.append(type('More', (Plain,), {}))",
+        "len(Plain.__subclasses__())",
+    ),
+    "__wrapped__": (
+        "def helper(): pass\nhelper.__wrapped__ = one",
+        "helper.__wrapped__ = two",
+        "helper.__wrapped__()",
+    ),
+    "a module of a class of its own": (
+        "class M(types.ModuleType):\n    SCALE = 1\nX = M('x')",
+        "M.SCALE = 2",
+        "X.SCALE",
+    ),
+    "a function of frompyfunc": (
+        "X = np.frompyfunc(one, 1, 1)",
+        "globals().update(X=np.frompyfunc(two, 1, 1))",
+        "X(3)",
+    ),
+}
+"""Those that no key can hold: what there is before, the change, and the value."""
+
+
+def text_of(case: str) -> str:
+    if case in KEPT:
+        before, _, value = KEPT[case].rpartition("VALUE = lambda: ")
+        text = before
+    else:
+        before, change, value = COMPILED[case]
+        text = f"{before}\n\n\ndef change():\n    {change}\n"
+    return f"{HEAD}\n{text}\n\n@fe.jit\ndef f(a: fe.Tensor):\n    a[0] = {value.strip()}\n"
+
+
+@pytest.fixture(autouse=True)
+def libraries() -> Iterator[None]:
+    """What a case changes of libraries is as before at the end."""
+    held = [(math, "fabs"), (np, "prod"), (fe, "ceil_div"), (operator, "neg")]
+    before = [(module, name, getattr(module, name)) for module, name in held]
+    yield
+    for module, name, value in before:
+        setattr(module, name, value)
+
+
+def compiled(module: ModuleType, options: str = "--target cpu") -> tuple[float, str]:
+    a = fe.make_fake_compact_tensor(fe.Float64, (4,))
+    function: Any = fe.compile(module.f, a, options=options)
+    x = np.zeros(4)
+    function(x)
+    return float(x[0]), function.origin
+
+
+@pytest.mark.parametrize("case", [*KEPT, *COMPILED])
+def test_a_change_is_seen(folder: Path, written: Written, case: str) -> None:
+    module = written(text_of(case))
+    first, again = compiled(module), compiled(module)
+    assert first[0] == again[0]
+    module.change()
+    true, _ = compiled(module, "--target cpu --no-cache")
+    assert true != first[0]
+    assert compiled(module) == (true, "compiled")
+    assert compiled(module) == (true, "from the cache" if case in KEPT else "compiled")
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_a_change_is_seen_by_the_next_process(folder: Path, written: Written, case: str) -> None:
+    before = compiled(written(text_of(case)))
+    MEMORY.clear()
+    assert compiled(written(text_of(case))) == (before[0], "from the cache")
+    MEMORY.clear()
+    module = written(text_of(case))
+    module.change()
+    true, _ = compiled(module, "--target cpu --no-cache")
+    assert compiled(module) == (true, "compiled")
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_a_change_is_seen_by_a_call(folder: Path, written: Written, case: str) -> None:
+    """Direct calls of a function that the cache had.  They compare containers by value."""
+    written(text_of(case)).f(np.zeros(4))
+    MEMORY.clear()
+    module, x = written(text_of(case)), np.zeros(4)
+    for _ in range(5):  # until a guard in machine code compares
+        module.f(x)
+    module.change()
+    true, _ = compiled(module, "--target cpu --no-cache")
+    module.f(x)
+    assert x[0] == true or case.startswith("a list"), case
