@@ -6,8 +6,8 @@ again in the process, where the change is to be noticed, and as a new process ha
 
 from __future__ import annotations
 
+import builtins
 import math
-import operator
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -357,6 +357,95 @@ def change():
     fe.ceil_div = two
 VALUE = lambda: fe.ceil_div(9, 3)
 """,
+    "how NumPy prints": """
+X = np.array([0.123456789])
+def change():
+    np.set_printoptions(precision=2)
+VALUE = lambda: len(str(X))
+""",
+    "a name among the builtins": """
+builtins.SCALE = 1
+def change():
+    builtins.SCALE = 2
+VALUE = lambda: SCALE
+""",
+    "the function of a kernel": """
+@fe.jit
+def inner(a: fe.Tensor):
+    a[0] = 1
+@fe.jit
+def other(a: fe.Tensor):
+    a[0] = 2
+def change():
+    inner.function = other.function
+VALUE = lambda: inner(a) or a[0]
+""",
+    "an attribute of a kernel": """
+@fe.kernel
+def inner(a: fe.Tensor):
+    a[0] = 1
+inner.scale = 1
+def change():
+    inner.scale = 2
+VALUE = lambda: inner.scale
+""",
+    "the bound of a type variable": """
+T = typing.TypeVar("T", bound=int)
+def change():
+    global T
+    T = typing.TypeVar("T", bound=float)
+VALUE = lambda: 5 if T.__bound__ is int else 7
+""",
+    "the type behind a new type": """
+T = typing.NewType("T", int)
+def change():
+    global T
+    T = typing.NewType("T", float)
+VALUE = lambda: 5 if T.__supertype__ is int else 7
+""",
+    "the length of a deque": """
+X = collections.deque([1])
+def change():
+    global X
+    X = collections.deque([1], 5)
+VALUE = lambda: 5 if X.maxlen is None else 7
+""",
+    "what a method of a dict reads": """
+D = {"a": 1}
+X = D.get
+def change():
+    D["a"] = 2
+VALUE = lambda: X("a")
+""",
+    "whether an array can be written": """
+X = np.zeros(2)
+def change():
+    X.flags.writeable = False
+VALUE = lambda: 5 if X.flags.writeable else 7
+""",
+    "a name that was missing": """
+class Trying(Reader):
+    def read(self):
+        try:
+            return MAYBE
+        except NameError:
+            return 5
+def change():
+    global MAYBE
+    MAYBE = 9
+VALUE = lambda: Trying().x
+""",
+    "an attribute of a module that was missing": """
+class Trying(Reader):
+    def read(self):
+        try:
+            return settings.MAYBE
+        except AttributeError:
+            return 5
+def change():
+    settings.MAYBE = 9
+VALUE = lambda: Trying().x
+""",
 }
 """Those that the cache keeps, each with its value in the text of `f`."""
 COMPILED = {
@@ -443,9 +532,11 @@ def text_of(case: str) -> str:
 @pytest.fixture(autouse=True)
 def libraries() -> Iterator[None]:
     """What a case changes of libraries is as before at the end."""
-    held = [(math, "fabs"), (np, "prod"), (fe, "ceil_div"), (operator, "neg")]
+    held = [(math, "fabs"), (np, "prod"), (fe, "ceil_div")]
     before = [(module, name, getattr(module, name)) for module, name in held]
-    yield
+    with np.printoptions():
+        yield
+    vars(builtins).pop("SCALE", None)
     for module, name, value in before:
         setattr(module, name, value)
 

@@ -67,7 +67,8 @@ def snapshot(value: Any, depth: int = 0) -> Any:
 def _array(value: Any) -> Any:
     if value.nbytes > MOST or value.dtype.hasobject:
         return Same(value)
-    return type(value), value.dtype, value.shape, value.strides, value.tobytes()
+    how = value.dtype, value.shape, value.strides, value.flags.writeable
+    return type(value), how, value.tobytes()
 
 
 def _inside(value: Any, depth: int) -> Any:
@@ -86,7 +87,8 @@ def _inside(value: Any, depth: int) -> Any:
         return kind, bytes(value)
     if isinstance(value, _MAPPINGS):
         return kind, tuple((snapshot(k, 9), snapshot(v, depth + 1)) for k, v in value.items())
-    return kind, tuple(snapshot(each, depth + 1) for each in value)
+    inner = tuple(snapshot(each, depth + 1) for each in value)
+    return (kind, value.maxlen, inner) if isinstance(value, deque) else (kind, inner)
 
 
 def may_change(value: Any) -> bool:

@@ -106,8 +106,10 @@ class Telling:
             number, new = self.number(value)
             if not new:
                 return b"again#%d" % number
-        if kind in (tuple, list, deque):
+        if kind in (tuple, list):
             return self.items(kind.__name__, value)
+        if kind is deque:
+            return self.items("deque", [value.maxlen, *value])
         if kind in (dict, types.MappingProxyType, OrderedDict):
             return self.items(kind.__name__, [part for pair in value.items() for part in pair])
         if kind in (set, frozenset):

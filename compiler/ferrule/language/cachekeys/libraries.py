@@ -78,7 +78,7 @@ _NOT_OURS: Final = frozenset({"ferrule.language.compilation", "ferrule.language.
 _FACADE: Final = frozenset({"ferrule", "ferrule.specs", "ferrule.language.arch"})
 _NEVER: Final = frozenset(
     "cache compile compile_all cuda emulated_gpu export_library frontends from_dlpack "
-    "get_global_func like overload register_global_func runtime type_info".split()
+    "get_global_func like overload register_global_func runtime torch_op type_info".split()
 )
 """Names of the facade that do something, or look at what a process has."""
 

@@ -30,7 +30,7 @@ from ferrule.compiler.cache.telling import MOST_ITEMS, PLAIN, Telling, module_of
 from ferrule.language.cachekeys import libraries
 from ferrule.language.cachekeys.facts import READS_ATTRIBUTES, Facts, facts_of, is_optimized
 from ferrule.language.decorators import JitFunction, KernelFunction
-from ferrule.language.snapshots import MOST
+from ferrule.language.snapshots import MOST, snapshot
 from ferrule.language.source import display_path
 from ferrule.language.witness import Outer, Witness, is_library
 from ferrule.runtime import Function
@@ -130,7 +130,7 @@ class Walk(Telling):
         if isinstance(value, types.FunctionType):
             return self._generated(value) if _is_generated(value) else self._reference(value)
         if kind in (JitFunction, KernelFunction):
-            return kind.__name__.encode() + self._reference(value.function)
+            return self._marked(value, kind)
         if isinstance(value, enum.Enum):
             return self._member(value, kind)
         if isinstance(value, np.generic | np.ndarray):
@@ -176,6 +176,11 @@ class Walk(Telling):
         if isinstance(value, _ALIASES):
             origin, inner = typing.get_origin(value), typing.get_args(value)
             return b"alias" + self.items("", [origin, *map(self._annotation, inner)])
+        if kind is typing.TypeVar:
+            limits = [value.__bound__, value.__constraints__]
+            return b"variable" + self.told(repr(value)) + self.items("", limits)
+        if kind is typing.NewType:
+            return b"new type" + self.items("", [value.__name__, value.__supertype__])
         if kind.__module__ == "typing":
             return b"typing" + self.told(repr(value))
         return self._object(value, kind)
@@ -189,9 +194,16 @@ class Walk(Telling):
         if not new:
             return b"again#%d" % number
         self.large |= value.nbytes > MOST
-        facts = self.items("", [value.shape, getattr(value, "strides", ())])
+        self._printed()
+        facts = self.items("", [value.shape, value.strides, value.flags.writeable])
         scalar = b"array" if type(value) is np.ndarray else b"scalar"
         return scalar + self._dtype(value.dtype) + facts + sized(b"", value.tobytes())
+
+    def _printed(self) -> None:
+        """How NumPy writes its values as texts, which a program may choose."""
+        self.parts["how NumPy prints"] = repr(np.get_printoptions()).encode()
+        if self._witness is not None:
+            self._witness.add_fact("printed", np, np.get_printoptions)
 
     def _dtype(self, value: Any) -> bytes:
         said = repr(value) if value.names else value.str
@@ -210,6 +222,8 @@ class Walk(Telling):
         elif isinstance(owner, type):  # object.__new__ and the like
             return b"builtin" + self.told_class(owner) + self.told(value.__name__)
         elif owner is not None and not isinstance(owner, types.ModuleType):
+            if self._witness is not None:
+                self._witness.add_fact("content", owner, lambda: snapshot(owner))
             return b"bound" + self.told(owner) + self.told(value.__name__)
         elif not libraries.allowed_function(value):
             raise Uncacheable(f"it may call {named(value)}, whose result no key has")
@@ -237,6 +251,18 @@ class Walk(Telling):
     def _member(self, value: enum.Enum, kind: type) -> bytes:
         """A member of an enumeration; what it has beside its value is told with its class."""
         return self.told_class(kind) + self.told(value.name) + self.told(value.value)
+
+    def _marked(self, value: Any, kind: type) -> bytes:
+        """A kernel or a host function, and the attributes that the user gave it."""
+        own = vars(value.function)
+
+        def rest() -> dict[str, Any]:
+            return {k: v for k, v in vars(value).items() if k not in _OF_MARKED and k not in own}
+
+        if self._witness is not None:
+            self._witness.add_fact("marked", value, lambda: (value.function, snapshot(rest())))
+        reference = kind.__name__.encode() + self._reference(value.function)
+        return reference + self.items("", [part for pair in rest().items() for part in pair])
 
     def _generated(self, value: types.FunctionType) -> bytes:
         """A function that Python's library made around others."""
@@ -341,6 +367,8 @@ class Walk(Telling):
             return
         where = value.__name__
         self.parts[part] = where.encode()
+        if where == "numpy":
+            self._printed()
         self._package(where.partition(".")[0])
         if name in facts.bare and not libraries.is_pure(where) and where != "ferrule":
             raise Uncacheable(f"{part}: {where} is used whole, and not by names that it has")
@@ -373,7 +401,9 @@ class Walk(Telling):
             self._reflects = name
         elif name == "hash" and where.partition(" ")[0].endswith(".__hash__"):
             return  # what it gives orders nothing, and is compared in this process alone
-        elif id(value) not in libraries.BUILTINS and type(value) not in PLAIN:
+        elif type(value) in PLAIN:
+            self.add(f"the builtin {name}", value)
+        elif id(value) not in libraries.BUILTINS:
             raise Uncacheable(f"{where} calls {name}, whose effect no key has")
 
     # ---- classes and modules ----
@@ -500,6 +530,10 @@ _VALUES: Final[Mapping[type, Callable[[Any], Any]]] = {
 }
 _OF_THEMSELVES: Final = frozenset({"__doc__", "__module__", "__name__", "__qualname__"})
 """What functions and classes say of themselves, and code seldom asks."""
+_OF_MARKED: Final = frozenset({*functools.WRAPPER_ASSIGNMENTS, "__wrapped__", "function"}).union(
+    ("_compiled", "_lock")
+)
+"""Attributes of each kernel and host function."""
 _OF_MEMBERS: Final = ("_value_", "_name_", "__objclass__", "_sort_order_")
 """Attributes of each member of an enumeration."""
 _OF_ENUMS: Final = frozenset({"__new__", "__format__", "__str__", "__repr__", "__reduce_ex__"})
