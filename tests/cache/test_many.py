@@ -81,6 +81,29 @@ def test_without_a_cache(module: ModuleType, monkeypatch: pytest.MonkeyPatch, fo
     assert not folder.exists()
 
 
+@pytest.mark.parametrize("cache", ["0", "1"])
+def test_equal_jobs_are_compiled_once(
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch, cache: str
+) -> None:
+    monkeypatch.setenv("FERRULE_CACHE", cache)
+    factors, sent = [3, 5, 3, 3], []
+
+    class Counting(ThreadPoolExecutor):
+        def submit(self, *given: Any, **how: Any) -> Future[Any]:
+            sent.append(given)
+            return super().submit(*given, **how)
+
+    given = [fe.Job(module.scale, (vector(), k), options="--target cpu") for k in factors]
+    with Counting(2) as executor:
+        functions = fe.compile_all(given, executor)
+    assert len(sent) == 2
+    assert len({id(each) for each in functions}) == 4
+    for function, k in zip(functions, factors, strict=True):
+        a = np.ones(1, np.float32)
+        function(a)
+        assert a[0] == k
+
+
 def test_errors_come_with_their_jobs(module: ModuleType) -> None:
     given = jobs(module)
     given.insert(2, fe.Job(module.wrong, (vector(),), options="--target cpu"))

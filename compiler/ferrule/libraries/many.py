@@ -76,7 +76,7 @@ def compile_all(
         every.tell = tell
         away = list(every.begin())
         if away:
-            every.run(away, executor, min(count or workers.cores(), len(away)))
+            every.run(_grouped(away), executor, count)
     return every.result()
 
 
@@ -131,19 +131,24 @@ class _All:
             except Exception as error:
                 self.failed(position, error)
 
-    def run(self, away: list[_Away], executor: Any, count: int) -> None:
-        """Compile in workers, and take what comes back."""
-        payloads = [each.payload for each in away]
+    def run(self, groups: list[list[_Away]], executor: Any, count: int | None) -> None:
+        """Compile in workers, equal jobs once, and take what comes back."""
+        payloads = [group[0].payload for group in groups]
         if executor is None:
-            results = workers.run(_work, payloads, count)
+            wanted = min(count or workers.cores(), len(groups))
+            results = workers.run(_work, payloads, wanted)
         else:
             results = _submitted(executor, payloads)
         for number, result in results:
-            each = away[number]
-            try:
-                self.done(each.position, _taken(each, result))
-            except Exception as error:
-                self.failed(each.position, error)
+            for each in groups[number]:
+                self.take(each, result)
+
+    def take(self, each: _Away, result: Any) -> None:
+        """What a worker sent for a job."""
+        try:
+            self.done(each.position, _taken(each, result))
+        except Exception as error:
+            self.failed(each.position, error)
 
     def done(self, position: int, function: Function) -> None:
         """A job has its function."""
@@ -162,6 +167,14 @@ class _All:
         if errors:
             raise CompileAllError(errors, self.functions) from errors[0][1]
         return [function for function in self.functions if function is not None]
+
+
+def _grouped(away: list[_Away]) -> list[list[_Away]]:
+    """The jobs by their keys."""
+    groups: dict[str, list[_Away]] = {}
+    for each in away:
+        groups.setdefault(each.key.digest, []).append(each)
+    return list(groups.values())
 
 
 def _key(wanted: Wanted) -> Key | None:
