@@ -18,6 +18,7 @@ import pytest
 
 import ferrule as fe
 from ferrule.compiler.cache.through import MEMORY
+from ferrule.language.cachekeys import again
 
 Written = Callable[..., ModuleType]
 
@@ -357,6 +358,20 @@ def change():
     fe.ceil_div = two
 VALUE = lambda: fe.ceil_div(9, 3)
 """,
+    "the order of a set in a function without a text": """
+def made(text):
+    names = {}
+    exec(text, names)
+    return names["first"]
+first = made("def first():\\n    for x in {0, 8}: return x")
+class First(Reader):
+    def read(self):
+        return first()
+def change():
+    global first
+    first = made("def first():\\n    for x in {8, 0}: return x")
+VALUE = lambda: First().x
+""",
     "how NumPy prints": """
 X = np.array([0.123456789])
 def change():
@@ -585,3 +600,12 @@ def test_a_change_is_seen_by_a_call(folder: Path, written: Written, case: str) -
     true, _ = compiled(module, "--target cpu --no-cache")
     module.f(x)
     assert x[0] == true or case.startswith("a list"), case
+
+
+@pytest.mark.parametrize("name", ["FERRULE_MLIR", "CUDA_HOME", "CUDA_PATH", "PATH"])
+def test_other_tools_are_another_call(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("FERRULE_CACHE", "1")
+    before = again.asked([1], {}, "--target cuda --gpu-arch sm_80")
+    assert before == again.asked([1], {}, "--target cuda --gpu-arch sm_80")
+    monkeypatch.setenv(name, "/elsewhere")
+    assert before != again.asked([1], {}, "--target cuda --gpu-arch sm_80")

@@ -123,7 +123,7 @@ class Telling:
     def _set(self, value: Any, kind: type) -> bytes:
         """A set: in its order, which a loop over it has, unless each process has another one."""
         inner = [self.told(each) for each in value]
-        if not _ORDERED.issuperset(map(type, value)):
+        if not has_order(value):
             inner.sort()
         return sized(kind.__name__.encode(), b"".join(inner))
 
@@ -147,6 +147,11 @@ class Telling:
         else:
             known = b"#%d" % self.number(key)[0]
         return b"Sym" + known + self.items("", [value.name, value.width, value.divisibility])
+
+
+def has_order(value: Iterable[Any]) -> bool:
+    """Whether a set made in the same way has the same order in each process."""
+    return _ORDERED.issuperset(map(type, value))
 
 
 def is_ours(module: str) -> bool:

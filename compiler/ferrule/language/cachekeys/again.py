@@ -32,7 +32,11 @@ Asked: TypeAlias = "tuple[object, ...]"
 _MOST: Final = 8
 """The number of calls that are known of a function."""
 _UNCHANGING: Final = (FakeTensor, Sym)
-_ENVIRONMENT: Final = ("FERRULE_TARGET", "FERRULE_GPU_ARCH", settings.REMOTE, settings.FOLDER)
+_ENVIRONMENT: Final = (
+    *("FERRULE_TARGET", "FERRULE_GPU_ARCH", "FERRULE_MLIR", "CUDA_HOME", "CUDA_PATH", "PATH"),
+    *(settings.REMOTE, settings.FOLDER),
+)
+"""What chooses how and where something is compiled, and with which tools."""
 
 
 @dataclass(frozen=True, slots=True)

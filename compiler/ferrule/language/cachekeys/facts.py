@@ -18,6 +18,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from ferrule.compiler.cache.keys import Uncacheable
+from ferrule.compiler.cache.telling import has_order
 from ferrule.compiler.errors import CompileError
 from ferrule.language.source import Source, read_source
 from ferrule.specs.deferred import dataclass
@@ -118,7 +119,8 @@ def _of_code(code: types.CodeType) -> Facts:
     names = {name for each in _codes(code) for name in (*each.co_names, *each.co_freevars)}
     every = frozenset(names)
     formats = any(map(READS_ATTRIBUTES.search, _texts(code)))
-    return Facts(b"\0" + code_bytes(code), every, every, frozenset(), every, formats)
+    text = b"%d\0" % code.co_firstlineno + code_bytes(code)
+    return Facts(text, every, every, frozenset(), every, formats)
 
 
 def _check_imports(found: bool, code: types.CodeType) -> None:
@@ -168,7 +170,8 @@ def _constant(value: object) -> object:
     if isinstance(value, types.CodeType):
         return code_bytes(value)
     if isinstance(value, frozenset):
-        return "frozenset", sorted(map(repr, map(_constant, value)))
+        inner = [repr(_constant(each)) for each in value]
+        return "frozenset", inner if has_order(value) else sorted(inner)
     if isinstance(value, tuple):
         return tuple(map(_constant, value))
     if type(value) is int:
