@@ -398,7 +398,8 @@ class Witness:
         def read() -> object:
             said = function.__name__, function.__qualname__, function.__module__, function.__doc__
             held = {k: v for k, v in vars(function).items() if k != "__wrapped__"}
-            return said, snapshot(held), snapshot(dict(function.__annotations__))
+            known = function.__annotations__
+            return said, held and snapshot(held), known and snapshot(known)
 
         self.add_fact("itself", function, read, lambda guard: is_guarded)
         for name, value in vars(function).items():

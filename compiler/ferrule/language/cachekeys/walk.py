@@ -79,6 +79,8 @@ class Walk(Telling):
         self._scopes: Final[dict[int, str]] = {}
         self._reflects = ""
         self._templates = False
+        self._asks = False
+        """Whether a text asks what functions and classes say of themselves."""
 
     def add(self, name: str, value: Any) -> None:
         """A part of the key for a value."""
@@ -109,9 +111,9 @@ class Walk(Telling):
             if isinstance(owner.value, types.ModuleType):
                 witness.add_module(owner.value, names)
             else:
-                witness.add_class(owner.value, _OF_THEMSELVES.isdisjoint(names))
+                witness.add_class(owner.value, not self._asks)
         for function in self._followed:
-            witness.add_itself(function, _OF_THEMSELVES.isdisjoint(names))
+            witness.add_itself(function, not self._asks)
 
     def _formats(self) -> bool:
         """Whether a text for `format` may read attributes."""
@@ -301,6 +303,8 @@ class Walk(Telling):
             raise Uncacheable(f"{name} uses {min(hidden)}, which gives what no key has")
         self._reflects = self._reflects or min(libraries.REFLECTING & facts.attributes, default="")
         self._templates = self._templates or facts.formats
+        if not _is_of_dataclass(function):
+            self._asks |= not _OF_THEMSELVES.isdisjoint(facts.attributes)
         path = b""
         if self._places:
             path = display_path(function.__code__.co_filename).encode("utf-8", "surrogatepass")
@@ -563,6 +567,12 @@ def _builtins_of(function: types.FunctionType) -> dict[str, Any]:
 def _is_generated(function: types.FunctionType) -> bool:
     """Whether Python's library made this as a part of a user's class."""
     return function.__code__.co_filename in _GENERATING
+
+
+def _is_of_dataclass(function: types.FunctionType) -> bool:
+    """Whether this is a method without a text, such as the `__repr__` that a dataclass has, which
+    asks for the name of its class."""
+    return function.__code__.co_filename == "<string>" and function.__name__[:2] == "__"
 
 
 def _is_plain_class(kind: type) -> bool:
