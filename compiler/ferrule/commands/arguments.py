@@ -99,8 +99,9 @@ examples:
 """
 
 _CHECK: Final = """\
-It compares the file's digest, its machine, the features of the CPU, the version of tvm-ffi and its
-symbols with this machine. The exit code is 0 if the file can be loaded here, 1 if not.
+It compares the file's digest, its machine, the features of the CPU, the version of tvm-ffi, and the
+libraries and symbols that it needs with this machine. The exit code is 0 if the file can be loaded
+here, 1 if not.
 
 examples:
   ferrule check libkernels.so

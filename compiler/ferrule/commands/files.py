@@ -52,6 +52,7 @@ class BuiltFile:
     path: Path
     kind: str
     parts: tuple[Part, ...]
+    data: bytes = field(repr=False)
 
     @property
     def functions(self) -> Iterator[tuple[Part, Metadata]]:
@@ -70,10 +71,10 @@ def read_built(path: Path) -> BuiltFile:
     try:
         data = read_file(path)
         if data.startswith(MAGIC):
-            return BuiltFile(path, "archive", tuple(map(_object, read_archive(data))))
+            return BuiltFile(path, "archive", tuple(map(_object, read_archive(data))), data)
         if data[16:18] == FileType.LIBRARY.to_bytes(2, "little"):
-            return BuiltFile(path, "library", (_library(data),))
-        return BuiltFile(path, "object", (_object(data),))
+            return BuiltFile(path, "library", (_library(data),), data)
+        return BuiltFile(path, "object", (_object(data),), data)
     except (ObjectFileError, MetadataError) as error:
         raise Failure.of(error, f"{path}: ") from error
     except OSError as error:

@@ -11,11 +11,12 @@ import hashlib
 import io
 import re
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ferrule.runtime.binaries import dynamic, elf
-from ferrule.runtime.binaries.elf import FileType, ObjectFileError
+from ferrule.runtime.binaries.dependencies import needed_names
+from ferrule.runtime.binaries.elf import FileType
 from ferrule.specs._version import __version__
 
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
@@ -81,20 +82,12 @@ def platform_tag(library: bytes) -> str:
     header = elf.read_header(library, FileType.LIBRARY)
     machine = header.machine.name.lower()
     section = dynamic.read_dynamic(library, elf.read_segments(library, header))
-    if set(_needed(section)) - _OF_LINUX:
+    if set(needed_names(section)) - _OF_LINUX:
         return f"linux_{machine}"
     strings = library[section.table(dynamic.Tag.STRTAB, 1) or 0 :]
     size = section.values.get(dynamic.Tag.STRSZ, len(strings))
     minors = [int(minor) for minor in _GLIBC.findall(strings[:size])]
     return f"manylinux_2_{max([_OLDEST_GLIBC, *minors])}_{machine}"
-
-
-def _needed(section: dynamic.Dynamic) -> Iterable[str]:
-    at = section.table(dynamic.Tag.STRTAB, 1)
-    if section.needed and at is None:
-        raise ObjectFileError("the library needs others, but has no names")
-    for name in section.needed:
-        yield elf.read_name(section.data[at:], name, "library")
 
 
 def _metadata(name: str, version: str, summary: str, requires: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import platform
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
@@ -143,21 +143,31 @@ def _check_machine(header: ObjectFile) -> None:
         )
 
 
+def check_imports(header: ObjectFile, symbols: Collection[str]) -> None:
+    """ObjectFileError for what `Engine.load` would refuse of these headers; `symbols` are the names
+    of those that it would be given."""
+    _check_machine(header)
+    for name in _imported(header):
+        _check_known(name, symbols)
+
+
 def _imported(header: ObjectFile) -> list[str]:
     return [name for name in header.undefined if name not in _LINKER_SYMBOLS]
 
 
 def _address_of(name: str, symbols: Mapping[str, int]) -> int:
+    _check_known(name, symbols)
+    return symbols[name] if name in symbols else c_address(name)
+
+
+def _check_known(name: str, symbols: Collection[str]) -> None:
     from ferrule.runtime.llvm.capi import C_FUNCTIONS
 
-    if name in symbols:
-        return symbols[name]
-    if name in C_FUNCTIONS:
-        return c_address(name)
-    raise ObjectFileError(
-        f"the object needs the symbol {name}, which is neither a C function that generated code "
-        f"may use nor one that was given"
-    )
+    if name not in symbols and name not in C_FUNCTIONS:
+        raise ObjectFileError(
+            f"the object needs the symbol {name}, which is neither a C function that generated "
+            f"code may use nor one that was given"
+        )
 
 
 @cache

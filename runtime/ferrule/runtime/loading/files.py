@@ -24,7 +24,7 @@ from ferrule.runtime.binaries.archive import MAGIC, read_archive
 from ferrule.runtime.binaries.digest import check_digest, is_marked
 from ferrule.runtime.binaries.elf import FileType, Note, ObjectFileError
 from ferrule.runtime.binaries.importtree import LIBRARY, Node, order, read_import_tree
-from ferrule.runtime.binaries.libraryfile import read_import_bytes, read_library
+from ferrule.runtime.binaries.libraryfile import LibraryFile, read_import_bytes, read_library
 from ferrule.runtime.binaries.metadata import (
     NOTE_OWNER,
     NOTE_TYPE,
@@ -37,7 +37,7 @@ from ferrule.runtime.binaries.soundness import check_library
 from ferrule.runtime.calls.function import Function, make_function
 from ferrule.runtime.exporting.export import checked_path, read_file
 from ferrule.runtime.linking.engine import host_machine
-from ferrule.runtime.linking.objectgroup import Member, load_group
+from ferrule.runtime.linking.objectgroup import Member, check_group, load_group
 from ferrule.runtime.linking.sharedlibrary import (
     keep_libraries,
     open_library,
@@ -86,20 +86,46 @@ def _load(data: bytes, path: Path | None) -> Module:
     if data.startswith(MAGIC):
         objects = list(read_archive(data))
         return _load_objects("archive", objects, path).keep_file(".a", data)
-    if data[:4] == b"\x7fELF" and data[16:18] == bytes((FileType.LIBRARY, 0)):
+    if _is_library(data):
         return _load_library(data, path).keep_file(".so", data)
     return _load_objects("object", [data], path).keep_file(".o", data)
 
 
+def check_file(data: bytes) -> None:
+    """Every check of `load_module` for the bytes of a file, except those of the system's loader.
+
+    Nothing of the file is linked or run. ObjectFileError or MetadataError, as `load_module` would
+    explain them.
+    """
+    if data.startswith(MAGIC):
+        objects = list(read_archive(data))
+    elif _is_library(data):
+        _read_library(data)
+        return
+    else:
+        objects = [data]
+    check_group([member for member, _ in map(_read_member, objects)])
+    for tree in filter(None, map(read_import_bytes, objects)):
+        read_import_tree(tree)
+        break
+
+
+def _is_library(data: bytes) -> bool:
+    return data[:4] == b"\x7fELF" and data[16:18] == bytes((FileType.LIBRARY, 0))
+
+
+def _read_member(data: bytes) -> tuple[Member, dict[str, Metadata]]:
+    """An object, checked, and the metadata of its functions."""
+    header = read_object(data)
+    check_digest(data)
+    described = _described(header.machine, header.defined, header.notes)
+    return _member(data, header, described), described
+
+
 def _load_objects(kind: str, objects: Sequence[bytes], path: Path | None) -> Module:
     origin_of_file = "an object" if path is None else str(path)
-    members, notes = [], []
-    for data in objects:
-        header = read_object(data)
-        check_digest(data)
-        described = _described(header.machine, header.defined, header.notes)
-        members.append(_member(data, header, described))
-        notes.append(described)
+    read = [_read_member(data) for data in objects]
+    members, notes = [member for member, _ in read], [described for _, described in read]
     engines = load_group(members)
     makers: dict[str, Callable[[], Any]] = {}
     for member, described, engine in zip(members, notes, engines, strict=True):
@@ -116,14 +142,21 @@ def _load_objects(kind: str, objects: Sequence[bytes], path: Path | None) -> Mod
     return _tree(nodes, kind, path, makers, {})
 
 
-def _load_library(data: bytes, path: Path | None) -> Module:
+def _read_library(
+    data: bytes,
+) -> tuple[LibraryFile, dict[str, Metadata], Sequence[Node] | None]:
+    """A library, checked: its headers, the metadata of its functions, and its import tree."""
     header = read_library(data)
     if not check_digest(data) and is_marked(data):
         check_library(data)
     described = _described(header.machine, header.defined, header.notes)
     tree = read_import_bytes(data)
     # Read and check the tree before tvm-ffi does: a damaged tree would keep tvm-ffi busy for ever.
-    nodes = None if tree is None else read_import_tree(tree)
+    return header, described, None if tree is None else read_import_tree(tree)
+
+
+def _load_library(data: bytes, path: Path | None) -> Module:
+    header, described, nodes = _read_library(data)
     library = open_library(data, path, header)
     links = (link for metadata in described.values() for link in metadata.links)
     keep_libraries(link.library for link in links if link.library)
