@@ -19,13 +19,17 @@ from ferrule.commands.output import Failure, Output
 from ferrule.commands.sources import functions_of, libraries_of, load_source
 from ferrule.compiler.errors import CompileError
 from ferrule.libraries.library import Library
-from ferrule.libraries.table import row
 from ferrule.runtime import Function, StageError
-from ferrule.runtime.artefacts import Stage
+from ferrule.runtime.abi import SYMBOL_PREFIX
+from ferrule.runtime.artefacts import Origin, Stage
+from ferrule.runtime.binaries.digest import check_digest
+from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.runtime.binaries.images import find_images
 from ferrule.runtime.binaries.metadata import Metadata
 from ferrule.runtime.calls.function import described, origin_of
+from ferrule.runtime.errors import NoKernelsError
 from ferrule.runtime.loading.origin import LoadedOrigin
+from ferrule.specs import Signature
 from ferrule.specs.deferred import dataclass
 
 _STAGES: Final[Mapping[str, Stage]] = {"ir": "ir", "llvm": "llvm", "asm": "asm", "ptx": "ptx"}
@@ -43,18 +47,38 @@ class Shown:
 def run(given: argparse.Namespace, output: Output) -> int:
     """Run the command; returns the exit code."""
     path, name = _place(given.file)
-    shown = list(_of_source(path) if is_source(path) else _of_built(path))
+    shown = list(_of_source(path) if is_source(path) else _of_built(path, output))
     if name is not None:
         shown = [each for each in shown if each.name == name] or _no_such(path, name, shown)
-    try:
-        found = {each.name: each.views[given.view]() for each in shown}
-    except (StageError, CompileError) as error:
-        raise Failure.of(error, f"{path}: ") from error
+    found, left_out = _views(path, shown, given.view)
     # The functions of one file may have their code in common.
     for text in dict.fromkeys(map(_text, found.values())):
         output.line(text)
+    for each, why in left_out.items():
+        output.note(f"{path}: {each} is left out: {why}")
     output.put(file=str(path), view=given.view, functions=found)
+    if left_out:
+        output.put(left_out=left_out)
     return 0
+
+
+def _views(path: Path, shown: Iterable[Shown], view: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """What is shown of each function that has it, and why others have not.
+
+    Failure if none has it.
+    """
+    found, left_out = {}, {}
+    failure: Exception | None = None
+    for each in shown:
+        try:
+            found[each.name] = each.views[view]()
+        except NoKernelsError as error:
+            failure, left_out[each.name] = error, str(error)
+        except (StageError, CompileError) as error:
+            raise Failure.of(error, f"{path}: {each.name}: ") from error
+    if failure is not None and not found:
+        raise Failure.of(failure, f"{path}: ") from failure
+    return found, left_out
 
 
 def _place(text: str) -> tuple[Path, str | None]:
@@ -104,10 +128,24 @@ def _of_function(name: str, function: Function) -> Shown:
     views: dict[str, Callable[[], Any]] = {
         view: partial(origin.text, stage) for view, stage in _STAGES.items()
     }
-    views["signature"] = lambda: _signature(*described(function))
+    signature, doc = described(function)
+    views["signature"] = lambda: _signature(signature.renamed(name), doc)
+    views["asm"] = lambda: _assembly(name, origin)
     views["sass"] = lambda: sass_of(_ptx_by_arch(function), [])
-    views["metadata"] = lambda: row(described(function), metadata_of(name, function))
+    views["metadata"] = lambda: _metadata(metadata_of(name, function))
     return Shown(name, views)
+
+
+def _assembly(name: str, origin: Origin) -> str:
+    """The assembly of what is exported; that of this process for what only it can call."""
+    try:
+        return origin.export(name, ".s").decode()
+    except StageError:
+        return origin.text("asm")
+
+
+def _metadata(metadata: Metadata) -> Any:
+    return json.loads(metadata.text())["ferrule"]
 
 
 def _ptx_by_arch(function: Function) -> dict[str, str]:
@@ -122,16 +160,19 @@ def _arch_of(ptx: str) -> str:
     return line.removeprefix(".target").split(",")[0].strip()
 
 
-def _signature(signature: Any, doc: str | None) -> str:
-    return f"{signature}\n\n{_indented(doc)}\n" if doc else f"{signature}"
+def _signature(signature: Signature, doc: str | None) -> str:
+    text = signature.text()
+    return f"{text}\n\n{_indented(doc)}\n" if doc else text
 
 
 def _indented(doc: str) -> str:
     return "\n".join(f"    {line}".rstrip() for line in doc.splitlines())
 
 
-def _of_built(path: Path) -> Iterator[Shown]:
+def _of_built(path: Path, output: Output) -> Iterator[Shown]:
     file = read_built(path)
+    for part in file.parts:
+        _warn_of_damage(path, part, output)
     found = [_of_metadata(path, part, metadata) for part, metadata in file.functions]
     unknown = [name for part in file.parts for name in part.unknown()]
     if not found and not unknown:
@@ -141,8 +182,19 @@ def _of_built(path: Path) -> Iterator[Shown]:
         yield _of_unknown(path, name)
 
 
+def _warn_of_damage(path: Path, part: Part, output: Output) -> None:
+    """Tell of a file that is not as ferrule wrote it; it is shown, for people look for the why."""
+    try:
+        check_digest(part.data, {})
+    except ObjectFileError as error:
+        output.note(f"{path}: {error}")
+        output.put(damage=str(error))
+
+
 def _of_metadata(path: Path, part: Part, metadata: Metadata) -> Shown:
-    origin = LoadedOrigin(str(path), part.data, None, metadata.images)
+    origin = LoadedOrigin(
+        str(path), part.data, None, metadata.images, SYMBOL_PREFIX + metadata.name
+    )
 
     def sass() -> str:
         cubins = [found for found in find_images(part.data, metadata.images) if found.kind != "ptx"]
@@ -151,16 +203,16 @@ def _of_metadata(path: Path, part: Part, metadata: Metadata) -> Shown:
     views: dict[str, Callable[[], Any]] = {
         view: partial(origin.text, stage) for view, stage in _STAGES.items()
     }
-    views["signature"] = lambda: str(metadata.signature)
+    views["signature"] = lambda: metadata.signature.text()
     views["sass"] = sass
-    views["metadata"] = lambda: json.loads(metadata.text())["ferrule"]
+    views["metadata"] = lambda: _metadata(metadata)
     return Shown(metadata.name, views)
 
 
 def _of_unknown(path: Path, name: str) -> Shown:
     """A function that ferrule did not make."""
     text = f"{name}(...): a function without ferrule's metadata"
-    origin = LoadedOrigin(str(path), path.read_bytes(), None)
+    origin = LoadedOrigin(str(path), path.read_bytes(), None, symbol=SYMBOL_PREFIX + name)
 
     def missing() -> Any:
         raise Failure(f"{path}: {name} has no metadata of ferrule", "StageError")

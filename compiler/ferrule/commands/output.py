@@ -38,6 +38,10 @@ class Output:
         if not self.as_json:
             print(text)
 
+    def note(self, text: str) -> None:
+        """A line about what is shown, which is no part of it: on the standard error."""
+        print(f"ferrule: note: {text}", file=sys.stderr)
+
     def put(self, **data: Any) -> None:
         """Entries of the JSON object."""
         self._data.update(data)

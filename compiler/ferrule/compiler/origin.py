@@ -22,7 +22,7 @@ from ferrule.runtime.artefacts import ExportForm, KernelInfo, ObjectCode, Operat
 from ferrule.runtime.binaries.digest import sealed_object
 from ferrule.runtime.binaries.metadata import DeviceImage, Metadata
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits
-from ferrule.runtime.errors import StageError
+from ferrule.runtime.errors import NoKernelsError, StageError
 from ferrule.runtime.forks import ForkLock
 from ferrule.specs import Signature
 from ferrule.specs.overloads import Overloads
@@ -268,7 +268,7 @@ class CompiledOrigin:
         code = self._module.body.device_code
         if code is None:
             why = "it has no kernels for a GPU (--target cuda makes them)"
-            raise StageError("ptx", ("ir", "llvm", "asm"), why)
+            raise NoKernelsError("ptx", ("ir", "llvm", "asm"), why)
         return code
 
     def _named(self, name: str) -> HostModule:

@@ -61,6 +61,10 @@ class StageError(LookupError):
         super().__init__(f"there is no {stage!r} text{reason}; available: {known}")
 
 
+class NoKernelsError(StageError):
+    """A function has no PTX because it has no kernels for a GPU: nothing of it is lost."""
+
+
 class LinkError(RuntimeError):
     """The C compiler for a shared library is missing or failed, or a symbol of another library
     cannot be found."""

@@ -263,7 +263,7 @@ def _makers(
         return make_function(
             at,
             metadata.signature,
-            replace(origin, images=metadata.images),
+            replace(origin, images=metadata.images, symbol=SYMBOL_PREFIX + name),
             owner=owner,
             doc=doc,
             traits=metadata.traits,

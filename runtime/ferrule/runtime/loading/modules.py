@@ -18,7 +18,7 @@ from ferrule.runtime.artefacts import Stage
 from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.runtime.binaries.importtree import LIBRARY
 from ferrule.runtime.calls.function import Function, described, origin_of
-from ferrule.runtime.errors import StageError
+from ferrule.runtime.errors import NoKernelsError, StageError
 from ferrule.runtime.exporting.export import (
     StrPath,
     checked_path,
@@ -201,7 +201,8 @@ class Module:
         raise AttributeError(self._missing(name))
 
     def inspect_source(self, kind: Source = "ll") -> str:
-        """The text of all functions: kernel IR, LLVM's IR, assembly, or PTX.
+        """The text of all functions: kernel IR, LLVM's IR, assembly, or PTX, which is that of the
+        functions with kernels for a GPU.
 
         Of a file there are the PTX that it has, and its assembly if this machine has objdump or
         llvm-objdump. StageError for another kind, and for a text that there is not.
@@ -212,7 +213,19 @@ class Module:
         if self._finder is not None:
             raise StageError(kind, (), f"the module is of kind {self._kind}")
         # The kernels of one image have one text.
-        return "\n".join(dict.fromkeys(origin_of(self.original(name)).text(stage) for name in self))
+        return "\n".join(dict.fromkeys(self._texts(stage)))
+
+    def _texts(self, stage: Stage) -> Iterator[str]:
+        """The text of each function; of PTX only those of functions with kernels for a GPU."""
+        left_out, count = None, 0
+        for name in self:
+            try:
+                yield origin_of(self.original(name)).text(stage)
+                count += 1
+            except NoKernelsError as error:
+                left_out = error
+        if left_out is not None and not count:
+            raise left_out
 
     def write_to_file(self, path: StrPath) -> None:
         """Write the module in the form of the suffix: a library (`.so`, `.a`), a header (`.h`,

@@ -6,9 +6,11 @@ not in it. Machine code is shown as a disassembler of this machine writes it.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import tempfile
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
@@ -18,13 +20,20 @@ from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.artefacts import ExportForm, KernelInfo, ObjectCode, Stage
 from ferrule.runtime.binaries.metadata import DeviceImage
 from ferrule.runtime.binaries.objectfile import read_object
-from ferrule.runtime.errors import StageError
+from ferrule.runtime.errors import NoKernelsError, StageError
 from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.runtime.binaries.images import FoundImage
 
 _DISASSEMBLERS: Final = ("llvm-objdump", "objdump")
+
+_SECTION: Final = "Disassembly of section "
+_BLOCK: Final = re.compile(r"^[0-9a-f]+ <.*>:\n(?:.+\n?)*", re.MULTILINE)
+_LINE: Final = re.compile(r"^ *([0-9a-f]+)[: ]", re.MULTILINE)
+_PLACE: Final = re.compile(r"\b(?:0x)?([0-9a-f]+) <")
+"""How a disassembler writes the code behind a symbol, the address of an instruction, and an address
+that an instruction names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +42,14 @@ class LoadedOrigin:
 
     `file` names the file in messages, `content` are its bytes. `data` are the bytes of the object
     with the function, None for a library. `images` describes the function's kernels for a GPU.
+    `symbol` is its name in a library, which has the code of others too.
     """
 
     file: str
     content: bytes = field(repr=False)
     data: bytes | None = field(repr=False)
     images: tuple[DeviceImage, ...] = ()
+    symbol: str = ""
 
     @property
     def where(self) -> str:
@@ -62,12 +73,16 @@ class LoadedOrigin:
         if stage == "ptx":
             return "\n".join(self.ptx().values())
         if stage == "asm":
-            return disassembled(self.content if self.data is None else self.data, self.file)
+            whole = disassembled(self.content if self.data is None else self.data, self.file)
+            return function_of(whole, self.symbol) if self.data is None else whole
         self._refuse(stage)
 
     def ptx(self) -> Mapping[str, str]:
         """The PTX in the file by architecture; StageError if there is none."""
         found = {image.arch: _text(image) for image in self.found() if image.kind == "ptx"}
+        if not found and not self.images:
+            why = f"{self._why()}, and has no kernels for a GPU"
+            raise NoKernelsError("ptx", ("asm",), why)
         if not found:
             self._refuse("ptx", self._why_no_ptx())
         return found
@@ -90,8 +105,6 @@ class LoadedOrigin:
         return f"the function was loaded from {self.file}"
 
     def _why_no_ptx(self) -> str:
-        if not self.images:
-            return ", and has no kernels for a GPU"
         kinds = ", ".join(f"{image.arch} ({image.kind})" for image in self.images)
         if any(image.kind == "ptx" for image in self.images):
             return f", which a version of ferrule wrote that does not say where {kinds} are"
@@ -116,6 +129,35 @@ def disassembled(data: bytes, file: str) -> str:
                 return done.stdout.replace(str(copy), file).lstrip()
     said = done.stderr.strip().replace(str(copy), file)
     raise StageError("asm", (), f"{' and '.join(tools)} cannot read {file}: {said}")
+
+
+def function_of(assembly: str, symbol: str) -> str:
+    """The part of a disassembled library that this function executes; all of it for an unknown one.
+
+    That is its own code, and all code of the same section that this refers to.
+    """
+    head, *sections = assembly.split(_SECTION)
+    section = next((each for each in sections if f" <{symbol}>:\n" in each), None)
+    if section is None:
+        return assembly
+    blocks = {int(block.split(" ", 1)[0], 16): block for block in _BLOCK.findall(section)}
+    start = next(at for at, block in blocks.items() if f" <{symbol}>:\n" in block)
+    kept = [blocks[at].rstrip() for at in sorted(_reached(blocks, start))]
+    return "\n\n".join([f"{head}{_SECTION}{section.splitlines()[0]}", *kept]) + "\n"
+
+
+def _reached(blocks: Mapping[int, str], start: int) -> set[int]:
+    """The blocks, by address, that this block refers to, and those that they refer to."""
+    starts, waiting, found = sorted(blocks), [start], set[int]()
+    end = max(int(at, 16) for at in _LINE.findall(blocks[starts[-1]]))
+    while waiting:
+        at = waiting.pop()
+        if at not in found:
+            found.add(at)
+            places = (int(place, 16) for place in _PLACE.findall(blocks[at]))
+            inside = (place for place in places if starts[0] <= place <= end)
+            waiting += (starts[bisect_right(starts, place) - 1] for place in inside)
+    return found
 
 
 def _text(image: FoundImage) -> str:
