@@ -13,13 +13,17 @@ from ferrule.commands import main
 from ferrule.specs._version import __version__
 
 
-def test_python_m_ferrule_is_the_command_line(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "ferrule"]
-    done = subprocess.run(
-        [*command, "check", str(tmp_path / "none.o")], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1 and done.stdout == ""
-    assert done.stderr == f"ferrule: error: {tmp_path / 'none.o'}: No such file or directory\n"
+def test_python_m_ferrule_is_the_command_line() -> None:
+    command = [sys.executable, "-m", "ferrule", "check", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "")
+    assert json.loads(done.stdout)["error"]["kind"] == "UsageError"
+
+
+def test_a_file_that_there_is_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(tmp_path / "none.o")]) == 1
+    said = f"ferrule: error: {tmp_path / 'none.o'}: No such file or directory\n"
+    assert capsys.readouterr() == ("", said)
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any, Final, NoReturn, Protocol
 
+from ferrule.commands.output import Output, tell
 from ferrule.specs._version import __version__
 
 _FORMATS: Final = ("object", "library", "wheel")
@@ -31,9 +31,19 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if "--json" not in sys.argv:
             super().error(message)
-        told = {"error": {"kind": "UsageError", "message": f"{self.prog}: {message}"}}
-        print(json.dumps(told, indent=2, ensure_ascii=False))
+        output = Output(True, sys.stdout)
+        output.put(error={"kind": "UsageError", "message": f"{self.prog}: {message}"})
+        output.finish()
         raise SystemExit(2)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print help or an error; unlike argparse's own, it does not hide that nobody got it."""
+        if file is sys.stdout:
+            output = Output(False, file)
+            output.line(message.rstrip("\n"))
+            output.flush()
+        elif message:
+            tell(message.rstrip("\n"))
 
 
 class Commands(Protocol):

@@ -99,7 +99,7 @@ class CompiledOrigin:
         self._sources: Final = sources
         self._module: Final = module
         self._ir = ir
-        self._doc: Final = doc
+        self._doc: Final = _writable(doc)
         self._target: Final = target
         self._traits: Final = traits
         self._files: Final[dict[tuple[str, ExportForm, str | None], bytes]] = {}
@@ -286,3 +286,10 @@ class CompiledOrigin:
 
             return overload_module(signature, module.candidates)
         return host_module(signature, module.body, module.opt_level)
+
+
+def _writable(doc: str | None) -> str | None:
+    """A docstring with escapes for what UTF-8 does not have: files are written with it."""
+    if doc is None or doc.isascii():
+        return doc
+    return doc.encode("utf-8", "backslashreplace").decode()

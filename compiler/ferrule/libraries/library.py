@@ -132,6 +132,10 @@ def _checked_version(library: str, version: object) -> str:
 def _one_line(library: str, what: str, text: object) -> str:
     if not isinstance(text, str) or len(text.splitlines()) > 1:
         raise ValueError(f"the {what} of the library {library} is one line, but got {text!r}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"the {what} of the library {library} is no text: {error}") from None
     return text
 
 
