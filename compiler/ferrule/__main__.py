@@ -2,6 +2,9 @@
 
 import sys
 
-from ferrule.commands import main
+try:
+    from ferrule.commands import main
+except KeyboardInterrupt:
+    sys.exit(130)
 
 sys.exit(main())

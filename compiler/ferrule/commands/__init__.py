@@ -7,16 +7,27 @@ Ctrl-C. With `--json` the output is one JSON object, also for an error.
 
 from __future__ import annotations
 
-import argparse
-import importlib
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from ferrule.commands.arguments import parser
-from ferrule.commands.output import Failure, Output, UnwritableError, own_stream, tell
+if TYPE_CHECKING:
+    import argparse
+
+    from ferrule.commands.output import Output
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line with these arguments, by default those of the process."""
+    try:
+        return _written(arguments)  # with its imports: Ctrl-C may come that early
+    except KeyboardInterrupt:
+        return 130
+
+
+def _written(arguments: Sequence[str] | None) -> int:
+    from ferrule.commands.arguments import parser
+    from ferrule.commands.output import Output, UnwritableError, own_stream, tell
+
     try:
         given = parser().parse_args(arguments)
         with own_stream() as stream:
@@ -25,14 +36,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not error.is_left:
             tell(f"ferrule: error: the output cannot be written: {error}")
         return 1
-    except KeyboardInterrupt:
-        return 130
 
 
 def _run(given: argparse.Namespace, output: Output) -> int:
+    import importlib
+
+    from ferrule.commands.output import Failure
+
     try:
+        _leave_deleted_folder(hasattr(given, "file"))
         code: int = importlib.import_module(given.module).run(given, output)
         output.finish()
         return code
     except Failure as failure:
         return output.fail(failure)
+
+
+def _leave_deleted_folder(has_paths: bool) -> None:
+    """Python's imports, and libraries, need a working directory that there is.
+
+    Failure for a command that is given paths, which may begin there.
+    """
+    import os
+
+    from ferrule.commands.output import Failure
+
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        if has_paths:
+            raise Failure("the working directory was deleted: change into another one") from None
+        os.chdir("/")

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, Protocol
 
 from ferrule.commands.output import Output, tell
-from ferrule.specs._version import __version__
 
 _FORMATS: Final = ("object", "library", "wheel")
 _TARGETS: Final = ("cpu", "cuda")
@@ -44,6 +43,21 @@ class _Parser(argparse.ArgumentParser):
             output.flush()
         elif message:
             tell(message.rstrip("\n"))
+
+
+class _Version(argparse.Action):
+    """Prints the version, which is imported for it: help needs nothing of ferrule, and the command
+    that says what is missing must not miss it."""
+
+    def __init__(self, option_strings: list[str], dest: str) -> None:
+        what = "show program's version number and exit"
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help=what)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from ferrule.specs._version import __version__
+
+        print(f"ferrule {__version__}")
+        parser.exit()
 
 
 class Commands(Protocol):
@@ -191,7 +205,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    whole.add_argument("--version", action="version", version=f"ferrule {__version__}")
+    whole.add_argument("--version", action=_Version)
     commands = whole.add_subparsers(metavar="COMMAND", required=True)
     for add in (_add_build, _add_inspect, _add_check, _add_cache, _add_doctor):
         add(commands)

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import difflib
 import importlib.util
 import os
 import platform
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
-from importlib import metadata
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from ferrule.commands.output import Output
-from ferrule.specs._version import __version__
-from ferrule.specs.deferred import dataclass
+from ferrule.commands.versions import installed, tvm_ffi_text
 
 State = Literal["ok", "none", "problem"]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One thing: its state, what there is, and what to do if it is missing."""
+class Row(NamedTuple):
+    """One thing: its state, what there is, and what to do if it is missing.
+
+    Nothing of ferrule is imported for it: what is missing may be what ferrule imports.
+    """
 
     what: str
     state: State
@@ -44,7 +44,7 @@ def run(given: argparse.Namespace, output: Output) -> int:
                 output.line(f"  {' ' * width}           {row.advice}")
     every = [row for rows in found.values() for row in rows]
     is_good = all(row.state != "problem" for row in every)
-    output.put(ok=is_good, sections={t: [asdict(r) for r in rows] for t, rows in found.items()})
+    output.put(ok=is_good, sections={t: [r._asdict() for r in rows] for t, rows in found.items()})
     return 0 if is_good else 1
 
 
@@ -58,26 +58,37 @@ def _made(make: Callable[[], Iterator[Row]]) -> list[Row]:
 
 
 def _python() -> Iterator[Row]:
-    yield Row("ferrule", "ok", __version__)
     state: State = "ok" if sys.version_info >= (3, 10) else "problem"
     text = f"{platform.python_version()}, {sys.executable}"
     yield Row("Python", state, text, "" if state == "ok" else "ferrule needs Python 3.10 or newer")
 
 
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
+_CORE: Final = {
+    "llvmlite": "llvmlite",
+    "apache-tvm-ffi": "tvm_ffi",
+    "numpy": "numpy",
+    "typing_extensions": "typing_extensions",
+}
+"""What ferrule cannot work without: packages, and the modules that it imports of them."""
 
 
 def _core() -> Iterator[Row]:
-    for package in ("llvmlite", "apache-tvm-ffi", "numpy"):
-        version = _version(package)
-        if version is None:
+    for package, module in _CORE.items():
+        version = installed(package)
+        if version is None or not _has_module(module):
             yield Row(package, "problem", "is not installed", f"pip install {package}")
         else:
             yield Row(package, "ok", version)
+
+
+def _ferrule() -> Iterator[Row]:
+    from ferrule.specs._version import __version__
+
+    yield Row("ferrule", "ok", __version__)
+
+
+def _libtvm_ffi() -> Iterator[Row]:
+    yield Row("tvm-ffi", "ok", tvm_ffi_text())
 
 
 def _llvm() -> Iterator[Row]:
@@ -115,22 +126,18 @@ def _works() -> Iterator[Row]:
 
 
 def _linker() -> Iterator[Row]:
-    from pathlib import Path
-
+    from ferrule.commands.trial import link
     from ferrule.runtime import LinkError
-    from ferrule.runtime.cpus import host_architecture
-    from ferrule.runtime.linking.linker import find_linker
 
     try:
-        found = find_linker(host_architecture(), Path("library.so"))
-        yield Row("C compiler", "ok", " ".join(found.words))
-    except LinkError:
-        yield Row(
-            "C compiler",
-            "none",
-            "shared libraries and wheels need one",
-            "apt install gcc, or set CC; objects (.o) and archives (.a) need none",
-        )
+        yield Row("C compiler", "ok", link())
+    except LinkError as error:
+        chosen = os.environ.get("CC")
+        advice = "apt install gcc, or set CC; objects (.o) and archives (.a) need none"
+        if chosen:
+            advice = f"CC={chosen} is no C compiler that links here: unset it, or name another one"
+        text = "shared libraries and wheels need one"
+        yield Row("C compiler", "none", f"{text}: {str(error).splitlines()[0]}", advice)
 
 
 def _disassembler() -> Iterator[Row]:
@@ -241,14 +248,22 @@ _DISTRIBUTIONS: Final = {
 }
 
 
+def _c_frontend() -> Row:
+    from ferrule.compiler.errors import CompileError
+    from ferrule.frontends.c import compiler_words
+
+    try:
+        return Row("C", "ok", " ".join(compiler_words(None)))
+    except CompileError as error:
+        what, *advice = str(error).splitlines()
+        return Row("C", "none", what, " ".join(each.strip() for each in advice))
+
+
 def _frontends() -> Iterator[Row]:
-    compiler = os.environ.get("CC") or next(filter(None, map(shutil.which, ("clang", "gcc"))), None)
-    advice = "" if compiler else "apt install clang"
-    text = compiler or "fe.frontends.c needs a C compiler"
-    yield Row("C", "ok" if compiler else "none", text, advice)
+    yield _c_frontend()
     for title, module, extra in _PACKAGES:
         if _has_module(module):
-            version = _version(_DISTRIBUTIONS.get(module, module)) or "of unknown version"
+            version = installed(_DISTRIBUTIONS.get(module, module)) or "of unknown version"
             yield Row(title, "ok", version)
         else:
             yield Row(title, "none", f"{module} is not installed", _pip(extra))
@@ -256,18 +271,32 @@ def _frontends() -> Iterator[Row]:
 
 def _frameworks() -> Iterator[Row]:
     for package in ("torch", "jax", "cupy"):
-        version = _version(package)
+        version = installed(package)
         if version is None:
             yield Row(package, "none", f"only programs with {package} need it")
         else:
             yield Row(package, "ok", version)
 
 
+VARIABLES: Final = (
+    *("FERRULE_CACHE", "FERRULE_CACHE_DIR", "FERRULE_CACHE_KEY", "FERRULE_CACHE_REMOTE"),
+    *("FERRULE_CACHE_SIZE", "FERRULE_GPU", "FERRULE_GPU_ARCH", "FERRULE_LOG", "FERRULE_MLIR"),
+    *("FERRULE_NUM_THREADS", "FERRULE_TARGET", "FERRULE_VERIFY"),
+)
+"""The variables of the environment that ferrule reads."""
+
+_SECRET: Final = "FERRULE_CACHE_KEY"
+
+
 def _environment() -> Iterator[Row]:
-    names = sorted(name for name in os.environ if name.startswith("FERRULE_"))
-    secret = {"FERRULE_CACHE_KEY"}
-    for name in names:
-        yield Row(name, "ok", "(set)" if name in secret else os.environ[name])
+    for name in sorted(name for name in os.environ if name.startswith("FERRULE_")):
+        value = "(set)" if name == _SECRET else os.environ[name]
+        if name in VARIABLES:
+            yield Row(name, "ok", value)
+            continue
+        near = difflib.get_close_matches(name, VARIABLES, 1)
+        advice = f"did you mean {near[0]}?" if near else f"there are: {', '.join(VARIABLES)}"
+        yield Row(name, "none", "ferrule reads no variable of this name", advice)
     if os.environ.get("PYTHONDONTWRITEBYTECODE"):
         yield Row(
             "PYTHONDONTWRITEBYTECODE",
@@ -279,7 +308,7 @@ def _environment() -> Iterator[Row]:
 
 _Maker = Callable[[], Iterator[Row]]
 _SECTIONS: Final[dict[str, tuple[_Maker, ...]]] = {
-    "ferrule": (_python, _core, _llvm, _calls, _works),
+    "ferrule": (_python, _core, _ferrule, _libtvm_ffi, _llvm, _calls, _works),
     "tools": (_linker, _disassembler, _openmp, _cache),
     "GPUs": (_gpu, _assembler, _sass),
     "frontends": (_frontends,),

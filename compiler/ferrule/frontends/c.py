@@ -108,7 +108,7 @@ def compile(
     called = CFunction(
         function or signature.name, given, returns=returns, code=code, variadic_from=variadic_from
     )
-    prototype = check_call([*_compiler(cc), *flags, *search], read, signature, called)
+    prototype = check_call([*compiler_words(cc), *flags, *search], read, signature, called)
     checks = _checks(called, prototype, apart)
     call = Steps([*checks, called]) if checks else called
     return build(signature, call, results=results, zero=zero, doc=doc, options=options)
@@ -180,7 +180,7 @@ def _code(
 
 def _object(source: Source, cc: str | None, search: Sequence[str], flags: Sequence[str]) -> bytes:
     """The object file."""
-    compiler = _compiler(cc)
+    compiler = compiler_words(cc)
     with tempfile.TemporaryDirectory() as folder:
         file, target = Path(source.name), Path(folder) / "source.o"
         if source.folder is None:
@@ -198,7 +198,7 @@ def _object(source: Source, cc: str | None, search: Sequence[str], flags: Sequen
     raise CompileError(Diagnostic(message, hint=hint_for_headers(said)))
 
 
-def _compiler(named: str | None) -> list[str]:
+def compiler_words(named: str | None) -> list[str]:
     """The compiler's command, split into words."""
     if named is not None and not isinstance(named, str):
         raise TypeError(f"cc must be the command of a compiler, such as 'gcc', but got {named!r}")

@@ -83,7 +83,11 @@ def find_linker(machine: str, target: Path) -> Linker:
     The candidates are cc, gcc, clang, ld.lld and ld; for objects of another machine they are
     <machine>-linux-gnu-gcc and ld.lld. LinkError if there is none; `target` is for its message.
     """
-    chosen = shlex.split(os.environ.get("CC", ""))
+    text = os.environ.get("CC", "")
+    try:
+        chosen = shlex.split(text)
+    except ValueError as error:
+        raise LinkError(f"CC is {text!r}, which is no command: {error}") from None
     named = shutil.which(chosen[0]) if chosen else None
     if named is not None:
         return Linker((named, *chosen[1:]))
