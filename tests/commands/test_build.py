@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,6 +44,30 @@ def test_a_library_and_options_of_the_command_line(source: Writer, tmp_path: Pat
     assert ".target sm_80" in module.copied.inspect_ptx()
     table = json.loads((tmp_path / "small.json").read_text())
     assert table["functions"][0]["target"]["gpus"] == [{"arch": "sm_80", "kind": "ptx"}]
+
+
+@pytest.mark.needs_cc
+@pytest.mark.parametrize("form", ["object", "library", "wheel"])
+def test_the_same_source_gives_the_same_bytes_wherever_it_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    def built(folder: str, spelled: str, *words: str) -> dict[str, bytes]:
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "kernels_of_test_paths.py").write_text(KERNELS)
+        monkeypatch.chdir(tmp_path / folder)
+        assert main(["build", spelled, "-o", "out", "--format", form, *words]) == 0
+        del sys.modules["kernels_of_test_paths"]
+        return {file.name: file.read_bytes() for file in Path("out").iterdir()}
+
+    here = built("here", "kernels_of_test_paths.py")
+    there = built("there", str(tmp_path / "there" / "kernels_of_test_paths.py"))
+    assert here == there
+    kept = built("kept", "../kept/kernels_of_test_paths.py", "--keep-paths")
+    if form == "object":
+        assert b"kernels_of_test_paths.py" not in here["copied.o"]
+        assert b"kernels_of_test_paths.py" in kept["copied.o"]
 
 
 BROKEN = KERNELS.replace("return value + value", "return value + missing_name")

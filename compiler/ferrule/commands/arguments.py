@@ -162,6 +162,12 @@ def _add_build(commands: Commands) -> None:
     parser.add_argument(
         "-j", "--jobs", metavar="N", type=_count, default=1, help="compile in N processes"
     )
+    parser.add_argument(
+        "--keep-paths",
+        action="store_true",
+        help="keep the paths of source files, for tracebacks; without it the same source gives "
+        "the same bytes wherever it lies",
+    )
     parser.set_defaults(module="ferrule.commands.build")
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import replace
 from pathlib import Path
 
 from ferrule.commands.output import Failure, Output
-from ferrule.commands.sources import libraries_of, load_source
+from ferrule.commands.sources import WITHOUT_PATHS, libraries_of, load_source, with_words
 from ferrule.compiler.errors import CompileError
-from ferrule.compiler.options import add_options
 from ferrule.libraries.building import (
     Format,
     Functions,
@@ -18,16 +16,17 @@ from ferrule.libraries.building import (
     file_names,
     write,
 )
-from ferrule.libraries.jobs import Job
 from ferrule.libraries.library import Library
-from ferrule.runtime import Function, LinkError, StageError
+from ferrule.runtime import LinkError, StageError
 
 
 def run(given: argparse.Namespace, output: Output) -> int:
     """Run the command; returns the exit code."""
     libraries = libraries_of(load_source(given.file), given.file)
     _check_folder(given.output)
-    libraries = [_with_options(library, given.target, given.options) for library in libraries]
+    words = [f"--target {given.target}" if given.target else "", given.options]
+    words += [] if given.keep_paths else [WITHOUT_PATHS]
+    libraries = [_with_options(library, " ".join(words)) for library in libraries]
     try:
         built = [(each, compile_library(each, given.jobs)) for each in libraries]
     except CompileError as error:
@@ -77,31 +76,12 @@ def _check_folder(folder: Path) -> None:
         raise Failure(f"{folder}: the folder {place} cannot be written", "PermissionError")
 
 
-def _with_options(library: Library, target: str | None, more: str) -> Library:
+def _with_options(library: Library, words: str) -> Library:
     """The library whose jobs have these options too."""
-    words = f"--target {target} {more}" if target else more
     if not words.strip():
         return library
     try:
-        functions = [
-            replace(each, options=add_options(each.options, words))
-            if isinstance(each, Job)
-            else each
-            for each in library.functions
-        ]
+        functions = [with_words(each, words) for each in library.functions]
     except CompileError as error:
         raise Failure(str(error), "CompileError") from error
-    return Library(
-        library.name,
-        functions,
-        version=library.version,
-        summary=library.summary,
-        requires=library.requires,
-    )
-
-
-def _with_words(each: Job | Function, words: str) -> Job | Function:
-    """A job with these options too; a function that is compiled already stays as it is."""
-    if isinstance(each, Job):
-        return replace(each, options=add_options(each.options, words))
-    return each
+    return library.altered(functions)

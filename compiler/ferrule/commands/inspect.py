@@ -16,7 +16,13 @@ from ferrule.commands.arguments import VIEWS
 from ferrule.commands.disassembly import sass_of
 from ferrule.commands.files import Part, is_source, read_built
 from ferrule.commands.output import Failure, Output
-from ferrule.commands.sources import functions_of, libraries_of, load_source
+from ferrule.commands.sources import (
+    WITHOUT_PATHS,
+    functions_of,
+    libraries_of,
+    load_source,
+    with_words,
+)
 from ferrule.compiler.errors import CompileError
 from ferrule.libraries.library import Library
 from ferrule.runtime import Function, StageError
@@ -108,11 +114,12 @@ def _of_source(path: Path) -> Iterator[Shown]:
     for name, function in compiled.items():
         yield _of_function(name, function)
     for library in libraries_of(module, path) if not compiled or _has_library(module) else ():
-        for each in library.functions:
+        for given in library.functions:
             try:
+                each = with_words(given, WITHOUT_PATHS)  # as `build` compiles it
                 function = each if isinstance(each, Function) else each.compile()
             except CompileError as error:
-                raise Failure(f"{path}: {library.name}.{each.name}: {error}") from error
+                raise Failure(f"{path}: {library.name}.{given.name}: {error}") from error
             if each.name not in compiled:
                 yield _of_function(each.name, function)
 

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 
 from ferrule.commands.output import Failure
+from ferrule.compiler.options import add_options
+from ferrule.libraries.jobs import Job
 from ferrule.libraries.library import Library
 from ferrule.runtime import Function
 
@@ -92,6 +96,17 @@ def libraries_of(module: ModuleType, path: Path) -> list[Library]:
             f"replace each other"
         )
     return found
+
+
+WITHOUT_PATHS: Final = "--strip-paths"
+"""An option of what is built: its bytes do not depend on where its source lies."""
+
+
+def with_words(each: Job | Function, words: str) -> Job | Function:
+    """A job with these options too; a function that is compiled already stays as it is."""
+    if isinstance(each, Job):
+        return replace(each, options=add_options(each.options, words))
+    return each
 
 
 def functions_of(module: ModuleType) -> dict[str, Function]:

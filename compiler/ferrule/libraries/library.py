@@ -68,6 +68,11 @@ class Library:
         """The names of the functions, in order."""
         return tuple(name_of(each) for each in self.functions)
 
+    def altered(self, functions: Iterable[Job | Function]) -> Library:
+        """The same library with other functions."""
+        more = {name: getattr(self, name) for name in ("version", "summary", "requires")}
+        return Library(self.name, functions, **more)
+
     def jobs(self) -> Iterator[Job]:
         """The functions that are not compiled yet."""
         return (each for each in self.functions if isinstance(each, Job))
