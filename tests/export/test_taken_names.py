@@ -51,6 +51,25 @@ def test_a_name_that_has_another_use_gets_a_suffix(kind: str, command: list[str]
     assert compiles(kind, command, [whole, *alone], "") == ""
 
 
+ALSO = "math.h complex.h stdio.h stdlib.h ctype.h time.h unistd.h fcntl.h".split()
+
+
+@pytest.mark.parametrize(("kind", "command"), WAYS[1:3])
+def test_functions_of_headers_that_a_program_includes_too(kind: str, command: list[str]) -> None:
+    names = [
+        *("exp", "expf", "expl", "sqrt", "pow", "log", "y1", "fmax", "cabs", "round", "fadd"),
+        *("read", "write", "open", "select", "clock", "qsort", "fopen", "isalpha", "sleep"),
+    ]
+    alone = [specs.Signature(name, (specs.Scalar("a", specs.Float32),)) for name in names]
+    make = c_header if kind == "c" else cpp_header
+    includes = "".join(f"#include <{name}>\n" for name in ALSO)
+    header = make("t", [(each, "") for each in alone])
+    for text in (header + includes, includes + header):
+        flags = ["-Wall", "-Werror", "-Wno-unused-function", "-fsyntax-only", *INCLUDE, "-"]
+        done = subprocess.run([*command, *flags], input=text, capture_output=True, text=True)
+        assert done.stderr == ""
+
+
 @pytest.mark.parametrize(("kind", "command"), WAYS[:3])
 def test_macros_of_the_headers_are_all_known(kind: str, command: list[str]) -> None:
     make = c_header if kind == "c" else cpp_header

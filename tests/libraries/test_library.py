@@ -22,6 +22,7 @@ def negated(value: fe.Int32) -> fe.Int32:
 
 
 JOB = fe.Job(doubled, [fe.Int32(0)], options=CPU)
+WORD = fe.Job(doubled, [fe.Int32(0)], name="lambda")
 
 
 def test_names_come_from_jobs_and_from_compiled_functions() -> None:
@@ -49,6 +50,7 @@ def test_names_come_from_jobs_and_from_compiled_functions() -> None:
         (("k", []), {}, ValueError, "has no functions"),
         (("k", [JOB, JOB]), {}, ValueError, "two functions named 'doubled'"),
         (("k", [doubled]), {}, TypeError, r"made of jobs \(ferrule.Job\) and compiled functions"),
+        (("k", [WORD]), {}, ValueError, "cannot have a function named 'lambda', a word of Python"),
         (("k", JOB), {}, TypeError, "must be a list"),
         (("k", "doubled"), {}, TypeError, "must be a list"),
         (("k", [JOB]), {"version": "one"}, ValueError, "must be one of PEP 440"),

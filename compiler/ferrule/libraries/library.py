@@ -113,6 +113,11 @@ def _checked_functions(library: str, functions: object) -> tuple[Job | Function,
                 f"got {each!r}"
             )
         check_export_name(name_of(each))
+        if keyword.iskeyword(name_of(each)):
+            raise ValueError(
+                f"the library {library} cannot have a function named {name_of(each)!r}, a word of "
+                f"Python: give the job another name, Job(…, name=…)"
+            )
     if not listed:
         raise ValueError(f"the library {library} has no functions: give it at least one job")
     names = [name_of(each) for each in listed]

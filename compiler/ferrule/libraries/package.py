@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import keyword
+import math
 from collections.abc import Iterable
 from typing import Final
 
@@ -38,7 +39,9 @@ class _Default:
     """A default that `inspect.Signature` shows as Python reads it."""
 
     def __init__(self, value: object) -> None:
-        self.text = default_text(value)
+        calls = isinstance(value, float) and not math.isfinite(value)
+        # A function of the package may be named float.
+        self.text = f"{'_builtins.' if calls else ''}{default_text(value)}"
 
     def __repr__(self) -> str:
         return self.text

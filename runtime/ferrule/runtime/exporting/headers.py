@@ -64,6 +64,39 @@ _FUNCTIONS: Final = frozenset(
 )
 """Functions of the C library; a parameter may hide them, but a function must not redefine them."""
 
+_MORE_FUNCTIONS: Final = frozenset(
+    "access alarm alloca arc4random asctime asprintf brk bsearch chdir chown chroot clearenv "
+    "clock close confstr creat crypt ctermid ctime cuserid daemon difftime dprintf dup dup2 dup3 "
+    "eaccess ecvt euidaccess execl execle execlp execv execve execvp execvpe fchdir fchown fclose "
+    "fcloseall fcvt fdatasync fdopen feof ferror fexecve fflush fgetc fgetpos fgets fileno "
+    "flockfile fmemopen fopen fork fpathconf fprintf fputc fputs fread freopen fscanf fseek "
+    "fseeko fsetpos fsync ftell ftello ftruncate funlockfile fwrite gcvt getc getchar getenv "
+    "getline getopt getpid getw gmtime isalnum isalpha isascii isatty isblank iscntrl isdigit "
+    "isgraph islower isprint ispunct isspace isupper isxdigit lchown link localtime lockf lseek "
+    "mblen mbstowcs mbtowc mkdtemp mkstemp mktemp mktime nanosleep nice open pathconf pause "
+    "pclose perror pipe pipe2 popen pread profil pselect putc putchar putenv putw pwrite qsort "
+    "raise random read readlink realpath rewind rmdir sbrk select setbuf setenv setvbuf sleep "
+    "snprintf srandom sscanf strfmon strftime strptime strtod strtof strtol strtold strtoll "
+    "strtoul strtoull symlink sync syscall sysconf tempnam tmpfile tmpnam toascii tolower toupper "
+    "truncate ttyname tzset ungetc unlink unsetenv usleep valloc vasprintf vdprintf vfork "
+    "vfprintf vfscanf vprintf vscanf vsnprintf vsprintf vsscanf wait wcstombs wctomb write".split()
+)
+"""More of them, of headers that a program may include beside ours."""
+
+_MATHS: Final = frozenset(
+    "acos acosh asin asinh atan atan2 atanh cabs cacos cacosh canonicalize carg casin casinh "
+    "catan catanh cbrt ccos ccosh ceil cexp cimag clog clog10 conj copysign cos cosh cpow cproj "
+    "creal csin csinh csqrt ctan ctanh dadd ddiv dfma dmul drem dsqrt dsub erf erfc exp exp10 "
+    "exp2 expm1 fabs fadd fdim fdiv ffma finite floor fma fmax fmaximum fmaximum_mag "
+    "fmaximum_mag_num fmaximum_num fmaxmag fmin fminimum fminimum_mag fminimum_mag_num "
+    "fminimum_num fminmag fmod fmul frexp fromfp fromfpx fsqrt fsub gamma getpayload hypot ilogb "
+    "isinf isnan j0 j1 jn ldexp lgamma llogb llrint llround log log10 log1p log2 logb lrint "
+    "lround modf nan nearbyint nextafter nextdown nexttoward nextup pow remainder remquo rint "
+    "round roundeven scalb scalbln scalbn setpayload setpayloadsig significand sin sincos sinh "
+    "sqrt tan tanh tgamma totalorder totalordermag trunc ufromfp ufromfpx y0 y1 yn".split()
+)
+"""Functions of math.h and complex.h, each of which is there with the suffixes f and l as well."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
@@ -207,8 +240,14 @@ def _names(signature: specs.Signature) -> list[str]:
 
 def _function_name(signature: specs.Signature) -> str:
     """The name of the typed function: the function's own name, unless C uses this name already."""
-    taken = is_taken(signature.name) or signature.name in _FUNCTIONS
-    return f"{signature.name}_" if taken else signature.name
+    name = signature.name
+    return f"{name}_" if is_taken(name) or _is_of_c(name) else name
+
+
+def _is_of_c(name: str) -> bool:
+    """Whether the C library has a function of this name, in whichever header."""
+    is_maths = name in _MATHS or (name.endswith(("f", "l")) and name[:-1] in _MATHS)
+    return is_maths or name in _FUNCTIONS or name in _MORE_FUNCTIONS
 
 
 def is_taken(name: str) -> bool:
