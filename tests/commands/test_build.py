@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -133,3 +134,56 @@ def test_a_built_file_is_no_source(tmp_path: Path, capsys: pytest.CaptureFixture
     (tmp_path / "kernels.so").write_bytes(b"")
     assert main(["build", str(tmp_path / "kernels.so")]) == 1
     assert "it is no Python file (.py)" in capsys.readouterr().err
+
+
+def test_libraries_in_lists_and_dicts_are_built(source: Writer, tmp_path: Path) -> None:
+    text = (
+        KERNELS
+        + """
+several = [fe.Library(f"one{n}", [fe.Job(doubled, [fe.Int32(0)], name=f"f{n}")]) for n in (1, 2)]
+third = fe.Job(doubled, [fe.Int32(0)], name="f3")
+named = {"three": fe.Library("three", [third]), "again": several[0]}
+"""
+    )
+    assert main(["build", str(source(text)), "-o", str(tmp_path), "--format", "object"]) == 0
+    names = {path.name for path in tmp_path.glob("*.json")}
+    assert names == {"small.json", "one1.json", "one2.json", "three.json"}
+
+
+@pytest.mark.needs_cc
+def test_an_error_of_the_linker_names_no_file_that_is_gone(
+    source: Writer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("CC", "cc -lnowhere_at_all")
+    assert main(["build", str(source()), "-o", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr().err
+    assert "-o libsmall.so copied.o doubled.o failed with status 1" in said
+    assert tempfile.gettempdir() not in said
+
+
+def test_objects_for_another_system_are_refused(
+    source: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["build", str(source()), "-o", str(tmp_path / "out"), "--format", "object"]
+    assert main([*words, "--options", "--host-target arm64-apple-darwin"]) == 1
+    assert "libraries are built for Linux; write its object with" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_keyword_only_parameters_have_examples_by_name(source: Writer, tmp_path: Path) -> None:
+    text = """
+import ferrule as fe
+
+
+@fe.jit
+def scaled(x: fe.Int32, *, by: fe.Int32) -> fe.Int32:
+    return x * by
+
+
+library = fe.Library("small", [fe.Job(scaled, [fe.Int32(1)], kwargs={"by": fe.Int32(2)})])
+"""
+    assert main(["build", str(source(text)), "-o", str(tmp_path), "--format", "object"]) == 0
+    assert load_module(tmp_path / "scaled.o").scaled(4, by=3) == 12

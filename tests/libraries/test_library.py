@@ -57,6 +57,10 @@ def test_names_come_from_jobs_and_from_compiled_functions() -> None:
         (("k", [JOB]), {"version": 1}, ValueError, "must be one of PEP 440"),
         (("k", [JOB]), {"summary": "two\nlines"}, ValueError, "the summary .* is one line"),
         (("k", [JOB]), {"requires": "numpy"}, TypeError, "must be a list of texts"),
+        (("k", [JOB]), {"license": "my own"}, ValueError, "an expression of SPDX"),
+        (("k", [JOB]), {"license": 1}, ValueError, "the license .* is one line"),
+        (("k", [JOB]), {"readme": 1}, TypeError, "the readme .* must be a str"),
+        (("k", [JOB]), {"readme": "\udc80"}, ValueError, "the readme .* is no text"),
         (("k", [JOB]), {"requires": [1]}, ValueError, "the requirement .* is one line"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import csv
+import email
 import hashlib
 import io
 import json
@@ -74,6 +75,9 @@ def test_the_wheel_is_one_of_pep_427(built: Path) -> None:
     assert "Requires-Dist: apache-tvm-ffi>=0.1.0\n" in metadata
     assert "activations/py.typed" in names and "activations/include/activations.h" in names
     assert files["activations/libactivations.so"] == (built / "libactivations.so").read_bytes()
+    assert '__version__ = "1.0.0"' in files["activations/__init__.py"].decode().replace("'", '"')
+    stub = files["activations/__init__.pyi"].decode()
+    assert stub.endswith("__version__: _Final = '1.0.0'\n")
     table = json.loads(files["activations/activations.json"])
     assert [row["name"] for row in table["functions"]][:2] == ["scale", "relu"]
     assert table["functions"][0]["parameters"][2]["default"] == "1.0"
@@ -143,3 +147,14 @@ def test_the_same_files_give_the_same_bytes() -> None:
     first, again = (wheel_bytes("K.k-2", "1.0", "linux_x86_64", files) for _ in range(2))
     assert first == again
     assert wheel_name("K.k-2", "1.0", "linux_x86_64") == "k_k_2-1.0-py3-none-linux_x86_64.whl"
+
+
+def test_license_and_readme_are_in_the_metadata() -> None:
+    readme = "# Käse\n\n    code\n"
+    wheel = wheel_bytes("k", "1.0", "any", {}, license="MIT OR Apache-2.0", readme=readme)
+    with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
+        found = email.message_from_bytes(archive.read("k-1.0.dist-info/METADATA"))
+    assert found["Metadata-Version"] == "2.4"
+    assert found["License-Expression"] == "MIT OR Apache-2.0"
+    assert found["Description-Content-Type"] == "text/markdown; charset=UTF-8"
+    assert found.get_payload(decode=True) == readme.encode()

@@ -20,11 +20,11 @@ from ferrule.commands.sources import (
     WITHOUT_PATHS,
     functions_of,
     libraries_of,
+    listed,
     load_source,
     with_words,
 )
 from ferrule.compiler.errors import CompileError
-from ferrule.libraries.library import Library
 from ferrule.runtime import Function, StageError
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.artefacts import Origin, Stage
@@ -125,7 +125,7 @@ def _of_source(path: Path) -> Iterator[Shown]:
 
 
 def _has_library(module: Any) -> bool:
-    return any(isinstance(value, Library) for value in vars(module).values())
+    return any(True for _ in listed(module))
 
 
 def _of_function(name: str, function: Function) -> Shown:

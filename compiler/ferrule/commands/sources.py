@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -82,7 +83,7 @@ def _line(error: BaseException, path: Path) -> str:
 
 def libraries_of(module: ModuleType, path: Path) -> list[Library]:
     """The libraries that a file lists, in its order.  Failure if there is none."""
-    found = list({id(v): v for v in vars(module).values() if isinstance(v, Library)}.values())
+    found = list({id(each): each for each in listed(module)}.values())
     if not found:
         raise Failure(
             f"{path}: the file lists no library. Add one at its top level, such as\n"
@@ -107,6 +108,17 @@ def with_words(each: Job | Function, words: str) -> Job | Function:
     if isinstance(each, Job):
         return replace(each, options=add_options(each.options, words))
     return each
+
+
+def listed(module: ModuleType) -> Iterator[Library]:
+    """The libraries at the top level, and in lists, tuples and dicts there, as loops make them."""
+    for value in vars(module).values():
+        values: Iterable[object] = (value,)
+        if isinstance(value, list | tuple):
+            values = value
+        elif isinstance(value, dict):
+            values = value.values()
+        yield from (each for each in values if isinstance(each, Library))
 
 
 def functions_of(module: ModuleType) -> dict[str, Function]:

@@ -6,6 +6,7 @@ folder as it was.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,10 +16,11 @@ from ferrule.compiler.errors import CompileError
 from ferrule.libraries.jobs import Job
 from ferrule.libraries.library import Library, name_of
 from ferrule.libraries.many import CompileAllError, compile_all
-from ferrule.libraries.package import package_text
+from ferrule.libraries.package import package_text, version_stub
 from ferrule.libraries.table import table_text
 from ferrule.libraries.wheel import platform_tag, wheel_bytes, wheel_name
-from ferrule.runtime import Function
+from ferrule.runtime import Function, LinkError
+from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.runtime.binaries.metadata import NOTE_OWNER, NOTE_TYPE, Metadata, read_metadata
 from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.runtime.calls.function import described, origin_of
@@ -98,7 +100,7 @@ def _wheel(library: Library, functions: Functions) -> dict[str, bytes]:
     beside = _beside(library, functions)
     files = {
         f"{name}/__init__.py": _package(library, file, functions).encode(),
-        f"{name}/__init__.pyi": beside[f"{name}.pyi"],
+        f"{name}/__init__.pyi": beside[f"{name}.pyi"] + version_stub(library.version).encode(),
         f"{name}/py.typed": b"",
         f"{name}/{file}": linked,
         f"{name}/{name}.json": beside[f"{name}.json"],
@@ -113,6 +115,8 @@ def _wheel(library: Library, functions: Functions) -> dict[str, bytes]:
         files,
         summary=library.summary,
         requires=library.requires,
+        license=library.license,
+        readme=library.readme,
     )
     return {wheel_name(name, library.version, platform): wheel}
 
@@ -139,7 +143,9 @@ def _beside(library: Library, functions: Functions) -> dict[str, bytes]:
 
 
 def _package(library: Library, file: str, functions: Functions) -> str:
-    return package_text(library.name, file, library.summary, _described(functions))
+    return package_text(
+        library.name, file, library.summary, _described(functions), version=library.version
+    )
 
 
 def _described(functions: Functions) -> list[Described]:
@@ -153,7 +159,13 @@ def _object(name: str, function: Function) -> bytes:
 
 def metadata_of(name: str, function: Function) -> Metadata:
     """What the exported object of a function says of it."""
-    notes = read_object(_object(name, function)).notes
+    try:
+        notes = read_object(_object(name, function)).notes
+    except ObjectFileError as error:
+        raise ObjectFileError(
+            f"{name} is for a system whose objects ferrule does not read ({error}): libraries are "
+            f"built for Linux; write its object with export_to_c, and link it where it is for"
+        ) from None
     texts = (note.text for note in notes if (note.owner, note.kind) == (NOTE_OWNER, NOTE_TYPE))
     return next(found for found in map(read_metadata, texts) if found.name == name)
 
@@ -165,5 +177,9 @@ def _library_name(library: Library) -> str:
 def _linked(library: Library, functions: Functions) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / _library_name(library)
-        write_library(path, {name: origin_of(each) for name, each in functions.items()})
+        try:
+            write_library(path, {name: origin_of(each) for name, each in functions.items()})
+        except LinkError as error:
+            # The folder is gone when somebody reads this.
+            raise LinkError(str(error).replace(f"{folder}{os.sep}", "")) from None
         return path.read_bytes()

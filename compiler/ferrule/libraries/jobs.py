@@ -15,6 +15,7 @@ from ferrule.specs.deferred import dataclass
 class Job:
     """One compilation: `ferrule.compile(fn, *args, options=options, **kwargs)`.
 
+    `args` has an example for each parameter, `kwargs` those of keyword-only parameters by name.
     `name` is the name to export the function under, by default its own. TypeError for a function,
     arguments or a name of another type.
     """

@@ -27,6 +27,9 @@ _REQUIREMENT: Final = re.compile(
 )
 """A requirement of PEP 508, as far as its name: what follows it begins with one of these."""
 
+_LICENSE: Final = re.compile(r"\(*[\w.+-]+\)*(?: (?:AND|OR|WITH) \(*[\w.+-]+\)*)*", re.ASCII)
+"""An expression of SPDX, as far as its words: which licenses there are is for the index to say."""
+
 
 @dataclass(frozen=True, init=False)
 class Library:
@@ -36,6 +39,8 @@ class Library:
     `_`. `functions` are jobs, which are compiled when the library is built, or functions that are
     compiled already, such as those of a frontend. `version` has the form of PEP 440, `summary` is
     one line for the wheel, `requires` are further requirements of the wheel beside apache-tvm-ffi.
+    `license` is an expression of SPDX, such as "Apache-2.0 OR MIT"; `readme` is the wheel's long
+    description, a text in Markdown.
 
     TypeError for something else than a job or a function, ValueError for a name or version that a
     wheel cannot have, for no function at all, and for two functions with one name.
@@ -46,6 +51,8 @@ class Library:
     version: str
     summary: str
     requires: tuple[str, ...]
+    license: str
+    readme: str
 
     def __init__(
         self,
@@ -55,6 +62,8 @@ class Library:
         version: str = "0.1.0",
         summary: str = "",
         requires: Iterable[str] = (),
+        license: str = "",
+        readme: str = "",
     ) -> None:
         put = object.__setattr__
         put(self, "name", _checked_name(name))
@@ -62,6 +71,8 @@ class Library:
         put(self, "version", _checked_version(name, version))
         put(self, "summary", _one_line(name, "summary", summary))
         put(self, "requires", _checked_requirements(name, requires))
+        put(self, "license", _checked_license(name, license))
+        put(self, "readme", _checked_text(name, "readme", readme))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,7 +81,8 @@ class Library:
 
     def altered(self, functions: Iterable[Job | Function]) -> Library:
         """The same library with other functions."""
-        more = {name: getattr(self, name) for name in ("version", "summary", "requires")}
+        names = ("version", "summary", "requires", "license", "readme")
+        more = {name: getattr(self, name) for name in names}
         return Library(self.name, functions, **more)
 
     def jobs(self) -> Iterator[Job]:
@@ -142,6 +154,22 @@ def _checked_version(library: str, version: object) -> str:
 def _one_line(library: str, what: str, text: object) -> str:
     if not isinstance(text, str) or len(text.splitlines()) > 1:
         raise ValueError(f"the {what} of the library {library} is one line, but got {text!r}")
+    return _checked_text(library, what, text)
+
+
+def _checked_license(library: str, text: object) -> str:
+    line = _one_line(library, "license", text)
+    if line and not _LICENSE.fullmatch(line):
+        raise ValueError(
+            f"the license of the library {library} is an expression of SPDX, such as 'Apache-2.0' "
+            f"or 'MIT OR BSD-3-Clause', but got {line!r}"
+        )
+    return line
+
+
+def _checked_text(library: str, what: str, text: object) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"the {what} of the library {library} must be a str, but got {text!r}")
     try:
         text.encode()
     except UnicodeEncodeError as error:

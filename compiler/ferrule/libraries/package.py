@@ -47,7 +47,14 @@ class _Default:
         return self.text
 
 
-def package_text(library: str, file: str, summary: str, functions: Iterable[Described]) -> str:
+def version_stub(version: str) -> str:
+    """What the stub of a package says of its version."""
+    return f"\nfrom typing import Final as _Final\n\n__version__: _Final = {version!r}\n"
+
+
+def package_text(
+    library: str, file: str, summary: str, functions: Iterable[Described], *, version: str = ""
+) -> str:
     """The text of `__init__.py`; `file` is the name of the shared library beside it."""
     described = tuple(functions)
     forms = {signature.name: form_of(signature) for signature, _ in described}
@@ -63,6 +70,7 @@ def package_text(library: str, file: str, summary: str, functions: Iterable[Desc
         "import tvm_ffi as _tvm_ffi\n\n"
         f"_module = _tvm_ffi.load_module(_builtins.str(_Path(__file__).with_name({file!r})))\n\n"
         f"__all__ = {names!r}\n",
+        f"__version__ = {version!r}\n" if version else "",
         _UNPACK.format(unpack=unpack) if any(form is not None for form in forms.values()) else "",
         *(_function(*each, forms[each[0].name], unpack) for each in described),
     ]

@@ -52,12 +52,14 @@ def wheel_bytes(
     *,
     summary: str = "",
     requires: Sequence[str] = (),
+    license: str = "",
+    readme: str = "",
 ) -> bytes:
     """The wheel with these files, whose paths begin with the folder of the package."""
     info = f"{_normal(name)}-{version}.dist-info"
     whole = {
         **files,
-        f"{info}/METADATA": _metadata(name, version, summary, requires).encode(),
+        f"{info}/METADATA": _metadata(name, version, summary, requires, license, readme).encode(),
         f"{info}/WHEEL": _wheel(platform).encode(),
     }
     record = "".join(f"{path},{_digest(data)},{len(data)}\n" for path, data in whole.items())
@@ -90,17 +92,22 @@ def platform_tag(library: bytes) -> str:
     return f"manylinux_2_{max([_OLDEST_GLIBC, *minors])}_{machine}"
 
 
-def _metadata(name: str, version: str, summary: str, requires: Sequence[str]) -> str:
+def _metadata(
+    name: str, version: str, summary: str, requires: Sequence[str], license: str, readme: str
+) -> str:
     lines = [
-        "Metadata-Version: 2.1",
+        # The first version with expressions of SPDX; tools of older ones read the others.
+        f"Metadata-Version: {'2.4' if license else '2.1'}",
         f"Name: {name}",
         f"Version: {version}",
         *([f"Summary: {summary}"] if summary else []),
+        *([f"License-Expression: {license}"] if license else []),
         "Requires-Python: >=3.10",
         *(f"Requires-Dist: {each}" for each in (TVM_FFI, *requires)),
         "Classifier: Typing :: Typed",
+        *(["Description-Content-Type: text/markdown; charset=UTF-8"] if readme else []),
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + (f"\n{readme}" if readme else "")
 
 
 def _wheel(platform: str) -> str:

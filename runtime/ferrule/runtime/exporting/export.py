@@ -135,7 +135,8 @@ def write_library(
             source.write_bytes(data)
 
         def make(temporary: Path) -> None:
-            linker.link(sources, temporary, needed, () if operator is None else operator.libraries)
+            loaded = () if operator is None else operator.libraries
+            linker.link(sources, temporary, needed, loaded, target)
             temporary.write_bytes(sealed_library(temporary.read_bytes()))
 
         _replace(target, make)

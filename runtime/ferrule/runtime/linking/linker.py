@@ -58,8 +58,13 @@ class Linker:
         target: Path,
         libraries: Sequence[str] = (),
         loaded: Sequence[str] = (),
+        shown: Path | None = None,
     ) -> None:
-        """Make the library; if that fails, LinkError with the linker's output."""
+        """Make the library; if that fails, LinkError with the linker's output.
+
+        With `shown` the sources and the target are temporary: the error has their names without the
+        folder, and this path.
+        """
         command = self.command(sources, target, libraries, loaded)
         done = subprocess.run(
             command,
@@ -71,10 +76,16 @@ class Linker:
             env={"PATH": os.defpath, **os.environ},
         )
         if done.returncode != 0:
-            raise LinkError(
+            said = (
                 f"{shlex.join(command)} failed with status {done.returncode}:\n"
                 f"{done.stderr.strip()}"
             )
+            if shown is not None:
+                # They are gone when somebody reads this; export_to_c writes the same objects.
+                said = said.replace(str(target), str(shown))
+                for folder in {f"{source.parent}{os.sep}" for source in sources}:
+                    said = said.replace(folder, "")
+            raise LinkError(said)
 
 
 def find_linker(machine: str, target: Path) -> Linker:
