@@ -24,6 +24,7 @@ LINKS = {
     "semver.org",
     "tvm.apache.org",
     "www.apache.org",
+    "www.w3.org",  # the name of SVG
 }
 MACHINE_PATH = re.compile(r"(?<![\w.~/-])/(?:home|root|work|tmp|mnt|opt|Users|private)/\w")
 TRACKER = re.compile(r"(?i)\b(?:issue|ticket|pull request|PR|fix(?:es)?|closes)\s*#?\d+\b")
