@@ -134,9 +134,7 @@ def _traced(torch: Any, value: Any) -> str | None:
     return None
 
 
-_AS_OPERATOR: Final = (
-    "torch traces operators, so make one of the function, fe.torch_op"
-)
+_AS_OPERATOR: Final = "torch traces operators, so make one of the function, fe.torch_op"
 
 
 def lazy_change(value: object) -> str | None:
