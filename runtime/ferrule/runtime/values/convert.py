@@ -221,8 +221,8 @@ def _tensor(place: Place, param: specs.Tensor | specs.AnyValue, value: Any) -> A
         if (found := foreign.lazy_change(value)) is not None:
             place.refuse_type(param, found)
         if isinstance(value, specs.FakeTensor) or not is_unknown(value):
-            if not hasattr(value, "__dlpack__") and (found := foreign.array_inside(value)):
-                place.refuse_type(param, found)
+            if isinstance(param, specs.Tensor) and not hasattr(value, "__dlpack__"):
+                _refuse_array_inside(place, param, value)
             return OTHER
         return _exported(place, param, value)
     if (found := foreign.hidden_mask(value)) is not None:
@@ -232,6 +232,11 @@ def _tensor(place: Place, param: specs.Tensor | specs.AnyValue, value: Any) -> A
     if not has_dlpack_dtype(value):
         place.refuse_type(param, f"an array of {value.dtype}, which DLPack does not have")
     return OTHER if value.flags.writeable else writable_alias(value)
+
+
+def _refuse_array_inside(place: Place, param: specs.Tensor, value: Any) -> None:
+    if (found := foreign.array_inside(value)) is not None:
+        place.refuse_type(param, found)
 
 
 def _refuse_unwritable(place: Place, actual: str) -> NoReturn:
