@@ -73,7 +73,7 @@ class _Entry:
         packed = self._read(frame, args)
         torch = any(map(_reads_torch, self.readers))
         streams, allocates = self.key.uses_stream and torch, self.key.allocates and torch
-        made = Invocation(e, streams, allocates, state, frame.temps)
+        made = Invocation(e, streams, allocates, state, frame.temps, frame.owned)
         released = e.load_field(me, self.instance, "release_gil")
         code, result = e.load_field(plan, PLAN, "code"), made.new_result()
         number = e.const_i32(len(self.readers))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final
@@ -20,8 +20,9 @@ from ferrule.runtime.entry.code import (
 from ferrule.runtime.entry.invoke import SET_ALLOCATOR, UNPACK
 from ferrule.runtime.entry.key import EntryKey
 from ferrule.runtime.entry.numbers import NUMBER
+from ferrule.runtime.entry.objects import FIELDS, HANDLE, learned_symbol
 from ferrule.runtime.entry.python import python_symbols
-from ferrule.runtime.entry.readers import Reader
+from ferrule.runtime.entry.readers import Key, Reader
 from ferrule.runtime.entry.structs import instance_layout
 from ferrule.runtime.entry.support import (
     BIND,
@@ -44,8 +45,9 @@ from ferrule.runtime.forks import ForkLock
 from ferrule.runtime.linking.engine import Engine, host_triple, libtvm_ffi
 from ferrule.runtime.llvm.layouts import Layout
 from ferrule.runtime.llvm.native import compile_native
+from ferrule.runtime.values.learned import table
 
-_SHARED: Final = (BIND, TEXT, BYTES, RAISE, FINISH, DROP_ERROR, READ_TENSOR, NUMBER)
+_SHARED: Final = (BIND, TEXT, BYTES, RAISE, FINISH, DROP_ERROR, READ_TENSOR, NUMBER, FIELDS, HANDLE)
 
 
 class Support:
@@ -146,7 +148,15 @@ class Entries:
         )
         own = {GATE: self._gates[key.unpacks], UNPACK: self._unpack}
         code = compile_native(ENTRY_NAME, text, optimize=False)
-        return Engine.load(code, {**support.symbols, **own})
+        tables = {learned_symbol(key): table(key).address for key in _learned(readers)}
+        return Engine.load(code, {**support.symbols, **tables, **own})
+
+
+def _learned(readers: Sequence[Reader]) -> Iterator[Key]:
+    for reader in readers:
+        if reader.learned:
+            yield reader.learned
+        yield from _learned(reader.items)
 
 
 def _readable(readers: tuple[Reader, ...], surroundings: Surroundings) -> tuple[Reader, ...] | None:
@@ -157,5 +167,5 @@ def _readable(readers: tuple[Reader, ...], surroundings: Surroundings) -> tuple[
         forms = tuple(form for form in reader.forms if form in surroundings.forms)
         if items is None or not forms:
             return None
-        found.append(Reader(forms, items))
+        found.append(replace(reader, forms=forms, items=items))
     return tuple(found)

@@ -8,7 +8,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.runtime.abi import TypeIndex
-from ferrule.runtime.entry.python import FALSE, NONE, TRUE, incref, near, python
+from ferrule.runtime.entry.python import FALSE, NONE, TRUE, decref, incref, near, python
 from ferrule.runtime.entry.structs import NO_DEVICE, STATE
 from ferrule.runtime.entry.support import FINISH, RAISE
 from ferrule.runtime.llvm.emitter import Emitter
@@ -28,7 +28,8 @@ class Invocation:
     """One call of a wrapper, from the packed arguments to the Python result.
 
     `streams` and `allocates`: whether the call sets the stream and the allocator of the caller's
-    framework. `temps` are addresses of temporary objects, which the call releases.
+    framework. The call releases the temporary objects of tvm-ffi whose addresses are at `temps`,
+    and Python's at `owned`.
     """
 
     e: Emitter
@@ -36,6 +37,7 @@ class Invocation:
     allocates: bool
     state: ir.Value
     temps: Sequence[ir.Value] = ()
+    owned: Sequence[ir.Value] = ()
 
     def new_result(self) -> ir.Value:
         """Stack space for the wrapper's result, initialised to None."""
@@ -168,3 +170,7 @@ class Invocation:
             made = e.load(slot, PTR)
             with e.if_then(e.not_(e.is_null(made)), likely=False):
                 e.call("TVMFFIObjectDecRef", [made])
+        for slot in self.owned:
+            object_ = e.load(slot, PTR)
+            with e.if_then(e.not_(e.is_null(object_))):
+                decref(e, object_)

@@ -33,6 +33,7 @@ API: Final[Mapping[str, ir.FunctionType]] = MappingProxyType(
         "PyTuple_New": ir.FunctionType(PTR, [I64]),
         "PyTuple_Size": ir.FunctionType(I64, [PTR]),
         "PyObject_CallFunctionObjArgs": ir.FunctionType(PTR, [PTR], var_arg=True),
+        "PyObject_CallMethodObjArgs": ir.FunctionType(PTR, [PTR, PTR], var_arg=True),
         "PyObject_GetAttr": ir.FunctionType(PTR, [PTR, PTR]),
         "PyType_IsSubtype": ir.FunctionType(I32, [PTR, PTR]),
         "PyLong_FromLongLong": ir.FunctionType(PTR, [I64]),

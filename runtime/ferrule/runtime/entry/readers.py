@@ -10,12 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from typing import TypeAlias
 
 from typing_extensions import assert_never
 
 from ferrule import specs
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import WithTraits
+
+Key: TypeAlias = tuple[str, ...]
+"""What a table of `values.learned` is for: `("fields", *names)`, `("pointer", dtype)`,
+`("stream",)`, or the adapters of tensors: `("tensor",)`."""
 
 
 class Form(Enum):
@@ -35,6 +40,8 @@ class Form(Enum):
     TENSOR = "tvm_ffi_Tensor"
     TUPLE = "tuple"
     NUMBER = "a number of NumPy"
+    RECORD = "a record of somebody's class"
+    HANDLE = "an object with an address"
 
 
 BORROWED = frozenset({Form.ARRAY, Form.FROZEN_ARRAY, Form.TORCH})
@@ -43,10 +50,14 @@ BORROWED = frozenset({Form.ARRAY, Form.FROZEN_ARRAY, Form.TORCH})
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The forms to try, in this order; `items` are the readers of a tuple's items."""
+    """The forms to try, in this order; `items` are the readers of a tuple's items.
+
+    `learned` is the key of the table of classes, for records and for objects with an address.
+    """
 
     forms: tuple[Form, ...]
     items: tuple[Reader, ...] = ()
+    learned: Key = ()
 
     @property
     def borrows(self) -> bool:
@@ -83,7 +94,8 @@ def reader_of(param: specs.Param) -> Reader | None:
             return _joined([reader_of(member) for member in members])
         case specs.Tuple(items=items):
             inner = readers_of(items)
-            return None if inner is None else Reader((Form.TUPLE,), inner)
+            tuples = (Form.TUPLE, Form.RECORD)
+            return None if inner is None else Reader(tuples, inner, learned_key(param))
         case specs.Constant():
             return Reader((Form.INT, Form.BOOL, Form.FLOAT, Form.TEXT))
         case specs.Shape(dims=dims):
@@ -91,9 +103,21 @@ def reader_of(param: specs.Param) -> Reader | None:
             return Reader((Form.TUPLE,), (Reader((Form.INT,)),) * len(dims))
         case WithTraits():
             forms = tuple(Form[name] for name in param.traits.forms)
-            return Reader(forms) if forms else None
+            return Reader(forms, (), learned_key(param)) if forms else None
         case _:
             assert_never(param)
+
+
+def learned_key(param: specs.Param) -> Key:
+    """The table of classes for this parameter; nothing where no class is learned."""
+    match param:
+        case specs.Tuple(items=items, fields=fields):
+            return ("fields", *(item.name for item in items if fields))
+        case specs.Pointer(dtype=dtype):
+            return ("pointer", "" if dtype is None else dtype.name)
+        case specs.Stream():
+            return ("stream",)
+    return ()
 
 
 def _joined(readers: Sequence[Reader | None]) -> Reader | None:
@@ -107,6 +131,12 @@ def _joined(readers: Sequence[Reader | None]) -> Reader | None:
     tuples = [reader for reader in found if Form.TUPLE in reader.forms]
     if len(tuples) != 1 or len(found) < len(readers):
         forms.pop(Form.TUPLE, None)
+    others = [reader for reader in found if reader.forms != (Form.NONE,)]
+    if len(others) != 1 or len(found) < len(readers):
+        # Which member takes an object of somebody's class depends on their order.
+        for form in (Form.RECORD, Form.HANDLE):
+            forms.pop(form, None)
     if not forms:
         return None
-    return Reader(tuple(forms), tuples[0].items if Form.TUPLE in forms else ())
+    learned = others[0].learned if {Form.RECORD, Form.HANDLE} & forms.keys() else ()
+    return Reader(tuple(forms), tuples[0].items if Form.TUPLE in forms else (), learned)

@@ -13,6 +13,7 @@ from llvmlite import ir
 
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.entry.numbers import define_read_number
+from ferrule.runtime.entry.objects import define_read_objects
 from ferrule.runtime.entry.python import (
     GENERIC_CALL,
     VECTORCALL,
@@ -85,6 +86,7 @@ def support_text(triple: str, surroundings: Surroundings, instance: Layout) -> s
     _define_raise(e)
     _define_finish(e, torch=surroundings.has_torch)
     define_read_number(e)
+    define_read_objects(e)
     define_read_tensor(e, surroundings, instance)
     return e.text()
 

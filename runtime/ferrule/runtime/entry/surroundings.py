@@ -16,6 +16,7 @@ import numpy as np
 import tvm_ffi
 
 from ferrule.runtime.entry.numbers import number_symbols, numbers_fit
+from ferrule.runtime.entry.objects import object_symbols
 from ferrule.runtime.entry.readers import Form
 from ferrule.runtime.entry.structs import PY_CDATA, PY_FLOAT, PY_LONG, PY_VAR
 from ferrule.runtime.llvm.layouts import PY_ARRAY, PY_ARRAY_DESCR
@@ -80,6 +81,8 @@ def find_surroundings(function: type[Any], handle_offset: int) -> Surroundings:
         Form.BYTES: _bytes_fit(),
         Form.ADDRESS: _addresses_fit(),
         Form.TUPLE: _tuples_fit(),
+        Form.RECORD: _tuples_fit(),
+        Form.HANDLE: _tuples_fit() and _addresses_fit(),
         Form.TENSOR: _handle_fits(handle_offset),
         Form.ARRAY: _arrays_fit(),
         Form.FROZEN_ARRAY: _arrays_fit(),
@@ -90,7 +93,7 @@ def find_surroundings(function: type[Any], handle_offset: int) -> Surroundings:
     return Surroundings(
         frozenset(forms),
         _compact_ints_fit(),
-        symbols | number_symbols() | torch.symbols,
+        symbols | number_symbols() | object_symbols() | torch.symbols,
         _array_dtypes(),
         torch.keep,
         lazy_bits(),

@@ -14,6 +14,7 @@ from llvmlite import ir
 
 from ferrule.runtime.abi import DeviceType, TypeIndex
 from ferrule.runtime.calls.plan import NUMPY_WRITEABLE
+from ferrule.runtime.entry.objects import INNER, INNER_TYPE
 from ferrule.runtime.entry.python import FALSE, python
 from ferrule.runtime.entry.readers import Form
 from ferrule.runtime.entry.structs import MAX_NDIM, NO_DEVICE, STATE, VIEW
@@ -69,7 +70,9 @@ def define_read_tensor(e: Emitter, surroundings: Surroundings, instance: Layout)
     safe = _define_is_safe(e) if surroundings.has_torch else None
     names = ("argument", "out", "view", "state", "flags")
     with e.define(READ_TENSOR, I32, READ_TENSOR_TYPE.args, names=names) as function:
-        _TensorReader(e, surroundings, function.args, e.block("refused")).emit(instance, safe)
+        _TensorReader(e, surroundings, function.args, e.block("refused")).emit(
+            function, instance, safe
+        )
 
 
 class _TensorReader:
@@ -89,7 +92,7 @@ class _TensorReader:
         self.arg, self.out, self.view, self.state, self.flags = arguments
         self.refused = refused
 
-    def emit(self, instance: Layout, safe: ir.Function | None) -> None:
+    def emit(self, function: ir.Function, instance: Layout, safe: ir.Function | None) -> None:
         """Try the forms one after the other; `safe` recognises torch's harmless subclasses."""
         e = self.e
         with e.within(self.refused):
@@ -102,11 +105,19 @@ class _TensorReader:
                 self._read(form, instance)
                 e.at(following)
                 tensor = taken if form is Form.TORCH else tensor
-        if tensor is None or safe is None:
-            e.branch(self.refused)
-        else:
+        if tensor is not None and safe is not None:
+            adapter = e.block("adapter")
             found = e.icmp("ne", e.call(safe, [kind]), e.const_i32(0))
-            e.cond_branch(found, tensor, self.refused, UNLIKELY)
+            e.cond_branch(found, tensor, adapter, UNLIKELY)
+            e.at(adapter)
+        self._adapter(function)
+
+    def _adapter(self, function: ir.Function) -> None:
+        """Read the tensor inside of an adapter instead."""
+        e = self.e
+        inner = e.call(e.symbol(INNER, INNER_TYPE), [self.arg])
+        self._require(e.not_(e.is_null(inner)))
+        e.ret(e.call(function, [inner, self.out, self.view, self.state, self.flags]))
 
     def _read(self, form: Form, instance: Layout) -> None:
         match form:

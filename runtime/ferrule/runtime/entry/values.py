@@ -13,6 +13,13 @@ from llvmlite import ir
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.calls.plan import NUMPY_WRITEABLE
 from ferrule.runtime.entry.numbers import NUMBER, NUMBER_TYPE
+from ferrule.runtime.entry.objects import (
+    FIELDS,
+    FIELDS_TYPE,
+    HANDLE,
+    HANDLE_TYPE,
+    learned_symbol,
+)
 from ferrule.runtime.entry.python import NONE, TRUE, items_of, near, python
 from ferrule.runtime.entry.readers import BORROWED, Form, Reader
 from ferrule.runtime.entry.structs import PY_CDATA, PY_FLOAT, PY_LONG, PY_VAR, VIEW
@@ -34,7 +41,8 @@ class Frame:
     """The stack frame of one call, into which arguments are read.
 
     `refused` is the block for an argument that cannot be read. `compact_ints`: whether short ints
-    have the layout that `compact_int` reads. `temps` are addresses of temporary objects, or null.
+    have the layout that `compact_int` reads. `temps` are addresses of temporary objects of tvm-ffi,
+    `owned` of references to Python's objects, or null.
     """
 
     e: Emitter
@@ -43,6 +51,7 @@ class Frame:
     refused: ir.Block
     compact_ints: bool
     temps: list[ir.Value] = field(default_factory=list)
+    owned: list[ir.Value] = field(default_factory=list)
 
     def temp(self) -> ir.Value:
         """Stack space for a temporary object, which the call releases."""
@@ -51,6 +60,16 @@ class Frame:
         with self.e.builder.goto_entry_block():
             self.e.store(self.e.null(), slot)
         return slot
+
+    def own(self, count: int) -> ir.Value:
+        """Stack space for references to objects of Python, which the call releases."""
+        slots = self.e.alloca(PTR, count, name="owned")
+        with self.e.builder.goto_entry_block():
+            places = [self.e.index(slots, PTR, i) for i in range(count)]
+            for place in places:
+                self.e.store(self.e.null(), place)
+        self.owned.extend(places)
+        return slots
 
     def require(self, condition: ir.Value) -> None:
         """Continue if the condition holds; otherwise hand the call to the gate."""
@@ -66,14 +85,17 @@ def read_value(frame: Frame, reader: Reader, argument: ir.Value, out: ir.Value) 
     if reader.borrows:
         forms.remove(Form.TENSOR)
     kind = e.load_field(argument, PY_OBJECT, "ob_type")
+    given = frame.own(len(reader.items)) if Form.RECORD in forms else argument
     for form in forms:
         taken, following = e.block("taken"), e.block("following")
-        is_form = _is_form(frame, reader, form, argument, kind, out)
+        is_form = _is_form(frame, reader, form, argument, kind, out, given)
         e.cond_branch(is_form, taken, following)
         e.at(taken)
         if form is Form.TUPLE:
             _read_tuple(frame, reader, argument, out)
-        elif form is not Form.NUMBER:
+        elif form is Form.RECORD:
+            _make_array(frame, reader, given, out)
+        elif form not in (Form.NUMBER, Form.HANDLE):
             _READ[form](frame, argument, out)
         e.branch(done)
         e.at(following)
@@ -106,11 +128,29 @@ def _read_tensor(
 
 
 def _is_form(
-    frame: Frame, reader: Reader, form: Form, argument: ir.Value, kind: ir.Value, out: ir.Value
+    frame: Frame,
+    reader: Reader,
+    form: Form,
+    argument: ir.Value,
+    kind: ir.Value,
+    out: ir.Value,
+    given: ir.Value,
 ) -> ir.Value:
-    """Whether the argument has this form; a number of NumPy has been read then."""
+    """Whether the argument has this form.
+
+    A number of NumPy and an address have been read then, and a record's fields are in `given`.
+    """
     e = frame.e
     match form:
+        case Form.RECORD:
+            function, count = near(e, FIELDS, FIELDS_TYPE), e.const_i64(len(reader.items))
+            learned = e.external(learned_symbol(reader.learned))
+            taken = e.call(function, [argument, learned, given, count])
+            return e.icmp("ne", taken, e.const_i32(0))
+        case Form.HANDLE:
+            learned = e.external(learned_symbol(reader.learned))
+            read = e.call(near(e, HANDLE, HANDLE_TYPE), [argument, learned, out])
+            return e.icmp("ne", read, e.const_i32(0))
         case Form.NUMBER:
             function = near(e, NUMBER, NUMBER_TYPE)
             floats = e.const_i32(int(Form.FLOAT in reader.forms))
@@ -238,11 +278,15 @@ def _keep(frame: Frame, out: ir.Value, slot: ir.Value) -> None:
 
 
 def _read_tuple(frame: Frame, reader: Reader, argument: ir.Value, out: ir.Value) -> None:
-    """Read a tuple: convert its items and make an Array with tvm-ffi's own constructor."""
-    e, count = frame.e, len(reader.items)
+    e = frame.e
     size = e.load_field(argument, PY_VAR, "ob_size")
-    frame.require(e.icmp("eq", size, e.const_i64(count)))
-    given, slot = items_of(e, argument), frame.temp()
+    frame.require(e.icmp("eq", size, e.const_i64(len(reader.items))))
+    _make_array(frame, reader, items_of(e, argument), out)
+
+
+def _make_array(frame: Frame, reader: Reader, given: ir.Value, out: ir.Value) -> None:
+    """Convert the given items and make an Array with tvm-ffi's own constructor."""
+    e, count, slot = frame.e, len(reader.items), frame.temp()
     items = e.alloca(ANY, max(1, count), name="items")
     for i, item in enumerate(reader.items):
         read_value(frame, item, e.load(e.index(given, PTR, i), PTR), e.index(items, ANY, i))

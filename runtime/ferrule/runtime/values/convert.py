@@ -14,6 +14,7 @@ import dataclasses
 import numbers
 from _ctypes import CFuncPtr
 from collections.abc import Iterable, Sequence
+from types import ModuleType
 from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
@@ -21,6 +22,7 @@ import tvm_ffi
 from typing_extensions import assert_never
 
 from ferrule import specs
+from ferrule.runtime.entry.readers import learned_key
 from ferrule.runtime.values import foreign
 from ferrule.runtime.values.capsules import exported, is_unknown
 from ferrule.runtime.values.dlpack import DLPackTensor
@@ -176,7 +178,7 @@ def _convert(place: Place, param: specs.Param, value: Any) -> Any:
         case specs.Pointer():
             return _pointer(place, param, value)
         case specs.Stream():
-            return foreign.stream(value)
+            return _stream(param, value)
         case specs.Shape():
             return _shape(place, value)
         case specs.Tuple():
@@ -202,15 +204,38 @@ def _convert(place: Place, param: specs.Param, value: Any) -> Any:
 def _pointer(place: Place, param: specs.Pointer, value: Any) -> Any:
     """An address; a ctypes function is refused: tvm-ffi would convert it to its own object."""
     found = foreign.pointer(value)
-    if found is OTHER and isinstance(value, CFuncPtr):
+    if found is not OTHER:
+        if hasattr(type(value), "__tvm_ffi_opaque_ptr__"):
+            _learn(param, type(value), "OPAQUE")
+        return found
+    if isinstance(value, CFuncPtr):
         where = "ctypes.cast(callback, ctypes.c_void_p)"
         place.refuse_type(param, f"a function of ctypes, whose address is {where}")
+    from ferrule.runtime.values import cpointers
+
+    if (target := cpointers.target(value)) is None:
+        return OTHER
+    if (actual := cpointers.other_element(target, param.dtype)) is not None:
+        place.refuse_type(param, actual)
+    if isinstance(value, ctypes._Pointer):
+        _learn(param, type(value), "ADDRESS")
+    return ctypes.cast(value, ctypes.c_void_p)
+
+
+def _stream(param: specs.Stream, value: Any) -> Any:
+    found, kind = foreign.stream(value), type(value)
+    if found is not OTHER:
+        if hasattr(kind, "__cuda_stream__"):
+            _learn(param, kind, "STREAM")
+        elif hasattr(kind, "__tvm_ffi_opaque_ptr__"):
+            _learn(param, kind, "OPAQUE")
     return found
 
 
 def _tensor(place: Place, param: specs.Tensor | specs.AnyValue, value: Any) -> Any:
     if isinstance(value, DLPackTensor):
         found = _tensor(place, param, value.tensor)
+        _learned().learn_adapter(value)
         return value.tensor if found is OTHER else found
     if foreign.is_read_only(value) and not (isinstance(param, specs.Tensor) and param.read_only):
         _refuse_unwritable(
@@ -318,10 +343,35 @@ def _tuple(place: Place, param: specs.Tuple, value: Any) -> Any:
         _check_fields(place, param, value)
     if len(values) != len(param.items):
         return tuple(_for_refusal(each) for each in values)
+    _learn_record(param, value)
     if all(type(each) is float for each in values):
         return tuple(values)  # a float needs no conversion, whatever the item's kind is
     pairs = enumerate(zip(param.items, values, strict=True))
     return tuple([convert(place.item(i), item, inner) for i, (item, inner) in pairs])
+
+
+def _learned() -> ModuleType:
+    """Imported where a value teaches something: a loaded function may never see one."""
+    from ferrule.runtime.values import learned
+
+    return learned
+
+
+def _learn(param: specs.Param, kind: type[Any], way: str) -> None:
+    """Let machine code read the values of this class for such a parameter."""
+    learned = _learned()
+    learned.table(learned_key(param)).learn(kind, learned.Way[way])
+
+
+def _learn_record(param: specs.Tuple, value: Any) -> None:
+    """Let machine code read the next record of this class as the items were found here."""
+    kind = type(value)
+    if issubclass(kind, tuple):
+        plain = kind.__iter__ is tuple.__iter__ and kind.__len__ is tuple.__len__
+        if kind is not tuple and plain:
+            _learn(param, kind, "ITEMS")
+    elif param.fields and not isinstance(value, (list, ctypes.Array)):
+        _learn(param, kind, "ATTRIBUTES")
 
 
 def _check_fields(place: Place, param: specs.Tuple, value: Any) -> None:

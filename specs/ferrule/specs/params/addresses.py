@@ -47,7 +47,7 @@ class Pointer(WithTraits):
         words=("a pointer", "int", "None"),
         c=CArgument("void*", "kTVMFFIOpaquePtr", "v_ptr"),
         accepted=("ctypes.c_void_p", "int", "None"),
-        forms=("ADDRESS", "INT", "NONE"),
+        forms=("ADDRESS", "INT", "NONE", "HANDLE"),
     )
 
     def __post_init__(self) -> None:
@@ -72,7 +72,7 @@ class Stream(Plain):
         words=("a stream", "int", "None"),
         c=CArgument("void*", "kTVMFFIOpaquePtr", "v_ptr"),
         accepted=("int", "None", "ctypes.c_void_p"),
-        forms=("ADDRESS", "INT", "NONE"),
+        forms=("ADDRESS", "INT", "NONE", "HANDLE"),
     )
 
 
