@@ -32,6 +32,7 @@ import tvm_ffi
 from ferrule import specs
 from ferrule.runtime.artefacts import KernelInfo, ObjectCode, Origin
 from ferrule.runtime.calls.callpath import name_hidden, ordered, prepare_call, ways_of
+from ferrule.runtime.calls.dynamo import keep_out
 from ferrule.runtime.calls.heaptype import HeapType, make_heap_type
 from ferrule.runtime.calls.interpreter import Unfit
 from ferrule.runtime.calls.plan import CallPlan, make_plan
@@ -265,6 +266,8 @@ class _Members:
         state = _state_of(self)
         name = _chosen(function_name, state)
         if torch_op is None:
+            if out:
+                raise ValueError("out= is for the operator of torch_op=, which is missing")
             write_library(path, {name: state.origin})
         else:
             write_operator(path, name, state.origin, torch_op, out)
@@ -328,6 +331,8 @@ def described(function: _Members) -> Described:
 def _chosen(function_name: str | None, state: _State) -> str:
     return state.signature.name if function_name is None else function_name
 
+
+keep_out()
 
 if TYPE_CHECKING:
 

@@ -14,6 +14,7 @@ memory, with `shapes`, and `refusals` for the errors; `autograd` finds the gradi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain, count
 from typing import Any
 
 from ferrule.compiler.operators.torch.autograd import (
@@ -24,10 +25,12 @@ from ferrule.compiler.operators.torch.autograd import (
     setup_of,
 )
 from ferrule.compiler.operators.torch.fake import fake_kernel
-from ferrule.compiler.operators.torch.made import checked
+from ferrule.compiler.operators.torch.made import check_backward, checked
 from ferrule.compiler.operators.torch.plans import Plan, plan_of
 from ferrule.compiler.operators.torch.registration import (
     check_new,
+    checked_schema,
+    is_taken,
     kernel_of,
     refuse_gradients,
     register,
@@ -77,10 +80,13 @@ def torch_op(
     torch = load_torch("fe.torch_op")
     plan = checked(plan_of(name, function.signature, _listed("out", out)))
     found = plan_backward(plan, _listed("save", save), backward)
+    if vmap is not None and not callable(vmap):
+        raise TypeError(f"torch_op: vmap must be a function, but got {vmap!r}")
+    schema = checked_schema(plan)
     check_new(name, replace=replace)
     kernel = kernel_of(plan, function)
-    gradient = _gradient(plan, found, backward, replace=replace)
-    made = register(plan, kernel, fake_kernel(plan))
+    gradient = _gradient(plan, found, backward)
+    made = register(plan, kernel, fake_kernel(plan), schema)
     if gradient is not None:
         register_gradients(made, plan, *gradient)
     elif not plan.mutates:
@@ -94,8 +100,6 @@ def _gradient(
     plan: Plan,
     found: tuple[Saved, Backward | None] | None,
     backward: Function | Callable[..., Any] | None,
-    *,
-    replace: bool,
 ) -> tuple[Callable[..., Any], Callable[..., None]] | None:
     """The function for the gradients, and the one that saves what it needs."""
     if found is None or backward is None:
@@ -105,8 +109,15 @@ def _gradient(
         return backward, setup_of(plan, saved)
     assert isinstance(backward, Function)
     names = [f"grad_{each}" for each in compiled.inputs]
-    operator = torch_op(backward, f"{plan.name}_backward", out=names, replace=replace)
-    return gradients(plan, saved, compiled, operator), setup_of(plan, saved)
+    check_backward(plan, plan_of(plan.name, backward.signature, names))
+    operator = torch_op(backward, _free_name(f"{plan.name}_backward"), out=names)
+    return gradients(plan, saved, compiled, operator), setup_of(plan, saved, compiled)
+
+
+def _free_name(name: str) -> str:
+    """The name, or with a number behind it: graphs still call the operator that has it."""
+    names = chain([name], (f"{name}{number}" for number in count(2)))
+    return next(each for each in names if not is_taken(each))
 
 
 def _listed(what: str, names: Sequence[str]) -> tuple[str, ...]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ferrule import specs
+from ferrule.compiler.operators.torch.calls import new_tensor
 from ferrule.compiler.operators.torch.plans import Kind, Plan
+from ferrule.compiler.operators.torch.shapes import loosely_bound
 from ferrule.runtime import Function
 from ferrule.specs.deferred import dataclass
 
@@ -45,13 +48,31 @@ def saved_of(plan: Plan, save: Sequence[str]) -> Saved:
                 f"have names of their own"
             )
     tensors = tuple(name for name in save if kinds[name] is Kind.TENSOR)
-    return Saved(tensors, tuple(name for name in save if kinds[name] is not Kind.TENSOR))
+    others = tuple(name for name in save if kinds[name] is not Kind.TENSOR)
+    context = sys.modules["torch"].autograd.function.FunctionCtx
+    for name in others:
+        if hasattr(context, name) or name in _OF_THE_CONTEXT:
+            raise ValueError(
+                f"torch_op {plan.name!r}: save has {name!r}, which is a name of torch's context; "
+                f"give the parameter another one"
+            )
+    return Saved(tensors, others)
 
 
-def setup_of(plan: Plan, saved: Saved) -> Callable[[Any, Any, Any], None]:
-    """The function that keeps the saved values in torch's context of a call."""
+_OF_THE_CONTEXT: Final = frozenset({"needs_input_grad", "saved_tensors", "ferrule_absent"})
+"""Attributes that a context has only in a call."""
+
+
+def setup_of(
+    plan: Plan, saved: Saved, backward: Backward | None = None
+) -> Callable[[Any, Any, Any], None]:
+    """The function that keeps the saved values in torch's context of a call.
+
+    A result whose gradient a compiled backward function does not take has none.
+    """
     names = [each.name for each in plan.arguments]
     results = result_names(plan)
+    plain = () if backward is None else without_gradient(plan, backward)
 
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         outputs = output if isinstance(output, tuple) else (output,)
@@ -62,6 +83,9 @@ def setup_of(plan: Plan, saved: Saved) -> Callable[[Any, Any, Any], None]:
         ctx.save_for_backward(*(values[name] for name in saved.tensors))
         for name in saved.others:
             setattr(ctx, name, values[name])
+        if plain:
+            ctx.mark_non_differentiable(*(outputs[i] for i in plain))
+        ctx.ferrule_absent = frozenset(name for name in names if values[name] is None)
 
     return setup_context
 
@@ -70,19 +94,28 @@ def setup_of(plan: Plan, saved: Saved) -> Callable[[Any, Any, Any], None]:
 class Backward:
     """How a compiled function gives the gradients.
 
-    `plan` is its operator, whose results are the gradients of the inputs `inputs`; `sources` say
-    where each argument comes from: a saved name, or the position of the result whose gradient it
+    Its results are the gradients of the inputs `inputs`; `sources` say where each argument, with
+    the spec in `params`, comes from: a saved name, or the position of the result whose gradient it
     is.
     """
 
     inputs: tuple[str, ...]
     sources: tuple[str | int, ...]
+    params: tuple[specs.Param, ...]
+
+
+def without_gradient(plan: Plan, backward: Backward) -> tuple[int, ...]:
+    """The tensors among the results whose gradients the backward function does not take."""
+    kinds = [*plan.results, *(Kind.TENSOR for _ in plan.made)]
+    taken = {source for source in backward.sources if isinstance(source, int)}
+    return tuple(i for i, kind in enumerate(kinds) if kind is Kind.TENSOR and i not in taken)
 
 
 def backward_of(plan: Plan, saved: Saved, signature: specs.Signature) -> Backward:
     """Where the arguments of a compiled backward function come from, by their names.
 
-    Raises ValueError for a name that says nothing.
+    Raises ValueError for a name that says nothing or two things, and for a function that writes to
+    what it is given.
     """
     results = {f"grad_{name}": i for i, name in enumerate(result_names(plan))}
     if len(results) == 1:
@@ -91,21 +124,46 @@ def backward_of(plan: Plan, saved: Saved, signature: specs.Signature) -> Backwar
     known = {*saved.tensors, *saved.others}
     made: list[str] = []
     sources: list[str | int] = []
+    given: list[specs.Param] = []
     for param in signature.arguments:
-        if _is_written(param) and param.name in inputs:
-            made.append(inputs[param.name])
-        elif param.name in results:
-            sources.append(results[param.name])
-        elif param.name in known:
-            sources.append(param.name)
-        else:
+        name, written = param.name, _is_written(param)
+        if written and name in inputs and name not in known:
+            made.append(inputs[name])
+        elif name not in results and name not in known:
             raise ValueError(_no_source(plan, signature, param, [*results, *known], [*inputs]))
+        elif written:
+            raise ValueError(_writes_a_source(plan, signature, param))
+        elif name in results and name in known:
+            raise ValueError(_two_sources(plan, name))
+        else:
+            sources.append(results[name] if name in results else name)
+            given.append(param)
     if not made:
         raise ValueError(
             f"torch_op {plan.name!r}: the backward {signature} writes no gradient; it writes to "
             f"parameters with the names {', '.join(inputs)}"
         )
-    return Backward(tuple(made), tuple(sources))
+    if not any(isinstance(source, int) for source in sources):
+        raise ValueError(
+            f"torch_op {plan.name!r}: the backward {signature} takes no gradient of a result; it "
+            f"takes those with the names {', '.join(results)}"
+        )
+    return Backward(tuple(made), tuple(sources), tuple(given))
+
+
+def _writes_a_source(plan: Plan, signature: specs.Signature, param: specs.Param) -> str:
+    return (
+        f"torch_op {plan.name!r}: the backward function writes to {signature.describe(param)}, "
+        f"which others still have: gradients of results and saved tensors are only read; write to "
+        f"a gradient, a parameter named grad_<argument>"
+    )
+
+
+def _two_sources(plan: Plan, name: str) -> str:
+    return (
+        f"torch_op {plan.name!r}: {name!r} is both a saved value and the gradient of a result; "
+        f"give the argument or the result of that name another one"
+    )
 
 
 def _is_written(param: specs.Param) -> bool:
@@ -125,21 +183,52 @@ def _no_source(
 def gradients(plan: Plan, saved: Saved, backward: Backward, operator: Any) -> Callable[..., Any]:
     """The function that torch calls for the gradients of the operator's inputs."""
     names = [each.name for each in plan.arguments]
+    forgotten = [
+        (i, each.name)
+        for i, each in enumerate(plan.arguments)
+        if each.kind in (Kind.TENSOR, Kind.TENSORS) and each.name not in backward.inputs
+    ]
 
     def run(ctx: Any, *grads: Any) -> Any:
+        for i, name in forgotten:
+            needed = ctx.needs_input_grad[i]
+            if any(needed) if isinstance(needed, (list, tuple)) else needed:
+                raise RuntimeError(_no_gradient_of(plan, name))
         values: dict[str, Any] = dict(zip(saved.tensors, ctx.saved_tensors, strict=True))
         values |= {name: getattr(ctx, name) for name in saved.others}
         arguments = [
-            grads[source].contiguous() if isinstance(source, int) else values[source]
-            for source in backward.sources
+            laid_out(param, grads[source]) if isinstance(source, int) else values[source]
+            for source, param in zip(backward.sources, backward.params, strict=True)
         ]
         given = operator(*arguments)
         listed = given if isinstance(given, tuple) else (given,)
         found = dict(zip(backward.inputs, listed, strict=True))
-        wanted = tuple(found.get(name) for name in names)
+        wanted = tuple(None if name in ctx.ferrule_absent else found.get(name) for name in names)
         return wanted if len(wanted) > 1 else wanted[0]
 
     return run
+
+
+def laid_out(param: specs.Param, tensor: Any) -> Any:
+    """A gradient of a result with the strides that the backward function takes: autograd gives it
+    with any, also expanded."""
+    item = param.item if isinstance(param, specs.Optional) else param
+    if not isinstance(item, specs.Tensor) or tensor.dim() != len(item.shape):
+        return tensor.contiguous()
+    rows = specs.compact_strides(item.shape, range(len(item.shape))[::-1])
+    sizes = {symbol for dim in item.shape for symbol in specs.symbols_of(dim)}
+    is_open = any({*specs.symbols_of(stride)} - sizes for stride in item.strides)
+    if item.strides == rows or is_open:
+        return tensor.contiguous()
+    made = new_tensor(item, loosely_bound((item,), (tensor,)), tensor.device)
+    return made.copy_(tensor)
+
+
+def _no_gradient_of(plan: Plan, name: str) -> str:
+    return (
+        f"{plan.name}: {name} requires a gradient, and the backward function writes no "
+        f"grad_{name}: write one, or detach() the tensor"
+    )
 
 
 def plan_backward(

@@ -24,7 +24,9 @@ from ferrule.compiler.operators.torch.plans import (
     Kind,
     Plan,
     keys_of,
+    may_overlap,
     no_gradient,
+    overlaps,
     result_specs,
 )
 from ferrule.compiler.operators.torch.symbols import (
@@ -166,7 +168,7 @@ def _define_raise(e: Emitter) -> ir.Function:
         error = e.load(place, PTR)
         text = e.alloca(I8, _TEXT_ROOM, name="text")
         with e.if_then(e.is_null(error)):
-            _throw(e, e.cstring("the function failed without an error"))
+            throw(e, e.cstring("the function failed without an error"))
         cell = e.index(error, I8, OBJECT.size)
         message = e.field_ptr(cell, ERROR_CELL, "message")
         size = e.load_field(message, BYTE_ARRAY, "size")
@@ -175,12 +177,13 @@ def _define_raise(e: Emitter) -> ir.Function:
         e.call("memcpy", [text, e.load_field(message, BYTE_ARRAY, "data"), size])
         e.store(ir.Constant(I8, 0), e.index(text, I8, size))
         e.call("TVMFFIObjectDecRef", [error])
-        _throw(e, text)
+        throw(e, text)
         e.builder.unreachable()
     return function
 
 
-def _throw(e: Emitter, text: ir.Value) -> None:
+def throw(e: Emitter, text: ir.Value) -> None:
+    """Throw an exception of C++ that torch turns into RuntimeError, with this text."""
     empty = e.cstring("")
     arguments = [e.const_i1(False), empty, empty, e.const_i32(0), text]
     e.call(torch_function(e, CHECK), arguments)
@@ -268,10 +271,26 @@ class _Run:
         e = self.e
         code = e.call(e.module.globals[DESCRIBE], [handle, dl])
         with e.if_then(e.icmp("ne", code, e.const_i32(0)), likely=False):
-            message = f"{self.plan.name}: {argument.name} is a tensor without memory of its own"
+            message = (
+                f"{self.plan.name}: {argument.name} is None, or a tensor without memory of its own"
+            )
             self._error("ValueError", message)
             e.ret(e.const_i32(-1))
+        if argument.written and may_overlap(self.plan, argument):
+            self._refuse_overlap(argument, dl)
         e.store_field(e.index(self.args, ANY, argument.position), ANY, "v_ptr", dl)
+
+    def _refuse_overlap(self, argument: Argument, dl: ir.Value) -> None:
+        """Several elements in one place: torch writes to no such tensor."""
+        e = self.e
+        shape, strides = (e.load_field(dl, DLTENSOR, name) for name in ("shape", "strides"))
+        with e.loop(e.builder.zext(e.load_field(dl, DLTENSOR, "ndim"), I64)) as i:
+            size, stride = (e.load(e.index(each, I64, i), I64) for each in (shape, strides))
+            several = e.icmp("sgt", size, e.const_i64(1))
+            together = e.icmp("eq", stride, e.const_i64(0))
+            with e.if_then(e.binary("and", several, together), likely=False):
+                self._error("ValueError", overlaps(self.plan, argument))
+                e.ret(e.const_i32(-1))
 
     def _count_writes(self) -> None:
         for argument, handle in self._tensors():
@@ -291,7 +310,9 @@ class _Run:
         for i, each in enumerate(plan.made):
             failed = made.make_tensor(e, each, sizes, like, self._made_at(i))
             with e.if_then(failed, likely=False):
-                self._error("RuntimeError", f"{plan.name}: torch cannot make {each.param.name}")
+                why = "a size is negative, or there is no memory"
+                text = f"{plan.name}: torch cannot make {each.param.name}: {why}"
+                self._error("RuntimeError", text)
                 self._fail()
             dl = e.alloca(DLTENSOR, name=each.param.name)
             e.call(e.module.globals[DESCRIBE], [e.load(self._made_at(i), PTR), dl])

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ferrule import specs
-from ferrule.compiler.operators.torch.plans import Kind, Plan, no_gradient
+from ferrule.compiler.operators.torch.plans import (
+    Kind,
+    Plan,
+    keys_of,
+    may_overlap,
+    no_gradient,
+    overlaps,
+)
 from ferrule.compiler.operators.torch.refusals import Description, checks_of, hint
 from ferrule.compiler.operators.torch.shapes import (
     Mismatch,
@@ -42,6 +50,20 @@ def refuse_gradients(plan: Plan, values: Sequence[Any]) -> None:
             raise RuntimeError(no_gradient(plan, argument))
 
 
+def refuse_overlaps(plan: Plan, values: Sequence[Any]) -> None:
+    """RuntimeError for a written tensor with several elements in one place."""
+    for argument, value in zip(plan.arguments, values, strict=True):
+        if argument.written and may_overlap(plan, argument):
+            for each in value if isinstance(value, (list, tuple)) else (value,):
+                if each is not None and _shares(each):
+                    raise RuntimeError(overlaps(plan, argument))
+
+
+def _shares(tensor: Any) -> bool:
+    dims = zip(tensor.shape, tensor.stride(), strict=True)
+    return any(isinstance(s, int) and s == 0 and bool(n > 1) for n, s in dims)
+
+
 @dataclass(slots=True, eq=False)
 class Candidates:
     """The candidates of a plan, and the function that says why none fits; made when needed."""
@@ -70,7 +92,8 @@ class Candidates:
             self.checks = checks_of(self.plan.signature)
         owners: list[object] = []
         try:
-            self.checks(*[_stand_in(each, owners) for each in self._all(values)])
+            device = keys_of(self.plan)[0]
+            self.checks(*[_stand_in(each, owners, device) for each in self._all(values)])
         except (TypeError, ValueError) as error:
             raise RuntimeError(str(error)) from None
 
@@ -94,15 +117,18 @@ def _made(tensor: specs.Tensor, symbols: Symbols, device: Any) -> Description:
     return Description(shape, strides, tensor.dtype.dlpack, device.type, device.index or 0)
 
 
-def _stand_in(value: Any, owners: list[object]) -> Any:
+def _stand_in(value: Any, owners: list[object], device: str) -> Any:
+    """What the checks are given instead; a tensor of the meta device stands for one of `device`."""
     if isinstance(value, sys.modules["torch"].Tensor):
         value = Description.of(value)
+    if isinstance(value, Description) and value.device == "meta":
+        value = replace(value, device=device)
     if isinstance(value, Description):
         tensor, owner = value.stand_in()
         owners.append(owner)
         return tensor
     if isinstance(value, (list, tuple)):
-        return tuple(_stand_in(each, owners) for each in value)
+        return tuple(_stand_in(each, owners, device) for each in value)
     return value
 
 

@@ -15,7 +15,7 @@ from llvmlite import binding, ir
 from ferrule import specs
 from ferrule.compiler import targets
 from ferrule.compiler.operators.torch import refusing
-from ferrule.compiler.operators.torch.boxed import KERNEL, emit_boxed, why_not_boxed
+from ferrule.compiler.operators.torch.boxed import KERNEL, emit_boxed, throw, why_not_boxed
 from ferrule.compiler.operators.torch.keys import KEYS
 from ferrule.compiler.operators.torch.made import PROBE, checked
 from ferrule.compiler.operators.torch.plans import Plan, keys_of, plan_of
@@ -77,8 +77,11 @@ def operator_object(
 
 
 def _define_constructor(e: Emitter, plan: Plan, *, probes: bool) -> None:
-    """Registers the operator; torch prints why it does not take it, and then nothing more is
-    registered."""
+    """Registers the operator.
+
+    One that torch does not take is an exception of C++, as with `TORCH_LIBRARY`: it ends a process
+    that does not catch it, and a call never reaches the operator of another library unnoticed.
+    """
     e.module.globals[KERNEL].linkage = "internal"
     with e.define(_CONSTRUCTOR, VOID, [], linkage="internal", attributes=("uwtable",)) as function:
         if probes:
@@ -89,13 +92,23 @@ def _define_constructor(e: Emitter, plan: Plan, *, probes: bool) -> None:
         init = e.symbol("aoti_torch_library_init_fragment", _INIT)
         _go_on(e, e.call(init, [space, file, e.const_i32(0), place]))
         define = e.symbol("aoti_torch_library_def", _DEFINE)
-        _go_on(e, e.call(define, [e.load(place, PTR), e.cstring(schema_of(plan))]))
+        refused = e.call(define, [e.load(place, PTR), e.cstring(schema_of(plan))])
+        with e.if_then(e.icmp("ne", refused, e.const_i32(0)), likely=False):
+            throw(e, e.cstring(_taken(plan)))
+            e.ret()
         for device in keys_of(plan):
             _implement(e, plan, KEYS[device], e.module.globals[KERNEL])
         if not plan.mutates and refusing.is_possible(e.module.triple):
             _refuse_gradients(e, plan)
         e.ret()
     _list_constructor(e, function)
+
+
+def _taken(plan: Plan) -> str:
+    return (
+        f"{plan.name}: torch does not take this operator of a library that is loaded; another "
+        f"library, or a copy of this one, has registered an operator with the name already"
+    )
 
 
 def _go_on(e: Emitter, code: ir.Value) -> None:

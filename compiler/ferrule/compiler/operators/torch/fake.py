@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrule import specs
@@ -14,6 +14,7 @@ from ferrule.compiler.operators.torch.calls import (
     given_values,
     new_tensor,
     refuse_gradients,
+    refuse_overlaps,
 )
 from ferrule.compiler.operators.torch.plans import Plan, made_specs, result_specs
 from ferrule.compiler.operators.torch.shapes import Symbols
@@ -31,6 +32,8 @@ def fake_kernel(plan: Plan) -> Callable[..., Any]:
         values = given_values(plan, args, kwargs)
         refuse_gradients(plan, values)
         signature, symbols = candidates.chosen(values)
+        refuse_overlaps(plan, values)
+        count_writes(plan, values)
         device = device_of(plan, values)
         results = [_result(plan, each, symbols, device) for each in result_specs(signature)]
         made = made_specs(plan, signature)
@@ -38,6 +41,30 @@ def fake_kernel(plan: Plan) -> Callable[..., Any]:
         return as_results(results)
 
     return fake
+
+
+def traced_writes(plan: Plan) -> Callable[..., Any]:
+    """The rule for tensors that torch functionalizes: their writes are counted, then torch goes on.
+
+    torch compiles a copy of the program that writes nothing; whether a saved tensor was overwritten
+    is asked of the tensors that the program has.
+    """
+
+    def rule(mode: Any, function: Any, types: Any, args: Any, kwargs: Any = None) -> Any:
+        count_writes(plan, given_values(plan, args, kwargs or {}))
+        return mode.__torch_dispatch__(function, types, args, kwargs or {})
+
+    return rule
+
+
+def count_writes(plan: Plan, values: Sequence[Any]) -> None:
+    """Count the writes of tensors that a kernel in machine code never sees."""
+    torch = sys.modules["torch"]
+    for argument, value in zip(plan.arguments, values, strict=True):
+        if argument.written:
+            for each in value if isinstance(value, (list, tuple)) else (value,):
+                if isinstance(each, torch.Tensor) and not each.is_inference():
+                    torch.autograd.graph.increment_version(each)
 
 
 def _result(plan: Plan, result: specs.Param, symbols: Symbols, device: Any) -> Any:

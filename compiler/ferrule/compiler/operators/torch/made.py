@@ -68,6 +68,16 @@ def checked(plan: Plan) -> Plan:
     return plan
 
 
+def check_backward(plan: Plan, backward: Plan) -> None:
+    """ValueError for a gradient whose size no argument of the backward function tells."""
+    untold = untold_size(backward)
+    if untold is not None:
+        raise ValueError(
+            f"torch_op {plan.name!r}: no argument of the backward function tells {untold}: save "
+            f"the argument that has it, save=[...], and give the function a parameter of its name"
+        )
+
+
 def untold_size(plan: Plan) -> str | None:
     """The name of a made tensor and of its size that no argument tells; None if all are told."""
     for signature in plan.candidates:

@@ -98,6 +98,7 @@ class Plan:
 
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*::[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_NO_OPERATORS: Final = frozenset({"name", "None", "True", "False", "def", "import", "from"})
 _TAKEN: Final = frozenset({"aten", "prim", "prims", "torch", "onnx", "quantized", "inductor"})
 
 
@@ -129,6 +130,10 @@ def check_name(name: str) -> None:
         raise ValueError(
             f"torch_op: the name must be 'namespace::name', both identifiers of ASCII letters, "
             f"digits and underscores, but got {name!r}"
+        )
+    if (short := name.partition("::")[2]) in _NO_OPERATORS or short.startswith("__"):
+        raise ValueError(
+            f"torch_op: torch.ops has attributes with the name of {name!r}; choose another one"
         )
     if name.partition("::")[0] in _TAKEN:
         raise ValueError(
@@ -173,7 +178,40 @@ def _made(name: str, signature: specs.Signature, wanted: str) -> Made:
             f"torch_op {name!r}: out has {wanted!r}, whose elements share bytes; give it as an "
             f"argument"
         )
+    if may_share(param):
+        raise ValueError(
+            f"torch_op {name!r}: out has {wanted!r}, but {signature.describe(param)} has several "
+            f"elements in one place; give it strides that are not 0"
+        )
     return Made(position, param)
+
+
+def may_share(param: specs.Tensor) -> bool:
+    """Whether the strides of a spec alone put elements into one place."""
+    known = [s for n, s in zip(param.shape, param.strides, strict=True) if n not in (0, 1)]
+    constant = [stride for stride in known if isinstance(stride, int)]
+    return 0 in constant or len(set(constant)) < len(constant)
+
+
+def may_overlap(plan: Plan, argument: Argument) -> bool:
+    """Whether a call can give a tensor whose elements share places: the spec leaves a stride
+    open."""
+    found = (each.arguments[argument.position] for each in plan.candidates)
+    return any(_is_open(tensor) for param in found for tensor in _tensors_in(param))
+
+
+def _is_open(tensor: specs.Tensor) -> bool:
+    sizes = {symbol for dim in tensor.shape for symbol in specs.symbols_of(dim)}
+    strides = {symbol for dim in tensor.strides for symbol in specs.symbols_of(dim)}
+    return bool(strides - sizes) or may_share(tensor)
+
+
+def overlaps(plan: Plan, argument: Argument) -> str:
+    """What is wrong with a written tensor that was expanded."""
+    return (
+        f"{plan.name}: {argument.name} is written, and several of its elements are in one place, "
+        f"as expand() makes them: give a copy, {argument.name}.clone()"
+    )
 
 
 def _argument(name: str, signature: specs.Signature, position: int) -> Argument:

@@ -15,6 +15,7 @@ from ferrule.compiler.operators.torch.calls import (
     given_values,
     new_tensor,
     refuse_gradients,
+    refuse_overlaps,
 )
 from ferrule.compiler.operators.torch.plans import Kind, Plan, made_specs
 from ferrule.runtime import Function
@@ -27,12 +28,15 @@ def python_kernel(plan: Plan, function: Function) -> Callable[..., Any]:
     def kernel(*args: Any, **kwargs: Any) -> Any:
         values = given_values(plan, args, kwargs)
         refuse_gradients(plan, values)
+        refuse_overlaps(plan, values)
         made = _made(plan, candidates, values)
         positional, named = _arguments(plan, values, made)
         try:
             result = function(*positional, **named)
-        except (TypeError, ValueError) as error:
-            # An operator's refusals are RuntimeErrors, whichever kernel it has.
+        except RuntimeError:
+            raise
+        except Exception as error:
+            # An operator's errors are RuntimeErrors, whichever kernel it has.
             raise RuntimeError(str(error)) from None
         return as_results([*_results(plan, result), *made])
 

@@ -1,16 +1,20 @@
 """Operators in torch's registry: schema, kernels, and what keeps their code alive.
 
-What is registered stays until the process ends, or until `replace`.
+What is registered stays until the process ends, or until `replace`. Graphs and handles of a
+replaced operator stay valid: its code is kept, its entry in torch's dispatcher goes on with the new
+definition, and its backward operator is not touched.
 """
 
 from __future__ import annotations
 
 import ctypes
+import importlib
 import sys
 from collections.abc import Callable
 from typing import Any, Final
 
 from ferrule.compiler.operators.torch.boxed import KERNEL, boxed_module, why_not_boxed
+from ferrule.compiler.operators.torch.fake import traced_writes
 from ferrule.compiler.operators.torch.keys import KEYS
 from ferrule.compiler.operators.torch.made import PROBE, SET_ALLOCATOR
 from ferrule.compiler.operators.torch.plans import Plan, keys_of
@@ -37,14 +41,35 @@ class Registered:
     held: list[object]
 
     def remove(self) -> None:
-        """Take the operator out of the registry."""
+        """Take the operator out of the registry; whoever still has it reaches the next one."""
+        _anchor(self.name)
         for each in self.held:
             if isinstance(each, _Handle):
                 each.remove()
         self.library._destroy()
+        _RETIRED.extend(self.held)
 
 
 _REGISTERED: Final[dict[str, Registered]] = {}
+
+_RETIRED: Final[list[object]] = []
+"""The code of operators that were replaced: a thread may be in it, or a graph call it."""
+
+_ANCHORS: Final[dict[str, Any]] = {}
+"""Libraries that hold torch's entries of operators which were replaced.
+
+torch frees an entry with its last kernel, although handles and graphs still point to it.
+"""
+
+_UNUSED_KEY: Final = "PrivateUse3"
+
+
+def _anchor(name: str) -> None:
+    if name not in _ANCHORS:
+        torch = sys.modules["torch"]
+        namespace, _, short = name.partition("::")
+        library = _ANCHORS[name] = torch.library.Library(namespace, "IMPL")
+        library.impl(short, torch.library.fallthrough_kernel, _UNUSED_KEY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +106,17 @@ def _allocator_setter() -> int:
 
 def check_new(name: str, *, replace: bool) -> None:
     """ValueError if there is an operator with this name, which `replace` does not cover."""
-    torch = sys.modules["torch"]
     if name in _REGISTERED and replace:
-        _REGISTERED.pop(name).remove()
-    if torch._C._dispatch_has_kernel(name) or _has_schema(name):
+        return
+    if is_taken(name):
         why = "pass replace=True to replace it" if name in _REGISTERED else "choose another name"
         raise ValueError(f"torch_op: there is an operator {name!r}; {why}")
+
+
+def is_taken(name: str) -> bool:
+    """Whether torch has an operator with this name."""
+    has_entry = bool(sys.modules["torch"]._C._dispatch_has_kernel(name))
+    return (has_entry and name not in _ANCHORS) or _has_schema(name)
 
 
 def _has_schema(name: str) -> bool:
@@ -103,24 +133,54 @@ class _Handle:
         _torch_library().aoti_torch_delete_library_object(self.pointer)
 
 
-def register(plan: Plan, kernel: Kernel, fake: Callable[..., Any]) -> Registered:
-    """Register schema, kernels and the fake kernel, all or nothing."""
+def register(plan: Plan, kernel: Kernel, fake: Callable[..., Any], schema: str) -> Registered:
+    """Register schema, kernels and the fake kernel, all or nothing.
+
+    An operator of this name that is registered here is taken out first.
+    """
+    if plan.name in _REGISTERED:
+        _REGISTERED.pop(plan.name).remove()
+        if (dynamo := sys.modules.get("torch._dynamo")) is not None:
+            dynamo.reset()  # compiled graphs have the sizes and strides of the former operator
     torch = sys.modules["torch"]
     library = torch.library.Library(plan.namespace, "FRAGMENT")
     made = Registered(plan.name, library, [*kernel.owners])
     try:
-        library.define(schema_of(plan), tags=(torch.Tag.pt2_compliant_tag,))
+        _define(plan, library, schema)
         for device in keys_of(plan):
             _register_kernel(made, plan, kernel, KEYS[device])
         torch.library.register_fake(plan.name, fake, lib=library)
         if plan.mutates:
             # The kernel refuses gradients itself.
             library.impl(plan.short, torch.library.fallthrough_kernel, "Autograd")
+            mode = importlib.import_module("torch._subclasses.functional_tensor")
+            torch.library.register_torch_dispatch(
+                plan.name, mode.FunctionalTensorMode, traced_writes(plan), lib=library
+            )
     except BaseException:
         made.remove()
         raise
     _REGISTERED[plan.name] = made
     return made
+
+
+def _define(plan: Plan, library: Any, schema: str) -> None:
+    try:
+        library.define(schema, tags=(sys.modules["torch"].Tag.pt2_compliant_tag,))
+    except RuntimeError as error:  # such as another thread that registered the name meanwhile
+        raise ValueError(f"torch_op {plan.name!r}: torch does not take it: {error}") from None
+
+
+def checked_schema(plan: Plan) -> str:
+    """The schema.  ValueError for one that torch's parser does not take."""
+    schema = schema_of(plan)
+    try:
+        sys.modules["torch"]._C.parse_schema(f"{plan.namespace}::{schema}")
+    except RuntimeError as error:
+        raise ValueError(
+            f"torch_op {plan.name!r}: torch does not take the schema {schema!r}: {error}"
+        ) from None
+    return schema
 
 
 def _register_kernel(made: Registered, plan: Plan, kernel: Kernel, key: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from math import isfinite
 from string import ascii_lowercase
 
 from ferrule import specs
@@ -57,7 +58,7 @@ def _default(argument: Argument) -> str:
             return str(value)
         case str():
             return json.dumps(value)
-        case int() | float():
+        case int() | float() if isfinite(value):
             return repr(value)
         case tuple() | list():
             return f"[{', '.join(map(str, value))}]"

@@ -95,6 +95,8 @@ def bound(given: tuple[specs.Param, ...], values: Sequence[Any]) -> Symbols:
         _compare(place, _actual(place, values), symbols)
     for symbol, value in symbols.items():
         _require(value % symbol.divisibility == 0, f"{symbol} is no multiple")
+        if isinstance(value, int) and symbol.width == 32:
+            _require(-(1 << 31) <= value < 1 << 31, f"{symbol} leaves the range of 32 bits")
     return symbols
 
 
@@ -117,11 +119,14 @@ def _check(param: specs.Param, value: Any) -> None:
 
 
 def _check_tensor(param: specs.Tensor, tensor: Any) -> None:
+    _require(tensor is not None, f"{param.name} is None")
     word = dlpack_word(tensor.dtype)
     wanted = _words_of(param)
     _require(word in wanted, f"{param.name} has another dtype")
     _require(tensor.dim() == len(param.shape), f"{param.name} has another number of dims")
     other = f"{param.name} is on another device"
+    if tensor.device.type == "meta":
+        return  # it stands for tensors of all devices
     _require(tensor.device.type == device_name(param.device), other)
     _require(param.device_id is None or (tensor.device.index or 0) == param.device_id, other)
 
