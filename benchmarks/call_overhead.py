@@ -61,9 +61,9 @@ RATIOS: Final = {
     callers.arrays(1): 0.15,
     callers.arrays(3): 0.10,
     callers.arrays(8): 0.08,
-    callers.tensors(1): 0.35,
-    callers.tensors(3): 0.42,
-    callers.tensors(8): 0.45,
+    callers.tensors(1): 0.15,
+    callers.tensors(3): 0.12,
+    callers.tensors(8): 0.10,
     callers.ffi_tensors(3): 0.50,
 }
 """Goals: the call over that of the unchecked function of tvm-ffi."""
