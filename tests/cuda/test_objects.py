@@ -14,7 +14,7 @@ from ferrule.compiler import assemble, targets
 from ferrule.compiler.cuda.support import ENTRIES
 from ferrule.compiler.support.library import CHECKS, CUDA, Need, support_data
 from ferrule.runtime.binaries.objectfile import read_object
-from ferrule.runtime.llvm.capi import C_FUNCTIONS, Library
+from ferrule.runtime.cfunctions import C_FUNCTIONS, Library
 
 FOUND_AT_RUN_TIME = {"dlopen", "dlsym", "dlerror"}
 

@@ -18,7 +18,7 @@ import ferrule as fe
 from ferrule.runtime import Function, LinkError, StageError
 from ferrule.runtime.binaries.metadata import NOTE_TYPE
 from ferrule.runtime.binaries.objectfile import read_object
-from ferrule.runtime.llvm.capi import C_FUNCTIONS
+from ferrule.runtime.cfunctions import C_FUNCTIONS
 
 GPU = "--target cuda --gpu-arch sm_90a"
 

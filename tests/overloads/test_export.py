@@ -18,7 +18,7 @@ from tvm_ffi import libinfo
 import ferrule as fe
 from ferrule.runtime import load_module
 from ferrule.runtime.binaries.objectfile import read_object
-from ferrule.runtime.llvm.capi import C_FUNCTIONS
+from ferrule.runtime.cfunctions import C_FUNCTIONS
 from ferrule.specs import Overloads, parse_signature
 
 N = fe.sym_int(symbol="n")

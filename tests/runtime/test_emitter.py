@@ -8,7 +8,7 @@ import pytest
 from llvmlite import binding, ir
 
 from ferrule.runtime import Engine
-from ferrule.runtime.llvm.capi import C_FUNCTIONS, Library
+from ferrule.runtime.cfunctions import C_FUNCTIONS, Library
 from ferrule.runtime.llvm.emitter import COLD, LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, DLTENSOR, I8, I32, I64, PTR, VOID
 

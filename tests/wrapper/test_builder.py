@@ -15,7 +15,7 @@ from ferrule.compiler.support.precompiled import read
 from ferrule.compiler.wrapper.builder import build_wrapper
 from ferrule.compiler.wrapper.callee import BodyCall
 from ferrule.runtime.binaries.objectfile import read_object
-from ferrule.runtime.llvm.capi import C_FUNCTIONS
+from ferrule.runtime.cfunctions import C_FUNCTIONS
 from ferrule.specs import Float32, Int32, Scalar, Signature, Tensor, sym_int
 from ferrule.specs.params import Tuple
 

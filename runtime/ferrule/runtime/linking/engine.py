@@ -1,9 +1,10 @@
 """The engine: machine code of one object, linked into this process.
 
-`Engine.load` checks the object's headers, gives LLVM's linker the addresses of the C functions
-that generated code may use, and keeps the memory alive while the engine lives. Code that uses an
-address of an engine must keep the engine alive. Each engine has its own LLVM linker, so that names
-never collide and the memory is freed together with the engine.
+`Engine.load` checks the object's headers, gives a linker the addresses of the C functions that
+generated code may use, and keeps the memory alive while the engine lives. Code that uses an address
+of an engine must keep the engine alive. The linker is ferrule's own (`direct`), which needs no LLVM;
+what it does not know goes to LLVM's (`lljit`). Each object is linked by itself, so that names never
+collide and the memory is freed together with the engine.
 """
 
 from __future__ import annotations
@@ -13,14 +14,13 @@ import platform
 from collections.abc import Collection, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final, Protocol
 from weakref import finalize
 
 from ferrule.runtime.artefacts import ObjectCode
 from ferrule.runtime.binaries.objectfile import Machine, ObjectFile, ObjectFileError, read_object
-from ferrule.runtime.linking import openmp
-from ferrule.runtime.linking.finalizers import finalizers, run
-from ferrule.runtime.linking.relaxing import without_relaxing
+from ferrule.runtime.cfunctions import C_FUNCTIONS, Library, c_function
+from ferrule.runtime.linking import direct
 
 _MACHINES: Final[Mapping[str, Machine]] = MappingProxyType(
     {
@@ -41,6 +41,19 @@ _LINKER_SYMBOLS: Final = frozenset({"_GLOBAL_OFFSET_TABLE_"})
 _NO_SYMBOLS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
+class Linked(Protocol):
+    """An object that a linker has put into this process."""
+
+    @property
+    def addresses(self) -> Mapping[str, int]:
+        """The addresses of the symbols that it defines, by name."""
+        ...
+
+    def free(self) -> None:
+        """Take it out of the process; nothing may run or use it any more."""
+        ...
+
+
 class Engine:
     """The loaded code of one object, made by `load`.
 
@@ -48,17 +61,15 @@ class Engine:
     not run at the end of the process.
     """
 
-    __slots__ = ("__weakref__", "_addresses", "_lljit", "_owners", "_tracker", "code")
+    __slots__ = ("__weakref__", "_addresses", "_owners", "code")
 
-    def __init__(self, code: ObjectCode, lljit: Any, tracker: Any, names: tuple[str, ...]) -> None:
+    def __init__(self, code: ObjectCode, linked: Linked, owners: tuple[object, ...] = ()) -> None:
         self.code = code
-        self._tracker = tracker
-        self._lljit = lljit
-        self._owners: tuple[object, ...] = ()
-        self._addresses = {name: int(tracker[name]) for name in names}
-        ending = finalizers(code.data, self._addresses)
-        if ending:
-            finalize(self, run, ending, lljit, tracker).atexit = False
+        self._owners = owners
+        self._addresses = linked.addresses
+        ending = _finalizers(code.data, linked.addresses)
+        # Not at the end of the process, when other code may still use this one's.
+        finalize(self, _end, ending, linked).atexit = False
 
     @classmethod
     def load(
@@ -80,11 +91,10 @@ class Engine:
         _check_machine(header)
         imports = {name: _address_of(name, symbols) for name in _imported(header)}
         if "dlsym" in imports:
+            from ferrule.runtime.linking import openmp
+
             openmp.offer()
-        data = without_relaxing(code.data, header.machine, imports.values())
-        engine = cls(code, *_link(data, imports, header.defined), header.defined)
-        engine._owners = owners
-        return engine
+        return cls(code, _link(code.data, header, imports), owners)
 
     def address(self, symbol: str) -> int:
         """The address of a symbol that the object defines, valid while the engine lives."""
@@ -121,8 +131,6 @@ def host_baseline_cpu() -> str:
 @cache
 def c_address(name: str) -> int:
     """The address in this process of a function of the C table."""
-    from ferrule.runtime.llvm.capi import Library, c_function
-
     match c_function(name).library:
         case Library.TVM_FFI:
             library = libtvm_ffi()
@@ -161,8 +169,6 @@ def _address_of(name: str, symbols: Mapping[str, int]) -> int:
 
 
 def _check_known(name: str, symbols: Collection[str]) -> None:
-    from ferrule.runtime.llvm.capi import C_FUNCTIONS
-
     if name not in symbols and name not in C_FUNCTIONS:
         raise ObjectFileError(
             f"the object needs the symbol {name}, which is neither a C function that generated "
@@ -187,29 +193,27 @@ def initialize_llvm() -> None:
     binding.initialize_native_asmprinter()
 
 
-@cache
-def _linking_machine() -> Any:
-    """LLVM's target machine for all linkers: they compile nothing, but each would make its own."""
-    from llvmlite import binding
-
-    initialize_llvm()
-    return binding.Target.from_triple(host_triple()).create_target_machine(
-        cpu=host_baseline_cpu(), reloc="pic", codemodel="default"
-    )
-
-
-def _link(data: bytes, imports: Mapping[str, int], exports: tuple[str, ...]) -> tuple[Any, Any]:
-    from llvmlite import binding
-
-    # LLVM's other linker maps each section separately.  In a process with gigabytes of libraries
-    # two sections can be too far apart for a relocation between them, and LLVM ends the process.
-    lljit = binding.create_lljit_compiler(_linking_machine(), use_jit_link=True)
-    library = binding.JITLibraryBuilder().add_object_img(data)
-    for name, address in imports.items():
-        library.import_symbol(name, address)
-    for name in exports:
-        library.export_symbol(name)
+def _link(data: bytes, header: ObjectFile, imports: Mapping[str, int]) -> Linked:
     try:
-        return lljit, library.link(lljit, "object")
-    except RuntimeError as error:
-        raise ObjectFileError(f"LLVM cannot link the object: {error}") from error
+        return direct.link(data, header.machine, imports, header.defined)
+    except direct.Unlinkable:
+        from ferrule.runtime.linking import lljit
+
+        return lljit.link(data, header.machine, imports, header.defined)
+
+
+def _finalizers(data: bytes, addresses: Mapping[str, int]) -> tuple[int, ...]:
+    if not any(name in data for name in (b".fini_array", b".dtors")):
+        return ()
+    from ferrule.runtime.linking.finalizers import finalizers
+
+    return finalizers(data, addresses)
+
+
+def _end(finalizers: tuple[int, ...], linked: Linked) -> None:
+    """Run the finalisers of an object, then free it."""
+    if finalizers:
+        from ferrule.runtime.linking.finalizers import run
+
+        run(finalizers)
+    linked.free()

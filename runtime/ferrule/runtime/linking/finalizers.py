@@ -1,8 +1,8 @@
 """Finalisers: functions of an object that must run before its code is freed.
 
 Their addresses are in the section `.fini_array`, or `.dtors` in LLVM's output here; linkers convert
-`.dtors` to `.fini_array`.  For a shared library the system calls finalisers.  LLVM's in-process
-linker calls none, so the engine does.  The engine computes their addresses from the distance to a
+`.dtors` to `.fini_array`.  For a shared library the system calls finalisers.  Linkers into a process
+call none, so the engine does.  The engine computes their addresses from the distance to a
 symbol with a known address in the same section, because the linker does not split sections.  The
 engine calls no initialisers: generated code has them only for libraries, which the system closes at
 the end of the process.
@@ -24,8 +24,6 @@ def finalizers(data: bytes, addresses: Mapping[str, int]) -> tuple[int, ...]:
 
     `read_object` has checked the bytes.  Finalisers in sections without a known symbol are skipped.
     """
-    if not any(name in data for name in _SECTIONS):
-        return ()
     header = elf.read_header(data, elf.FileType.OBJECT)
     sections = [elf.read_section(data, offset) for offset in header.sections]
     named = {
@@ -83,7 +81,7 @@ def _bases(
     return found
 
 
-def run(addresses: Sequence[int], *_owners: object) -> None:
-    """Call finalisers, the last one first; `_owners` keep their code alive until then."""
+def run(addresses: Sequence[int]) -> None:
+    """Call finalisers, the last one first."""
     for address in reversed(addresses):
         ctypes.CFUNCTYPE(None)(address)()

@@ -15,7 +15,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.runtime.llvm.arithmetic import Binary, Overflowing, Predicate
-from ferrule.runtime.llvm.capi import c_function
+from ferrule.runtime.llvm.capi import c_function_type
 from ferrule.runtime.llvm.layouts import (
     BYTE_ARRAY,
     I1,
@@ -127,7 +127,7 @@ class Emitter:
 
     def extern(self, name: str) -> ir.Function:
         """The C function `name` of the fixed table, declared at first use."""
-        return self.symbol(name, c_function(name).type)
+        return self.symbol(name, c_function_type(name))
 
     def symbol(self, name: str, kind: ir.FunctionType) -> ir.Function:
         """The function with this name and type; declares it if the module does not have it."""

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Final, Literal, NamedTuple
 
 from ferrule.runtime.llvm.arithmetic import Binary, Overflowing, Predicate
-from ferrule.runtime.llvm.capi import c_function
+from ferrule.runtime.cfunctions import c_function
 from ferrule.runtime.llvm.layouts import FieldType, Layout, size_of
 
 FloatBinary = Literal["fadd", "fsub", "fmul"]
@@ -161,7 +161,7 @@ class Writer:
 
     def call_c(self, name: str, arguments: Sequence[Value]) -> Value:
         """Call one of the C functions of the fixed table."""
-        return self.call(name, str(c_function(name).result), arguments)
+        return self.call(name, c_function(name).result, arguments)
 
     # ---- blocks ----
 
