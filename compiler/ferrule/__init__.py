@@ -276,14 +276,23 @@ __all__ = sorted([*_ATTRIBUTES, *_MODULES])
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        value: Any = importlib.import_module(_MODULES[name])
+        value: Any = _imported(_MODULES[name])
     elif name in _ATTRIBUTES:
         module, attribute = _ATTRIBUTES[name]
-        value = getattr(importlib.import_module(module), attribute)
+        value = getattr(_imported(module), attribute)
     else:
         raise AttributeError(f"module 'ferrule' has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+def _imported(module: str) -> Any:
+    """A module of ferrule, imported with a rarer garbage collection if it needs the runtime."""
+    if module.startswith("ferrule.specs"):
+        return importlib.import_module(module)
+    from ferrule.runtime.garbage import with_fewer_collections
+
+    return with_fewer_collections(lambda: importlib.import_module(module))
 
 
 def __dir__() -> list[str]:

@@ -15,8 +15,9 @@ from exported import DOUBLED, applied
 import ferrule as fe
 from ferrule.runtime import Function, ObjectFileError, load_module
 from ferrule.runtime.binaries import digest, elf
-from ferrule.runtime.binaries.archive import MAGIC, read_archive
+from ferrule.runtime.binaries.archive import read_archive
 from ferrule.runtime.binaries.dynamic import Tag
+from ferrule.runtime.binaries.elf import ARCHIVE
 from ferrule.runtime.binaries.soundness import check_library
 
 SEEDS = range(150)
@@ -125,7 +126,7 @@ def test_every_bit_of_the_digest_and_its_note_counts(
 
 def elf_of(data: bytes) -> bytes:
     """The file itself, or the first member of an archive that has a digest."""
-    if not data.startswith(MAGIC):
+    if not data.startswith(ARCHIVE):
         return data
     return next(each for each in read_archive(data) if digest.EMPTY_NOTE[:20] in each)
 

@@ -13,8 +13,8 @@ from llvmlite import binding
 
 from ferrule.runtime import Engine, ObjectCode, ObjectFileError
 from ferrule.runtime.binaries.objectfile import Machine
-from ferrule.runtime.linking.engine import c_address, host_baseline_cpu, host_machine, host_triple
 from ferrule.runtime.cfunctions import C_FUNCTIONS
+from ferrule.runtime.linking.engine import c_address, host_baseline_cpu, host_machine, host_triple
 
 from .conftest import COUNT, compile_text
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ferrule.commands.output import Failure
 from ferrule.runtime.abi import SYMBOL_PREFIX
-from ferrule.runtime.binaries.archive import MAGIC, read_archive
-from ferrule.runtime.binaries.elf import FileType, Note, ObjectFileError
+from ferrule.runtime.binaries.archive import read_archive
+from ferrule.runtime.binaries.elf import ARCHIVE, FileType, Note, ObjectFileError
 from ferrule.runtime.binaries.libraryfile import read_library
 from ferrule.runtime.binaries.metadata import (
     NOTE_OWNER,
@@ -19,7 +19,7 @@ from ferrule.runtime.binaries.metadata import (
     read_metadata,
 )
 from ferrule.runtime.binaries.objectfile import read_object
-from ferrule.runtime.exporting.export import read_file
+from ferrule.runtime.paths import read_file
 from ferrule.specs.deferred import dataclass
 
 
@@ -70,7 +70,7 @@ def read_built(path: Path) -> BuiltFile:
     that its headers cannot be read; digests are not compared."""
     try:
         data = read_file(path)
-        if data.startswith(MAGIC):
+        if data.startswith(ARCHIVE):
             return BuiltFile(path, "archive", tuple(map(_object, read_archive(data))), data)
         if data[16:18] == FileType.LIBRARY.to_bytes(2, "little"):
             return BuiltFile(path, "library", (_library(data),), data)

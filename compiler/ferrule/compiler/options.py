@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
 from typing import Any, Final, Literal
@@ -218,6 +216,8 @@ def add_options(options: str | Options | None, words: str) -> Options:
 
 
 def _split(text: str) -> list[str]:
+    import shlex  # few compilations have options as text
+
     try:
         return shlex.split(text)
     except ValueError as error:
@@ -243,6 +243,8 @@ def _parse_words(words: list[str], options: Options) -> Options:
 
 
 def _unknown_option(name: str) -> Diagnostic:
+    import difflib
+
     known = [*_FLAGS, *_SETTINGS]
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}?" if near else None

@@ -15,12 +15,12 @@ from ferrule.compiler.options import Options, choose_target, default_environment
 from ferrule.language.decorators import JitFunction, KernelFunction, check_undecorated
 from ferrule.language.dispatch import Choice, FreeExamples, free_examples, shown, told
 from ferrule.language.examples import Examples, bind_examples, check_binds
-from ferrule.language.garbage import with_fewer_collections
 from ferrule.language.snapshots import Same, snapshot
 from ferrule.language.source import definition_of, is_hashable, place_of, refuse_kinds, too_deep
 from ferrule.language.stacks import on_enough_stack
 from ferrule.language.witness import Witness
 from ferrule.runtime.devices import cuda_devices, emulated_arch
+from ferrule.runtime.garbage import with_fewer_collections
 from ferrule.specs import Signature, params
 from ferrule.specs.changing import changed, mapped
 from ferrule.specs.deferred import dataclass

@@ -131,7 +131,9 @@ _HOMES = MappingProxyType(
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    from ferrule.runtime.garbage import with_fewer_collections
+
+    return getattr(with_fewer_collections(lambda: import_module(_HOMES[name])), name)
 
 
 def __dir__() -> list[str]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import keyword
 import math
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Final, Literal
@@ -157,8 +156,16 @@ def sym_int(width: int = 32, *, divisibility: int = 1, symbol: str | None = None
 
 def is_name(text: str) -> bool:
     """Whether the text is a Python name: a normalised identifier that is not a keyword."""
-    is_normal = text.isascii() or unicodedata.is_normalized("NFKC", text)
-    return is_normal and text.isidentifier() and not keyword.iskeyword(text)
+    return _is_normal(text) and text.isidentifier() and not keyword.iskeyword(text)
+
+
+def _is_normal(text: str) -> bool:
+    """Whether Python takes a name as it is written."""
+    if text.isascii():
+        return True
+    import unicodedata
+
+    return unicodedata.is_normalized("NFKC", text)
 
 
 def sym_int32(divisibility: int = 1, symbol: str | None = None) -> Sym:

@@ -9,7 +9,6 @@ and nothing of it is used before its digest was compared.
 
 from __future__ import annotations
 
-import hmac
 import json
 from collections.abc import Mapping
 from hashlib import sha256
@@ -95,6 +94,8 @@ def verified(data: bytes, secret: bytes | None) -> bytes:
     """The bytes without their HMAC.  EntryError if it is missing or of another secret."""
     if secret is None:
         return data
+    import hmac
+
     inner, found = data[:-_SIGNATURE], data[-_SIGNATURE:]
     if not hmac.compare_digest(_hmac(inner, secret), found):
         raise EntryError("it is not signed with the key of FERRULE_CACHE_KEY")
@@ -102,4 +103,6 @@ def verified(data: bytes, secret: bytes | None) -> bytes:
 
 
 def _hmac(data: bytes, secret: bytes) -> bytes:
+    import hmac
+
     return hmac.digest(secret, data, "sha256")

@@ -18,7 +18,6 @@ from ferrule.compiler.cache import settings
 from ferrule.compiler.cache.entries import Entry, EntryError, State, packed, unpacked
 from ferrule.compiler.cache.keys import Key, Uncacheable, differing
 from ferrule.compiler.cache.memory import Loaded, Memory
-from ferrule.compiler.cache.remote import remote
 from ferrule.compiler.cache.restored import RestoredOrigin
 from ferrule.compiler.cache.store import Store, warn_once
 from ferrule.compiler.cache.unkept import noting
@@ -32,6 +31,7 @@ from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.compiler.artefacts import HostModule
+    from ferrule.compiler.cache.remote import Remote
     from ferrule.compiler.origin import CompiledOrigin
     from ferrule.runtime.calls.function import Function
 
@@ -98,7 +98,7 @@ def known(wanted: Wanted, key: Key) -> Loaded | None:
     if found is not None:
         log(f"hit in memory: {wanted.name}")
         return found.afresh()
-    folder, far = store(), remote()
+    folder, far = store(), _remote()
     entry = None if folder is None else folder.read(key)
     place = "the folder"
     if entry is None and far is not None and (data := far.read(key)) is not None:
@@ -218,7 +218,7 @@ def _kept(
 def _write(wanted: Wanted, key: Key, entry: Entry) -> None:
     """Keep an entry behind the memory."""
     data = packed(entry)
-    folder, far = store(), remote()
+    folder, far = store(), _remote()
     if folder is not None and not folder.write_bytes(data, key):
         log(f"not written: {wanted.name}: {folder.folder} does not take it")
     if far is not None:
@@ -303,6 +303,15 @@ def store() -> Store | None:
     if found is None:
         found = _STORES[name] = Store(*name)
     return found
+
+
+def _remote() -> Remote | None:
+    """The second level, where one is chosen."""
+    if settings.remote() is None:
+        return None
+    from ferrule.compiler.cache.remote import remote
+
+    return remote()
 
 
 def check_folder(folder: Path) -> None:

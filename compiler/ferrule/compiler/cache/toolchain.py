@@ -112,13 +112,17 @@ def _python() -> bytes:
 
 @cache
 def _llvm() -> bytes:
-    """llvmlite, and its library, which has LLVM in it: its size, for it is not loaded here."""
-    import llvmlite
+    """llvmlite by its file with the version, and its library, which has LLVM in it, by its size:
+    neither is loaded for this."""
+    from importlib.util import find_spec
 
-    folder = Path(llvmlite.__file__).parent / "binding"
-    sizes = [(each.name, each.stat().st_size) for each in sorted(folder.glob("libllvmlite*"))]
+    found = find_spec("llvmlite")
+    if found is None or found.origin is None:
+        raise Uncacheable("the version of llvmlite is not known")
+    folder = Path(found.origin).parent
+    sizes = [(at.name, at.stat().st_size) for at in sorted(folder.glob("binding/libllvmlite*"))]
     typed = os.environ.get("LLVMLITE_ENABLE_IR_LAYER_TYPED_POINTERS")
-    return repr((llvmlite.__version__, sizes, typed)).encode()
+    return repr(((folder / "_version.py").read_bytes(), sizes, typed)).encode()
 
 
 @cache

@@ -30,8 +30,8 @@ from ferrule.compiler.hostcode.promises import Promised, needed_features, promis
 from ferrule.compiler.hostcode.trial import tried_in_child
 from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.runtime.binaries.objectfile import read_object
-from ferrule.runtime.linking.links import OF_C, Link
 from ferrule.runtime.cfunctions import C_FUNCTIONS
+from ferrule.runtime.linking.links import OF_C, Link
 from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:

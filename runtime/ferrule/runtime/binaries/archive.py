@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from ferrule.runtime.binaries.elf import ARCHIVE
 from ferrule.runtime.binaries.objectfile import ObjectFileError, read_object
 
-MAGIC: Final = b"!<arch>\n"
 _HEADER_SIZE: Final = 60
 _END: Final = b"`\n"
 
@@ -23,7 +23,7 @@ def write_archive(objects: Mapping[str, bytes]) -> bytes:
     listed = b"".join(symbol.encode() + b"\0" for defined in symbols.values() for symbol in defined)
     count = sum(map(len, symbols.values()))
     long_names = _member(b"//", names)
-    position = len(MAGIC) + len(_member(b"/", bytes(4 + 4 * count) + listed)) + len(long_names)
+    position = len(ARCHIVE) + len(_member(b"/", bytes(4 + 4 * count) + listed)) + len(long_names)
     offsets, members, name_at = [count.to_bytes(4, "big")], [], 0
     for name, data in objects.items():
         offsets += [position.to_bytes(4, "big")] * len(symbols[name])
@@ -31,7 +31,7 @@ def write_archive(objects: Mapping[str, bytes]) -> bytes:
         position += len(members[-1])
         name_at += len(name) + 2
     index = _member(b"/", b"".join(offsets) + listed)
-    return b"".join([MAGIC, index, long_names, *members])
+    return b"".join([ARCHIVE, index, long_names, *members])
 
 
 def _member(name: bytes, data: bytes) -> bytes:
@@ -41,7 +41,7 @@ def _member(name: bytes, data: bytes) -> bytes:
 
 def read_archive(data: bytes) -> Iterator[bytes]:
     """The objects of an archive, in order; ObjectFileError where it is cut off or damaged."""
-    position, is_first = len(MAGIC), True
+    position, is_first = len(ARCHIVE), True
     while position < len(data):
         header = data[position : position + _HEADER_SIZE]
         size = header[48:58].strip()

@@ -70,8 +70,11 @@ PT_LOAD: Final = 1
 PT_DYNAMIC: Final = 2
 PT_NOTE: Final = 4
 
+ARCHIVE: Final = b"!<arch>\n"
+"""How an archive of objects begins."""
+
 _FOREIGN: Final = (
-    (b"!<arch>\n", "an archive (.a)"),
+    (ARCHIVE, "an archive (.a)"),
     (b"BC\xc0\xde", "LLVM bitcode"),
     (b"MZ", "a Windows executable"),
     (b"\x64\x86", "a COFF object"),

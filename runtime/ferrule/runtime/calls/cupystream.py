@@ -15,7 +15,7 @@ from typing import Any, Final
 import tvm_ffi
 
 from ferrule.runtime.abi import DeviceType
-from ferrule.runtime.linking.engine import libtvm_ffi
+from ferrule.runtime.host import libtvm_ffi
 
 _UNSYNCHRONISED: Final = -1
 """The stream with which a producer of DLPack's protocol does not wait for anything."""

@@ -41,7 +41,6 @@ from ferrule.runtime.devicecode import kernel_info_of, ptx_of
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits, entry_key
 from ferrule.runtime.errors import StageError
 from ferrule.runtime.forks import ForkLock
-from ferrule.runtime.linking.engine import Engine
 from ferrule.runtime.values.storages import alias, storages_of
 from ferrule.runtime.values.versions import version_words, written_tensors
 from ferrule.specs.deferred import dataclass
@@ -502,5 +501,7 @@ def load_function(
     code: ObjectCode, signature: specs.Signature, origin: Origin, *, doc: str | None = None
 ) -> Function:
     """Load an object and make the function that it defines."""
+    from ferrule.runtime.linking.engine import Engine
+
     engine = Engine.load(code)
     return make_function(engine.address(code.symbol), signature, origin, owner=engine, doc=doc)

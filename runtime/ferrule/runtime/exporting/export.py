@@ -35,8 +35,9 @@ from ferrule.runtime.cpus import host_architecture
 from ferrule.runtime.errors import StageError
 from ferrule.runtime.exporting.headers import Described, c_header, cpp_header
 from ferrule.runtime.exporting.stubs import stub
-from ferrule.runtime.linking.engine import host_machine
+from ferrule.runtime.host import host_machine
 from ferrule.runtime.linking.linker import find_linker, machine_of
+from ferrule.runtime.paths import checked_path
 
 if TYPE_CHECKING:
     from ferrule.runtime.calls.function import Function
@@ -256,20 +257,6 @@ def _target(path: StrPath, suffixes: tuple[str, ...], caller: str) -> Path:
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {str(target.parent)!r} to write {target.name}")
     return target
-
-
-def checked_path(path: object, caller: str) -> Path:
-    """The path; bytes are decoded like file names of the system.  TypeError for other types."""
-    if not isinstance(path, (str, bytes, os.PathLike)):
-        raise TypeError(f"{caller}: expected the path of a file, but got {path!r}")
-    return Path(os.fsdecode(path))
-
-
-def read_file(path: Path) -> bytes:
-    """The bytes of a file. OSError for a device, pipe or socket: reading a pipe could block."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise OSError(errno.EINVAL, "it is no file: a device, a pipe or a socket", str(path))
-    return path.read_bytes()
 
 
 _WRITERS: Final = (

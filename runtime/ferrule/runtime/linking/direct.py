@@ -152,7 +152,7 @@ class _Linking:
             raise Unlinkable("it is too large")
         zeros = [i for i in loaded if self._sections[i][1] == elf.SHT_NOBITS]
         for i in loaded:
-            if i not in zeros and self._sections[i][1] != elf.SHT_NOTE:
+            if i not in zeros:
                 self._place(i)
         self._size = len(self._parts[VARIABLES])
         for i in zeros:

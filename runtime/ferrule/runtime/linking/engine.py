@@ -2,15 +2,14 @@
 
 `Engine.load` checks the object's headers, gives a linker the addresses of the C functions that
 generated code may use, and keeps the memory alive while the engine lives. Code that uses an address
-of an engine must keep the engine alive. The linker is ferrule's own (`direct`), which needs no LLVM;
-what it does not know goes to LLVM's (`lljit`). Each object is linked by itself, so that names never
+of an engine must keep the engine alive. The linker is ferrule's own (`direct`), without LLVM; what
+it does not know goes to LLVM's (`lljit`). Each object is linked by itself, so that names never
 collide and the memory is freed together with the engine.
 """
 
 from __future__ import annotations
 
 import ctypes
-import platform
 from collections.abc import Collection, Mapping
 from functools import cache
 from types import MappingProxyType
@@ -18,22 +17,27 @@ from typing import Final, Protocol
 from weakref import finalize
 
 from ferrule.runtime.artefacts import ObjectCode
-from ferrule.runtime.binaries.objectfile import Machine, ObjectFile, ObjectFileError, read_object
+from ferrule.runtime.binaries.objectfile import ObjectFile, ObjectFileError, read_object
 from ferrule.runtime.cfunctions import C_FUNCTIONS, Library, c_function
+from ferrule.runtime.host import (
+    host_baseline_cpu,
+    host_machine,
+    host_triple,
+    initialize_llvm,
+    libtvm_ffi,
+)
 from ferrule.runtime.linking import direct
 
-_MACHINES: Final[Mapping[str, Machine]] = MappingProxyType(
-    {
-        "x86_64": Machine.X86_64,
-        "amd64": Machine.X86_64,
-        "aarch64": Machine.AARCH64,
-        "arm64": Machine.AARCH64,
-    }
-)
-
-_BASELINE_CPUS: Final[Mapping[Machine, str]] = MappingProxyType(
-    {Machine.X86_64: "x86-64", Machine.AARCH64: "generic"}
-)
+__all__ = [
+    "Engine",
+    "Linked",
+    "c_address",
+    "host_baseline_cpu",
+    "host_machine",
+    "host_triple",
+    "initialize_llvm",
+    "libtvm_ffi",
+]
 
 # The linker defines this one itself.
 _LINKER_SYMBOLS: Final = frozenset({"_GLOBAL_OFFSET_TABLE_"})
@@ -108,26 +112,6 @@ class Engine:
         return f"<ferrule.Engine {self.code.name} for {self.code.triple} ({self.code.cpu})>"
 
 
-def host_machine() -> Machine:
-    """The processor of this process."""
-    try:
-        return _MACHINES[platform.machine().lower()]
-    except KeyError:
-        raise RuntimeError(f"ferrule has no code generator for {platform.machine()}") from None
-
-
-def host_triple() -> str:
-    """The LLVM triple of this process."""
-    from llvmlite import binding
-
-    return str(binding.get_process_triple())
-
-
-def host_baseline_cpu() -> str:
-    """LLVM's name of the baseline CPU of this architecture, the default CPU for exported code."""
-    return _BASELINE_CPUS[host_machine()]
-
-
 @cache
 def c_address(name: str) -> int:
     """The address in this process of a function of the C table."""
@@ -174,23 +158,6 @@ def _check_known(name: str, symbols: Collection[str]) -> None:
             f"the object needs the symbol {name}, which is neither a C function that generated "
             f"code may use nor one that was given"
         )
-
-
-@cache
-def libtvm_ffi() -> ctypes.CDLL:
-    """The library of tvm-ffi that this process has loaded."""
-    from tvm_ffi import libinfo
-
-    return ctypes.CDLL(libinfo.find_libtvm_ffi())
-
-
-@cache
-def initialize_llvm() -> None:
-    """Make LLVM's code generator for this machine known; needed before any target machine."""
-    from llvmlite import binding
-
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
 
 
 def _link(data: bytes, header: ObjectFile, imports: Mapping[str, int]) -> Linked:

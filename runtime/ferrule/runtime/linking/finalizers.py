@@ -1,11 +1,11 @@
 """Finalisers: functions of an object that must run before its code is freed.
 
 Their addresses are in the section `.fini_array`, or `.dtors` in LLVM's output here; linkers convert
-`.dtors` to `.fini_array`.  For a shared library the system calls finalisers.  Linkers into a process
-call none, so the engine does.  The engine computes their addresses from the distance to a
-symbol with a known address in the same section, because the linker does not split sections.  The
-engine calls no initialisers: generated code has them only for libraries, which the system closes at
-the end of the process.
+`.dtors` to `.fini_array`.  For a shared library the system calls finalisers.  A linker into the
+process calls none, so the engine does.  Their addresses are computed from the distance to a symbol
+with a known address in the same section, because linkers do not split sections.  The engine calls
+no initialisers: generated code has them only for libraries, which the system closes at the end of
+the process.
 """
 
 from __future__ import annotations

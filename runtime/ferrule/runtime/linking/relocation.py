@@ -9,7 +9,7 @@ I32: Final = 1 << 31
 U64: Final = (1 << 64) - 1
 
 
-class Unlinkable(Exception):  # noqa: N818 - not an error: LLVM's linker is asked then
+class Unlinkable(Exception):
     """This object is beyond ferrule's own linker; the text says why."""
 
 

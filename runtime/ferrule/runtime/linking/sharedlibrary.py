@@ -15,7 +15,6 @@ import tempfile
 import weakref
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +26,7 @@ from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.runtime.binaries.importtree import Node
 from ferrule.runtime.binaries.libraryfile import LibraryFile
 from ferrule.runtime.forks import ForkLock
+from ferrule.runtime.host import libtvm_ffi
 from ferrule.runtime.linking import openmp
 
 _NEEDS_LOADER: Final = (f"{SYMBOL_PREFIX}_library_bin", f"{SYMBOL_PREFIX}_library_ctx")
@@ -43,18 +43,10 @@ _LOCK: Final = ForkLock()
 _ALREADY: Final = getattr(os, "RTLD_NOLOAD", 0)
 
 
-@cache
-def tvm_ffi_library() -> ctypes.CDLL:
-    """The libtvm_ffi that this process has loaded."""
-    from tvm_ffi import libinfo
-
-    return ctypes.CDLL(libinfo.find_libtvm_ffi())
-
-
 def tvm_ffi_version() -> tuple[int, ...]:
     """The version of the libtvm_ffi that this process has loaded."""
     version = (ctypes.c_uint32 * 3)()
-    tvm_ffi_library().TVMFFIGetVersion(version)
+    libtvm_ffi().TVMFFIGetVersion(version)
     return tuple(version)
 
 

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, Literal, NamedTuple
 
-from ferrule.runtime.llvm.arithmetic import Binary, Overflowing, Predicate
 from ferrule.runtime.cfunctions import c_function
+from ferrule.runtime.llvm.arithmetic import Binary, Overflowing, Predicate
 from ferrule.runtime.llvm.layouts import FieldType, Layout, size_of
 
 FloatBinary = Literal["fadd", "fsub", "fmul"]

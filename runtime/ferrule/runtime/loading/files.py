@@ -20,9 +20,8 @@ import tvm_ffi
 from ferrule.runtime import cpus
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.artefacts import ObjectCode
-from ferrule.runtime.binaries.archive import MAGIC, read_archive
 from ferrule.runtime.binaries.digest import check_digest, is_marked
-from ferrule.runtime.binaries.elf import FileType, Note, ObjectFileError
+from ferrule.runtime.binaries.elf import ARCHIVE, FileType, Note, ObjectFileError
 from ferrule.runtime.binaries.importtree import LIBRARY, Node, order, read_import_tree
 from ferrule.runtime.binaries.libraryfile import LibraryFile, read_import_bytes, read_library
 from ferrule.runtime.binaries.metadata import (
@@ -33,22 +32,21 @@ from ferrule.runtime.binaries.metadata import (
     read_metadata,
 )
 from ferrule.runtime.binaries.objectfile import ObjectFile, read_object
-from ferrule.runtime.binaries.soundness import check_library
 from ferrule.runtime.calls.function import Function, make_function
-from ferrule.runtime.exporting.export import checked_path, read_file
-from ferrule.runtime.linking.engine import host_machine
-from ferrule.runtime.linking.objectgroup import Member, check_group, load_group
+from ferrule.runtime.garbage import with_fewer_collections
+from ferrule.runtime.host import host_machine
 from ferrule.runtime.linking.sharedlibrary import (
     keep_libraries,
     open_library,
     tvm_ffi_version,
 )
-from ferrule.runtime.loading.finder import Finder
 from ferrule.runtime.loading.modules import Module
 from ferrule.runtime.loading.origin import LoadedOrigin
+from ferrule.runtime.paths import checked_path, read_file
 
 if TYPE_CHECKING:
     from ferrule.runtime.binaries.elf import Machine
+    from ferrule.runtime.linking.objectgroup import Member
 
 _DOC_PREFIX: Final = f"{SYMBOL_PREFIX}_doc_"
 
@@ -70,7 +68,7 @@ def load_module(
         path = checked_path(file, "load_module")
         data = read_file(path)
     try:
-        return _load(data, path)
+        return with_fewer_collections(lambda: _load(data, path))
     except (ObjectFileError, MetadataError) as error:
         where = "" if path is None else f"{path}: "
         raise ObjectFileError(f"{where}{error}") from None
@@ -83,7 +81,9 @@ def load_pickled(data: bytes, name: str) -> Function:
 
 
 def _load(data: bytes, path: Path | None) -> Module:
-    if data.startswith(MAGIC):
+    if data.startswith(ARCHIVE):
+        from ferrule.runtime.binaries.archive import read_archive
+
         objects = list(read_archive(data))
         return _load_objects("archive", objects, path).keep_file(".a", data)
     if _is_library(data):
@@ -97,7 +97,11 @@ def check_file(data: bytes) -> None:
     Nothing of the file is linked or run. ObjectFileError or MetadataError, as `load_module` would
     explain them.
     """
-    if data.startswith(MAGIC):
+    from ferrule.runtime.linking.objectgroup import check_group
+
+    if data.startswith(ARCHIVE):
+        from ferrule.runtime.binaries.archive import read_archive
+
         objects = list(read_archive(data))
     elif _is_library(data):
         _read_library(data)
@@ -123,6 +127,8 @@ def _read_member(data: bytes) -> tuple[Member, dict[str, Metadata]]:
 
 
 def _load_objects(kind: str, objects: Sequence[bytes], path: Path | None) -> Module:
+    from ferrule.runtime.linking.objectgroup import load_group
+
     origin_of_file = "an object" if path is None else str(path)
     read = [_read_member(data) for data in objects]
     members, notes = [member for member, _ in read], [described for _, described in read]
@@ -148,6 +154,8 @@ def _read_library(
     """A library, checked: its headers, the metadata of its functions, and its import tree."""
     header = read_library(data)
     if not check_digest(data) and is_marked(data):
+        from ferrule.runtime.binaries.soundness import check_library
+
         check_library(data)
     described = _described(header.machine, header.defined, header.notes)
     tree = read_import_bytes(data)
@@ -176,6 +184,8 @@ def _tree(
 ) -> Module:
     """The root module of an import tree; its library has this kind. `known` are the modules that
     tvm-ffi has already made from the nodes."""
+    from ferrule.runtime.loading.finder import Finder
+
     modules: dict[int, Module] = {}
     for at in order(nodes):
         node = nodes[at]
@@ -191,6 +201,8 @@ def _tree(
 
 
 def _member(data: bytes, header: ObjectFile, described: Mapping[str, Metadata]) -> Member:
+    from ferrule.runtime.linking.objectgroup import Member
+
     first = next(iter(described.values()), None)
     name, triple, cpu = (first.name, first.triple, first.cpu) if first else ("", "", "")
     links = [link for metadata in described.values() for link in metadata.links]

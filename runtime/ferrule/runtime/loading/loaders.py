@@ -13,6 +13,8 @@ from typing import Any, Final
 
 SUFFIXES: Final = ("o", "a")
 LOAD_FROM_BYTES: Final = "ffi.Module.load_from_bytes."
+PTX: Final = "ferrule.ptx"
+"""The kind of a module of kernels as PTX or as images."""
 
 
 def register_loaders() -> None:
@@ -51,7 +53,5 @@ def _load_ptx(data: bytes) -> Any:
     return register_code(prefix, digest, make)
 
 
-FROM_BYTES: Final[Mapping[str, Callable[[bytes], Any]]] = MappingProxyType(
-    {"ferrule.ptx": _load_ptx}
-)
+FROM_BYTES: Final[Mapping[str, Callable[[bytes], Any]]] = MappingProxyType({PTX: _load_ptx})
 """For each kind of module without machine code, the function that makes a module from its bytes."""

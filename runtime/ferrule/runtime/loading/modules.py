@@ -19,28 +19,17 @@ from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.runtime.binaries.importtree import LIBRARY
 from ferrule.runtime.calls.function import Function, described, origin_of
 from ferrule.runtime.errors import NoKernelsError, StageError
-from ferrule.runtime.exporting.export import (
-    StrPath,
-    checked_path,
-    export_code,
-    export_header,
-    export_stub,
-    named_functions,
-    with_import_tree,
-    write_again,
-    write_library,
-)
-from ferrule.runtime.exporting.headers import Described
-from ferrule.runtime.exporting.moduletree import flattened, nodes_of
 from ferrule.runtime.forks import ForkLock
-from ferrule.runtime.loading.finder import Finder
-from ferrule.runtime.loading.importing import with_imports
-from ferrule.runtime.ptx.payload import KIND as PTX
-from ferrule.runtime.ptx.payload import make_payload, read_payload, write_payload
-from ferrule.specs import Signature
+from ferrule.runtime.loading.loaders import PTX
+from ferrule.runtime.paths import checked_path
 
 if TYPE_CHECKING:
     import tvm_ffi
+
+    from ferrule.runtime.exporting.export import StrPath
+    from ferrule.runtime.exporting.headers import Described
+    from ferrule.runtime.loading.finder import Finder
+    from ferrule.specs import Signature
 
 Source: TypeAlias = Literal["ir", "ll", "asm", "ptx"]
 """The kinds of texts that a module has, by their usual file suffix."""
@@ -61,6 +50,8 @@ class Module:
         *,
         imports: Iterable[Module] = (),
     ) -> None:
+        from ferrule.runtime.exporting.export import named_functions
+
         given = named_functions(functions)
         makers = {name: self._giving(function) for name, function in given.items()}
         self._setup("jit", None, makers, imports)
@@ -89,6 +80,8 @@ class Module:
         stream, on the GPU of the tensors that are passed for pointers. ValueError for bytes that
         are not an image, and for a kernel that the image does not have.
         """
+        from ferrule.runtime.ptx.payload import make_payload, write_payload
+
         return cls.from_bytes(PTX, write_payload(make_payload(image, kernels)))
 
     @classmethod
@@ -109,11 +102,14 @@ class Module:
         module = cls.__new__(cls)
         if data is not None and kind == PTX:
             from ferrule.runtime.ptx.functions import makers as ptx_makers
+            from ferrule.runtime.ptx.payload import read_payload
 
             makers, finder, imports = ptx_makers(read_payload(data)), None, tuple(imports)
             if imports:
                 raise ObjectFileError(f"a module of kind {PTX} imports nothing")
         elif data is not None:
+            from ferrule.runtime.loading.finder import Finder
+
             finder = finder or Finder(kind, data)
         module._setup(kind, path, makers, imports)
         module._data, module._finder = data, finder
@@ -144,7 +140,12 @@ class Module:
         the function that can find them."""
 
         def give() -> Function:
-            nodes = nodes_of(self) if self._imports else ()
+            if not self._imports:
+                return function
+            from ferrule.runtime.exporting.moduletree import nodes_of
+            from ferrule.runtime.loading.importing import with_imports
+
+            nodes = nodes_of(self)
             return with_imports(function, nodes) if nodes else function
 
         return give
@@ -236,6 +237,15 @@ class Module:
         another suffix, and for modules that cannot form one library. Otherwise it raises the errors
         of `export_library` and `Function.export_to_c`.
         """
+        from ferrule.runtime.exporting.export import (
+            export_code,
+            export_header,
+            export_stub,
+            write_again,
+            write_library,
+        )
+        from ferrule.runtime.exporting.moduletree import flattened
+
         suffix = checked_path(path, "write_to_file").suffix
         if self._file is not None and suffix == self._file[0]:
             write_again(path, self._file[1])
@@ -274,6 +284,8 @@ class Module:
         the process. Therefore the code that this method registers is never freed. A `prefix` means
         one module: the same prefix with the same functions gives the same module.
         """
+        from ferrule.runtime.exporting.export import with_import_tree
+        from ferrule.runtime.exporting.moduletree import flattened
         from ferrule.runtime.loading.systemlib import register
 
         functions, tree = flattened(self)

@@ -22,19 +22,19 @@ import tvm_ffi
 from ferrule.runtime.abi import LIBRARY_CONTEXT, SYMBOL_PREFIX, system_lib_symbol
 from ferrule.runtime.artefacts import ObjectCode
 from ferrule.runtime.binaries import importtree
-from ferrule.runtime.binaries.archive import MAGIC, read_archive
+from ferrule.runtime.binaries.archive import read_archive
 from ferrule.runtime.binaries.digest import check_digest
-from ferrule.runtime.binaries.elf import ObjectFileError
+from ferrule.runtime.binaries.elf import ARCHIVE, ObjectFileError
 from ferrule.runtime.binaries.importtree import LIBRARY, Node
 from ferrule.runtime.binaries.libraryfile import read_import_bytes
 from ferrule.runtime.binaries.metadata import NOTE_OWNER, NOTE_TYPE, read_metadata
 from ferrule.runtime.binaries.objectfile import read_object
-from ferrule.runtime.exporting.export import read_file
 from ferrule.runtime.forks import ForkLock
+from ferrule.runtime.host import libtvm_ffi
 from ferrule.runtime.linking.engine import Engine
 from ferrule.runtime.linking.objectgroup import Member, load_group
-from ferrule.runtime.linking.sharedlibrary import tvm_ffi_library
 from ferrule.runtime.loading.finder import Finder
+from ferrule.runtime.paths import read_file
 from ferrule.specs.deferred import dataclass
 
 
@@ -90,7 +90,7 @@ def load_file(path: str) -> tvm_ffi.Module:
     """The module of an object or an archive; `tvm_ffi.load_module` calls this for these files."""
     data = read_file(Path(path))
     try:
-        objects = list(read_archive(data)) if data.startswith(MAGIC) else [data]
+        objects = list(read_archive(data)) if data.startswith(ARCHIVE) else [data]
         for each in objects:
             read_object(each)
             check_digest(each)
@@ -182,7 +182,7 @@ def _has_context(engine: Engine) -> bool:
 
 
 def _register(symbols: Iterable[tuple[str, int]]) -> None:
-    add: Any = tvm_ffi_library().TVMFFIEnvModRegisterSystemLibSymbol
+    add: Any = libtvm_ffi().TVMFFIEnvModRegisterSystemLibSymbol
     for name, address in symbols:
         if add(name.encode(), ctypes.c_void_p(address)) != 0:
             raise RuntimeError(f"tvm-ffi does not take the symbol {name!r}")

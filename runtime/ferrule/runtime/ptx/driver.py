@@ -152,9 +152,9 @@ def _error(driver: ctypes.CDLL, kernel: str, name: str, status: int) -> CudaErro
 
 def _stream(device: int) -> int | None:
     """The caller's current stream on a device."""
-    from ferrule.runtime.linking.sharedlibrary import tvm_ffi_library
+    from ferrule.runtime.host import libtvm_ffi
 
-    ask = tvm_ffi_library().TVMFFIEnvGetStream
+    ask = libtvm_ffi().TVMFFIEnvGetStream
     ask.restype = ctypes.c_void_p
     found: int | None = ask(int(DeviceType.CUDA), device)
     return found

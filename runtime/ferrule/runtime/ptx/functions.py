@@ -16,8 +16,8 @@ from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.runtime.calls.function import Function, make_function
 from ferrule.runtime.cpus import host_architecture
 from ferrule.runtime.errors import StageError
+from ferrule.runtime.host import libtvm_ffi
 from ferrule.runtime.linking.engine import Engine
-from ferrule.runtime.linking.sharedlibrary import tvm_ffi_library
 from ferrule.runtime.ptx.arguments import Packer
 from ferrule.runtime.ptx.driver import Image
 from ferrule.runtime.ptx.layout import called, kernel_layout
@@ -98,7 +98,7 @@ def _giving(text: str) -> Callable[[], str]:
 
 def _c_function(made: tvm_ffi.Function) -> tuple[Any, tvm_ffi.Function]:
     """A C function that forwards to `made`, and the objects to keep alive with it."""
-    call = tvm_ffi_library().TVMFFIFunctionCall
+    call = libtvm_ffi().TVMFFIFunctionCall
     handle = ctypes.c_void_p(made.__chandle__())
 
     def forward(_: Any, args: Any, count: int, result: Any) -> int:

@@ -14,11 +14,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from ferrule.runtime.binaries.elf import ObjectFileError
+from ferrule.runtime.loading.loaders import PTX
 from ferrule.specs import Signature, parse_signature
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import Param, Pointer, Scalar, Tuple
 
-KIND: Final = "ferrule.ptx"
+KIND: Final = PTX
 FORMAT: Final = 1
 """The version of the format.  A reader refuses a greater number."""
 

@@ -205,7 +205,7 @@ def _registered_index(key: str) -> int:
 
 def registered_index(key: str) -> int | None:
     """The type index of a key in this process; None if the key is not registered."""
-    from ferrule.runtime.linking.engine import libtvm_ffi
+    from ferrule.runtime.host import libtvm_ffi
 
     data, found = key.encode(), ctypes.c_int32()
     named = _Bytes(ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p), len(data))
@@ -233,7 +233,7 @@ def _index_of(of: object) -> int:
 
 
 def _c_info(index: int) -> CTypeInfo:
-    from ferrule.runtime.linking.engine import libtvm_ffi
+    from ferrule.runtime.host import libtvm_ffi
 
     find = libtvm_ffi().TVMFFIGetTypeInfo
     find.restype = ctypes.POINTER(CTypeInfo)

@@ -1,9 +1,9 @@
-"""Runs Python's garbage collector less often during a compilation.
+"""Runs Python's garbage collector less often during a compilation, an import or a load.
 
-A compilation makes many objects that live until its end.  Python's cycle collector scans them after
-each 700 new objects, which takes a tenth to a fifth of the time for a long kernel.  Meanwhile it
-runs after each `MORE`.  The collector is never stopped, memory stays bounded, and the process's own
-setting is restored at the end of the last compilation.  Always:
+These make many objects that live until their end.  Python's cycle collector scans them after each
+700 new objects, which takes a tenth to a fifth of the time for a long kernel, and more for imports.
+Meanwhile it runs after each `MORE`.  The collector is never stopped, memory stays bounded, and the
+process's own setting is restored at the end of the last of them.  Always:
 
 * a threshold that is already as large, or 0, which means never, is unchanged;
 * the collector is neither enabled nor disabled;

@@ -11,7 +11,7 @@ import pytest
 from lowered import vector
 
 import ferrule as fe
-from ferrule.language.garbage import MORE, with_fewer_collections
+from ferrule.runtime.garbage import MORE, with_fewer_collections
 
 
 @pytest.fixture(autouse=True)
