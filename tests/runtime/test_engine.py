@@ -12,8 +12,9 @@ import pytest
 from llvmlite import binding
 
 from ferrule.runtime import Engine, ObjectCode, ObjectFileError
-from ferrule.runtime.binaries.objectfile import Machine
+from ferrule.runtime.binaries.objectfile import Machine, read_object
 from ferrule.runtime.cfunctions import C_FUNCTIONS
+from ferrule.runtime.linking import lljit
 from ferrule.runtime.linking.engine import c_address, host_baseline_cpu, host_machine, host_triple
 
 from .conftest import COUNT, compile_text
@@ -102,7 +103,7 @@ def test_host() -> None:
     assert host_baseline_cpu() in ("x86-64", "generic")
 
 
-def test_an_object_is_mapped_in_one_piece(
+def test_llvm_maps_an_object_in_one_piece(
     count_code: ObjectCode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LLVM's older linker maps sections one by one, and ends a process in which they are far
@@ -115,5 +116,6 @@ def test_an_object_is_mapped_in_one_piece(
         return make(machine, **options)
 
     monkeypatch.setattr(binding, "create_lljit_compiler", seen)
-    Engine.load(count_code)
+    header = read_object(count_code.data)
+    lljit.link(count_code.data, header.machine, {}, header.defined)
     assert asked == [{"use_jit_link": True}]

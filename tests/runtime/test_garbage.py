@@ -129,7 +129,7 @@ def test_a_child_of_another_thread_has_the_number_from_before() -> None:
 def test_a_compilation_that_was_cut_off_in_its_end_is_made_good_by_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from ferrule.language import garbage
+    from ferrule.runtime import garbage
 
     with monkeypatch.context() as patch:
         patch.setattr(type(garbage._COLLECTOR), "end", lambda self, compilation: stops())
