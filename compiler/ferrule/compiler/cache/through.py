@@ -98,7 +98,7 @@ def known(wanted: Wanted, key: Key) -> Loaded | None:
     if found is not None:
         log(f"hit in memory: {wanted.name}")
         return found.afresh()
-    folder, far = store(), _remote()
+    folder, far = store(), remote()
     entry = None if folder is None else folder.read(key)
     place = "the folder"
     if entry is None and far is not None and (data := far.read(key)) is not None:
@@ -218,7 +218,7 @@ def _kept(
 def _write(wanted: Wanted, key: Key, entry: Entry) -> None:
     """Keep an entry behind the memory."""
     data = packed(entry)
-    folder, far = store(), _remote()
+    folder, far = store(), remote()
     if folder is not None and not folder.write_bytes(data, key):
         log(f"not written: {wanted.name}: {folder.folder} does not take it")
     if far is not None:
@@ -305,13 +305,13 @@ def store() -> Store | None:
     return found
 
 
-def _remote() -> Remote | None:
+def remote() -> Remote | None:
     """The second level, where one is chosen."""
     if settings.remote() is None:
         return None
-    from ferrule.compiler.cache.remote import remote
+    from ferrule.compiler.cache.remote import remote as chosen
 
-    return remote()
+    return chosen()
 
 
 def check_folder(folder: Path) -> None:

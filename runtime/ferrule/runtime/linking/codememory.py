@@ -241,4 +241,7 @@ def _cache_flush() -> Any:
     """libgcc's function that makes new code visible to instruction caches, where one is needed."""
     if os.uname().machine not in ("aarch64", "arm64"):
         return None
-    return ctypes.CDLL("libgcc_s.so.1").__clear_cache
+    try:
+        return ctypes.CDLL("libgcc_s.so.1").__clear_cache
+    except (OSError, AttributeError):
+        raise NoMemoryError("there is no libgcc, which shows new code to processors") from None

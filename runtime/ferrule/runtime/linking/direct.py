@@ -10,12 +10,11 @@ links the object instead. `read_object` has checked the object's structure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from ferrule.runtime.binaries import elf
 from ferrule.runtime.binaries.elf import Machine
-from ferrule.runtime.linking import codememory, unwinding, x86_64
+from ferrule.runtime.linking import codememory, unwinding
 from ferrule.runtime.linking.codememory import (
     CODE,
     CONSTANTS,
@@ -45,8 +44,6 @@ _LARGEST: Final = 1 << 30
 _Relocation = tuple[int, int, int, int, int]
 """Part, offset in the part, kind, symbol, addend."""
 
-_RULES: Final[Mapping[Machine, Any]] = MappingProxyType({Machine.X86_64: x86_64})
-
 
 class Linked:
     """An object in this process: the addresses of the symbols that it defines."""
@@ -72,10 +69,22 @@ def link(
 
     Returns it with the addresses of these names.  Unlinkable where only LLVM can link it.
     """
-    rules = _RULES.get(machine)
-    if rules is None:
-        raise Unlinkable(f"there are no rules for {machine.name.lower()}")
-    return _Linking(data, rules, imports).linked(names)
+    return _Linking(data, _rules(machine), imports).linked(names)
+
+
+def _rules(machine: Machine) -> Any:
+    """The module with the relocations of a machine."""
+    match machine:
+        case Machine.X86_64:
+            from ferrule.runtime.linking import x86_64
+
+            return x86_64
+        case Machine.AARCH64:
+            from ferrule.runtime.linking import aarch64
+
+            return aarch64
+        case _:
+            raise Unlinkable(f"there are no rules for {machine.name.lower()}")
 
 
 class _Linking:
