@@ -8,11 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
 from ptxas import ARCHS, assemble
+
+from ferrule.runtime.linking import direct, lljit
 
 FOLDER = Path(__file__).parents[2] / "examples"
 COMPILED = (
@@ -39,8 +41,21 @@ def load(name: str) -> ModuleType:
     return module
 
 
+def refuse(*_: object) -> NoReturn:
+    raise direct.Unlinkable("the other linker is asked")
+
+
+@pytest.mark.parametrize("linker", [lljit, direct], ids=["direct", "lljit"])
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_runs_and_agrees_with_its_reference(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_and_agrees_with_its_reference(
+    name: str,
+    linker: ModuleType,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By ferrule's linker alone, which knows all that its code has, and by LLVM's."""
+    monkeypatch.setenv("FERRULE_CACHE", "0")
+    monkeypatch.setattr(linker, "link", refuse)
     load(name).main()
     assert "equals" in capsys.readouterr().out
 

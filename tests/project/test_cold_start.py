@@ -40,7 +40,8 @@ def add(a: fe.Tensor, b: fe.Tensor):
 @fe.jit
 def add_one(a: fe.Tensor, b: fe.Tensor):
     add(a, b).launch(grid=1, block=a.shape[0])
-fe.compile(add_one, x, y)(x, y)
+made = fe.compile(add_one, x, y)
+made(x, y)
 """
 LOAD = """\
 import ferrule as fe
@@ -50,16 +51,21 @@ REPORT = """\
 import json
 assert (y == x + 1).all()
 names = [name for name in sys.modules if name.split(".")[0] in ("ferrule", "llvmlite")]
-print(json.dumps({"names": names, "compiled": compiled}))
+origin = globals()["made"].origin if "made" in globals() else None
+print(json.dumps({"names": names, "compiled": compiled, "origin": origin}))
 """
 
 
-def report(folder: Path, program: str, *, with_llvm: bool = False) -> dict[str, Any]:
-    """What a fresh process imported and compiled for a program."""
+def report(
+    folder: Path, program: str, *, with_llvm: bool = False, cached: bool = False
+) -> dict[str, Any]:
+    """What a fresh process imported and compiled for a program; with a cache in the folder or
+    without."""
     path = folder / "program.py"
     path.write_text(BASE.format(with_llvm=with_llvm) + program + REPORT, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    environment["FERRULE_CACHE"] = "0"
+    environment["FERRULE_CACHE"] = str(int(cached))
+    environment["FERRULE_CACHE_DIR"] = str(folder / "cache")
     done = subprocess.run(
         [sys.executable, str(path)], env=environment, capture_output=True, text=True
     )
@@ -102,22 +108,53 @@ def test_a_compilation(tmp_path: Path) -> None:
     assert len(methods(found)) <= 200, len(methods(found))
 
 
+def test_a_function_from_the_cache(tmp_path: Path) -> None:
+    """It needs neither LLVM nor what compiles."""
+    report(tmp_path, COMPILE, cached=True)
+    # The same file: a cached function is that of its place.
+    found = report(tmp_path, COMPILE, cached=True)
+    names = of_ferrule(found)
+    assert "llvmlite" not in found["names"]
+    assert found["origin"] == "from the cache"
+    assert len(names) <= 120, len(names)
+    assert len(methods(found)) <= 55, len(methods(found))
+    assert names.isdisjoint(
+        {
+            "compiler.binding",
+            "compiler.cache.remote",
+            "compiler.targets",
+            "language.codegen",
+            "language.ir",
+            "language.lowering",
+            "runtime.exporting",
+            "runtime.linking.lljit",
+            "runtime.llvm",
+        }
+    )
+
+
 @pytest.mark.needs_cc
 def test_a_library_that_is_loaded_and_called(tmp_path: Path) -> None:
     library = tmp_path / "add_one.so"
     compiled().export_library(library)
     found = report(tmp_path, LOAD.format(file=str(library)))
     assert "llvmlite" not in found["names"]
-    assert len(of_ferrule(found)) <= 92, len(of_ferrule(found))
+    assert len(of_ferrule(found)) <= 77, len(of_ferrule(found))
+    assert of_ferrule(found).isdisjoint({"runtime.exporting", "runtime.linking.engine"})
     assert len(methods(found)) <= 40, len(methods(found))
 
 
 def test_an_object_that_is_loaded_and_called(tmp_path: Path) -> None:
     path = tmp_path / "add_one.o"
     compiled().export_to_c(path)
-    names = of_ferrule(report(tmp_path, LOAD.format(file=str(path)), with_llvm=True))
-    assert len(names) <= 100, len(names)
-    assert names.isdisjoint({"compiler", "language", "runtime.calls.gate", "runtime.llvm.emitter"})
+    found = report(tmp_path, LOAD.format(file=str(path)))
+    names = of_ferrule(found)
+    assert "llvmlite" not in found["names"]
+    assert len(names) <= 85, len(names)
+    assert len(methods(found)) <= 42, len(methods(found))
+    assert names.isdisjoint(
+        {"compiler", "language", "runtime.calls.gate", "runtime.exporting", "runtime.llvm"}
+    )
 
 
 def compiled() -> Any:
