@@ -16,6 +16,8 @@ from ferrule.runtime.linking.engine import host_machine
 
 from .conftest import ECHO, FAIL, compile_text
 
+OBJECT = elf.FileType.OBJECT
+
 _TEXT = ECHO.format(name="echo") + FAIL.format(name="fail", size=11, kind="ValueError")
 _DATA = compile_text(
     _TEXT + "\n@table = global [2 x ptr] [ptr @__tvm_ffi_echo, ptr @free]\n"
@@ -141,3 +143,16 @@ def test_changed_bytes_are_harmless(changes: list[tuple[int, int]]) -> None:
 def test_any_bytes_are_harmless(data: bytes) -> None:
     _harmless(data)
     _harmless(_DATA[:64] + data)
+
+
+@pytest.mark.parametrize("short", [1, 3])
+def test_a_relocation_past_the_end_of_its_section(short: int) -> None:
+    """LLVM would write there."""
+    data = bytearray(_DATA)
+    sections = [elf.read_section(_DATA, at) for at in elf.read_header(_DATA, OBJECT).sections]
+    for section in sections:
+        if section.kind == elf.SHT_RELA and sections[section.info].flags & elf.SHF_ALLOC:
+            struct.pack_into("<Q", data, section.offset, sections[section.info].size - short)
+            break
+    with pytest.raises(ObjectFileError, match="reaches past its section of"):
+        read_object(bytes(data))

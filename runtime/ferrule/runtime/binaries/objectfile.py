@@ -28,6 +28,12 @@ _KNOWN: Final = frozenset((0, 1, 2, 4, 9, 22, 24, 25, 26, 27, 29, 41, 42))
 _BEHIND: Final = {41: 2, 42: 3}
 """Relocations whose instruction LLVM rewrites: the number of bytes before the relocated field."""
 
+_WIDE: Final = {Machine.X86_64: {1, 24, 25, 27, 29, 31}, Machine.AARCH64: {257, 260}}
+"""Relocations that change 8 bytes; others of loaded sections change 4."""
+
+_NARROW: Final = {Machine.X86_64: {0}, Machine.AARCH64: {0, 256, 259, 262}}
+"""Those that change fewer, or none."""
+
 _BY_TABLE: Final = frozenset((9, 22, 27, 41, 42))
 """Relocations through the global offset table, which has one entry for each name."""
 
@@ -123,6 +129,7 @@ def _check_relocations(
     is_loaded = bool(target.flags & elf.SHF_ALLOC)
     is_moved = is_loaded and machine is Machine.X86_64
     least: dict[int, int] = {}  # where relocations of a symbol and kind begin; most are several
+    last: dict[int, int] = {}  # where they begin at most
     for at, info, addend in elf.entries(elf.RELOCATION, data, section):
         if at >= limit:
             raise ObjectFileError(f"a relocation is at {at} of a section of {limit} bytes")
@@ -134,10 +141,20 @@ def _check_relocations(
             if is_moved:
                 _check_kind(info & 0xFFFFFFFF, known)
             least[info] = _BEHIND.get(info & 0xFFFFFFFF, 0) if is_moved else 0
+            last[info] = limit - (_width(machine, info & 0xFFFFFFFF) if is_loaded else 0)
+        if at > last[info]:
+            raise ObjectFileError(f"a relocation at {at} reaches past its section of {limit} bytes")
         if at < least[info]:
             raise ObjectFileError(f"a relocation of an instruction is at {at} of its section")
         if is_moved and not -_REACH <= addend < _REACH:
             raise ObjectFileError(f"a relocation is to a place {addend} bytes off a symbol")
+
+
+def _width(machine: Machine, kind: int) -> int:
+    """The bytes that a relocation of a loaded section changes, at least."""
+    if machine not in _WIDE or kind in _NARROW[machine]:
+        return 0
+    return 8 if kind in _WIDE[machine] else 4
 
 
 def _check_symbol(
