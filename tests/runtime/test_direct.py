@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -543,6 +544,20 @@ def test_memory_goes_with_the_last_object_of_an_arena(memory: str) -> None:
         linked().free()
     assert mappings() - before < 12
     assert call(first, "f", 7) == [8]
+
+
+def test_threads_link_at_once(memory: str) -> None:
+    def work(number: int) -> bool:
+        text = "define i64 @f(i64 %x) {\n %r = add i64 %x, 1\n ret i64 %r\n}"
+        data, right = emitted(text.replace("1", str(number))), []
+        for _ in range(60):
+            each = linked(data)
+            right.append(call(each, "f", 5) == [5 + number])
+            each.free()
+        return all(right)
+
+    with ThreadPoolExecutor(6) as pool:
+        assert all(pool.map(work, range(1, 13)))
 
 
 FORKED = """
