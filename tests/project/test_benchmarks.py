@@ -10,6 +10,7 @@ import pytest
 from benchmark_runs import quick_run
 
 BENCHMARKS = (
+    "argument_kinds",
     "call_overhead",
     "checked",
     "checks",
