@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ferrule.compiler import cache as cache
     from ferrule.compiler.cuda.code import DeviceCode as DeviceCode
     from ferrule.compiler.errors import CompileError as CompileError
+    from ferrule.compiler.operators.jax import jax_call as jax_call
     from ferrule.compiler.operators.torch import torch_op as torch_op
     from ferrule.compiler.options import Options as Options
     from ferrule.emulator.gpu import emulated_gpu as emulated_gpu
@@ -245,6 +246,7 @@ _ATTRIBUTES = {
     "from_dlpack": ("ferrule.runtime", "from_dlpack"),
     "get_global_func": ("ferrule.runtime", "get_global_func"),
     "register_global_func": ("ferrule.runtime", "register_global_func"),
+    "jax_call": ("ferrule.compiler.operators.jax", "jax_call"),
     "torch_op": ("ferrule.compiler.operators.torch", "torch_op"),
     "type_info": ("ferrule.runtime", "type_info"),
     **{name: ("ferrule.language.faces", name) for name in _FACES.split()},

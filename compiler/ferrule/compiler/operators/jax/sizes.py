@@ -1,0 +1,231 @@
+"""The sizes of outputs, and what of a call can be compared while JAX traces it.
+
+JAX tells shapes and dtypes of arrays before anything runs. They bind the symbols of the signature
+as in a call, so that the outputs that the function makes follow from the arrays that are given.
+A size that JAX itself only has as a symbol, which `jax.export` makes, is computed with and never
+compared: the call does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ferrule import specs
+from ferrule.compiler.operators.jax.plans import Plan, axes_of
+from ferrule.compiler.operators.jax.words import dtype_of, jax_dtype
+from ferrule.compiler.operators.torch.plans import result_specs
+from ferrule.specs import params
+from ferrule.specs.binding import ACTUAL, Place, bindings_of, places_of
+from ferrule.specs.deferred import dataclass
+from ferrule.specs.expr import Compound, Dim, Sym
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """What JAX tells of an array: its sizes, and a dtype of JAX."""
+
+    shape: tuple[Any, ...]
+    dtype: Any
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+Symbols = dict[Sym, Any]
+
+
+class Mismatch(Exception):
+    """The arrays do not fit a signature; its text says what is wrong."""
+
+
+def _largest(left: Any, right: Any, *, smallest: bool) -> Any:
+    if isinstance(left, int) and isinstance(right, int):
+        return min(left, right) if smallest else max(left, right)
+    import jax
+
+    return jax.core.min_dim(left, right) if smallest else jax.core.max_dim(left, right)
+
+
+_OPERATIONS: Final[Mapping[str, Any]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+    "ceildiv": lambda a, b: -(-a // b),
+    "min": lambda a, b: _largest(a, b, smallest=True),
+    "max": lambda a, b: _largest(a, b, smallest=False),
+}
+
+
+def value_of(dim: Dim, symbols: Mapping[Sym, Any]) -> Any:
+    """The value of a size.  Raises KeyError for a symbol without one, Mismatch for no value."""
+    match dim:
+        case Sym():
+            return symbols[dim]
+        case Compound(op, lhs, rhs):
+            left, right = value_of(lhs, symbols), value_of(rhs, symbols)
+            if op in ("floordiv", "mod", "ceildiv") and isinstance(right, int) and right == 0:
+                raise Mismatch("a size is divided by zero")
+            return _OPERATIONS[op](left, right)
+    return dim
+
+
+def bound(given: Sequence[specs.Param], arrays: Sequence[Array | None]) -> Symbols:
+    """The values of the symbols that these parameters tell.  Raises Mismatch if they do not fit."""
+    for param, array in zip(given, arrays, strict=True):
+        _check(param, array)
+    symbols: Symbols = {}
+    for binding in _bindings(tuple(given)):
+        found = (_actual(each, arrays) for each in binding.places)
+        actual = next((each for each in found if each is not None), None)
+        if actual is not None:
+            symbols[binding.symbol] = value_of(binding.solution, {**symbols, ACTUAL: actual})
+    for place in places_of(tuple(given)):
+        _compare(place, _actual(place, arrays), symbols)
+    for symbol, value in symbols.items():
+        if isinstance(value, int) and value % symbol.divisibility:
+            raise Mismatch(f"{symbol} is no multiple of {symbol.divisibility}")
+    return symbols
+
+
+def _bindings(given: tuple[specs.Param, ...]) -> tuple[Any, ...]:
+    try:
+        return bindings_of(given)
+    except ValueError:  # a size that only an output tells
+        alone = [each for each in given if _binds(each)]
+        return () if len(alone) == len(given) else _bindings(tuple(alone))
+
+
+def _binds(param: specs.Param) -> bool:
+    try:
+        bindings_of((param,))
+    except ValueError:
+        return False
+    return True
+
+
+def _check(param: specs.Param, array: Array | None) -> None:
+    item = param.item if isinstance(param, params.Optional) else param
+    if not isinstance(item, params.Tensor) or array is None:
+        return
+    if not _is_taken(item, dtype_of(array.dtype)):
+        raise Mismatch(f"{item.name} has the dtype {array.dtype}")
+    if len(array.shape) != len(item.shape):
+        raise Mismatch(f"{item.name} has {len(array.shape)} dims")
+
+
+_BYTES: Final = (specs.Int8, specs.Uint8)
+
+
+def _is_taken(tensor: specs.Tensor, dtype: specs.DType | None) -> bool:
+    if tensor.dtype in _BYTES and not tensor.exact:
+        return dtype in _BYTES
+    return dtype is tensor.dtype
+
+
+def _actual(place: Place, arrays: Sequence[Array | None]) -> Any:
+    """The size or stride at a place; None where it is absent or has no meaning."""
+    array = arrays[place.path[0]]
+    if array is None:
+        return None
+    if place.kind == "shape":
+        return array.shape[place.axis]
+    sizes = [each for each in array.shape if isinstance(each, int)]
+    size = array.shape[place.axis]
+    if 0 in sizes or (isinstance(size, int) and size == 1):
+        return None
+    assert isinstance(place.param, specs.Tensor)
+    axes = axes_of(place.param)
+    stride: Any = 1
+    for axis in axes[axes.index(place.axis) + 1 :]:
+        stride = stride * array.shape[axis]
+    return stride
+
+
+def _compare(place: Place, actual: Any, symbols: Symbols) -> None:
+    if not isinstance(actual, int):
+        return
+    try:
+        expected = value_of(place.dim, symbols)
+    except KeyError:
+        return
+    if isinstance(expected, int) and actual != expected:
+        raise Mismatch(f"{place.name} is {actual}, but must be {expected}")
+
+
+def outputs_of(
+    plan: Plan,
+    signature: specs.Signature,
+    arrays: Mapping[int, Array | None],
+    wanted: Sequence[Array | None],
+) -> tuple[Array, ...]:
+    """The outputs of a call of one candidate; `arrays` are those that are given, by position.
+
+    `wanted` are the outputs as the caller says they are, None where he does not.  Raises Mismatch
+    where the arrays do not fit, and ValueError where an output does not, or nothing tells its size.
+    """
+    positions = sorted(arrays)
+    given = [signature.arguments[i] for i in positions]
+    symbols = bound(given, [arrays[i] for i in positions])
+    written = [each.position or 0 for each in plan.outputs[len(plan.results) :]]
+    specified: list[specs.Param | Array | None] = [*result_specs(signature)]
+    specified += [arrays[i] if i in arrays else signature.arguments[i] for i in written]
+    return tuple(
+        _output(plan, signature, i, each, symbols, said)
+        for i, (each, said) in enumerate(zip(specified, wanted, strict=True))
+    )
+
+
+def _output(
+    plan: Plan,
+    signature: specs.Signature,
+    position: int,
+    made: specs.Param | Array | None,
+    symbols: Symbols,
+    wanted: Array | None,
+) -> Array:
+    name = plan.outputs[position].name
+    if isinstance(made, Array):
+        return _agreeing(plan, name, made, wanted)
+    if isinstance(made, specs.Scalar):
+        return _agreeing(plan, name, Array((), jax_dtype(made.dtype)), wanted)
+    assert isinstance(made, specs.Tensor)
+    param = made
+    if wanted is not None:
+        _bind_output(param, wanted, symbols)
+    try:
+        shape = tuple(value_of(dim, symbols) for dim in param.shape)
+    except KeyError as error:
+        unknown = signature.names.get(error.args[0], error.args[0])
+        raise ValueError(
+            f"jax_call: no array tells the size {unknown} of {name}, which {plan.name} makes: give "
+            f"out={{{name!r}: jax.ShapeDtypeStruct(shape, dtype)}}"
+        ) from None
+    dtype = jax_dtype(param.dtype)
+    if wanted is not None and _is_taken(param, dtype_of(wanted.dtype)):
+        dtype = wanted.dtype
+    return _agreeing(plan, name, Array(shape, dtype), wanted)
+
+
+def _bind_output(param: specs.Tensor, wanted: Array, symbols: Symbols) -> None:
+    """Sizes that no array told are those of the output that is asked for."""
+    if len(wanted.shape) != len(param.shape):
+        return
+    for dim, size in zip(param.shape, wanted.shape, strict=True):
+        if isinstance(dim, Sym):
+            symbols.setdefault(dim, size)
+
+
+def _agreeing(plan: Plan, name: str, made: Array, wanted: Array | None) -> Array:
+    if wanted is None:
+        return made
+    same = len(made.shape) == len(wanted.shape) and made.dtype == wanted.dtype
+    pairs = zip(made.shape, wanted.shape, strict=False)
+    if not same or any(a != b for a, b in pairs if isinstance(a, int) and isinstance(b, int)):
+        raise ValueError(
+            f"jax_call: out says that {name} is {wanted}, but {plan.signature} makes it {made} of "
+            f"these arguments"
+        )
+    return wanted
