@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import operator
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, Final
@@ -185,7 +186,7 @@ class JaxCall:
         try:
             self.checks(*values)
         except (TypeError, ValueError) as error:
-            raise type(error)(f"{error}{_about_x64(error, said)}") from None
+            raise type(error)(f"{error}{_about_x64(error)}") from None
 
     def _any_output(self, argument: Argument) -> Array:
         """An output whose sizes nothing tells yet: its error comes behind those of the arrays."""
@@ -214,14 +215,13 @@ class JaxCall:
         return axes_of_rank(found, len(output.shape))
 
 
-def _about_x64(error: Exception, arrays: Sequence[Array]) -> str:
-    """What to do where an array can have been of 64 bits before JAX took it."""
+def _about_x64(error: Exception) -> str:
+    """What to do where an array had 64 bits before JAX took it."""
     import jax
 
-    narrow = any(str(each.dtype) in ("float32", "int32", "uint32") for each in arrays)
-    if not narrow or "64" not in str(error) or jax.config.jax_enable_x64:
+    if jax.config.jax_enable_x64 or not re.search(r"expected dtype=\w*64", str(error)):
         return ""
-    return "; JAX makes arrays of 64 bits with jax.config.update('jax_enable_x64', True) alone"
+    return "; JAX has arrays of 64 bits after jax.config.update('jax_enable_x64', True)"
 
 
 _METHODS: Final = (
