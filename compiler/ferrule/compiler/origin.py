@@ -205,6 +205,13 @@ class CompiledOrigin:
         chosen = export_target() if self._target is None else self._target
         return operator_code(self._module.signature, name, operator, out, chosen.target)
 
+    def handler(self, name: str, symbol: str, out: Sequence[str] | None) -> OperatorCode:
+        """The object that defines a handler of XLA for the exported function."""
+        from ferrule.compiler.operators.jax.exporting import handler_code
+
+        chosen = export_target() if self._target is None else self._target
+        return handler_code(self._module.signature, name, symbol, out, chosen.target)
+
     def wrapper_text(self) -> str:
         """Wrapper, body and support code as one LLVM module, with the description of the
         function."""

@@ -70,8 +70,8 @@ class KernelInfo:
 
 @dataclass(frozen=True, slots=True)
 class OperatorCode:
-    """An object that registers a function as an operator of a framework, and the libraries that it
-    needs, by their paths on this machine; a process that uses the framework has loaded them."""
+    """An object that makes a function an operator of a framework, and the libraries that it needs,
+    by their paths on this machine; a process that uses the framework has loaded them."""
 
     data: bytes
     libraries: tuple[str, ...]
@@ -79,10 +79,14 @@ class OperatorCode:
 
 @runtime_checkable
 class OperatorOrigin(Protocol):
-    """An origin that can make the function an operator of PyTorch."""
+    """An origin that can make the function an operation of frameworks."""
 
     def operator(self, name: str, operator: str, out: Sequence[str]) -> OperatorCode:
         """The code for the function that is exported as `name`; see `ferrule.torch_op`."""
+        ...
+
+    def handler(self, name: str, symbol: str, out: Sequence[str] | None) -> OperatorCode:
+        """The code of the handler `symbol` for the function that is exported as `name`."""
         ...
 
 

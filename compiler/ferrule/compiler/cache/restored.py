@@ -130,6 +130,10 @@ class RestoredOrigin:
         """The object that registers the exported function as an operator of PyTorch."""
         return self.compiled().operator(name, operator, out)
 
+    def handler(self, name: str, symbol: str, out: Sequence[str] | None) -> OperatorCode:
+        """The object that defines a handler of XLA for the exported function."""
+        return self.compiled().handler(name, symbol, out)
+
     def wrapper_text(self) -> str:
         """Wrapper, body and support code as one LLVM module."""
         return self.compiled().wrapper_text()

@@ -248,7 +248,8 @@ class _Members:
         function_name: str | None = None,
         *,
         torch_op: str | None = None,
-        out: Sequence[str] = (),
+        xla_handler: str | None = None,
+        out: Sequence[str] | None = None,
     ) -> None:
         """Write a shared library (`.so`) that `tvm_ffi.load_module` loads, or an archive (`.a`).
 
@@ -259,17 +260,24 @@ class _Members:
         soon as it is loaded, by `torch.ops.load_library` or a C++ program; `out` is as for
         `ferrule.torch_op`. ValueError for what no operator can be, and ImportError without PyTorch,
         with whose libraries it is linked.
+
+        `xla_handler`, a C identifier, is a function of the library that JAX registers with
+        `jax.ffi.register_ffi_target`. `out` are the names of the written tensors that are outputs
+        alone, by default all; the others are inputs, too, with `input_output_aliases`. ValueError
+        for what no call in JAX can be; it needs no JAX.
         """
-        from ferrule.runtime.exporting.export import write_library, write_operator
+        from ferrule.runtime.exporting.export import write_library, write_operators
 
         state = _state_of(self)
         name = _chosen(function_name, state)
-        if torch_op is None:
+        if torch_op is None and xla_handler is None:
             if out:
-                raise ValueError("out= is for the operator of torch_op=, which is missing")
+                raise ValueError(
+                    "out= is for the operator of torch_op= or xla_handler=, which are missing"
+                )
             write_library(path, {name: state.origin})
         else:
-            write_operator(path, name, state.origin, torch_op, out)
+            write_operators(path, name, state.origin, torch_op, xla_handler, out)
 
     def export_header(self, path: StrPath, function_name: str | None = None) -> None:
         """Write a header that declares the exported function: `.h` for C, `.hpp` for C++."""

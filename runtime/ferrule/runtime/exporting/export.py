@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 StrPath: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 
+_NO_OPERATORS: Final[Mapping[str, OperatorCode]] = {}
+
 _IDENTIFIER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*|_[A-Za-z0-9_]*", re.ASCII)
 
 _LONG: Final = 200
@@ -88,32 +90,46 @@ def export_library(path: StrPath, functions: Iterable[Function] | Mapping[str, F
     write_library(path, {name: _origin(f) for name, f in named_functions(functions).items()})
 
 
-def write_operator(
-    path: StrPath, name: str, origin: Origin, operator: str, out: Sequence[str]
+def write_operators(
+    path: StrPath,
+    name: str,
+    origin: Origin,
+    torch_op: str | None,
+    xla_handler: str | None,
+    out: Sequence[str] | None,
 ) -> None:
-    """Write a library that exports the origin as `name`, and registers it with PyTorch."""
+    """Write a library that exports the origin as `name`, registers it with PyTorch as `torch_op`,
+    and has `xla_handler` for JAX; None for one that is not wanted."""
     check_export_name(name)
+    wanted = "xla_handler" if torch_op is None else "torch_op"
     if not isinstance(origin, OperatorOrigin):
+        instead = {"torch_op": "fe.torch_op", "xla_handler": "fe.jax_call"}[wanted]
         raise StageError(
-            "torch_op",
+            wanted,
             (".o",),
-            "it was loaded: export it as an operator where it is compiled, or register it in "
-            "Python, fe.torch_op",
+            f"it was loaded: export it as an operator where it is compiled, or register it in "
+            f"Python, {instead}",
         )
     _target(path, (".so", ".a"), "export_library")
-    write_library(path, {name: origin}, operator=origin.operator(name, operator, out))
+    found: dict[str, OperatorCode] = {}
+    # With a dot, which no function has in its name.
+    if torch_op is not None:
+        found[f"{name}.torch_op.o"] = origin.operator(name, torch_op, out or ())
+    if xla_handler is not None:
+        found[f"{name}.xla_handler.o"] = origin.handler(name, xla_handler, out)
+    write_library(path, {name: origin}, operators=found)
 
 
 def write_library(
     path: StrPath,
     origins: Mapping[str, Origin],
     imports: bytes = b"",
-    operator: OperatorCode | None = None,
+    operators: Mapping[str, OperatorCode] = _NO_OPERATORS,
 ) -> None:
     """Write a library that exports these origins under the names of the mapping.
 
-    `imports` is the import tree of the library, if it imports other modules; `operator` registers
-    a function with a framework.
+    `imports` is the import tree of the library, if it imports other modules; `operators` make a
+    function an operation of frameworks, by the names of their objects.
     """
     for name in origins:
         check_export_name(name)
@@ -122,21 +138,20 @@ def write_library(
         raise ValueError(f"{target.name} would have no function: give export_library at least one")
     objects = {f"{name}.o": origin.export(name, ".o") for name, origin in origins.items()}
     objects = with_import_tree(objects, imports)
-    if operator is not None:
-        objects["torch_op.o"] = operator.data
+    objects |= {each: operator.data for each, operator in operators.items()}
     if target.suffix == ".a":
         write_file(target, write_archive(objects))
         return
     machine = machine_of(next(iter(objects.values())), target)
     linker = find_linker(machine, target)
     needed = _libraries(objects.values()) if machine == host_architecture() else []
+    loaded = list(dict.fromkeys(x for each in operators.values() for x in each.libraries))
     with tempfile.TemporaryDirectory() as folder:
         sources = [Path(folder) / _short(name, i) for i, name in enumerate(objects)]
         for source, data in zip(sources, objects.values(), strict=True):
             source.write_bytes(data)
 
         def make(temporary: Path) -> None:
-            loaded = () if operator is None else operator.libraries
             linker.link(sources, temporary, needed, loaded, target)
             temporary.write_bytes(sealed_library(temporary.read_bytes()))
 
