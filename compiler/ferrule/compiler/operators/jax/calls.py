@@ -25,7 +25,7 @@ from ferrule.compiler.operators.jax.plans import (
     plan_of,
 )
 from ferrule.compiler.operators.jax.registration import registered
-from ferrule.compiler.operators.jax.sizes import Array, Mismatch, outputs_of
+from ferrule.compiler.operators.jax.sizes import Array, Mismatch, expected_shape, outputs_of
 from ferrule.compiler.operators.jax.words import dtype_of
 from ferrule.compiler.operators.torch.refusals import Description, checks_of
 from ferrule.runtime import Function
@@ -180,7 +180,7 @@ class JaxCall:
             if argument.is_array:
                 described = arrays.get(argument.position)
                 if argument.made:
-                    described = wanted[argument.output or 0] or self._any_output(argument)
+                    described = wanted[argument.output or 0] or self._fitting(argument, arrays)
                 value = None if described is None else self._stand_in(argument, described, owners)
             values.append(value)
         try:
@@ -188,11 +188,14 @@ class JaxCall:
         except (TypeError, ValueError) as error:
             raise type(error)(f"{error}{_about_x64(error)}") from None
 
-    def _any_output(self, argument: Argument) -> Array:
-        """An output whose sizes nothing tells yet: its error comes behind those of the arrays."""
-        tensor = self.plan.specs_of(argument.position)[0]
+    def _fitting(self, argument: Argument, arrays: Mapping[int, Array | None]) -> Array:
+        """An output that fits the arrays as well as any, so that the error is one of theirs."""
+        signature = self.plan.candidates[0]
+        tensor = signature.arguments[argument.position]
         assert isinstance(tensor, specs.Tensor)
-        return Array(tuple(s if isinstance(s, int) else 0 for s in tensor.shape), tensor.dtype.name)
+        given = [signature.arguments[i] for i in arrays]
+        shape = expected_shape(tensor, given, list(arrays.values()))
+        return Array(shape, tensor.dtype.name)
 
     def _stand_in(self, argument: Argument, array: Array, owners: list[object]) -> Any:
         strides, running = [0] * len(array.shape), 1

@@ -90,6 +90,27 @@ def bound(given: Sequence[specs.Param], arrays: Sequence[Array | None]) -> Symbo
     return symbols
 
 
+def expected_shape(
+    tensor: specs.Tensor, given: Sequence[specs.Param], arrays: Sequence[Array | None]
+) -> tuple[int, ...]:
+    """The sizes that a call would want of a tensor, as far as arrays that it refuses tell them."""
+    symbols: Symbols = {}
+    for param, array in zip(given, arrays, strict=True):
+        item = param.item if isinstance(param, params.Optional) else param
+        if isinstance(item, params.Tensor) and array is not None:
+            for dim, size in zip(item.shape, array.shape, strict=False):
+                if isinstance(dim, Sym):
+                    symbols.setdefault(dim, size)
+    return tuple(_size_or_none(dim, symbols) for dim in tensor.shape)
+
+
+def _size_or_none(dim: Dim, symbols: Symbols) -> int:
+    try:
+        return int(value_of(dim, symbols))
+    except (KeyError, Mismatch):
+        return 0
+
+
 def _bindings(given: tuple[specs.Param, ...]) -> tuple[Any, ...]:
     try:
         return bindings_of(given)
