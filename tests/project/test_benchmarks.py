@@ -42,6 +42,13 @@ def test_operators_of_torch_are_measured(tmp_path: Path) -> None:
     assert [skipped["what"] for skipped in content["skipped"]] == ["C++ TORCH_LIBRARY"]
 
 
+def test_calls_in_jax_are_measured(tmp_path: Path) -> None:
+    pytest.importorskip("jax", reason="JAX is not installed")
+    content = quick_run("jax_calls", tmp_path / "jax_calls.json", torch=False)
+    rows = [row["name"] for table in content["tables"] for row in table["rows"]]
+    assert rows == ["a call in jax.jit", "a direct call"]
+
+
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_runs_and_writes_its_figures(root: Path, tmp_path: Path, name: str) -> None:
     content = quick_run(name, tmp_path / "new" / f"{name}.json", torch=name in WITH_TORCH)

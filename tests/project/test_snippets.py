@@ -94,6 +94,8 @@ def test_snippets_run(
     text = page.read_text(encoding="utf-8")
     if "import torch\n" in program(text):
         pytest.importorskip("torch", reason="PyTorch is not installed")
+    if "import jax\n" in program(text):
+        pytest.importorskip("jax", reason="JAX is not installed")
     file = tmp_path / (page.stem.replace("-", "_") + "_snippets.py")
     file.write_text(program(text), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
