@@ -306,8 +306,11 @@ def test_arrays_of_64_bits_need_jaxs_word() -> None:
     call = fe.jax_call(compiled(doubled, v, v))
     with pytest.raises(ValueError, match=r"jax.config.update\('jax_enable_x64', True\)"):
         call(np.arange(3.0))
-    with jax.enable_x64(True):
+    jax.config.update("jax_enable_x64", True)
+    try:
         assert call(np.arange(3.0)).dtype == "float64"
+    finally:
+        jax.config.update("jax_enable_x64", False)
 
 
 def test_the_call_describes_itself() -> None:

@@ -41,6 +41,9 @@ def run_c(source: str, includes: Path, folder: Path) -> str:
 
 @pytest.mark.needs_cc
 def test_offsets_are_the_headers(header: Path, tmp_path: Path) -> None:
+    text = (header / "xla/ffi/api/c_api.h").read_text(encoding="utf-8")
+    if f"XLA_FFI_API_MINOR {frames.MINOR}\n" not in text:
+        pytest.skip("the header is of another version, in which fields have other names")
     places = [(each, name) for each in LAYOUTS for name in each.names]
     asked = [f'printf("%zu\\n", offsetof(struct {x.name}, {n}));' for x, n in places]
     source = f"""#include <stdio.h>

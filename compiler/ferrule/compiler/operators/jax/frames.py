@@ -16,6 +16,8 @@ from ferrule.runtime.llvm.layouts import I32, I64, PTR, Field, Layout, size_of
 MAJOR: Final = 0
 MINOR: Final = 3
 """The version of the interface that handlers are written for."""
+OLDEST_MINOR: Final = 1
+"""The oldest version in which the structs here are the same."""
 
 METADATA_EXTENSION: Final = 1
 EXECUTE: Final = 3

@@ -138,13 +138,15 @@ def _define_say_version(e: Emitter) -> None:
 
 
 def _fill(e: Emitter, frame: ir.Value, metadata: ir.Value) -> None:
+    minor = e.alloca(I32, name="minor")
+    e.store(e.const_i32(frames.OLDEST_MINOR), minor)
     api = e.load_field(frame, FRAME, "api")
-    theirs = e.load_field(api, API, "api_version.minor_version")
-    ours = e.const_i32(frames.MINOR)
-    older = e.icmp("slt", theirs, ours)
+    with e.if_then(e.not_(e.is_null(api))):  # older ones ask without it
+        theirs = e.load_field(api, API, "api_version.minor_version")
+        ours = e.const_i32(frames.MINOR)
+        e.store(e.select(e.icmp("slt", theirs, ours), theirs, ours), minor)
     e.store_field(metadata, METADATA, "api_version.major_version", e.const_i32(frames.MAJOR))
-    minor = e.select(older, theirs, ours)
-    e.store_field(metadata, METADATA, "api_version.minor_version", minor)
+    e.store_field(metadata, METADATA, "api_version.minor_version", e.load(minor, I32))
     e.store_field(metadata, METADATA, "traits", e.const_i32(0))
 
 
