@@ -62,6 +62,43 @@ def test_a_size_that_no_array_tells_is_of_out() -> None:
         fe.jax_call(first)(arange(3))
 
 
+def test_sizes_that_only_an_output_tells() -> None:
+    from jax_kernels import first
+
+    n, m = fe.sym_int(), fe.sym_int()
+    half, other, whole = (fe.make_fake_compact_tensor(fe.Float32, (d,)) for d in (n // 2, m, n))
+
+    @fe.jit
+    def joined(h: fe.Tensor, o: fe.Tensor, y: fe.Tensor, z: fe.Tensor):
+        for i in range(o.shape[0]):
+            z[i] = o[i] + h[0]
+        for i in range(y.shape[0]):
+            y[i] = 1.0
+
+    call = fe.jax_call(compiled(joined, half, other, whole, other), {"y": struct(5), "z": None})
+    y, z = call(arange(2), arange(3))
+    assert (y.shape, z.tolist()) == ((5,), [0.0, 1.0, 2.0])
+    with pytest.raises((jax.errors.JaxRuntimeError, ValueError), match=r"h.shape\[0\]"):
+        jax.block_until_ready(call(arange(3), arange(3)))
+    with pytest.raises(ValueError, match=r"out says that y is float32\[5\]"):
+        fe.jax_call(compiled(first, whole, whole), struct(5))(arange(3))
+
+
+def test_what_one_candidate_writes_alone_is_no_output() -> None:
+    from ferrule import specs
+    from ferrule.compiler.operators.jax.plans import plan_of
+
+    def candidate(dtype: str, *, read_only: bool) -> specs.Signature:
+        y = specs.Tensor("y", (3,), dtype, read_only=read_only)
+        return specs.Signature("f", (specs.Tensor("x", (3,), dtype, read_only=True), y))
+
+    both = [candidate("float32", read_only=False), candidate("int32", read_only=True)]
+    signature = specs.Overloads("f", tuple(both))
+    with pytest.raises(ValueError, match=r"does not write to y, as other candidates do"):
+        plan_of(signature)
+    assert [each.name for each in plan_of(signature, []).outputs] == ["y"]
+
+
 def test_what_out_leaves_out_is_written_where_it_is() -> None:
     call = fe.jax_call(function("both"), ["y"])
     x, z = arange(3), jnp.ones(3)

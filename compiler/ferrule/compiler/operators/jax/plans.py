@@ -177,6 +177,12 @@ def _not_written(signature: specs.Signature, name: str) -> str:
 
 
 def _plan(signature: specs.Signature, written: list[str], made: tuple[str, ...]) -> Plan:
+    for param in signature.arguments:
+        if param.name in made and not _writes(param):
+            raise ValueError(
+                f"jax_call: {signature} does not write to {param.name}, as other candidates do, so "
+                f"that nothing would be in the output: leave {param.name} out of out"
+            )
     results = result_specs(signature)
     for result in results:
         _check_result(signature, result)

@@ -16,7 +16,7 @@ from ferrule.compiler.operators.jax.plans import Plan, axes_of
 from ferrule.compiler.operators.jax.words import dtype_of, jax_dtype
 from ferrule.compiler.operators.torch.plans import result_specs
 from ferrule.specs import params
-from ferrule.specs.binding import ACTUAL, Place, bindings_of, places_of
+from ferrule.specs.binding import ACTUAL, Binding, Place, bindings_of, places_of
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import Compound, Dim, Sym
 
@@ -111,12 +111,16 @@ def _size_or_none(dim: Dim, symbols: Symbols) -> int:
         return 0
 
 
-def _bindings(given: tuple[specs.Param, ...]) -> tuple[Any, ...]:
+def _bindings(given: tuple[specs.Param, ...]) -> tuple[Binding, ...]:
+    """Where symbols get their values; without parameters whose sizes an output alone can tell."""
     try:
         return bindings_of(given)
-    except ValueError:  # a size that only an output tells
-        alone = [each for each in given if _binds(each)]
-        return () if len(alone) == len(given) else _bindings(tuple(alone))
+    except ValueError:
+        telling = tuple(each if _binds(each) else _without_sizes(each) for each in given)
+    try:
+        return bindings_of(telling)
+    except ValueError:
+        return ()
 
 
 def _binds(param: specs.Param) -> bool:
@@ -125,6 +129,10 @@ def _binds(param: specs.Param) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _without_sizes(param: specs.Param) -> specs.Param:
+    return specs.Scalar(param.name, specs.Int32)
 
 
 def _check(param: specs.Param, array: Array | None) -> None:
