@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
 import re
@@ -14,12 +15,15 @@ import pytest
 from jax_kernels import compiled, doubled, function, vector
 
 import ferrule as fe
+from ferrule import specs
 from ferrule.compiler.operators.jax import frames
 from ferrule.compiler.operators.jax.handler import handler_module
-from ferrule.compiler.operators.jax.plans import plan_of
+from ferrule.compiler.operators.jax.plans import Plan, plan_of
 from ferrule.compiler.operators.jax.words import NAMES
 from ferrule.runtime.errors import StageError
-from ferrule.runtime.llvm.layouts import Layout
+from ferrule.runtime.linking.engine import Engine, host_triple
+from ferrule.runtime.llvm.layouts import DLTENSOR, Layout, size_of
+from ferrule.runtime.llvm.native import compile_native
 
 LAYOUTS = [each for each in vars(frames).values() if isinstance(each, Layout)]
 
@@ -82,17 +86,167 @@ int main(void) {{ {asked} return 0; }}
     assert [int(n) for n in run_c(source, header, tmp_path).split()] == [*constants.values()]
 
 
-def test_a_handler_for_a_gpu_asks_for_the_stream() -> None:
-    from ferrule import specs
+# ---- a frame without XLA ----
 
+_POINTER = ctypes.c_void_p
+_OF_API = ctypes.CFUNCTYPE(_POINTER, _POINTER)
+_TARGET = ctypes.CFUNCTYPE(ctypes.c_int32, _POINTER, _POINTER, ctypes.c_int32, _POINTER)
+
+
+class Struct:
+    """One of XLA's structs in memory, its fields by their names."""
+
+    def __init__(self, layout: Layout, address: int | None = None, **values: int) -> None:
+        self.layout = layout
+        self.memory = ctypes.create_string_buffer(layout.size)
+        self.address = ctypes.addressof(self.memory) if address is None else address
+        for name, value in values.items():
+            self[name.replace("__", ".")] = value
+
+    def _word(self, name: str) -> Any:
+        kind = ctypes.c_uint64 if size_of(self.layout.type_of(name)) == 8 else ctypes.c_int32
+        return kind.from_address(self.address + self.layout.offset(name))
+
+    def __getitem__(self, name: str) -> int:
+        return int(self._word(name).value)
+
+    def __setitem__(self, name: str, value: int) -> None:
+        self._word(name).value = value
+
+
+class Frames:
+    """A stand-in for XLA: makes frames, and keeps the errors that handlers make."""
+
+    def __init__(self, major: int = 0, minor: int = 3) -> None:
+        self.errors: list[tuple[int, str]] = []
+        self.kept: list[Any] = []
+        functions = {
+            "XLA_FFI_Error_Create": self._create,
+            "XLA_FFI_Stream_Get": self._stream,
+            "XLA_FFI_DeviceOrdinal_Get": self._ordinal,
+        }
+        self.fails = False
+        self.api = Struct(frames.API, api_version__major_version=major)
+        self.api["api_version.minor_version"] = minor
+        for name, answer in functions.items():
+            self.kept.append(_OF_API(answer))
+            self.api[name] = ctypes.cast(self.kept[-1], _POINTER).value or 0
+
+    def _create(self, address: int) -> int:
+        made = Struct(frames.ERROR_CREATE, address)
+        self.errors.append((made["errc"], ctypes.string_at(made["message"]).decode()))
+        return 0xE0
+
+    def _stream(self, address: int) -> int:
+        Struct(frames.STREAM_GET, address)["stream"] = 0x5000
+        return 0xBAD if self.fails else 0
+
+    def _ordinal(self, address: int) -> int:
+        Struct(frames.ORDINAL_GET, address)["device_ordinal"] = 3
+        return 0
+
+    def _list(self, addresses: list[int]) -> int:
+        self.kept.append((ctypes.c_uint64 * max(len(addresses), 1))(*addresses))
+        return ctypes.addressof(self.kept[-1])
+
+    def buffer(self, data: int, *dims: int) -> int:
+        made = Struct(frames.BUFFER, dtype=11, data=data, rank=len(dims), dims=self._list([*dims]))
+        self.kept.append(made)
+        return made.address
+
+    def frame(self, args: list[int], rets: list[int]) -> Struct:
+        made = Struct(frames.FRAME, api=self.api.address, stage=frames.EXECUTE)
+        for name, listed, given in (("args", "args", args), ("rets", "rets", rets)):
+            made[f"{name}.size"], made[f"{name}.{listed}"] = len(given), self._list(given)
+        return made
+
+
+def loaded(plan: Plan, target: Any) -> tuple[Any, Engine]:
+    """The handler as a function in C, and what keeps it."""
+    code = compile_native(
+        "jax_call", handler_module(plan, "__tvm_ffi_jax_call", "t", host_triple())
+    )
+    engine = Engine.load(code, {"t": ctypes.cast(target, _POINTER).value or 0})
+    return _OF_API(engine.address("__tvm_ffi_jax_call")), engine
+
+
+def gpu_plan() -> Plan:
     n = fe.sym_int()
-    x, y = (specs.Tensor(name, (n,), "float32", device="cuda") for name in "xy")
-    signature = specs.Signature("f", (x, y, specs.Stream("s"), specs.EnvStream("e")))
-    plan = plan_of(signature, ["y"])
-    assert [each.name for each in plan.given()] == ["x", "y"][:1]
-    text = handler_module(plan, "handler", "target", "x86_64-unknown-linux-gnu")
-    assert text.count('call i32 @"TVMFFIEnvSetStream"') == 2
-    assert len(re.findall(r"call ptr %\"XLA_FFI_(?:Stream|DeviceOrdinal)_Get\"", text)) == 2
+    x, y = (specs.Tensor(name, (n, 2), "float32", device="cuda") for name in "xy")
+    return plan_of(specs.Signature("f", (x, y, specs.Stream("s"), specs.EnvStream("e"))), ["y"])
+
+
+def test_a_handler_for_a_gpu_gives_xlas_stream_and_device() -> None:
+    seen: list[Any] = []
+    current = ctypes.CDLL(None).TVMFFIEnvGetStream
+    current.restype, current.argtypes = _POINTER, [ctypes.c_int32] * 2
+
+    def run(_: int, args: int, count: int, result: int) -> int:
+        values = (ctypes.c_uint64 * (2 * count)).from_address(args)
+        tensors = [Struct(DLTENSOR, values[2 * i + 1]) for i in range(2)]
+        for each in tensors:
+            sizes = [(ctypes.c_int64 * 2).from_address(each[name])[:] for name in _SIZES]
+            seen.append((each["data"], each["device_type"], each["device_id"], *sizes))
+        seen.append((values[4], values[5], current(2, 3)))
+        return 0
+
+    target, xla = _TARGET(run), Frames()
+    handler, _engine = loaded(gpu_plan(), target)
+    frame = xla.frame([xla.buffer(0x100, 4, 2)], [xla.buffer(0x100, 4, 2), xla.buffer(0x200, 4, 2)])
+    assert handler(frame.address) is None
+    expected = [(at, 2, 3, [4, 2], [2, 1]) for at in (0x100, 0x200)]
+    assert seen == [*expected, (4, 0x5000, 0x5000)]
+    assert current(2, 3) != 0x5000, "the stream of others is back"
+    other = xla.frame([xla.buffer(0x300, 4, 2)], [xla.buffer(0x100, 4, 2), xla.buffer(0x200, 4, 2)])
+    assert handler(other.address) == 0xE0
+    assert xla.errors == [(3, "f: x is written, so the call needs input_output_aliases={0: 0}")]
+    xla.fails = True
+    assert handler(frame.address) == 0xBAD
+    assert len(seen) == 3
+
+
+_SIZES = ("shape", "strides")
+
+
+@pytest.mark.parametrize(("theirs", "said"), [(0, 0), (1, 1), (3, 3), (9, 3), (None, 1)])
+def test_a_handler_says_a_version_that_xla_takes(theirs: int | None, said: int) -> None:
+    handler, _engine = loaded(gpu_plan(), _TARGET(lambda *_: -1))
+    xla = Frames(minor=theirs or 0)
+    metadata = Struct(frames.METADATA, api_version__major_version=7, traits=9)
+    asked = Struct(frames.METADATA_OF, metadata=metadata.address)
+    asked["extension_base.type"] = frames.METADATA_EXTENSION
+    # Behind an extension that nobody knows.
+    unknown = Struct(frames.EXTENSION, type=77, next=asked.address)
+    frame = xla.frame([], [])
+    frame["extension_start"] = unknown.address
+    if theirs is None:
+        frame["api"] = 0
+    assert handler(frame.address) is None
+    versions = [metadata[f"api_version.{each}_version"] for each in ("major", "minor")]
+    assert (versions, metadata["traits"]) == ([0, said], 0)
+
+
+def test_other_stages_do_nothing() -> None:
+    handler, _engine = loaded(gpu_plan(), _TARGET(lambda *_: -1))
+    frame = Frames().frame([], [])
+    frame["stage"] = 0
+    assert handler(frame.address) is None
+
+
+def test_a_rank_that_no_parameter_has_is_left_to_the_function() -> None:
+    seen: list[Any] = []
+
+    def run(_: int, args: int, count: int, result: int) -> int:
+        tensor = Struct(DLTENSOR, (ctypes.c_uint64 * 2).from_address(args)[1])
+        seen.append((tensor["ndim"], tensor["strides"]))
+        return 0
+
+    x = specs.Tensor("x", (fe.sym_int(), 2), "float32", read_only=True)
+    target, xla = _TARGET(run), Frames()
+    handler, _engine = loaded(plan_of(specs.Signature("f", (x,))), target)
+    for dims in ((), (3,), (3, 2, 1)):
+        handler(xla.frame([xla.buffer(0x100, *dims)], []).address)
+    assert seen == [(0, 0), (1, 0), (3, 0)]
 
 
 _PROGRAM = """
