@@ -368,3 +368,11 @@ def test_without_jax(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "jax.ffi", raising=False)
     with pytest.raises(ImportError, match=r"fe.jax_call needs jax .* pip install 'ferrule\[jax\]'"):
         fe.jax_call(function("doubled"))
+
+
+def test_no_object_hides_another(tmp_path: Path) -> None:
+    from ferrule.runtime.binaries.archive import read_archive
+
+    path = tmp_path / "x.a"
+    function("doubled").export_library(path, "xla_handler", xla_handler="h")
+    assert len([*read_archive(path.read_bytes())]) == 2
