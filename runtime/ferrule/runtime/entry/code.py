@@ -69,11 +69,14 @@ class _Entry:
         e.store_field(state, STATE, "framework", e.null())
         device = NO_DEVICE if self.key.uses_stream else UNUSED_DEVICE
         e.store_field(state, STATE, "device", e.const_i64(device))
+        holds = any(map(_borrows, self.readers))
+        if holds:
+            e.store_field(state, STATE, "held", e.null())
         frame = Frame(e, self.instance, state, refused, self.compact_ints)
         packed = self._read(frame, args)
         torch = any(map(_reads_torch, self.readers))
         streams, allocates = self.key.uses_stream and torch, self.key.allocates and torch
-        made = Invocation(e, streams, allocates, state, frame.temps, frame.owned)
+        made = Invocation(e, streams, allocates, state, frame.temps, frame.owned, holds)
         released = e.load_field(me, self.instance, "release_gil")
         code, result = e.load_field(plan, PLAN, "code"), made.new_result()
         number = e.const_i32(len(self.readers))
@@ -140,6 +143,10 @@ class _Entry:
 
 def _reads_torch(reader: Reader) -> bool:
     return Form.TORCH in reader.forms or any(map(_reads_torch, reader.items))
+
+
+def _borrows(reader: Reader) -> bool:
+    return reader.borrows or any(map(_borrows, reader.items))
 
 
 def _runs(readers: Sequence[Reader]) -> Iterator[tuple[Reader, int, int]]:

@@ -12,6 +12,7 @@ import tvm_ffi
 
 from ferrule.runtime.calls.heaptype import HeapType
 from ferrule.runtime.entry.bound import BOUND_NAME, Binder, bound_text
+from ferrule.runtime.entry.buffers import RELEASE_BUFFERS
 from ferrule.runtime.entry.code import (
     ENTRY_NAME,
     GATE,
@@ -47,7 +48,19 @@ from ferrule.runtime.llvm.layouts import Layout
 from ferrule.runtime.llvm.native import compile_native
 from ferrule.runtime.values.learned import table
 
-_SHARED: Final = (BIND, TEXT, BYTES, RAISE, FINISH, DROP_ERROR, READ_TENSOR, NUMBER, FIELDS, HANDLE)
+_SHARED: Final = (
+    BIND,
+    TEXT,
+    BYTES,
+    RAISE,
+    FINISH,
+    DROP_ERROR,
+    READ_TENSOR,
+    RELEASE_BUFFERS,
+    NUMBER,
+    FIELDS,
+    HANDLE,
+)
 
 
 class Support:

@@ -8,6 +8,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.runtime.abi import TypeIndex
+from ferrule.runtime.entry.buffers import RELEASE_BUFFERS, RELEASE_BUFFERS_TYPE
 from ferrule.runtime.entry.python import FALSE, NONE, TRUE, decref, incref, near, python
 from ferrule.runtime.entry.structs import NO_DEVICE, STATE
 from ferrule.runtime.entry.support import FINISH, RAISE
@@ -29,7 +30,7 @@ class Invocation:
 
     `streams` and `allocates`: whether the call sets the stream and the allocator of the caller's
     framework. The call releases the temporary objects of tvm-ffi whose addresses are at `temps`,
-    and Python's at `owned`.
+    and Python's at `owned`; `holds`: and buffers, of which `state` knows.
     """
 
     e: Emitter
@@ -38,6 +39,7 @@ class Invocation:
     state: ir.Value
     temps: Sequence[ir.Value] = ()
     owned: Sequence[ir.Value] = ()
+    holds: bool = False
 
     def new_result(self) -> ir.Value:
         """Stack space for the wrapper's result, initialised to None."""
@@ -174,3 +176,7 @@ class Invocation:
             object_ = e.load(slot, PTR)
             with e.if_then(e.not_(e.is_null(object_))):
                 decref(e, object_)
+        if self.holds:
+            held = e.load_field(self.state, STATE, "held")
+            with e.if_then(e.not_(e.is_null(held)), likely=False):
+                e.call(near(e, RELEASE_BUFFERS, RELEASE_BUFFERS_TYPE), [held])

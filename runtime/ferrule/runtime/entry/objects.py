@@ -17,7 +17,7 @@ from ferrule.runtime.entry.readers import Key
 from ferrule.runtime.entry.structs import PY_CDATA, PY_VAR
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import ANY, I8, I32, I64, PTR, PY_OBJECT, Field, Layout
-from ferrule.runtime.values.learned import CLASSES, HEAD, Way, table
+from ferrule.runtime.values.learned import BUFFERS, CLASSES, HEAD, Way, table
 
 FIELDS: Final = "ferrule_read_fields"
 """`i32 (argument, learned, items, count)`: put new references of the values of a record's fields
@@ -56,7 +56,8 @@ def learned_symbol(key: Key) -> str:
 def object_symbols() -> dict[str, int]:
     """What the functions of this module name."""
     methods = {_method_symbol(way): id(name) for way, name in _METHODS.items()}
-    return {learned_symbol(_ADAPTERS): table(_ADAPTERS).address, **methods}
+    tables = {learned_symbol(key): table(key).address for key in (_ADAPTERS, BUFFERS)}
+    return {**tables, **methods}
 
 
 def _method_symbol(way: Way) -> str:
@@ -84,7 +85,8 @@ def _define_way(e: Emitter) -> None:
         e.ret(e.const_i64(0))
 
 
-def _way(e: Emitter, argument: ir.Value, learned: ir.Value) -> ir.Value:
+def way_of(e: Emitter, argument: ir.Value, learned: ir.Value) -> ir.Value:
+    """The way of the argument's class; 0 if the table has none."""
     return e.call(e.symbol(_WAY, _WAY_TYPE), [argument, learned])
 
 
@@ -96,7 +98,7 @@ def _define_fields(e: Emitter) -> None:
     names = ("argument", "learned", "items", "count")
     with e.define(FIELDS, I32, FIELDS_TYPE.args, names=names) as function:
         argument, learned, items, count = function.args
-        way = _way(e, argument, learned)
+        way = way_of(e, argument, learned)
         with e.if_then(_is(e, way, Way.ITEMS)):
             _take_items(e, argument, items, count)
         with e.if_then(_is(e, way, Way.ATTRIBUTES)):
@@ -131,7 +133,7 @@ def _define_handle(e: Emitter) -> None:
     names = ("argument", "learned", "out")
     with e.define(HANDLE, I32, HANDLE_TYPE.args, names=names) as function:
         argument, learned, out = function.args
-        way = _way(e, argument, learned)
+        way = way_of(e, argument, learned)
         with e.if_then(_is(e, way, Way.ADDRESS)):
             _give_address(e, e.load(e.load_field(argument, PY_CDATA, "b_ptr"), I64), out)
         for asked in _METHODS:
@@ -186,7 +188,7 @@ def _give_address(e: Emitter, address: ir.Value, out: ir.Value) -> None:
 def _define_inner(e: Emitter) -> None:
     with e.define(INNER, PTR, INNER_TYPE.args, names=("argument",)) as function:
         (argument,) = function.args
-        way = _way(e, argument, e.external(learned_symbol(_ADAPTERS)))
+        way = way_of(e, argument, e.external(learned_symbol(_ADAPTERS)))
         with e.if_then(e.icmp("eq", way, e.const_i64(0))):
             e.ret(e.null())
         offset = e.builder.lshr(way, e.const_i64(32))

@@ -40,6 +40,8 @@ API: Final[Mapping[str, ir.FunctionType]] = MappingProxyType(
         "PyLong_AsLongLongAndOverflow": ir.FunctionType(I64, [PTR, PTR]),
         "PyFloat_FromDouble": ir.FunctionType(PTR, [ir.DoubleType()]),
         "PyUnicode_AsUTF8AndSize": ir.FunctionType(PTR, [PTR, PTR]),
+        "PyObject_GetBuffer": ir.FunctionType(I32, [PTR, PTR, I32]),
+        "PyBuffer_Release": ir.FunctionType(VOID, [PTR]),
         "PyErr_Occurred": ir.FunctionType(PTR, []),
         "PyErr_Clear": ir.FunctionType(VOID, []),
         "PyEval_SaveThread": ir.FunctionType(PTR, []),

@@ -20,7 +20,8 @@ from ferrule.specs.params import WithTraits
 
 Key: TypeAlias = tuple[str, ...]
 """What a table of `values.learned` is for: `("fields", *names)`, `("pointer", dtype)`,
-`("stream",)`, or the adapters of tensors: `("tensor",)`."""
+`("stream",)`, the adapters of tensors: `("tensor",)`, or arrays that give buffers:
+`("buffers",)`."""
 
 
 class Form(Enum):

@@ -51,12 +51,31 @@ PY_CDATA: Final = Layout("CDataObject", [Field("ob_base", PY_OBJECT), Field("b_p
 MAX_NDIM: Final = 8
 """Arrays with more dims go to the gate."""
 
+PY_BUFFER: Final = Layout(
+    "Py_buffer",
+    [
+        Field("buf", PTR),
+        Field("obj", PTR),
+        Field("len", I64),
+        Field("itemsize", I64),
+        Field("readonly", I32),
+        Field("ndim", I32),
+        Field("format", PTR),
+        Field("shape", PTR),
+        Field("strides", PTR),
+        Field("suboffsets", PTR),
+        Field("internal", PTR),
+    ],
+)
+
 VIEW: Final = Layout(
     "TensorView",
     [
         Field("dl", DLTENSOR),
         Field("shape", ir.ArrayType(I64, MAX_NDIM)),
         Field("strides", ir.ArrayType(I64, MAX_NDIM)),
+        Field("buffer", PY_BUFFER),  # of an array of JAX
+        Field("held", PTR),  # the next view whose buffer the call holds, or null
     ],
 )
 """Stack space for the description of a tensor argument."""
@@ -69,9 +88,11 @@ STATE: Final = Layout(
         Field("stream", PTR),  # its framework's current stream
         Field("former_stream", PTR),
         Field("former_allocator", PTR),
+        Field("held", PTR),  # the first view whose buffer the call holds, or null
     ],
 )
-"""The framework, device and stream of a call, and the former values to restore afterwards."""
+"""The framework, device and stream of a call, the former values to restore afterwards, and what it
+must release."""
 
 NO_DEVICE: Final = -1
 UNUSED_DEVICE: Final = -2

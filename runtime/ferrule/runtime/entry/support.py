@@ -12,6 +12,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.runtime.abi import TypeIndex
+from ferrule.runtime.entry.buffers import define_buffers
 from ferrule.runtime.entry.numbers import define_read_number
 from ferrule.runtime.entry.objects import define_read_objects
 from ferrule.runtime.entry.python import (
@@ -87,6 +88,7 @@ def support_text(triple: str, surroundings: Surroundings, instance: Layout) -> s
     _define_finish(e, torch=surroundings.has_torch)
     define_read_number(e)
     define_read_objects(e)
+    define_buffers(e)
     define_read_tensor(e, surroundings, instance)
     return e.text()
 

@@ -14,6 +14,7 @@ from llvmlite import ir
 
 from ferrule.runtime.abi import DeviceType, TypeIndex
 from ferrule.runtime.calls.plan import NUMPY_WRITEABLE
+from ferrule.runtime.entry.buffers import READ_BUFFER, READ_BUFFER_TYPE, WRITTEN
 from ferrule.runtime.entry.objects import INNER, INNER_TYPE
 from ferrule.runtime.entry.python import FALSE, python
 from ferrule.runtime.entry.readers import Form
@@ -46,9 +47,6 @@ READ_TENSOR: Final = "ferrule_read_tensor"
 It fills the TVMFFIAny `out`, which may point into `view`. An array must have these NumPy flags;
 `WRITTEN` is one more.
 """
-
-WRITTEN: Final = 1 << 30
-"""Beside NumPy's flags: the parameter may be written, so a torch tensor's version is counted."""
 
 _IS_SAFE_TENSOR: Final = "ferrule_is_safe_tensor"
 
@@ -113,11 +111,12 @@ class _TensorReader:
         self._adapter(function)
 
     def _adapter(self, function: ir.Function) -> None:
-        """Read the tensor inside of an adapter instead."""
-        e = self.e
+        """Read the tensor inside of an adapter instead, or an array's buffer."""
+        e, others = self.e, [self.out, self.view, self.state, self.flags]
         inner = e.call(e.symbol(INNER, INNER_TYPE), [self.arg])
-        self._require(e.not_(e.is_null(inner)))
-        e.ret(e.call(function, [inner, self.out, self.view, self.state, self.flags]))
+        with e.if_then(e.not_(e.is_null(inner))):
+            e.ret(e.call(function, [inner, *others]))
+        e.ret(e.call(e.symbol(READ_BUFFER, READ_BUFFER_TYPE), [self.arg, *others]))
 
     def _read(self, form: Form, instance: Layout) -> None:
         match form:

@@ -12,6 +12,7 @@ from llvmlite import ir
 
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.calls.plan import NUMPY_WRITEABLE
+from ferrule.runtime.entry.buffers import WRITTEN
 from ferrule.runtime.entry.numbers import NUMBER, NUMBER_TYPE
 from ferrule.runtime.entry.objects import (
     FIELDS,
@@ -25,7 +26,7 @@ from ferrule.runtime.entry.readers import BORROWED, Form, Reader
 from ferrule.runtime.entry.structs import PY_CDATA, PY_FLOAT, PY_LONG, PY_VAR, VIEW
 from ferrule.runtime.entry.support import BYTES, DROP_ERROR, TEXT
 from ferrule.runtime.entry.surroundings import FUNCTION_TYPES
-from ferrule.runtime.entry.tensors import READ_TENSOR, READ_TENSOR_TYPE, WRITTEN
+from ferrule.runtime.entry.tensors import READ_TENSOR, READ_TENSOR_TYPE
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import ANY, F64, I32, I64, PTR, PY_OBJECT, Layout
 from ferrule.specs.deferred import dataclass

@@ -237,10 +237,10 @@ def _tensor(place: Place, param: specs.Tensor | specs.AnyValue, value: Any) -> A
         found = _tensor(place, param, value.tensor)
         _learned().learn_adapter(value)
         return value.tensor if found is OTHER else found
+    if foreign.is_jax_array(value):
+        return _jax_array(place, param, value)
     if foreign.is_read_only(value) and not (isinstance(param, specs.Tensor) and param.read_only):
-        _refuse_unwritable(
-            place, "one of JAX" if foreign.is_jax_array(value) else "a read-only one"
-        )
+        _refuse_unwritable(place, "a read-only one")
     if not isinstance(value, np.ndarray):
         refuse_hidden(place, param, value)
         if (found := foreign.lazy_change(value)) is not None:
@@ -257,6 +257,20 @@ def _tensor(place: Place, param: specs.Tensor | specs.AnyValue, value: Any) -> A
     if not has_dlpack_dtype(value):
         place.refuse_type(param, f"an array of {value.dtype}, which DLPack does not have")
     return OTHER if value.flags.writeable else writable_alias(value)
+
+
+def _jax_array(place: Place, param: specs.Tensor | specs.AnyValue, value: Any) -> Any:
+    """An array of JAX, which is only read; machine code reads the next one of its class."""
+    from ferrule.runtime.values import jaxarrays
+
+    if (found := jaxarrays.unfit_type(value)) is not None:
+        place.refuse_type(param, found)
+    if not (isinstance(param, specs.Tensor) and param.read_only):
+        _refuse_unwritable(place, jaxarrays.UNWRITABLE)
+    if (found := jaxarrays.unfit(value)) is not None:
+        place.refuse(BufferError, f"Mismatched {place.name}", "an array in memory", found)
+    jaxarrays.learn(value)
+    return OTHER
 
 
 def _refuse_array_inside(place: Place, param: specs.Tensor, value: Any) -> None:

@@ -44,6 +44,9 @@ class Way(IntEnum):
     INNER = 6
     """The tensor in a slot of the object."""
 
+    BUFFER = 7
+    """The buffer that the object gives to readers."""
+
 
 @dataclass(slots=True, eq=False)
 class Learned:
@@ -76,6 +79,9 @@ class Learned:
         """Where the table is."""
         return ctypes.addressof(self.words)
 
+
+BUFFERS: Final[Key] = ("buffers",)
+"""The table of the classes of arrays that are read through the buffer protocol."""
 
 _TABLES: Final[dict[Key, Learned]] = {}
 
