@@ -86,6 +86,22 @@ run = jax.jit(jax.shard_map(call, mesh=mesh, in_specs=P("i"), out_specs=P("i")))
 y = run(jax.device_put(jnp.arange(8.0), NamedSharding(mesh, P("i"))))
 assert y.tolist() == [2.0 * i for i in range(8)], y
 assert len(y.sharding.device_set) == 2
+assert jax.pmap(call)(jnp.ones((2, 3))).tolist() == [[2.0] * 3] * 2
+
+import numpy as np
+out = np.zeros(8, np.float32)
+direct = function("scaled")
+for place in (jax.devices()[1], jax.devices()[0]):
+    direct(jax.device_put(jnp.arange(8.0), place), out, 1.0)
+    assert out.tolist() == list(range(8))
+for spec in (P("i"), P()):
+    x = jax.device_put(jnp.arange(8.0), NamedSharding(mesh, spec))
+    try:
+        direct(x, out, 1.0)
+    except BufferError as error:
+        assert "Mismatched x" in str(error) and "one of JAX on 2 devices" in str(error)
+    else:
+        raise AssertionError(spec)
 print("right")
 """
     import jax_kernels

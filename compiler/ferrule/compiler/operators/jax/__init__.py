@@ -5,14 +5,14 @@ function's code without Python.
 
 The way: `plans` says what a call takes and gives; `handler` generates the function that XLA calls,
 with the parts in `helpers` and the structs in `frames`; `registration` gives it to XLA; `calls`
-makes the operation while JAX traces, with `sizes` for outputs and comparisons; `exporting` puts a
-handler into a library.
+makes the operation while JAX traces, with `sizes` for outputs and comparisons, and `gradients`;
+`exporting` puts a handler into a library.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrule.compiler.operators.jax.calls import JaxCall
@@ -24,6 +24,8 @@ def jax_call(
     out: Any = None,
     *,
     name: str | None = None,
+    backward: Function | Callable[..., Any] | None = None,
+    save: Sequence[str] = (),
     vmap_method: str | None = "sequential",
     has_side_effect: bool = False,
 ) -> Callable[..., Any]:
@@ -46,6 +48,13 @@ def jax_call(
     XLA copies the array first if it is used again. An output that the call makes has no elements
     before: a function that adds to it needs the array.
 
+    `backward` gives the gradients of a call that makes all its outputs. It is either a compiled
+    function, whose parameters are, by their names, gradients of outputs (`grad`, or `grad_y` of the
+    output `y`), values in `save`, and the gradients of arguments that it writes (`grad_x`); or a
+    Python function of the values in `save`, then the gradients of the outputs, that returns a
+    gradient or None for each array of a call. Without it JAX says that there are none. `save` names
+    arguments and outputs.
+
     `name` is the handler's name in XLA, for programs that are exported; `vmap_method` and
     `has_side_effect` are those of `jax.ffi.ffi_call`. A handler stays until the process ends.
 
@@ -62,7 +71,15 @@ def jax_call(
             f"fe.compile(f, ...)"
         )
     load_jax("fe.jax_call")
-    return JaxCall.of(function, out, name, vmap_method, has_side_effect=has_side_effect)
+    return JaxCall.of(
+        function,
+        out,
+        name,
+        vmap_method,
+        has_side_effect=has_side_effect,
+        backward=backward,
+        save=save,
+    )
 
 
 def load_jax(what: str) -> Any:

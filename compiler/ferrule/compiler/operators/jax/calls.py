@@ -9,13 +9,14 @@ from __future__ import annotations
 import inspect
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
 
 from ferrule import specs
+from ferrule.compiler.operators.jax.gradients import Gradient, gradient_of
 from ferrule.compiler.operators.jax.plans import (
     Argument,
     Kind,
@@ -48,6 +49,7 @@ class JaxCall:
     options: dict[str, Any]
     parameters: inspect.Signature
     checks: Function | None = field(default=None)
+    gradient: Gradient | None = field(default=None)
 
     @classmethod
     def of(
@@ -58,6 +60,8 @@ class JaxCall:
         vmap_method: str | None,
         *,
         has_side_effect: bool,
+        backward: Function | Callable[..., Any] | None = None,
+        save: Sequence[str] = (),
     ) -> JaxCall:
         """The call, with its handler registered in XLA."""
         signature = function.signature
@@ -69,9 +73,16 @@ class JaxCall:
                 f"jax_call: {signature} writes and returns nothing, so that JAX would leave the "
                 f"call out; pass has_side_effect=True"
             )
+
+        def operation(function: Function, made: list[str]) -> JaxCall:
+            chosen = None if name is None else f"{name}.backward"
+            return cls.of(function, made, chosen, vmap_method, has_side_effect=has_side_effect)
+
+        gradient = gradient_of(plan, save, backward, operation)
         target = registered(plan, function, name)
         options = {"vmap_method": vmap_method, "has_side_effect": has_side_effect}
-        return cls(plan, target, wanted if wanted is not None else out, options, _parameters(plan))
+        sizes = wanted if wanted is not None else out
+        return cls(plan, target, sizes, options, _parameters(plan), gradient=gradient)
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -85,13 +96,20 @@ class JaxCall:
         return f"<jax_call of {self.plan.signature}, {self.target!r} in XLA>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        values, wanted = self._values(args, kwargs), self._wanted(args, kwargs)
+        if self.gradient is None:
+            return self._made(values, wanted)
+        return self.gradient.differentiable(
+            self.plan, lambda given: self._made(given, wanted), values
+        )
+
+    def _made(self, values: Mapping[str, Any], wanted: Sequence[Array | None]) -> Any:
+        """What XLA's call gives for these arguments."""
         import jax
 
         plan = self.plan
-        values = self._values(args, kwargs)
         arrays = {a.position: values[a.name] for a in plan.given() if a.is_array}
         numbers = {a.position: values[a.name] for a in plan.given() if not a.is_array}
-        wanted = self._wanted(args, kwargs)
         outputs = self._outputs(arrays, numbers, wanted)
         present = [a for a in plan.arrays() if arrays[a.position] is not None]
         attributes = {a.name: _attribute(a, values[a.name]) for a in plan.attributes()}
@@ -332,7 +350,14 @@ def _array(plan: Plan, argument: Argument, value: Any) -> Any:
             f"{plan.name}: {argument.name} is {plan.signature.kind(_first(plan, argument))}, so a "
             f"call in JAX takes an array of JAX or NumPy, but got {type(value).__name__}"
         )
-    return jax.numpy.asarray(value)
+    array = jax.numpy.asarray(value)
+    if dtype_of(array.dtype) is None:
+        raise TypeError(
+            f"{plan.name}: {argument.name} is {plan.signature.kind(_first(plan, argument))}, but "
+            f"got an array of {array.dtype}, which has no elements of whole bytes that a compiled "
+            f"function reads"
+        )
+    return array
 
 
 def _first(plan: Plan, argument: Argument) -> specs.Param:

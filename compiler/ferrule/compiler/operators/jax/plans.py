@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, Final
 
 from ferrule import specs
+from ferrule.compiler.operators.gradients import result_names
 from ferrule.compiler.operators.jax.words import number_of
 from ferrule.compiler.operators.torch.plans import candidates_of, result_specs
 from ferrule.specs import params
@@ -124,9 +125,7 @@ PLATFORMS: Final = {"cpu": "cpu", "cuda": "CUDA"}
 def output_names(signature: specs.Signature) -> tuple[str, ...]:
     """The names of the outputs: `result`, or `result0` …, then the written parameters."""
     first = candidates_of(signature)[0]
-    count = len(result_specs(first))
-    own = ["result"] if count == 1 else [f"result{i}" for i in range(count)]
-    return (*own, *_written(signature))
+    return result_names(len(result_specs(first)), _written(signature))
 
 
 def _written(signature: specs.Signature) -> list[str]:

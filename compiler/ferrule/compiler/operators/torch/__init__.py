@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from itertools import chain, count
 from typing import Any
 
+from ferrule.compiler.operators.gradients import Backward
 from ferrule.compiler.operators.torch.autograd import (
-    Backward,
     Saved,
     gradients,
     plan_backward,

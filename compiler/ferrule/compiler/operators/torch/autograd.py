@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ferrule import specs
+from ferrule.compiler.operators.gradients import Backward, Names, backward_of
+from ferrule.compiler.operators.gradients import result_names as names_of_results
 from ferrule.compiler.operators.torch.calls import new_tensor
 from ferrule.compiler.operators.torch.plans import Kind, Plan
 from ferrule.compiler.operators.torch.shapes import loosely_bound
@@ -24,10 +26,9 @@ class Saved:
 
 def result_names(plan: Plan) -> tuple[str, ...]:
     """The names of the operator's results: `result`, or `result0` …, then those of `out`."""
-    count = len(plan.results)
-    own = ["result"] if count == 1 else [f"result{i}" for i in range(count)]
     arguments = plan.signature.arguments
-    return (*own, *(arguments[each.position].name for each in plan.made))
+    made = [arguments[each.position].name for each in plan.made]
+    return names_of_results(len(plan.results), made)
 
 
 def saved_of(plan: Plan, save: Sequence[str]) -> Saved:
@@ -90,20 +91,6 @@ def setup_of(
     return setup_context
 
 
-@dataclass(frozen=True, slots=True)
-class Backward:
-    """How a compiled function gives the gradients.
-
-    Its results are the gradients of the inputs `inputs`; `sources` say where each argument, with
-    the spec in `params`, comes from: a saved name, or the position of the result whose gradient it
-    is.
-    """
-
-    inputs: tuple[str, ...]
-    sources: tuple[str | int, ...]
-    params: tuple[specs.Param, ...]
-
-
 def without_gradient(plan: Plan, backward: Backward) -> tuple[int, ...]:
     """The tensors among the results whose gradients the backward function does not take."""
     kinds = [*plan.results, *(Kind.TENSOR for _ in plan.made)]
@@ -111,73 +98,11 @@ def without_gradient(plan: Plan, backward: Backward) -> tuple[int, ...]:
     return tuple(i for i, kind in enumerate(kinds) if kind is Kind.TENSOR and i not in taken)
 
 
-def backward_of(plan: Plan, saved: Saved, signature: specs.Signature) -> Backward:
-    """Where the arguments of a compiled backward function come from, by their names.
-
-    Raises ValueError for a name that says nothing or two things, and for a function that writes to
-    what it is given.
-    """
-    results = {f"grad_{name}": i for i, name in enumerate(result_names(plan))}
-    if len(results) == 1:
-        results["grad"] = 0
-    inputs = {f"grad_{each.name}": each.name for each in plan.arguments if each.kind is Kind.TENSOR}
-    known = {*saved.tensors, *saved.others}
-    made: list[str] = []
-    sources: list[str | int] = []
-    given: list[specs.Param] = []
-    for param in signature.arguments:
-        name, written = param.name, _is_written(param)
-        if written and name in inputs and name not in known:
-            made.append(inputs[name])
-        elif name not in results and name not in known:
-            raise ValueError(_no_source(plan, signature, param, [*results, *known], [*inputs]))
-        elif written:
-            raise ValueError(_writes_a_source(plan, signature, param))
-        elif name in results and name in known:
-            raise ValueError(_two_sources(plan, name))
-        else:
-            sources.append(results[name] if name in results else name)
-            given.append(param)
-    if not made:
-        raise ValueError(
-            f"torch_op {plan.name!r}: the backward {signature} writes no gradient; it writes to "
-            f"parameters with the names {', '.join(inputs)}"
-        )
-    if not any(isinstance(source, int) for source in sources):
-        raise ValueError(
-            f"torch_op {plan.name!r}: the backward {signature} takes no gradient of a result; it "
-            f"takes those with the names {', '.join(results)}"
-        )
-    return Backward(tuple(made), tuple(sources), tuple(given))
-
-
-def _writes_a_source(plan: Plan, signature: specs.Signature, param: specs.Param) -> str:
-    return (
-        f"torch_op {plan.name!r}: the backward function writes to {signature.describe(param)}, "
-        f"which others still have: gradients of results and saved tensors are only read; write to "
-        f"a gradient, a parameter named grad_<argument>"
-    )
-
-
-def _two_sources(plan: Plan, name: str) -> str:
-    return (
-        f"torch_op {plan.name!r}: {name!r} is both a saved value and the gradient of a result; "
-        f"give the argument or the result of that name another one"
-    )
-
-
-def _is_written(param: specs.Param) -> bool:
-    return isinstance(param, specs.Tensor) and not param.read_only
-
-
-def _no_source(
-    plan: Plan, signature: specs.Signature, param: specs.Param, sources: list[str], made: list[str]
-) -> str:
-    return (
-        f"torch_op {plan.name!r}: nothing says what {signature.describe(param)} of the backward "
-        f"function is: its parameters are gradients of results and saved values, by the names "
-        f"{', '.join(sources)}, and the gradients that it writes, {', '.join(made)}"
-    )
+def _names(plan: Plan, saved: Saved) -> Names:
+    """The operator's tensors, results and saved values."""
+    inputs = tuple(each.name for each in plan.arguments if each.kind is Kind.TENSOR)
+    every = (*saved.tensors, *saved.others)
+    return Names(f"torch_op {plan.name!r}", inputs, result_names(plan), every)
 
 
 def gradients(plan: Plan, saved: Saved, backward: Backward, operator: Any) -> Callable[..., Any]:
@@ -251,7 +176,7 @@ def plan_backward(
         )
     saved = saved_of(plan, save)
     if isinstance(backward, Function):
-        return saved, backward_of(plan, saved, backward.signature)
+        return saved, backward_of(_names(plan, saved), backward.signature)
     if not callable(backward):
         raise TypeError(
             f"torch_op {plan.name!r}: backward must be a compiled function, or a function "
