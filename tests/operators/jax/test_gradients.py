@@ -167,3 +167,43 @@ def empty() -> Any:
 def test_without_a_backward_jax_says_so() -> None:
     with pytest.raises(ValueError, match="cannot be differentiated"):
         jax.grad(lambda x: fe.jax_call(forward())(x, W, k=1.0).sum())(X)
+
+
+def test_no_gradient_is_forgotten() -> None:
+    """JAX takes what is missing as zero, and says nothing."""
+
+    @fe.jit
+    def half(grad: fe.Tensor, w: fe.Tensor, k: fe.Float32, grad_x: fe.Tensor):
+        for i in range(w.shape[0]):
+            grad_x[i] = grad[i] * w[i] * k
+
+    one = fe.compile(half, VECTOR, VECTOR, 2.0, VECTOR, options="--target cpu")
+    with pytest.raises(ValueError, match="writes no grad_w, so that the gradient of w would be ze"):
+        fe.jax_call(forward(), backward=one, save=["w", "k"])
+    made = fe.jax_call(one)
+    known = fe.jax_call(
+        forward(), backward=lambda w, k, grad: (made(grad, w, k), None), save=["w", "k"]
+    )
+    assert jax.grad(lambda x: known(x, W, k=2.0).sum())(X).tolist() == [6.0] * 4
+
+    @fe.jit
+    def without_z(grad_y: fe.Tensor, grad_x: fe.Tensor):
+        for i in range(grad_y.shape[0]):
+            grad_x[i] = grad_y[i] * 2.0
+
+    both = fe.compile(pair, VECTOR, VECTOR, VECTOR, options="--target cpu")
+    gradient = fe.compile(without_z, VECTOR, VECTOR, options="--target cpu")
+    with pytest.raises(ValueError, match="takes no grad_z, so that what comes from z would be"):
+        fe.jax_call(both, backward=gradient)
+
+
+def test_a_backward_only_reads_what_it_is_given() -> None:
+    @fe.jit
+    def overwriting(grad: fe.Tensor, w: fe.Tensor, grad_x: fe.Tensor):
+        for i in range(w.shape[0]):
+            grad_x[i] = grad[i]
+            w[i] = 0.0
+
+    function = fe.compile(overwriting, VECTOR, VECTOR, VECTOR, options="--target cpu")
+    with pytest.raises(ValueError, match="jax_call: the backward function writes to w: Tensor"):
+        fe.jax_call(forward(), backward=function, save=["w"])
