@@ -80,9 +80,13 @@ sys.path.insert(0, sys.argv[1])
 from jax_kernels import function
 import ferrule as fe
 
+try:
+    from jax import shard_map
+except ImportError:
+    from jax.experimental.shard_map import shard_map
 call = fe.jax_call(function("scaled"))
 mesh = jax.make_mesh((2,), ("i",))
-run = jax.jit(jax.shard_map(call, mesh=mesh, in_specs=P("i"), out_specs=P("i")))
+run = jax.jit(shard_map(call, mesh=mesh, in_specs=P("i"), out_specs=P("i")))
 y = run(jax.device_put(jnp.arange(8.0), NamedSharding(mesh, P("i"))))
 assert y.tolist() == [2.0 * i for i in range(8)], y
 assert len(y.sharding.device_set) == 2
