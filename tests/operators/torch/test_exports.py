@@ -158,3 +158,38 @@ def test_a_cpp_program_runs_a_compiled_package(tmp_path: Path):
         [str(tmp_path / "main"), library, package], capture_output=True, text=True
     )
     assert (done.stdout, done.returncode) == ("right\n", 0), done.stderr
+
+
+@pytest.mark.needs_cc
+def test_one_library_registers_several_operators(tmp_path: Path):
+    path, names = tmp_path / "several.so", [fresh_name(), fresh_name()]
+    functions = {"scaled": compiled("scaled"), "doubled": compiled("doubled")}
+    operators = dict(zip(functions, names, strict=True))
+    fe.runtime.export_library(path, functions, torch_ops=operators, out={"scaled": ["y"]})
+    torch.ops.load_library(path)
+    scaled, doubled = (getattr(torch.ops.ferrule_tests, each.partition("::")[2]) for each in names)
+    x = torch.arange(3.0)
+    assert scaled(x, 3.0).tolist() == [0.0, 3.0, 6.0]
+    assert doubled(x).tolist() == [0.0, 2.0, 4.0]
+    plain = fe.runtime.load_module(path)
+    assert plain.doubled(x).tolist() == [0.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"torch_ops": {"other": "a::b"}}, "torch_ops has 'other', .* these are doubled"),
+        ({"xla_handlers": {"other": "b"}}, "xla_handlers has 'other'"),
+        ({"out": {"doubled": ["y"]}}, "out has 'doubled', which neither torch_ops"),
+        ({"torch_ops": {"doubled": "a::b", "again": "a::b"}}, "'a::b' for two functions"),
+    ],
+)
+def test_operators_of_a_library_are_named_once_and_known(
+    tmp_path: Path, options: dict[str, Any], text: str
+):
+    functions = {"doubled": compiled("doubled")}
+    if "two" in text:
+        functions["again"] = compiled("doubled")
+    with pytest.raises(ValueError, match=text):
+        fe.runtime.export_library(tmp_path / "a.so", functions, **options)
+    assert not (tmp_path / "a.so").exists()

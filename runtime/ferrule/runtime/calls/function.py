@@ -266,18 +266,13 @@ class _Members:
         alone, by default all; the others are inputs, too, with `input_output_aliases`. ValueError
         for what no call in JAX can be; it needs no JAX.
         """
-        from ferrule.runtime.exporting.export import write_library, write_operators
+        from ferrule.runtime.exporting import export
 
         state = _state_of(self)
         name = _chosen(function_name, state)
-        if torch_op is None and xla_handler is None:
-            if out:
-                raise ValueError(
-                    "out= is for the operator of torch_op= or xla_handler=, which are missing"
-                )
-            write_library(path, {name: state.origin})
-        else:
-            write_operators(path, name, state.origin, torch_op, xla_handler, out)
+        export.library_target(path)
+        found = export.operator_objects(name, state.origin, torch_op, xla_handler, out)
+        export.write_library(path, {name: state.origin}, operators=found)
 
     def export_header(self, path: StrPath, function_name: str | None = None) -> None:
         """Write a header that declares the exported function: `.h` for C, `.hpp` for C++."""

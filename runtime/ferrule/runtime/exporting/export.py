@@ -15,6 +15,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
 from ferrule import specs
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 StrPath: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 
-_NO_OPERATORS: Final[Mapping[str, OperatorCode]] = {}
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*|_[A-Za-z0-9_]*", re.ASCII)
 
@@ -79,27 +80,75 @@ def export_code(origin: Origin, name: str, path: StrPath, system_lib: str | None
         write_file(target.with_suffix(f".{arch}.ptx"), text.encode())
 
 
-def export_library(path: StrPath, functions: Iterable[Function] | Mapping[str, Function]) -> None:
+def export_library(
+    path: StrPath,
+    functions: Iterable[Function] | Mapping[str, Function],
+    *,
+    torch_ops: Mapping[str, str] = _NOTHING,
+    xla_handlers: Mapping[str, str] = _NOTHING,
+    out: Mapping[str, Sequence[str]] = _NOTHING,
+) -> None:
     """Write a library of functions: `.so` is linked, `.a` is an archive of objects.
 
     `functions` are exported under their own names, or under the keys of a mapping. The C compiler
     in the variable `CC` links a shared library, otherwise the first of cc, gcc, clang, ld.lld and
     ld that is found. The library is not linked to libtvm_ffi: the process that loads it has one.
     LinkError if there is no linker or it fails, ValueError for two functions with the same name.
+
+    `torch_ops`, `xla_handlers` and `out` are what `torch_op`, `xla_handler` and `out` are for
+    `Function.export_library`, by the names of the exported functions. ValueError for a name that
+    is none of these, and for two operators with the same name.
     """
-    write_library(path, {name: _origin(f) for name, f in named_functions(functions).items()})
+    origins = {name: _origin(f) for name, f in named_functions(functions).items()}
+    _check_named(origins, torch_ops, xla_handlers, out)
+    found: dict[str, OperatorCode] = {}
+    for name, origin in origins.items():
+        found |= operator_objects(
+            name, origin, torch_ops.get(name), xla_handlers.get(name), out.get(name)
+        )
+    write_library(path, origins, operators=found)
 
 
-def write_operators(
-    path: StrPath,
+def _check_named(
+    origins: Mapping[str, Origin],
+    torch_ops: Mapping[str, str],
+    xla_handlers: Mapping[str, str],
+    out: Mapping[str, Sequence[str]],
+) -> None:
+    known = ", ".join(origins)
+    for what, given in (("torch_ops", torch_ops), ("xla_handlers", xla_handlers), ("out", out)):
+        if unknown := given.keys() - origins.keys():
+            raise ValueError(
+                f"export_library: {what} has {min(unknown)!r}, which is no function of the "
+                f"library; these are {known}"
+            )
+    for name in out:
+        if name not in torch_ops and name not in xla_handlers:
+            raise ValueError(
+                f"export_library: out has {name!r}, which neither torch_ops nor xla_handlers has"
+            )
+    for what, given in (("torch_ops", torch_ops), ("xla_handlers", xla_handlers)):
+        values = list(given.values())
+        twice = next((value for value in values if values.count(value) > 1), None)
+        if twice is not None:
+            raise ValueError(f"export_library: {what} has {twice!r} for two functions")
+
+
+def operator_objects(
     name: str,
     origin: Origin,
     torch_op: str | None,
     xla_handler: str | None,
     out: Sequence[str] | None,
-) -> None:
-    """Write a library that exports the origin as `name`, registers it with PyTorch as `torch_op`,
-    and has `xla_handler` for JAX; None for one that is not wanted."""
+) -> dict[str, OperatorCode]:
+    """The objects, by name, that register the function `name` with PyTorch as `torch_op`, and that
+    have `xla_handler` for JAX; None for one that is not wanted."""
+    if torch_op is None and xla_handler is None:
+        if out:
+            raise ValueError(
+                "out= is for the operator of torch_op= or xla_handler=, which are missing"
+            )
+        return {}
     check_export_name(name)
     wanted = "xla_handler" if torch_op is None else "torch_op"
     if not isinstance(origin, OperatorOrigin):
@@ -110,21 +159,25 @@ def write_operators(
             f"it was loaded: export it as an operator where it is compiled, or register it in "
             f"Python, {instead}",
         )
-    _target(path, (".so", ".a"), "export_library")
     found: dict[str, OperatorCode] = {}
     # With a dot, which no function has in its name.
     if torch_op is not None:
         found[f"{name}.torch_op.o"] = origin.operator(name, torch_op, out or ())
     if xla_handler is not None:
         found[f"{name}.xla_handler.o"] = origin.handler(name, xla_handler, out)
-    write_library(path, {name: origin}, operators=found)
+    return found
+
+
+def library_target(path: StrPath) -> Path:
+    """The path of a library.  ValueError for another suffix."""
+    return _target(path, (".so", ".a"), "export_library")
 
 
 def write_library(
     path: StrPath,
     origins: Mapping[str, Origin],
     imports: bytes = b"",
-    operators: Mapping[str, OperatorCode] = _NO_OPERATORS,
+    operators: Mapping[str, OperatorCode] = _NOTHING,
 ) -> None:
     """Write a library that exports these origins under the names of the mapping.
 
@@ -133,7 +186,7 @@ def write_library(
     """
     for name in origins:
         check_export_name(name)
-    target = _target(path, (".so", ".a"), "export_library")
+    target = library_target(path)
     if not (origins or imports):
         raise ValueError(f"{target.name} would have no function: give export_library at least one")
     objects = {f"{name}.o": origin.export(name, ".o") for name, origin in origins.items()}
