@@ -69,7 +69,7 @@ def same(got: int, leaf: Leaf, forged: Forged) -> bool:
 
 
 @settings(
-    max_examples=max(500, settings.default.max_examples),
+    max_examples=max(250, settings.default.max_examples),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -26,7 +26,9 @@ OUTCOMES = {
 
 SERVER = """
 import contextlib, io, json, os, sys
+sys.modules["torch"] = None  # tvm-ffi imports it, for two seconds
 import hypothesis, ptx_collector, pytest, second_pipeline
+import ferrule.runtime.calls.function
 for folder, file, options in json.loads(sys.argv[1]):
     source, target = os.pipe()
     if not os.fork():
@@ -67,6 +69,10 @@ def runs(folder: Path, root: Path, wanted: Mapping[str, Sequence[Run]]) -> dict[
     For the conftest they are folders of tests that compile nothing.
     """
     requests = []
+    # Workers are new processes, too.
+    hidden = folder / "hidden"
+    hidden.mkdir()
+    (hidden / "torch.py").write_text("raise ImportError('hidden')\n")
     for name, several in wanted.items():
         own = folder / name / "project"
         own.mkdir(parents=True)
@@ -74,7 +80,7 @@ def runs(folder: Path, root: Path, wanted: Mapping[str, Sequence[Run]]) -> dict[
         requests += [(str(own), run.test, list(run.options)) for run in several]
     done = subprocess.run(
         [sys.executable, "-c", SERVER, json.dumps(requests)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(hidden), *filter(None, sys.path)])},
         stdout=subprocess.PIPE,
         text=True,
         check=True,

@@ -39,7 +39,7 @@ def compare(data: st.DataObject, allowed: frozenset[type], hot: bool) -> None:
 
 @pytest.mark.parametrize("hot", ways())
 @settings(
-    max_examples=max(300, settings.default.max_examples),
+    max_examples=max(150, settings.default.max_examples),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
