@@ -10,6 +10,7 @@ import pytest
 from jax_kernels import compiled, doubled, function, scaled, vector
 
 import ferrule as fe
+from ferrule.compiler.operators.jax.calls import Bits
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
 jnp = jax.numpy
@@ -390,3 +391,49 @@ def test_a_program_keeps_its_function() -> None:
     run = program()
     gc.collect()
     assert run(jnp.ones(2)).tolist() == [4, 4]
+
+
+def test_attributes_are_told_apart_by_their_bits() -> None:
+    call, x = fe.jax_call(function("scaled")), jnp.ones(1)
+    both = jax.jit(lambda x: (1 / call(x, 0.0), 1 / call(x, -0.0)))
+    assert [each.tolist() for each in both(x)] == [[np.inf], [-np.inf]]
+    assert [(1 / call(x, zero)).tolist() for zero in (0.0, -0.0)] == [[np.inf], [-np.inf]]
+    nan = Bits(np.nan)
+    assert nan == Bits(np.nan) and hash(nan) == hash(Bits(np.nan)) and nan != Bits(1.0)
+    assert np.isnan(call(x, float("nan"))).all()
+
+
+@pytest.mark.parametrize("text", ["3.0", "", "none", "None ", "Nope"])
+def test_only_the_text_none_stands_for_what_is_absent(text: str) -> None:
+    call, x = fe.jax_call(function("chosen")), jnp.ones(3)
+    ffi = jax.ffi.ffi_call(call.target, jax.ShapeDtypeStruct((3,), "float32"))
+    absent = {"b": "None", "k": "None"}
+    assert ffi(x, **absent).tolist() == call(x, None, None).tolist()
+    with pytest.raises(Exception, match="expected the attribute k to be a float or None"):
+        ffi(x, **{**absent, "k": text})
+
+
+def test_integers_that_jax_would_cut_are_refused() -> None:
+    numbers = fe.make_fake_compact_tensor(fe.Int32, (fe.sym_int(),))
+    call = fe.jax_call(compiled(copy_numbers, numbers, numbers))
+    assert call(np.array([3, -(1 << 31)])).tolist() == [3, -(1 << 31)]
+    for wrong in (1 << 40, 1 << 31, -(1 << 31) - 1):
+        with pytest.raises(ValueError, match=f"x has {wrong}, but JAX makes an array of int32"):
+            call(np.array([1, wrong]))
+
+
+@fe.jit
+def copy_numbers(x: fe.Tensor, y: fe.Tensor):
+    for i in range(x.shape[0]):
+        y[i] = x[i]
+
+
+def test_an_output_of_another_rank_or_of_a_negative_size() -> None:
+    n, q = fe.sym_int(symbol="n"), fe.sym_int(symbol="q")
+    one, two, three = (fe.make_fake_compact_tensor(fe.Int32, (size,)) for size in (n, q, 3 - n))
+    with pytest.raises(ValueError, match=r"y is int32\[3,3\], but .* makes it with 1 dims"):
+        shape = jax.ShapeDtypeStruct((3, 3), "int32")
+        fe.jax_call(compiled(copy_numbers, one, two), out={"y": shape})(jnp.arange(3))
+    shrunk = fe.jax_call(compiled(copy_numbers, one, three))
+    with pytest.raises(ValueError, match=r"y, which .* would have the shape \(-2,\)"):
+        shrunk(jnp.arange(5))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ferrule as fe
@@ -207,3 +208,19 @@ def test_a_backward_only_reads_what_it_is_given() -> None:
     function = fe.compile(overwriting, VECTOR, VECTOR, VECTOR, options="--target cpu")
     with pytest.raises(ValueError, match="jax_call: the backward function writes to w: Tensor"):
         fe.jax_call(forward(), backward=function, save=["w"])
+
+
+def test_a_python_backward_can_be_differentiated_again() -> None:
+    @fe.jit
+    def squares(x: fe.Tensor, y: fe.Tensor):
+        for i in range(x.shape[0]):
+            y[i] = x[i] * x[i]
+
+    made = fe.compile(squares, VECTOR, VECTOR, options="--target cpu")
+    call = fe.jax_call(made, backward=lambda x, grad: 2 * x * grad, save=["x"])
+    first = jax.grad(lambda x: call(x).sum())
+    assert first(X).tolist() == (2 * X).tolist()
+    assert jax.grad(lambda x: first(x).sum())(X).tolist() == [2.0] * 4
+    of_result = fe.jax_call(made, backward=lambda y, grad: 2 * y**0.5 * grad, save=["y"])
+    second = jax.grad(lambda x: jax.grad(lambda x: of_result(x).sum())(x).sum())
+    np.testing.assert_allclose(second(X + 1.0), [2.0] * 4, rtol=1e-5)

@@ -283,7 +283,7 @@ refused("scaled: expected the attributes factor, but got 0 attributes", lambda: 
 refused("scaled: expected the attributes factor, but one has another", lambda: call(x, f=2.0))
 refused("scaled: expected the attributes factor, but one has another", lambda: call(x, fActor=2.0))
 refused("scaled: expected the attribute factor to be a float", lambda: call(x, factor=np.arange(2)))
-refused("TypeError: Mismatched type on argument #2", lambda: call(x, factor="2"))
+refused("scaled: expected the attribute factor to be a float", lambda: call(x, factor="2"))
 refused("scaled: expected the arrays x, but got 2 arrays", lambda: call(x, x, factor=2.0))
 refused(
     "scaled: expected the outputs y, but got 2 outputs",

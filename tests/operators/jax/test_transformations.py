@@ -92,7 +92,36 @@ assert y.tolist() == [2.0 * i for i in range(8)], y
 assert len(y.sharding.device_set) == 2
 assert jax.pmap(call)(jnp.ones((2, 3))).tolist() == [[2.0] * 3] * 2
 
+if hasattr(jax, "shard_map"):
+    # What differs between devices is followed in types, and gradients are summed by them.
+    from jax.sharding import Mesh
+    import numpy as np
+    mesh = Mesh(np.array(jax.devices()), ("i",))
+    python = lambda x: 2 * x
+    made = fe.jax_call(function("scaled"), backward=lambda grad: 2 * grad)
+
+    def gradients(f):
+        loss = lambda x, w: jax.lax.psum((f(x) * f(w) ** 2).sum(), "i")
+        whole = jax.shard_map(loss, mesh=mesh, in_specs=(P("i"), P()), out_specs=P())
+        return [each.tolist() for each in jax.grad(whole, argnums=(0, 1))(x, w)]
+
+    x, w = jnp.arange(1.0, 5.0), jnp.arange(1.0, 3.0)
+    assert gradients(made) == gradients(python), gradients(made)
+    carried = lambda f: jax.shard_map(
+        lambda x: jax.lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0],
+        mesh=mesh, in_specs=P("i"), out_specs=P("i"),
+    )(x).tolist()
+    assert carried(call) == carried(python)
+    for each in (call, made):
+        try:
+            jax.shard_map(each, mesh=mesh, in_specs=P("i"), out_specs=P())(x)
+        except ValueError as error:
+            assert "replication" in str(error)
+        else:
+            raise AssertionError("a part was taken for the whole")
+
 import numpy as np
+mesh = jax.make_mesh((2,), ("i",))
 out = np.zeros(8, np.float32)
 direct = function("scaled")
 for place in (jax.devices()[1], jax.devices()[0]):

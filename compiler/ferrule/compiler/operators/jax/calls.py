@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from ferrule import specs
+from ferrule.compiler.operators.jax.frames import ABSENT
 from ferrule.compiler.operators.jax.gradients import Gradient, gradient_of
 from ferrule.compiler.operators.jax.plans import (
     Argument,
@@ -27,6 +28,7 @@ from ferrule.compiler.operators.jax.plans import (
 )
 from ferrule.compiler.operators.jax.registration import registered
 from ferrule.compiler.operators.jax.sizes import Array, Mismatch, expected_shape, outputs_of
+from ferrule.compiler.operators.jax.varying import axes_of, varied
 from ferrule.compiler.operators.jax.words import dtype_of
 from ferrule.compiler.operators.torch.refusals import Description, checks_of
 from ferrule.runtime import Function
@@ -97,6 +99,9 @@ class JaxCall:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         values, wanted = self._values(args, kwargs), self._wanted(args, kwargs)
+        arrays = [a.name for a in self.plan.arrays() if values[a.name] is not None]
+        axes = axes_of(values[name] for name in arrays)
+        values |= {name: varied(values[name], axes) for name in arrays}
         if self.gradient is None:
             return self._made(values, wanted)
         return self.gradient.differentiable(
@@ -123,7 +128,9 @@ class JaxCall:
             },
             **self.options,
         )
-        results = call(*(arrays[a.position] for a in present), **attributes)
+        axes = axes_of(arrays[a.position] for a in present)
+        given = (arrays[a.position] for a in present)
+        results = [varied(each, axes) for each in call(*given, **attributes)]
         return results[0] if len(results) == 1 else tuple(results) if results else None
 
     # ---- arguments ----
@@ -351,6 +358,7 @@ def _array(plan: Plan, argument: Argument, value: Any) -> Any:
             f"call in JAX takes an array of JAX or NumPy, but got {type(value).__name__}"
         )
     array = jax.numpy.asarray(value)
+    _check_narrowed(plan, argument, value, array)
     if dtype_of(array.dtype) is None:
         raise TypeError(
             f"{plan.name}: {argument.name} is {plan.signature.kind(_first(plan, argument))}, but "
@@ -358,6 +366,22 @@ def _array(plan: Plan, argument: Argument, value: Any) -> Any:
             f"function reads"
         )
     return array
+
+
+def _check_narrowed(plan: Plan, argument: Argument, value: Any, array: Any) -> None:
+    """ValueError for integers that lose their upper half where JAX has no arrays of 64 bits."""
+    if not isinstance(value, (np.ndarray, np.generic)) or value.dtype.kind not in "iu":
+        return
+    if value.dtype.itemsize <= array.dtype.itemsize or not np.size(value):
+        return
+    least, most = np.min(value), np.max(value)
+    limits = np.iinfo(array.dtype)
+    if least < limits.min or most > limits.max:
+        worst = most if most > limits.max else least
+        raise ValueError(
+            f"{plan.name}: {argument.name} has {worst}, but JAX makes an array of {array.dtype} of "
+            f"it; it has arrays of 64 bits after jax.config.update('jax_enable_x64', True)"
+        )
 
 
 def _first(plan: Plan, argument: Argument) -> specs.Param:
@@ -424,10 +448,29 @@ def _check_range(scalar: specs.Scalar, value: Any) -> None:
 def _attribute(argument: Argument, value: Any) -> Any:
     """The attribute that says an argument's value, or of an optional array whether it is there."""
     if value is None:
-        return "None"
+        return ABSENT
     if argument.is_array:
         return np.bool_(True)
     return _ATTRIBUTES[argument.kind](value)
 
 
-_ATTRIBUTES: Final = {Kind.INT: np.int64, Kind.FLOAT: np.float64, Kind.BOOL: np.bool_}
+class Bits(np.float64):
+    """A number that equals another one of the same bits alone.
+
+    JAX keeps programs by their attributes, and `0.0 == -0.0`; a nan would be a new program for each
+    call.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Bits) and self.tobytes() == other.tobytes()
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.tobytes())
+
+
+_ATTRIBUTES: Final = {Kind.INT: np.int64, Kind.FLOAT: Bits, Kind.BOOL: np.bool_}

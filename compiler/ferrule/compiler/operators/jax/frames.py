@@ -24,6 +24,9 @@ EXECUTE: Final = 3
 SCALAR: Final = 3
 STRING: Final = 4
 
+ABSENT: Final = "None"
+"""The text that an attribute has where the argument is not there."""
+
 
 class Code(IntEnum):
     """The kinds of errors that a handler makes (`XLA_FFI_Error_Code`)."""

@@ -8,6 +8,7 @@ from typing import Any
 from ferrule import specs
 from ferrule.compiler.operators.gradients import Backward, Names, backward_of
 from ferrule.compiler.operators.jax.plans import Plan
+from ferrule.compiler.operators.jax.varying import axes_of, varied
 from ferrule.runtime import Function
 from ferrule.specs.deferred import dataclass
 
@@ -33,12 +34,14 @@ class Gradient:
 
         names = [a.name for a in plan.arrays() if values[a.name] is not None]
 
+        axes = axes_of(values[name] for name in names)
+
         def run(*arrays: Any) -> Any:
             return call({**values, **dict(zip(names, arrays, strict=True))})
 
         def forward(*arrays: Any) -> tuple[Any, tuple[Any, ...]]:
             given = {**values, **dict(zip(names, arrays, strict=True))}
-            results = call(given)
+            results = differentiable(*arrays)  # not the bare call: gradients of gradients come here
             every = {**dict(zip(_results(plan), _listed(results), strict=True)), **given}
             kept = [every[name] for name in self.save]
             return results, tuple(each if _is_array(each) else None for each in kept)
@@ -49,7 +52,8 @@ class Gradient:
                 for name, each in zip(self.save, kept, strict=True)
             }
             found = self._gradients(plan, saved, _listed(grads))
-            return tuple(found.get(name) for name in names)
+            gradients = (found.get(name) for name in names)
+            return tuple(None if each is None else varied(each, axes) for each in gradients)
 
         differentiable = jax.custom_vjp(run)
         differentiable.defvjp(forward, backward)

@@ -238,7 +238,7 @@ def _code(e: Emitter, kind: ir.Value) -> ir.Value:
 def _define_number(e: Emitter) -> None:
     """`i1 number(i32 kind, ptr attribute, ptr any)`: false, and the value of the attribute.
 
-    Text stands for a value that is not there; true for what is no number and no text.
+    The text `None` stands for a value that is not there; true for what is no number.
     """
     names = ("kind", "attribute", "any")
     with e.define(
@@ -248,7 +248,11 @@ def _define_number(e: Emitter) -> None:
         e.store_field(place, ANY, "head", e.const_i64(TypeIndex.NONE))
         e.store_field(place, ANY, "v_int64", e.const_i64(0))
         with e.if_then(e.icmp("eq", kind, e.const_i32(frames.STRING))):
-            e.ret(e.const_i1(False))
+            size, data = (e.load_field(attribute, frames.SPAN, each) for each in ("len", "ptr"))
+            with e.if_then(e.icmp("eq", size, e.const_i64(len(frames.ABSENT)))):
+                with e.if_then(is_text(e, data, frames.ABSENT)):
+                    e.ret(e.const_i1(False))
+            e.ret(e.const_i1(True))
         with e.if_then(e.icmp("ne", kind, e.const_i32(frames.SCALAR))):
             e.ret(e.const_i1(True))
         dtype = e.load_field(attribute, SCALAR_OF, "dtype")

@@ -223,6 +223,11 @@ def _output(
     assert isinstance(made, specs.Tensor)
     param = made
     if wanted is not None:
+        if len(wanted.shape) != len(param.shape):
+            raise ValueError(
+                f"jax_call: out says that {name} is {wanted}, but {plan.signature} makes it with "
+                f"{len(param.shape)} dims"
+            )
         _bind_output(param, wanted, symbols)
     try:
         shape = tuple(value_of(dim, symbols) for dim in param.shape)
@@ -232,6 +237,11 @@ def _output(
             f"jax_call: no array tells the size {unknown} of {name}, which {plan.name} makes: give "
             f"out={{{name!r}: jax.ShapeDtypeStruct(shape, dtype)}}"
         ) from None
+    if any(isinstance(size, int) and size < 0 for size in shape):
+        raise ValueError(
+            f"jax_call: {name}, which {plan.name} makes, would have the shape {shape} of these "
+            f"arguments, and no size is negative"
+        )
     dtype = jax_dtype(param.dtype)
     if wanted is not None and _is_taken(param, dtype_of(wanted.dtype)):
         dtype = wanted.dtype
@@ -240,8 +250,6 @@ def _output(
 
 def _bind_output(param: specs.Tensor, wanted: Array, symbols: Symbols) -> None:
     """Sizes that no array told are those of the output that is asked for."""
-    if len(wanted.shape) != len(param.shape):
-        return
     for dim, size in zip(param.shape, wanted.shape, strict=True):
         if isinstance(dim, Sym):
             symbols.setdefault(dim, size)
