@@ -175,7 +175,7 @@ check(old, 2.0)
 for seconds, longest, child in ((0.2, 100, compiles), (None, 0.2, refused)):
     forks.LONGEST = longest
     ready.clear(); stop.clear()
-    thread = threading.Thread(target=holds, args=(seconds,))
+    thread = threading.Thread(target=holds, args=(seconds,), daemon=True)
     thread.start()
     ready.wait()
     took = fork(child)
