@@ -10,7 +10,7 @@ from llvmlite import ir
 
 from ferrule.compiler.checker.code import KEY, VALUE
 from ferrule.compiler.checker.format import Op
-from ferrule.compiler.checker.frame import HELD, MACHINE, MAP_OBJECT, SEQ_OBJECT, Frame
+from ferrule.compiler.checker.frame import HELD, MACHINE, MAP_OBJECT, Frame
 from ferrule.compiler.checker.reports import Said
 from ferrule.compiler.messages.context import MAX_LOOPS, PATH, PROGRAM, RUNNING
 from ferrule.runtime.abi import TypeIndex
@@ -21,6 +21,7 @@ from ferrule.runtime.llvm.layouts import (
     I32,
     I64,
     PTR,
+    SEQ_OBJECT,
     TENSOR_OBJECT,
     VOID,
 )

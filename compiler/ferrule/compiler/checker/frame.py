@@ -25,7 +25,6 @@ from ferrule.runtime.llvm.layouts import (
     I64,
     OBJECT,
     PTR,
-    SEQ,
     SHAPE,
     Field,
     Layout,
@@ -66,7 +65,6 @@ shortest.
 `release`, if not null, is a function of the machine that releases the references of loops.
 """
 
-SEQ_OBJECT: Final = Layout("SeqObj", [Field("header", OBJECT), Field("cell", SEQ)])
 SHAPE_OBJECT: Final = Layout("ShapeObj", [Field("header", OBJECT), Field("cell", SHAPE)])
 MAP_OBJECT: Final = Layout(
     "MapObj", [Field("header", OBJECT), Field("data", PTR), Field("size", I64)]

@@ -9,13 +9,13 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.checker.format import ROW, Binary, Op
-from ferrule.compiler.checker.frame import SEQ_OBJECT, SHAPE_OBJECT, Frame
+from ferrule.compiler.checker.frame import SHAPE_OBJECT, Frame
 from ferrule.compiler.checker.reports import Said
 from ferrule.compiler.checker.tensors import is_empty
 from ferrule.compiler.messages.context import PlaceKind
 from ferrule.compiler.messages.support import RAISE
 from ferrule.runtime.abi import TypeIndex
-from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I8, I32, I64, PTR
+from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I8, I32, I64, PTR, SEQ_OBJECT
 from ferrule.specs.expr import INT64_MAX, INT64_MIN
 
 STRIDE: Final = ir.FunctionType(I64, [PTR, I32])

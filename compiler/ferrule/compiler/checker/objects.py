@@ -10,13 +10,13 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.checker.format import Op
-from ferrule.compiler.checker.frame import SEQ_OBJECT, SHAPE_OBJECT, TYPE_INFO, Frame
+from ferrule.compiler.checker.frame import SHAPE_OBJECT, TYPE_INFO, Frame
 from ferrule.compiler.checker.reports import Said
 from ferrule.compiler.messages.context import PlaceKind
 from ferrule.compiler.messages.texts import find_text, is_there
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import COLD, Emitter
-from ferrule.runtime.llvm.layouts import ANY, I1, I8, I32, I64, PTR, Field, Layout
+from ferrule.runtime.llvm.layouts import ANY, I1, I8, I32, I64, PTR, SEQ_OBJECT, Field, Layout
 from ferrule.specs import DEVICE_CODES
 from ferrule.specs.expr import INT64_MAX, INT64_MIN
 from ferrule.specs.typeindex import BIG_INT

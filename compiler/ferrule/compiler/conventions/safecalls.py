@@ -15,7 +15,7 @@ from ferrule.compiler.conventions.functions import chosen_function, declared
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.hostcode import HostCode
 from ferrule.runtime.abi import TypeIndex
-from ferrule.runtime.llvm.layouts import ANY, I8, I32, I64, PTR
+from ferrule.runtime.llvm.layouts import ANY, I8, I32, I64, PACKED
 from ferrule.specs import Compound, Condition, Data, Dim, DType, Param, Sym, Tensor, as_dtype
 from ferrule.specs import params as kinds
 from ferrule.specs.conditions import checked_condition
@@ -88,7 +88,7 @@ class SafeCall:
             _set(call, e.index(args, ANY, position), head, payload)
         result = e.alloca(ANY, name="returned")
         _set(call, result, e.const_i64(TypeIndex.NONE), e.const_i64(0))
-        symbol, kind = self.code.symbol(self.function), _SAFE_CALL
+        symbol, kind = self.code.symbol(self.function), PACKED
         self.code.require(self.function, kind, call.signature.name)
         self.code.bring(call, self.function)
         given = [e.null(), args, e.const_i32(count), result]
@@ -126,7 +126,6 @@ class SafeCall:
         call.give([_received(call, result, self.returns)])
 
 
-_SAFE_CALL: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
 _INDICES: Final = ("int64", "float64", "bool")
 
 

@@ -39,6 +39,7 @@ from ferrule.runtime.llvm.layouts import (
     I64,
     MANAGED_TENSOR,
     OBJECT,
+    PACKED,
     PTR,
     VOID,
 )
@@ -66,7 +67,7 @@ TYPES: Final = {
     PASS_TEXT: ir.FunctionType(I32, [PTR, I64, I1, PTR, PTR]),
     PASS_TENSOR: ir.FunctionType(I32, [PTR, PTR, PTR]),
     PASS_OBJECT: ir.FunctionType(I32, [PTR, PTR]),
-    INVOKE: ir.FunctionType(I32, [PTR, PTR, I32, PTR]),
+    INVOKE: PACKED,
     TAKE: ir.FunctionType(I32, [PTR, I32, PTR, PTR]),
 }
 

@@ -19,12 +19,11 @@ from ferrule.compiler.support.placement import Wanted, as_data
 from ferrule.compiler.support.precompiled import Piece, Precompiled, Reference
 from ferrule.runtime.binaries.metadata import NOTE_SECTION
 from ferrule.runtime.llvm.emitter import COLD, Emitter
-from ferrule.runtime.llvm.layouts import BYTE_ARRAY, I8, I32, I64, PTR
+from ferrule.runtime.llvm.layouts import BYTE_ARRAY, I8, I32, I64, PACKED, PTR
 
 _ENTRY: Final = "ferrule_describe"
 _TEXT: Final = "ferrule_described"
 _NOTE: Final = "ferrule_note"
-_FUNCTION: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
 _PLAIN: Final = re.compile(r"\w+", re.ASCII)
 
 
@@ -64,7 +63,7 @@ def _pointing(code: Piece, note: int, *, symbol: str = "", piece: int = 0) -> Pi
 
 def _define(emitter: Emitter) -> None:
     e = emitter
-    with e.define(_TEXT, I32, _FUNCTION.args, attributes=COLD) as function:
+    with e.define(_TEXT, I32, PACKED.args, attributes=COLD) as function:
         note, _, _, result = function.args
         text = e.alloca(BYTE_ARRAY, name="text")
         e.store_field(text, BYTE_ARRAY, "data", e.index(note, I8, describe.NOTE_TEXT))
@@ -75,9 +74,9 @@ def _define(emitter: Emitter) -> None:
     note = ir.GlobalVariable(e.module, I64, _NOTE)
     note.linkage, note.initializer = "internal", ir.Constant(I64, 1)
     note.section, note.type = f".data.{_NOTE}", PTR
-    with e.define(_ENTRY, I32, _FUNCTION.args, attributes=COLD) as function:
+    with e.define(_ENTRY, I32, PACKED.args, attributes=COLD) as function:
         given = [note, *function.args[1:]]
-        e.ret(e.tail_call(e.symbol(_TEXT, _FUNCTION), given))
+        e.ret(e.tail_call(e.symbol(_TEXT, PACKED), given))
 
 
 _DESCRIBING: Final = Support("describing", (_ENTRY,), _define)

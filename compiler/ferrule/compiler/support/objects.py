@@ -47,9 +47,8 @@ from ferrule.runtime.llvm.layouts import (
     I8,
     I32,
     I64,
-    OBJECT,
     PTR,
-    SEQ,
+    SEQ_OBJECT,
     VOID,
     Field,
     Layout,
@@ -72,7 +71,6 @@ TYPES: Final = {
     IS_INSTANCE: ir.FunctionType(I1, [PTR, PTR, PTR]),
 }
 
-SEQ_OBJECT: Final = Layout("SeqObj", [Field("header", OBJECT), Field("cell", SEQ)])
 KNOWN_FIELD: Final = Layout(
     "KnownField",
     [

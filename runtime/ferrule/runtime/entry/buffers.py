@@ -11,13 +11,13 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.runtime.abi import DeviceType, TypeIndex
+from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.calls.plan import NUMPY_WRITEABLE
 from ferrule.runtime.entry.objects import learned_symbol, way_of
 from ferrule.runtime.entry.python import python
-from ferrule.runtime.entry.structs import MAX_NDIM, PY_BUFFER, STATE, VIEW
+from ferrule.runtime.entry.structs import MAX_NDIM, PY_BUFFER, STATE, VIEW, describe_view
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
-from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I8, I32, I64, PTR, VOID
+from ferrule.runtime.llvm.layouts import ANY, I8, I32, I64, PTR, VOID
 from ferrule.runtime.values.learned import BUFFERS
 from ferrule.specs.dtypes import BY_NAME
 
@@ -168,14 +168,8 @@ class _BufferReader:
 
     def _describe(self, ndim: ir.Value, dtype: ir.Value) -> None:
         e = self.e
-        at = e.field_ptr(self.view, VIEW, "dl")
-        e.store_field(at, DLTENSOR, "data", e.load_field(self.buffer, PY_BUFFER, "buf"))
-        e.store_field(at, DLTENSOR, "device", e.const_i64(DeviceType.CPU))
-        e.store_field(at, DLTENSOR, "ndim", ndim)
-        e.store_field(at, DLTENSOR, "dtype", dtype)
-        e.store_field(at, DLTENSOR, "shape", e.field_ptr(self.view, VIEW, "shape"))
-        e.store_field(at, DLTENSOR, "strides", e.field_ptr(self.view, VIEW, "strides"))
-        e.store_field(at, DLTENSOR, "byte_offset", e.const_i64(0))
+        data = e.load_field(self.buffer, PY_BUFFER, "buf")
+        at = describe_view(e, self.view, data, ndim, dtype)
         e.store_field(self.out, ANY, "head", e.const_i64(TypeIndex.DLTENSOR_PTR))
         e.store_field(self.out, ANY, "v_ptr", at)
         e.ret(e.const_i32(1))

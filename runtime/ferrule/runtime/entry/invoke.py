@@ -13,15 +13,13 @@ from ferrule.runtime.entry.python import FALSE, NONE, TRUE, decref, incref, near
 from ferrule.runtime.entry.structs import NO_DEVICE, STATE
 from ferrule.runtime.entry.support import FINISH, RAISE
 from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import ANY, I32, PTR
+from ferrule.runtime.llvm.layouts import ANY, I32, PACKED, PTR
 from ferrule.specs.deferred import dataclass
 
 UNPACK: Final = "ferrule_unpack"
 """`ptr (result, form)`: converts Arrays to tuples where the form says so; a new reference."""
 
 SET_ALLOCATOR: Final = "TVMFFIEnvSetDLPackManagedTensorAllocator"
-
-_WRAPPER: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
 
 
 @dataclass(slots=True)
@@ -71,7 +69,7 @@ class Invocation:
         thread = e.builder.phi(PTR, name="thread")
         thread.add_incoming(e.null(), keep)
         thread.add_incoming(saved, release)
-        status = e.call_pointer(code, _WRAPPER, [e.null(), packed, count, result], name="status")
+        status = e.call_pointer(code, PACKED, [e.null(), packed, count, result], name="status")
         with e.if_then(e.not_(e.is_null(thread))):
             python(e, "PyEval_RestoreThread", thread)
         self._leave()

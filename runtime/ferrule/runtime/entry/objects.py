@@ -12,10 +12,10 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.runtime.abi import TypeIndex
-from ferrule.runtime.entry.python import incref, items_of, python
+from ferrule.runtime.entry.python import incref, items_of, python, require
 from ferrule.runtime.entry.readers import Key
 from ferrule.runtime.entry.structs import PY_CDATA, PY_VAR
-from ferrule.runtime.llvm.emitter import LIKELY, Emitter
+from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import ANY, I8, I32, I64, PTR, PY_OBJECT, Field, Layout
 from ferrule.runtime.values.learned import BUFFERS, CLASSES, HEAD, Way, table
 
@@ -154,29 +154,23 @@ def _ask(e: Emitter, argument: ir.Value, way: Way, out: ir.Value) -> None:
         python(e, "Py_DecRef", answer)
         e.ret(e.const_i32(0))
     number = answer if way is Way.OPAQUE else _second(e, answer, unfit)
-    _require(e, _has_kind(e, number, "int"), unfit)
+    require(e, _has_kind(e, number, "int"), unfit)
     overflow = e.alloca(I32, name="overflow")
     address = python(e, "PyLong_AsLongLongAndOverflow", number, overflow)
-    _require(e, e.icmp("eq", e.load(overflow, I32), e.const_i32(0)), unfit)
+    require(e, e.icmp("eq", e.load(overflow, I32), e.const_i32(0)), unfit)
     python(e, "Py_DecRef", answer)
     _give_address(e, address, out)
 
 
 def _second(e: Emitter, answer: ir.Value, unfit: ir.Block) -> ir.Value:
     """The second item of a tuple."""
-    _require(e, _has_kind(e, answer, "tuple"), unfit)
-    _require(e, e.icmp("sge", e.load_field(answer, PY_VAR, "ob_size"), e.const_i64(2)), unfit)
+    require(e, _has_kind(e, answer, "tuple"), unfit)
+    require(e, e.icmp("sge", e.load_field(answer, PY_VAR, "ob_size"), e.const_i64(2)), unfit)
     return e.load(e.index(items_of(e, answer), PTR, 1), PTR)
 
 
 def _has_kind(e: Emitter, value: ir.Value, kind: str) -> ir.Value:
     return e.icmp("eq", e.load_field(value, PY_OBJECT, "ob_type"), e.external(kind))
-
-
-def _require(e: Emitter, condition: ir.Value, otherwise: ir.Block) -> None:
-    on = e.block("on")
-    e.cond_branch(condition, on, otherwise, LIKELY)
-    e.at(on)
 
 
 def _give_address(e: Emitter, address: ir.Value, out: ir.Value) -> None:

@@ -12,7 +12,7 @@ import tvm_ffi
 from llvmlite import ir
 
 from ferrule.runtime.calls.interpreter import counts_inline
-from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I32, I64, PTR, PY_OBJECT, VOID
 
 GENERIC_CALL: Final = "tvm_ffi_generic_call"
@@ -87,6 +87,13 @@ def near(e: Emitter, name: str, kind: ir.FunctionType) -> ir.Function:
     function = e.symbol(name, kind)
     function.attributes.add("nonlazybind")
     return function
+
+
+def require(e: Emitter, condition: ir.Value, otherwise: ir.Block) -> None:
+    """Continue if the condition holds, which is likely; else go to the block `otherwise`."""
+    on = e.block("on")
+    e.cond_branch(condition, on, otherwise, LIKELY)
+    e.at(on)
 
 
 def incref(e: Emitter, value: ir.Value) -> None:

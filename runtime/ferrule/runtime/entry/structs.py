@@ -9,7 +9,9 @@ from typing import Final
 
 from llvmlite import ir
 
+from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.calls.heaptype import HeapType
+from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import DLTENSOR, F64, I8, I32, I64, PTR, PY_OBJECT, Field, Layout
 
 PLAN: Final = Layout(
@@ -79,6 +81,22 @@ VIEW: Final = Layout(
     ],
 )
 """Stack space for the description of a tensor argument."""
+
+
+def describe_view(
+    e: Emitter, view: ir.Value, data: ir.Value, ndim: ir.Value, dtype: ir.Value
+) -> ir.Value:
+    """The DLTensor in `view`, on the CPU, of the sizes and strides that the view has."""
+    at = e.field_ptr(view, VIEW, "dl")
+    e.store_field(at, DLTENSOR, "data", data)
+    e.store_field(at, DLTENSOR, "device", e.const_i64(DeviceType.CPU))
+    e.store_field(at, DLTENSOR, "ndim", ndim)
+    e.store_field(at, DLTENSOR, "dtype", dtype)
+    e.store_field(at, DLTENSOR, "shape", e.field_ptr(view, VIEW, "shape"))
+    e.store_field(at, DLTENSOR, "strides", e.field_ptr(view, VIEW, "strides"))
+    e.store_field(at, DLTENSOR, "byte_offset", e.const_i64(0))
+    return at
+
 
 STATE: Final = Layout(
     "CallState",

@@ -23,12 +23,13 @@ from ferrule.runtime.entry.python import (
     items_of,
     new_tuple,
     python,
+    require,
 )
 from ferrule.runtime.entry.structs import PLAN, PY_VAR
 from ferrule.runtime.entry.surroundings import Surroundings
 from ferrule.runtime.entry.tensors import define_read_tensor
-from ferrule.runtime.llvm.emitter import COLD, LIKELY, Emitter
-from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, I32, I64, PTR, VOID, Layout
+from ferrule.runtime.llvm.emitter import COLD, Emitter
+from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, I32, I64, PACKED, PTR, VOID, Layout
 
 BIND: Final = "ferrule_bind"
 BIND_TYPE: Final = ir.FunctionType(PTR, [*VECTORCALL.args, PTR])
@@ -57,7 +58,6 @@ TAKE_FUNCTION: Final = "ferrule_take_function"
 FAIL_FUNCTION: Final = "ferrule_fail_function"
 """The function objects of Python for the two."""
 
-_PACKED: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
 _TO_OBJECT: Final = ir.FunctionType(I32, [PTR, PTR])
 
 
@@ -65,14 +65,14 @@ def packed_text(triple: str) -> str:
     """`TAKE` and `FAIL` as LLVM IR."""
     e = Emitter("ferrule.packed", triple)
     names = ("handle", "args", "count", "result")
-    with e.define(TAKE, I32, _PACKED.args, names=names) as function:
+    with e.define(TAKE, I32, PACKED.args, names=names) as function:
         _, args, _, result = function.args
         source = e.load_field(args, ANY, "v_ptr")
         for name in ("head", "v_int64"):
             e.store_field(result, ANY, name, e.load_field(source, ANY, name))
         e.store_field(source, ANY, "head", e.const_i64(TypeIndex.NONE))
         e.ret(e.const_i32(0))
-    with e.define(FAIL, I32, _PACKED.args, names=names):
+    with e.define(FAIL, I32, PACKED.args, names=names):
         e.ret(e.const_i32(-1))
     return e.text()
 
@@ -106,7 +106,7 @@ def _define_bind(e: Emitter, instance: Layout) -> None:
         wanted = e.load_field(plan, PLAN, "count")
         count = e.binary("and", nargsf, e.const_i64((1 << 63) - 1))
         positional = e.load_field(plan, PLAN, "positional")
-        _require(e, e.icmp("sle", count, positional), unfit)
+        require(e, e.icmp("sle", count, positional), unfit)
         bound = e.builder.alloca(PTR, wanted, name="bound")
         bound.type = PTR
         with e.loop(count) as i:
@@ -118,18 +118,12 @@ def _define_bind(e: Emitter, instance: Layout) -> None:
             with e.loop(e.load_field(kwnames, PY_VAR, "ob_size"), name="k") as k:
                 name = e.load(e.index(items_of(e, kwnames), PTR, k), PTR)
                 slot = _slot_of(e, plan, name, bound, unfit)
-                _require(e, e.is_null(e.load(slot, PTR)), unfit)
+                require(e, e.is_null(e.load(slot, PTR)), unfit)
                 e.store(e.load(e.index(values, PTR, k), PTR), slot)
         _fill_defaults(e, plan, bound, unfit)
         again = e.load_field(me, instance, "vectorcall")
         names = e.load_field(plan, PLAN, "kwnames")
         e.ret(e.call_pointer(again, VECTORCALL, [me, bound, positional, names]))
-
-
-def _require(e: Emitter, condition: ir.Value, otherwise: ir.Block) -> None:
-    on = e.block("on")
-    e.cond_branch(condition, on, otherwise, LIKELY)
-    e.at(on)
 
 
 def _slot_of(
@@ -143,7 +137,7 @@ def _slot_of(
         e.at(other)
     e.branch(unfit)
     e.at(found)
-    _require(e, e.icmp("sge", i, e.load_field(plan, PLAN, "unnamed")), unfit)
+    require(e, e.icmp("sge", i, e.load_field(plan, PLAN, "unnamed")), unfit)
     return e.index(bound, PTR, i)
 
 
@@ -153,7 +147,7 @@ def _fill_defaults(e: Emitter, plan: ir.Value, bound: ir.Value, unfit: ir.Block)
         slot = e.index(bound, PTR, i)
         with e.if_then(e.is_null(e.load(slot, PTR)), likely=False):
             default = e.load(e.index(defaults, PTR, i), PTR)
-            _require(e, e.not_(e.is_null(default)), unfit)
+            require(e, e.not_(e.is_null(default)), unfit)
             e.store(default, slot)
 
 

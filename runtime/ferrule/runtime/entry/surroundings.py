@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 import tvm_ffi
 
+from ferrule.runtime.calls.interpreter import read
 from ferrule.runtime.entry.numbers import number_symbols, numbers_fit
 from ferrule.runtime.entry.objects import object_symbols
 from ferrule.runtime.entry.readers import Form
@@ -159,10 +160,6 @@ def _exchange_api(kind: type[Any] | None) -> tuple[int, ...] | None:
 # ---- layouts, tried ----
 
 
-def _word(value: object, offset: int) -> int:
-    return ctypes.c_uint64.from_address(id(value) + offset).value
-
-
 @cache
 def _floats_fit() -> bool:
     at = PY_FLOAT.offset("ob_fval")
@@ -195,7 +192,7 @@ def _read_compact(value: int) -> int | None:
 
 @cache
 def _bytes_fit() -> bool:
-    sizes = all(_word(text, PY_VAR.offset("ob_size")) == len(text) for text in (b"", b"four"))
+    sizes = all(read(text, PY_VAR.offset("ob_size")) == len(text) for text in (b"", b"four"))
     first = bytes.__basicsize__ - 1
     return sizes and ctypes.string_at(id(b"four") + first, 5) == b"four\0"
 
@@ -203,20 +200,20 @@ def _bytes_fit() -> bool:
 @cache
 def _addresses_fit() -> bool:
     holder = ctypes.c_void_p(0x1234)
-    return _word(holder, PY_CDATA.offset("b_ptr")) == ctypes.addressof(holder)
+    return read(holder, PY_CDATA.offset("b_ptr")) == ctypes.addressof(holder)
 
 
 @cache
 def _tuples_fit() -> bool:
     pair = (object(), object())
-    items = tuple(_word(pair, tuple.__basicsize__ + 8 * i) for i in range(2))
-    return _word(pair, PY_VAR.offset("ob_size")) == 2 and items == tuple(map(id, pair))
+    items = tuple(read(pair, tuple.__basicsize__ + 8 * i) for i in range(2))
+    return read(pair, PY_VAR.offset("ob_size")) == 2 and items == tuple(map(id, pair))
 
 
 @cache
 def _handle_fits(offset: int) -> bool:
     tensor = tvm_ffi.from_dlpack(np.zeros(1))
-    return _word(tensor, offset) == tensor.__chandle__()
+    return read(tensor, offset) == tensor.__chandle__()
 
 
 @cache
@@ -236,7 +233,7 @@ def _arrays() -> Iterator[np.ndarray[Any, Any]]:
 def _array_fits(array: np.ndarray[Any, Any]) -> bool:
     """Whether the fields of an array are at the expected offsets."""
     base, descr, nd = id(array), id(array.dtype), array.ndim
-    words = {name: _word(array, PY_ARRAY.offset(name)) for name in ("data", "descr")}
+    words = {name: read(array, PY_ARRAY.offset(name)) for name in ("data", "descr")}
     counts = {"nd": nd, "flags": array.flags.num}
     tables = {"dimensions": array.shape, "strides": array.strides}
     number = ctypes.c_int32.from_address(descr + PY_ARRAY_DESCR.offset("type_num")).value
@@ -248,7 +245,7 @@ def _array_fits(array: np.ndarray[Any, Any]) -> bool:
             for name, value in counts.items()
         )
         and all(
-            tuple((ctypes.c_int64 * nd).from_address(_word(array, PY_ARRAY.offset(name)))) == value
+            tuple((ctypes.c_int64 * nd).from_address(read(array, PY_ARRAY.offset(name)))) == value
             for name, value in tables.items()
             if nd
         )

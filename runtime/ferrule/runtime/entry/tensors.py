@@ -18,7 +18,7 @@ from ferrule.runtime.entry.buffers import READ_BUFFER, READ_BUFFER_TYPE, WRITTEN
 from ferrule.runtime.entry.objects import INNER, INNER_TYPE
 from ferrule.runtime.entry.python import FALSE, python
 from ferrule.runtime.entry.readers import Form
-from ferrule.runtime.entry.structs import MAX_NDIM, NO_DEVICE, STATE, VIEW
+from ferrule.runtime.entry.structs import MAX_NDIM, NO_DEVICE, STATE, VIEW, describe_view
 from ferrule.runtime.entry.surroundings import Surroundings
 from ferrule.runtime.llvm.emitter import COLD, LIKELY, UNLIKELY, Emitter
 from ferrule.runtime.llvm.layouts import (
@@ -171,15 +171,8 @@ class _TensorReader:
         ndim = e.load_field(self.arg, PY_ARRAY, "nd")
         self._require(b.icmp_unsigned("<=", ndim, e.const_i32(MAX_NDIM)))
         self._extents(b.zext(ndim, I64), dtype)
-        at = e.field_ptr(self.view, VIEW, "dl")
-        e.store_field(at, DLTENSOR, "data", e.load_field(self.arg, PY_ARRAY, "data"))
-        e.store_field(at, DLTENSOR, "device", e.const_i64(DeviceType.CPU))
-        e.store_field(at, DLTENSOR, "ndim", ndim)
-        e.store_field(at, DLTENSOR, "dtype", dtype)
-        e.store_field(at, DLTENSOR, "shape", e.field_ptr(self.view, VIEW, "shape"))
-        e.store_field(at, DLTENSOR, "strides", e.field_ptr(self.view, VIEW, "strides"))
-        e.store_field(at, DLTENSOR, "byte_offset", e.const_i64(0))
-        self._give(TypeIndex.DLTENSOR_PTR, at)
+        data = e.load_field(self.arg, PY_ARRAY, "data")
+        self._give(TypeIndex.DLTENSOR_PTR, describe_view(e, self.view, data, ndim, dtype))
 
     def _array_dtype(self) -> ir.Value:
         e, b = self.e, self.e.builder

@@ -28,11 +28,13 @@ __all__ = [
     "I64",
     "MANAGED_TENSOR",
     "OBJECT",
+    "PACKED",
     "PTR",
     "PY_ARRAY",
     "PY_ARRAY_DESCR",
     "PY_OBJECT",
     "SEQ",
+    "SEQ_OBJECT",
     "SHAPE",
     "TENSOR_OBJECT",
     "VOID",
@@ -55,6 +57,9 @@ F32 = ir.FloatType()
 F64 = ir.DoubleType()
 PTR = ir.PointerType()
 VOID = ir.VoidType()
+
+PACKED = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
+"""A TVM-FFI function: (handle, arguments, their number, result), 0 or -1 with an error raised."""
 
 FieldType: TypeAlias = "ir.Type | Layout"
 
@@ -210,6 +215,9 @@ SEQ = Layout(
         Field("data_deleter", PTR),
     ],
 )
+
+SEQ_OBJECT = Layout("SeqObj", [Field("header", OBJECT), Field("cell", SEQ)])
+"""An Array or a List of tvm-ffi."""
 
 DLTENSOR = Layout(
     "DLTensor",

@@ -13,6 +13,7 @@ import sys
 from enum import IntEnum
 from typing import Any, Final
 
+from ferrule.runtime.calls.interpreter import read
 from ferrule.runtime.entry.readers import Key
 from ferrule.specs.deferred import dataclass
 
@@ -102,10 +103,6 @@ def _new(key: Key) -> Learned:
 def learn_adapter(value: Any) -> None:
     """Read the tensors of an adapter's class in machine code: what `value.tensor` is."""
     words = range(object.__basicsize__, type(value).__basicsize__, 8)
-    places = [at for at in words if _word(value, at) == id(value.tensor)]
+    places = [at for at in words if read(value, at) == id(value.tensor)]
     if len(places) == 1:
         table(("tensor",)).learn(type(value), Way.INNER, places[0])
-
-
-def _word(value: object, offset: int) -> int:
-    return ctypes.c_uint64.from_address(id(value) + offset).value

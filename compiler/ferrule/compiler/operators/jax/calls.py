@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from ferrule import specs
+from ferrule.compiler.operators.dims import Mismatch
 from ferrule.compiler.operators.jax.frames import ABSENT
 from ferrule.compiler.operators.jax.gradients import Gradient, gradient_of
 from ferrule.compiler.operators.jax.plans import (
@@ -27,7 +28,7 @@ from ferrule.compiler.operators.jax.plans import (
     plan_of,
 )
 from ferrule.compiler.operators.jax.registration import registered
-from ferrule.compiler.operators.jax.sizes import Array, Mismatch, expected_shape, outputs_of
+from ferrule.compiler.operators.jax.sizes import Array, expected_shape, outputs_of
 from ferrule.compiler.operators.jax.varying import axes_of, varied
 from ferrule.compiler.operators.jax.words import dtype_of
 from ferrule.compiler.operators.torch.refusals import Description, checks_of

@@ -48,18 +48,14 @@ from ferrule.runtime.llvm.layouts import (
     I8,
     I32,
     I64,
-    OBJECT,
+    PACKED,
     PTR,
-    SEQ,
+    SEQ_OBJECT,
     VOID,
     Layout,
 )
-from ferrule.runtime.llvm.layouts import Field as LayoutField
 from ferrule.specs.deferred import dataclass
 
-TARGET_TYPE: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
-
-_SEQ_OBJECT: Final = Layout("SeqObj", [LayoutField("header", OBJECT), LayoutField("cell", SEQ)])
 _FAST: Final = {Kind.INT: 5, Kind.FLOAT: 12, Kind.BOOL: 1}
 """XLA's dtypes of the attributes that `jax_call` makes."""
 _HEADS: Final = {
@@ -319,7 +315,7 @@ class _Handler:
         e.store_field(value, ANY, "head", e.const_i64(TypeIndex.NONE))
         e.store_field(value, ANY, "v_int64", e.const_i64(0))
         count = e.const_i32(len(self.plan.arguments))
-        function = e.symbol(target, TARGET_TYPE)
+        function = e.symbol(target, PACKED)
         with self._current_stream():
             status = e.call(function, [e.null(), self.args, count, value], "status")
         return value, status
@@ -329,7 +325,7 @@ class _Handler:
         e, plan = self.e, self.plan
         items = value
         if plan.packs:
-            items = e.load_field(e.load_field(value, ANY, "v_obj"), _SEQ_OBJECT, "cell.data")
+            items = e.load_field(e.load_field(value, ANY, "v_obj"), SEQ_OBJECT, "cell.data")
         failed: ir.Value = e.const_i1(False)
         for i, result in enumerate(plan.results):
             item, output = e.index(items, ANY, i), self._output(i)

@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ferrule import specs
+from ferrule.compiler.operators.dims import Mismatch, Symbolic, Symbols
 from ferrule.compiler.operators.jax.plans import Plan, axes_of
 from ferrule.compiler.operators.jax.words import dtype_of, jax_dtype
 from ferrule.compiler.operators.torch.plans import result_specs
 from ferrule.specs import params
 from ferrule.specs.binding import ACTUAL, Binding, Place, bindings_of, places_of
 from ferrule.specs.deferred import dataclass
-from ferrule.specs.expr import Compound, Dim, Sym
+from ferrule.specs.expr import Dim, Sym
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,44 +33,21 @@ class Array:
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
 
 
-Symbols = dict[Sym, Any]
-
-
-class Mismatch(Exception):
-    """The arrays do not fit a signature; its text says what is wrong."""
-
-
-def _largest(left: Any, right: Any, *, smallest: bool) -> Any:
-    if isinstance(left, int) and isinstance(right, int):
-        return min(left, right) if smallest else max(left, right)
+def _smaller(left: Any, right: Any) -> Any:
     import jax
 
-    return jax.core.min_dim(left, right) if smallest else jax.core.max_dim(left, right)
+    return jax.core.min_dim(left, right)
 
 
-_OPERATIONS: Final[Mapping[str, Any]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "floordiv": lambda a, b: a // b,
-    "mod": lambda a, b: a % b,
-    "ceildiv": lambda a, b: -(-a // b),
-    "min": lambda a, b: _largest(a, b, smallest=True),
-    "max": lambda a, b: _largest(a, b, smallest=False),
-}
+def _larger(left: Any, right: Any) -> Any:
+    import jax
+
+    return jax.core.max_dim(left, right)
 
 
-def value_of(dim: Dim, symbols: Mapping[Sym, Any]) -> Any:
-    """The value of a size.  Raises KeyError for a symbol without one, Mismatch for no value."""
-    match dim:
-        case Sym():
-            return symbols[dim]
-        case Compound(op, lhs, rhs):
-            left, right = value_of(lhs, symbols), value_of(rhs, symbols)
-            if op in ("floordiv", "mod", "ceildiv") and isinstance(right, int) and right == 0:
-                raise Mismatch("a size is divided by zero")
-            return _OPERATIONS[op](left, right)
-    return dim
+value_of: Final = Symbolic(
+    _smaller, _larger, lambda size: isinstance(size, int) and size == 0
+).value
 
 
 def bound(given: Sequence[specs.Param], arrays: Sequence[Array | None]) -> Symbols:

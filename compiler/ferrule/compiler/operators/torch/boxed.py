@@ -53,21 +53,18 @@ from ferrule.runtime.llvm.layouts import (
     I32,
     I64,
     OBJECT,
+    PACKED,
     PTR,
-    SEQ,
+    SEQ_OBJECT,
     VOID,
-    Layout,
 )
-from ferrule.runtime.llvm.layouts import Field as LayoutField
 from ferrule.specs import params
 from ferrule.specs.deferred import dataclass
 
 KERNEL: Final = "__tvm_ffi_torch_op"
-TARGET_TYPE: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
 
 _RUN: Final = "ferrule_run"
 _RAISE: Final = "ferrule_raise"
-_SEQ_OBJECT: Final = Layout("SeqObj", [LayoutField("header", OBJECT), LayoutField("cell", SEQ)])
 _THROWS: Final = ("uwtable",)
 _TEXT_ROOM: Final = 4096
 
@@ -220,7 +217,7 @@ class _Run:
         e.store_field(value, ANY, "head", e.const_i64(TypeIndex.NONE))
         e.store_field(value, ANY, "v_int64", e.const_i64(0))
         count = e.const_i32(len(plan.signature.arguments))
-        function = e.symbol(target, TARGET_TYPE)
+        function = e.symbol(target, PACKED)
         with self._environment():
             status = e.call(function, [e.null(), self.args, count, value], "status")
         with e.if_then(e.icmp("ne", status, e.const_i32(0)), likely=False):
@@ -380,7 +377,7 @@ class _Run:
         items = value
         if plan.packs:
             array = e.load_field(value, ANY, "v_obj")
-            items = e.load_field(array, _SEQ_OBJECT, "cell.data")
+            items = e.load_field(array, SEQ_OBJECT, "cell.data")
         flags = [self._take_one(e.index(items, ANY, i), i, each) for i, each in enumerate(results)]
         self._let_go(value)
         failed = [flag for flag in flags if flag is not None]

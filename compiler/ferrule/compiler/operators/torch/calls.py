@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ferrule import specs
+from ferrule.compiler.operators.dims import Mismatch, Symbols
 from ferrule.compiler.operators.torch.plans import (
     Kind,
     Plan,
@@ -18,8 +19,6 @@ from ferrule.compiler.operators.torch.plans import (
 )
 from ferrule.compiler.operators.torch.refusals import Description, checks_of, hint
 from ferrule.compiler.operators.torch.shapes import (
-    Mismatch,
-    Symbols,
     bound,
     loosely_bound,
     value_of,
@@ -39,14 +38,18 @@ def given_values(plan: Plan, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     return values
 
 
+def each_of(value: Any) -> Sequence[Any]:
+    """The items of a list argument, or the one value."""
+    return value if isinstance(value, (list, tuple)) else (value,)
+
+
 def refuse_gradients(plan: Plan, values: Sequence[Any]) -> None:
     """RuntimeError for an operator that writes arguments, where autograd would have to know it."""
     torch = sys.modules["torch"]
     if not plan.mutates or not torch.is_grad_enabled():
         return
     for argument, value in zip(plan.arguments, values, strict=True):
-        tensors = value if isinstance(value, (list, tuple)) else [value]
-        if any(isinstance(each, torch.Tensor) and each.requires_grad for each in tensors):
+        if any(isinstance(x, torch.Tensor) and x.requires_grad for x in each_of(value)):
             raise RuntimeError(no_gradient(plan, argument))
 
 
@@ -54,7 +57,7 @@ def refuse_overlaps(plan: Plan, values: Sequence[Any]) -> None:
     """RuntimeError for a written tensor with several elements in one place."""
     for argument, value in zip(plan.arguments, values, strict=True):
         if argument.written and may_overlap(plan, argument):
-            for each in value if isinstance(value, (list, tuple)) else (value,):
+            for each in each_of(value):
                 if each is not None and _shares(each):
                     raise RuntimeError(overlaps(plan, argument))
 

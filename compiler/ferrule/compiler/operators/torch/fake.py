@@ -7,17 +7,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrule import specs
+from ferrule.compiler.operators.dims import Symbols
 from ferrule.compiler.operators.torch.calls import (
     Candidates,
     as_results,
     device_of,
+    each_of,
     given_values,
     new_tensor,
     refuse_gradients,
     refuse_overlaps,
 )
 from ferrule.compiler.operators.torch.plans import Plan, made_specs, result_specs
-from ferrule.compiler.operators.torch.shapes import Symbols
 
 
 def fake_kernel(plan: Plan) -> Callable[..., Any]:
@@ -62,7 +63,7 @@ def count_writes(plan: Plan, values: Sequence[Any]) -> None:
     torch = sys.modules["torch"]
     for argument, value in zip(plan.arguments, values, strict=True):
         if argument.written:
-            for each in value if isinstance(value, (list, tuple)) else (value,):
+            for each in each_of(value):
                 if isinstance(each, torch.Tensor) and not each.is_inference():
                     torch.autograd.graph.increment_version(each)
 

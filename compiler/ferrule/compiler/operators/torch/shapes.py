@@ -8,55 +8,25 @@ elements of two tensors may share memory, alignment, and the range of numbers ar
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ferrule import specs
+from ferrule.compiler.operators.dims import Mismatch, Symbolic, Symbols
 from ferrule.compiler.operators.torch.words import device_name, dlpack_word
 from ferrule.specs import params
 from ferrule.specs.binding import ACTUAL, Place, bindings_of, places_of
-from ferrule.specs.expr import Compound, Dim, Sym
-
-Symbols = dict[Sym, Any]
 
 
-class Mismatch(Exception):
-    """The arguments do not fit a signature; its text is a short reason."""
+def _smaller(left: Any, right: Any) -> Any:
+    return sys.modules["torch"].sym_min(left, right)
 
 
-_OPERATIONS: Final[Mapping[str, Any]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "floordiv": lambda a, b: a // b,
-    "mod": lambda a, b: a % b,
-    "ceildiv": lambda a, b: -(-a // b),
-}
+def _larger(left: Any, right: Any) -> Any:
+    return sys.modules["torch"].sym_max(left, right)
 
 
-def value_of(dim: Dim, symbols: Mapping[Sym, Any]) -> Any:
-    """The value of a size, which is symbolic if a symbol's value is.  Raises KeyError."""
-    match dim:
-        case Sym():
-            return symbols[dim]
-        case Compound(op, lhs, rhs):
-            left, right = value_of(lhs, symbols), value_of(rhs, symbols)
-            return _picked(op, left, right) if op in ("min", "max") else _computed(op, left, right)
-    return dim
-
-
-def _computed(op: str, left: Any, right: Any) -> Any:
-    if op in ("floordiv", "mod", "ceildiv") and right == 0:
-        raise Mismatch("a size is divided by zero")
-    return _OPERATIONS[op](left, right)
-
-
-def _picked(op: str, left: Any, right: Any) -> Any:
-    """The smaller or larger one, without a branch if a size is symbolic."""
-    if isinstance(left, int) and isinstance(right, int):
-        return min(left, right) if op == "min" else max(left, right)
-    torch = sys.modules["torch"]
-    return torch.sym_min(left, right) if op == "min" else torch.sym_max(left, right)
+value_of: Final = Symbolic(_smaller, _larger, lambda size: size == 0).value
 
 
 def loosely_bound(given: tuple[specs.Param, ...], values: Sequence[Any]) -> Symbols:

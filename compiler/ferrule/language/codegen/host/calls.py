@@ -39,10 +39,9 @@ from ferrule.language.ir.call_rules import CALL_OPERANDS
 from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.abi import LIBRARY_CONTEXT, DeviceType, TypeIndex
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
-from ferrule.runtime.llvm.layouts import ANY, I1, I32, I64, PTR
+from ferrule.runtime.llvm.layouts import ANY, I1, I32, I64, PACKED, PTR
 from ferrule.specs.deferred import dataclass
 
-_PACKED: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
 _UNSIGNED: Final = ir.FunctionType(I32, [I64, PTR, PTR])
 _MADE: Final = ("text", "bytes", "tensor", "unsigned")
 _PLAIN: Final[dict[ops.ArgumentKind, TypeIndex]] = {
@@ -162,7 +161,7 @@ class _Call:
                 return objects.dtype_text(e, arguments[0], arguments[2])
             case _:
                 return self._support(INVOKE, [self._callee(place, behind), *arguments])
-        status = e.call(e.symbol(symbol, _PACKED), [e.null(), *arguments], "failed")
+        status = e.call(e.symbol(symbol, PACKED), [e.null(), *arguments], "failed")
         failed = e.icmp("ne", status, e.const_i32(0))
         return e.select(failed, e.const_i32(Status.RAISED), e.const_i32(Status.DONE))
 

@@ -17,7 +17,6 @@ from ferrule.compiler.support.objects import (
     ITEM,
     KNOWN_FIELD,
     METHOD,
-    SEQ_OBJECT,
     SET_FIELD,
     TYPES,
     Status,
@@ -38,6 +37,7 @@ from ferrule.runtime.llvm.layouts import (
     I64,
     OBJECT,
     PTR,
+    SEQ_OBJECT,
 )
 
 _SIZE: Final = SEQ_OBJECT.offset("cell.size")

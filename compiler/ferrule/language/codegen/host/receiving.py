@@ -16,11 +16,20 @@ from ferrule.language.codegen.values.scalars import memory_type
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, result_types
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
-from ferrule.runtime.llvm.layouts import ANY, I1, I8, I32, I64, OBJECT, PTR, SEQ, TENSOR_OBJECT
+from ferrule.runtime.llvm.layouts import (
+    ANY,
+    I1,
+    I8,
+    I32,
+    I64,
+    OBJECT,
+    PACKED,
+    PTR,
+    SEQ,
+    TENSOR_OBJECT,
+)
 from ferrule.specs import Boolean, Signature
 from ferrule.specs.params import Param
-
-_PACKED: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
 
 
 def emit_call_body(
@@ -92,7 +101,7 @@ def emit_receive(lowering: FunctionLowering, op: ops.Receive) -> None:
     e = lowering.emitter
     count = len(op.made) + _leaf_count(op.param)
     leaves = e.alloca(I64, max(1, count), name="leaves")
-    function = e.symbol(receive_part(op).symbol, _PACKED)
+    function = e.symbol(receive_part(op).symbol, PACKED)
     arguments = [e.null(), lowering.values[op.value], e.const_i32(1), leaves]
     failed = e.icmp("ne", e.call(function, arguments), e.const_i32(0))
     with e.if_then(failed, likely=False):
