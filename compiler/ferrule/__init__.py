@@ -113,7 +113,6 @@ if TYPE_CHECKING:
     from ferrule.language.layouts import unflatten as unflatten
     from ferrule.language.layouts import zipped_divide as zipped_divide
     from ferrule.language.layouts import zipped_product as zipped_product
-    from ferrule.language.overloads import overload as overload
     from ferrule.language.reductions import max as max
     from ferrule.language.reductions import min as min
     from ferrule.language.reductions import prod as prod
@@ -139,6 +138,7 @@ if TYPE_CHECKING:
     from ferrule.libraries.library import Library as Library
     from ferrule.libraries.many import CompileAllError as CompileAllError
     from ferrule.libraries.many import compile_all as compile_all
+    from ferrule.libraries.overloads import overload as overload
     from ferrule.runtime import CudaError as CudaError
     from ferrule.runtime import DivergenceError as DivergenceError
     from ferrule.runtime import Function as Function
@@ -260,7 +260,7 @@ _ATTRIBUTES = {
     "compile": ("ferrule.language.compilation", "compile"),
     "jit": ("ferrule.language.decorators", "jit"),
     "kernel": ("ferrule.language.decorators", "kernel"),
-    "overload": ("ferrule.language.overloads", "overload"),
+    "overload": ("ferrule.libraries.overloads", "overload"),
     **{name: ("ferrule.specs", name) for name in _SPECS.split()},
 }
 _MODULES = {

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 import ferrule as fe
+from ferrule.compiler import workers
 from ferrule.compiler.cache.through import MEMORY
-from ferrule.libraries import many, workers
+from ferrule.libraries import many
 
 TEXT = """
 import ferrule as fe
@@ -305,3 +306,17 @@ def test_a_bar_where_there_is_a_terminal(
     del shown[:]
     fe.compile_all(jobs(module), progress=False)
     assert shown == []
+
+
+def test_candidates_of_an_overload_are_compiled_at_once(module: ModuleType, folder: Path) -> None:
+    """Jobs among compiled functions, in their order; a job that does not compile is named."""
+    one = fe.compile(module.scale, vector(), 2, options="--target cpu")
+    wide = fe.make_fake_compact_tensor(fe.Float64, (fe.sym_int(symbol="n"),))
+    job = fe.Job(module.scale, (wide, 3), options="--target cpu")
+    both = fe.overload([job, one], "both")
+    for dtype, expected in ((np.float64, 3), (np.float32, 2)):
+        a = np.ones(1, dtype)
+        both(a)
+        assert a[0] == expected
+    with pytest.raises(fe.CompileAllError, match="wrong: "):
+        fe.overload([one, fe.Job(module.wrong, (wide,), options="--target cpu")])

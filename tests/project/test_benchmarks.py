@@ -22,6 +22,7 @@ BENCHMARKS = (
     "export",
     "gpu",
     "kernels",
+    "many",
     "maths",
     "overloads",
     "results",

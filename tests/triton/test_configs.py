@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -128,6 +130,39 @@ def test_the_best_config_for_each_key_is_measured_once(gpu: FakeCuda, kernels: M
     assert shape_of_launch(gpu, function, 512) == (2, 64)
     assert shape_of_launch(gpu, function, 100_000) == (98, 256)
     assert shape_of_launch(gpu, function, 1000) == (4, 64)
+
+
+def test_configs_are_compiled_in_other_processes(
+    kernels: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that this process does again is found in Triton's cache; a config that ends its process
+    is left out, by name, and costs no other."""
+    from ferrule.compiler import workers
+    from ferrule.frontends.triton import tuning
+
+    ours, kept = os.getpid(), tuning.compile
+
+    def compile(kernel: Any, *, config: int, **how: Any) -> Any:
+        if os.getpid() != ours and config == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if os.getpid() == ours:
+            compiled_here.append(config)
+        return kept(kernel, config=config, **how)
+
+    compiled_here: list[int] = []
+    monkeypatch.setattr(tuning, "compile", compile)
+    monkeypatch.setattr(workers, "forks", lambda: True)  # whatever threads other tests left
+    monkeypatch.setattr(workers, "cores", lambda: 2)
+    call = tuple(tensor(512)[0] for _ in range(2))
+    how: dict[str, Any] = {"signature": COPY, "grid": in_blocks, "target": "sm_90a"}
+    chosen = frontend.tune(kernels.tuned, {(512,): call}, timer=lambda call: 1.0, **how)
+    assert (chosen, compiled_here) == ({(512,): 0, None: 0}, [0, 2])
+    monkeypatch.setattr(kernels.tuned, "configs", kernels.tuned.configs[1:2] * 2)
+    monkeypatch.setattr(tuning, "_prepared", lambda kernel, numbers, how: {0: died, 1: died})
+    died = workers.WorkerDied("the process that compiled it ended by signal 9, 2 times")
+    with pytest.raises(CompileError, match="none of its configs can be launched") as error:
+        frontend.tune(kernels.tuned, {(512,): call}, timer=lambda call: 1.0, **how)
+    assert "num_warps: 4" in str(error.value) and "ended by signal 9" in str(error.value)
 
 
 def test_what_an_autotuner_prunes_is_not_measured(kernels: ModuleType) -> None:

@@ -19,12 +19,10 @@ if TYPE_CHECKING:
 
 
 def overload(functions: Sequence[Function], name: str | None = None) -> Function:
-    """One function that calls the first of these that accepts the arguments.
+    """One function that calls the first of these compiled functions that accepts the arguments.
 
-    `functions`: results of `compile`, in the order in which they are tried.  `name`: by default
-    that of the first one.  A call that all refuse is one TypeError with the reason of each.  In C
-    it is one symbol; in Python it accepts keywords if the functions agree in the names.  Raises
-    CompileError for anything but compiled functions, and if the functions have different defaults.
+    `name`: by default that of the first one.  Raises CompileError for anything but compiled
+    functions, and if the functions have different defaults.
     """
     if not isinstance(functions, Sequence) or not functions:
         got = "none" if isinstance(functions, Sequence) else repr(functions)

@@ -17,6 +17,7 @@ from dataclasses import field
 from functools import partial
 from typing import Any, Final
 
+from ferrule.compiler import workers
 from ferrule.compiler.cache.entries import EntryError, packed, unpacked
 from ferrule.compiler.cache.keys import Key, Uncacheable, differing
 from ferrule.compiler.cache.through import (
@@ -32,7 +33,6 @@ from ferrule.compiler.cache.through import (
 from ferrule.compiler.cache.toolchain import content
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.language.compilation import wanted_of
-from ferrule.libraries import workers
 from ferrule.libraries.jobs import Job
 from ferrule.runtime import Function
 from ferrule.specs.deferred import dataclass

@@ -127,6 +127,19 @@ def compile_offline(
     return tuple(compiled for _, compiled in sorted(groups, key=lambda each: each[0]))
 
 
+def warm() -> None:
+    """Do now what the first compilation in a process does: forked processes then share it.
+
+    Half of a second: the imports, and the digest of Triton's own files, which it keeps.
+    """
+    package = triton()
+    for module in ("triton.backends.compiler", "triton.backends.nvidia", "triton.compiler"):
+        packages.load(module, "triton")
+    digest = getattr(package.runtime.cache, "triton_key", None)
+    if digest is not None:  # some versions have it elsewhere, and only the time is lost
+        digest()
+
+
 def _compile(
     kernel: Kernel, specialisation: Specialisation, options: Mapping[str, Any], arch: int
 ) -> tuple[list[bytes], LaunchFacts]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
+from ferrule.compiler import workers
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.triton.compiling import arguments_for, compile
 from ferrule.frontends.triton.configs import versions_of
 from ferrule.frontends.triton.installed import Kernel, kernel_of
+from ferrule.frontends.triton.offline import warm
 from ferrule.frontends.triton.pruning import kept
 
 if TYPE_CHECKING:
@@ -41,25 +44,65 @@ def tune(
     default it runs the call many times on the current GPU and waits for it.  The contents of the
     tensors are undefined afterwards.  `how` are arguments of `compile`.
 
-    A configuration that cannot be compiled or launched is skipped; CompileError if none can be.
+    The configurations are compiled at once, in a process for each processor, where this process can
+    fork.  A configuration that cannot be compiled or launched, or that ends the process which
+    compiles it, is skipped; CompileError if none is left.
     """
     found, measure = kernel_of(kernel), timer or synchronised_time
     _check_calls(found, calls)
     arguments = arguments_for(kernel, how)
     measured = {key: kept(found, arguments, call) for key, call in calls.items()}
+    numbers = sorted({number for numbers in measured.values() for number in numbers})
     functions: dict[int, Function] = {}
     failures: list[str] = []
-    for number in sorted({number for numbers in measured.values() for number in numbers}):
-        try:
-            functions[number] = compile(kernel, config=number, **how)
-        except CompileError as error:
-            failures.append(f"#{number}, {found.configs[number]}: {error.diagnostic.message}")
+    for number, result in _compiled(kernel, numbers, how):
+        if isinstance(result, Exception):
+            reason = result.diagnostic.message if isinstance(result, CompileError) else str(result)
+            failures.append(f"#{number}, {found.configs[number]}: {reason}")
+        else:
+            functions[number] = result
     best: dict[Key | None, int] = {}
     for key, call in calls.items():
         tried = {number: functions[number] for number in measured[key] if number in functions}
         best[key] = _fastest(found.name, tried, call, measure, list(failures))
     best[None] = Counter(best.values()).most_common(1)[0][0]
     return best
+
+
+def _compiled(
+    kernel: Any, numbers: Sequence[int], how: Mapping[str, Any]
+) -> Iterator[tuple[int, Function | Exception]]:
+    """The function of each configuration, or why there is none."""
+    died = _prepared(kernel, numbers, how)
+    for number in numbers:
+        if number in died:
+            yield number, died[number]
+            continue
+        try:
+            yield number, compile(kernel, config=number, **how)
+        except CompileError as error:
+            yield number, error
+
+
+def _prepared(
+    kernel: Any, numbers: Sequence[int], how: Mapping[str, Any]
+) -> dict[int, workers.WorkerDied]:
+    """Fill Triton's cache and ours in other processes; the configurations that ended theirs."""
+    count = min(workers.cores(), len(numbers))
+    if count < 2 or not workers.forks():
+        return {}
+
+    def work(payload: bytes) -> None:
+        with contextlib.suppress(Exception):  # this process meets it again, and tells of it
+            compile(kernel, config=int(payload), **how)
+
+    warm()
+    results = workers.run(work, [str(number).encode() for number in numbers], count)
+    return {
+        numbers[position]: result
+        for position, result in results
+        if isinstance(result, workers.WorkerDied)
+    }
 
 
 def _check_calls(kernel: Kernel, calls: object) -> None:

@@ -76,14 +76,19 @@ def run(
             _stop(worker)
 
 
-def _context() -> Any:
-    """Forked processes have everything imported already; where threads run a fork is not safe.
+def forks() -> bool:
+    """Whether processes begin as copies of this one, so that `work` can be any function.
 
-    The thread of the cache waits for work, and is not one of a fork's.
+    Where threads run a fork is not safe.  The thread of the cache waits for work, and is not one of
+    a fork's.
     """
     others = [each for each in threading.enumerate() if each.name != THREAD]
-    alone = sys.platform == "linux" and len(others) == 1
-    return multiprocessing.get_context("fork" if alone else "spawn")
+    return sys.platform == "linux" and len(others) == 1
+
+
+def _context() -> Any:
+    """Forked processes have everything imported already."""
+    return multiprocessing.get_context("fork" if forks() else "spawn")
 
 
 def _start(context: Any, work: Callable[[bytes], Any]) -> _Worker:
