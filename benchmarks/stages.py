@@ -19,7 +19,7 @@ OTHER: Final = "other"
 
 STAGES: Final = (
     ("kernel IR", "ferrule.language.lowering.program:lower_program"),
-    ("kernel IR", "ferrule.language.ir.verifier:verify"),
+    ("kernel IR", "ferrule.language.ir.rules.verifier:verify"),
     ("kernel IR", "ferrule.language.ir.printer:print_program"),
     ("kernel IR", "ferrule.language.mathlib:expand_maths"),
     ("body as LLVM text", "ferrule.language.codegen.cpu.target:lower_cpu"),

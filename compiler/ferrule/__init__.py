@@ -28,38 +28,59 @@ if TYPE_CHECKING:
     from ferrule.compiler.options import Options as Options
     from ferrule.emulator.gpu import emulated_gpu as emulated_gpu
     from ferrule.frontends.triton import like as like
-    from ferrule.language import arch as arch
-    from ferrule.language import maths as math  # noqa: F401
-    from ferrule.language.allocation import empty as empty
-    from ferrule.language.allocation import empty_like as empty_like
-    from ferrule.language.allocation import zeros as zeros
-    from ferrule.language.calls import call as call
-    from ferrule.language.calls import extern_func as extern_func
-    from ferrule.language.calls import import_func as import_func
-    from ferrule.language.calls import raise_error as raise_error
     from ferrule.language.compilation import compile as compile
-    from ferrule.language.containers import Array as Array
-    from ferrule.language.containers import Dict as Dict
-    from ferrule.language.containers import List as List
-    from ferrule.language.containers import Map as Map
-    from ferrule.language.containers import Object as Object
-    from ferrule.language.containers import as_type as as_type
-    from ferrule.language.containers import make_object as make_object
     from ferrule.language.decorators import jit as jit
     from ferrule.language.decorators import kernel as kernel
-    from ferrule.language.faces import Constexpr as Constexpr
-    from ferrule.language.faces import Coord as Coord
-    from ferrule.language.faces import IntTuple as IntTuple
-    from ferrule.language.faces import Pointer as Pointer
-    from ferrule.language.faces import Shape as Shape
-    from ferrule.language.faces import Stride as Stride
-    from ferrule.language.faces import Tensor as Tensor
-    from ferrule.language.faces import Tile as Tile
-    from ferrule.language.faces import const_expr as const_expr
-    from ferrule.language.faces import printf as printf
-    from ferrule.language.faces import range as range
-    from ferrule.language.faces import range_constexpr as range_constexpr
-    from ferrule.language.faces import static_assert as static_assert
+    from ferrule.language.faces import arch as arch
+    from ferrule.language.faces import maths as math  # noqa: F401
+    from ferrule.language.faces.base import Constexpr as Constexpr
+    from ferrule.language.faces.base import Coord as Coord
+    from ferrule.language.faces.base import IntTuple as IntTuple
+    from ferrule.language.faces.base import Pointer as Pointer
+    from ferrule.language.faces.base import Shape as Shape
+    from ferrule.language.faces.base import Stride as Stride
+    from ferrule.language.faces.base import Tensor as Tensor
+    from ferrule.language.faces.base import Tile as Tile
+    from ferrule.language.faces.base import const_expr as const_expr
+    from ferrule.language.faces.base import printf as printf
+    from ferrule.language.faces.base import range as range
+    from ferrule.language.faces.base import range_constexpr as range_constexpr
+    from ferrule.language.faces.base import static_assert as static_assert
+    from ferrule.language.faces.calls import call as call
+    from ferrule.language.faces.calls import extern_func as extern_func
+    from ferrule.language.faces.calls import import_func as import_func
+    from ferrule.language.faces.calls import raise_error as raise_error
+    from ferrule.language.faces.containers import Array as Array
+    from ferrule.language.faces.containers import Dict as Dict
+    from ferrule.language.faces.containers import List as List
+    from ferrule.language.faces.containers import Map as Map
+    from ferrule.language.faces.containers import Object as Object
+    from ferrule.language.faces.containers import as_type as as_type
+    from ferrule.language.faces.containers import make_object as make_object
+    from ferrule.language.faces.reductions import max as max
+    from ferrule.language.faces.reductions import min as min
+    from ferrule.language.faces.reductions import prod as prod
+    from ferrule.language.faces.reductions import sum as sum
+    from ferrule.language.faces.tensors import domain_offset as domain_offset
+    from ferrule.language.faces.tensors import elem_less as elem_less
+    from ferrule.language.faces.tensors import empty as empty
+    from ferrule.language.faces.tensors import empty_like as empty_like
+    from ferrule.language.faces.tensors import make_tensor as make_tensor
+    from ferrule.language.faces.tensors import recast_ptr as recast_ptr
+    from ferrule.language.faces.tensors import recast_tensor as recast_tensor
+    from ferrule.language.faces.tensors import zeros as zeros
+    from ferrule.language.faces.vectors import ReductionOp as ReductionOp
+    from ferrule.language.faces.vectors import all_ as all_
+    from ferrule.language.faces.vectors import any_ as any_
+    from ferrule.language.faces.vectors import autovec_copy as autovec_copy
+    from ferrule.language.faces.vectors import full as full
+    from ferrule.language.faces.vectors import full_like as full_like
+    from ferrule.language.faces.vectors import make_fragment as make_fragment
+    from ferrule.language.faces.vectors import make_fragment_like as make_fragment_like
+    from ferrule.language.faces.vectors import make_rmem_tensor as make_rmem_tensor
+    from ferrule.language.faces.vectors import ones_like as ones_like
+    from ferrule.language.faces.vectors import where as where
+    from ferrule.language.faces.vectors import zeros_like as zeros_like
     from ferrule.language.layouts import Layout as Layout
     from ferrule.language.layouts import LayoutError as LayoutError
     from ferrule.language.layouts import append as append
@@ -113,27 +134,6 @@ if TYPE_CHECKING:
     from ferrule.language.layouts import unflatten as unflatten
     from ferrule.language.layouts import zipped_divide as zipped_divide
     from ferrule.language.layouts import zipped_product as zipped_product
-    from ferrule.language.reductions import max as max
-    from ferrule.language.reductions import min as min
-    from ferrule.language.reductions import prod as prod
-    from ferrule.language.reductions import sum as sum
-    from ferrule.language.vectors import ReductionOp as ReductionOp
-    from ferrule.language.vectors import all_ as all_
-    from ferrule.language.vectors import any_ as any_
-    from ferrule.language.vectors import autovec_copy as autovec_copy
-    from ferrule.language.vectors import full as full
-    from ferrule.language.vectors import full_like as full_like
-    from ferrule.language.vectors import make_fragment as make_fragment
-    from ferrule.language.vectors import make_fragment_like as make_fragment_like
-    from ferrule.language.vectors import make_rmem_tensor as make_rmem_tensor
-    from ferrule.language.vectors import ones_like as ones_like
-    from ferrule.language.vectors import where as where
-    from ferrule.language.vectors import zeros_like as zeros_like
-    from ferrule.language.views import domain_offset as domain_offset
-    from ferrule.language.views import elem_less as elem_less
-    from ferrule.language.views import make_tensor as make_tensor
-    from ferrule.language.views import recast_ptr as recast_ptr
-    from ferrule.language.views import recast_tensor as recast_tensor
     from ferrule.libraries.jobs import Job as Job
     from ferrule.libraries.library import Library as Library
     from ferrule.libraries.many import CompileAllError as CompileAllError
@@ -249,14 +249,14 @@ _ATTRIBUTES = {
     "jax_call": ("ferrule.compiler.operators.jax", "jax_call"),
     "torch_op": ("ferrule.compiler.operators.torch", "torch_op"),
     "type_info": ("ferrule.runtime", "type_info"),
-    **{name: ("ferrule.language.faces", name) for name in _FACES.split()},
+    **{name: ("ferrule.language.faces.base", name) for name in _FACES.split()},
     **{name: ("ferrule.language.layouts", name) for name in _LAYOUTS.split()},
-    **{name: ("ferrule.language.reductions", name) for name in _REDUCTIONS.split()},
-    **{name: ("ferrule.language.vectors", name) for name in _VECTORS.split()},
-    **{name: ("ferrule.language.allocation", name) for name in _ALLOCATION.split()},
-    **{name: ("ferrule.language.calls", name) for name in _CALLS.split()},
-    **{name: ("ferrule.language.containers", name) for name in _CONTAINERS.split()},
-    **{name: ("ferrule.language.views", name) for name in _VIEWS.split()},
+    **{name: ("ferrule.language.faces.reductions", name) for name in _REDUCTIONS.split()},
+    **{name: ("ferrule.language.faces.vectors", name) for name in _VECTORS.split()},
+    **{name: ("ferrule.language.faces.tensors", name) for name in _ALLOCATION.split()},
+    **{name: ("ferrule.language.faces.calls", name) for name in _CALLS.split()},
+    **{name: ("ferrule.language.faces.containers", name) for name in _CONTAINERS.split()},
+    **{name: ("ferrule.language.faces.tensors", name) for name in _VIEWS.split()},
     "compile": ("ferrule.language.compilation", "compile"),
     "jit": ("ferrule.language.decorators", "jit"),
     "kernel": ("ferrule.language.decorators", "kernel"),
@@ -265,10 +265,10 @@ _ATTRIBUTES = {
 }
 _MODULES = {
     "cache": "ferrule.compiler.cache",
-    "arch": "ferrule.language.arch",
+    "arch": "ferrule.language.faces.arch",
     "cuda": "ferrule.runtime.cuda",
     "frontends": "ferrule.frontends",
-    "math": "ferrule.language.maths",
+    "math": "ferrule.language.faces.maths",
     "runtime": "ferrule.runtime",
     "specs": "ferrule.specs",
 }

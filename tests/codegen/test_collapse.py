@@ -18,8 +18,8 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.axes import known_sizes
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.collapse import collapse
+from ferrule.language.ir.rules.verifier import verify
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.verifier import verify
 from ferrule.language.ir.walk import all_ops
 from ferrule.specs import Dim, Float32, Int64, Sym, evaluate, sym_int
 

@@ -19,8 +19,8 @@ from ferrule.language.codegen.cuda.parameters import TensorParameter, kernel_par
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.rules.verifier import VerifierError, verify
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.verifier import VerifierError, verify
 from ferrule.language.mathlib import expand_maths
 from ferrule.specs import Int32, Int64, sym_int, sym_int64
 

@@ -14,8 +14,8 @@ from ferrule.language.codegen.facts import guards, lanes
 from ferrule.language.codegen.facts.alignment import Multiples
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.rules.verifier import VerifierError, verify
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.verifier import VerifierError, verify
 from ferrule.specs import AddressSpace, Float32, Int8, Int32, Int64, sym_int
 
 OWN = TensorType(Float32, (4,), (1,), 16, AddressSpace.rmem)

@@ -19,8 +19,8 @@ from ferrule.language.ir.cleanup import remove_unused
 from ferrule.language.ir.collapse import collapse
 from ferrule.language.ir.outline import outline
 from ferrule.language.ir.printer import print_program
+from ferrule.language.ir.rules.verifier import verify
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.verifier import verify
 from ferrule.language.ir.walk import all_ops
 from ferrule.specs import Boolean, Float32, Int32, Int64, Sym, sym_int
 

@@ -11,8 +11,8 @@ from cpu_machine import add_one, elementwise, host, vector
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.rules.verifier import VerifierError, verify
 from ferrule.language.ir.types import HandleType
-from ferrule.language.ir.verifier import VerifierError, verify
 from ferrule.specs import Boolean, DType, Float32, Int8, Int32, Int64, Uint8, sym_int
 
 FAULT = Fault("ValueError", "no")

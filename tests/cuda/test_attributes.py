@@ -15,7 +15,7 @@ import ferrule as fe
 from ferrule.compiler.cuda.driver import LaunchAttribute as Id
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
-from ferrule.language.ir.verifier import VerifierError, verify
+from ferrule.language.ir.rules.verifier import VerifierError, verify
 from ferrule.runtime import make_fake_compact_tensor
 from ferrule.specs import Float32, Int32, Int64, params
 

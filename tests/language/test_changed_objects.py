@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import ferrule as fe
-from ferrule.language.mutable import Search
+from ferrule.language.dependencies.mutable import Search
 
 OPTIONS = "--target cpu"
 

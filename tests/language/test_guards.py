@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.language import guards
+from ferrule.language.dependencies import guards
 
 if guards.new_guard() is None:
     pytest.skip("this interpreter's objects are not known", allow_module_level=True)
@@ -259,7 +259,7 @@ def test_objects_live_as_long_as_their_guard() -> None:
 
 
 def test_modules_and_classes(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ferrule.language.witness import Witness
+    from ferrule.language.dependencies.witness import Witness
 
     module: Any = types.ModuleType("some_module")
     module.n = 3

@@ -16,7 +16,7 @@ from lowered import lower, text, vector
 import ferrule as fe
 from ferrule import specs
 from ferrule.language.examples import bind_examples
-from ferrule.language.faces import Constexpr, Shape, Stride
+from ferrule.language.faces.base import Constexpr, Shape, Stride
 from ferrule.specs import params
 
 CPU = "--enable-tvm-ffi --target cpu"

@@ -19,8 +19,8 @@ from ferrule.compiler.artefacts import Fault, Relation
 from ferrule.language import promotion
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.rules.verifier import verify
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.verifier import verify
 from ferrule.specs import DType, Float32, Int32, Int64, sym_int
 
 # ---- numbers, by definition ----

@@ -13,8 +13,8 @@ from lowered import text
 import ferrule as fe
 from ferrule.compiler.cuda.tilings import DataType, Tiling
 from ferrule.language.ir import ops
+from ferrule.language.ir.rules.verifier import VerifierError, verify
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.verifier import VerifierError, verify
 from ferrule.specs import AddressSpace, DType, Float16, Float32, Int32, Int64, Uint32
 
 arch = fe.arch

@@ -17,7 +17,7 @@ from ferrule.compiler.targets import HostTarget
 from ferrule.language.codegen import CodegenError, lower_cpu
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
-from ferrule.language.ir.verifier import verify
+from ferrule.language.ir.rules.verifier import verify
 from ferrule.language.ir.walk import all_ops
 from ferrule.language.mathlib import expand_maths
 from ferrule.language.mathlib.expand import BINARY, UNARY

@@ -13,7 +13,7 @@ from lowered import text, vector
 from maths_reference import NUMPY
 
 import ferrule as fe
-from ferrule.language import maths
+from ferrule.language.faces import maths
 
 ONE = [name for name in NUMPY if name not in ("pow", "atan2", "fmod")]
 FUNCTIONS = tuple(getattr(fe.math, name) for name in ONE)

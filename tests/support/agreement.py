@@ -22,8 +22,9 @@ from plain_python import examples, plain_python
 import ferrule as fe
 from ferrule.language.decorators import JitFunction
 from ferrule.language.examples import bind_examples
-from ferrule.language.ir import divergence, ops
-from ferrule.language.ir.verifier import verify
+from ferrule.language.ir import ops
+from ferrule.language.ir.rules import divergence
+from ferrule.language.ir.rules.verifier import verify
 from ferrule.language.lowering.program import lower_program
 from ferrule.language.mathlib import expand_maths
 from ferrule.specs import Signature, Sym, evaluate, params

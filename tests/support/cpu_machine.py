@@ -23,8 +23,8 @@ from ferrule.compiler.targets import HostTarget
 from ferrule.language.codegen import lower_cpu
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.rules.verifier import verify
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.verifier import verify
 from ferrule.language.mathlib import expand_maths
 from ferrule.runtime import Engine
 from ferrule.runtime.artefacts import ObjectCode

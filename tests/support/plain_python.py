@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import ferrule as fe
-from ferrule.language import arch, maths
 from ferrule.language.decorators import KernelFunction
+from ferrule.language.faces import arch, maths
 
 _FUNCTIONS = {
     "exp": np.exp,

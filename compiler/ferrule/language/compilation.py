@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Options, choose_target, default_environment, parse_options
 from ferrule.language.decorators import JitFunction, KernelFunction, check_undecorated
+from ferrule.language.dependencies.snapshots import Same, snapshot
+from ferrule.language.dependencies.witness import Witness
 from ferrule.language.dispatch import Choice, FreeExamples, free_examples, shown, told
 from ferrule.language.examples import Examples, bind_examples, check_binds
-from ferrule.language.snapshots import Same, snapshot
 from ferrule.language.source import definition_of, is_hashable, place_of, refuse_kinds, too_deep
 from ferrule.language.stacks import on_enough_stack
-from ferrule.language.witness import Witness
 from ferrule.runtime.devices import cuda_devices, emulated_arch
 from ferrule.runtime.garbage import with_fewer_collections
 from ferrule.specs import Signature, params
@@ -406,7 +406,7 @@ def compiled(job: Job) -> CompiledOrigin:
 
 def _program(job: Job) -> tuple[Program, Signature, dict[Op, object] | None]:
     """The kernel IR of the function, its signature, and the origins of ops if they are needed."""
-    from ferrule.language.ir.verifier import verify
+    from ferrule.language.ir.rules.verifier import verify
     from ferrule.language.lowering.program import lower_program
 
     options, examples = job.options, job.examples

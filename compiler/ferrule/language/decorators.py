@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.language.edited import remember
+from ferrule.language.dependencies.edited import remember
 from ferrule.runtime.forks import ForkLock
 
 if TYPE_CHECKING:

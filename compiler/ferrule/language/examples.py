@@ -16,8 +16,8 @@ from dataclasses import field
 from typing import Any, Final, get_args
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.language import faces
-from ferrule.language.containers import annotated_spec, example_spec
+from ferrule.language.faces import base as faces
+from ferrule.language.faces.containers import annotated_spec, example_spec
 from ferrule.language.recognised import (
     hints_of,
     is_stream,

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from ferrule.compiler.artefacts import Location
 from ferrule.compiler.errors import CompileError, Diagnostic, Span
-from ferrule.language.edited import check_unedited
-from ferrule.language.witness import Outer
+from ferrule.language.dependencies.edited import check_unedited
+from ferrule.language.dependencies.witness import Outer
 from ferrule.specs.deferred import dataclass
 
 _LAMBDA: Final = "<lambda>"

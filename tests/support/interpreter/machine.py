@@ -16,7 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ferrule.compiler.artefacts import Fault
-from ferrule.language.ir import divergence, ops
+from ferrule.language.ir import ops
+from ferrule.language.ir.rules import divergence
 from ferrule.language.ir.walk import all_ops
 from ferrule.specs import DEVICE_CODES, Dim, DType, Sym, evaluate, symbols_of
 from interpreter import atomics, boxes, declared, scalars

@@ -11,7 +11,8 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from ferrule.language.ir import divergence, ops
+from ferrule.language.ir import ops
+from ferrule.language.ir.rules import divergence
 from ferrule.specs import DType
 from interpreter import declared, matrices, scalars
 from interpreter.copies import Copies

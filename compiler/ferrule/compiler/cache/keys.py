@@ -1,9 +1,16 @@
-"""Keys: what a compilation depends on, part by part, and what cannot be put into a key."""
+"""Keys: what a compilation depends on, part by part, and what cannot be put into a key.
+
+A key is made before a compilation, of what can be known then.  Code that asks the process for
+something else while it compiles notes it by `note_unkept`, and the result is not kept.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from hashlib import sha256
+from typing import Final
 
 from ferrule.specs.deferred import dataclass
 
@@ -51,3 +58,26 @@ def differing(key: Key, parts: Mapping[str, str]) -> list[str]:
     """The names of the parts in which a key differs from those of an entry."""
     both = {**key.parts, **parts}
     return [name for name in sorted(both) if key.parts.get(name) != parts.get(name)]
+
+
+_NOTED: Final[ContextVar[list[str] | None]] = ContextVar("ferrule_cache_unkept", default=None)
+
+
+def note_unkept(why: str) -> None:
+    """Say that what is being compiled depends on something that its key lacks."""
+    noted = _NOTED.get()
+    if noted is not None:
+        noted.append(why)
+
+
+@contextmanager
+def noting() -> Iterator[list[str]]:
+    """What is noted inside, also in functions that are compiled there for another one."""
+    outer, noted = _NOTED.get(), list[str]()
+    token = _NOTED.set(noted)
+    try:
+        yield noted
+    finally:
+        _NOTED.reset(token)
+        if outer is not None:
+            outer += noted

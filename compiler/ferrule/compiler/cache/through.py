@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.compiler.cache import settings
 from ferrule.compiler.cache.entries import Entry, EntryError, State, packed, unpacked
-from ferrule.compiler.cache.keys import Key, Uncacheable, differing
+from ferrule.compiler.cache.keys import Key, Uncacheable, differing, noting
 from ferrule.compiler.cache.memory import Loaded, Memory
 from ferrule.compiler.cache.restored import RestoredOrigin
 from ferrule.compiler.cache.store import Store, warn_once
-from ferrule.compiler.cache.unkept import noting
 from ferrule.runtime.artefacts import ObjectCode
 from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.runtime.binaries.metadata import Metadata, MetadataError, read_metadata

@@ -24,7 +24,7 @@ from ferrule.specs.deferred import dataclass
 from ferrule.specs.fakes import FakeTensor
 
 if TYPE_CHECKING:
-    from ferrule.language.witness import Witness
+    from ferrule.language.dependencies.witness import Witness
     from ferrule.runtime import Function
 
 Asked: TypeAlias = "tuple[object, ...]"

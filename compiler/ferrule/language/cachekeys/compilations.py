@@ -9,7 +9,7 @@ from ferrule.compiler.cache.keys import Key, joined, key_of
 from ferrule.compiler.cache.telling import named
 from ferrule.compiler.cache.toolchain import parts_of, toolchain
 from ferrule.language.cachekeys.walk import Walk
-from ferrule.language.witness import Witness
+from ferrule.language.dependencies.witness import Witness
 
 if TYPE_CHECKING:
     from ferrule.language.compilation import Job

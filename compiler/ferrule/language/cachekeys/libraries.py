@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ferrule.language.witness import is_library
+from ferrule.language.dependencies.witness import is_library
 
 _BUILTINS: Final = (
     "ArithmeticError AssertionError AttributeError BufferError Ellipsis EOFError Exception "
@@ -75,7 +75,7 @@ _PACKAGES: Final = frozenset({"numpy", "ml_dtypes", "torch", "tvm_ffi"})
 """Packages of which at most parts may be used; their versions are in a key."""
 _OURS: Final = ("ferrule.language.", "ferrule.specs.")
 _NOT_OURS: Final = frozenset({"ferrule.language.compilation", "ferrule.language.overloads"})
-_FACADE: Final = frozenset({"ferrule", "ferrule.specs", "ferrule.language.arch"})
+_FACADE: Final = frozenset({"ferrule", "ferrule.specs", "ferrule.language.faces.arch"})
 _NEVER: Final = frozenset(
     "cache compile compile_all cuda emulated_gpu export_library frontends from_dlpack "
     "get_global_func like overload register_global_func runtime torch_op type_info".split()

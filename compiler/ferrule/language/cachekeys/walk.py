@@ -30,9 +30,9 @@ from ferrule.compiler.cache.telling import MOST_ITEMS, PLAIN, Telling, module_of
 from ferrule.language.cachekeys import libraries
 from ferrule.language.cachekeys.facts import READS_ATTRIBUTES, Facts, facts_of, is_optimized
 from ferrule.language.decorators import JitFunction, KernelFunction
-from ferrule.language.snapshots import MOST, snapshot
+from ferrule.language.dependencies.snapshots import MOST, snapshot
+from ferrule.language.dependencies.witness import Outer, Witness, is_library
 from ferrule.language.source import display_path
-from ferrule.language.witness import Outer, Witness, is_library
 from ferrule.runtime import Function
 from ferrule.runtime.calls.function import origin_of
 from ferrule.specs import DType

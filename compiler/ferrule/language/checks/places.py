@@ -10,7 +10,7 @@ from ferrule.compiler.artefacts import Location
 from ferrule.language.ir import ops
 from ferrule.specs.deferred import dataclass
 
-_LIBRARY = "ferrule.language.collectives"
+_LIBRARY = "ferrule.language.faces.collectives"
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,9 +52,13 @@ from ferrule.language.ir.arithmetic import (
 from ferrule.language.ir.asynchronous import (
     WITH_AMOUNT,
     AsyncCopy,
+    Boxes,
+    BulkStore,
     CacheMode,
     Control,
     ControlKind,
+    TensorCopy,
+    TensorCopyKind,
 )
 from ferrule.language.ir.calls import (
     ArgumentKind,
@@ -69,7 +73,6 @@ from ferrule.language.ir.calls import (
     Received,
 )
 from ferrule.language.ir.control import For, If, LoopHints, Parallel, RegionOp, While
-from ferrule.language.ir.launching import LaunchOptions
 from ferrule.language.ir.mbarriers import (
     BulkCopy,
     MBarrier,
@@ -91,9 +94,7 @@ from ferrule.language.ir.objects import (
     Setter,
 )
 from ferrule.language.ir.operation import Effects, Operation, Result
-from ferrule.language.ir.peers import PeerLoad, PeerStore
 from ferrule.language.ir.scalars import BinaryOp, UnaryOp
-from ferrule.language.ir.tensor_copies import Boxes, BulkStore, TensorCopy, TensorCopyKind
 from ferrule.language.ir.tensor_cores import LoadMatrix, Mma, StoreMatrix
 from ferrule.language.ir.threads import (
     MAX_BARRIERS,
@@ -112,6 +113,8 @@ from ferrule.language.ir.threads import (
     MatchOp,
     MemoryOrder,
     MemoryScope,
+    PeerLoad,
+    PeerStore,
     Shared,
     Shuffle,
     ShuffleOp,
@@ -120,7 +123,7 @@ from ferrule.language.ir.threads import (
     VoteOp,
     WarpBarrier,
 )
-from ferrule.language.ir.values import AXES, Region, Value
+from ferrule.language.ir.values import AXES, LaunchOptions, Region, Value
 from ferrule.specs import Dim, Param, Sym
 from ferrule.specs.deferred import dataclass
 

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Final, get_args
 
-from ferrule.language.ir import asynchronous, mbarriers, ops, tensor_cores, threads, verifier
+from ferrule.language.ir import asynchronous, mbarriers, ops, tensor_cores, threads
 from ferrule.language.ir.operation import EFFECTS, Effect, Operation
+from ferrule.language.ir.rules import verifier
 
 _HEAD: Final = """\
 # The kernel IR

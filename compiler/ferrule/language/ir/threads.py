@@ -23,11 +23,9 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from ferrule.compiler.artefacts import Location
-from ferrule.language.ir.asynchronous import AsyncCopy, Control
+from ferrule.language.ir.asynchronous import AsyncCopy, BulkStore, Control, TensorCopy
 from ferrule.language.ir.mbarriers import BulkCopy, MBarrier, MBarrierTry, MBarrierWait
 from ferrule.language.ir.operation import Operation, Result
-from ferrule.language.ir.peers import PeerLoad, PeerStore
-from ferrule.language.ir.tensor_copies import BulkStore, TensorCopy
 from ferrule.language.ir.tensor_cores import LoadMatrix, Mma, StoreMatrix
 from ferrule.language.ir.values import Value
 from ferrule.specs.deferred import dataclass
@@ -197,6 +195,36 @@ class BarrierArrive(
     id: Value
     count: Value
     location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PeerLoad(
+    Operation, text="peer_load {source}, {peer}", effects=("reads",), uniform=True, place="kernel"
+):
+    """Reads an element of the shared memory of another block of the cluster.
+
+    The element is the first of a compact tensor of one dim, at the same place in the block whose
+    number in the cluster is `peer`, an Int32.  If a cluster is one block, that is the block itself.
+    """
+
+    result: Result
+    source: Value
+    peer: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PeerStore(
+    Operation,
+    text="peer_store {value}, {target}, {peer}",
+    effects=("writes",),
+    writes=("target",),
+    place="kernel",
+):
+    """Writes an element of the shared memory of another block of the cluster; see `PeerLoad`."""
+
+    target: Value
+    value: Value
+    peer: Value
 
 
 Cooperation = Shared | DynamicShared | Shuffle | Vote | Match | Atomic | MBarrierTry | PeerLoad

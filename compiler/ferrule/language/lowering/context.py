@@ -14,14 +14,14 @@ from typing import Any, Literal, NoReturn
 from ferrule.compiler.artefacts import Fault, Location, Relation, literal
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Target
+from ferrule.language.dependencies.mutable import ATOMS, Search
+from ferrule.language.dependencies.witness import Witness
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder, OpenRegion
 from ferrule.language.ir.types import TensorType
 from ferrule.language.lowering.regions import Region
-from ferrule.language.mutable import ATOMS, Search
 from ferrule.language.source import Source
 from ferrule.language.values import Number, Parts, Undefined
-from ferrule.language.witness import Witness
 from ferrule.specs import Dim, Int64, Sym, symbols_of
 from ferrule.specs.deferred import dataclass
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from ferrule.compiler.options import Target
+from ferrule.language.dependencies.witness import Outer, Witness
 from ferrule.language.ir import ops
 from ferrule.language.ir.cleanup import remove_unused
 from ferrule.language.ir.walk import all_ops
@@ -17,7 +18,6 @@ from ferrule.language.lowering.python.expressions import decide, evaluate
 from ferrule.language.lowering.python.return_annotations import annotation_of
 from ferrule.language.lowering.python.statements import execute
 from ferrule.language.source import read_source
-from ferrule.language.witness import Outer, Witness
 from ferrule.specs import Signature, Sym
 from ferrule.specs.binding import Path
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any, Final
 
+from ferrule.language.dependencies.mutable import ATOMS, Search
+from ferrule.language.dependencies.witness import is_library
 from ferrule.language.lowering import structures
-from ferrule.language.mutable import ATOMS, Search
-from ferrule.language.witness import is_library
 from ferrule.specs.deferred import dataclass
 
 _NOTHING: Final = object()

@@ -15,7 +15,8 @@ from ferrule.language.codegen.cpu.cooperate import matrices
 from ferrule.language.codegen.cpu.cooperate.blocks import ALIGN
 from ferrule.language.codegen.cpu.cooperate.kept import Slot
 from ferrule.language.codegen.cpu.cooperate.phases import Split, split
-from ferrule.language.ir import divergence, ops, shared
+from ferrule.language.ir import ops, shared
+from ferrule.language.ir.rules import divergence
 from ferrule.language.ir.walk import all_ops
 from ferrule.language.mlir import control, memory
 from ferrule.language.mlir.blocks import locate, threads

@@ -35,7 +35,7 @@ from ferrule.language.codegen.host.allocation import Places
 from ferrule.language.codegen.host.failing import end_if_failed
 from ferrule.language.codegen.host.linking import wrapper_part
 from ferrule.language.ir import ops
-from ferrule.language.ir.call_rules import CALL_OPERANDS
+from ferrule.language.ir.rules.calls import CALL_OPERANDS
 from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.abi import LIBRARY_CONTEXT, DeviceType, TypeIndex
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter

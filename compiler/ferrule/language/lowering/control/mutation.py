@@ -13,10 +13,10 @@ from types import FunctionType, GeneratorType
 from typing import Any, Final, NoReturn
 
 from ferrule.compiler.errors import CompileError
+from ferrule.language.dependencies.mutable import Held, Search
+from ferrule.language.dependencies.witness import Outer
 from ferrule.language.lowering.context import Frame, Lowering
 from ferrule.language.lowering.regions import Region
-from ferrule.language.mutable import Held, Search
-from ferrule.language.witness import Outer
 
 _WHERE: Final = "inside a run-time branch or loop"
 _OUTSIDE: Final = "changes that happen at compile time, outside of it"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from ferrule.compiler.artefacts import Fault
-from ferrule.language import faces
+from ferrule.language.faces import base as faces
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any, Final, get_args
 
-from ferrule.language import asynchronous as faces
+from ferrule.language.faces import asynchronous as faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.asynchronous import COPY_BYTES
 from ferrule.language.lowering.arguments import Intrinsic, bound

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from typing import Any, Final, get_args
 
-from ferrule.language import threads as faces
+from ferrule.language.faces import threads as faces
 from ferrule.language.ir import ops
-from ferrule.language.ir.thread_rules import ATOMIC
+from ferrule.language.ir.rules.threads import ATOMIC
 from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any, Final
 
-from ferrule.language import mbarriers as faces
+from ferrule.language.faces import mbarriers as faces
 from ferrule.language.ir import ops
 from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering

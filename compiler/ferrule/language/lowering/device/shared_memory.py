@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any, Final
 
-from ferrule.language import threads as faces
-from ferrule.language.asynchronous import load_peer, store_peer
+from ferrule.language.faces import threads as faces
+from ferrule.language.faces.asynchronous import load_peer, store_peer
 from ferrule.language.ir import ops
 from ferrule.language.ir.shared import after, size_of
 from ferrule.language.ir.types import TensorType

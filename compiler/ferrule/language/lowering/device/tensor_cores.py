@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any, Final
 
-from ferrule.language import tensor_cores as faces
+from ferrule.language.faces import tensor_cores as faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.tensor_cores import MATRIX_COUNTS, MMA_DTYPES
 from ferrule.language.ir.types import TensorType

@@ -16,7 +16,7 @@ from ferrule.compiler.cuda.tilings import (
     innermost_first,
     named,
 )
-from ferrule.language import tensor_maps as faces
+from ferrule.language.faces import asynchronous as faces
 from ferrule.language.ir import ops
 from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering

@@ -6,9 +6,9 @@ import ast
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import Location
-from ferrule.language import threads as faces
+from ferrule.language.faces import threads as faces
 from ferrule.language.ir import ops
-from ferrule.language.ir.thread_rules import MATCHED
+from ferrule.language.ir.rules.threads import MATCHED
 from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
@@ -17,7 +17,7 @@ from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.values import Number
 from ferrule.specs import Boolean, DType, Int32, Uint32
 
-_LIBRARY: Final = "ferrule.language.collectives"
+_LIBRARY: Final = "ferrule.language.faces.collectives"
 
 
 def require_kernel(low: Lowering, name: str, node: ast.AST) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 
 from ferrule.compiler.cuda.limits import BLOCK_LIMITS, MAX_THREADS
 from ferrule.language.ir import ops
-from ferrule.language.ir.launching import LaunchOptions
+from ferrule.language.ir.values import LaunchOptions
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.launch.launch_sizes import Sizes, check_cluster, three_sizes

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.compiler.errors import CompileError
-from ferrule.language.faces import OutsideKernel
+from ferrule.language.faces.base import OutsideKernel
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint

@@ -12,9 +12,9 @@ from dataclasses import field
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import Fault, literal
-from ferrule.language import containers as faces
-from ferrule.language.containers import type_key_of
-from ferrule.language.faces import Tensor
+from ferrule.language.faces import containers as faces
+from ferrule.language.faces.base import Tensor
+from ferrule.language.faces.containers import type_key_of
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, Type
 from ferrule.language.lowering.arguments import bound

@@ -10,8 +10,8 @@ from typing import Any, Final, get_args
 
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.wrapper.leaves import leaves_of
-from ferrule.language import faces
-from ferrule.language.containers import type_key_of
+from ferrule.language.faces import base as faces
+from ferrule.language.faces.containers import type_key_of
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.lowering.context import Lowering

@@ -9,7 +9,7 @@ from dataclasses import field, fields
 from typing import Any, Final, Literal
 
 from ferrule.compiler.artefacts import Fault, literal
-from ferrule.language.calls import ExternFunction, ImportedFunction
+from ferrule.language.faces.calls import ExternFunction, ImportedFunction
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, Type
 from ferrule.language.lowering.context import Lowering

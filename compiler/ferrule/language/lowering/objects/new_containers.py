@@ -10,8 +10,8 @@ import ast
 from collections.abc import Callable
 from typing import Any, Final
 
-from ferrule.language import containers as faces
-from ferrule.language.faces import Shape
+from ferrule.language.faces import containers as faces
+from ferrule.language.faces.base import Shape
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ferrule.compiler.cache.unkept import note_unkept
+from ferrule.compiler.cache.keys import note_unkept
 from ferrule.runtime.values.typeinfo import registered_index
 
 

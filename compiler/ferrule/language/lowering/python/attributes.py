@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
+from ferrule.language.dependencies.mutable import ATOMS
 from ferrule.language.layouts import Layout
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint
@@ -25,7 +26,6 @@ from ferrule.language.lowering.tensors import (
     vectors,
     views,
 )
-from ferrule.language.mutable import ATOMS
 from ferrule.language.values import (
     RUN_TIME,
     BoundMethod,

@@ -11,11 +11,11 @@ import inspect
 import types
 from typing import Any, Final
 
-from ferrule.language import maths
-from ferrule.language.calls import ExternFunction, ImportedFunction
-from ferrule.language.containers import type_key_of
 from ferrule.language.decorators import JitFunction, KernelFunction
-from ferrule.language.faces import OutsideKernel
+from ferrule.language.faces import maths
+from ferrule.language.faces.base import OutsideKernel
+from ferrule.language.faces.calls import ExternFunction, ImportedFunction
+from ferrule.language.faces.containers import type_key_of
 from ferrule.language.layouts import Layout, is_static
 from ferrule.language.lowering.closures import Closure
 from ferrule.language.lowering.context import Lowering

@@ -6,7 +6,7 @@ import ast
 import math
 from typing import Any
 
-from ferrule.language.faces import Constexpr
+from ferrule.language.faces.base import Constexpr
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars

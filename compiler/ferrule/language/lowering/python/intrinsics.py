@@ -9,8 +9,9 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final
 
-from ferrule.language import calls, layouts, maths
-from ferrule.language.faces import (
+from ferrule.language import layouts
+from ferrule.language.faces import calls, maths
+from ferrule.language.faces.base import (
     Pointer,
     Tensor,
     const_expr,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any, Final
 
-from ferrule.language import maths
+from ferrule.language.faces import maths
 from ferrule.language.folding import scalars as folding
 from ferrule.language.ir import ops
 from ferrule.language.ir.scalars import BINARY, EVERY, UNARY, require_all

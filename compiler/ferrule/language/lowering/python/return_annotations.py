@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError
-from ferrule.language import faces
+from ferrule.language.faces import base as faces
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint
 from ferrule.language.lowering.numbers import scalars

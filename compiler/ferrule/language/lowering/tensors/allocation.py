@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import Fault
-from ferrule.language import allocation as faces
+from ferrule.language.faces import tensors as faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
 from ferrule.language.lowering.context import Lowering

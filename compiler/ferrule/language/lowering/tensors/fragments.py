@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ferrule.language import layouts
-from ferrule.language import vectors as faces
+from ferrule.language.faces import vectors as faces
 from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts import Layout, format_tuple
 from ferrule.language.lowering.arguments import bound

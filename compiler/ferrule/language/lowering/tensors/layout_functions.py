@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ferrule.language import layouts
-from ferrule.language import views as faces
+from ferrule.language.faces import tensors as faces
 from ferrule.language.layouts import Layout
 from ferrule.language.layouts.tiling import partition_at, tile_at
 from ferrule.language.lowering.arguments import Intrinsic, bound

@@ -8,7 +8,7 @@ from functools import partial, reduce
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault, literal
-from ferrule.language import reductions as faces
+from ferrule.language.faces import reductions as faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import OpenRegion
 from ferrule.language.ir.walk import all_ops
@@ -226,4 +226,4 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     faces.max: _reduction(_Reduction("max", "max", False, _lowest, is_of_some=True)),
     faces.min: _reduction(_Reduction("min", "min", False, _highest, is_of_some=True)),
 }
-"""The emitters of the functions of `ferrule.language.reductions`."""
+"""The emitters of the functions of `ferrule.language.faces.reductions`."""

@@ -6,7 +6,8 @@ import ast
 from typing import Any, Final
 
 from ferrule.language import layouts
-from ferrule.language import vectors as faces
+from ferrule.language.faces import vectors as faces
+from ferrule.language.faces.vectors import ReductionOp
 from ferrule.language.ir import ops
 from ferrule.language.layouts import Layout
 from ferrule.language.lowering.arguments import Intrinsic, bound
@@ -17,7 +18,6 @@ from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.lowering.tensors.coordinates import refusals
 from ferrule.language.lowering.tensors.vectors import indices, load, shaped, store
 from ferrule.language.values import Number, TensorView, Vector, is_run_time
-from ferrule.language.vectors import ReductionOp
 from ferrule.specs import Boolean
 
 

@@ -24,7 +24,8 @@ from ferrule.language.codegen.cpu.cooperate.team import Team
 from ferrule.language.codegen.cpu.kernels import Shape
 from ferrule.language.codegen.functions.loops import counted
 from ferrule.language.codegen.functions.lowering import FunctionLowering
-from ferrule.language.ir import divergence, ops, shared
+from ferrule.language.ir import ops, shared
+from ferrule.language.ir.rules import divergence
 from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 

@@ -20,8 +20,9 @@ from ferrule.language.codegen.cpu.cooperate.waiting import RECORD, Outcome, Stat
 from ferrule.language.codegen.functions.dispatch import emit_region
 from ferrule.language.codegen.functions.loops import ZERO, counted
 from ferrule.language.codegen.functions.lowering import FunctionLowering, ThreadOp
-from ferrule.language.ir import divergence, ops
+from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.rules import divergence
 from ferrule.language.ir.walk import all_ops, drive
 from ferrule.runtime.llvm.emitter import UNLIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ferrule.language.codegen.cpu.cooperate import matrices, warps
 from ferrule.language.codegen.cpu.cooperate.numbering import Numbering
-from ferrule.language.ir import divergence, ops
+from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.rules import divergence
 from ferrule.specs import Boolean, Int32, Int64, Uint32
 
 AnyWarpOp = ops.WarpBarrier | warps.WarpOp | matrices.MatrixOp

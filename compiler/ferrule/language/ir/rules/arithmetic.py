@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ferrule.language.ir import arithmetic
-from ferrule.language.ir.checker import Checker
+from ferrule.language.ir.rules.checker import Checker
 from ferrule.language.ir.scalars import BINARY, BITS, FLOATS, NUMBERS, UNARY
 from ferrule.language.ir.types import HandleType, Type
 from ferrule.language.ir.values import Value

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from ferrule.language.arch_numbers import fmax, fmin, rcp_approx
-from ferrule.language.asynchronous import (
+from typing import Any
+
+from ferrule.language.faces import maths
+from ferrule.language.faces.asynchronous import (
     cluster_arrive,
     cluster_arrive_relaxed,
     cluster_wait,
     cp_async,
+    cp_async_bulk_commit_group,
+    cp_async_bulk_tensor,
+    cp_async_bulk_wait_group,
     cp_async_commit_group,
     cp_async_wait_group,
     griddepcontrol_launch_dependents,
     griddepcontrol_wait,
     load_peer,
+    make_tensor_map,
+    prefetch_tensor,
+    prefetch_tensor_map,
     setmaxregister_decrease,
     setmaxregister_increase,
     store_peer,
 )
-from ferrule.language.collectives import (
+from ferrule.language.faces.base import outside
+from ferrule.language.faces.collectives import (
     block_reduction,
     block_scan,
     block_scan_exclusive,
@@ -27,7 +36,7 @@ from ferrule.language.collectives import (
     warp_reduction_sum,
     warp_scan,
 )
-from ferrule.language.mbarriers import (
+from ferrule.language.faces.mbarriers import (
     cp_async_bulk,
     fence_proxy,
     mbarrier_arrive,
@@ -38,16 +47,8 @@ from ferrule.language.mbarriers import (
     mbarrier_try_wait,
     mbarrier_wait,
 )
-from ferrule.language.tensor_cores import ldmatrix, mma, stmatrix
-from ferrule.language.tensor_maps import (
-    cp_async_bulk_commit_group,
-    cp_async_bulk_tensor,
-    cp_async_bulk_wait_group,
-    make_tensor_map,
-    prefetch_tensor,
-    prefetch_tensor_map,
-)
-from ferrule.language.threads import (
+from ferrule.language.faces.tensor_cores import ldmatrix, mma, stmatrix
+from ferrule.language.faces.threads import (
     FULL_MASK,
     WARP_SIZE,
     alloc_smem,
@@ -93,6 +94,7 @@ from ferrule.language.threads import (
     vote_uni_sync,
     warp_idx,
 )
+from ferrule.language.faces.vectors import where
 
 __all__ = [
     "FULL_MASK",
@@ -181,3 +183,19 @@ __all__ = [
     "warp_reduction_sum",
     "warp_scan",
 ]
+
+
+def fmax(a: Any, b: Any) -> Any:
+    """The larger of two floats; if one is NaN, the other one.  `max` returns NaN there."""
+    return where(a != a, b, where(b != b, a, maths.max(a, b)))
+
+
+def fmin(a: Any, b: Any) -> Any:
+    """The smaller of two floats; if one is NaN, the other one.  `min` returns NaN there."""
+    return where(a != a, b, where(b != b, a, maths.min(a, b)))
+
+
+def rcp_approx(a: Any) -> Any:
+    """An approximation of 1 / a for a float; on a GPU, for Float32, `rcp.approx` with at most 1
+    ulp."""
+    outside("arch.rcp_approx")

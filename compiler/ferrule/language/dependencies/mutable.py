@@ -26,8 +26,8 @@ from typing import Any, Final
 import numpy as np
 
 from ferrule.language.decorators import JitFunction, KernelFunction
+from ferrule.language.dependencies.witness import is_library
 from ferrule.language.values import RUN_TIME, Generated, KernelCall
-from ferrule.language.witness import is_library
 from ferrule.specs import DType, Numeric
 from ferrule.specs.deferred import dataclass
 

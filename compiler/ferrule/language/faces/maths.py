@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ferrule.language.faces import outside
+from ferrule.language.faces.base import outside
 
 
 def exp(x: Any, *, fast: bool = False, fastmath: bool = False) -> Any:

@@ -1,4 +1,4 @@
-"""Barriers in shared memory and copies that arrive at them, available in `arch`; see `faces`.
+"""Barriers in shared memory and copies that arrive at them, available in `arch`; see `base`.
 
 A barrier is at a pointer into shared memory, to an `Int64` that no other code reads or writes.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ferrule.language.faces import outside
+from ferrule.language.faces.base import outside
 
 
 def mbarrier_init(mbar_ptr: Any, cnt: Any) -> None:

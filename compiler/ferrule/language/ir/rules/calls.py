@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Final, Literal
 
 from ferrule.language.ir import calls
-from ferrule.language.ir.checker import Checker
+from ferrule.language.ir.rules.checker import Checker
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.ir.values import Value
 from ferrule.specs import Boolean, DType, Float64, Int32, Int64, Sym

@@ -97,17 +97,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 
-from ferrule.language.ir import (
-    arch_rules,
-    arithmetic_rules,
-    call_rules,
-    effect_rules,
-    object_rules,
-    ops,
-    tensor_rules,
-    thread_rules,
-)
-from ferrule.language.ir.arithmetic_rules import holds
+from ferrule.language.ir import ops
+from ferrule.language.ir.rules import arch as arch_rules
+from ferrule.language.ir.rules import arithmetic as arithmetic_rules
+from ferrule.language.ir.rules import calls as call_rules
+from ferrule.language.ir.rules import effects as effect_rules
+from ferrule.language.ir.rules import objects as object_rules
+from ferrule.language.ir.rules import tensors as tensor_rules
+from ferrule.language.ir.rules import threads as thread_rules
+from ferrule.language.ir.rules.arithmetic import holds
 from ferrule.language.ir.scalars import INTEGERS
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.ir.walk import Work, drive, is_plain

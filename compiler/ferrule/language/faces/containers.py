@@ -10,7 +10,7 @@ import typing
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, get_args
 
-from ferrule.language.faces import outside
+from ferrule.language.faces.base import outside
 from ferrule.specs import Boolean, DType, Float64, Int64, SupportsSpec, params
 from ferrule.specs.deferred import dataclass
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ferrule.language.ir import objects
-from ferrule.language.ir.checker import Checker
+from ferrule.language.ir.rules.checker import Checker
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.ir.values import Value
 from ferrule.specs import Boolean, Float64, Int32, Int64

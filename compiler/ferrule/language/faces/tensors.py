@@ -1,10 +1,10 @@
-"""Functions that make views of tensors and pointers; see `faces` for the meaning of a face."""
+"""New tensors in host functions, and views of tensors and pointers; `base` says what a face is."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ferrule.language.faces import outside
+from ferrule.language.faces.base import outside
 
 
 def make_tensor(iterator: Any, layout: Any) -> Any:
@@ -30,3 +30,23 @@ def domain_offset(coord: Any, tensor: Any) -> Any:
 def elem_less(lhs: Any, rhs: Any) -> Any:
     """Whether every number of a coordinate is less than the corresponding one of the other."""
     outside("elem_less")
+
+
+def empty(shape: Any, dtype: Any, device: Any = None) -> Any:
+    """A new tensor, compact and row-major, with uninitialised elements.
+
+    `shape`: an integer or a tuple of integers, which may be run-time values.  The memory is from
+    the caller's allocator, which is torch's if a call has a torch tensor, and is released at the
+    end of the call unless the tensor is returned.
+    """
+    outside("empty")
+
+
+def zeros(shape: Any, dtype: Any, device: Any = None) -> Any:
+    """The same with zeros in all bits of every element."""
+    outside("zeros")
+
+
+def empty_like(a: Any, dtype: Any = None) -> Any:
+    """A new tensor with the shape of another, and its dtype by default."""
+    outside("empty_like")

@@ -16,8 +16,8 @@ from dataclasses import field
 from functools import cache, partial
 from typing import Any, Final
 
-from ferrule.language.guards import ABSENT, Guard, new_guard
-from ferrule.language.snapshots import MOST, may_change, snapshot
+from ferrule.language.dependencies.guards import ABSENT, Guard, new_guard
+from ferrule.language.dependencies.snapshots import MOST, may_change, snapshot
 from ferrule.specs.deferred import dataclass
 
 MISSING: Final = object()

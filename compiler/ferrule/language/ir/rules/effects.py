@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES
-from ferrule.language.ir import ops, tensor_rules
-from ferrule.language.ir.checker import Checker
+from ferrule.language.ir import ops
+from ferrule.language.ir.rules import tensors as tensor_rules
+from ferrule.language.ir.rules.checker import Checker
 from ferrule.language.ir.scalars import BITS
 from ferrule.language.ir.types import HandleType, TensorType, Type, result_types
 from ferrule.specs import Boolean, DType, Float64, Int32, Int64, Uint64

@@ -1,10 +1,10 @@
-"""Functions that raise errors and call other functions; see `faces` for the meaning of a face."""
+"""Functions that raise errors and call other functions; see `base` for the meaning of a face."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ferrule.language.faces import outside
+from ferrule.language.faces.base import outside
 from ferrule.specs.deferred import dataclass
 
 

@@ -1,4 +1,4 @@
-"""The threads of a kernel and their cooperation; see `faces` for the meaning of a face.
+"""The threads of a kernel and their cooperation; see `base` for the meaning of a face.
 
 `arch` has these functions, under the names of CuTe DSL.  Every `mask` has a bit for each lane of
 the warp; the default is all lanes.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ferrule.language.faces import outside
+from ferrule.language.faces.base import outside
 
 WARP_SIZE: Final = 32
 """The threads of a warp."""

@@ -1,4 +1,4 @@
-"""Vectors and fragments: values in the registers of one thread; see `faces` for the meaning of a
+"""Vectors and fragments: values in the registers of one thread; see `base` for the meaning of a
 face.
 
 A vector is a value with a compile-time shape, such as `a.load()` or `full(4, 0.0, Float32)`;
@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from ferrule.language.faces import outside
+from ferrule.language.faces.base import outside
 
 
 class ReductionOp(Enum):

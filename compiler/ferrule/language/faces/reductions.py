@@ -1,4 +1,4 @@
-"""Reductions of whole tensors in host functions, and of vectors; see `faces` for the meaning of a
+"""Reductions of whole tensors in host functions, and of vectors; see `base` for the meaning of a
 face.
 
 Every result is computed in order, from the first element to the last.  The sum of no elements is 0,
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ferrule.language.faces import outside
+from ferrule.language.faces.base import outside
 
 
 def sum(a: Any, axis: Any = None, keepdims: bool = False) -> Any:

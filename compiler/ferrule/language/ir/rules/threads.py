@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ferrule.language.ir import mbarriers, peers, tensor_rules, threads
-from ferrule.language.ir.checker import Checker
+from ferrule.language.ir import mbarriers, threads
+from ferrule.language.ir import threads as peers
+from ferrule.language.ir.rules import tensors as tensor_rules
+from ferrule.language.ir.rules.checker import Checker
 from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.values import Value
 from ferrule.specs import (

@@ -10,9 +10,9 @@ from __future__ import annotations
 import operator
 from typing import Any, Final
 
-from ferrule.language import maths
-from ferrule.language.faces import range_constexpr, static_assert
-from ferrule.language.threads import (
+from ferrule.language.faces import maths
+from ferrule.language.faces.base import range_constexpr, static_assert
+from ferrule.language.faces.threads import (
     alloc_smem,
     block_dim,
     lane_idx,
@@ -23,7 +23,7 @@ from ferrule.language.threads import (
     sync_threads,
     warp_idx,
 )
-from ferrule.language.vectors import ReductionOp, where
+from ferrule.language.faces.vectors import ReductionOp, where
 
 _WARPS: Final = 32
 """The largest number of warps in a block."""

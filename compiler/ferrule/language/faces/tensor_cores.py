@@ -1,4 +1,4 @@
-"""Small matrix products of a warp, available in `arch`; see `faces` for the meaning of a face.
+"""Small matrix products of a warp, available in `arch`; see `base` for the meaning of a face.
 
 Every lane has some elements of a matrix in a vector, its *fragment*.  With w = 4 // itemsize, the
 number of elements of A and B in 32 bits, g = lane_idx() // 4 and t = lane_idx() % 4 (PTX ISA,
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ferrule.language.faces import outside
+from ferrule.language.faces.base import outside
 
 
 def mma(a: Any, b: Any, c: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ferrule.language.ir import ops
-from ferrule.language.ir.checker import Checker
+from ferrule.language.ir.rules.checker import Checker
 from ferrule.language.ir.scalars import INTEGERS
 from ferrule.language.ir.types import HandleType, TensorType
 from ferrule.specs import Int64, compact_strides

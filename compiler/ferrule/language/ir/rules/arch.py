@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ferrule.language.ir import asynchronous, mbarriers, peers, tensor_copies, tensor_cores, threads
-from ferrule.language.ir.checker import Checker
+from ferrule.language.ir import asynchronous, mbarriers, tensor_cores, threads
+from ferrule.language.ir import asynchronous as tensor_copies
+from ferrule.language.ir import threads as peers
+from ferrule.language.ir.rules.checker import Checker
 from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.values import Value
 from ferrule.specs import Boolean, Int32, Int64, Uint32
