@@ -87,6 +87,8 @@ RESOLVED = {"FERRULE_TARGET", "FERRULE_GPU_ARCH"}
 OF_TOOLS = {"FERRULE_MLIR", "CUDA_HOME", "CUDA_PATH", "PATH"}
 """What they choose is in the key where it is used; the same call again compares them all."""
 OF_LLVM = {"LLVMLITE_ENABLE_IR_LAYER_TYPED_POINTERS"}
+OF_PYTHON = {"PYTHONUSERBASE", "_PYTHON_PROJECT_BASE"}
+"""What `sysconfig` asks where it is imported for the first time."""
 UNIMPORTANT = {"FERRULE_LOG", "HOME", "XDG_CACHE_HOME", "FERRULE_NUM_THREADS"}
 """What they choose changes no byte of a compilation."""
 
@@ -137,7 +139,7 @@ def is_known(line: str, folder: Path, program: Path) -> bool:
     """Whether a file or variable is in the key, or what it says does not count."""
     event, _, what = line.partition(" ")
     if event == "environment":
-        return what in OF_THE_CACHE | RESOLVED | UNIMPORTANT | OF_LLVM | OF_TOOLS
+        return what in OF_THE_CACHE | RESOLVED | UNIMPORTANT | OF_LLVM | OF_TOOLS | OF_PYTHON
     if event not in ("open", "os.listdir", "os.scandir"):
         return False  # no process is started, and no network is asked
     if what.isdecimal():
