@@ -168,3 +168,14 @@ def test_says_how_it_is_run(name: str) -> None:
     text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
     assert f"\n    python examples/{name}.py\n" in text
     assert '\nif __name__ == "__main__":' in text
+
+
+def test_a_pipeline_of_halide_runs_or_says_what_it_needs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if importlib.util.find_spec("halide") is None:
+        with pytest.raises(SystemExit, match="needs Halide: pip install halide"):
+            load("halide_pipeline")
+        return
+    load("halide_pipeline").main()
+    assert capsys.readouterr().out.count("equals NumPy's result") == 3

@@ -6,10 +6,14 @@ touches no other file.
 
 from __future__ import annotations
 
+from ferrule.compiler.artefacts import Fault
 from ferrule.compiler.conventions.apart import Apart
 from ferrule.compiler.conventions.arguments import (
     NULL,
     Argument,
+    CArgument,
+    HostArgument,
+    InMemory,
     cast,
 )
 from ferrule.compiler.conventions.base import Call
@@ -18,29 +22,38 @@ from ferrule.compiler.conventions.dltensors import DLTensors
 from ferrule.compiler.conventions.functions import CFunction
 from ferrule.compiler.conventions.hostarguments import Handle, Reference
 from ferrule.compiler.conventions.memref import Memref, Unranked
+from ferrule.compiler.conventions.pointers import FunctionPointer
 from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.conventions.returns import ReturnCode
 from ferrule.compiler.conventions.safecalls import SafeCall
 from ferrule.compiler.conventions.sequences import FirstOf, Sequence
-from ferrule.compiler.conventions.structs import Struct, TensorStruct, TensorStructs
+from ferrule.compiler.conventions.structs import Array, Struct, TensorStruct, TensorStructs, Union
 from ferrule.compiler.conventions.tensormaps import TensorMap
 from ferrule.compiler.conventions.texts import CString
 from ferrule.compiler.conventions.zero import Zero
 from ferrule.compiler.hostcode import HostCode
+from ferrule.runtime.llvm.emitter import Emitter
 
 __all__ = [
     "NULL",
     "Apart",
     "Argument",
+    "Array",
+    "CArgument",
     "CFunction",
     "CString",
     "Call",
     "CallingConvention",
     "CudaLaunch",
     "DLTensors",
+    "Emitter",
+    "Fault",
     "FirstOf",
+    "FunctionPointer",
     "Handle",
+    "HostArgument",
     "HostCode",
+    "InMemory",
     "Memref",
     "Reference",
     "ReturnCode",
@@ -50,6 +63,7 @@ __all__ = [
     "TensorMap",
     "TensorStruct",
     "TensorStructs",
+    "Union",
     "Unranked",
     "Zero",
     "cast",

@@ -9,6 +9,9 @@
     Struct([...])                     a struct by value, with the layout that C gives it
     TensorStruct(sig["x"])            the struct that kernels of CuTe take for a tensor
 
+Two protocols are for arguments of one's own: `InMemory` for bytes, `HostArgument` for values that
+only host code can take, such as addresses on the stack.
+
 An integer narrower than an int is passed with its own C type; the caller of a C function extends
 it.
 """
@@ -83,20 +86,43 @@ class PointerCast:
 
 @runtime_checkable
 class InMemory(Protocol):
-    """An argument that is passed as bytes: a struct by value, a tensor map."""
+    """An argument that is passed as bytes: a struct by value, a tensor map, or one of your own.
+
+    It can be a parameter of a kernel, a field of a `Struct`, or what a `Reference` refers to.  As
+    an argument of a C function it goes by value if it is larger than 16 bytes.
+    """
 
     @property
     def size(self) -> int:
-        """Its size in bytes."""
+        """Its size in bytes, a multiple of its alignment."""
         ...
 
     @property
     def align(self) -> int:
-        """Its alignment in bytes."""
+        """Its alignment in bytes, a power of two."""
         ...
 
     def store(self, call: Call, place: ir.Value, what: str) -> None:
-        """Store it at an address; `what` is its name in errors."""
+        """Store all of its bytes at an address, at the insertion point of `call.emitter`; `what` is
+        its name in errors.  The memory has this size and alignment, and any contents before."""
+        ...
+
+
+@runtime_checkable
+class HostArgument(Protocol):
+    """An argument for host code only, such as an address on the stack.
+
+    It can be an argument of a `CFunction` or another call on the host and, if it is one value, a
+    field of a `Struct`; no kernel of a GPU takes it.
+    """
+
+    def types(self) -> list[ir.Type]:
+        """The LLVM types of the values that it becomes."""
+        ...
+
+    def values(self, call: Call, what: str) -> list[ir.Value]:
+        """The values, emitted at the insertion point of `call.emitter`; `what` is its name in
+        errors.  What they point to is valid until the call returns."""
         ...
 
 
@@ -105,6 +131,11 @@ _VALUES: Final = (Data, Cast, PointerCast, Null, Sym, Compound, *_PARAMS)
 `isinstance` with the protocol `InMemory`."""
 
 Argument: TypeAlias = "Data | Dim | Param | Cast | PointerCast | Null | InMemory"
+"""What every convention can pass: addresses, sizes, parameters, numbers, and bytes."""
+
+CArgument: TypeAlias = "Argument | HostArgument"
+"""What a call on the host can pass, and what a field of a `Struct` is."""
+
 _POINTER: Final = re.compile(r"[A-Za-z_][\w\s:<>,*()]*\*\s*(?:const)?")
 
 
@@ -174,6 +205,12 @@ def check_argument(argument: object, what: str) -> None:
         raise TypeError(f"{what} is {shown(argument)}, {_object_advice(found)}")
     if isinstance(argument, int) and not INT64_MIN <= argument <= INT64_MAX:
         raise ValueError(f"{what} does not fit 64 bits: {argument}")
+
+
+def check_field(argument: object, what: str) -> None:
+    """Raise TypeError for a value that no struct can hold; `what` is its name in the error."""
+    if not isinstance(argument, HostArgument):
+        check_argument(argument, what)
 
 
 def _objects(argument: object) -> Iterator[object]:
@@ -267,23 +304,38 @@ def values(call: Call, argument: Argument, what: str) -> list[ir.Value]:
             return call.leaves(argument)
 
 
-def parameters(argument: Argument) -> list[tuple[int, int]]:
+def c_types(argument: CArgument) -> list[ir.Type]:
+    """The LLVM types of the values that an argument becomes; not for a struct by value."""
+    is_known = isinstance(argument, _VALUES)
+    if not is_known and isinstance(argument, HostArgument):
+        return argument.types()
+    return types(argument)  # type: ignore[arg-type]
+
+
+def parameters(argument: CArgument) -> list[tuple[int, int]]:
     """The sizes and alignments, in bytes, of the values that an argument becomes in memory."""
     if not isinstance(argument, _VALUES) and isinstance(argument, InMemory):
         return [(argument.size, argument.align)]
-    return [(size_of(kind), align_of(kind)) for kind in types(argument)]
+    return [(size_of(kind), align_of(kind)) for kind in c_types(argument)]
 
 
-def store(call: Call, argument: Argument, place: ir.Value, what: str) -> None:
+def store(call: Call, argument: CArgument, place: ir.Value, what: str) -> None:
     """Store an argument that is one value at an address."""
     if isinstance(argument, InMemory):
         argument.store(call, place, what)
         return
-    (value,) = values(call, argument, what)
+    (value,) = _c_values(call, argument, what)
     call.emitter.store(value, place)
 
 
-def in_memory(call: Call, argument: Argument, what: str) -> list[ir.Value]:
+def _c_values(call: Call, argument: CArgument, what: str) -> list[ir.Value]:
+    """The values that an argument becomes; not for a struct by value."""
+    if isinstance(argument, HostArgument):
+        return argument.values(call, what)
+    return values(call, argument, what)
+
+
+def in_memory(call: Call, argument: CArgument, what: str) -> list[ir.Value]:
     """Addresses on the stack of the values that an argument becomes."""
     e = call.emitter
     if isinstance(argument, InMemory):
@@ -292,7 +344,7 @@ def in_memory(call: Call, argument: Argument, what: str) -> list[ir.Value]:
         argument.store(call, place, what)
         return [place]
     places = []
-    for value in values(call, argument, what):
+    for value in _c_values(call, argument, what):
         place = e.alloca(value.type, name="argument")
         e.store(value, place)
         places.append(place)

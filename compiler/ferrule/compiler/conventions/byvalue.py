@@ -18,15 +18,18 @@ from typing import Final, TypeAlias
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Part
-from ferrule.compiler.conventions.arguments import InMemory, in_memory, types
+from ferrule.compiler.conventions.arguments import InMemory, in_memory
 from ferrule.compiler.conventions.base import Call
-from ferrule.compiler.conventions.structs import Struct, fill, rounded
+from ferrule.compiler.conventions.structs import Array, fill, is_opaque, rounded
+from ferrule.compiler.conventions.structs import members as members_of
 from ferrule.runtime.llvm.layouts import I64, VOID, Field, Layout
 from ferrule.runtime.llvm.writer import symbol_name
 from ferrule.specs.deferred import dataclass
 
 _WORD: Final = 8
 _MOST_IN_REGISTERS: Final = 16
+_MOST_IN_FLOATS: Final = 64
+"""The largest struct in registers: four floats of 16 bytes on AArch64."""
 _FLOATS: Final = {"float": 4, "double": 8}
 
 
@@ -42,13 +45,21 @@ class Shape:
     def of(cls, given: InMemory, what: str) -> Shape:
         """The shape of an argument.
 
-        Raises TypeError for a struct without members, and for one that fits into registers but has
-        a larger alignment than they are wide: C compilers do not agree on those.
+        Raises TypeError for a struct without members, for an array, for what has a union or other
+        bytes of an unknown type in it and may go into registers, and for what fits into registers
+        but has a larger alignment than they are wide: C compilers do not agree on those.
         """
-        members = tuple(_members(given, 0))
+        if isinstance(given, Array):
+            raise TypeError(f"{what}: C hands over no array by value: write Reference(Array(…))")
+        members = tuple(members_of(given, 0))
         is_small = given.size <= _MOST_IN_REGISTERS
         if is_small and not members:
             raise TypeError(f"{what}: C has no struct without members")
+        if members and is_opaque(given) and given.size <= _MOST_IN_FLOATS:
+            raise TypeError(
+                f"{what}: the registers for a union, or for bytes of an unknown type, depend on "
+                f"what may be in them: let the function take the address, Reference(…)"
+            )
         if is_small and given.align > _WORD:
             raise TypeError(
                 f"{what}: a struct of {given.size} bytes that is aligned to {given.align} cannot "
@@ -59,7 +70,7 @@ class Shape:
     @classmethod
     def of_memory(cls, given: InMemory) -> Shape:
         """The shape of a struct that is in memory and never passed by value."""
-        return cls(given.size, given.align, tuple(_members(given, 0)))
+        return cls(given.size, given.align, tuple(members_of(given, 0)))
 
     @classmethod
     def of_types(cls, kinds: Sequence[ir.Type]) -> Shape:
@@ -119,19 +130,6 @@ def on_stack(call: Call, given: InMemory, what: str) -> ir.Value:
     (place,) = in_memory(call, given, what)
     fill(call, place, given.size, rounded(given.size, _WORD))
     return place
-
-
-def _members(given: object, start: int) -> Iterator[tuple[int, str]]:
-    """The numbers and addresses in a struct; none for an argument that is just bytes."""
-    match given:
-        case Struct(fields=fields, offsets=offsets):
-            for field, offset in zip(fields, offsets, strict=True):
-                yield from _members(field, start + offset)
-        case InMemory():
-            return
-        case _:
-            (kind,) = types(given)  # type: ignore[arg-type]
-            yield start, str(kind)
 
 
 # ---- the rules of the processors ----

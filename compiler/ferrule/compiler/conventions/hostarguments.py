@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias, runtime_checkable
-
 from llvmlite import ir
 
+from ferrule.compiler.conventions.arguments import CArgument as CArgument
 from ferrule.compiler.conventions.arguments import (
-    Argument,
     Cast,
     InMemory,
     check_argument,
+    check_field,
     in_memory,
     is_object,
     parameters,
     shown,
-    types,
     values,
 )
+from ferrule.compiler.conventions.arguments import HostArgument as HostArgument
+from ferrule.compiler.conventions.arguments import c_types as c_types
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.byvalue import Shape, on_stack
 from ferrule.runtime.llvm.layouts import PTR
@@ -26,43 +26,28 @@ from ferrule.specs import params as kinds
 from ferrule.specs.deferred import dataclass
 
 
-@runtime_checkable
-class HostArgument(Protocol):
-    """An argument for host code only, such as an address on the stack."""
-
-    def types(self) -> list[ir.Type]:
-        """The LLVM types of the values that it becomes."""
-        ...
-
-    def values(self, call: Call, what: str) -> list[ir.Value]:
-        """The values; `what` names it in errors."""
-        ...
-
-
-CArgument: TypeAlias = "Argument | HostArgument"
-
-
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The address of a struct, number or tensor map on the stack, valid during the call.
+    """The address of a struct, array, number or tensor map on the stack, valid during the call.
 
-    Values that the callee writes there are lost; to get a number back, pass a result without dims,
-    `Tensor("info", (), "int32").data`.  `reads_only` promises that the callee writes nothing, as a
-    `const` pointer does; otherwise the function's notes mention the loss.
+    It can be a field of a struct, or in another Reference, as `T**` is.  Values that the callee
+    writes there are lost; to get a number back, pass a result without dims, `Tensor("info", (),
+    "int32").data`.  `reads_only` promises that the callee writes nothing, as a `const` pointer
+    does; otherwise the function's notes mention the loss.
 
     Raises TypeError for a value that becomes several.
     """
 
-    value: Argument
+    value: CArgument
     reads_only: bool = False
 
     def __post_init__(self) -> None:
-        check_argument(self.value, "what a Reference refers to")
+        check_field(self.value, "what a Reference refers to")
         if not isinstance(self.reads_only, bool):
             raise TypeError(
                 f"Reference: reads_only must be True or False, but got {shown(self.reads_only)}"
             )
-        if not isinstance(self.value, InMemory) and len(types(self.value)) != 1:
+        if not isinstance(self.value, InMemory) and len(c_types(self.value)) != 1:
             raise TypeError(
                 f"Reference: expected one value, but {shown(self.value)} becomes several"
             )
@@ -144,11 +129,6 @@ def _instead(argument: object) -> str | None:
     if callable(argument) and not isinstance(argument, type):
         return "a callback goes as a Pointer of the signature, for its address is known at a call"
     return None
-
-
-def c_types(argument: CArgument) -> list[ir.Type]:
-    """The LLVM types of the values that an argument becomes; not for a struct by value."""
-    return argument.types() if isinstance(argument, HostArgument) else types(argument)
 
 
 def c_values(call: Call, argument: CArgument, what: str) -> list[ir.Value]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ferrule.compiler.conventions.arguments import Argument, PointerCast
+from ferrule.compiler.conventions.arguments import CArgument, HostArgument, PointerCast
 from ferrule.compiler.conventions.structs import Struct
 from ferrule.compiler.conventions.tensormaps import TensorMap
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -16,8 +16,17 @@ READ_BY_GPUS: Final = (None, "cuda", "cuda_host", "cuda_managed")
 """The devices of tensors that GPUs can read, as in `specs.Tensor`."""
 
 
-def check_reach(kernel: str, argument: Argument) -> None:
-    """Raise CompileError for an argument with the address of a tensor that no GPU can read."""
+def check_reach(kernel: str, argument: CArgument) -> None:
+    """Raise CompileError for an argument with an address of memory that no GPU can read."""
+    found = next(_host_arguments(argument), None)
+    if found is not None:
+        raise CompileError(
+            Diagnostic(
+                f"kernel {kernel} gets a struct with a {type(found).__name__} in it, which is an "
+                f"address in the memory of the host: no kernel of CUDA can read that",
+                hint="let the kernel take that struct by value, or the call a tensor on the GPU",
+            )
+        )
     if _has_text(argument):
         raise CompileError(
             Diagnostic(
@@ -39,6 +48,15 @@ def check_reach(kernel: str, argument: Argument) -> None:
             )
 
 
+def _host_arguments(argument: CArgument) -> Iterator[HostArgument]:
+    match argument:
+        case Struct(fields=fields):
+            for each in fields:
+                yield from _host_arguments(each)
+        case HostArgument():
+            yield argument
+
+
 def _has_text(argument: object) -> bool:
     match argument:
         case kinds.WithTraits(traits=traits):
@@ -50,7 +68,7 @@ def _has_text(argument: object) -> bool:
     return False
 
 
-def _tensors(argument: Argument) -> Iterator[Tensor]:
+def _tensors(argument: CArgument) -> Iterator[Tensor]:
     match argument:
         case Data(tensor=tensor) | TensorMap(tensor=tensor):
             yield tensor

@@ -1,16 +1,25 @@
-"""Structs by value with C's layout, made of arguments that a convention can pass."""
+"""Structs, arrays and unions with C's layout, made of arguments that a convention can pass.
+
+    dim = Struct([cast(0, "int32"), cast(n, "int32"), cast(1, "int32")])
+    Reference(Struct([sig["x"].data, cast(1, "int32"), Reference(Array([dim]))]))
+
+A field can be the address of another struct, to any depth: all of them live until the call returns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Final
 
 from llvmlite import ir
 
 from ferrule.compiler.conventions.arguments import (
-    Argument,
-    check_argument,
+    CArgument,
+    HostArgument,
+    InMemory,
+    c_types,
+    check_field,
     listed,
     parameters,
     shown,
@@ -28,29 +37,26 @@ _MOST_ALIGNED: Final = 4096
 class Struct:
     """A struct by value: its fields in order, each at its natural alignment.
 
-    `least_align` is its minimum alignment, for a callee that declares one; `size` and `align` are
-    in bytes, `size` includes the padding at the end, and `offsets` are the offsets of the fields.
+    A field is an argument, or for host code another single value, such as a `Reference` to another
+    struct or a `CString`.  A flexible array is an `Array` as the last field: its items begin where
+    C puts them.  `least_align` is the minimum alignment, for a callee that declares one; `size` and
+    `align` are in bytes, `size` includes the padding at the end, and `offsets` are the offsets of
+    the fields.
     """
 
-    fields: tuple[Argument, ...]
+    fields: tuple[CArgument, ...]
     least_align: int = 1
 
     size: int = field(init=False, repr=False, compare=False)
     align: int = field(init=False, repr=False, compare=False)
     offsets: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
-    def __init__(self, fields: Sequence[Argument], align: int = 1) -> None:
+    def __init__(self, fields: Sequence[CArgument], align: int = 1) -> None:
         put = object.__setattr__
         put(self, "fields", listed(fields, "the fields of a Struct"))
-        put(self, "least_align", align)
-        if not isinstance(align, int):
-            raise TypeError(f"Struct: align must be an int, but got {align!r}")
-        if not 1 <= align <= _MOST_ALIGNED or align & (align - 1):
-            raise ValueError(
-                f"Struct: align must be a power of two up to {_MOST_ALIGNED}, but got {align}"
-            )
+        put(self, "least_align", _checked_align("Struct", align))
         for position, each in enumerate(self.fields):
-            check_argument(each, f"field #{position} of a struct")
+            check_field(each, f"field #{position} of a struct")
         fitted, end, offsets = list(map(_fitted, self.fields)), 0, []
         for size, least in fitted:
             offsets.append(rounded(end, least))
@@ -89,6 +95,61 @@ class TensorStruct(Struct):
         Struct.__init__(self, [tensor.data, Struct(inner)] if inner else [tensor.data])
 
 
+@dataclass(frozen=True, slots=True, init=False)
+class Array(Struct):
+    """An array of C: items of one type, behind each other.
+
+        Reference(Array([Struct([cast(0, "int32"), cast(size, "int32")]) for size in shape]))
+
+    The number of items is fixed when the function is built.  C passes no array by value: a function
+    takes a `Reference`, or a `Struct` with the array in it.  Raises TypeError for items of
+    different types, ValueError for an array without items.
+    """
+
+    def __init__(self, items: Sequence[CArgument]) -> None:
+        Struct.__init__(self, listed(items, "the items of an Array"))
+        if not self.fields:
+            raise ValueError(
+                "Array: expected at least one item: leave an empty array out of its struct, where "
+                "align=… keeps the alignment; its address is NULL"
+            )
+        kinds = [(_fitted(each), tuple(members(each, 0))) for each in self.fields]
+        for position, kind in enumerate(kinds):
+            if kind != kinds[0]:
+                raise TypeError(
+                    f"Array: item #{position} has another type in C than item #0: {_said(kind)}, "
+                    f"expected {_said(kinds[0])}"
+                )
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Union(Struct):
+    """A union of C that holds one of its members; the other bytes are zero.
+
+        Union(cast(sig["alpha"], "float32"), size=8, align=8)
+
+    `size` and `align` are those of the union, which its largest members determine; by default those
+    of the value.  Registers depend on all members of a union, so C functions take it, or a struct
+    with one, by its address: `Reference`.  Raises ValueError for a size or alignment that is too
+    small, or a size that is not a multiple of the alignment.
+    """
+
+    room: int = field(init=False)
+
+    def __init__(self, value: CArgument, size: int | None = None, align: int = 1) -> None:
+        Struct.__init__(self, [value], _checked_align("Union", align))
+        room = self.size if size is None else size
+        if isinstance(room, bool) or not isinstance(room, int):
+            raise TypeError(f"Union: size must be an int of bytes, but got {size!r}")
+        if room < self.size or room % self.align:
+            raise ValueError(
+                f"Union: expected a size of at least {self.size} bytes and a multiple of the "
+                f"alignment, {self.align}, but got {room}"
+            )
+        object.__setattr__(self, "room", room)
+        object.__setattr__(self, "size", room)
+
+
 class TensorStructs(tuple[TensorStruct, ...]):
     """A `TensorStruct` for each of some tensors, in their order.
 
@@ -108,7 +169,51 @@ def fill(call: Call, place: ir.Value, start: int, stop: int) -> None:
         call.emitter.store(zeros, call.emitter.index(place, I8, start))
 
 
-def _fitted(argument: Argument) -> tuple[int, int]:
+def members(given: CArgument, start: int) -> Iterator[tuple[int, str]]:
+    """The offset and LLVM type of the numbers and addresses in a struct at an offset; none for an
+    argument that is just bytes."""
+    match given:
+        case Struct(fields=fields, offsets=offsets):
+            for each, offset in zip(fields, offsets, strict=True):
+                yield from members(each, start + offset)
+        case InMemory():
+            return
+        case _:
+            (kind,) = c_types(given)
+            yield start, str(kind)
+
+
+def is_opaque(given: CArgument) -> bool:
+    """Whether an argument is, or has in it, bytes of which the type is not known: a union, or an
+    `InMemory` of another kind."""
+    match given:
+        case Union():
+            return True
+        case Struct(fields=fields):
+            return any(map(is_opaque, fields))
+        case HostArgument():
+            return False
+    return isinstance(given, InMemory)
+
+
+def _checked_align(what: str, align: int) -> int:
+    if isinstance(align, bool) or not isinstance(align, int):
+        raise TypeError(f"{what}: align must be an int, but got {align!r}")
+    if not 1 <= align <= _MOST_ALIGNED or align & (align - 1):
+        raise ValueError(
+            f"{what}: align must be a power of two up to {_MOST_ALIGNED}, but got {align}"
+        )
+    return align
+
+
+def _said(kind: tuple[tuple[int, int], tuple[tuple[int, str], ...]]) -> str:
+    """The type of an item of an array, for errors."""
+    (size, align), inner = kind
+    shown_members = ", ".join(f"{name} at {at}" for at, name in inner)
+    return f"{size} bytes aligned to {align} ({shown_members})"
+
+
+def _fitted(argument: CArgument) -> tuple[int, int]:
     """Size and alignment of a field of a struct, which must be one value."""
     found = parameters(argument)
     if len(found) != 1:

@@ -97,8 +97,8 @@ def given_members(signature: Signature, struct: Struct) -> dict[int, Given]:
     return found
 
 
-def given_fields(struct: Struct) -> Iterator[tuple[int, Argument]]:
-    """The fields of a struct and of structs inside it, with their offsets."""
+def given_fields(struct: Struct) -> Iterator[tuple[int, CArgument]]:
+    """The fields of a struct and of structs and arrays inside it, with their offsets."""
     for field, offset in zip(struct.fields, struct.offsets, strict=True):
         if isinstance(field, Struct):
             yield from ((offset + at, each) for at, each in given_fields(field))

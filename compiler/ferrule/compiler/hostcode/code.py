@@ -156,8 +156,9 @@ class HostCode:
         for the module that it is inserted into.  A function with such code cannot be loaded."""
         return cls(Undefined())
 
-    def require(self, symbol: str, kind: ir.FunctionType, what: str) -> None:
-        """Raise CompileError if there is no such function, or it has another type."""
+    def require(self, symbol: str, kind: ir.FunctionType | None, what: str) -> None:
+        """Raise CompileError if there is no such function, or it has another type than `kind`;
+        None for a function of any type."""
         match self.source:
             case Address():
                 return
@@ -169,7 +170,8 @@ class HostCode:
                     raise _no_symbol(symbol, path, what)
             case LlvmModule(functions=functions, text=text):
                 _require_known(symbol, functions, what)
-                irtext.require_type(symbol, functions[symbol], kind, what)
+                if kind is not None:
+                    irtext.require_type(symbol, functions[symbol], kind, what)
                 irtext.require_c(self.symbol(symbol), text, f"{what}: the function {symbol}")
             case Embedded(functions=names):
                 _require_known(symbol, names, what)
