@@ -108,9 +108,16 @@ def checked_zero(
 
 def _check_sizes(signature: Signature, result: Tensor) -> None:
     """ValueError unless the arguments of a call determine all sizes of a result."""
-    for dim in (*result.shape, *result.strides):
+    told = () if result.capacity is None else (result.shape[0],)
+    if told and told[0] in signature.symbols:
+        raise ValueError(
+            f"{signature.name}: the result {result.name!r} has a capacity, but the arguments tell "
+            f"its size {signature.format(told[0])}: leave the capacity out, or name another symbol"
+        )
+    extent = () if result.capacity is None else (result.capacity,)
+    for dim in (*result.shape, *result.strides, *extent):
         for symbol in symbols_of(dim):
-            if symbol not in signature.symbols:
+            if symbol not in signature.symbols and symbol not in told:
                 if symbol.name in {each.name for each in signature.params}:
                     raise ValueError(
                         f"{signature.name}: a size of the result {result.name!r} is made of the "

@@ -43,7 +43,7 @@ from ferrule.runtime.entry.key import CallTraits
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import ANY, I32, I64, PTR
 from ferrule.specs import Device, EnvStream, Param, Signature, String, Tensor, Tuple
-from ferrule.specs.changing import placed
+from ferrule.specs.changing import changed, placed
 from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def compiled(
         keep(signature.name, body.device_code, chosen)
     wrapped = signature.altered(
         params=tuple(placed(param, target) for param in signature.params),
-        result=_result([*(placed(each, target) for each in results), *convention.results()]),
+        result=_result([*(_given(each, target) for each in results), *convention.results()]),
     )
     place = None if chosen.strip_paths else location
     module = host_module(wrapped, body.placed(place), opt_level=chosen.opt_level)
@@ -176,6 +176,11 @@ def compiled(
     )
     origin.warned = bool(loud)
     return origin
+
+
+def _given(result: Tensor, target: str) -> Param:
+    """A result as callers get it: how much was allocated is not theirs."""
+    return placed(changed(result, capacity=None), target)
 
 
 def _result(parts: Sequence[Param]) -> Param | None:
@@ -287,6 +292,7 @@ class _Building:
                 self._clear(call)
             with call.where(self.convention.when):
                 self.convention.emit(call)
+            call.shrink()
             if results is not None:
                 self._give(call, results)
         emitter.ret(ir.Constant(I32, 0))

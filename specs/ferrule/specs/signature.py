@@ -15,7 +15,7 @@ from typing import Any
 from ferrule.specs.binding import Binding, Place, bindings_of, places_of
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import Dim, Sym, ValueOf, format_dim, is_name, symbols_of
-from ferrule.specs.params import EnvStream, Param
+from ferrule.specs.params import EnvStream, Param, Tensor
 from ferrule.specs.params.base import LONGEST_NAME
 from ferrule.specs.params.compound import KINDS
 from ferrule.specs.results import checked_result
@@ -159,6 +159,11 @@ def _checked_params(function: str, params: object) -> tuple[Param, ...]:
             raise TypeError(
                 f"{function}: parameter #{position} must be a spec, such as "
                 f"Tensor('x', (n,), 'float32'), but got {param!r}"
+            )
+        if isinstance(param, Tensor) and param.capacity is not None:
+            raise ValueError(
+                f"{function}: the parameter {param.name!r} has a capacity, which only a result "
+                f"has: an argument has the size that it comes with"
             )
     return listed
 

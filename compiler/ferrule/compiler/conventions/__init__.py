@@ -27,6 +27,7 @@ from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.conventions.returns import ReturnCode
 from ferrule.compiler.conventions.safecalls import SafeCall
 from ferrule.compiler.conventions.sequences import FirstOf, Sequence
+from ferrule.compiler.conventions.sized import Sized
 from ferrule.compiler.conventions.structs import Array, Struct, TensorStruct, TensorStructs, Union
 from ferrule.compiler.conventions.tensormaps import TensorMap
 from ferrule.compiler.conventions.texts import CString
@@ -59,6 +60,7 @@ __all__ = [
     "ReturnCode",
     "SafeCall",
     "Sequence",
+    "Sized",
     "Struct",
     "TensorMap",
     "TensorStruct",

@@ -19,7 +19,7 @@ from ferrule.compiler.cuda.launch import Launcher
 from ferrule.compiler.host import tensors
 from ferrule.compiler.host.flow import Flow
 from ferrule.compiler.sizes import Sizes
-from ferrule.compiler.support.allocation import ALIGNMENT, failures
+from ferrule.compiler.support.allocation import ALIGNMENT, NO_VIEWS, failures
 from ferrule.compiler.wrapper.leaves import first_slots, leaves_of
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.linking.links import Link
@@ -72,11 +72,13 @@ class Call(Flow):
     assumed: dict[str, None] = field(default_factory=dict)
     remarks: dict[str, bool] = field(default_factory=dict)
     _made: list[tuple[Tensor, ir.Value]] = field(default_factory=list)
+    _larger: list[tuple[Tensor, ir.Value]] = field(default_factory=list)
     _launchers: dict[int, Launcher] = field(default_factory=dict)
     _entered: dict[int, _Entered] = field(default_factory=dict)
     _sometimes: int = 0
     _handed: set[int] = field(default_factory=set)
     _filled: set[int] = field(default_factory=set)
+    _told: set[Sym] = field(default_factory=set)
 
     # ---- values of the call ----
 
@@ -242,6 +244,8 @@ class Call(Flow):
     def allocate(self, tensor: Tensor) -> ir.Value:
         """Allocate a tensor, which the body owns from now on; its address is known afterwards."""
         e, name = self.emitter, tensor.name
+        if tensor.capacity is not None:
+            self._reserve(tensor, tensor.capacity)
         if tensor.strides != compact_strides(tensor.shape, range(len(tensor.shape))[::-1]):
             raise ValueError(
                 f"{name}: a tensor that a call makes is compact and row-major, so it has no "
@@ -256,8 +260,11 @@ class Call(Flow):
         prototype = self.dltensor(tensor, e.null())
         if tensor.align <= ALIGNMENT:
             e.store_field(prototype, DLTENSOR, "strides", e.null())
+        place = e.index(self.handles, PTR, self.owned)
         address = tensors.elements(e, self.allocated(tensor, prototype))
         self._made.append((tensor, address))
+        if tensor.capacity is not None:
+            self._larger.append((tensor, place))
         return address
 
     def allocated(self, tensor: Tensor, prototype: ir.Value) -> ir.Value:
@@ -270,6 +277,66 @@ class Call(Flow):
         most = max(ALIGNMENT, tensor.align)
         self.require(status, failures(self.device_type(tensor).name.lower(), None, most))
         return e.load(place, PTR, name=tensor.name)
+
+    # ---- sizes that the call tells ----
+
+    def _reserve(self, tensor: Tensor, capacity: Dim) -> None:
+        """Let the size of a tensor be its capacity until the call tells it."""
+        size, what = tensor.shape[0], f"the capacity of {tensor.name}"
+        assert isinstance(size, Sym)
+        given = [each for each, _ in self._larger if each.shape[0] == size]
+        if given and given[0].capacity != capacity:
+            raise ValueError(
+                f"{self.signature.name}: {given[0].name} and {tensor.name} have one size, but not "
+                f"one capacity: name two sizes"
+            )
+        if not given:
+            self.symbols = {**self.symbols, size: self.size(capacity, what)}
+
+    def tell(self, size: Sym, value: ir.Value, teller: str) -> None:
+        """Give a size the value, i64, that a function has returned: it is that from here on, and
+        the size of the results that have it and a capacity.
+
+        `teller` names the function in errors.  A value below 0 or above a capacity is a
+        RuntimeError of the call, as is one that the symbol cannot have.  Raises ValueError for a
+        size that the arguments tell or that is told twice, and in code that may not run.
+        """
+        e, shown = self.emitter, size.name or "a size"
+        if self._sometimes:
+            raise ValueError(f"{teller}: a call that may not be made cannot tell {shown}")
+        if size in self.signature.symbols or size in self._told:
+            raise ValueError(f"{teller}: {shown} is told already, by the arguments or a call")
+        self._told.add(size)
+        results = [each for each, _ in self._larger if each.shape[0] == size]
+        most = self.symbols[size] if results else e.const_i64((1 << size.width - 1) - 1)
+        of = f"the capacity of {results[0].name}" if results else f"the most of {size.width} bits"
+        expected = f"expected from 0 to {{}}, {of}"
+        message = f"{literal(teller)} gave {literal(shown)} = {{}}, {expected}"
+        # Compared without signs a negative number is above every capacity.
+        beyond = e.icmp("ugt", value, most)
+        self.refuse(beyond, Fault("RuntimeError", message), [value, most])
+        if size.divisibility > 1:
+            divisor = e.const_i64(size.divisibility)
+            message = f"{literal(teller)} gave {literal(shown)} = {{}}, expected a multiple of {{}}"
+            rest = e.icmp("ne", e.builder.urem(value, divisor), e.const_i64(0))
+            self.refuse(rest, Fault("RuntimeError", message), [value, divisor])
+        self.symbols = {**self.symbols, size: value}
+
+    def shrink(self) -> None:
+        """Give the results with a capacity the sizes that the call has told; nothing is copied.
+
+        Raises ValueError for a size that nothing told.
+        """
+        for tensor, place in self._larger:
+            if tensor.shape[0] not in self._told:
+                raise ValueError(
+                    f"{self.signature.name}: nothing tells the size {tensor.shape[0]} of the "
+                    f"result {tensor.name!r}: conventions.Sized(…) takes it from what a function "
+                    f"returns"
+                )
+            prototype = self.dltensor(tensor, self.address(tensor.data))
+            status = tensors.shrink(self.emitter, prototype, place)
+            self.require(status, [Fault(*NO_VIEWS)])
 
     def makes(self, tensor: Tensor) -> bool:
         """Whether the call allocated this tensor, a result or a temporary."""

@@ -47,6 +47,11 @@ class Sequence:
         for tensor in self.temporaries:
             if not isinstance(tensor, Tensor):
                 raise TypeError(f"Sequence: a temporary is a Tensor, but got {tensor!r}")
+            if tensor.capacity is not None:
+                raise ValueError(
+                    f"Sequence: the temporary {tensor.name!r} has a capacity, which only a result "
+                    f"has: let its size be what is allocated"
+                )
         names = [tensor.name for tensor in self.temporaries]
         twice = [name for name in names if names.count(name) > 1]
         if twice:

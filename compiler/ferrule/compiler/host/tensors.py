@@ -8,7 +8,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.support.allocation import ALIGNED, ALIGNMENT, ALLOCATE
+from ferrule.compiler.support.allocation import ALIGNED, ALIGNMENT, ALLOCATE, SHRINK
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import DLTENSOR, I8, I32, I64, PTR, TENSOR_OBJECT
@@ -16,6 +16,7 @@ from ferrule.specs import DType
 from ferrule.specs.deferred import dataclass
 
 _ALLOCATE: Final = ir.FunctionType(I32, [PTR, PTR, PTR])
+_SHRINK: Final = ir.FunctionType(I32, [PTR, PTR])
 _ALLOCATE_ALIGNED: Final = ir.FunctionType(I32, [PTR, PTR, PTR, I64])
 
 
@@ -74,6 +75,12 @@ def allocate(
         return e.call(e.symbol(ALLOCATE, _ALLOCATE), given, "status")
     given.append(e.const_i64(align))
     return e.call(e.symbol(ALIGNED, _ALLOCATE_ALIGNED), given, "status")
+
+
+def shrink(e: Emitter, prototype: ir.Value, place: ir.Value) -> ir.Value:
+    """Replace the tensor whose handle is at a place by its part that a DLTensor describes, with
+    strides; returns the status, 1 for the fault `support.allocation.NO_VIEWS`."""
+    return e.call(e.symbol(SHRINK, _SHRINK), [prototype, place], "status")
 
 
 def elements(e: Emitter, handle: ir.Value) -> ir.Value:

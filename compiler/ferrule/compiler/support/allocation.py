@@ -6,11 +6,13 @@
 * `i32 ferrule_allocate_aligned(ptr prototype, ptr slot, ptr values, i64 alignment)`: the same with
   a larger alignment than allocators guarantee, a power of two: a view of a larger tensor.  The
   strides of the prototype must point to space for as many as it has dims.
+* `i32 ferrule_shrink(ptr prototype, ptr slot)`: the tensor of a slot with the prototype's sizes and
+  data, which are a part of it: a view, no copy, which takes the tensor's place in the slot.
 * `void ferrule_keep(ptr results, i64 slot)`: the handle in a slot of the results gets a reference
   for the caller.
 * `void ferrule_let_go(ptr slots, i64 count)`: release the handles of a table.
 
-The first two return a `Status`, and store the values of its fault in `values`.
+The first three return a `Status`, and store the values of its fault in `values`, if they have any.
 """
 
 from __future__ import annotations
@@ -37,9 +39,10 @@ from ferrule.specs import Uint8
 
 ALLOCATE: Final = "ferrule_allocate"
 ALIGNED: Final = "ferrule_allocate_aligned"
+SHRINK: Final = "ferrule_shrink"
 KEEP: Final = "ferrule_keep"
 LET_GO: Final = "ferrule_let_go"
-ENTRIES: Final = (ALLOCATE, ALIGNED, KEEP, LET_GO)
+ENTRIES: Final = (ALLOCATE, ALIGNED, SHRINK, KEEP, LET_GO)
 
 ALIGNMENT: Final = 64
 """The alignment of new tensors, in bytes."""
@@ -57,6 +60,14 @@ class Status(IntEnum):
     NO_ALLOCATOR = 2
     NO_MEMORY = 3
     MISALIGNED = 4
+
+
+NO_VIEWS: Final = (
+    "RuntimeError",
+    "a result that is smaller than its capacity needs a newer apache-tvm-ffi, one that has "
+    "TVMFFITensorCreateUnsafeView",
+)
+"""The class and message of the fault of `ferrule_shrink`, of status 1."""
 
 
 def failures(
@@ -96,6 +107,7 @@ def define_allocation(emitter: Emitter) -> None:
     block = _define_from_libc(emitter)
     allocate = _define_allocate(emitter, size, block)
     _define_allocate_aligned(emitter, size, allocate)
+    _define_shrink(emitter)
     _define_keep(emitter)
     _define_let_go(emitter)
 
@@ -278,13 +290,34 @@ def _define_allocate_aligned(emitter: Emitter, size: ir.Function, allocate: ir.F
         count = emitter.builder.zext(emitter.load_field(prototype, DLTENSOR, "ndim"), I64)
         _fill_strides(emitter, prototype, shape, strides, count)
         emitter.store_field(prototype, DLTENSOR, "strides", strides)
+        _view_instead(emitter, view, prototype, slot)
+
+
+def _view_instead(emitter: Emitter, view: ir.Value, prototype: ir.Value, slot: ir.Value) -> None:
+    """Replace the tensor in a slot by a view of it, and end the function."""
+    whole = emitter.load(slot, PTR)
+    emitter.store(emitter.null(), slot)
+    made = emitter.call_pointer(view, _VIEWED, [whole, prototype, slot])
+    emitter.call("TVMFFIObjectDecRef", [whole])
+    with emitter.if_then(emitter.icmp("ne", made, emitter.const_i32(0)), likely=False):
         emitter.store(emitter.null(), slot)
-        made = emitter.call_pointer(view, _VIEWED, [whole, prototype, slot])
-        emitter.call("TVMFFIObjectDecRef", [whole])
-        with emitter.if_then(emitter.icmp("ne", made, emitter.const_i32(0)), likely=False):
-            emitter.store(emitter.null(), slot)
-            emitter.ret(_status(Status.RAISED))
-        emitter.ret(_status(Status.DONE))
+        emitter.ret(_status(Status.RAISED))
+    emitter.ret(_status(Status.DONE))
+
+
+def _define_shrink(emitter: Emitter) -> None:
+    """A tensor that has the size already stays as it is, for which no view is needed."""
+    with emitter.define(SHRINK, I32, [PTR, PTR], names=("prototype", "slot")) as function:
+        prototype, slot = function.args
+        given = emitter.load_field(prototype, DLTENSOR, "shape")
+        there = emitter.load_field(emitter.load(slot, PTR), TENSOR_OBJECT, "dl.shape")
+        sizes = [emitter.load(each, I64) for each in (given, there)]
+        with emitter.if_then(emitter.icmp("eq", *sizes)):
+            emitter.ret(_status(Status.DONE))
+        view = emitter.call("dlsym", [emitter.null(), emitter.cstring(_VIEW)], "view")
+        with emitter.if_then(emitter.is_null(view), likely=False):
+            emitter.ret(emitter.const_i32(1))
+        _view_instead(emitter, view, prototype, slot)
 
 
 def _require(emitter: Emitter, status: ir.Value) -> None:

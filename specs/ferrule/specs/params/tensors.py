@@ -10,7 +10,7 @@ from typing import Final
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.devices import as_device_type
 from ferrule.specs.dtypes import DType, Float4E2M1FN, as_dtype
-from ferrule.specs.expr import Dim, divisibility_of, is_dim, make, sym_int64
+from ferrule.specs.expr import Dim, Sym, divisibility_of, is_dim, make, sym_int64, symbols_of
 from ferrule.specs.params.base import REQUIRED, Required, check_name
 from ferrule.specs.typeindex import TypeIndex
 
@@ -47,6 +47,9 @@ class Tensor:
     accepts read-only arrays.  `owning`: the argument must be a Tensor object (index 70), which can
     outlive the call.  `exact`: an int8 parameter refuses uint8 tensors, and vice versa.  `expected`
     is the text that messages show as the expected dtype.
+
+    `capacity`, for a result that a call allocates: its first size is a symbol that only the call
+    tells, and so many rows are allocated; until then the symbol has the value of the capacity.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Tensor:
     owning: bool
     exact: bool
     expected: str | None = field(compare=False)
+    capacity: Dim | None
 
     def __init__(
         self,
@@ -77,6 +81,7 @@ class Tensor:
         owning: bool = False,
         packed: bool | None = None,
         exact: bool = False,
+        capacity: Dim | None = None,
     ) -> None:
         """Without strides, `contiguous=False` means any strides, and `True` compact ones."""
         put = object.__setattr__
@@ -93,6 +98,7 @@ class Tensor:
         put(self, "owning", bool(owning))
         put(self, "exact", bool(exact))
         put(self, "expected", None)
+        put(self, "capacity", None if capacity is None else check_capacity(self, capacity))
         if self.packed:
             check_packed(self)
 
@@ -164,6 +170,33 @@ def check_alignment(dtype: DType, align: int | None) -> int:
     if not 1 <= align <= 4096 or align & (align - 1):
         raise ValueError(f"alignment must be a power of two from 1 to 4096, but got {align}")
     return align
+
+
+def check_capacity(tensor: Tensor, capacity: Dim) -> Dim:
+    """A capacity.  TypeError for what is no size; ValueError for a negative one, and for a tensor
+    whose first size is no symbol, or that is not compact and row-major."""
+    name = tensor.name
+    if not is_dim(capacity):
+        raise TypeError(f"{name}: capacity must be an int or a symbolic int, but got {capacity!r}")
+    if isinstance(capacity, int) and not 0 <= capacity < 1 << 63:
+        raise ValueError(f"{name}: capacity must be from 0 to 2**63 - 1, but got {capacity}")
+    first = tensor.shape[0] if tensor.shape else None
+    if not isinstance(first, Sym):
+        raise ValueError(
+            f"{name}: a tensor with a capacity has a symbol as its first size, which the call "
+            f"tells, but it is {'without dims' if first is None else first}"
+        )
+    if first in {*symbols_of(capacity), *(s for dim in tensor.shape[1:] for s in symbols_of(dim))}:
+        raise ValueError(
+            f"{name}: the size {first.name or 'that the call tells'} is known after the call, so "
+            f"the capacity and the other sizes cannot be made of it"
+        )
+    if tensor.strides != compact_strides(tensor.shape, tuple(range(len(tensor.shape)))[::-1]):
+        raise ValueError(
+            f"{name}: a tensor with a capacity is compact and row-major: only then its rows are "
+            f"where they are whatever their number is"
+        )
+    return capacity
 
 
 def check_index(index: int) -> int:
