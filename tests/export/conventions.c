@@ -6,7 +6,7 @@
 
 #ifndef FUNCTIONS
 #define FUNCTIONS F(c_function, 2) F(memref, 2) F(last, 1) F(dltensors, 1) F(safe_call, 2) \
-                  F(sequence, 2) F(first_of, 2) F(llvm_ir, 2)
+                  F(sequence, 2) F(first_of, 2) F(sized, 2) F(llvm_ir, 2)
 #endif
 #define F(name, count) int __tvm_ffi_##name(void*, const TVMFFIAny*, int32_t, TVMFFIAny*);
 FUNCTIONS

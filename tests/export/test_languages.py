@@ -39,6 +39,7 @@ dltensors: 6
 safe_call: 12
 sequence: 4 8 12, 2
 first_of: 2 4 6
+sized: 3
 llvm_ir: 3 4 5
 c_function: scale returned -1
 memref: -1 -2 -3
@@ -47,6 +48,7 @@ dltensors: 6
 safe_call: k is below 0
 sequence: k is below 0
 first_of: 2 4 6
+sized: above gave found = 4, expected from 0 to 3, the capacity of out
 llvm_ir: 0 1 2
 """
 

@@ -15,6 +15,7 @@ from ferrule.compiler.conventions import (
     ReturnCode,
     SafeCall,
     Sequence,
+    Sized,
     cast,
 )
 from ferrule.runtime import Function
@@ -37,6 +38,11 @@ int scale(float* out, const float* x, int32_t n, float k) {
     for (int32_t i = 0; i < n; i++) out[i] = x[i] * k;
     calls++;
     return k < 0 ? -1 : 0;
+}
+int64_t above(float* out, const float* x, int32_t n, float k) {
+    int64_t found = 0;
+    for (int32_t i = 0; i < n; i++) if (x[i] > k) out[found++] = x[i];
+    return k < 0 ? n + 1 : found;
 }
 int32_t count(void) { return calls; }
 void _mlir_ciface_scale(Memref* out, Memref* x, float k) {
@@ -140,6 +146,14 @@ def first_of(code: HostCode) -> Function:
     return built("first_of", FirstOf(choices), out=True)
 
 
+def sized(code: HostCode) -> Function:
+    """The elements of `x` above `k`; a RuntimeError where k is below 0."""
+    size = specs.sym_int64(symbol="found")
+    out = Tensor("out", (size,), "float32", capacity=N)
+    call = CFunction("above", [out.data, X.data, N, K], returns="int64", code=code)
+    return compiler.build(Signature("sized", (X, K)), Sized(call, size), results=[out])
+
+
 def llvm_ir() -> Function:
     """`x + k`, by code that is for every platform."""
     code = HostCode.from_llvm(TEXT)
@@ -154,6 +168,7 @@ WITH_OBJECT: tuple[Callable[[HostCode], Function], ...] = (
     safe_call,
     sequence,
     first_of,
+    sized,
 )
 
 
