@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from c_objects import c_object
+from cuda_device import FakeCuda
+from gpu_functions import floats
 
 import ferrule as fe
 from ferrule import compiler, specs
@@ -23,7 +26,6 @@ from ferrule.compiler.conventions import (
     HostCode,
     Reference,
     Struct,
-    TensorMap,
     Union,
     cast,
 )
@@ -51,8 +53,8 @@ def drawn_type(chosen: random.Random, depth: int) -> tuple[str, CArgument]:
         case "pointer":
             return "void* @", chosen.choice([NULL, Reference(cast(1, "int32")), CString("text")])
         case "struct":
-            text, struct = drawn_struct(chosen, depth - 1)
-            return text.replace("#", "") + " @", struct
+            text, made = drawn_struct(chosen, depth - 1)
+            return text.replace("#", "") + " @", made
         case "array":
             count = chosen.choice([1, 2, 3, 5])
             text, item = drawn_type(chosen, depth - 1)
@@ -60,8 +62,8 @@ def drawn_type(chosen: random.Random, depth: int) -> tuple[str, CArgument]:
         case "union":
             first, second = (chosen.choice([*NUMBERS]) for _ in range(2))
             size = max(SIZES[first], SIZES[second])
-            made = Union(cast(1, NUMBERS[first]), size=size, align=size)
-            return f"union {{ {first} a; {second} b; }} @", made
+            one = Union(cast(1, NUMBERS[first]), size=size, align=size)
+            return f"union {{ {first} a; {second} b; }} @", one
     number = chosen.choice([*NUMBERS])
     return f"{number} @", cast(1, NUMBERS[number])
 
@@ -77,10 +79,10 @@ def drawn_struct(chosen: random.Random, depth: int) -> tuple[str, Struct]:
 
 def asserted(number: int) -> str:
     """A struct in C, with assertions that it is laid out as ours."""
-    text, struct = drawn_struct(random.Random(number), 3)
+    text, made = drawn_struct(random.Random(number), 3)
     name = f"struct s{number}"
-    equal = {f"sizeof({name})": struct.size, f"_Alignof({name})": struct.align}
-    for i, offset in enumerate(struct.offsets):
+    equal = {f"sizeof({name})": made.size, f"_Alignof({name})": made.align}
+    for i, offset in enumerate(made.offsets):
         equal[f"__builtin_offsetof({name}, m{i})"] = offset
     lines = [f'_Static_assert({left} == {right}, "");' for left, right in equal.items()]
     return "\n".join([text.replace("#", f"s{number}") + ";", *lines])
@@ -157,6 +159,8 @@ void multiply(struct tensor* y, struct tensor* a, struct tensor* x) {
 struct matrix { int type, mode, diag; };
 int32_t kinds(struct matrix m) { return 100 * m.type + 10 * m.mode + m.diag; }
 struct message { uint32_t length; union { double number; uint8_t bytes[16]; } u; uint8_t text[]; };
+struct listed { const int32_t* items; int32_t count[2]; };
+int32_t dot(struct listed l) { return l.items[0] * l.count[0] + l.items[1] * l.count[1]; }
 int32_t sum_of(struct message** list) {
   int32_t sum = list[0]->u.number * 1000 + list[0]->u.bytes[15];
   for (uint32_t i = 0; i < list[0]->length; i++) sum += list[0]->text[i];
@@ -260,6 +264,9 @@ def test_flexible_arrays_unions_and_pointers_to_pointers(code: HostCode) -> None
     assert compiler.build(Signature("f", [x]), call)(2.0) == 2000 + sum(b"abc")
     call = CFunction("kinds", [Struct([*ints(1, 2, 3).fields])], returns="int32", code=code)
     assert compiler.build(Signature("kinds", []), call)() == 123
+    listed_items = Struct([Reference(ints(3, 4)), ints(10, 100)])
+    call = CFunction("dot", [listed_items], returns="int32", code=code)
+    assert compiler.build(Signature("dot", []), call)() == 430
 
 
 def test_the_address_of_a_function_goes_into_a_struct_in_every_form_of_code() -> None:
@@ -323,6 +330,24 @@ def test_no_kernel_gets_an_address_of_the_stack() -> None:
             compiler.build(Signature("f", []), launch)
 
 
+def test_kernels_take_arrays_and_unions(fake_cuda: FakeCuda) -> None:
+    ptx = ".version 7.8\n.target sm_80\n.address_size 64\n"
+    ptx += ".visible .entry k(.param .align 8 .b8 a[40]) { ret; }"
+    n = specs.sym_int(symbol="n")
+    field = Union(cast(n, "float32"), size=16)
+    packed = Struct([Array([n, cast(5, "int32"), n]), field, cast(7, "int64")])
+    launch = CudaLaunch(fe.DeviceCode.from_ptx(ptx), "k", [packed], 1, 1)
+    compiler.build(Signature("f", [Tensor("x", (n,), "float32")]), launch)(floats(3))
+    (seen,) = fake_cuda.launches()
+    assert seen.parameters == (struct.pack("<3if12x4xq", 3, 5, 3, 3.0, 7),)
+
+
+@pytest.mark.needs_cc
 def test_a_large_union_goes_by_value() -> None:
-    CFunction("f", [Struct([Union(cast(1, "int64"), size=72)])])
-    assert isinstance(TensorMap, type)
+    """Past the registers of every processor its members do not matter."""
+    text = "struct large { union { long i; char c[72]; } u; }; "
+    text += "long get(struct large l) { return l.u.i + l.u.c[71]; }"
+    code = HostCode.from_object(c_object(text))
+    given = Struct([Union(cast(9, "int64"), size=72)])
+    call = CFunction("get", [given], returns="int64", code=code)
+    assert compiler.build(Signature("f", []), call)() == 9
