@@ -7,9 +7,9 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.language.codegen.facts.intervals import interval
 from ferrule.specs import Dim, ceil_div, evaluate, sym_int
 from ferrule.specs.expr import ExprOp, make
+from ferrule.specs.intervals import interval
 
 M, N = sym_int(symbol="m"), sym_int(64, symbol="n")
 SIZES = st.recursive(

@@ -26,6 +26,7 @@ from ferrule.compiler.cache.toolchain import parts_of
 from ferrule.compiler.conventions.arguments import TYPES
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.protocol import CallingConvention
+from ferrule.compiler.conventions.requirements import with_requirements
 from ferrule.compiler.conventions.steps import allocates, gives_tensors, streams_of, undefined
 from ferrule.compiler.conventions.zero import fill
 from ferrule.compiler.cuda.code import joined_code
@@ -153,6 +154,7 @@ def compiled(
             raise TypeError(f"build: {what} must be a {kind.__name__}, but got {value!r}")
     target = "cuda" if convention.codes() else "cpu"
     check_options(signature.name, chosen, target)
+    signature = with_requirements(signature, convention)
     body, call = _Building(signature, convention, tuple(results), target, zeroed).body()
     said, remarks = assumed(signature, assumes, call.assumed), tuple(call.remarks)
     loud = [text for text, is_loud in call.remarks.items() if is_loud]

@@ -21,9 +21,10 @@ from ferrule.language.source import definition_of, is_hashable, place_of, refuse
 from ferrule.language.stacks import on_enough_stack
 from ferrule.runtime.devices import cuda_devices, emulated_arch
 from ferrule.runtime.garbage import with_fewer_collections
-from ferrule.specs import Signature, params
+from ferrule.specs import Condition, Requirement, Signature, params
 from ferrule.specs.changing import changed, mapped
 from ferrule.specs.deferred import dataclass
+from ferrule.specs.requirements import checked_requirements
 
 if TYPE_CHECKING:
     from ferrule.compiler.artefacts import Body
@@ -54,24 +55,27 @@ def compile(
     fn: JitFunction | Callable[..., Any],
     *args: Any,
     options: str | Options | None = None,
+    requires: Sequence[Condition | Requirement] = (),
     **kwargs: Any,
 ) -> Function:
     """Compiles a host function for its example arguments.
 
     `args`, `kwargs`: one example for each parameter without a default: fake tensors, tensors,
     numbers, dtypes.  If they have free dtypes, it is compiled for each combination.  `options`:
-    `Options`, or a string such as "--target cpu".  The result is a TVM-FFI function: it can be
+    `Options`, or a string such as "--target cpu".  `requires`: relations between sizes and integers
+    that every call is to keep, such as `n * m <= 4096`, see `specs.require`.  The result is a TVM-FFI function: it can be
     called with NumPy arrays, torch tensors and anything else with DLPack, and passed to every
     tvm-ffi API.  Raises CompileError with a hint for the fix.
     """
     from ferrule.compiler.cache.through import through
     from ferrule.language.cachekeys.again import asked, recall, remember
 
-    function, call = _host_function(fn), asked(args, kwargs, options)
+    function = _host_function(fn)
+    call = None if requires else asked(args, kwargs, options)
     known = None if call is None else recall(function, call)
     if known is not None:
         return known
-    given = wanted_of(fn, args, kwargs, options)
+    given = wanted_of(fn, args, kwargs, options, requires)
     found = _guarded(function, lambda: through(given))
     if call is not None and found.origin == "from the cache":
         remember(function, call, given)
@@ -79,18 +83,31 @@ def compile(
 
 
 def wanted_of(
-    fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], options: str | Options | None
+    fn: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    options: str | Options | None,
+    requires: Sequence[Condition | Requirement] = (),
 ) -> Wanted:
     """The compilation that `compile` makes of these arguments, not done yet."""
     function = _host_function(fn)
+    required = checked_requirements(function.__name__, requires)
     free = free_examples(function, tuple(args), dict(kwargs))
     if free is not None:
-        return _guarded(function, lambda: _wanted_each(function, free, parse_options(options)))
+        return _guarded(
+            function, lambda: _wanted_each(function, free, parse_options(options), required)
+        )
     examples = bind_examples(function, tuple(args), dict(kwargs))
+    examples.requires = required
     return _guarded(function, lambda: wanted(_job(function, examples, parse_options(options))))
 
 
-def _wanted_each(function: Callable[..., Any], free: FreeExamples, options: Options) -> Wanted:
+def _wanted_each(
+    function: Callable[..., Any],
+    free: FreeExamples,
+    options: Options,
+    requires: tuple[Requirement, ...],
+) -> Wanted:
     """The compilation of one function for all combinations of free dtypes."""
     from ferrule.compiler.cache.through import Wanted
     from ferrule.language.cachekeys.compilations import key_of_several
@@ -100,8 +117,9 @@ def _wanted_each(function: Callable[..., Any], free: FreeExamples, options: Opti
     for choice in choices:
         args, kwargs = free.chosen(choice)
         with _naming(choice):
-            job = _job(function, bind_examples(function, args, kwargs), options)
-            jobs.append(wanted(job))
+            examples = bind_examples(function, args, kwargs)
+            examples.requires = requires
+            jobs.append(wanted(_job(function, examples, options)))
     name = function.__name__
     return Wanted(
         name,
@@ -253,6 +271,7 @@ def _job(function: Callable[..., Any], examples: Examples, options: Options) -> 
             placed,
             positional_only=examples.positional_only,
             keyword_only=examples.keyword_only,
+            requires=examples.requires,
         )
     except ValueError as error:
         refuse_kinds(function, place_of(function))

@@ -26,7 +26,17 @@ from ferrule.language.recognised import (
     tensor_spec,
 )
 from ferrule.language.source import is_hashable, outer_names
-from ferrule.specs import Boolean, DType, Float32, Int32, Numeric, SupportsSpec, Sym, params
+from ferrule.specs import (
+    Boolean,
+    DType,
+    Float32,
+    Int32,
+    Numeric,
+    Requirement,
+    SupportsSpec,
+    Sym,
+    params,
+)
 from ferrule.specs.binding import Path
 from ferrule.specs.changing import changed
 from ferrule.specs.deferred import dataclass
@@ -50,8 +60,8 @@ class Examples:
 
     `given`: the arguments of the call, by name.  `constants`: parameters known at compile time.
     `classes`: the named tuples and dataclasses of tuples, by path.  `variadic`: the name of `*args`
-    and the names of the parameters that it became.  `positional_only` and `keyword_only` as in
-    `Signature`.
+    and the names of the parameters that it became.  `positional_only`, `keyword_only` and
+    `requires` as in `Signature`.
     """
 
     parameters: tuple[params.Param, ...] = ()
@@ -61,6 +71,7 @@ class Examples:
     variadic: tuple[str, tuple[str, ...]] | None = None
     positional_only: int = 0
     keyword_only: int = 0
+    requires: tuple[Requirement, ...] = ()
 
     def add(self, param: params.Param, parameter: inspect.Parameter) -> None:
         """Adds the next parameter, and how callers pass it."""

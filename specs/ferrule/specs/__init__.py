@@ -115,11 +115,14 @@ from ferrule.specs.pointers import (
     nullptr,
 )
 from ferrule.specs.reading import parse_signature
+from ferrule.specs.requirements import Requirement, require
 from ferrule.specs.signature import Signature
 
 __all__ = [
     "ValueOf",
     "present",
+    "Requirement",
+    "require",
     "holds",
     "format_condition",
     "equal",

@@ -11,6 +11,7 @@ commutative operation stands on the right.
 
 from __future__ import annotations
 
+import builtins
 import keyword
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -88,16 +89,51 @@ class Sym(_Arithmetic):
 
     Two symbols are equal if their keys are equal.  The key of a named symbol is its name; the key
     of an unnamed symbol is a fresh object.
-    `width` is 32 or 64 bits; a value at a call is a multiple of `divisibility`.
+    `width` is 32 or 64 bits; a value at a call is a multiple of `divisibility`, at least `min` and
+    at most `max`; None is no bound but that of the width.
     """
 
     key: object
     name: str | None = field(default=None, compare=False)
     width: int = field(default=32, compare=False)
     divisibility: int = field(default=1, compare=False)
+    min: int | None = field(default=None, compare=False)
+    max: int | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return self.name or "?"
+
+    @property
+    def bounds(self) -> str:
+        """The bounds as text, `1..4096` or `..4096`; nothing for a symbol without bounds."""
+        if self.min is None and self.max is None:
+            return ""
+        low, high = ("" if bound is None else str(bound) for bound in (self.min, self.max))
+        return f"{low}..{high}"
+
+    @property
+    def facts(self) -> tuple[int, int, int | None, int | None]:
+        """Width, divisibility and bounds: what all occurrences of a symbol have in common."""
+        return self.width, self.divisibility, self.min, self.max
+
+    @property
+    def fallback(self) -> int:
+        """The value in a call that tells none: 1, or the value in its bounds that is nearest."""
+        if not self.bounds:
+            return 1
+        low, high = self.interval()
+        first = -(-builtins.max(1, low) // self.divisibility) * self.divisibility
+        return first if first <= high else high // self.divisibility * self.divisibility
+
+    def interval(self, *, signed: bool = True) -> tuple[int, int]:
+        """The smallest and the largest value at a call; a size that is not `signed` is at least
+        0."""
+        low = -(1 << self.width - 1) if signed else 0
+        high = (1 << self.width - 1) - 1
+        return (
+            low if self.min is None else builtins.max(low, self.min),
+            high if self.max is None else self.max,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +170,21 @@ def _compare(op: ComparisonOp, lhs: IntExpr, rhs: Dim) -> Comparison:
     return compare(op, lhs, rhs)
 
 
-def sym_int(width: int = 32, *, divisibility: int = 1, symbol: str | None = None) -> Sym:
+def sym_int(
+    width: int = 32,
+    *,
+    divisibility: int = 1,
+    min: int | None = None,
+    max: int | None = None,
+    symbol: str | None = None,
+) -> Sym:
     """A symbolic size.  Symbols with the same name are equal; an unnamed one equals only itself.
 
     `width`: 32 or 64 bits; the value at a call must fit in this width.  `divisibility`: each value
-    is a multiple of it.  Raises ValueError for another width, a divisibility below 1, or a symbol
-    that is not an identifier.
+    is a multiple of it.  `min`, `max`: each value is at least and at most this; sizes of tensors
+    are never negative, also without `min`.  Raises ValueError for another width, a divisibility
+    below 1, bounds that do not fit the width or allow no value, or a symbol that is not an
+    identifier; TypeError for bounds or a divisibility that are no ints.
     """
     if width not in (32, 64):
         raise ValueError(f"sym_int: width must be 32 or 64, but got {width!r}")
@@ -151,7 +196,28 @@ def sym_int(width: int = 32, *, divisibility: int = 1, symbol: str | None = None
         )
     if symbol is not None and not (isinstance(symbol, str) and is_name(symbol)):
         raise ValueError(f"sym_int: symbol must be an identifier, but got {symbol!r}")
-    return Sym(symbol if symbol is not None else object(), symbol, width, divisibility)
+    _check_bounds(width, divisibility, min, max)
+    key = symbol if symbol is not None else object()
+    return Sym(key, symbol, width, divisibility, min, max)
+
+
+def _check_bounds(width: int, divisibility: int, low: int | None, high: int | None) -> None:
+    """Raises TypeError or ValueError unless some multiple of `divisibility` is in the bounds."""
+    least, largest = -(1 << width - 1), (1 << width - 1) - 1
+    for name, bound in (("min", low), ("max", high)):
+        if bound is None:
+            continue
+        if isinstance(bound, bool) or not isinstance(bound, int):
+            raise TypeError(f"sym_int: {name} must be an int or None, but got {bound!r}")
+        if not least <= bound <= largest:
+            wider = "; use a symbol of 64 bits" if width == 32 else ""
+            raise ValueError(f"sym_int: {name} must fit int{width}, but got {bound}{wider}")
+    least = least if low is None else low
+    largest = largest if high is None else high
+    if least > largest:
+        raise ValueError(f"sym_int: min must be at most max, but got min={low}, max={high}")
+    if largest // divisibility * divisibility < least:
+        raise ValueError(f"sym_int: no multiple of {divisibility} is in {least}..{largest}")
 
 
 def is_name(text: str) -> bool:
@@ -168,14 +234,26 @@ def _is_normal(text: str) -> bool:
     return unicodedata.is_normalized("NFKC", text)
 
 
-def sym_int32(divisibility: int = 1, symbol: str | None = None) -> Sym:
+def sym_int32(
+    divisibility: int = 1,
+    symbol: str | None = None,
+    *,
+    min: int | None = None,
+    max: int | None = None,
+) -> Sym:
     """A symbolic size of 32 bits: see `sym_int`."""
-    return sym_int(32, divisibility=divisibility, symbol=symbol)
+    return sym_int(32, divisibility=divisibility, min=min, max=max, symbol=symbol)
 
 
-def sym_int64(divisibility: int = 1, symbol: str | None = None) -> Sym:
+def sym_int64(
+    divisibility: int = 1,
+    symbol: str | None = None,
+    *,
+    min: int | None = None,
+    max: int | None = None,
+) -> Sym:
     """A symbolic size of 64 bits: see `sym_int`."""
-    return sym_int(64, divisibility=divisibility, symbol=symbol)
+    return sym_int(64, divisibility=divisibility, min=min, max=max, symbol=symbol)
 
 
 def ceil_div(lhs: Dim, rhs: Dim) -> Dim:

@@ -70,6 +70,7 @@ class Overloads(Signature):
         unnamed, positional, _ = _ways(_with(self.candidates, first)[0])
         put(self, "positional_only", unnamed)
         put(self, "keyword_only", first - positional)
+        put(self, "requires", ())
         Signature.__post_init__(self)
 
     def __str__(self) -> str:

@@ -7,8 +7,11 @@ import io
 import re
 import tokenize
 from collections.abc import Callable
+from functools import reduce
+from operator import and_, or_
 from typing import Any, Final, get_args
 
+from ferrule.specs.conditions import ComparisonOp, Condition, compare
 from ferrule.specs.dtypes import BY_NAME, as_dtype
 from ferrule.specs.expr import Dim, ExprOp, Sym, make, sym_int
 from ferrule.specs.literals import read_literal
@@ -33,6 +36,7 @@ from ferrule.specs.params import (
     Tuple,
     Union,
 )
+from ferrule.specs.requirements import Requirement, require
 from ferrule.specs.signature import Signature
 
 _KINDS: Final[dict[str, type[Any]]] = {
@@ -44,6 +48,8 @@ _OP: Final = tokenize.OP
 _MARKS: Final = re.compile(r"[(,] ?[/*]")
 
 _WHERE: Final = re.compile("(?= where )")
+_REQUIRES: Final = re.compile(" requires ")
+_BOUNDS: Final = re.compile(r"(?<= in )(-?\d+)?\.\.(-?\d+)?")
 
 
 def parse_signature(text: str) -> Signature:
@@ -65,6 +71,7 @@ def _parse_any(text: str) -> Signature:
 
 def _parse(text: str) -> Signature:
     plain, unnamed, positional = _without_marks(text)
+    plain, required = _without_requirements(plain)
     head, declared = _split(plain)
     symbols = {arg.arg: _read_symbol(text, arg) for arg in declared.args}
     pairs = zip(head.args.kwonlyargs, head.args.kw_defaults, strict=True)
@@ -74,7 +81,9 @@ def _parse(text: str) -> Signature:
     named_alone = 0 if positional is None else len(params) - positional
     if positional is not None and named_alone == 0:
         raise ValueError(f"{text!r} cannot be read: nothing stands behind *")
-    return Signature(head.name, params, result, unnamed, named_alone)
+    integers = {each.name: each for each in params if isinstance(each, Scalar)}
+    requires = [reader.requirement(node, integers) for node in required]
+    return Signature(head.name, params, result, unnamed, named_alone, tuple(requires))
 
 
 def _without_marks(text: str) -> tuple[str, int, int | None]:
@@ -105,6 +114,19 @@ def _without_marks(text: str) -> tuple[str, int, int | None]:
     return cut + text[end:], found.get("/", 0), found.get("*")
 
 
+def _without_requirements(text: str) -> tuple[str, list[ast.expr]]:
+    """Split the requirements from what is before " requires ", which a literal can have too."""
+    for found in reversed(list(_REQUIRES.finditer(text))):
+        try:
+            listed = ast.parse(f"[{text[found.end() :]}]", mode="eval").body
+            _split(text[: found.start()])
+        except (SyntaxError, ValueError):
+            continue
+        if isinstance(listed, ast.List):
+            return text[: found.start()], listed.elts
+    return text, []
+
+
 def _split(text: str) -> tuple[ast.FunctionDef, ast.arguments]:
     """Split the head from the symbols after " where ", which can also occur in a literal of it."""
     places = [found.start() for found in _WHERE.finditer(text)]
@@ -114,7 +136,7 @@ def _split(text: str) -> tuple[ast.FunctionDef, ast.arguments]:
         star = "" if params.startswith(")") else "*, "
         head = _head(f"{name}({star}{params}")
         if head is not None:
-            declared = _head(f"where({text[end + len(' where ') :]})")
+            declared = _head(f"where({_as_pairs(text[end + len(' where ') :])})")
             if declared is not None and declared.returns is None:
                 return head, declared.args
     raise ValueError(f"{text!r} is no signature")
@@ -133,13 +155,30 @@ def _head(text: str) -> ast.FunctionDef | None:
 
 
 def _read_symbol(text: str, arg: ast.arg) -> Sym:
-    divisibility, kind = 1, arg.annotation
+    bounds, divisibility, kind = {}, 1, arg.annotation
+    match kind:
+        case ast.Compare(left=left, ops=[ast.In()], comparators=[ast.Tuple(elts=[low, high])]):
+            bounds = {"min": _read_bound(low), "max": _read_bound(high)}
+            kind = left
     match kind:
         case ast.BinOp(left=left, op=ast.Mod(), right=ast.Constant(value=int(value))):
             divisibility, kind = value, left
     if not isinstance(kind, ast.Name) or kind.id not in ("int32", "int64"):
         raise ValueError(f"{text!r}: the symbol {arg.arg} must be an int32 or int64")
-    return sym_int(int(kind.id[3:]), divisibility=divisibility, symbol=arg.arg)
+    return sym_int(int(kind.id[3:]), divisibility=divisibility, symbol=arg.arg, **bounds)
+
+
+def _read_bound(node: ast.expr) -> int | None:
+    match read_literal(node):
+        case None | int() as bound:
+            return bound
+    raise ValueError(f"{ast.unparse(node)!r} is no bound of a symbol")
+
+
+def _as_pairs(symbols: str) -> str:
+    """The text of symbols with each `1..4096` as `(1, 4096)`, and None for a bound that is not
+    there."""
+    return _BOUNDS.sub(lambda found: f"({found[1] or None}, {found[2] or None})", symbols)
 
 
 _OPERATORS: Final[dict[type[ast.operator], ExprOp]] = {
@@ -149,15 +188,26 @@ _OPERATORS: Final[dict[type[ast.operator], ExprOp]] = {
     ast.FloorDiv: "floordiv",
     ast.Mod: "mod",
 }
+_COMPARED: Final[dict[type[ast.cmpop], ComparisonOp]] = {
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+}
 _CALLS: Final[dict[str, ExprOp]] = {"min": "min", "max": "max", "ceil_div": "ceildiv"}
 
 
 class _Reader:
     """Reads the nodes of a signature's text."""
 
-    def __init__(self, text: str, symbols: dict[str, Sym]) -> None:
+    def __init__(
+        self, text: str, symbols: dict[str, Sym], values: dict[str, Sym] | None = None
+    ) -> None:
         self.text = text
         self.symbols = symbols
+        self.values = values or {}
 
     def refuse(self, node: ast.AST) -> ValueError:
         return ValueError(f"{self.text!r} cannot be read at {ast.unparse(node)!r}")
@@ -287,8 +337,31 @@ class _Reader:
             return tuple(self.dim(item) for item in node.elts)
         raise self.refuse(node)
 
+    def requirement(self, node: ast.expr, integers: dict[str, Scalar]) -> Requirement:
+        """A condition, or a tuple of one and its message; `integers` has parameters by name."""
+        whole = {name: each for name, each in integers.items() if each.dtype.kind != "float"}
+        named = {name: each.value for name, each in whole.items()}
+        reader = _Reader(self.text, {**named, **self.symbols}, named)
+        match node:
+            case ast.Tuple(elts=[condition, ast.Constant(value=str(message))]):
+                return require(reader.condition(condition), message)
+        return require(reader.condition(node))
+
+    def condition(self, node: ast.expr) -> Condition:
+        match node:
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARED:
+                return compare(_COMPARED[type(op)], self.dim(left), self.dim(right))
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return ~self.condition(operand)
+            case ast.BoolOp(op=op, values=values):
+                join = and_ if isinstance(op, ast.And) else or_
+                return reduce(join, map(self.condition, values))
+        raise self.refuse(node)
+
     def dim(self, node: ast.expr) -> Dim:
         match node:
+            case ast.Attribute(value=ast.Name(id=word), attr="value") if word in self.values:
+                return self.values[word]
             case ast.Constant(value=int(value)):
                 return value
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))):

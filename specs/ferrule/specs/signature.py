@@ -1,9 +1,9 @@
 """A function's name, parameters and result, with the names of its symbols in text.
 
 Invariants (ValueError where they fail): names are identifiers; parameter names differ; symbols with
-the same name have the same width and divisibility; the arguments of each call determine all
+the same name have the same width, divisibility and bounds; the arguments of each call determine all
 symbols, except symbols that occur only in the result; an env stream has a device; a caller can own
-the result.
+the result; the arguments of each call determine the sizes of all requirements.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any
 from ferrule.specs.binding import Binding, Place, bindings_of, places_of
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import Dim, Sym, ValueOf, format_dim, is_name, symbols_of
-from ferrule.specs.params import EnvStream, Param, Tensor
+from ferrule.specs.params import EnvStream, Param, Scalar, Tensor
 from ferrule.specs.params.base import LONGEST_NAME
 from ferrule.specs.params.compound import KINDS
+from ferrule.specs.requirements import Requirement, checked_requirements
 from ferrule.specs.results import checked_result
 
 
@@ -33,7 +34,8 @@ class Signature:
     that occur only in strides are s0, s1, ….  `names` also has the symbols of the result.
     `positional_only` counts the first parameters, which Python passes only by position;
     `keyword_only` counts the last ones, which Python passes only by name.  Through C all are
-    positional.  `bindings` says where each symbol gets its value.  Two signatures are equal if
+    positional.  `requires` are relations that every call keeps, see `require`; conditions alone
+    will do.  `bindings` says where each symbol gets its value.  Two signatures are equal if
     their full texts are equal, so unnamed symbols are compared by their positions.
     """
 
@@ -42,6 +44,7 @@ class Signature:
     result: Param | None = None
     positional_only: int = 0
     keyword_only: int = 0
+    requires: tuple[Requirement, ...] = ()
     arguments: tuple[Param, ...] = field(init=False, repr=False)
     symbols: dict[Sym, str] = field(init=False, repr=False)
     bindings: tuple[Binding, ...] = field(init=False, repr=False)
@@ -66,6 +69,44 @@ class Signature:
             put(self, "bindings", bindings_of(self.params))
         except ValueError as error:
             raise ValueError(f"{self.name}: {error}") from None
+        put(self, "requires", checked_requirements(self.name, self.requires))
+        for each in self.requires:
+            self._check_required(each)
+
+    def _check_required(self, required: Requirement) -> None:
+        """ValueError unless every call tells the sizes and integers of a requirement."""
+        owners = {binding.symbol: binding.places for binding in self.bindings}
+        for symbol in required.symbols:
+            reason = ""
+            if isinstance(symbol.key, ValueOf):
+                reason = self._no_integer(symbol.key.param)
+            elif symbol not in owners:
+                reason = f"the symbol {symbol} is in no parameter"
+            elif all(place.optional for place in owners[symbol]):
+                reason = f"the symbol {symbol} of {owners[symbol][0].name} can be absent"
+            if reason:
+                raise ValueError(f"{self.name}: requires {required.text(self.known)}: {reason}")
+
+    def _no_integer(self, name: str) -> str:
+        """Why a parameter has no value that a requirement can compare; nothing if it has one."""
+        param = next((each for each in self.params if each.name == name), None)
+        if not isinstance(param, Scalar) or param.dtype.kind == "float":
+            return f"{name} is no integer parameter"
+        wide = param.dtype.kind == "uint" and param.dtype.bits == 64
+        return f"{name} is uint64, which does not fit 64 bits with a sign" if wide else ""
+
+    @property
+    def known(self) -> dict[Sym, str]:
+        """The names of symbols in requirements: those of `symbols`, and of the integer parameters;
+        `n.value` where a size has the name too."""
+        taken = set(self.names.values())
+        values = [
+            each.value
+            for each in self.params
+            if isinstance(each, Scalar) and each.dtype.kind != "float"
+        ]
+        own = {each: f"{each}.value" if str(each) in taken else str(each) for each in values}
+        return {**self.symbols, **own}
 
     def _of_parameters(self, places: tuple[Place, ...]) -> dict[Sym, str]:
         symbols = (symbol for place in places for symbol in symbols_of(place.dim))
@@ -143,8 +184,8 @@ class Signature:
         return self.altered(name=name)
 
     def altered(self, **values: Any) -> Signature:
-        """A copy with another `name`, `result`, or as many other `params`."""
-        names = ("name", "params", "result", "positional_only", "keyword_only")
+        """A copy with another `name`, `result`, other `requires`, or as many other `params`."""
+        names = ("name", "params", "result", "positional_only", "keyword_only", "requires")
         return Signature(**{name: values.get(name, getattr(self, name)) for name in names})
 
 
@@ -216,12 +257,19 @@ def _check_symbols(name: str, places: tuple[Place, ...]) -> None:
                 f"arguments and launch sizes of a calling convention alone"
             )
         first = seen.setdefault(symbol, symbol)
-        if (first.width, first.divisibility) != (symbol.width, symbol.divisibility):
+        if first.facts != symbol.facts:
+            bounded = (first.min, first.max) != (symbol.min, symbol.max)
             raise ValueError(
                 f"{name}: the symbol {symbol} is used with different widths or "
-                f"divisibilities: int{first.width} divisible by {first.divisibility}, and "
-                f"int{symbol.width} divisible by {symbol.divisibility}"
+                f"divisibilities{' or bounds' if bounded else ''}: {_facts(first, bounded)}, and "
+                f"{_facts(symbol, bounded)}"
             )
+
+
+def _facts(symbol: Sym, bounded: bool) -> str:
+    bounds = f" in {symbol.bounds}" if symbol.bounds else " without bounds"
+    text = f"int{symbol.width} divisible by {symbol.divisibility}"
+    return text + bounds if bounded else text
 
 
 def _name_symbols(places: tuple[Place, ...]) -> dict[Sym, str]:

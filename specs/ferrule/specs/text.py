@@ -4,6 +4,10 @@ The full form is the head of a Python function, with its symbols at the end:
 
     f(a: Tensor([n0, 8], float32, strides=[8, 1], align=16), k: int32 = 3) where n0: int32 % 16
 
+Behind the type of a symbol stand its divisibility and its bounds: `where n: int32 % 16 in 16..4096`.
+The short form has the bounds in the shape: `Tensor([n: 16..4096], float32)`.  Requirements stand
+behind the symbols, `requires n * m <= 4096, (n % 4 == 0, 'whole vectors')`.
+
 The result follows the parameters, `f(k: int32) -> Tuple[int32, float32]`.  A field with a default,
 in a named tuple or dataclass, is `x=Default(int32, 3)`.  As in Python, parameters before `/` are
 positional-only, and parameters after `*` are keyword-only.
@@ -41,6 +45,7 @@ from ferrule.specs.params import (
     Union,
     compact_strides,
 )
+from ferrule.specs.requirements import Requirement
 from ferrule.specs.signature import Signature, marked
 
 Names = Mapping[Sym, str]
@@ -64,16 +69,34 @@ def full_text(signature: Signature) -> str:
     head = f"{signature.name}({', '.join(marked(params, signature.positional_only, by_position))})"
     if signature.result is not None:
         head += f" -> {kind_text(signature.result, signature.names, full=True)}"
-    return head + (f" where {symbols}" if symbols else "")
+    required = ", ".join(_requirement_text(each, signature) for each in signature.requires)
+    head += f" where {symbols}" if symbols else ""
+    return head + (f" requires {required}" if required else "")
+
+
+def _requirement_text(required: Requirement, signature: Signature) -> str:
+    text = required.text(signature.known)
+    return text if required.message is None else f"({text}, {literal_text(required.message)})"
 
 
 def _symbol_text(symbol: Sym, name: str) -> str:
     divisible = f" % {symbol.divisibility}" if symbol.divisibility > 1 else ""
-    return f"{name}: int{symbol.width}{divisible}"
+    bounds = f" in {symbol.bounds}" if symbol.bounds else ""
+    return f"{name}: int{symbol.width}{divisible}{bounds}"
 
 
 def _dims(dims: tuple[Dim, ...], names: Names) -> str:
     return f"[{', '.join(format_dim(dim, names) for dim in dims)}]"
+
+
+def _sizes(dims: tuple[Dim, ...], names: Names, full: bool) -> str:
+    """Sizes; in the short form with the bounds of each that is a symbol, `[n: 1..4096, 8]`."""
+    return _dims(dims, names) if full else f"[{', '.join(_size(dim, names) for dim in dims)}]"
+
+
+def _size(dim: Dim, names: Names) -> str:
+    text = format_dim(dim, names)
+    return f"{text}: {dim.bounds}" if isinstance(dim, Sym) and dim.bounds else text
 
 
 def kind_text(param: Param, names: Names, *, full: bool) -> str:
@@ -88,7 +111,7 @@ def kind_text(param: Param, names: Names, *, full: bool) -> str:
         case Scalar(dtype=dtype):
             return dtype.name
         case Shape(dims=dims, kind=kind):
-            return f"{kind}({_dims(dims, names)})"
+            return f"{kind}({_sizes(dims, names, full)})"
         case Pointer():
             return _pointer_text(param, full)
         case EnvStream(device=device, device_id=device_id):
@@ -133,7 +156,7 @@ def _field_text(field: Param, names: Names) -> str:
 
 def _tensor_text(tensor: Tensor, names: Names, full: bool) -> str:
     dtype = PACKED_NAME if tensor.packed else tensor.dtype.name
-    parts = [_dims(tensor.shape, names), dtype]
+    parts = [_sizes(tensor.shape, names, full), dtype]
     if full:
         parts += _tensor_details(tensor, names)
     return f"Tensor({', '.join(parts)})"

@@ -146,7 +146,7 @@ class Telling:
             known = self.told(repr(key))
         else:
             known = b"#%d" % self.number(key)[0]
-        return b"Sym" + known + self.items("", [value.name, value.width, value.divisibility])
+        return b"Sym" + known + self.items("", [value.name, *value.facts])
 
 
 def has_order(value: Iterable[Any]) -> bool:

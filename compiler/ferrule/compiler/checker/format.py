@@ -118,6 +118,11 @@ class Op(IntEnum):
     RELATION = auto()
     """Check that the two values on the stack are equal, else show message `a` of the table; `b` if
     one is undefined."""
+    LIMIT = auto()
+    """Check that the number is at most `b`, or with `kind` 1 at least `b`."""
+    REQUIRED = auto()
+    """Check that the top of the stack is not 0, else show message `a` of the table; `b` if it is
+    undefined."""
     # Scalars.
     INTEGER = auto()
     """Load an int or bool as the number: at most `b` and at least 0, or with `kind` 1 at least -b -
@@ -178,7 +183,7 @@ class Float(IntEnum):
 
 
 class Binary(IntEnum):
-    """Operations of `Op.BINARY`."""
+    """Operations of `Op.BINARY`; comparisons give 1 or 0."""
 
     ADD = 0
     SUB = 1
@@ -188,6 +193,9 @@ class Binary(IntEnum):
     MIN = 5
     MAX = 6
     CEILDIV = 7
+    LT = 8
+    LE = 9
+    EQ = 10
 
 
 GOING: Final = frozenset({Op.JUMP, Op.UNLESS, Op.EACH, Op.NEXT, Op.PAIR, Op.LOAD})

@@ -118,6 +118,16 @@ def _divisible(frame: Frame) -> None:
     frame.go_on()
 
 
+def _limit(frame: Frame) -> None:
+    build, number, limit = frame.build, frame.get("number"), frame.operand("b")
+    shown = {"wanted": limit, "actual": number}
+    with frame.emitter.if_then(frame.equal(frame.operand("kind"), 0)):
+        frame.check(build.icmp_signed("<=", number, limit), Said.ABOVE, **shown)
+        frame.go_on()
+    frame.check(build.icmp_signed(">=", number, limit), Said.BELOW, **shown)
+    frame.go_on()
+
+
 def _relation(frame: Frame) -> None:
     emitter, build = frame.emitter, frame.build
     stack = frame.get("stack")
@@ -126,14 +136,30 @@ def _relation(frame: Frame) -> None:
     defined = frame.equal(frame.get("undefined"), 0)
     with emitter.if_then(build.and_(defined, frame.equal(left, right))):
         frame.go_on()
-    with emitter.if_then(emitter.is_null(frame.get("table"))):
-        frame.fail()
     frame.set("context.value0", right)
     frame.set("context.value1", left)
+    _say_own(frame, defined, frame.machine)
+
+
+def _required(frame: Frame) -> None:
+    build, stack = frame.build, frame.get("stack")
+    holds = build.not_(frame.equal(frame.emitter.load(stack, I64), 0))
+    defined = frame.equal(frame.get("undefined"), 0)
+    with frame.emitter.if_then(build.and_(defined, holds)):
+        frame.go_on()
+    _say_own(frame, defined, stack)
+
+
+def _say_own(frame: Frame, defined: ir.Value, values: ir.Value) -> None:
+    """End with a message of the function's own table about these values: `a`, or `b` for an
+    undefined one."""
+    emitter, build = frame.emitter, frame.build
+    with emitter.if_then(emitter.is_null(frame.get("table"))):
+        frame.fail()
     message = build.select(defined, frame.operand32("a"), frame.operand32("b"))
     table, args, count = (frame.get(name) for name in ("table", "args", "context.num_args"))
     raised = emitter.symbol("ferrule_raise", RAISE)
-    emitter.call(raised, [table, message, args, count, frame.machine])
+    emitter.call(raised, [table, message, args, count, values])
     frame.fail()
 
 
@@ -230,8 +256,13 @@ def _result(frame: Frame, operation: Binary, left: ir.Value, right: ir.Value) ->
             return build.select(build.icmp_signed("<", left, right), left, right)
         case Binary.MAX:
             return build.select(build.icmp_signed(">", left, right), left, right)
+        case Binary.LT | Binary.LE | Binary.EQ:
+            return build.zext(build.icmp_signed(_SIGNS[operation], left, right), I64)
         case Binary.FLOORDIV | Binary.MOD | Binary.CEILDIV:
             return _divided(frame, operation, left, right)
+
+
+_SIGNS: Final = {Binary.LT: "<", Binary.LE: "<=", Binary.EQ: "=="}
 
 
 def _checked(frame: Frame, pair: ir.Value) -> ir.Value:
@@ -274,6 +305,8 @@ NUMBERS: Final[Mapping[Op, Callable[[Frame], None]]] = MappingProxyType(
         Op.RELATED: _related,
         Op.RANGE: _range,
         Op.DIVISIBLE: _divisible,
+        Op.LIMIT: _limit,
+        Op.REQUIRED: _required,
         Op.RELATION: _relation,
         Op.BIND: _bind,
         Op.SOLVE: _solve,

@@ -2,7 +2,8 @@
 
 The order of the rows is the order of the errors: the number of arguments; kind, ndim, dtype and
 device of each parameter from left to right; then the symbols are bound; sizes, strides, alignment
-and values of each parameter from left to right; the relations that the body needs.
+and values of each parameter from left to right; the requirements of the signature; the relations
+that the body needs.
 
 Rules of kinds that are decided here:
 
@@ -21,12 +22,13 @@ from ferrule.compiler.artefacts import Location, Relation
 from ferrule.compiler.checker.code import Code
 from ferrule.compiler.checker.format import Op
 from ferrule.compiler.checker.kinds import check_kinds
-from ferrule.compiler.checker.nodes import leaf_count, nodes_of
+from ferrule.compiler.checker.nodes import Node, leaf_count, nodes_of
 from ferrule.compiler.checker.sizes import SizeRows
 from ferrule.compiler.checker.values import ValueRows
 from ferrule.compiler.messages import catalogue, parts
-from ferrule.compiler.messages.parts import Value
+from ferrule.compiler.messages.parts import Part, Text, Value
 from ferrule.compiler.messages.table import Table
+from ferrule.specs import Requirement, Scalar, Sym, ValueOf
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.signature import Signature
 
@@ -68,6 +70,8 @@ def build_program(
     sizes.bind()
     for node in nodes:
         values.check(node)
+    for required in signature.requires:
+        _check_requirement(sizes, values, nodes, required, shown or str(signature), location, table)
     for relation in relations:
         _check_relation(sizes, signature, relation, table)
     code.row(Op.END)
@@ -86,6 +90,45 @@ def build_program(
 def _check_count(code: Code, count: int) -> None:
     words = "1 parameter" if count == 1 else f"{count} parameters"
     code.row(Op.COUNT, a=code.text(words), b=count)
+
+
+def _check_requirement(
+    sizes: SizeRows,
+    values: ValueRows,
+    nodes: Sequence[Node],
+    required: Requirement,
+    shown: str,
+    location: Location | None,
+    table: Table,
+) -> None:
+    """The message shows the values of the symbols, which are on the stack above the condition's."""
+    names, integers = sizes.signature.known, {}
+    for symbol in required.symbols:
+        if isinstance(symbol.key, ValueOf):
+            integers[symbol] = next(n for n in nodes if n.param.name == symbol.key.param)
+
+    def push(symbol: Sym) -> None:
+        node = integers[symbol]
+        assert isinstance(node.param, Scalar)
+        sizes.code.at(node.at)
+        values.check_scalar(node.param.dtype, 0)
+        sizes.code.row(Op.PUSH_NUMBER)
+
+    sizes.require(required.condition, push)
+    actual: list[Part] = []
+    for slot, symbol in enumerate(required.symbols):
+        actual += [Text(f"{', ' if slot else ''}{names[symbol]} = "), Value(slot + 1)]
+    filled: dict[str, catalogue.Filling] = {
+        "signature": shown,
+        "condition": required.text(names),
+        "actual": tuple(actual),
+        "hint": f": {required.message}" if required.message else "",
+    }
+    failed, undefined = (
+        table.add(entry.fill(filled, location=location))
+        for entry in (catalogue.REQUIRED, catalogue.REQUIRED_UNDEFINED)
+    )
+    sizes.code.row(Op.REQUIRED, a=failed, b=undefined)
 
 
 def _check_relation(

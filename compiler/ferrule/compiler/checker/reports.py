@@ -40,6 +40,8 @@ class Said(Enum):
     RELATED = auto()
     UNDEFINED = auto()
     DIVISIBLE = auto()
+    ABOVE = auto()
+    BELOW = auto()
     BOUNDS = auto()
     VALUE_BOUNDS = auto()
     TOO_LARGE = auto()
@@ -117,6 +119,8 @@ _MESSAGES: Final[Mapping[Said, tuple[Entry, Mapping[str, Filling]]]] = MappingPr
         Said.RELATED: (catalogue.RELATED, {}),
         Said.UNDEFINED: (catalogue.UNDEFINED, {}),
         Said.DIVISIBLE: (catalogue.DIVISIBLE, {}),
+        Said.ABOVE: (catalogue.ABOVE, {}),
+        Said.BELOW: (catalogue.BELOW, {}),
         Said.BOUNDS: (catalogue.BOUNDS, {}),
         Said.VALUE_BOUNDS: (catalogue.BOUNDS, _VALUE),
         Said.TOO_LARGE: (

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from ferrule.compiler.checker.code import Code
 from ferrule.compiler.checker.format import Binary, Op
 from ferrule.compiler.checker.nodes import Node
 from ferrule.compiler.messages.context import PlaceKind
-from ferrule.specs import Compound, Dim, Signature, Sym, Tensor
+from ferrule.specs import (
+    Compound,
+    Condition,
+    Dim,
+    Signature,
+    Sym,
+    Tensor,
+    ValueOf,
+    condition_symbols,
+)
 from ferrule.specs.binding import ACTUAL, Binding, Place
+from ferrule.specs.conditions import Comparison, ComparisonOp, Junction, Negation
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import INT64_MAX, INT64_MIN, ExprOp
 from ferrule.specs.params import SIGNED_KINDS, Shape
@@ -25,6 +35,15 @@ _BINARY: Final[dict[ExprOp, Binary]] = {
     "max": Binary.MAX,
     "ceildiv": Binary.CEILDIV,
 }
+_COMPARED: Final[dict[ComparisonOp, tuple[bool, Binary, bool]]] = {
+    "lt": (False, Binary.LT, False),
+    "le": (False, Binary.LE, False),
+    "gt": (False, Binary.LT, True),
+    "ge": (False, Binary.LE, True),
+    "eq": (False, Binary.EQ, False),
+    "ne": (True, Binary.EQ, False),
+}
+"""Whether the result is negated, the operation, and whether the operands are swapped."""
 _KINDS: Final = {"shape": PlaceKind.SHAPE, "strides": PlaceKind.STRIDES, "dims": PlaceKind.DIMS}
 _Key = tuple[tuple[int, ...], int]
 
@@ -89,7 +108,8 @@ class SizeRows:
     def __init__(self, code: Code, signature: Signature, nodes: tuple[Node, ...]) -> None:
         self.code = code
         self.stack = 2
-        self._signature = signature
+        self._integer: Callable[[Sym], None] = lambda _: None
+        self.signature = signature
         self._numbers = {symbol: i for i, symbol in enumerate(signature.symbols)}
         self._bindings = {binding.symbol: binding for binding in signature.bindings}
         self._solved: dict[tuple[_Key, PlaceKind, int], list[Sym]] = {}
@@ -106,7 +126,11 @@ class SizeRows:
 
     def bind(self) -> None:
         """Bind every symbol."""
-        for binding in self._signature.bindings:
+        for symbol, number in self._numbers.items():
+            if symbol.fallback != 1:  # with which the machine begins
+                self.formula(symbol.fallback)
+                self.code.row(Op.SOLVE, a=number)
+        for binding in self.signature.bindings:
             for place in binding.places:
                 self._bind_at(binding, place)
 
@@ -134,10 +158,47 @@ class SizeRows:
         for position, dim in enumerate(dims):
             self.stack = max(self.stack, position + self._push(dim))
 
+    def require(self, condition: Condition, push: Callable[[Sym], None]) -> None:
+        """Rows that push whether a condition holds, 1 or 0, and then the value of each of its
+        symbols; `push` adds those that push the value of an integer parameter."""
+        self._integer = push
+        self.code.row(Op.FORMULA)
+        symbols = dict.fromkeys(condition_symbols(condition))
+        self.stack = max(self.stack, self._holds(condition), 1 + len(symbols))
+        for symbol in symbols:
+            self._push(symbol)
+
+    def _holds(self, condition: Condition) -> int:
+        """Push whether a condition holds; returns the number of stack entries that this needs."""
+        match condition:
+            case Comparison(op, lhs, rhs):
+                negated, operation, swapped = _COMPARED[op]
+                left, right = (rhs, lhs) if swapped else (lhs, rhs)
+                room = max(self._push(left), 1 + self._push(right))
+                self.code.row(Op.BINARY, kind=operation)
+                return max(room, self._negate()) if negated else room
+            case Negation(inner):
+                return max(self._holds(inner), self._negate())
+            case Junction(joint, lhs, rhs):
+                room = max(self._holds(lhs), 1 + self._holds(rhs))
+                self.code.row(Op.BINARY, kind=Binary.MIN if joint == "and" else Binary.MAX)
+                return room
+            case _:
+                raise AssertionError(condition)
+
+    def _negate(self) -> int:
+        """Turn the top of the stack from 1 to 0, and from 0 to 1."""
+        self.code.row(Op.PUSH)
+        self.code.row(Op.BINARY, kind=Binary.EQ)
+        return 2
+
     def _push(self, dim: Dim) -> int:
         """Push a dim; returns the number of stack entries that this needs."""
         code = self.code
         match dim:
+            case Sym(key=ValueOf()):
+                self._integer(dim)
+                return 1
             case Sym() if dim == ACTUAL:
                 code.row(Op.PUSH_NUMBER)
                 return 1
@@ -181,7 +242,7 @@ class SizeRows:
                 self._check_range_64()
 
     def _check_related(self, number: Number, dim: Compound) -> None:
-        code, formula = self.code, self.code.text(self._signature.format(dim))
+        code, formula = self.code, self.code.text(self.signature.format(dim))
         self.formula(dim)
         code.row(Op.RELATED, a=formula)
         if not number.signed:
@@ -189,14 +250,19 @@ class SizeRows:
         node = number.node
         key = ((node.path, id(node.param)), number.kind, number.axis)
         for symbol in self._solved.get(key, ()):
-            name = code.text(self._signature.symbols[symbol])
+            name = code.text(self.signature.symbols[symbol])
             code.row(Op.SYMBOL, a=self._numbers[symbol], b=name)
             self._check_range(symbol, number.signed)
 
     def _check_range(self, symbol: Sym, signed: bool) -> None:
-        """Check the range and the divisibility of a symbol for the number."""
+        """Check the bounds, the range and the divisibility of a symbol for the number."""
         code, high = self.code, (1 << (symbol.width - 1)) - 1
-        if symbol.width < 64 or not signed:
+        if symbol.max is not None:
+            code.row(Op.LIMIT, b=symbol.max)
+        if symbol.min is not None:
+            code.row(Op.LIMIT, kind=1, b=symbol.min)
+        decided = symbol.max is not None and symbol.min is not None and (signed or symbol.min >= 0)
+        if not decided and (symbol.width < 64 or not signed):
             name = code.text(f"int{symbol.width}")
             code.row(Op.RANGE, kind=int(signed), a=name, b=high)
         if symbol.divisibility > 1:

@@ -74,7 +74,7 @@ class ValueRows:
                 for number in numbers_of(node):
                     self.sizes.check(number)
             case Scalar(dtype=dtype):
-                self._check_scalar(dtype, node.loops)
+                self.check_scalar(dtype, node.loops)
                 self._store(node)
             case Pointer():
                 self._check_pointer(node.param)
@@ -147,7 +147,8 @@ class ValueRows:
 
     # ---- other kinds ----
 
-    def _check_scalar(self, dtype: DType, loops: int) -> None:
+    def check_scalar(self, dtype: DType, loops: int) -> None:
+        """Rows that check a number of this type and load it."""
         code = self.code
         match dtype.kind, dtype.bits:
             case "bool", _:

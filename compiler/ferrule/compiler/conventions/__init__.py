@@ -24,6 +24,7 @@ from ferrule.compiler.conventions.hostarguments import Handle, Reference
 from ferrule.compiler.conventions.memref import Memref, Unranked
 from ferrule.compiler.conventions.pointers import FunctionPointer
 from ferrule.compiler.conventions.protocol import CallingConvention
+from ferrule.compiler.conventions.requirements import Require
 from ferrule.compiler.conventions.returns import ReturnCode
 from ferrule.compiler.conventions.safecalls import SafeCall
 from ferrule.compiler.conventions.sequences import FirstOf, Sequence
@@ -57,6 +58,7 @@ __all__ = [
     "InMemory",
     "Memref",
     "Reference",
+    "Require",
     "ReturnCode",
     "SafeCall",
     "Sequence",

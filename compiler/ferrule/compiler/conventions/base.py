@@ -125,11 +125,7 @@ class Call(Flow):
         """
         self.check_known(dim, what)
         fault = Fault(kind, f"{literal(what)} overflows 64 bits or divides by zero")
-        ranges = {
-            symbol: (-(1 << symbol.width - 1), (1 << symbol.width - 1) - 1)
-            for symbol in symbols_of(dim)
-            if symbol in self.symbols
-        }
+        ranges = {symbol: symbol.interval() for symbol in symbols_of(dim) if symbol in self.symbols}
         symbols = {symbol: self.symbol(symbol, what) for symbol in symbols_of(dim)}
         lowering = Sizes(self.emitter, symbols, ranges, lambda flag: self.refuse(flag, fault))
         return lowering.lower(dim).value

@@ -281,6 +281,18 @@ NULL_POINTER: Final = Entry(
     "Invalid value " + _ON + "expected an address, but got a null pointer",
     "None or a null pointer was given where the parameter needs an address.",
 )
+ABOVE: Final = Entry(
+    "CALL43",
+    "ValueError",
+    "Out of bound {what} " + _ON + "expected to be at most {expected}, but got {actual}",
+    "A size or stride is above the upper bound of its symbol.",
+)
+BELOW: Final = Entry(
+    "CALL44",
+    "ValueError",
+    "Out of bound {what} " + _ON + "expected to be at least {expected}, but got {actual}",
+    "A size or stride is below the lower bound of its symbol.",
+)
 RELATION: Final = Entry(
     "CALL41",
     "ValueError",
@@ -294,6 +306,19 @@ RELATION_UNDEFINED: Final = Entry(
     "Invalid {what} when calling: `{signature}`, expected {left} to be equal to {right}, "
     "but one of them overflows 64 bits or divides by zero",
     "A size that the function's body needs has no value for these arguments.",
+)
+REQUIRED: Final = Entry(
+    "CALL45",
+    "ValueError",
+    "Unmet requirement when calling: `{signature}`, expected {condition}, but got {actual}{hint}",
+    "A relation between sizes and integers that the function requires does not hold.",
+)
+REQUIRED_UNDEFINED: Final = Entry(
+    "CALL46",
+    "ValueError",
+    "Unmet requirement when calling: `{signature}`, expected {condition}, a part of which "
+    "overflows 64 bits or divides by zero, but got {actual}{hint}",
+    "A requirement of the function has no value for these arguments.",
 )
 
 CATALOGUE: Final[tuple[Entry, ...]] = (
@@ -324,4 +349,8 @@ CATALOGUE: Final[tuple[Entry, ...]] = (
     NULL_POINTER,
     RELATION,
     RELATION_UNDEFINED,
+    ABOVE,
+    BELOW,
+    REQUIRED,
+    REQUIRED_UNDEFINED,
 )

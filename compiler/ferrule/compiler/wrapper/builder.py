@@ -30,8 +30,9 @@ from ferrule.compiler.wrapper.hot import Hot, Unfit
 from ferrule.compiler.wrapper.leaves import Slots
 from ferrule.compiler.wrapper.results import Results
 from ferrule.runtime.abi import SYMBOL_PREFIX
+from ferrule.runtime.llvm.layouts import ANY
 from ferrule.runtime.llvm.writer import Block, Value, Writer, i32
-from ferrule.specs import Signature
+from ferrule.specs import Requirement, Signature, ValueOf
 from ferrule.specs.deferred import dataclass
 
 VALUE_SLOTS: Final = FAULT_ROOM
@@ -139,11 +140,24 @@ class WrapperParts:
         """Go on only with arguments that the hot path accepts."""
         hot.require_that(_NUM_ARGS, "eq", len(self.signature.arguments), certain=True)
         accept_arguments(hot, self.signature, _ARGS)
+        for required in self.signature.requires:
+            self._require(hot, required)
         for relation in self.relations:
             if not (hot.knows(relation.left) and hot.knows(relation.right)):
                 raise Unfit
             left, right = hot.sizes.lower(relation.left), hot.sizes.lower(relation.right)
             hot.require_that(left.value, "eq", right.value)
+
+    def _require(self, hot: Hot, required: Requirement) -> None:
+        """Go on only if a requirement holds; accepted integers are read again."""
+        for symbol in required.symbols:
+            if isinstance(symbol.key, ValueOf) and symbol not in hot.known:
+                names = [each.name for each in self.signature.arguments]
+                at = ANY.size * names.index(symbol.key.param) + ANY.offset("v_int64")
+                hot.known[symbol] = hot.writer.load(hot.writer.offset(_ARGS, at), "i64")
+            elif symbol not in hot.known:
+                raise Unfit
+        hot.require(hot.condition(required.condition), certain=True)
 
     def _check(self, writer: Writer, values: Value, slots: Slots, accepted: Block) -> None:
         """Call the checker, which decides."""

@@ -20,7 +20,8 @@ from ferrule.compiler.sizes import Sizes
 from ferrule.compiler.wrapper.leaves import Slots
 from ferrule.runtime.llvm.arithmetic import Predicate
 from ferrule.runtime.llvm.writer import Block, Value, Writer, const, i64
-from ferrule.specs import Dim, Sym
+from ferrule.specs import Condition, Dim, Sym
+from ferrule.specs.conditions import Comparison, ComparisonOp, Junction, Negation
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import symbols_of
 from ferrule.specs.params import BIG_INT
@@ -28,10 +29,15 @@ from ferrule.specs.params import BIG_INT
 DEVICE_INDEX: Final = Sym("device index", "device index")
 """The index of the device that all tensors of a call outside of the CPU must be on."""
 
-UNBOUND: Final = 1
-"""The value of a symbol that nothing binds."""
-
 _ALL_BITS: Final = (1 << 64) - 1
+PREDICATES: Final[dict[ComparisonOp, Predicate]] = {
+    "lt": "slt",
+    "le": "sle",
+    "gt": "sgt",
+    "ge": "sge",
+    "eq": "eq",
+    "ne": "ne",
+}
 
 
 class Unfit(Exception):
@@ -171,10 +177,32 @@ class Hot:
         if width < 64:
             self.require_that(again, "eq", value, certain=certain)
 
+    def require_between(self, value: Value, low: int, high: int, *, certain: bool = False) -> None:
+        """Go on only if an i64 is in an interval: one comparison without a sign, from its low end
+        on."""
+        above = value if low == 0 else self.writer.binary("sub", value, i64(low))
+        self.require_that(above, "ule", high - low, certain=certain)
+
     def leaf(self, slot: int, value: Value) -> None:
         """Store the value of a leaf or symbol, if the call needs it."""
         if slot in self.slots.read:
             self.writer.store(value, self.slots.address(slot))
+
+    # ---- requirements ----
+
+    def condition(self, condition: Condition) -> Value:
+        """Whether a condition over sizes holds, i1; its symbols are known."""
+        writer = self.writer
+        match condition:
+            case Comparison(op, lhs, rhs):
+                left, right = self.sizes.lower(lhs).value, self.sizes.lower(rhs).value
+                return writer.icmp(PREDICATES[op], left, right)
+            case Negation(inner):
+                return writer.not_(self.condition(inner))
+            case Junction(op, lhs, rhs):
+                return writer.binary(op, self.condition(lhs), self.condition(rhs))
+            case _:
+                raise Unfit
 
     # ---- symbols ----
 
@@ -191,13 +219,15 @@ class Hot:
     ) -> None:
         """Bind symbols to values, which must be in their ranges."""
         for symbol, value in found:
-            high = (1 << (symbol.width - 1)) - 1
-            if signed:
+            low, high = symbol.interval(signed=signed)
+            if symbol.bounds:
+                self.require_between(value, low, high, certain=certain)
+            elif signed:
                 self.require_fit(value, symbol.width, signed=True)
             else:
                 self.require_clear(value, _ALL_BITS - high, certain=certain)
             self.require_multiple(value, symbol.divisibility, certain=certain)
-            self.sizes.ranges[symbol] = (-high - 1 if signed else 0, high)
+            self.sizes.ranges[symbol] = (low, high)
             self.agree(symbol, value)
 
     def agree(self, symbol: Sym, value: Value) -> None:
@@ -231,7 +261,7 @@ class Hot:
         for symbol in self.slots.signature.symbols:
             slot = self.slots.of(symbol)
             if slot is not None and slot in self.slots.read and symbol not in self.known:
-                self.slots.preset(slot, UNBOUND)
+                self.slots.preset(slot, symbol.fallback)
 
     @contextmanager
     def branch(self) -> Iterator[None]:

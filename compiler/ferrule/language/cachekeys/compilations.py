@@ -35,7 +35,9 @@ def _key(job: Job, witness: Witness | None) -> tuple[Key, bool]:
     walk.function(job.function)
     signature = job.signature
     ways = signature.positional_only, signature.keyword_only
-    walk.add("the arguments", [signature.name, list(signature.params), *ways])
+    walk.add(
+        "the arguments", [signature.name, list(signature.params), *ways, list(signature.requires)]
+    )
     walk.add("the constants", [examples.constants, examples.variadic])
     walk.add("the classes of the arguments", [(list(p), c) for p, c in examples.classes.items()])
     parts = {**walk.finish(), **parts_of(options)}

@@ -15,12 +15,12 @@ from typing import Final
 
 from ferrule.compiler.artefacts import Relation
 from ferrule.language.checks.ranges import FULL, binary, clipped, is_integer
-from ferrule.language.codegen.facts.intervals import Interval, interval
 from ferrule.language.codegen.facts.launched import Launched
 from ferrule.language.ir import ops
 from ferrule.language.ir.scalars import UNARY
 from ferrule.specs import Dim, DType, Int32, Sym
 from ferrule.specs.deferred import dataclass
+from ferrule.specs.intervals import Interval, interval
 
 Key = Hashable
 """Equal for values that are always equal."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ferrule.language.codegen.facts.intervals import Interval
 from ferrule.language.ir import ops
 from ferrule.specs import DType, Int64
+from ferrule.specs.intervals import Interval
 
 FULL: Final = Int64.range
 

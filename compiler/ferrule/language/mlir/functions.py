@@ -34,7 +34,7 @@ from ferrule.language.mlir import (
 from ferrule.language.mlir.device_lines import Lines
 from ferrule.language.mlir.text import Text, escaped
 from ferrule.language.mlir.types import HALVES, Spaces, value_type
-from ferrule.specs import Boolean, Dim, DType, Int32, Sym, symbols_of
+from ferrule.specs import Boolean, Dim, DType, Sym, symbols_of
 from ferrule.specs.deferred import dataclass
 
 
@@ -110,7 +110,7 @@ class FunctionText:
 
     def sizes(self) -> Sizes[str]:
         """A new lowering of sizes, which has emitted none yet."""
-        ranges = {symbol: Int32.range for symbol in self.symbols if symbol.width == 32}
+        ranges = {symbol: symbol.interval() for symbol in self.symbols}
         return Sizes(self.t, self.symbols, ranges)
 
     def dim(self, dim: Dim) -> str:

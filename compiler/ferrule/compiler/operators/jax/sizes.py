@@ -65,6 +65,9 @@ def bound(given: Sequence[specs.Param], arrays: Sequence[Array | None]) -> Symbo
     for symbol, value in symbols.items():
         if isinstance(value, int) and value % symbol.divisibility:
             raise Mismatch(f"{symbol} is no multiple of {symbol.divisibility}")
+        low, high = symbol.interval()
+        if isinstance(value, int) and not low <= value <= high:
+            raise Mismatch(f"{symbol} is {value}, expected {low}..{high}")
     return symbols
 
 

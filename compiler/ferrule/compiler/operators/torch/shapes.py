@@ -58,13 +58,17 @@ def bound(given: tuple[specs.Param, ...], values: Sequence[Any]) -> Symbols:
     for binding in bindings_of(given):
         actual = next((a for p in binding.places if (a := _actual(p, values)) is not None), None)
         if actual is None and all(place.kind == "strides" for place in binding.places):
-            actual = 1
+            actual = binding.symbol.fallback
         if actual is not None:
             symbols[binding.symbol] = value_of(binding.solution, {**symbols, ACTUAL: actual})
     for place in places_of(given):
         _compare(place, _actual(place, values), symbols)
     for symbol, value in symbols.items():
         _require(value % symbol.divisibility == 0, f"{symbol} is no multiple")
+        if symbol.min is not None:
+            _require(value >= symbol.min, f"{symbol} is less than {symbol.min}")
+        if symbol.max is not None:
+            _require(value <= symbol.max, f"{symbol} is more than {symbol.max}")
         if isinstance(value, int) and symbol.width == 32:
             _require(-(1 << 31) <= value < 1 << 31, f"{symbol} leaves the range of 32 bits")
     return symbols

@@ -21,7 +21,6 @@ from ferrule.language.codegen.cpu.kernels import Shape, emit_blocks
 from ferrule.language.codegen.cpu.sharing import Frame
 from ferrule.language.codegen.facts import guards
 from ferrule.language.codegen.facts.costs import cost_of
-from ferrule.language.codegen.facts.intervals import Interval
 from ferrule.language.codegen.facts.launched import Launched, launched
 from ferrule.language.codegen.functions.loops import ONE, ZERO
 from ferrule.language.codegen.functions.lowering import Faults, FunctionLowering, HostOp
@@ -50,6 +49,7 @@ from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, I64
 from ferrule.specs import Sym
 from ferrule.specs.deferred import dataclass
+from ferrule.specs.intervals import Interval
 
 _T = TypeVar("_T")
 
@@ -164,6 +164,7 @@ class _Module:
             lowering.fault_values = part.values
             lowering.values = {param: next(given) for param in kernel.params}
             lowering.symbols = {symbol: next(given) for symbol in self.program.symbols}
+            lowering.assume_bounds()
             grid = tuple(_constant(size) or next(given) for size in known.grid)
             block = tuple(_constant(size) or next(given) for size in known.block)
             shape = Shape(grid, block, known)

@@ -186,7 +186,8 @@ class _Kernel:
                 self.lines.enter(self.kernel, function)
             for parameter, argument in zip(parameters, function.args, strict=True):
                 self._receive(parameter, argument)
-            self.lowering.symbols = self.symbols
+            self.lowering.symbols, self.lowering.narrow = self.symbols, True
+            self.lowering.assume_bounds()
             self.lowering.thread_op = DeviceThreads.of(self.kernel, name).lower
             self._coordinates()
             drive(emit_region(self.lowering, self.kernel.body))

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ferrule.compiler.cuda.limits import MAX_THREADS
-from ferrule.language.codegen.facts.intervals import Interval
 from ferrule.language.codegen.facts.launched import Launched
 from ferrule.language.ir import ops
 from ferrule.specs import DType
+from ferrule.specs.intervals import Interval
 
 
 def extents(found: Iterable[ops.SimpleOp], launched: Launched) -> dict[ops.Value, Interval]:

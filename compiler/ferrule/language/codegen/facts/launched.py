@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ferrule.language.codegen.facts.intervals import Interval, interval
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import all_ops
 from ferrule.specs import Int64
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import INT64_MAX
+from ferrule.specs.intervals import Interval, interval
 
 AXIS_COUNT: Final = len(ops.AXES)
 

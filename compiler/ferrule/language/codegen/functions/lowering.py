@@ -28,7 +28,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.walk import Work
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I1, I32, I64
-from ferrule.specs import Dim, DType, Int32, Sym, symbols_of
+from ferrule.specs import Dim, DType, Sym, symbols_of
 from ferrule.specs.deferred import dataclass
 
 Coordinates = dict[tuple[ops.Register, int], ir.Value]
@@ -133,6 +133,9 @@ class FunctionLowering:
     """The source lines, for a GPU."""
     tensor_maps: dict[tuple[ops.Value, ops.Boxes], ir.Value] = field(default_factory=dict)
     """The addresses of tensor maps, on a GPU."""
+    narrow: bool = False
+    """Whether offsets of elements are computed in 32 bits where bounds of sizes say that they fit:
+    a GPU multiplies 64 bits in several instructions."""
     output: Output | None = None
     """Printing and failing in a kernel on a GPU."""
     _sizes: Sizes | None = None
@@ -141,6 +144,14 @@ class FunctionLowering:
     def b(self) -> ir.IRBuilder:
         """llvmlite's builder at the insertion point."""
         return self.emitter.builder
+
+    def assume_bounds(self) -> None:
+        """Tell LLVM the bounds of the symbols, which the call has checked, at the entry."""
+        for symbol, value in self.symbols.items():
+            for predicate, bound in ((">=", symbol.min), ("<=", symbol.max)):
+                if bound is not None:
+                    limit = ir.Constant(I64, bound)
+                    self.b.assume(self.b.icmp_signed(predicate, value, limit))
 
     # ---- values ----
 
@@ -171,7 +182,7 @@ class FunctionLowering:
 
     def new_sizes(self) -> Sizes:
         """A lowering of sizes that has emitted nothing yet."""
-        ranges = {symbol: Int32.range for symbol in self.symbols if symbol.width == 32}
+        ranges = {symbol: symbol.interval() for symbol in self.symbols}
         return Sizes(self.emitter, self.symbols, ranges)
 
     @contextmanager

@@ -11,8 +11,10 @@ from ferrule.language.codegen.functions import hints
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.values.scalars import memory_type
 from ferrule.language.ir import ops
-from ferrule.runtime.llvm.layouts import I1, I8
-from ferrule.specs import Boolean, Dim, TFloat32
+from ferrule.language.ir.types import TensorType
+from ferrule.runtime.llvm.layouts import I1, I8, I32, I64
+from ferrule.specs import Boolean, Dim, Int32, TFloat32
+from ferrule.specs.intervals import interval, is_bounded
 
 
 def load(lowering: FunctionLowering, tensor: ops.Value, indices: Sequence[ops.Value]) -> ir.Value:
@@ -55,7 +57,11 @@ def element(
     """The address of an element, its alignment, and its type in memory."""
     type_ = tensor.tensor
     kind = memory_type(type_.dtype)
-    place = _address(lowering, tensor, indices, kind)
+    if lowering.narrow and fits_int32(type_):
+        offset = _narrow_offset(lowering, tensor, indices)
+        place = lowering.b.gep(lowering.values[tensor], [offset], source_etype=kind)
+    else:
+        place = _address(lowering, tensor, indices, kind)
     return place, lowering.multiples.address(tensor, indices), kind
 
 
@@ -76,6 +82,31 @@ def _address(
         offset = step if offset is None else lowering.b.add(offset, step)
     data = lowering.values[tensor]
     return data if offset is None else lowering.b.gep(data, [offset], source_etype=kind)
+
+
+def fits_int32(type_: TensorType) -> bool:
+    """Whether bounds of sizes say that the offset of each element fits 32 bits."""
+    dims = [each for each in zip(type_.shape, type_.strides, strict=True) if each[1] != 0]
+    if not any(is_bounded(dim) for pair in dims for dim in pair):
+        return False
+    largest = 0
+    for size, stride in dims:
+        low, high = interval(stride)
+        largest += max(interval(size)[1] - 1, 0) * max(abs(low), abs(high))
+    return largest <= Int32.range[1]
+
+
+def _narrow_offset(
+    lowering: FunctionLowering, tensor: ops.Value, indices: Sequence[ops.Value]
+) -> ir.Value:
+    """The offset of an element from the first, computed in 32 bits: no element is further away."""
+    b, offset = lowering.b, ir.Constant(I32, 0)
+    for index, stride in zip(indices, tensor.tensor.strides, strict=True):
+        step = b.trunc(lowering.as_i64(index), I32)
+        if stride != 1:
+            step = b.mul(step, b.trunc(lowering.dim(stride), I32), flags=("nsw",))
+        offset = b.add(offset, step, flags=("nsw",))
+    return b.sext(offset, I64)
 
 
 def _scaled(lowering: FunctionLowering, index: ops.Value, stride: Dim) -> ir.Value:

@@ -65,7 +65,10 @@ def emit_host(
         lowering.values[param] = _received(emitter, param.type, next(rest))
     given = {symbol: _widened(emitter, next(rest)) for symbol in program.given}
     lowering.made = {symbol: _place(emitter, program.symbols[symbol]) for symbol in program.made}
-    lowering.symbols = _Symbols(emitter, given, lowering.made) if lowering.made else given
+    lowering.symbols = given
+    lowering.assume_bounds()
+    if lowering.made:
+        lowering.symbols = _Symbols(emitter, given, lowering.made)
     drive(emit_region(lowering, program.host.body))
     emitter.ret(ir.Constant(I32, 0))
 

@@ -11,6 +11,7 @@ from ferrule.language.lowering.descriptions import describe
 from ferrule.language.values import RUN_TIME, Number
 from ferrule.specs import Compound, Dim, DType, Int32, Int64, Numeric, Sym
 from ferrule.specs.expr import is_dim
+from ferrule.specs.intervals import interval, is_bounded
 
 
 def size_number(low: Lowering, dim: Dim) -> Any:
@@ -21,9 +22,12 @@ def size_number(low: Lowering, dim: Dim) -> Any:
 
 
 def size_dtype(dim: Dim) -> DType:
-    """Int32 for a 32-bit symbol; Int64 for a wider one and for expressions that could exceed 32
-    bits."""
-    return Int32 if isinstance(dim, Sym) and dim.width == 32 else Int64
+    """Int32 for a 32-bit symbol, and for a wider one or an expression whose bounds say that it
+    fits; Int64 for others."""
+    if isinstance(dim, Sym) and dim.width == 32:
+        return Int32
+    low, high = interval(dim) if is_bounded(dim) else Int64.range
+    return Int32 if Int32.range[0] <= low and high <= Int32.range[1] else Int64
 
 
 def size_numbers(low: Lowering, value: Any) -> Any:
@@ -64,8 +68,8 @@ def named(low: Lowering, value: Any) -> Any:
             return Layout(named(low, shape), named(low, stride))
         case tuple():
             return tuple(named(low, item) for item in value)
-        case Sym(key, _, width, divisibility):
-            return Sym(key, low.state.symbols.get(value, value.name), width, divisibility)
+        case Sym(key):
+            return Sym(key, low.state.symbols.get(value, value.name), *value.facts)
         case Compound(op, lhs, rhs):
             return Compound(op, named(low, lhs), named(low, rhs))
     return value

@@ -125,7 +125,7 @@ def received(
     first, known = len(leaves_of(param)), _given(low)
     slots = {symbol: first + i for i, symbol in enumerate(signature.symbols)}
     fresh = {
-        symbol: sym_int64(symbol.divisibility)
+        symbol: sym_int64(symbol.divisibility, min=symbol.min, max=symbol.max)
         for symbol in signature.symbols
         if symbol not in known
     }

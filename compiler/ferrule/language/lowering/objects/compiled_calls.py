@@ -89,7 +89,7 @@ def _packed(
 
 
 def _like(symbol: Sym) -> Sym:
-    return sym_int64(symbol.divisibility)
+    return sym_int64(symbol.divisibility, min=symbol.min, max=symbol.max)
 
 
 def _bound(
@@ -188,6 +188,8 @@ def _proof(low: Lowering, module: HostModule, given: Mapping[str, Any], node: as
     signature = module.signature
     if len(signature.arguments) < len(signature.params):
         raise Unproved  # the wrapper gets the caller's stream
+    if signature.requires:
+        raise Unproved
     proof = Proof(low, signature, node)
     for param in signature.params:
         proof.bind(param, given[param.name])
@@ -221,7 +223,8 @@ def _made(signature: Signature, dims: Mapping[Sym, Dim]) -> dict[Sym, _Size]:
     wanted = [symbol for symbol in signature.names if symbol not in dims]
     if not all(symbol in found for symbol in wanted):
         raise Unproved
-    return {symbol: _Size(_like(symbol), *found[symbol]) for symbol in wanted}
+    # Nothing checks the results of a body, so the bounds of its symbols are not relied on.
+    return {symbol: _Size(sym_int64(symbol.divisibility), *found[symbol]) for symbol in wanted}
 
 
 def _sizes(result: params.Param | None, slot: int) -> list[tuple[Sym, tuple[int, int]]]:

@@ -12,9 +12,20 @@ from ferrule.language.lowering.descriptions import describe, usage_hint
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import call_results, foreign_calls
 from ferrule.language.values import Handle, Number, TensorView
-from ferrule.specs import Boolean, Dim, DType, Signature, Sym, divisibility_of, params
+from ferrule.specs import (
+    Boolean,
+    Dim,
+    DType,
+    Int32,
+    Int64,
+    Signature,
+    Sym,
+    divisibility_of,
+    params,
+)
 from ferrule.specs.changing import changed
 from ferrule.specs.deferred import dataclass
+from ferrule.specs.intervals import interval, is_bounded
 
 
 class Unproved(Exception):
@@ -56,21 +67,25 @@ class Proof:
                 type_ = value.type
                 if len(type_.shape) != len(shape) or type_.dtype is not param.dtype:
                     self.refuse(param, value)
-                dims = (*shape, *strides)
-                for wanted, dim in zip(dims, (*type_.shape, *type_.strides), strict=True):
-                    self._bind_dim(wanted, dim)
+                for wanted, dim in zip(shape, type_.shape, strict=True):
+                    self._bind_dim(wanted, dim, is_signed=False)
+                for wanted, dim in zip(strides, type_.strides, strict=True):
+                    self._bind_dim(wanted, dim, is_signed=True)
             case params.Tensor() if isinstance(value, (Number, bool, int, float, str, bytes)):
                 self.refuse(param, value)
             case params.Tuple(items=items) if isinstance(value, tuple) and len(value) == len(items):
                 for item, each in zip(items, value, strict=True):
                     self.bind(item, each)
 
-    def _bind_dim(self, wanted: Dim, dim: Dim) -> None:
+    def _bind_dim(self, wanted: Dim, dim: Dim, *, is_signed: bool) -> None:
         if not isinstance(wanted, Sym) or wanted in self.dims:
             return
         if divisibility_of(dim) % wanted.divisibility or (
             wanted.width == 32 and not _is_int32(dim)
         ):
+            raise Unproved
+        (low, high), (least, largest) = interval(dim), wanted.interval(signed=is_signed)
+        if wanted.bounds and not (least <= (low if is_signed else max(low, 0)) and high <= largest):
             raise Unproved
         self.dims[wanted] = dim
 
@@ -170,9 +185,5 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _is_int32(dim: Dim) -> bool:
-    match dim:
-        case int():
-            return -(1 << 31) <= dim < 1 << 31
-        case Sym(width=width):
-            return width == 32
-    return False
+    low, high = interval(dim) if isinstance(dim, int | Sym) or is_bounded(dim) else Int64.range
+    return Int32.range[0] <= low and high <= Int32.range[1]

@@ -1,11 +1,10 @@
-"""The interval of a size, from the widths of its symbols only."""
+"""The interval of a size, from the widths and bounds of its symbols only."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from ferrule.specs import Compound, Dim, Sym
-from ferrule.specs.expr import INT64_MAX, INT64_MIN, ExprOp
+from ferrule.specs.expr import INT64_MAX, INT64_MIN, Compound, Dim, ExprOp, Sym, symbols_of
 
 Interval = tuple[int, int]
 
@@ -15,13 +14,18 @@ _FULL: Final[Interval] = (INT64_MIN, INT64_MAX)
 def interval(dim: Dim) -> Interval:
     """The smallest and largest value that a size can have if it is defined."""
     match dim:
-        case Sym(width=width):
-            return -(1 << width - 1), (1 << width - 1) - 1
+        case Sym():
+            return dim.interval()
         case Compound(op, lhs, rhs):
             low, high = _compound(op, interval(lhs), interval(rhs))
             return max(low, INT64_MIN), min(high, INT64_MAX)
         case int():
             return dim, dim
+
+
+def is_bounded(dim: Dim) -> bool:
+    """Whether bounds of a symbol say something about a size."""
+    return any(symbol.bounds for symbol in symbols_of(dim))
 
 
 def _compound(op: ExprOp, lhs: Interval, rhs: Interval) -> Interval:

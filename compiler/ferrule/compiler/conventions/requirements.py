@@ -1,0 +1,85 @@
+"""`Require`: refuses calls that the code is not for."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from ferrule.compiler.artefacts import Fault, literal
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.protocol import CallingConvention
+from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.specs import Condition, Param, Requirement, Signature, format_condition, require
+from ferrule.specs.conditions import checked_condition
+from ferrule.specs.deferred import dataclass
+from ferrule.specs.requirements import is_of_sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Require:
+    """A ValueError of the call unless a condition holds; the message follows the condition.
+
+        Sequence([Require(m * k <= 1 << 20, "the scratch has a MiB"), call])
+
+    A condition over sizes and integers that does not depend on `when` and is a step of the
+    function, or of a sequence that is one, becomes a requirement of the signature: the arguments
+    are checked with it, it is in `text()` and in the metadata, and overloads choose by it.  Any
+    other is checked where it stands, and callers find it in `notes["assumes"]`.  Raises TypeError
+    for what is no condition and for a message that is no text.
+    """
+
+    condition: Condition
+    message: str | None = None
+    when: Condition | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        checked_condition(self.condition)
+        if self.when is not None:
+            checked_condition(self.when)
+        if not isinstance(self.message, str | None):
+            raise TypeError(f"Require: message must be a str or None, but got {self.message!r}")
+
+    def codes(self) -> tuple[DeviceCode, ...]:
+        """See `CallingConvention`."""
+        return ()
+
+    def results(self) -> tuple[Param, ...]:
+        """See `CallingConvention`."""
+        return ()
+
+    def emit(self, call: Call) -> None:
+        """See `CallingConvention`."""
+        if self.when is None and self.requirement in call.signature.requires:
+            return
+        text = format_condition(self.condition, call.signature.known)
+        hint = f": {self.message}" if self.message else ""
+        fault = Fault("ValueError", literal(f"{call.signature.name}: expected {text}{hint}"))
+        call.refuse(call.emitter.not_(call.condition(self.condition)), fault)
+        when = (
+            ""
+            if self.when is None
+            else f" where {format_condition(self.when, call.signature.known)}"
+        )
+        call.assumed[text + when] = None
+
+    @property
+    def requirement(self) -> Requirement | None:
+        """The requirement of a signature that says the same; None if none can."""
+        return require(self.condition, self.message) if is_of_sizes(self.condition) else None
+
+
+def with_requirements(signature: Signature, convention: CallingConvention) -> Signature:
+    """The signature with the requirements among the steps that every call makes."""
+    found = list(_requirements(convention))
+    if not found:
+        return signature
+    return signature.altered(requires=tuple(dict.fromkeys((*signature.requires, *found))))
+
+
+def _requirements(convention: object) -> list[Requirement]:
+    if getattr(convention, "when", None) is not None:
+        return []
+    if isinstance(convention, Require):
+        found = convention.requirement
+        return [] if found is None else [found]
+    steps = getattr(convention, "steps", ())
+    return [each for step in steps for each in _requirements(step)]

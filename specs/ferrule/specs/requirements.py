@@ -1,0 +1,92 @@
+"""Requirements of a function: relations between sizes and integer parameters, checked in a call.
+
+    specs.require(m * k <= 1 << 20, "the scratch has a MiB")
+    specs.require(specs.divisible(n, 4) | (k.value > 0))
+
+A requirement is part of a signature: `Signature("f", params, requires=[…])`.  Its condition is one
+of `conditions`, over symbols of the parameters and over `value` of integer parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from ferrule.specs.conditions import (
+    Aligned,
+    Condition,
+    Junction,
+    Negation,
+    Present,
+    checked_condition,
+    condition_symbols,
+    format_condition,
+)
+from ferrule.specs.deferred import dataclass
+from ferrule.specs.expr import Sym
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A condition that holds in every call, else the call is a ValueError with the message, if
+    there is one, behind the condition and its values."""
+
+    condition: Condition
+    message: str | None = None
+
+    @property
+    def symbols(self) -> tuple[Sym, ...]:
+        """The symbols of the condition, each once, in the order in which they stand."""
+        return tuple(dict.fromkeys(condition_symbols(self.condition)))
+
+    def text(self, names: Mapping[Sym, str]) -> str:
+        """The condition with these names of its symbols: `m * k <= 1048576`."""
+        text = format_condition(self.condition, names)
+        outer = isinstance(self.condition, Junction)
+        return text[1:-1] if outer else text
+
+
+def require(condition: Condition, message: str | None = None) -> Requirement:
+    """A requirement of a function.
+
+    Raises TypeError for what is no condition and for a message that is no text, ValueError for a
+    condition over addresses or over parameters that may be absent, and for one over constants.
+    """
+    checked = checked_condition(condition)
+    if message is not None and not isinstance(message, str):
+        raise TypeError(f"require: message must be a str or None, but got {message!r}")
+    for part in _parts(checked):
+        if isinstance(part, (Aligned, Present)):
+            raise ValueError(
+                f"require: {part}: a requirement compares sizes and integers; "
+                f"conventions.Require takes every condition"
+            )
+    if next(condition_symbols(checked), None) is None:
+        raise ValueError(f"require: {checked} has no size of a call in it")
+    return Requirement(checked, message)
+
+
+def is_of_sizes(condition: Condition) -> bool:
+    """Whether a condition compares sizes and integers of a call alone, as a requirement does."""
+    known = any(isinstance(part, (Aligned, Present)) for part in _parts(condition))
+    return not known and next(condition_symbols(condition), None) is not None
+
+
+def checked_requirements(function: str, requires: object) -> tuple[Requirement, ...]:
+    """The requirements, each once; a condition alone is one without a message.  Raises TypeError
+    for anything else."""
+    if isinstance(requires, (str, Condition, Requirement)) or not isinstance(requires, Iterable):
+        raise TypeError(f"{function}: requires must be a list, but got {requires!r}")
+    found = dict.fromkeys(
+        each if isinstance(each, Requirement) else require(each) for each in requires
+    )
+    return tuple(found)
+
+
+def _parts(condition: Condition) -> Iterator[Condition]:
+    yield condition
+    match condition:
+        case Negation(inner):
+            yield from _parts(inner)
+        case Junction(_, lhs, rhs):
+            yield from _parts(lhs)
+            yield from _parts(rhs)
