@@ -63,9 +63,9 @@ def compile(
     `args`, `kwargs`: one example for each parameter without a default: fake tensors, tensors,
     numbers, dtypes.  If they have free dtypes, it is compiled for each combination.  `options`:
     `Options`, or a string such as "--target cpu".  `requires`: relations between sizes and integers
-    that every call is to keep, such as `n * m <= 4096`, see `specs.require`.  The result is a TVM-FFI function: it can be
-    called with NumPy arrays, torch tensors and anything else with DLPack, and passed to every
-    tvm-ffi API.  Raises CompileError with a hint for the fix.
+    that every call is to keep, such as `n * m <= 4096`, see `specs.require`.  The result is a
+    TVM-FFI function: it can be called with NumPy arrays, torch tensors and anything else with
+    DLPack, and passed to every tvm-ffi API.  Raises CompileError with a hint for the fix.
     """
     from ferrule.compiler.cache.through import through
     from ferrule.language.cachekeys.again import asked, recall, remember
@@ -98,7 +98,7 @@ def wanted_of(
             function, lambda: _wanted_each(function, free, parse_options(options), required)
         )
     examples = bind_examples(function, tuple(args), dict(kwargs))
-    examples.requires = required
+    examples.requires += required
     return _guarded(function, lambda: wanted(_job(function, examples, parse_options(options))))
 
 
@@ -118,7 +118,7 @@ def _wanted_each(
         args, kwargs = free.chosen(choice)
         with _naming(choice):
             examples = bind_examples(function, args, kwargs)
-            examples.requires = requires
+            examples.requires += requires
             jobs.append(wanted(_job(function, examples, options)))
     name = function.__name__
     return Wanted(

@@ -41,6 +41,7 @@ from ferrule.specs.binding import Path
 from ferrule.specs.changing import changed
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_dim, sym_int64
+from ferrule.specs.requirements import kept
 
 _SHAPES: Final[dict[object, params.TupleKind]] = {
     faces.Shape: "Shape",
@@ -187,6 +188,8 @@ def _derive_parameter(
     else:
         spec = derivation.spec(name, example, annotation, (len(examples.parameters),))
         examples.add(with_default(spec, parameter.default), parameter)
+        if isinstance(example, Sym) and isinstance(spec, params.Scalar):
+            examples.requires += kept(spec.value, example)
 
 
 def with_default(spec: params.Param, default: Any) -> params.Param:
@@ -289,6 +292,8 @@ class _Derivation:
         if isinstance(example, SupportsSpec):
             return example.__ferrule_spec__(name)
         if isinstance(example, Sym):
+            if example.bounds and len(path) > 1:
+                self.fail(name, "the bounds of a number in a tuple or *args are not checked")
             return self.scalar(name, example, annotation)
         if dataclasses.is_dataclass(example) and not isinstance(example, type):
             fields = [f.name for f in dataclasses.fields(example)]

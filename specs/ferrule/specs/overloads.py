@@ -78,6 +78,10 @@ class Overloads(Signature):
             return self.name + self.shown
         return " | ".join(map(str, self.candidates))
 
+    def required(self) -> list[str]:
+        """The requirements of all candidates."""
+        return list(dict.fromkeys(text for each in self.candidates for text in each.required()))
+
     def kind(self, param: Param, *, full: bool = False) -> str:
         """The kinds that the candidates accept for an argument, joined by `|`."""
         position = self.arguments.index(param)

@@ -19,6 +19,7 @@ from ferrule.specs.conditions import (
     Present,
     checked_condition,
     condition_symbols,
+    divisible,
     format_condition,
 )
 from ferrule.specs.deferred import dataclass
@@ -69,6 +70,18 @@ def is_of_sizes(condition: Condition) -> bool:
     """Whether a condition compares sizes and integers of a call alone, as a requirement does."""
     known = any(isinstance(part, (Aligned, Present)) for part in _parts(condition))
     return not known and next(condition_symbols(condition), None) is not None
+
+
+def kept(value: Sym, symbol: Sym) -> tuple[Requirement, ...]:
+    """The requirements by which a number of a call, such as `k.value`, keeps what a symbol says."""
+    found: list[Condition] = []
+    if symbol.divisibility > 1:
+        found.append(divisible(value, symbol.divisibility))
+    if symbol.min is not None:
+        found.append(value >= symbol.min)
+    if symbol.max is not None:
+        found.append(value <= symbol.max)
+    return tuple(map(Requirement, found))
 
 
 def checked_requirements(function: str, requires: object) -> tuple[Requirement, ...]:

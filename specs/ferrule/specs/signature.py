@@ -179,6 +179,13 @@ class Signature:
 
         return full_text(self)
 
+    def required(self) -> list[str]:
+        """The requirements in words, with the message of each that has one."""
+        return [
+            each.text(self.known) + (f": {each.message}" if each.message else "")
+            for each in self.requires
+        ]
+
     def renamed(self, name: str) -> Signature:
         """The same parameters and result under another name."""
         return self.altered(name=name)

@@ -4,7 +4,7 @@ The full form is the head of a Python function, with its symbols at the end:
 
     f(a: Tensor([n0, 8], float32, strides=[8, 1], align=16), k: int32 = 3) where n0: int32 % 16
 
-Behind the type of a symbol stand its divisibility and its bounds: `where n: int32 % 16 in 16..4096`.
+Behind the type of a symbol stand its divisibility and its bounds, `where n: int32 % 16 in 1..4096`.
 The short form has the bounds in the shape: `Tensor([n: 16..4096], float32)`.  Requirements stand
 behind the symbols, `requires n * m <= 4096, (n % 4 == 0, 'whole vectors')`.
 

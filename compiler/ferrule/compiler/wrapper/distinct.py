@@ -5,7 +5,8 @@ True is certain; False means unknown.
 
 from __future__ import annotations
 
-from ferrule.specs import Int8, Param, Signature, Uint8
+from ferrule.specs import Compound, Dim, Int8, Param, Signature, Uint8
+from ferrule.specs.intervals import interval
 from ferrule.specs.params import (
     BIG_INT,
     AnyValue,
@@ -78,5 +79,12 @@ def _tensors_exclude(left: Tensor, right: Tensor) -> bool:
         return True
     if None not in (left.device_id, right.device_id) and left.device_id != right.device_id:
         return True
-    pairs = zip(left.shape, right.shape, strict=True)
-    return any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)
+    return any(map(_sizes_exclude, left.shape, right.shape))
+
+
+def _sizes_exclude(left: Dim, right: Dim) -> bool:
+    """Whether no size is both: they are different numbers, or beyond each other's bounds."""
+    if isinstance(left, Compound) or isinstance(right, Compound):
+        return False
+    (low, high), (least, largest) = interval(left), interval(right)
+    return high < least or largest < low

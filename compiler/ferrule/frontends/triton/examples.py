@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ferrule import specs
@@ -32,6 +33,7 @@ from ferrule.frontends.triton.types import DTYPES, is_float, read_type
 from ferrule.specs import Dim, DType, Numeric, Param, Scalar, Signature, SupportsSpec, Sym, Tensor
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_dim
+from ferrule.specs.requirements import kept
 
 
 def arguments_of(kernel: Kernel, name: str, given: Mapping[str, Any]) -> Arguments:
@@ -68,7 +70,8 @@ class _Reader:
         )
         tensors = PointerArgument | DescriptorArgument
         made = tuple(a.tensor for a in each if isinstance(a, tensors) and a.made)
-        signature = Signature(self.name, tuple(self._parameters(each)))
+        required = tuple(self._requirements(examples, each))
+        signature = Signature(self.name, tuple(self._parameters(each)), requires=required)
         return Arguments(signature, made, each, self.kernel.tuples)
 
     def _example(self, parameter: KernelParameter, given: Mapping[str, Any]) -> Any:
@@ -99,6 +102,17 @@ class _Reader:
                     | NumberArgument(scalar=Scalar() as scalar)
                 ):
                     yield scalar
+
+    def _requirements(
+        self, examples: Mapping[str, Any], arguments: tuple[Argument, ...]
+    ) -> Iterator[specs.Requirement]:
+        """The bounds of symbols that are parameters of their own; a divisor is the hint's."""
+        for argument in arguments:
+            example = examples.get(argument.name)
+            if not isinstance(argument, IntegerArgument) or argument.scalar is None:
+                continue
+            if isinstance(example, Sym):
+                yield from kept(argument.scalar.value, replace(example, divisibility=1))
 
     # ---- arguments ----
 

@@ -30,6 +30,7 @@ from ferrule.frontends.triton.types import DTYPES, INTEGERS, is_float, number_ty
 from ferrule.specs import Condition, Dim, DType, Scalar, Tensor, divisibility_of, symbols_of
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import Compound, Sym, ValueOf
+from ferrule.specs.intervals import interval, is_bounded
 
 INT32_MIN: Final = -(1 << 31)
 INT32_MAX: Final = (1 << 31) - 1
@@ -279,7 +280,10 @@ class _Specialiser:
         if isinstance(size, int):
             fits = INT32_MIN <= size <= INT32_MAX
             return "i32" if fits else "i64" if size < 1 << 63 else "u64"
+        low, high = interval(size) if is_bounded(size) else (INT32_MIN - 1, INT32_MAX + 1)
         if isinstance(size, Sym) and size.width == 32:
+            return "i32"
+        if INT32_MIN <= low and high <= INT32_MAX:
             return "i32"
         if parameter.name not in self.assumed.narrow:
             return "i64"

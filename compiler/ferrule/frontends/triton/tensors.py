@@ -11,7 +11,7 @@ from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import Seen, SeenSizes, is_real, spec_of
 from ferrule.frontends.triton.arguments import Fixed, Output, inner
-from ferrule.frontends.triton.types import TypeText, read_type
+from ferrule.frontends.triton.types import TypeText, Word, read_type, read_word
 from ferrule.specs import Dim, Param, SupportsSpec, Sym, Tensor
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_dim, symbols_of
@@ -56,11 +56,40 @@ class Tensors:
             elif is_dim(example):
                 self._know(example)
         texts = list(self._texts(given))
-        for words, make in (("shape", specs.sym_int32), ("strides", specs.sym_int64)):
+        for words, width in (("shape", 32), ("strides", 64)):
+            said: dict[str, Word] = {}
             for text in texts:
-                for word in getattr(text, words) or ():
-                    if specs.expr.is_name(word) and word not in self.symbols:
-                        self.symbols[word] = make(symbol=word)
+                for each in map(read_word, getattr(text, words) or ()):
+                    if each is not None:
+                        said[each.name] = self._agreeing(said.get(each.name), each)
+            for word in said.values():
+                self._know_word(word, width)
+
+    def _agreeing(self, known: Word | None, word: Word) -> Word:
+        """What two texts say of a size; one may leave its bounds to the other."""
+        if known is None or known == Word(known.name):
+            return word
+        if word not in (known, Word(word.name)):
+            raise CompileError(
+                f"{self.kernel}: the size {word.name!r} has different bounds in two texts"
+            )
+        return known
+
+    def _know_word(self, word: Word, width: int) -> None:
+        known = self.symbols.get(word.name)
+        if known is not None:
+            if word not in (Word(word.name), Word(word.name, known.min, known.max)):
+                raise CompileError(
+                    f"{self.kernel}: the size {word.name!r} has other bounds in a text than in "
+                    f"another example: say them once"
+                )
+            return
+        try:
+            self.symbols[word.name] = specs.sym_int(
+                width, min=word.min, max=word.max, symbol=word.name
+            )
+        except ValueError as error:
+            raise CompileError(f"{self.kernel}: the size {word.name!r}: {error}") from None
 
     def _know(self, dim: Dim) -> None:
         for symbol in symbols_of(dim):
@@ -76,7 +105,8 @@ class Tensors:
     def _dim(self, word: str) -> Dim:
         if word.isdecimal():
             return int(word)
-        return self.symbols[word] if word else specs.sym_int32()
+        named = read_word(word)
+        return specs.sym_int32() if named is None else self.symbols[named.name]
 
     def read(self, name: str, example: Any) -> None:
         """Records an example if it is a tensor."""

@@ -5,6 +5,7 @@ The text of an example adds a tensor's sizes and strides, and the assumptions:
 
     "*fp16[m, k]"        a compact tensor of these sizes
     "*fp16[m, k: s, 1]"  one with these strides, in elements
+    "*fp16[m, k<=4096]"  whose last size is at most 4096; "16<=k<=4096" and "k>=16" are bounds, too
     "*fp16[m, k]:16"     whose address 16 divides
     "i32", "i32:16"      an integer, one that 16 divides
     "i32:1"              one that is 1
@@ -134,8 +135,29 @@ def _dims(dims: str | None, text: str, what: str) -> tuple[tuple[str, ...], tupl
     return shape, strides
 
 
+_BOUNDED: Final = re.compile(r"(?:(-?\d+)<=)?([^\W\d]\w*)(?:<=(-?\d+)|>=(-?\d+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A symbolic size in a text: its name, and its bounds."""
+
+    name: str
+    min: int | None = None
+    max: int | None = None
+
+
+def read_word(word: str) -> Word | None:
+    """The name and the bounds of a symbolic size; None for a word that is none."""
+    found = _BOUNDED.fullmatch(word)
+    if found is None or not specs.expr.is_name(found[2]) or (found[1] and found[4]):
+        return None
+    low, high = found[1] or found[4], found[3]
+    return Word(found[2], None if low is None else int(low), None if high is None else int(high))
+
+
 def _is_dim(word: str) -> bool:
-    return word.isdecimal() or specs.expr.is_name(word)
+    return word.isdecimal() or read_word(word) is not None
 
 
 def _unreadable(text: str, what: str) -> Diagnostic:

@@ -330,6 +330,7 @@ def _comment(signature: specs.Signature, doc: str | None, outcome: str) -> str:
         kind = signature.kind_of_result(full=True)
         owned = ", to be released by the caller" if _result(signature).type == "TVMFFIAny" else ""
         described.append(f"result: {kind}{owned}")
+    described += [f"requires: {each}" for each in signature.required()]
     lines = [str(signature), *(doc or "").splitlines(), "", *described, "", outcome]
     body = "\n".join(f" * {line}".rstrip() for line in "\n".join(lines).split("\n"))
     # Compilers warn about a trigraph even in a comment, and NUL is not a character of C source.

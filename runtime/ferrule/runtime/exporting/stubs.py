@@ -56,7 +56,8 @@ def _qualified(annotation: str, names: frozenset[str]) -> str:
 
 def _function(signature: specs.Signature, doc: str | None, names: frozenset[str]) -> str:
     result = "None" if signature.result is None else _qualified(_result(signature.result), names)
-    said = f"{signature}\n\n{doc}" if doc else str(signature)
+    requires = "".join(f"\nrequires: {each}" for each in signature.required())
+    said = f"{signature}{requires}\n\n{doc}" if doc else f"{signature}{requires}"
     quoted = said.replace("\\", "\\\\").replace('"""', '\\"\\"\\"').replace("\0", "\\0")
     lines = [f'"""{line}' if i == 0 else line for i, line in enumerate(quoted.splitlines())]
     if len(lines) == 1:

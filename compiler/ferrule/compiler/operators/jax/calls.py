@@ -181,7 +181,7 @@ class JaxCall:
         for signature in self.plan.candidates:
             try:
                 _check_numbers(signature, numbers)
-                return outputs_of(self.plan, signature, told, wanted)
+                return outputs_of(self.plan, signature, told, wanted, numbers)
             except Mismatch as mismatch:
                 reasons.append(str(mismatch))
         self._explain(told, numbers, wanted)

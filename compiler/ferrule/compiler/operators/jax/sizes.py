@@ -170,8 +170,10 @@ def outputs_of(
     signature: specs.Signature,
     arrays: Mapping[int, Array | None],
     wanted: Sequence[Array | None],
+    numbers: Mapping[int, Any],
 ) -> tuple[Array, ...]:
-    """The outputs of a call of one candidate; `arrays` are those that are given, by position.
+    """The outputs of a call of one candidate; `arrays` and `numbers` are those that are given, by
+    position.
 
     `wanted` are the outputs as the caller says they are, None where he does not.  Raises Mismatch
     where the arrays do not fit, and ValueError where an output does not, or nothing tells its size.
@@ -179,6 +181,7 @@ def outputs_of(
     positions = sorted(arrays)
     given = [signature.arguments[i] for i in positions]
     symbols = bound(given, [arrays[i] for i in positions])
+    _check_required(signature, symbols, numbers)
     written = [each.position or 0 for each in plan.outputs[len(plan.results) :]]
     specified: list[specs.Param | Array | None] = [*result_specs(signature)]
     specified += [arrays[i] if i in arrays else signature.arguments[i] for i in written]
@@ -186,6 +189,26 @@ def outputs_of(
         _output(plan, signature, i, each, symbols, said)
         for i, (each, said) in enumerate(zip(specified, wanted, strict=True))
     )
+
+
+def _check_required(
+    signature: specs.Signature, symbols: Symbols, numbers: Mapping[int, Any]
+) -> None:
+    """Raises Mismatch unless the requirements hold whose sizes are all known."""
+    known = dict(symbols)
+    for position, value in numbers.items():
+        param = signature.arguments[position]
+        if isinstance(param, specs.Scalar) and param.dtype.kind != "float":
+            known[param.value] = int(value)
+    for required in signature.requires:
+        if not all(isinstance(known.get(symbol), int) for symbol in required.symbols):
+            continue
+        try:
+            holds = specs.holds(required.condition, known)
+        except (OverflowError, ZeroDivisionError):
+            holds = False
+        if not holds:
+            raise Mismatch(f"it requires {required.text(signature.known)}")
 
 
 def _output(

@@ -20,6 +20,7 @@ from ferrule.compiler.operators.torch.plans import (
 from ferrule.compiler.operators.torch.refusals import Description, checks_of, hint
 from ferrule.compiler.operators.torch.shapes import (
     bound,
+    check_required,
     loosely_bound,
     value_of,
 )
@@ -80,7 +81,10 @@ class Candidates:
         reasons: list[str] = []
         for signature in self.plan.candidates:
             try:
-                return signature, bound(self._given(signature), values)
+                given = self._given(signature)
+                symbols = bound(given, values)
+                check_required(signature, given, values, symbols)
+                return signature, symbols
             except Mismatch as mismatch:
                 reasons.append(str(mismatch))
         self._explain(values)

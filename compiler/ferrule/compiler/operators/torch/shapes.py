@@ -26,7 +26,12 @@ def _larger(left: Any, right: Any) -> Any:
     return sys.modules["torch"].sym_max(left, right)
 
 
-value_of: Final = Symbolic(_smaller, _larger, lambda size: size == 0).value
+def _opposite(truth: Any) -> Any:
+    return sys.modules["torch"].sym_not(truth)
+
+
+_SIZES: Final = Symbolic(_smaller, _larger, lambda size: size == 0, _opposite)
+value_of: Final = _SIZES.value
 
 
 def loosely_bound(given: tuple[specs.Param, ...], values: Sequence[Any]) -> Symbols:
@@ -72,6 +77,26 @@ def bound(given: tuple[specs.Param, ...], values: Sequence[Any]) -> Symbols:
         if isinstance(value, int) and symbol.width == 32:
             _require(-(1 << 31) <= value < 1 << 31, f"{symbol} leaves the range of 32 bits")
     return symbols
+
+
+def check_required(
+    signature: specs.Signature,
+    given: tuple[specs.Param, ...],
+    values: Sequence[Any],
+    symbols: Symbols,
+) -> None:
+    """Raises Mismatch unless the requirements hold of which these arguments tell the sizes."""
+    numbers = {
+        param.value: value
+        for param, value in zip(given, values, strict=True)
+        if isinstance(param, params.Scalar) and param.dtype.kind != "float"
+    }
+    for required in signature.requires:
+        try:
+            holds = _SIZES.holds(required.condition, {**symbols, **numbers})
+        except KeyError:
+            continue
+        _require(holds, f"it requires {required.text(signature.known)}")
 
 
 def _check(param: specs.Param, value: Any) -> None:
