@@ -76,7 +76,7 @@ def same(got: int, leaf: Leaf, forged: Forged) -> bool:
 @given(data=st.data())
 def test_the_checker_does_what_the_specs_say(data: st.DataObject) -> None:
     signature = data.draw(hypothesised(signatures()))
-    checked = Checked(*signature.params, name=signature.name)
+    checked = Checked(*signature.params, name=signature.name, requires=signature.requires)
     for _ in range(CALLS_PER_SIGNATURE):
         arguments = data.draw(hypothesised(calls(checked.signature)))
         wanted = judge(checked.signature, arguments)

@@ -24,7 +24,7 @@ from ferrule.runtime.artefacts import ObjectCode
 from ferrule.runtime.linking.engine import Engine
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32
-from ferrule.specs import Param, Signature
+from ferrule.specs import Param, Requirement, Signature
 
 ROOM = 8
 
@@ -58,8 +58,9 @@ class Checked:
         name: str = "f",
         relations: Sequence[Relation] = (),
         location: Location | None = None,
+        requires: Sequence[Requirement] = (),
     ) -> None:
-        self.signature = Signature(name, params)
+        self.signature = Signature(name, params, requires=tuple(requires))
         table = Table()
         self.program: Program = build_program(self.signature, relations, table, location)
         self._program = ctypes.create_string_buffer(self.program.data, len(self.program.data))

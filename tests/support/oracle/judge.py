@@ -4,7 +4,7 @@
 with the compiler, and none with the part of specs that says where symbols bind.
 
 The order: the number of arguments; kind, ndim, dtype and device from left to right; then symbols
-bind; then sizes, strides, alignment and values from left to right.
+bind; then sizes, strides, alignment and values from left to right; then the requirements.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ferrule.specs import DEVICE_CODES, DEVICE_NAMES, Signature
+from ferrule.specs import DEVICE_CODES, DEVICE_NAMES, Signature, evaluate, holds
 from ferrule.specs import params as kinds
+from ferrule.specs.conditions import dims_of
 from oracle.arguments import (
     UNREGISTERED,
     Argument,
@@ -60,8 +61,28 @@ def _judge(signature: Signature, arguments: Sequence[Argument]) -> Accepted:
     symbols = bind(signature, parts)
     for part in parts:
         check_value(part, symbols)
+    _check_required(signature, sites, symbols)
     leaves = leaves_of(signature, sites, gpu.device)
     return Accepted(tuple(leaves), tuple(_read(symbols, signature)))
+
+
+def _check_required(signature: Signature, sites: Sequence[Site], symbols: Symbols) -> None:
+    """The requirements, in their order; every part of one is computed."""
+    known = dict(symbols.values)
+    for site in sites:
+        if isinstance(site.param, kinds.Scalar) and isinstance(site.argument, int):
+            if site.param.dtype.kind != "float":
+                known[site.param.value] = int(site.argument)
+    for required in signature.requires:
+        try:
+            for dim in dims_of(required.condition):
+                evaluate(dim, known)
+            kept = holds(required.condition, known)
+        except (OverflowError, ZeroDivisionError):
+            kept = False
+        if not kept:
+            text = required.text(signature.known)
+            raise Found("ValueError", "Unmet requirement when calling", f"expected {text}, ")
 
 
 def _read(symbols: Symbols, signature: Signature) -> list[Leaf]:

@@ -138,12 +138,22 @@ def bind(signature: Signature, parts: Sequence[Site]) -> Symbols:
 
 
 def _bind_first(symbols: Symbols, symbol: Sym, places: Sequence[Spot]) -> None:
-    symbols.values[symbol] = 1
+    symbols.values[symbol] = _unbound(symbol)
     for spot in places:
         if spot.dim == symbol and spot.value is not None:
             symbols.values[symbol] = spot.value
             symbols.binders[symbol] = spot
             return
+
+
+def _unbound(symbol: Sym) -> int:
+    """1, or the value in the bounds of a symbol that is nearest, from 1 on where there is one."""
+    if symbol.min is None and symbol.max is None:
+        return 1
+    low = -1000 if symbol.min is None else symbol.min
+    high = 1000 if symbol.max is None else symbol.max
+    fitting = [v for v in range(low, high + 1) if v % symbol.divisibility == 0]
+    return min([v for v in fitting if v > 0] or [max(fitting)])
 
 
 def _solve(symbols: Symbols, pending: list[Sym], sizes: Sequence[tuple[bool, Spot]]) -> None:

@@ -16,22 +16,28 @@ import draws as st
 from ferrule.specs import (
     ALL_DTYPES,
     Boolean,
+    Condition,
     Dim,
     DType,
     Float16,
     Float32,
     Int8,
     Int64,
+    Requirement,
     Signature,
     Sym,
     Uint8,
     ceil_div,
     compact_strides,
+    divisible,
+    equal,
     maximum,
     minimum,
+    require,
     sym_int,
 )
 from ferrule.specs import params as kinds
+from ferrule.specs.conditions import compare
 from ferrule.specs.params import Param
 from oracle.arguments import BASE, DERIVED, INT64, UNREGISTERED
 from oracle.loose import loose_symbols, solvable
@@ -85,7 +91,46 @@ def signatures(
         place = draw(st.integers(0, len(params)))
         index = draw(st.sampled_from([None, 0, 1]))
         params.insert(place, kinds.EnvStream("stream", device, index))
-    return Signature(draw(st.sampled_from(ODD_NAMES)) if whole else "f", tuple(params))
+    called = draw(st.sampled_from(ODD_NAMES)) if whole else "f"
+    known = _comparable(Signature(called, tuple(params)))
+    requires = []
+    while known and chance(draw, 3):
+        requires.append(draw(requirements(known)))
+    return Signature(called, tuple(params), requires=tuple(requires))
+
+
+def _comparable(signature: Signature) -> Sequence[Sym]:
+    """The sizes and integers of every call, of which requirements are made."""
+    sizes = [b.symbol for b in signature.bindings if not all(p.optional for p in b.places)]
+    integers = [
+        param.value
+        for param in signature.params
+        if isinstance(param, kinds.Scalar) and param.dtype.kind != "float"
+        if param.dtype.name != "uint64"
+    ]
+    return [*sizes, *integers]
+
+
+@st.composite
+def requirements(draw: st.Draw, known: Sequence[Sym]) -> Requirement:
+    """A requirement that many calls keep."""
+    left, right = draw(st.sampled_from(known)), draw(st.sampled_from([*known, 2, 3]))
+    condition = draw(st.sampled_from(_CONDITIONS))(left, right)
+    other = draw(st.sampled_from(_CONDITIONS))(right, left) if not isinstance(right, int) else None
+    if other is not None and draw(st.booleans()):
+        condition = condition & ~other if draw(st.booleans()) else condition | other
+    return require(condition, draw(st.sampled_from([None, "no, because", " requires n where '"])))
+
+
+_CONDITIONS: Sequence[Callable[[Sym, Dim], Condition]] = (
+    lambda left, right: left <= 4096,
+    lambda left, right: left * right < 1 << 40,
+    lambda left, right: left >= right - 100,
+    lambda left, right: divisible(left, 2),
+    lambda left, right: ~equal(left, right),
+    lambda left, right: left % right > -8,
+    lambda left, right: compare("ne", left // right, 7),
+)
 
 
 @st.composite
@@ -95,6 +140,8 @@ def _scopes(draw: st.Draw, allowed: frozenset[type], whole: bool) -> Scope:
             draw(st.sampled_from([32, 32, 64])),
             divisibility=draw(st.sampled_from([1, 1, 1, 2, 3, 8])),
             symbol=name if draw(st.booleans()) else None,
+            min=draw(st.sampled_from([None, None, None, None, 0, 1, 3, -2])),
+            max=draw(st.sampled_from([None, None, None, None, 16, 24, 100])),
         )
         for name in "nmks"
     ]

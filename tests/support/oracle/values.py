@@ -146,6 +146,10 @@ def _found(spot: Spot, problem: str, clause: str = "") -> Found:
 
 def _range_problem(spot: Spot, symbol: Sym, value: int) -> str | None:
     high = (1 << symbol.width - 1) - 1
+    if not (value if symbol.min is None else symbol.min) <= value:
+        return "Out of bound"
+    if not value <= (value if symbol.max is None else symbol.max):
+        return "Out of bound"
     if not (-high - 1 if spot.signed else 0) <= value <= high:
         return "Out of bound"
     return "Invalid" if value % symbol.divisibility else None
