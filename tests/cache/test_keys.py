@@ -205,6 +205,8 @@ EXAMPLES = {
     "divisibility": (
         fe.make_fake_compact_tensor(fe.Float32, (fe.sym_int(symbol="n", divisibility=4),)),
     ),
+    "lower bound": (fe.make_fake_compact_tensor(fe.Float32, (fe.sym_int(symbol="n", min=1),)),),
+    "upper bound": (fe.make_fake_compact_tensor(fe.Float32, (fe.sym_int(symbol="n", max=64),)),),
     "size": (fe.make_fake_compact_tensor(fe.Float32, (4,)),),
     "rank": (fe.make_fake_compact_tensor(fe.Float32, (fe.sym_int(symbol="n"), 1)),),
     "alignment": (vector(assumed_align=32),),
@@ -222,6 +224,19 @@ def test_other_examples_are_a_miss(program: Written, change: str) -> None:
     assert origin(function) == "compiled"
     assert origin(function, *EXAMPLES[change]) == "compiled"
     assert origin(function, *EXAMPLES[change]) == "from the cache"
+
+
+def test_other_requirements_are_a_miss(program: Written) -> None:
+    function = program(("a[0] = a[0] + inner", "return a.shape[0]")).closed
+    n = fe.sym_int(symbol="n")
+    example = fe.make_fake_compact_tensor(fe.Float32, (n,))
+
+    def required(*requires: object) -> str | None:
+        return fe.compile(function, example, options="--target cpu", requires=requires).origin
+
+    assert [required(), required(n < 8), required(n < 9)] == ["compiled"] * 3
+    assert required(fe.specs.require(n < 9, "too many")) == "compiled"
+    assert [required(), required(n < 9)] == ["from the cache"] * 2
 
 
 OPTIONS = (

@@ -86,6 +86,33 @@ def test_of_two_that_take_the_arguments_the_first_one_runs():
     assert [fe.overload([wide, narrow])(k) for k in (5, 300)] == [2, 2]
 
 
+def bounded(low: int | None, high: int | None) -> Any:
+    shape = (fe.sym_int(symbol="n", min=low, max=high),)
+    return fe.make_fake_compact_tensor(fe.Float32, shape)
+
+
+def test_the_first_whose_bounds_hold_runs():
+    small, large = compiled(first, bounded(1, 64)), compiled(second, bounded(16, 4096))
+    f = fe.overload([small, large], "rms")
+    n = fe.sym_int(symbol="n")
+    even = fe.compile(third, vector(), options=CPU, requires=[fe.specs.divisible(n, 2)])
+    g = fe.overload([small, large, even], "rms")
+    for size in (1, 16, 64):
+        assert f(np.zeros(size, np.float32)) == 1
+    assert f(np.zeros(65, np.float32)) == f(np.zeros(4096, np.float32)) == 2
+    assert g(np.zeros(0, np.float32)) == g(np.zeros(4098, np.float32)) == 3
+    uncovered = [
+        "expected to be at least 1, but got 0",
+        "expected to be at least 16, but got 0",
+    ]
+    with pytest.raises(TypeError, match="(?s)" + ".*".join(uncovered)):
+        f(np.zeros(0, np.float32))
+    with pytest.raises(
+        TypeError, match="(?s)most 64, .* most 4096, .* n % 2 == 0, but got n = 409"
+    ):
+        g(np.zeros(4099, np.float32))
+
+
 def test_a_call_that_only_the_checker_finds_right_is_still_the_first_ones():
     """One row has any stride; the second candidate takes it on its hot path."""
     shape = (fe.sym_int(), fe.sym_int())

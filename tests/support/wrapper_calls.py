@@ -19,7 +19,7 @@ from ferrule.compiler import targets
 from ferrule.compiler.artefacts import Body, Fault, Relation
 from ferrule.compiler.origin import CompiledOrigin, host_module
 from ferrule.runtime.linking.engine import Engine
-from ferrule.specs import Param, Scalar, Signature, Tensor
+from ferrule.specs import Condition, Param, Requirement, Scalar, Signature, Tensor
 
 FFI = ctypes.CDLL(tvm_ffi.libinfo.find_libtvm_ffi())
 SLOTS = 64
@@ -181,8 +181,9 @@ class Wrapped:
         faults: Sequence[Fault] = (),
         status: int = 0,
         values: Sequence[int] = (),
+        requires: Sequence[Requirement | Condition] = (),
     ) -> None:
-        self.signature = Signature(name, params)
+        self.signature = Signature(name, params, requires=tuple(requires))
         self.log = (ctypes.c_int64 * SLOTS)()
         body = _body(self.signature, ctypes.addressof(self.log), relations, faults, status, values)
         here = targets.host()

@@ -10,7 +10,21 @@ from wrapper_calls import NullView, Raw, Refused, Wrapped, view
 
 from ferrule.compiler.artefacts import Fault, Location, Relation, literal
 from ferrule.compiler.messages.catalogue import CATALOGUE
-from ferrule.specs import Boolean, Float32, Int32, Scalar, Tensor, Uint8, Uint64, ceil_div, sym_int
+from ferrule.specs import (
+    Boolean,
+    Float32,
+    Int32,
+    Scalar,
+    Tensor,
+    Uint8,
+    Uint64,
+    ceil_div,
+    divisible,
+    equal,
+    require,
+    sym_int,
+    sym_int64,
+)
 
 N = sym_int(symbol="n")
 M = sym_int(symbol="m")
@@ -156,6 +170,66 @@ def test_divisibility() -> None:
         "ValueError: Invalid b.shape[0] on argument #1 expected to be divisible by 3, but got 16"
     )
     assert wrapped(view(32), view(9))[2:] == (32, 9)
+
+
+def test_bounds_of_sizes() -> None:
+    n = sym_int(min=2, max=4096, symbol="n")
+    wrapped = Wrapped(tensor("a", n), tensor("b", sym_int(max=3)), tensor("c", sym_int(min=-4)))
+    shown = "`f(a: Tensor([n: 2..4096], float32), b: Tensor([n0: ..3], float32), "
+    shown += "c: Tensor([n1: -4..], float32))`"
+    assert wrapped.refused(view(8192), view(3), view(3)) == (
+        f"ValueError: Out of bound a.shape[0] on argument #0 when calling: {shown}, "
+        "expected to be at most 4096, but got 8192"
+    )
+    assert tail(wrapped.refused(view(1), view(3), view(3))).endswith(
+        "expected to be at least 2, but got 1"
+    )
+    assert tail(wrapped.refused(view(1 << 40), view(3), view(3))).endswith(
+        "expected to be at most 4096, but got 1099511627776"
+    )
+    assert tail(wrapped.refused(view(2), view(-1), view(3))).endswith(
+        "expected to be in int32 range [0, 2147483647], but got -1"
+    )
+    assert tail(wrapped.refused(view(2), view(0), view(-1))).endswith(
+        "expected to be in int32 range [0, 2147483647], but got -1"
+    )
+    assert wrapped(view(4096), view(3), view(0))[3:] == (4096, 3, 0)
+
+
+def test_requirements() -> None:
+    k, flag = Scalar("k", Int32), Scalar("flag", Boolean)
+    requires = [
+        require(N * k.value <= 1 << 20, "the scratch has a MiB"),
+        divisible(M, 4) | (flag.value < 1),
+        ~equal(M // k.value, 7),
+    ]
+    wrapped = Wrapped(tensor("a", N), tensor("b", M), k, flag, requires=requires)
+    shown = "`f(a: Tensor([n], float32), b: Tensor([m], float32), k: int32, flag: bool)`"
+    assert wrapped(view(1024), view(3), 1024, False)[4:] == (1024, 3)
+    assert wrapped.refused(view(2048), view(4), 1024, True) == (
+        f"ValueError: Unmet requirement when calling: {shown}, "
+        "expected n * k <= 1048576, but got n = 2048, k = 1024: the scratch has a MiB"
+    )
+    assert tail(wrapped.refused(view(1), view(6), -1, True)) == (
+        "ValueError: Unmet requirement expected m % 4 == 0 or flag < 1, but got m = 6, flag = 1"
+    )
+    assert tail(wrapped.refused(view(1), view(28), 4, True)) == (
+        "ValueError: Unmet requirement expected not (m // k == 7), but got m = 28, k = 4"
+    )
+    assert tail(wrapped.refused(view(1), view(8), 0, True)) == (
+        "ValueError: Unmet requirement expected not (m // k == 7), a part of which overflows "
+        "64 bits or divides by zero, but got m = 8, k = 0"
+    )
+
+
+def test_a_message_shows_every_value_of_a_requirement() -> None:
+    sizes = [sym_int64(symbol=f"n{i}") for i in range(7)]
+    total = sum(sizes[1:], sizes[0])
+    wrapped = Wrapped(tensor("a", *sizes), requires=[total < 10])
+    assert tail(wrapped.refused(view(*range(7)))) == (
+        "ValueError: Unmet requirement expected n0 + n1 + n2 + n3 + n4 + n5 + n6 < 10, but got "
+        + ", ".join(f"n{i} = {i}" for i in range(7))
+    )
 
 
 def test_expressions() -> None:

@@ -150,10 +150,13 @@ def _unbound(symbol: Sym) -> int:
     """1, or the value in the bounds of a symbol that is nearest, from 1 on where there is one."""
     if symbol.min is None and symbol.max is None:
         return 1
-    low = -1000 if symbol.min is None else symbol.min
-    high = 1000 if symbol.max is None else symbol.max
-    fitting = [v for v in range(low, high + 1) if v % symbol.divisibility == 0]
-    return min([v for v in fitting if v > 0] or [max(fitting)])
+    half = 1 << symbol.width - 1
+    high = half - 1 if symbol.max is None else symbol.max
+    start = 1 if symbol.min is None else max(1, symbol.min)
+    for value in range(start, min(start + symbol.divisibility, high + 1)):
+        if value % symbol.divisibility == 0:
+            return value
+    return next(v for v in range(high, -half - 1, -1) if v % symbol.divisibility == 0)
 
 
 def _solve(symbols: Symbols, pending: list[Sym], sizes: Sequence[tuple[bool, Spot]]) -> None:

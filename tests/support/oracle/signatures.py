@@ -123,7 +123,8 @@ def requirements(draw: st.Draw, known: Sequence[Sym]) -> Requirement:
 
 
 _CONDITIONS: Sequence[Callable[[Sym, Dim], Condition]] = (
-    lambda left, right: left <= 4096,
+    lambda left, right: left <= 4,
+    lambda left, right: left >= 2,
     lambda left, right: left * right < 1 << 40,
     lambda left, right: left >= right - 100,
     lambda left, right: divisible(left, 2),

@@ -179,7 +179,10 @@ class Hot:
 
     def require_between(self, value: Value, low: int, high: int, *, certain: bool = False) -> None:
         """Go on only if an i64 is in an interval: one comparison without a sign, from its low end
-        on."""
+        on; never if the interval is empty, as that of a size that is to be negative."""
+        if high < low:
+            self.require_that(value, "ult", 0, certain=certain)
+            return
         above = value if low == 0 else self.writer.binary("sub", value, i64(low))
         self.require_that(above, "ule", high - low, certain=certain)
 
