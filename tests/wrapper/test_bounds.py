@@ -12,19 +12,19 @@ from ferrule.specs.params import Optional, Param, Shape
 
 LOW, HIGH = -(1 << 31), (1 << 31) - 1
 SYMBOLS = [
-    dict(min=0, max=4095),
-    dict(min=0, max=4096),
-    dict(min=1, max=4096),
-    dict(min=16, max=4096, divisibility=16),
-    dict(min=3, max=100, divisibility=3),
-    dict(min=7, max=7),
-    dict(max=0),
-    dict(min=5),
-    dict(min=-6, max=5),
-    dict(min=LOW, max=HIGH),
-    dict(width=64, min=1 << 40, max=(1 << 63) - 1),
-    dict(width=64, min=-(1 << 63), max=-(1 << 62)),
-    dict(width=64, max=1 << 33, divisibility=6),
+    {"min": 0, "max": 4095},
+    {"min": 0, "max": 4096},
+    {"min": 1, "max": 4096},
+    {"min": 16, "max": 4096, "divisibility": 16},
+    {"min": 3, "max": 100, "divisibility": 3},
+    {"min": 7, "max": 7},
+    {"max": 0},
+    {"min": 5},
+    {"min": -6, "max": 5},
+    {"min": LOW, "max": HIGH},
+    {"width": 64, "min": 1 << 40, "max": (1 << 63) - 1},
+    {"width": 64, "min": -(1 << 63), "max": -(1 << 62)},
+    {"width": 64, "max": 1 << 33, "divisibility": 6},
 ]
 
 
@@ -86,11 +86,11 @@ def test_each_number_at_the_ends(facts: dict[str, int]) -> None:
 @pytest.mark.parametrize(
     ("facts", "value"),
     [
-        (dict(min=4), 4),
-        (dict(min=5, divisibility=4), 8),
-        (dict(max=-3, divisibility=2), -4),
-        (dict(min=-9, max=9), 1),
-        (dict(divisibility=8), 1),
+        ({"min": 4}, 4),
+        ({"min": 5, "divisibility": 4}, 8),
+        ({"max": -3, "divisibility": 2}, -4),
+        ({"min": -9, "max": 9}, 1),
+        ({"divisibility": 8}, 1),
     ],
     ids=str,
 )
