@@ -123,7 +123,11 @@ def test_a_number_with_the_name_of_a_size() -> None:
     [
         (lambda: require(True), TypeError, r"condition over sizes, .* but got True \(== compares"),
         (lambda: require(n < 3, 4), TypeError, "message must be a str or None, but got 4"),
-        (lambda: require(specs.aligned(x.data, 8)), ValueError, r"conventions\.Require takes every"),
+        (
+            lambda: require(specs.aligned(x.data, 8)),
+            ValueError,
+            r"conventions\.Require takes every",
+        ),
         (lambda: require(specs.equal(3, 4)), ValueError, "3 == 4 has no size of a call in it"),
         (lambda: built(COPY, "n < 3"), TypeError, "a condition over sizes"),
         (
