@@ -138,3 +138,20 @@ def compiled(name: str) -> Any:
     }  # fmt: skip
     function, *arguments = examples[name]
     return fe.compile(function, *arguments, options=CPU)
+
+
+@cache
+def bounded() -> fe.Function:
+    """`scaled` with a weight, for sizes that are even, within bounds, and in proportion."""
+
+    @fe.jit
+    def weighted(x: fe.Tensor, w: fe.Tensor, y: fe.Tensor, k: fe.Int32):
+        for i in range(x.shape[0]):
+            y[i] = x[i] * w[0] * k
+
+    n = fe.sym_int(symbol="n", min=2, max=8)
+    m = fe.sym_int(symbol="m")
+    x, w = (fe.make_fake_compact_tensor(fe.Float32, (size,)) for size in (n, m))
+    k = fe.specs.Scalar("k", "int32").value
+    requires = [fe.specs.require(n < m * k, "w is long"), ~fe.specs.equal(n % 2, 1)]
+    return fe.compile(weighted, x, w, x, fe.Int32, options=CPU, requires=requires)

@@ -236,3 +236,32 @@ def test_sizes_are_named_as_pytorch_does(
     x = forged(np.zeros((5, 60), np.float32)[:, :30])
     ours = launched(gpu, function, x, tensor(4)[0])
     assert int.from_bytes(ours.parameters[2], "little") == found
+
+
+def test_sizes_have_bounds(gpu: FakeCuda, kernels: ModuleType) -> None:
+    k = specs.sym_int(min=1, max=64, symbol="k")
+    strided = {"rows": "m", "columns": "n", "stride_row": "s", "stride_column": 1}
+    texts = {"x": "*fp32[1<=m<=64, n<=32: s<=4096, 1]", "y": "*fp32[m, n]"}
+    function = compiled(kernels.strided, signature={**texts, **strided}, **BLOCKS)
+    assert function.signature.text().partition(" where ")[2] == (
+        "m: int32 in 1..64, n: int32 in ..32, s: int64 in ..4096"
+    )
+    for shape, text in (((65, 8), "at most 64, but got 65"), ((2, 33), "at most 32, but got 33")):
+        with pytest.raises(ValueError, match=text):
+            function(tensor(*shape)[0], tensor(*shape)[0])
+    number = compiled(kernels.scale, **VECTORS, n=k, factor="fp32", **BLOCKS)
+    assert number.signature.text().endswith("requires n >= 1, n <= 64")
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        ("*fp32[n<=4]", "*fp32[n<=8]", "the size 'n' has different bounds in two texts"),
+        ("*fp32[8<=n<=4]", "*fp32[n]", "the size 'n': sym_int: min must be at most max"),
+        ("*fp32[n<=4]", fe.make_fake_compact_tensor(fe.Float32, (specs.sym_int(symbol="n"),)),
+         "the size 'n' has other bounds in a text than in another example"),
+    ],
+)  # fmt: skip
+def test_bounds_are_said_once(kernels: ModuleType, x: Any, y: Any, message: str) -> None:
+    with pytest.raises(fe.CompileError, match=message):
+        compiled(kernels.scale, x=x, y=y, n="i32", factor="fp32", **BLOCKS)

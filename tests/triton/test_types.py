@@ -6,7 +6,15 @@ import pytest
 
 from ferrule import specs
 from ferrule.compiler.errors import CompileError
-from ferrule.frontends.triton.types import DTYPES, TypeText, number_type, pointer_type, read_type
+from ferrule.frontends.triton.types import (
+    DTYPES,
+    TypeText,
+    Word,
+    number_type,
+    pointer_type,
+    read_type,
+    read_word,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,6 +27,7 @@ from ferrule.frontends.triton.types import DTYPES, TypeText, number_type, pointe
         ("*fp32", TypeText(specs.Float32, True, ("",))),
         ("*fp32[]", TypeText(specs.Float32, True)),
         ("*fp16[m, 64]:16", TypeText(specs.Float16, True, ("m", "64"), hint="16")),
+        ("*i8[1 <= m <= 4, n]", TypeText(specs.Int8, True, ("1<=m<=4", "n"))),
         ("*kfp8e4nv[m,n: s, 1]", TypeText(specs.Float8E4M3FN, True, ("m", "n"), ("s", "1"))),
     ],
 )
@@ -56,3 +65,18 @@ def test_what_triton_has_no_name_for_is_refused() -> None:
         pointer_type(specs.Complex64, "x")
     with pytest.raises(CompileError, match="no such numbers"):
         number_type(specs.Float8E5M2, "x")
+
+
+@pytest.mark.parametrize(
+    ("word", "read"),
+    [
+        ("n", Word("n")),
+        ("n<=65536", Word("n", None, 65536)),
+        ("16<=n<=65536", Word("n", 16, 65536)),
+        ("n>=2", Word("n", 2)),
+        ("-4<=s", Word("s", -4)),
+        *((word, None) for word in ("8", "", "n<5", "n==5", "1<=n>=2", "for", "n<=m", "5<=n<=")),
+    ],
+)
+def test_words_of_sizes(word: str, read: Word | None) -> None:
+    assert read_word(word) == read

@@ -57,6 +57,17 @@ def test_out_says_sizes_in_several_ways(out: Any) -> None:
     assert call(arange(3)).tolist() == [0.0, 2.0, 4.0]
 
 
+@pytest.mark.parametrize("sizes", [(1, 2), (9, 9), (3, 3), (4, 2)])
+def test_bounds_and_requirements_are_known_while_tracing(sizes: tuple[int, int]) -> None:
+    from operator_kernels import bounded
+
+    call = fe.jax_call(bounded())
+    assert call(arange(4), arange(3) + 1.0, 2).tolist() == [0.0, 2.0, 4.0, 6.0]
+    x, w = (arange(size) for size in sizes)
+    with pytest.raises(ValueError, match=r"Out of bound x.shape\[0\]|Unmet requirement"):
+        jax.eval_shape(lambda x, w: call(x, w, 2), x, w)
+
+
 def test_a_size_that_no_array_tells_is_of_out() -> None:
     first = function("first")
     assert fe.jax_call(first, struct(2))(arange(3)).tolist() == [0.0, 1.0]

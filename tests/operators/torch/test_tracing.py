@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from operator_kernels import compiled, fresh_name
+from operator_kernels import bounded, compiled, fresh_name
 
 import ferrule as fe
 
@@ -25,6 +25,46 @@ def test_fake_tensors_have_the_sizes_of_the_call():
         doubled = operator_of("doubled")(torch.empty(7))
     assert (tuple(y.shape), y.stride(), y.dtype) == ((3, 5), (5, 1), torch.float32)
     assert tuple(doubled.shape) == (7,)
+
+
+@pytest.mark.parametrize("sizes", [(1, 2), (9, 9), (3, 3), (4, 2)])
+def test_bounds_and_requirements_are_those_of_the_call(sizes: tuple[int, int]):
+    operator = fe.torch_op(bounded(), fresh_name(), out=["y"])
+
+    def refusal() -> str:
+        with pytest.raises(RuntimeError) as refused:
+            operator(torch.empty(sizes[0]), torch.empty(sizes[1]), 2)
+        return str(refused.value)
+
+    wanted = refusal()
+    with FakeTensorMode():
+        assert refusal() == wanted
+        assert tuple(operator(torch.empty(4), torch.empty(3), 2).shape) == (4,)
+    assert tuple(operator(torch.empty(4), torch.empty(3), 2).shape) == (4,)
+
+
+def test_bounds_and_requirements_are_guards_of_what_is_traced():
+    module = _Module(fe.torch_op(bounded(), fresh_name(), out=["y"]))
+
+    def traced(most: int, step: int) -> Any:
+        size = step * torch.export.Dim("part", min=1, max=most)
+        given = (torch.ones(4), torch.ones(4))
+        return torch.export.export(module, given, dynamic_shapes=({0: size}, {0: size}))
+
+    assert traced(4, 2).module()(torch.ones(2), torch.ones(2)).shape == (2,)
+    with pytest.raises(Exception, match=r"(?s)Constraints violated.*% 2"):
+        traced(64, 1)
+    with pytest.raises((AssertionError, RuntimeError), match="Guard failed: .* <= 8|at most 8"):
+        traced(8, 2).module()(torch.ones(16), torch.ones(16))
+
+
+class _Module(torch.nn.Module):
+    def __init__(self, operator: Any) -> None:
+        super().__init__()
+        self.operator = operator
+
+    def forward(self, x: Any, w: Any) -> Any:
+        return self.operator(x, w, 2)
 
 
 def test_meta_tensors_have_the_sizes_too():
