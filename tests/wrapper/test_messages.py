@@ -207,17 +207,17 @@ def test_requirements() -> None:
     shown = "`f(a: Tensor([n], float32), b: Tensor([m], float32), k: int32, flag: bool)`"
     assert wrapped(view(1024), view(3), 1024, False)[4:] == (1024, 3)
     assert wrapped.refused(view(2048), view(4), 1024, True) == (
-        f"ValueError: Unmet requirement when calling: {shown}, "
+        f"ValueError: Invalid sizes when calling: {shown}, "
         "expected n * k <= 1048576, but got n = 2048, k = 1024: the scratch has a MiB"
     )
     assert tail(wrapped.refused(view(1), view(6), -1, True)) == (
-        "ValueError: Unmet requirement expected m % 4 == 0 or flag < 1, but got m = 6, flag = 1"
+        "ValueError: Invalid sizes expected m % 4 == 0 or flag < 1, but got m = 6, flag = 1"
     )
     assert tail(wrapped.refused(view(1), view(28), 4, True)) == (
-        "ValueError: Unmet requirement expected not (m // k == 7), but got m = 28, k = 4"
+        "ValueError: Invalid sizes expected not (m // k == 7), but got m = 28, k = 4"
     )
     assert tail(wrapped.refused(view(1), view(8), 0, True)) == (
-        "ValueError: Unmet requirement expected not (m // k == 7), a part of which overflows "
+        "ValueError: Invalid sizes expected not (m // k == 7), a part of which overflows "
         "64 bits or divides by zero, but got m = 8, k = 0"
     )
 
@@ -227,7 +227,7 @@ def test_a_message_shows_every_value_of_a_requirement() -> None:
     total = sum(sizes[1:], sizes[0])
     wrapped = Wrapped(tensor("a", *sizes), requires=[total < 10])
     assert tail(wrapped.refused(view(*range(7)))) == (
-        "ValueError: Unmet requirement expected n0 + n1 + n2 + n3 + n4 + n5 + n6 < 10, but got "
+        "ValueError: Invalid sizes expected n0 + n1 + n2 + n3 + n4 + n5 + n6 < 10, but got "
         + ", ".join(f"n{i} = {i}" for i in range(7))
     )
 

@@ -82,7 +82,7 @@ def _check_required(signature: Signature, sites: Sequence[Site], symbols: Symbol
             kept = False
         if not kept:
             text = required.text(signature.known)
-            raise Found("ValueError", "Unmet requirement when calling", f"expected {text}, ")
+            raise Found("ValueError", "Invalid sizes when calling", f"expected {text}, ")
 
 
 def _read(symbols: Symbols, signature: Signature) -> list[Leaf]:

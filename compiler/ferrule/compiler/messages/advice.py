@@ -202,7 +202,7 @@ ADVICE: Final[Mapping[str, Advice]] = MappingProxyType(
             left="n0 // n1",
             right="n0",
         ),
-        "CALL43": _advice(
+        "CALL51": _advice(
             "Call with at most so many, or compile with another `max` of `sym_int`; with an "
             "overload, add a candidate for larger sizes.",
             "norm(a: Tensor([n: 1..4096], float32))",
@@ -210,21 +210,21 @@ ADVICE: Final[Mapping[str, Advice]] = MappingProxyType(
             expected="4096",
             actual="8192",
         ),
-        "CALL44": _advice(
+        "CALL52": _advice(
             "Call with at least so many, or compile with another `min` of `sym_int`.",
             "norm(a: Tensor([n: 1..4096], float32))",
             what="a.shape[0]",
             expected="1",
             actual="0",
         ),
-        "CALL45": _advice(
+        "CALL53": _advice(
             "Give sizes and numbers that keep the relation; `signature.text()` has all of them.",
             "gather(a: Tensor([m], float32), k: int32)",
             condition="m * k <= 1048576",
             actual="m = 4096, k = 1024",
             hint=": the scratch has a MiB",
         ),
-        "CALL46": _advice(
+        "CALL54": _advice(
             "Give sizes and numbers for which each part of the relation has a value of 64 bits.",
             "gather(a: Tensor([m], float32), k: int32)",
             condition="m // k <= 1024",

@@ -282,13 +282,13 @@ NULL_POINTER: Final = Entry(
     "None or a null pointer was given where the parameter needs an address.",
 )
 ABOVE: Final = Entry(
-    "CALL43",
+    "CALL51",
     "ValueError",
     "Out of bound {what} " + _ON + "expected to be at most {expected}, but got {actual}",
     "A size or stride is above the upper bound of its symbol.",
 )
 BELOW: Final = Entry(
-    "CALL44",
+    "CALL52",
     "ValueError",
     "Out of bound {what} " + _ON + "expected to be at least {expected}, but got {actual}",
     "A size or stride is below the lower bound of its symbol.",
@@ -308,15 +308,15 @@ RELATION_UNDEFINED: Final = Entry(
     "A size that the function's body needs has no value for these arguments.",
 )
 REQUIRED: Final = Entry(
-    "CALL45",
+    "CALL53",
     "ValueError",
-    "Unmet requirement when calling: `{signature}`, expected {condition}, but got {actual}{hint}",
+    "Invalid sizes when calling: `{signature}`, expected {condition}, but got {actual}{hint}",
     "A relation between sizes and integers that the function requires does not hold.",
 )
 REQUIRED_UNDEFINED: Final = Entry(
-    "CALL46",
+    "CALL54",
     "ValueError",
-    "Unmet requirement when calling: `{signature}`, expected {condition}, a part of which "
+    "Invalid sizes when calling: `{signature}`, expected {condition}, a part of which "
     "overflows 64 bits or divides by zero, but got {actual}{hint}",
     "A requirement of the function has no value for these arguments.",
 )

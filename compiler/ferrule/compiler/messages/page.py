@@ -28,6 +28,7 @@ _GROUPS: Final = {
     "2": "Sizes, strides and values",
     "3": "Addresses",
     "4": "What the function's body needs",
+    "5": "Bounds and requirements",
 }
 
 
