@@ -11,7 +11,6 @@ from ferrule.language.lowering.descriptions import describe
 from ferrule.language.values import RUN_TIME, Number
 from ferrule.specs import Compound, Dim, DType, Int32, Int64, Numeric, Sym
 from ferrule.specs.expr import is_dim
-from ferrule.specs.intervals import interval, is_bounded
 
 
 def size_number(low: Lowering, dim: Dim) -> Any:
@@ -22,12 +21,9 @@ def size_number(low: Lowering, dim: Dim) -> Any:
 
 
 def size_dtype(dim: Dim) -> DType:
-    """Int32 for a 32-bit symbol, and for a wider one or an expression whose bounds say that it
-    fits; Int64 for others."""
-    if isinstance(dim, Sym) and dim.width == 32:
-        return Int32
-    low, high = interval(dim) if is_bounded(dim) else Int64.range
-    return Int32 if Int32.range[0] <= low and high <= Int32.range[1] else Int64
+    """Int32 for a 32-bit symbol; Int64 for a wider one and for expressions that could exceed 32
+    bits."""
+    return Int32 if isinstance(dim, Sym) and dim.width == 32 else Int64
 
 
 def size_numbers(low: Lowering, value: Any) -> Any:
