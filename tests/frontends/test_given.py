@@ -60,10 +60,11 @@ def test_what_is_no_example_is_refused(example: Any, said: str) -> None:
 @pytest.mark.parametrize("frontend", [c, cuda, cutile, mlir, numba, tilelang, triton, warp])
 def test_what_all_frontends_take_comes_last_and_in_one_order(frontend: Any) -> None:
     taken = list(inspect.signature(frontend.compile).parameters)
-    common = ["results", "zero", "name", "doc", "options"]
+    common = ["results", "zero", "name", "doc", "requires", "options"]
     shared = [each for each in taken if each in common]
     assert [each for each in taken if each != "more"][-len(shared) :] == shared
-    assert shared == [each for each in common if each in shared] and shared[-2:] == common[-2:]
+    assert shared == [each for each in common if each in shared] and shared[-1] == common[-1]
+    assert ("requires" in shared) != (taken[1] == "signature")
 
 
 def test_lists_of_texts_take_paths() -> None:
@@ -74,6 +75,17 @@ def test_lists_of_texts_take_paths() -> None:
 def test_what_is_no_list_of_texts(wrong: Any) -> None:
     with pytest.raises(TypeError, match="flags must be a list of texts, but got"):
         given.texts("flags", wrong)
+
+
+def test_requirements_are_added_to_a_signature() -> None:
+    n = specs.sym_int(symbol="n")
+    signature = specs.Signature("f", [Tensor("x", (n,), "float32")], requires=[n < 9])
+    assert given.requiring(signature, []) is signature
+    assert given.requiring(signature, [n > 2, n < 9]).text().endswith("requires n < 9, n > 2")
+    with pytest.raises(CompileError, match="f: requires m < 3: the symbol m is in no parameter"):
+        given.requiring(signature, [specs.sym_int(symbol="m") < 3])
+    with pytest.raises(TypeError, match="f: requires must be a list, but got Comparison"):
+        given.requiring(signature, n < 9)  # type: ignore[arg-type]
 
 
 def test_results_are_names() -> None:

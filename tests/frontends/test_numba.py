@@ -68,6 +68,19 @@ def test_results_are_filled_with_zeros_where_the_function_adds_to_them() -> None
         frontend.compile(counted, x, h, results=["h"], zero=["x"])
 
 
+def test_bounds_and_requirements_are_checked() -> None:
+    n = fe.sym_int(symbol="n", max=3)
+    x, h = Tensor("x", (n,), "float64"), Tensor("h", (M,), "int64")
+    fn = frontend.compile(counted, x, h, requires=[specs.require(M > n, "one bin more")])
+    out = np.zeros(4, np.int64)
+    fn(np.array([0.0, 3.0, 3.0]), out)
+    assert out.tolist() == [1, 0, 0, 2]
+    with pytest.raises(ValueError, match="at most 3, but got 4"):
+        fn(np.zeros(4), out)
+    with pytest.raises(ValueError, match="expected m > n, but got m = 2, n = 2: one bin more"):
+        fn(np.zeros(2), out[:2])
+
+
 def test_arrays_of_any_strides_and_numbers_are_those_of_numba() -> None:
     fn = frontend.compile(weigh, Tensor("x", (N, M), "float32"), strided("y"), fe.Float32)
     assert str(fn.signature) == (

@@ -249,6 +249,10 @@ def test_sizes_have_bounds(gpu: FakeCuda, kernels: ModuleType) -> None:
     for shape, text in (((65, 8), "at most 64, but got 65"), ((2, 33), "at most 32, but got 33")):
         with pytest.raises(ValueError, match=text):
             function(tensor(*shape)[0], tensor(*shape)[0])
+    even = specs.divisible(specs.sym_int(symbol="m"), 2)
+    required = compiled(kernels.strided, signature={**texts, **strided}, requires=[even], **BLOCKS)
+    with pytest.raises(ValueError, match="expected m % 2 == 0, but got m = 3"):
+        required(tensor(3, 8)[0], tensor(3, 8)[0])
     number = compiled(kernels.scale, **VECTORS, n=k, factor="fp32", **BLOCKS)
     assert number.signature.text().endswith("requires n.value >= 1, n.value <= 64")
 

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.specs import Param, Signature
+from ferrule.specs import Condition, Param, Requirement, Signature
 from ferrule.specs.params import Tensor
+from ferrule.specs.requirements import checked_requirements
 
 if TYPE_CHECKING:
     from ferrule.compiler.artefacts import Location
@@ -32,6 +33,18 @@ def check_signature(given: object, function: str) -> None:
             f"fe.frontends.{function}: signature must be a specs.Signature(name, [specs]), "
             f"but got {type(given).__name__}"
         )
+
+
+def requiring(signature: Signature, requires: Iterable[Condition | Requirement]) -> Signature:
+    """The signature with these requirements, too: `requires` of a frontend that makes signatures.
+
+    Raises TypeError for what is no condition, and CompileError for one that no call can tell.
+    """
+    listed = checked_requirements(signature.name, requires)
+    try:
+        return signature.altered(requires=(*signature.requires, *listed)) if listed else signature
+    except ValueError as error:
+        raise CompileError(str(error)) from None
 
 
 def location_of(function: Any) -> Location | None:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import SeenSizes, parted
-from ferrule.frontends.given import architectures, brief
+from ferrule.frontends.given import architectures, brief, requiring
 from ferrule.frontends.kernels import build_kernel
 from ferrule.frontends.launchsizes import checked_sizes, constants_of
 from ferrule.frontends.packages import load
-from ferrule.specs import Dim, Signature
+from ferrule.specs import Condition, Dim, Requirement, Signature
 
 if TYPE_CHECKING:
     from ferrule.compiler.options import Options
@@ -39,6 +39,7 @@ def compile(
     zero: bool | str | Sequence[str] = (),
     name: str | None = None,
     doc: str | None = None,
+    requires: Sequence[Condition | Requirement] = (),
     options: str | Options | None = None,
 ) -> Function:
     """The function that launches a kernel of cuTile, `ct.launch(stream, grid, kernel, …)`.
@@ -54,7 +55,8 @@ def compile(
 
     `grid` is one to three sizes, or a function that computes them from the signature; if the sizes
     of arrays differ between calls, it depends on them or is marked by `fixed`.  `target` is an
-    architecture such as "sm_100", or several.  `options` are those of `compiler.build`.
+    architecture such as "sm_100", or several.  `requires` as for `fe.compile`, `options` are those
+    of `compiler.build`.
 
     Raises ImportError if cuTile is not installed, TypeError if `kernel` is not one of its kernels,
     CompileError with cuTile's message for a kernel that it cannot compile.  A call that violates a
@@ -78,7 +80,7 @@ def compile(
     convention = launch(cutile, kernel, function.__name__, found, sizes, archs)
     return build_kernel(
         function,
-        signature,
+        requiring(signature, requires),
         convention,
         results=made,
         zero=zero,

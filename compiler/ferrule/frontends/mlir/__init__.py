@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, Final
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mlir.child import in_child
 from ferrule.compiler.options import Options, parse_options
-from ferrule.frontends.given import texts
+from ferrule.frontends.given import requiring, texts
 from ferrule.frontends.mlir.lowering import Lowered, Request, lower
 from ferrule.frontends.mlir.modules import read_module
 from ferrule.frontends.mlir.targets import require_target, with_target
 
 if TYPE_CHECKING:
     from ferrule.runtime import Function
-    from ferrule.specs import Signature
+    from ferrule.specs import Condition, Requirement, Signature
 
 __all__ = ["compile"]
 
@@ -46,6 +46,7 @@ def compile(
     checks: bool = False,
     name: str | None = None,
     doc: str | None = None,
+    requires: Sequence[Condition | Requirement] = (),
     options: str | Options | None = None,
 ) -> Function:
     """The function for the `func.func` of this name in an MLIR module, by default the only public
@@ -56,8 +57,8 @@ def compile(
     function's type: a memref or tensor is a tensor, a dynamic size is a symbol, the same one for
     sizes that the function's operations require to be equal, a strided layout gives the strides;
     `index`, integers and floats are numbers.  `specs` refines some of them by name, with specs or
-    fake tensors; `signature` gives all of them.  Tensors are read-only, unless the argument is
-    marked `bufferization.writable = true`.
+    fake tensors; `signature` gives all of them; `requires` as for `fe.compile`.  Tensors are
+    read-only, unless the argument is marked `bufferization.writable = true`.
 
     `pipeline` lowers the module to the dialect `llvm`, as `builtin.module(…)`, in place of the
     passes of `pipelines`; if kernels are launched, its input is the module with outlined launches,
@@ -83,7 +84,7 @@ def compile(
     from ferrule.compiler.building import build
     from ferrule.frontends.mlir.signatures import signature_of
 
-    wanted = signature_of(lowered.function, name, specs, signature)
+    wanted = requiring(signature_of(lowered.function, name, specs, signature), requires)
     if lowered.launches:
         from ferrule.frontends.mlir.launching import device_code, launching
 

@@ -21,11 +21,12 @@ from ferrule.frontends.given import (
     check_on_cpu,
     check_signature,
     names,
+    requiring,
 )
 from ferrule.frontends.kernels import build_kernel
 from ferrule.frontends.launchsizes import checked_sizes, constants_of, constants_said, unmarked
 from ferrule.frontends.packages import load
-from ferrule.specs import Dim, Param, Signature
+from ferrule.specs import Condition, Dim, Param, Requirement, Signature
 from ferrule.specs.changing import changed
 from ferrule.specs.params import Scalar, Tensor
 from ferrule.specs.params.base import REQUIRED
@@ -59,6 +60,7 @@ def compile(
     zero: bool | str | Sequence[str] = (),
     name: str | None = None,
     doc: str | None = None,
+    requires: Sequence[Condition | Requirement] = (),
     options: str | Options | None = None,
 ) -> Function:
     """The function that calls a function of Numba.
@@ -77,8 +79,8 @@ def compile(
     functions that compute these from the signature.  If sizes differ between calls, the grid must
     depend on them or be marked by `fixed`; a size of a real array that is equal to a number in
     `block` or `smem` is constant, unless the number is marked by `fixed`.  On the CPU a number that
-    it returns is what the call returns, and the call raises an exception that it raises.  `options`
-    are those of `compiler.build`.
+    it returns is what the call returns, and the call raises an exception that it raises.
+    `requires` as for `fe.compile`, `options` are those of `compiler.build`.
 
     Raises ImportError if Numba is not installed, CompileError with Numba's message for a function
     that it cannot compile, and for code that needs Python.
@@ -107,7 +109,7 @@ def compile(
         convention = host_call(function, params)
     return build_kernel(
         plain,
-        signature,
+        requiring(signature, requires),
         convention,
         results=made,
         zero=zero,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import parted
-from ferrule.frontends.given import architectures, brief
+from ferrule.frontends.given import architectures, brief, requiring
 from ferrule.frontends.packages import load
-from ferrule.specs import Signature
+from ferrule.specs import Condition, Requirement, Signature
 
 if TYPE_CHECKING:
     from ferrule.compiler.options import Options
@@ -30,6 +30,7 @@ def compile(
     zero: bool | str | Sequence[str] = (),
     name: str | None = None,
     doc: str | None = None,
+    requires: Sequence[Condition | Requirement] = (),
     options: str | Options | None = None,
 ) -> Function:
     """The function that launches the kernels of a function of TileLang, a `T.prim_func`, or of a
@@ -42,7 +43,8 @@ def compile(
     zeros before the call.
 
     `target` is an architecture such as "sm_90a"; only one, because TileLang's code differs between
-    them.  `pass_configs` are those of `tilelang.jit`.  `options` are those of `compiler.build`.
+    them.  `pass_configs` are those of `tilelang.jit`.  `requires` as for
+    `fe.compile`, `options` are those of `compiler.build`.
 
     Raises ImportError if TileLang or nvcc is not installed, TypeError for an object that is not a
     function of TileLang, CompileError with TileLang's message for a function that it cannot
@@ -66,7 +68,7 @@ def compile(
     found = Names.of(function)
     given, made = parted(found.specs, results)
     called = str(function.attrs["global_symbol"]) if name is None else name
-    signature = Signature(called, given)
+    signature = requiring(Signature(called, given), requires)
     convention = launches(tilelang, function, found, target, _configs(pass_configs))
     from ferrule.compiler.building import build
 

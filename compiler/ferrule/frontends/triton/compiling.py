@@ -13,7 +13,7 @@ from ferrule.compiler.cuda.archs import NO_GPU, choose
 from ferrule.compiler.errors import Diagnostic
 from ferrule.compiler.options import Options, default_environment
 from ferrule.frontends.captured import compiled_in
-from ferrule.frontends.given import location_of
+from ferrule.frontends.given import location_of, requiring
 from ferrule.frontends.reading import remarks_on
 from ferrule.frontends.triton.arguments import (
     Arguments,
@@ -40,6 +40,7 @@ _FILL: Final = "frontend.zeros(…) as its example fills it"
 if TYPE_CHECKING:
     from ferrule.compiler.conventions.protocol import CallingConvention
     from ferrule.runtime import Function
+    from ferrule.specs import Condition, Requirement
 
 
 def compile(
@@ -53,6 +54,7 @@ def compile(
     config: Any = None,
     name: str | None = None,
     doc: str | None = None,
+    requires: Sequence[Condition | Requirement] = (),
     options: str | Options | None = None,
     **more: Any,
 ) -> Function:
@@ -79,21 +81,22 @@ def compile(
     in each call, a list gives the assumptions of each version.  `config` is the configuration of an
     autotuned kernel: a `triton.Config`, the number of one of the kernel's, or a dict of these by
     key, such as `tune` gives.  `more` are arguments of the kernel and Triton's options (num_warps,
-    num_stages, num_ctas, maxnreg, launch_pdl, launch_cooperative_grid).  `options` are those of
-    `build`.
+    num_stages, num_ctas, maxnreg, launch_pdl, launch_cooperative_grid).  `requires` as for
+    `fe.compile`, `options` are those of `build`.
 
     Raises ImportError if Triton is not installed, CompileError for a kernel that cannot be
     compiled.
     """
     prepared = _prepared(kernel, examples, signature, constexprs, config, more)
-    return _Compilation(*prepared, name, specialize, _archs(target), grid).function(doc, options)
+    compilation = _Compilation(*prepared, name, specialize, _archs(target), grid)
+    return compilation.function(doc, requires, options)
 
 
 def arguments_for(kernel: Any, how: Mapping[str, Any]) -> Arguments:
     """The arguments with which a kernel is compiled, with its first configuration if none is named;
     `how` are the keyword arguments of `compile`."""
-    beside = ("signature", "constexprs", "grid", "target", "specialize", "name", "doc", "options")
-    more = {key: value for key, value in how.items() if key not in beside}
+    beside = ("signature", "constexprs", "grid", "target", "specialize", "name", "doc")
+    more = {k: v for k, v in how.items() if k not in (*beside, "requires", "options")}
     given = how.get("signature"), how.get("constexprs")
     return _Compilation(*_prepared(kernel, (), *given, 0, more)).arguments()
 
@@ -141,12 +144,17 @@ class _Compilation:
     def name(self) -> str:
         return self.kernel.name if self.given_name is None else self.given_name
 
-    def function(self, doc: str | None, options: str | Options | None) -> Function:
+    def function(
+        self,
+        doc: str | None,
+        requires: Sequence[Condition | Requirement],
+        options: str | Options | None,
+    ) -> Function:
         if not isinstance(doc, str | None):
             raise TypeError(f"{self.name}: doc must be a str, but got {doc!r}")
         arguments = self.arguments()
         return compiler.build(
-            arguments.signature,
+            requiring(arguments.signature, requires),
             self._convention(arguments),
             results=arguments.results,
             doc=self._documented(doc),

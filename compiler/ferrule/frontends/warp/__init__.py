@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import parted
-from ferrule.frontends.given import architectures, brief, check_on_cpu, names
+from ferrule.frontends.given import architectures, brief, check_on_cpu, names, requiring
 from ferrule.frontends.kernels import build_kernel
 from ferrule.frontends.launchsizes import checked_sizes, constants_of, constants_said
 from ferrule.frontends.packages import load
 from ferrule.frontends.reading import is_unread
 from ferrule.frontends.told import plain
-from ferrule.specs import Dim, Param, Signature
+from ferrule.specs import Condition, Dim, Param, Requirement, Signature
 from ferrule.specs.params import Tensor
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def compile(
     zero: bool | str | Sequence[str] = (),
     name: str | None = None,
     doc: str | None = None,
+    requires: Sequence[Condition | Requirement] = (),
     options: str | Options | None = None,
 ) -> Function:
     """The function that launches a kernel of Warp, `wp.launch(kernel, dim, …)`, without Warp.
@@ -71,7 +72,8 @@ def compile(
     `target` is "cpu", or an architecture such as "sm_90", or several.  `block_dim` and `max_blocks`
     are those of a launch on a GPU.  `cpu_flags` are Warp's `cpu_compiler_flags`: none by default,
     so that the code runs on any CPU of the architecture; None selects Warp's own flags, which are
-    for this machine's CPU.  `options` are those of `compiler.build`.
+    for this machine's CPU.  `requires` and `options` as for
+    `fe.compile` and `compiler.build`.
 
     Raises ImportError if Warp is not installed, TypeError for an object that is not a kernel of
     Warp, CompileError for kernels that cannot be called this way and for arguments that do not fit
@@ -107,7 +109,7 @@ def compile(
     convention = Sequential([covered, convention])
     return build_kernel(
         kernel.func,
-        signature,
+        requiring(signature, requires),
         convention,
         results=made,
         zero=zero,

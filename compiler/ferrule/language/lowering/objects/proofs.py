@@ -16,7 +16,6 @@ from ferrule.specs import (
     Boolean,
     Dim,
     DType,
-    Int32,
     Int64,
     Signature,
     Sym,
@@ -25,7 +24,7 @@ from ferrule.specs import (
 )
 from ferrule.specs.changing import changed
 from ferrule.specs.deferred import dataclass
-from ferrule.specs.intervals import interval, is_bounded
+from ferrule.specs.intervals import Interval, interval, is_bounded
 
 
 class Unproved(Exception):
@@ -80,12 +79,12 @@ class Proof:
     def _bind_dim(self, wanted: Dim, dim: Dim, *, is_signed: bool) -> None:
         if not isinstance(wanted, Sym) or wanted in self.dims:
             return
-        if divisibility_of(dim) % wanted.divisibility or (
-            wanted.width == 32 and not _is_int32(dim)
-        ):
-            raise Unproved
-        (low, high), (least, largest) = interval(dim), wanted.interval(signed=is_signed)
-        if wanted.bounds and not (least <= (low if is_signed else max(low, 0)) and high <= largest):
+        least, largest = wanted.interval(signed=is_signed)
+        low, high = _interval(dim)
+        if not is_signed:
+            low = max(low, 0)
+        fits = (wanted.width == 64 and not wanted.bounds) or (least <= low and high <= largest)
+        if not fits or divisibility_of(dim) % wanted.divisibility:
             raise Unproved
         self.dims[wanted] = dim
 
@@ -184,6 +183,6 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(value, TensorView) and not value.type.is_own
 
 
-def _is_int32(dim: Dim) -> bool:
-    low, high = interval(dim) if isinstance(dim, int | Sym) or is_bounded(dim) else Int64.range
-    return Int32.range[0] <= low and high <= Int32.range[1]
+def _interval(dim: Dim) -> Interval:
+    """The values of a size as far as they are known: of an expression by bounds alone."""
+    return interval(dim) if isinstance(dim, int | Sym) or is_bounded(dim) else Int64.range
