@@ -76,6 +76,24 @@ def test_processes_of_this_machine(module: ModuleType) -> None:
     assert "scale" in functions[0].inspect_ir()
 
 
+def test_requirements_reach_the_processes(module: ModuleType) -> None:
+    n = fe.sym_int(max=64)  # without a name: what is one symbol stays one
+    example = fe.make_fake_compact_tensor(fe.Float32, (n,))
+    even = fe.specs.require(fe.specs.divisible(n, 2), "pairs")
+    given = [
+        fe.Job(module.scale, (example, k), options="--target cpu", requires=requires)
+        for k in (7, 8)
+        for requires in ([], [even])
+    ]
+    functions = fe.compile_all(given, count=2)
+    assert ["pairs" in each.signature.text() for each in functions] == [False, True] * 2
+    functions[0](np.ones(3, np.float32))
+    with pytest.raises(ValueError, match="expected n0 % 2 == 0, but got n0 = 3: pairs"):
+        functions[1](np.ones(3, np.float32))
+    with pytest.raises(TypeError, match=r"Job\(scale\): requires must be a list"):
+        fe.Job(module.scale, (example, 7), requires=n < 3)  # type: ignore[arg-type]
+
+
 def test_without_a_cache(module: ModuleType, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setenv("FERRULE_CACHE", "0")
     check(fe.compile_all(jobs(module), count=2))

@@ -118,7 +118,7 @@ class _All:
         """The jobs for workers; all others are done here."""
         for position, job in enumerate(self.jobs):
             try:
-                wanted = wanted_of(job.fn, job.args, job.kwargs, job.options)
+                wanted = wanted_of(job.fn, job.args, job.kwargs, job.options, job.requires)
                 key = _key(wanted)
                 found = known(wanted, key) if key is not None and is_kept(wanted) else None
                 if found is not None:
@@ -188,7 +188,7 @@ def _key(wanted: Wanted) -> Key | None:
 def _payload(job: Job) -> bytes:
     """What a worker is given.  CompileError if it could not find the function."""
     try:
-        return pickle.dumps((job.fn, tuple(job.args), dict(job.kwargs), job.options))
+        return pickle.dumps((job.fn, tuple(job.args), dict(job.kwargs), job.options, job.requires))
     except Exception as error:
         raise CompileError(
             Diagnostic(
@@ -203,11 +203,11 @@ def _payload(job: Job) -> bytes:
 def _work(payload: bytes, far: bool = False) -> tuple[str, Any]:
     """In a worker: compile, and say what came of it.  `far`: it may be on another machine."""
     try:
-        fn, args, kwargs, options = pickle.loads(payload)
+        given = pickle.loads(payload)
     except Exception as error:
         return "lost", f"{type(error).__name__}: {error}"
     try:
-        key, entry = made_here(wanted_of(fn, args, kwargs, options))
+        key, entry = made_here(wanted_of(*given))
     except Uncacheable as why:
         return "unkept", str(why)
     except Exception as error:
