@@ -165,6 +165,18 @@ def test_sizes_have_a_width_a_divisor_and_failures() -> None:
             narrow(number)
 
 
+def test_a_size_that_is_told_keeps_its_bounds() -> None:
+    some = specs.sym_int(symbol="some", min=2, max=8)
+    given, out = Scalar("given", "int32"), Tensor("out", (some,), "int8", capacity=32)
+    call = CFunction("narrow", [out.data, given], returns="int32", code=CODE)
+    narrow = compiler.build(Signature("f", [given]), Sized(call, some), results=[out])
+    assert [narrow(number).shape for number in (2, 8)] == [(2,), (8,)]
+    for number in (0, 1, 9, 32):
+        message = f"^narrow gave some = {number}, expected 2 to 8$"
+        with all_freed(), pytest.raises(RuntimeError, match=message):
+            narrow(number)
+
+
 def test_a_callee_of_dltensors_sees_the_capacity() -> None:
     out = Tensor("out", (K, 3), "int8", capacity=N + 1)
     call = DLTensors("rank", [out], returns="int32", code=CODE)

@@ -316,6 +316,12 @@ class Call(Flow):
             message = f"{literal(teller)} gave {literal(shown)} = {{}}, expected a multiple of {{}}"
             rest = e.icmp("ne", e.builder.urem(value, divisor), e.const_i64(0))
             self.refuse(rest, Fault("RuntimeError", message), [value, divisor])
+        if size.bounds:
+            low, high = size.interval(signed=False)
+            message = f"{literal(teller)} gave {literal(shown)} = {{}}, expected {low} to {high}"
+            span, above = e.const_i64(high - low), e.builder.sub(value, e.const_i64(low))
+            outside = e.icmp("ugt", above, span)
+            self.refuse(outside, Fault("RuntimeError", message), [value])
         self.symbols = {**self.symbols, size: value}
 
     def shrink(self) -> None:
