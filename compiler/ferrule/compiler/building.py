@@ -27,7 +27,14 @@ from ferrule.compiler.conventions.arguments import TYPES
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.conventions.requirements import with_requirements
-from ferrule.compiler.conventions.steps import allocates, gives_tensors, streams_of, undefined
+from ferrule.compiler.conventions.steps import (
+    allocates,
+    gives_tensors,
+    has_endings,
+    places_of,
+    streams_of,
+    undefined,
+)
 from ferrule.compiler.conventions.zero import fill
 from ferrule.compiler.cuda.code import joined_code
 from ferrule.compiler.cuda.keeping import keep
@@ -287,7 +294,9 @@ class _Building:
         leaves = dict(enumerate(given))
         call = Call(emitter, values, self.signature, self.target, handles, device, leaves, symbols)
         call.keeps = keeps
-        with self._on_device(call):
+        with self._on_device(call), call.ended(has_endings(self.convention)):
+            for out in places_of(self.convention):
+                out.open(call)
             for tensor in self.results:
                 call.allocate(tensor)
             if self.zero:
@@ -335,12 +344,13 @@ class _Building:
             e.store(handle, e.index(results, I64, slot))
             slot += 1
         wanted = [len(result_leaves(each)) for each in self.convention.results()]
-        if wanted != [len(leaves) for leaves in call.given_back]:
+        given = [leaves() for leaves in call.given_back]
+        if wanted != list(map(len, given)):
             raise ValueError(
                 f"{self.signature.name}: a convention gives back what its `results` say, with as "
-                f"many leaves ({wanted}), but its `emit` did {list(map(len, call.given_back))}"
+                f"many leaves ({wanted}), but its `emit` did {list(map(len, given))}"
             )
-        for leaves in call.given_back:
+        for leaves in given:
             for leaf in leaves:
                 e.store(leaf, e.index(results, I64, slot))
                 slot += 1

@@ -23,9 +23,10 @@ from ferrule.compiler.conventions.functions import CFunction
 from ferrule.compiler.conventions.hostarguments import Handle, Reference
 from ferrule.compiler.conventions.memref import Memref, Unranked
 from ferrule.compiler.conventions.pointers import FunctionPointer
+from ferrule.compiler.conventions.outs import Out
 from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.conventions.requirements import Require
-from ferrule.compiler.conventions.returns import ReturnCode
+from ferrule.compiler.conventions.returns import CODE, ReturnCode
 from ferrule.compiler.conventions.safecalls import SafeCall
 from ferrule.compiler.conventions.sequences import FirstOf, Sequence
 from ferrule.compiler.conventions.sized import Sized
@@ -37,6 +38,7 @@ from ferrule.compiler.hostcode import HostCode
 from ferrule.runtime.llvm.emitter import Emitter
 
 __all__ = [
+    "CODE",
     "NULL",
     "Apart",
     "Argument",
@@ -57,6 +59,7 @@ __all__ = [
     "HostCode",
     "InMemory",
     "Memref",
+    "Out",
     "Reference",
     "Require",
     "ReturnCode",

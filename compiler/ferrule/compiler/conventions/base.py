@@ -7,7 +7,7 @@ an error, and run the clean-up that was registered with `Call.undone` first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 
@@ -23,7 +23,7 @@ from ferrule.compiler.support.allocation import ALIGNMENT, NO_VIEWS, failures
 from ferrule.compiler.wrapper.leaves import first_slots, leaves_of
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.linking.links import Link
-from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I8, I32, I64, PTR
+from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I8, I32, I64, PTR, FieldType, size_of
 from ferrule.specs import (
     Condition,
     Data,
@@ -50,6 +50,25 @@ class _Entered:
 
 
 @dataclass(slots=True)
+class Place:
+    """A place on the stack for a value that exists only inside of a call, see `Out`."""
+
+    name: str
+    address: ir.Value
+    param: Param
+    is_written: bool = False
+    is_owned: bool = False
+
+    def check_written(self, what: str) -> None:
+        """Raise ValueError if no call has got its address yet; `what` asks for the value."""
+        if not self.is_written:
+            raise ValueError(
+                f"{what}: the Out {self.name!r} has no value before a call that lists it: put that "
+                f"call first, or say initial=…"
+            )
+
+
+@dataclass(slots=True)
 class Call(Flow):
     """The body under construction.
 
@@ -66,7 +85,9 @@ class Call(Flow):
     parts: list[Part] = field(default_factory=list)
     links: dict[Link, None] = field(default_factory=dict)
     owned: int = 0
-    given_back: list[list[ir.Value]] = field(default_factory=list)
+    given_back: list[Callable[[], list[ir.Value]]] = field(default_factory=list)
+    places: dict[object, Place] = field(default_factory=dict)
+    code: ir.Value | None = None
     keeps: ir.Value | None = None
     kept: int = 0
     assumed: dict[str, None] = field(default_factory=dict)
@@ -79,6 +100,8 @@ class Call(Flow):
     _handed: set[int] = field(default_factory=set)
     _filled: set[int] = field(default_factory=set)
     _told: set[Sym] = field(default_factory=set)
+    _endings: list[Callable[[bool], None]] = field(default_factory=list)
+    _given_once: set[int] = field(default_factory=set)
 
     # ---- values of the call ----
 
@@ -133,7 +156,13 @@ class Call(Flow):
     def check_known(self, dim: Dim, what: str) -> None:
         """Raise ValueError for a size with a symbol that this signature does not bind."""
         for symbol in symbols_of(dim):
-            if symbol not in self.symbols and not isinstance(symbol.key, ValueOf):
+            if symbol.key in self.places and symbol in self.symbols:
+                raise ValueError(
+                    f"{what}: {symbol} is the value of an Out, so it can be no size in the "
+                    f"signature of {self.signature.name}"
+                )
+            known = symbol in self.symbols or symbol.key in self.places
+            if not known and not isinstance(symbol.key, ValueOf):
                 raise ValueError(
                     f"{what}: the symbol {symbol} is in no parameter of {self.signature}, so a "
                     f"call does not tell its value"
@@ -141,6 +170,12 @@ class Call(Flow):
 
     def symbol(self, symbol: Sym, what: str) -> ir.Value:
         """The value of a symbol, i64."""
+        place = self.places.get(symbol.key)
+        if place is not None:
+            assert isinstance(place.param, Scalar)
+            place.check_written(what)
+            kind = ir.IntType(place.param.dtype.bits)
+            return self.wide(self.emitter.load(place.address, kind), place.param, what)
         if not isinstance(symbol.key, ValueOf):
             return self.symbols[symbol]
         param = next(
@@ -360,7 +395,47 @@ class Call(Flow):
 
     def give(self, leaves: Sequence[ir.Value]) -> None:
         """Return one of the convention's `results`, as its leaves; call this in their order."""
-        self.given_back.append(list(leaves))
+        self.given_back.append(lambda: list(leaves))
+
+    def give_once(self, param: Param, leaves: Callable[[], list[ir.Value]]) -> None:
+        """Return a result, as its leaves at the end of the call, unless a step before has done
+        it."""
+        if id(param) not in self._given_once:
+            self._given_once.add(id(param))
+            self.given_back.append(leaves)
+
+    def zeroed(self, element: FieldType, name: str) -> ir.Value:
+        """Stack space of zeros from the start of the call on."""
+        place = self.emitter.alloca(element, name=name)
+        with self.emitter.within(self.emitter.current.entry_basic_block):
+            zeros = ir.ArrayType(I8, size_of(element))
+            kind = element if isinstance(element, ir.Type) else zeros
+            self.emitter.store(ir.Constant(kind, None), place)
+        return place
+
+    # ---- the end of the call ----
+
+    def at_end(self, ending: Callable[[bool], None]) -> None:
+        """Add code that runs once at the end of the call, the last added first, whether or not it
+        fails; it is told which, and may fail itself only after success.
+
+        What it reads must have a value from the start of the call on, see `zeroed`.
+        """
+        self._endings.append(ending)
+
+    @contextmanager
+    def ended(self, has_endings: bool) -> Iterator[None]:
+        """Emit code after which the endings run that it adds."""
+        if not has_endings:
+            yield
+            assert not self._endings, "a call that has no ending added one"
+            return
+        with self.undone(self._end):
+            yield
+
+    def _end(self, well: bool) -> None:
+        for ending in reversed(self._endings):
+            ending(well)
 
     def keep(self) -> ir.Value:
         """The address of a TVMFFIAny, None at first, that lives until the call has made its

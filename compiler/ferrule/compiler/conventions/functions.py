@@ -9,7 +9,8 @@ Structs by value: `Struct`; by their address: `Reference`.
 from __future__ import annotations
 
 import collections.abc
-from typing import Final, Literal
+from functools import partial
+from typing import Final
 
 from llvmlite import ir
 
@@ -25,6 +26,7 @@ from ferrule.compiler.conventions.hostarguments import (
     check_c,
     extensions,
 )
+from ferrule.compiler.conventions.outs import outs_of
 from ferrule.compiler.conventions.promised import kept
 from ferrule.compiler.conventions.returns import (
     UNWANTED,
@@ -37,16 +39,16 @@ from ferrule.compiler.conventions.returns import (
     received_members,
     result_param,
     return_type,
-    widened,
 )
+from ferrule.compiler.conventions.statuses import check_status
 from ferrule.compiler.conventions.texts import text_leaves
 from ferrule.compiler.conventions.variadic import check_named, check_promoted
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.hostcode import HostCode, LlvmModule, Undefined
 from ferrule.compiler.hostcode.irtext import parameter_types, result_type
-from ferrule.runtime.llvm.layouts import I32, PTR
-from ferrule.specs import Condition, Param, Scalar
+from ferrule.runtime.llvm.layouts import PTR
+from ferrule.specs import Condition, Param
 from ferrule.specs import params as kinds
 from ferrule.specs.conditions import checked_condition
 from ferrule.specs.deferred import dataclass
@@ -122,11 +124,16 @@ class CFunction:
 
     def results(self) -> tuple[Param, ...]:
         """See `CallingConvention`."""
+        given = (out.param for out in outs_of(self.arguments) if out.result)
+        return (*self._returned(), *given)
+
+    def _returned(self) -> tuple[Param, ...]:
+        """What the function returns, of its results."""
         match self.returns:
             case None | ReturnCode(value=False):
                 return ()
             case ReturnCode(dtype=dtype):
-                return (Scalar("result", dtype),)
+                return (result_param(dtype),)
             case tuple() as members:
                 return tuple(map(result_param, members))
             case "string":
@@ -141,14 +148,19 @@ class CFunction:
     def give(self, call: Call, value: ir.Value) -> None:
         """Return the function's result, or end the call if it is a failure."""
         if isinstance(self.returns, ReturnCode):
-            self._check_status(call, self.returns, value)
+            check_status(call, self.function, self.returns, value)
         if isinstance(self.returns, tuple):
             for each in received_members(call, value, self.returns):
                 call.give([each])
         elif self.returns == "string":
-            call.give(text_leaves(call, value, self.function))
-        elif self.results():
+            name = literal(self.function)
+            null = Fault("RuntimeError", f"{name} returned a null pointer, not a string")
+            call.give(text_leaves(call, value, null))
+        elif self._returned():
             call.give([value])
+        for out in outs_of(self.arguments):
+            if out.result:
+                call.give_once(out.param, partial(out.given, call))
 
     def value(self, call: Call) -> ir.Value:
         """Make the call; returns the function's result, or the address of a struct."""
@@ -158,6 +170,8 @@ class CFunction:
         for position, argument in enumerate(self.arguments):
             given += c_values(call, argument, f"argument #{position} of {name}")
         self._say_what_is_lost(call)
+        for out in outs_of(self.arguments):
+            out.owned(call, self.code)
         returned = return_type(self.returns)
         types = [value.type for value in given]
         fixed = self._fixed(types)
@@ -274,20 +288,6 @@ class CFunction:
         taken = [value.type for value in fitted]
         wanted = ir.FunctionType(UNWANTED[returned], taken, var_arg=kind.var_arg)
         return [*fitted, *given[len(fitted) :]], wanted
-
-    def _check_status(self, call: Call, code: ReturnCode, value: ir.Value) -> None:
-        """End the call if the function failed."""
-        e = call.emitter
-        wide = widened(call, value, code.dtype)
-        op: Literal["ne", "slt"] = "ne" if code.fails == "nonzero" else "slt"
-        with e.if_then(e.icmp(op, wide, e.const_i64(0)), likely=False):
-            for number, kind, text in code.errors:
-                flag = e.icmp("eq", wide, e.const_i64(number))
-                call.refuse(flag, Fault(kind, literal(text)))
-            shown = "{unsigned}" if code.dtype.kind == "uint" else "{}"
-            fault = Fault("RuntimeError", f"{literal(self.function)} returned {shown}")
-            e.store(wide, call.values)
-            call.fail(ir.Constant(I32, call.fault(fault)))
 
 
 def chosen_function(function: object, code: HostCode | None) -> tuple[str, HostCode]:

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import collections.abc
 from types import MappingProxyType
-from typing import Final, Literal, TypeAlias
+from copy import copy
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from llvmlite import ir
 
-from ferrule.compiler.conventions.arguments import TYPES
+from ferrule.compiler.conventions.arguments import TYPES, shown
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.byvalue import Shape
 from ferrule.compiler.conventions.conversions import type_of
+from ferrule.compiler.conventions.outs import Out
 from ferrule.compiler.halves import BFloatType
-from ferrule.runtime.llvm.layouts import I8, I16, I64, PTR, VOID
-from ferrule.specs import DType, Pointer, Scalar, as_dtype
+from ferrule.runtime.llvm.layouts import I8, I16, I32, I64, PTR, VOID
+from ferrule.specs import DType, Int32, Pointer, Scalar, as_dtype
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.params.numbers import check_scalar_dtype
 
+Fails: TypeAlias = Literal["nonzero", "negative", "zero", "null"]
 Returns: TypeAlias = "ReturnCode | DType | str | collections.abc.Sequence[DType | str] | None"
 Checked: TypeAlias = "ReturnCode | DType | Literal['pointer', 'string'] | Members | None"
 Members: TypeAlias = "tuple[DType | Literal['pointer'], ...]"
 """The members of a struct that is returned by value."""
 
+_Error: TypeAlias = "tuple[type[Exception] | str, str] | type[Exception]"
 _ROW: Final = '{-1: (ValueError, "what is wrong")}'
 _OF_C: Final = MappingProxyType(
     {
@@ -46,66 +50,186 @@ _OF_C: Final = MappingProxyType(
 )
 
 
+class TextCall(Protocol):
+    """A call of a C function that returns a text: `CFunction(…, returns="string")`."""
+
+    arguments: tuple[Any, ...]
+    returns: Any
+
+    def value(self, call: Call) -> ir.Value:
+        """Make the call; returns the address of the text."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The code of a failure, as an argument of the function that has the text for it; `CODE`."""
+
+    dtype: DType | None = None
+
+    def types(self) -> list[ir.Type]:
+        """See `HostArgument`."""
+        return [I32 if self.dtype is None else type_of(self.dtype)]
+
+    def values(self, call: Call, what: str) -> list[ir.Value]:
+        """See `HostArgument`.  Raises ValueError outside of `ReturnCode(text=…)`."""
+        if call.code is None or self.dtype is None:
+            raise ValueError(f"{what} is CODE, which only the text of a ReturnCode has")
+        narrow = self.dtype.bits < 64
+        (kind,) = self.types()
+        return [call.emitter.builder.trunc(call.code, kind) if narrow else call.code]
+
+
+CODE: Final = Code()
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class ReturnCode:
     """How a C function reports failure.
 
         ReturnCode(errors={-2: (ValueError, "the stream is damaged")}, fails="negative")
+        ReturnCode(text=CFunction("sqlite3_errmsg", [db.value], returns="string", code=code))
 
-    `dtype` is the C type of its result.  `fails` tells which codes are failures: "nonzero" or
-    "negative" ones.  `errors` are the class and message of the error for each code; any other
-    failure is a RuntimeError that shows the code.  With `value`, the call returns a code that is
-    not a failure.
+    `dtype` is the C type of its result, an integer or "pointer".  `fails` tells which codes are
+    failures: "nonzero", "negative" or "zero" ones; for a pointer it is "null".  `of` is an `Out`
+    with an integer that the function leaves there instead of returning it; `errno=True` makes the
+    code of a failure that of the C library's errno.
+
+    `errors` are the class and message of the error for each code, or the class alone; any other
+    failure is a RuntimeError that shows the code.  `text` is behind the code if no message is
+    given: an `Out(CString)`, or a `CFunction` that returns a string, with `CODE` for the code among
+    its arguments; a null pointer adds nothing.  With `value`, the call returns a code that is not a
+    failure.
     """
 
-    dtype: DType
-    fails: Literal["nonzero", "negative"]
-    errors: tuple[tuple[int, str, str], ...]
+    dtype: DType | Literal["pointer"]
+    fails: Fails
+    errors: tuple[tuple[int, str, str | None], ...]
     value: bool
+    text: TextCall | Out | None
+    of: Out | None
+    errno: bool
 
     def __init__(
         self,
-        dtype: DType | str = "int32",
+        dtype: DType | str | None = None,
         *,
-        fails: Literal["nonzero", "negative"] = "nonzero",
-        errors: collections.abc.Mapping[int, tuple[type[Exception] | str, str]] | None = None,
+        fails: Fails | None = None,
+        errors: collections.abc.Mapping[int, _Error] | None = None,
         value: bool = False,
+        text: TextCall | Out | None = None,
+        of: Out | None = None,
+        errno: bool = False,
     ) -> None:
         """Raises ValueError for a dtype that is not an integer, and for codes that are not failures
-        or do not fit the dtype."""
+        or do not fit the dtype; TypeError for texts that are none of those above."""
         put = object.__setattr__
-        put(self, "dtype", check_scalar_dtype(as_dtype(dtype)))
-        put(self, "fails", fails)
+        is_pointer = dtype == "pointer"
+        put(self, "of", _checked_of(of, dtype, value))
+        given = "int32" if dtype is None else dtype
+        of_out = of.dtype if of is not None else None
+        chosen = of_out if of_out is not None else given
+        put(self, "dtype", chosen if is_pointer else check_scalar_dtype(as_dtype(chosen)))
+        put(self, "fails", ("null" if is_pointer else "nonzero") if fails is None else fails)
         put(self, "value", value)
-        if not isinstance(value, bool):
-            raise TypeError(f"ReturnCode: value must be True or False, but got {value!r}")
-        if fails not in ("nonzero", "negative"):
-            raise ValueError(f"ReturnCode: expected fails='nonzero' or 'negative', got {fails!r}")
-        if self.dtype.kind not in ("int", "uint"):
-            raise ValueError(f"ReturnCode: expected an integer dtype, but got {self.dtype.name}")
-        if fails == "negative" and self.dtype.kind == "uint":
-            raise ValueError(f"ReturnCode: {self.dtype.name} is never negative")
-        rows = [] if errors is None else _rows(errors)
+        put(self, "errno", errno)
+        for name, flag in (("value", value), ("errno", errno)):
+            if not isinstance(flag, bool):
+                raise TypeError(f"ReturnCode: {name} must be True or False, but got {flag!r}")
+        self._check_fails()
+        rows = [] if errors is None else _rows(errors, has_text=text is not None)
         for code, _, _ in rows:
             self._check_code(code)
-        put(self, "errors", tuple(sorted(rows)))
+        put(self, "errors", tuple(sorted(rows, key=lambda row: row[0])))
+        put(self, "text", _checked_text(text, self.code))
+
+    @property
+    def code(self) -> DType | None:
+        """The dtype of the code of a failure; None for a null pointer, which has none."""
+        if self.errno:
+            return Int32
+        return self.dtype if isinstance(self.dtype, DType) else None
+
+    def _check_fails(self) -> None:
+        if not isinstance(self.dtype, DType):
+            if self.fails != "null":
+                raise ValueError(f"ReturnCode: a pointer fails='null', but got {self.fails!r}")
+            return
+        if self.fails not in ("nonzero", "negative", "zero"):
+            raise ValueError(
+                f"ReturnCode: expected fails='nonzero', 'negative' or 'zero', got {self.fails!r}"
+            )
+        if self.dtype.kind not in ("int", "uint"):
+            raise ValueError(f"ReturnCode: expected an integer dtype, but got {self.dtype.name}")
+        if self.fails == "negative" and self.dtype.kind == "uint":
+            raise ValueError(f"ReturnCode: {self.dtype.name} is never negative")
 
     def _check_code(self, code: int) -> None:
+        if self.code is None:
+            raise ValueError(
+                "ReturnCode: a null pointer has no code: errors=… needs errno=True or an integer"
+            )
+        if self.errno:
+            if not 0 <= code < 1 << 31:
+                raise ValueError(f"ReturnCode: errno is never {code}")
+            return
+        assert isinstance(self.dtype, DType)
         bits, signed = self.dtype.bits, self.dtype.kind == "int"
         low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
         if not low <= code <= high:
             raise ValueError(f"ReturnCode: {self.dtype.name} is never {code}")
-        if code == 0 or (code > 0 and self.fails == "negative"):
+        fits = {"nonzero": code != 0, "negative": code < 0, "zero": code == 0}
+        if not fits[self.fails]:
             raise ValueError(f"ReturnCode: {code} is no failure where {self.fails} codes are")
 
 
-def _rows(errors: object) -> list[tuple[int, str, str]]:
-    """The code, class and text of each error."""
+def _checked_of(of: object, dtype: object, value: bool) -> Out | None:
+    if of is None:
+        return None
+    if not isinstance(of, Out):
+        raise TypeError(f"ReturnCode: of is an Out with an integer, but got {shown(of)}")
+    if not (isinstance(of.dtype, DType) and of.dtype.kind in ("int", "uint")):
+        raise ValueError(f"ReturnCode: the Out {of.name!r} is no integer")
+    if dtype is not None or value:
+        what = "value=True" if value else f"the dtype {dtype!r}"
+        raise ValueError(f"ReturnCode: {what} and of={of.name!r}: the Out has the code, leave one")
+    return of
+
+
+def _checked_text(text: object, code: DType | None) -> TextCall | Out | None:
+    """The text, with the dtype of its `CODE`."""
+    if text is None:
+        return None
+    if isinstance(text, Out):
+        if text.dtype != "string":
+            raise TypeError(f"ReturnCode: text is an Out(CString), but {text.name!r} is none")
+        return text
+    if getattr(text, "returns", None) != "string" or not hasattr(text, "arguments"):
+        raise TypeError(
+            f"ReturnCode: text is CFunction(…, returns='string') or an Out(CString), but got "
+            f"{shown(text)}"
+        )
+    if CODE not in text.arguments:
+        return text  # type: ignore[return-value]
+    if code is None:
+        raise ValueError("ReturnCode: a null pointer has no CODE: say errno=True")
+    if code.bits < 32:
+        raise ValueError(f"ReturnCode: CODE is an int32 or wider, but the code is {code.name}")
+    filled = tuple(Code(code) if each == CODE else each for each in text.arguments)
+    made: Any = copy(text)
+    object.__setattr__(made, "arguments", filled)
+    return made  # type: ignore[no-any-return]
+
+
+def _rows(errors: object, *, has_text: bool) -> list[tuple[int, str, str | None]]:
+    """The code, class and text of each error; None for the library's own text."""
     if not isinstance(errors, collections.abc.Mapping):
         raise TypeError(f"ReturnCode: errors must be a dict, {_ROW}, but got {errors!r}")
-    rows = []
+    rows: list[tuple[int, str, str | None]] = []
     for code, row in errors.items():
         match code, row:
+            case int(), type() if has_text and not isinstance(code, bool):
+                rows.append((code, _class_name(row), None))
             case int(), (kind, str() as text) if not isinstance(code, bool):
                 rows.append((code, _class_name(kind), text))
             case _:
@@ -162,8 +286,8 @@ def return_type(returns: Checked) -> ir.Type | Shape:
     match returns:
         case None:
             return VOID
-        case ReturnCode(dtype=dtype):
-            return type_of(dtype)
+        case ReturnCode(of=of, dtype=dtype):
+            return VOID if of is not None else _member_type(dtype)
         case tuple() as members:
             return Shape.of_types(list(map(_member_type, members)))
     return PTR if returns == "string" else _member_type(returns)

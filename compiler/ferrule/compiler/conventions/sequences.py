@@ -63,13 +63,18 @@ class Sequence:
 
     def results(self) -> tuple[Param, ...]:
         """See `CallingConvention`; only an unconditional step can have results."""
+        found: list[Param] = []
         for step in self.steps:
-            if step.when is not None and step.results():
+            # An `Out` that several steps list is given back once, at the first of them.
+            known = {id(each) for each in found if not isinstance(each, Tensor)}
+            new = [each for each in step.results() if id(each) not in known]
+            if step.when is not None and new:
                 raise ValueError(
                     "Sequence: a call that depends on a condition can give nothing back, for "
                     "otherwise there would be no value: write to a tensor of `results` instead"
                 )
-        return tuple(result for step in self.steps for result in step.results())
+            found += new
+        return tuple(found)
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final, get_args
 
+from ferrule.compiler.conventions.outs import Out
 from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.hostcode import HostCode, Undefined
 from ferrule.specs import Param, Tensor
+
+_PLAIN: Final = (str, int, float, type(None), Out, *get_args(Param))
+"""What has no arguments inside."""
 
 
 def allocates(convention: object) -> bool:
@@ -37,6 +42,29 @@ def undefined(convention: object) -> Iterator[str]:
         yield str(function)
     for each in inner if isinstance(function, str | None) else (*inner, function):
         yield from undefined(each)
+
+
+def places_of(convention: object) -> Iterator[Out]:
+    """The `Out`s that a convention or one of its steps writes to, each once."""
+    yield from dict.fromkeys(each for each in _inside(convention) if isinstance(each, Out))
+
+
+def has_endings(convention: object) -> bool:
+    """Whether something must be done at the end of a call, whether or not it fails."""
+    return any(getattr(each, "needs_end", False) for each in _inside(convention))
+
+
+def _inside(part: object) -> Iterator[object]:
+    """A convention, its steps, and their arguments at any depth."""
+    yield part
+    if isinstance(part, tuple):
+        for each in part:
+            yield from _inside(each)
+        return
+    if isinstance(part, _PLAIN):
+        return
+    for name in ("steps", "choices", "arguments", "returns", "text", "fields", "value"):
+        yield from _inside(getattr(part, name, ()))
 
 
 def _steps(convention: object) -> tuple[object, ...]:

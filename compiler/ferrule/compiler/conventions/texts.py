@@ -50,12 +50,11 @@ class CString:
         return [address]
 
 
-def text_leaves(call: Call, address: ir.Value, function: str) -> list[ir.Value]:
-    """The leaves of a copy of a string that a function returned; a copy, because the memory may be
-    invalid when the call makes its result.  A null pointer ends the call."""
+def text_leaves(call: Call, address: ir.Value, null: Fault) -> list[ir.Value]:
+    """The leaves of a copy of a string of C; a copy, because the memory may be invalid when the
+    call makes its result.  A null pointer ends the call with the fault `null`."""
     e = call.emitter
-    fault = Fault("RuntimeError", f"{literal(function)} returned a null pointer, not a string")
-    call.refuse(e.is_null(address), fault)
+    call.refuse(e.is_null(address), null)
     place, text = call.keep(), e.alloca(BYTE_ARRAY, name="text")
     e.store_field(text, BYTE_ARRAY, "data", address)
     e.store_field(text, BYTE_ARRAY, "size", e.call("strlen", [address]))
