@@ -17,6 +17,7 @@ from ferrule.compiler.conventions.arguments import (
     cast,
 )
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.callbacks import Callback
 from ferrule.compiler.conventions.cuda import CudaLaunch
 from ferrule.compiler.conventions.dltensors import DLTensors
 from ferrule.compiler.conventions.functions import CFunction
@@ -47,6 +48,7 @@ __all__ = [
     "CFunction",
     "CString",
     "Call",
+    "Callback",
     "CallingConvention",
     "CudaLaunch",
     "DLTensors",

@@ -88,6 +88,8 @@ class Call(Flow):
     given_back: list[Callable[[], list[ir.Value]]] = field(default_factory=list)
     places: dict[object, Place] = field(default_factory=dict)
     code: ir.Value | None = None
+    callbacks: dict[int, tuple[ir.Value, ir.Value, object]] = field(default_factory=dict)
+    checks: list[Callable[[], None]] = field(default_factory=list)
     keeps: ir.Value | None = None
     kept: int = 0
     assumed: dict[str, None] = field(default_factory=dict)
@@ -432,6 +434,12 @@ class Call(Flow):
             return
         with self.undone(self._end):
             yield
+            self.check()
+
+    def check(self) -> None:
+        """End the call with the first error of a callback, if there is one."""
+        for each in self.checks:
+            each()
 
     def _end(self, well: bool) -> None:
         for ending in reversed(self._endings):

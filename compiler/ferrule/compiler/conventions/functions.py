@@ -190,6 +190,7 @@ class CFunction:
             given, kind = self._fitted(call, given, wanted)
             self.code.bring(call, name)
             value = self._plain(call, symbol, kind, given)
+        call.check()
         if isinstance(returned, Shape):
             return value
         return received(call, value, returned, self.returns)

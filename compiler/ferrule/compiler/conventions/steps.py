@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, get_args
 
+from ferrule.compiler.conventions.callbacks import Callback, UserData
 from ferrule.compiler.conventions.outs import Out
 from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.hostcode import HostCode, Undefined
 from ferrule.specs import Param, Tensor
 
-_PLAIN: Final = (str, int, float, type(None), Out, *get_args(Param))
+_PLAIN: Final = (str, int, float, type(None), Out, Callback, UserData, *get_args(Param))
 """What has no arguments inside."""
 
 
@@ -44,9 +45,13 @@ def undefined(convention: object) -> Iterator[str]:
         yield from undefined(each)
 
 
-def places_of(convention: object) -> Iterator[Out]:
-    """The `Out`s that a convention or one of its steps writes to, each once."""
-    yield from dict.fromkeys(each for each in _inside(convention) if isinstance(each, Out))
+def places_of(convention: object) -> Iterator[Out | Callback]:
+    """The `Out`s and callbacks of a convention and its steps."""
+    for each in _inside(convention):
+        if isinstance(each, Out | Callback):
+            yield each
+        elif isinstance(each, UserData):
+            yield each.callback
 
 
 def has_endings(convention: object) -> bool:
