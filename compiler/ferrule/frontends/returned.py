@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection
 from typing import Final, Literal, TypeAlias
 
+from ferrule.compiler.conventions.outs import Out
 from ferrule.compiler.conventions.returns import Checked, ReturnCode
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.spelledtypes import DTYPES, read_type
@@ -109,6 +110,10 @@ def check_returned(function: str, found: Returned, wanted: Checked, size: int) -
     """Raises CompileError if a function returns another type than the call expects; `size` is that
     of the expected struct."""
     actual = found.name
+    if isinstance(wanted, Out):
+        wanted = wanted.dtype
+    if isinstance(wanted, ReturnCode) and wanted.of is not None:
+        wanted = None
     if isinstance(wanted, tuple):
         if actual in _SEVERAL and found.is_sized:
             return

@@ -234,9 +234,10 @@ def is_object(argument: object) -> bool:
 def _object_advice(found: object) -> str:
     if isinstance(found, kinds.Function):
         return (
-            "a function of tvm-ffi, and no address that C can call: a callback goes as a Pointer, "
-            "for which callers give ctypes.cast(callback, ctypes.c_void_p); a callee that calls it "
-            "through tvm-ffi's API gets conventions.Handle(…)"
+            "a function of tvm-ffi, and no address that C can call: conventions.Callback(…) makes "
+            "one for a C function; an address goes as a Pointer, for which callers give "
+            "ctypes.cast(callback, ctypes.c_void_p); a callee that calls it through tvm-ffi's API "
+            "gets conventions.Handle(…)"
         )
     return (
         "which is an object of tvm-ffi at a call, of which C knows nothing: hand over what is in "

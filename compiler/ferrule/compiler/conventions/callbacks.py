@@ -54,8 +54,8 @@ class Callback:
         CFunction("qsort", [x.data, cast(n, "uint64"), cast(4, "uint64"), compare])
 
     `params` are the C types of what it gets, without the context: dtypes, "pointer", and `CString`
-    for a `const char*`, of which the function gets a copy, or None.  `returns` is a dtype, "pointer"
-    or None.  `context` is the position, among all parameters of the callback in C, of the `void*`
+    for a `const char*`, of which the function gets a copy, or None.  `returns` is a dtype,
+    "pointer" or None.  `context` is the position, among all parameters of the callback in C, of the `void*`
     that the C function hands through; the C function gets `user_data` as that pointer.  A callback
     without one can be used by `MOST_CALLS` calls at once, and the next is a RuntimeError.
 
@@ -261,9 +261,8 @@ class _Thunks:
         take = self._take(slots, [self._numbered(body, slots, i) for i in range(MOST_CALLS)])
         thunk = e.call(take, [frame])
         none = (
-            f"{literal(self.callback.name)} is in use by {MOST_CALLS} calls, and C tells it nothing "
-            f"by which it would know one more: make fewer calls at the same time, or hand a "
-            f"context through"
+            f"{literal(self.callback.name)} is in use by {MOST_CALLS} calls, as many as there "
+            f"can be without a context: make fewer calls at the same time, or hand one through"
         )
         self.call.refuse(e.is_null(thunk), Fault("RuntimeError", none))
         return thunk
@@ -335,9 +334,7 @@ class _Thunks:
             with e.if_then(e.icmp("ne", status, e.const_i64(0)), likely=False):
                 self._ret_after_error()
             items = e.alloca(ANY, max(1, len(given)), name="items")
-            for position, (kind, value) in enumerate(
-                zip(self.callback.params, given, strict=True)
-            ):
+            for position, (kind, value) in enumerate(zip(self.callback.params, given, strict=True)):
                 self._put(frame, e.index(items, ANY, position), kind, value, position)
             result = e.alloca(ANY, name="result")
             _set(e, result, TypeIndex.NONE, e.const_i64(0))

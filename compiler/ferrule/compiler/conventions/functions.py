@@ -26,7 +26,7 @@ from ferrule.compiler.conventions.hostarguments import (
     check_c,
     extensions,
 )
-from ferrule.compiler.conventions.outs import outs_of
+from ferrule.compiler.conventions.outs import Out
 from ferrule.compiler.conventions.promised import kept
 from ferrule.compiler.conventions.returns import (
     UNWANTED,
@@ -69,12 +69,14 @@ class CFunction:
     function or an object with an `address`.  The arguments are those of `conventions.arguments` and
     `Reference`; integers narrower than an int are extended as C requires, a 2-byte float is passed
     as its bits, uint16_t, except to LLVM IR, which may take `half`.  A `Struct` goes by value, as
-    on x86-64 and AArch64; a complex number is a struct of two floats.
+    on x86-64 and AArch64; a complex number is a struct of two floats.  Behind its
+    result, the call returns the value of each `Out` among the arguments.
 
     `returns` is None to ignore the result, "status" for an int that is 0 on success (any other
-    value is a RuntimeError of the call), or a `ReturnCode`.  With a dtype or "pointer" the call
-    returns the value, with "string" a copy of the text at the returned address; with a list of
-    dtypes and "pointer" the members of a struct that is returned by value.  `variadic_from` is the
+    value is a RuntimeError of the call), a `ReturnCode`, or an `Out` for the value.  With a
+    dtype or "pointer" the call returns the value, with "string" a copy of the text at the returned
+    address; with a list of dtypes and "pointer" the members of a struct that is returned by value.
+    `variadic_from` is the
     position of the first argument in the `...` of a function such as snprintf.  The call is made
     only if `when` holds.
 
@@ -112,6 +114,11 @@ class CFunction:
         for position, argument in enumerate(self.arguments):
             check_c(argument, f"argument #{position} of {name}")
         check_named(name, found, variadic_from, len(self.arguments))
+        returned = self._returned_to()
+        if returned is not None and returned in self.arguments:
+            raise ValueError(
+                f"{name}: it returns to the Out {returned.name!r} and gets its address"
+            )
         if self.when is not None and self.results():
             raise ValueError(
                 f"{name}: a call that depends on a condition can give nothing back: write to a "
@@ -124,13 +131,24 @@ class CFunction:
 
     def results(self) -> tuple[Param, ...]:
         """See `CallingConvention`."""
-        given = (out.param for out in outs_of(self.arguments) if out.result)
+        given = (out.param for out in self._outs() if out.result)
         return (*self._returned(), *given)
+
+    def _outs(self) -> tuple[Out, ...]:
+        """Where the function writes to, and what it returns to."""
+        returned = self._returned_to()
+        given = tuple(dict.fromkeys(each for each in self.arguments if isinstance(each, Out)))
+        return given if returned is None else (returned, *given)
+
+    def _returned_to(self) -> Out | None:
+        """The `Out` for what the function returns."""
+        value = self.returns.value if isinstance(self.returns, ReturnCode) else self.returns
+        return value if isinstance(value, Out) else None
 
     def _returned(self) -> tuple[Param, ...]:
         """What the function returns, of its results."""
         match self.returns:
-            case None | ReturnCode(value=False):
+            case None | ReturnCode(value=False) | ReturnCode(value=Out()) | Out():
                 return ()
             case ReturnCode(dtype=dtype):
                 return (result_param(dtype),)
@@ -147,6 +165,9 @@ class CFunction:
 
     def give(self, call: Call, value: ir.Value) -> None:
         """Return the function's result, or end the call if it is a failure."""
+        out = self._returned_to()
+        if out is not None:
+            call.emitter.store(value, out.values(call, self.function)[0])
         if isinstance(self.returns, ReturnCode):
             check_status(call, self.function, self.returns, value)
         if isinstance(self.returns, tuple):
@@ -158,7 +179,7 @@ class CFunction:
             call.give(text_leaves(call, value, null))
         elif self._returned():
             call.give([value])
-        for out in outs_of(self.arguments):
+        for out in self._outs():
             if out.result:
                 call.give_once(out.param, partial(out.given, call))
 
@@ -170,7 +191,7 @@ class CFunction:
         for position, argument in enumerate(self.arguments):
             given += c_values(call, argument, f"argument #{position} of {name}")
         self._say_what_is_lost(call)
-        for out in outs_of(self.arguments):
+        for out in self._outs():
             out.owned(call, self.code)
         returned = return_type(self.returns)
         types = [value.type for value in given]

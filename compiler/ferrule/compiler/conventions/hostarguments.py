@@ -127,7 +127,10 @@ def _instead(argument: object) -> str | None:
     if isinstance(argument, float):
         return "a number has a type in C, conventions.cast(…, 'float64')"
     if callable(argument) and not isinstance(argument, type):
-        return "a callback goes as a Pointer of the signature, for its address is known at a call"
+        return (
+            "a callback is a parameter of the signature: conventions.Callback(…) of a Function for "
+            "one of Python, a Pointer for an address of C"
+        )
     return None
 
 

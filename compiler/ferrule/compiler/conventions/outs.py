@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final, Literal, TypeAlias
 
 from llvmlite import ir
@@ -13,7 +12,7 @@ from ferrule.compiler.conventions.base import Call, Place
 from ferrule.compiler.conventions.conversions import converted, limits, type_of
 from ferrule.compiler.conventions.texts import CString, text_leaves
 from ferrule.compiler.hostcode import HostCode
-from ferrule.runtime.llvm.layouts import I8, PTR, VOID
+from ferrule.runtime.llvm.layouts import I8, PTR, VOID, size_of
 from ferrule.specs import Data, Dim, DType, Param, Scalar, Sym, as_dtype
 from ferrule.specs import params as kinds
 from ferrule.specs.deferred import dataclass
@@ -36,6 +35,8 @@ class Out:
 
         exponent = Out("int32")
         CFunction("frexp", [x, exponent], returns="float64")        # (0.5, 4)
+
+    Or the place for what a function returns: `returns=Out(CString, free="free")`.
 
     The first argument is the C type of the value: a dtype, "pointer", or `CString`, a `char*`.  It
     is `initial` when the call begins, by default 0 or null, and all calls of a function that list
@@ -182,6 +183,11 @@ class Out:
         (value,) = values(call, given, what)
         return value
 
+    @property
+    def size_in_memory(self) -> int:
+        """The number of bytes behind the address."""
+        return size_of(self.kind)
+
     def types(self) -> list[ir.Type]:
         """See `HostArgument`."""
         return [PTR]
@@ -257,10 +263,3 @@ def _checked_kind(kind: object) -> DType | Literal["pointer", "string"]:
     if isinstance(kind, str | DType):
         return check_scalar_dtype(as_dtype(kind))
     raise TypeError(f"Out: expected a dtype, 'pointer' or CString, but got {shown(kind)}")
-
-
-def outs_of(arguments: tuple[object, ...]) -> Iterator[Out]:
-    """The `Out`s among the arguments of a call, each once."""
-    yield from dict.fromkeys(each for each in arguments if isinstance(each, Out))
-
-

@@ -34,6 +34,7 @@ from ferrule.compiler.conventions.hostarguments import (
     are_signed,
     extensions,
 )
+from ferrule.compiler.conventions.outs import Out
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.hostcode.promises import Promised
 from ferrule.compiler.support.allocation import ALIGNMENT
@@ -239,6 +240,8 @@ def _promised_alignment(call: Call, given: _Given) -> int | None:
             return 4096
         case Pointer(align=align):
             return align
+        case Out(size_in_memory=size):
+            return size
         case Reference(value=value):
             return max(8, getattr(value, "align", 8))
     if given.data is None or not isinstance(given.data.offset, int):

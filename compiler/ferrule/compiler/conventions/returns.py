@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import collections.abc
-from types import MappingProxyType
 from copy import copy
+from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from llvmlite import ir
@@ -21,8 +21,8 @@ from ferrule.specs.deferred import dataclass
 from ferrule.specs.params.numbers import check_scalar_dtype
 
 Fails: TypeAlias = Literal["nonzero", "negative", "zero", "null"]
-Returns: TypeAlias = "ReturnCode | DType | str | collections.abc.Sequence[DType | str] | None"
-Checked: TypeAlias = "ReturnCode | DType | Literal['pointer', 'string'] | Members | None"
+Returns: TypeAlias = "ReturnCode | Out | DType | str | collections.abc.Sequence[DType | str] | None"
+Checked: TypeAlias = "ReturnCode | Out | DType | Literal['pointer', 'string'] | Members | None"
 Members: TypeAlias = "tuple[DType | Literal['pointer'], ...]"
 """The members of a struct that is returned by value."""
 
@@ -98,14 +98,14 @@ class ReturnCode:
     `errors` are the class and message of the error for each code, or the class alone; any other
     failure is a RuntimeError that shows the code.  `text` is behind the code if no message is
     given: an `Out(CString)`, or a `CFunction` that returns a string, with `CODE` for the code among
-    its arguments; a null pointer adds nothing.  With `value`, the call returns a code that is not a
-    failure.
+    its arguments; a null pointer adds nothing.  With `value=True` the call returns a value that is
+    no failure; with an `Out`, which no call lists, it is put there.
     """
 
     dtype: DType | Literal["pointer"]
     fails: Fails
     errors: tuple[tuple[int, str, str | None], ...]
-    value: bool
+    value: bool | Out
     text: TextCall | Out | None
     of: Out | None
     errno: bool
@@ -116,7 +116,7 @@ class ReturnCode:
         *,
         fails: Fails | None = None,
         errors: collections.abc.Mapping[int, _Error] | None = None,
-        value: bool = False,
+        value: bool | Out = False,
         text: TextCall | Out | None = None,
         of: Out | None = None,
         errno: bool = False,
@@ -134,8 +134,13 @@ class ReturnCode:
         put(self, "value", value)
         put(self, "errno", errno)
         for name, flag in (("value", value), ("errno", errno)):
-            if not isinstance(flag, bool):
+            if not isinstance(flag, bool) and not (name == "value" and isinstance(flag, Out)):
                 raise TypeError(f"ReturnCode: {name} must be True or False, but got {flag!r}")
+        if isinstance(value, Out) and value.dtype != self.dtype:
+            raise ValueError(
+                f"ReturnCode: the function returns {shown_type(self.dtype)}, but the Out "
+                f"{value.name!r} is {shown_type(value.dtype)}"
+            )
         self._check_fails()
         rows = [] if errors is None else _rows(errors, has_text=text is not None)
         for code, _, _ in rows:
@@ -183,7 +188,12 @@ class ReturnCode:
             raise ValueError(f"ReturnCode: {code} is no failure where {self.fails} codes are")
 
 
-def _checked_of(of: object, dtype: object, value: bool) -> Out | None:
+def shown_type(dtype: DType | str) -> str:
+    """A dtype or the word for another type of C."""
+    return dtype.name if isinstance(dtype, DType) else dtype
+
+
+def _checked_of(of: object, dtype: object, value: object) -> Out | None:
     if of is None:
         return None
     if not isinstance(of, Out):
@@ -191,7 +201,7 @@ def _checked_of(of: object, dtype: object, value: bool) -> Out | None:
     if not (isinstance(of.dtype, DType) and of.dtype.kind in ("int", "uint")):
         raise ValueError(f"ReturnCode: the Out {of.name!r} is no integer")
     if dtype is not None or value:
-        what = "value=True" if value else f"the dtype {dtype!r}"
+        what = "value=…" if value else f"the dtype {dtype!r}"
         raise ValueError(f"ReturnCode: {what} and of={of.name!r}: the Out has the code, leave one")
     return of
 
@@ -250,7 +260,7 @@ def _class_name(kind: type[Exception] | str) -> str:
 def checked_returns(given: Returns) -> Checked:
     """The form of `returns` that a convention stores; "status" becomes a `ReturnCode`, a list the
     members of a struct."""
-    if given is None or isinstance(given, ReturnCode):
+    if given is None or isinstance(given, ReturnCode | Out):
         return given
     if given == "status":
         return ReturnCode()
@@ -288,6 +298,8 @@ def return_type(returns: Checked) -> ir.Type | Shape:
             return VOID
         case ReturnCode(of=of, dtype=dtype):
             return VOID if of is not None else _member_type(dtype)
+        case Out(kind=kind):
+            return kind
         case tuple() as members:
             return Shape.of_types(list(map(_member_type, members)))
     return PTR if returns == "string" else _member_type(returns)

@@ -25,6 +25,7 @@ from ferrule.compiler.conventions.arguments import (
     describe,
 )
 from ferrule.compiler.conventions.hostarguments import CArgument, HostArgument, Reference
+from ferrule.compiler.conventions.outs import Out, OutValue
 from ferrule.compiler.conventions.structs import Struct
 from ferrule.compiler.conventions.texts import CString
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -36,7 +37,18 @@ from ferrule.compiler.spelledtypes import (
     natural_alignment,
     read_type,
 )
-from ferrule.specs import Compound, Data, Dim, Param, Scalar, Signature, Sym, Tensor, as_dtype
+from ferrule.specs import (
+    Compound,
+    Data,
+    Dim,
+    DType,
+    Param,
+    Scalar,
+    Signature,
+    Sym,
+    Tensor,
+    as_dtype,
+)
 from ferrule.specs import params as kinds
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import divisibility_of
@@ -80,6 +92,8 @@ class Given:
     """The argument behind the bytes, or behind the address."""
     is_text: bool = False
     """Whether it is the address of a C string."""
+    holds_address: bool = False
+    """Whether it is the address of an address."""
 
 
 def given_values(signature: Signature, arguments: Sequence[CArgument]) -> list[list[Given]]:
@@ -292,6 +306,14 @@ def _of_host(
     signature: Signature, sizes: frozenset[Sym], argument: HostArgument
 ) -> Iterator[Given]:
     match argument:
+        case Out(name=name, dtype=DType() as kind, size_in_memory=size):
+            what = f"the Out {name!r}, the address of {kind.name}"
+            yield Given(what, "address", kind.name, align=size)
+        case Out(name=name):
+            said = f"the Out {name!r}, the address of an address"
+            yield Given(said, "address", align=8, holds_address=True)
+        case OutValue(out=Out(name=name, dtype=DType() as kind)):
+            yield _number(f"the value of the Out {name!r}", kind.name, natural=False)
         case CString():
             said = "a CString, the address of char"
             yield Given(said, "address", "int8", is_read_only=True, is_text=True)
@@ -395,6 +417,11 @@ def _misfit_of_address(given: Given, wanted: Spelled) -> str | None:
         return None if is_address else "what it takes is no address"
     if given.is_read_only and not wanted.is_const and not wanted.is_function:
         return _written(given)
+    if given.holds_address:
+        fits = wanted.stars > 1 or wanted.name == "void"
+        return (
+            None if fits else "it takes no address of a pointer: an Out with a dtype has a number"
+        )
     if given.is_null or (given.dtype is None and given.pointer is None):
         return None
     if given.pointer is not None:
