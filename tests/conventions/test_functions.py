@@ -195,7 +195,7 @@ def test_codes_become_the_errors_of_their_table() -> None:
     [
         ({"dtype": "float32"}, "expected an integer dtype"),
         ({"dtype": "uint32", "fails": "negative"}, "uint32 is never negative"),
-        ({"fails": "sometimes"}, "expected fails='nonzero' or 'negative'"),
+        ({"fails": "sometimes"}, "expected fails='nonzero', 'negative' or 'zero'"),
         ({"errors": {0: (ValueError, "x")}}, "0 is no failure"),
         ({"errors": {1: (ValueError, "x")}, "fails": "negative"}, "1 is no failure"),
         ({"dtype": "int8", "errors": {200: (ValueError, "x")}}, "int8 is never 200"),

@@ -161,6 +161,7 @@ class Callback:
         *present, handle = call.leaves(self.function)
         e.store(handle, e.index(frame, I64, _FUNCTION))
         call.at_end(lambda well: _close(call, frame))
+        call.fault(Fault("RuntimeError", literal(f"{self.name} failed")))  # see `fail_raised`
         call.checks.append(lambda: _require(call, frame))
         thunk = _Thunks(call, self, len(call.callbacks)).thunk(frame)
         for flag in present:

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import RAISED, Fault, literal
+from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.outs import Out
 from ferrule.compiler.conventions.returns import ReturnCode, widened
@@ -84,7 +84,7 @@ def _fail(call: Call, function: str, status: ReturnCode, error: str, code: ir.Va
         e.store(part, e.index(texts, PTR, position))
     given = [e.cstring(error), texts, e.const_i32(len(parts))]
     e.call("TVMFFIErrorSetRaisedFromCStrParts", given)
-    call.fail(ir.Constant(I32, RAISED))
+    call.fail_raised(function)
 
 
 def _shown(function: str, status: ReturnCode, code: str) -> str:

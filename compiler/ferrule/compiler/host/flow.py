@@ -9,7 +9,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import RAISED, Fault
+from ferrule.compiler.artefacts import RAISED, Fault, literal
 from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I32, I64
 from ferrule.specs.deferred import dataclass
@@ -94,6 +94,12 @@ class Flow:
                 way_out.number = self.emitter.builder.phi(I32, name="failed")
         way_out.number.add_incoming(number, here)
         self.emitter.branch(way_out.block)
+
+    def fail_raised(self, what: str) -> None:
+        """End the call with the error that tvm-ffi has been told of."""
+        # A wrapper asks only a body that has faults for its status.
+        self.fault(Fault("RuntimeError", literal(f"{what} failed")))
+        self.fail(ir.Constant(I32, RAISED))
 
     def fault(self, fault: Fault) -> int:
         """The number of a fault, from 1 on."""
