@@ -55,9 +55,9 @@ class Callback:
 
     `params` are the C types of what it gets, without the context: dtypes, "pointer", and `CString`
     for a `const char*`, of which the function gets a copy, or None.  `returns` is a dtype,
-    "pointer" or None.  `context` is the position, among all parameters of the callback in C, of the `void*`
-    that the C function hands through; the C function gets `user_data` as that pointer.  A callback
-    without one can be used by `MOST_CALLS` calls at once, and the next is a RuntimeError.
+    "pointer" or None.  `context` is the position, among all parameters of the callback in C, of the
+    `void*` that the C function hands through; the C function gets `user_data` as that pointer.  A
+    callback without one can be used by `MOST_CALLS` calls at once, and the next is a RuntimeError.
 
     An `Optional` `Function` that is not given is a null pointer.
 

@@ -119,7 +119,7 @@ class CFunction:
             raise ValueError(
                 f"{name}: it returns to the Out {returned.name!r} and gets its address"
             )
-        if self.when is not None and self.results():
+        if self.when is not None and (returned is not None or self._returned()):
             raise ValueError(
                 f"{name}: a call that depends on a condition can give nothing back: write to a "
                 f"tensor of `results` instead"

@@ -11,7 +11,9 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.arguments import listed
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.outs import Out
 from ferrule.compiler.conventions.protocol import CallingConvention, check_convention
+from ferrule.compiler.conventions.steps import places_of
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.runtime.llvm.layouts import I32
 from ferrule.specs import Condition, Param, Tensor
@@ -68,7 +70,8 @@ class Sequence:
             # An `Out` that several steps list is given back once, at the first of them.
             known = {id(each) for each in found if not isinstance(each, Tensor)}
             new = [each for each in step.results() if id(each) not in known]
-            if step.when is not None and new:
+            outs = {id(out.param) for out in places_of(step) if isinstance(out, Out)}
+            if step.when is not None and any(id(each) not in outs for each in new):
                 raise ValueError(
                     "Sequence: a call that depends on a condition can give nothing back, for "
                     "otherwise there would be no value: write to a tensor of `results` instead"

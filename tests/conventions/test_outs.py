@@ -1,0 +1,226 @@
+"""`Out`: what C functions write through pointers, and what calls make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from c_objects import c_object
+
+import ferrule as fe
+from ferrule import compiler, specs
+from ferrule.compiler.conventions import (
+    CODE,
+    NULL,
+    CFunction,
+    CString,
+    HostCode,
+    Out,
+    ReturnCode,
+    Sequence,
+    cast,
+)
+from ferrule.specs import Signature
+from ferrule.specs.params import Pointer, Scalar, String, Tensor
+
+N = specs.sym_int(symbol="n")
+X = Tensor("x", (N,), "float32")
+K = Scalar("k", "int32")
+
+SOURCE = """
+#include <stdlib.h>
+#include <string.h>
+static int alive, freed;
+int add(long *to, int by) { *to += by; return by < 0; }
+void fill(float *x, long n) { for (long i = 0; i < n; i++) x[i] = i; }
+int make(char **text, int k) {
+    if (k == 0) { *text = 0; return 0; }
+    alive++;
+    *text = malloc(100);
+    memset(*text, 'a', 99);
+    (*text)[k < 0 ? 99 : k] = 0;
+    return k < 0 ? k : 0;
+}
+void drop(void *text) { alive--; freed++; free(text); }
+int state(void) { return alive * 100 + freed; }
+void numbers(_Bool *a, signed char *b, unsigned short *c, unsigned long *d, float *e, double *f,
+             void **g) {
+    *a = !*a; *b -= 100; *c += 1; *d -= 1; *e *= 2; *f /= 2; *g = (char*)*g + 1;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def code() -> HostCode:
+    return HostCode.from_object(c_object(SOURCE))
+
+
+def build(name: str, params: list[Any], call: Any, **more: Any) -> fe.Function:
+    return compiler.build(Signature(name, params), call, **more)
+
+
+def test_frexp_and_its_exponent() -> None:
+    x = Scalar("x", "float64")
+    frexp = build("frexp", [x], CFunction("frexp", [x, Out("int32")], returns="float64"))
+    assert frexp.signature.text() == "frexp(x: float64) -> Tuple[float64, int32]"
+    assert frexp(-12.0) == (-0.75, 4)
+
+
+@pytest.mark.needs_cc
+def test_every_type_arrives_and_comes_back(code: HostCode) -> None:
+    kinds = ("bool", "int8", "uint16", "uint64", "float32", "float64")
+    initial = (K, -28, 65535, 0, 0.25, K, NULL)
+    names = (*(each[:3] + each[-1:] for each in kinds), "address")
+    pairs = zip((*kinds, "pointer"), names, initial, strict=True)
+    outs = [Out(kind, name, initial=first) for kind, name, first in pairs if kind != "bool"]
+    call = CFunction("numbers", [Out("bool", "flag"), *outs], code=code)
+    got = build("numbers", [K], call)(3)
+    assert [getattr(each, "value", each) for each in got] == [
+        True, -128, 0, 2**64 - 1, 0.5, 1.5, 1,
+    ]  # fmt: skip
+
+
+@pytest.mark.needs_cc
+def test_all_calls_share_the_place_and_the_value_is_a_size_and_a_condition(code: HostCode) -> None:
+    total = Out("int64", "total", initial=N)
+    add = CFunction("add", [total, K], code=code)
+    more = CFunction("add", [total, cast(total.value, "int32")], code=code, when=total.value > 5)
+    room = Tensor("room", (total.value,), "float32")
+    fill = CFunction("fill", [room.data, total.value], code=code)
+    first = CFunction(
+        "memcpy", [X.data, room.data.byte_offset(4 * total.value - 4), cast(4, "uint64")]
+    )
+    steps = [add, more, Sequence([fill, first], temporaries=[room])]
+    fn = build("f", [X, K], Sequence(steps))
+    x = np.zeros(3, np.float32)
+    assert "-> int64" in fn.signature.text()
+    assert (fn(x, 1), x[0]) == (4, 3)
+    assert (fn(x, 4), x[0]) == (14, 13)
+    with pytest.raises(ValueError, match=r"Invalid shape\[0\] of room, expected at least 0"):
+        fn(x, -7)
+
+
+@pytest.mark.needs_cc
+@pytest.mark.parametrize("given_back", [True, False])
+def test_a_text_is_copied_and_freed_once_on_every_way(code: HostCode, given_back: bool) -> None:
+    """Short and long ones, null, and where the call, or one behind it, fails."""
+    text = Out(CString, "text", free="drop", result=given_back)
+    make = CFunction(
+        "make", [text, K], returns=ReturnCode(errors={-3: OSError}, text=text), code=code
+    )
+    state = CFunction("state", returns="int32", code=code)
+    later = CFunction("add", [Out("int64", result=False), cast(50, "int32")], code=code)
+    fn = build("f", [K], Sequence([state, make, later]))
+    seen = []
+    for k in (3, 60, 0, -3, -4, 5):
+        try:
+            seen.append(fn(k))
+        except (OSError, RuntimeError) as error:
+            seen.append(str(error))
+    null = "the Out 'text' is a null pointer, not a string"
+    a = "a" * 99
+    said = [f"make returned -3: {a}", f"make returned -4: {a}"]
+    if given_back:
+        assert seen == [(0, "aaa"), (1, "a" * 60), null, *said, (4, "aaaaa")]
+    else:
+        assert seen == [0, 1, 2, *said, 4]
+
+
+@pytest.mark.needs_cc
+def test_outs_work_from_a_file_and_as_text(code: HostCode, tmp_path: Path) -> None:
+    text = Out(CString, "text", free="drop")
+    call = CFunction("make", [text, K], returns=ReturnCode(text=text), code=code)
+    fn = build("made", [K], call)
+    fn.export_library(str(tmp_path / "made.so"))
+    again = fe.runtime.load_module(str(tmp_path / "made.so"))
+    assert again.made(2) == "aa" and again.made.signature.text() == "made(k: int32) -> str"
+    with pytest.raises(RuntimeError, match="make returned -1: aaa"):
+        again.made(-1)
+    frees = Out(CString, free="drop", free_code=HostCode.undefined())
+    undefined = CFunction("make", [frees, K], code=HostCode.undefined())
+    for form in ("llvm", "mlir"):
+        written = compiler.emit_wrapper(Signature("made", [K]), undefined, form=form)  # type: ignore[arg-type]
+        assert "drop" in written
+
+
+P, S = Pointer("p"), String("s")
+
+
+@pytest.mark.parametrize(
+    ("made", "error", "match"),
+    [
+        (lambda: Out(3), TypeError, "Out: expected a dtype, 'pointer' or CString, but got 3"),
+        (lambda: Out("int"), ValueError, "int"),
+        (lambda: Out("int32", "a b"), ValueError, "name must be an identifier, but got 'a b'"),
+        (lambda: Out("int8", initial=200), ValueError, r"200 does not fit int8, \[-128, 127\]"),
+        (lambda: Out("int8", initial=0.5), TypeError, "expected a number for int8"),
+        (lambda: Out("pointer", initial=0), TypeError, "an address begins as NULL"),
+        (lambda: Out("int32", free="free"), ValueError, "a number has nothing that free"),
+        (lambda: Out("pointer", free=3), TypeError, "free is the name of a function"),
+        (lambda: Out("pointer", result="no"), TypeError, "result must be True or False"),
+        (lambda: ReturnCode(of=Out("float32")), ValueError, "the Out 'out' is no integer"),
+        (lambda: ReturnCode("int32", of=Out("int32")), ValueError, "the Out has the code"),
+        (lambda: ReturnCode(text="x"), TypeError, r"text is CFunction\(…, returns='string'\)"),
+        (lambda: ReturnCode(text=Out("pointer")), TypeError, r"is an Out\(CString\)"),
+        (lambda: ReturnCode("pointer", fails="zero"), ValueError, "a pointer fails='null'"),
+        (lambda: ReturnCode("pointer", errors={1: (OSError, "")}), ValueError, "has no code"),
+        (lambda: ReturnCode(value=Out("int64")), ValueError, "returns int32, but the Out 'out' is"),
+        (lambda: ReturnCode(errors={3: OSError}), TypeError, "an error is written as"),
+        (lambda: ReturnCode(errno=True, errors={-1: (OSError, "")}), ValueError, "errno is never"),
+    ],
+)
+def test_what_is_refused_where_it_is_written(
+    made: Callable[[], Any], error: type[Exception], match: str
+) -> None:
+    with pytest.raises(error, match=match):
+        made()
+
+
+OUT = Out("int32", "later")
+FREED = Out("pointer", "freed", free="free")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (
+            lambda: Sequence([CFunction("abs", [OUT.value]), CFunction("f", [OUT])]),
+            ValueError,
+            r"the Out 'later' has no value before a call that lists it",
+        ),
+        (lambda: CFunction("abs", [OUT.value]), ValueError, "the symbol later is in no parameter"),
+        (
+            lambda: CFunction("free", [FREED.value]),
+            ValueError,
+            "the Out 'freed' has no value before a call",
+        ),
+        (
+            lambda: Sequence([CFunction("time", [FREED]), CFunction("time", [FREED])]),
+            ValueError,
+            "two calls write to the Out 'freed', whose value free frees once",
+        ),
+        (
+            lambda: CFunction("abs", [CODE]),
+            ValueError,
+            "is CODE, which only the text of a ReturnCode",
+        ),
+        (
+            lambda: CFunction("abs", [N], returns=OUT, when=N > 3),
+            ValueError,
+            "can give nothing back",
+        ),
+        (
+            lambda: CFunction("time", [OUT], returns=OUT),
+            ValueError,
+            "returns to the Out 'later' and",
+        ),
+    ],
+)
+def test_what_is_refused_where_it_is_built(
+    call: Callable[[], Any], error: type[Exception], match: str
+) -> None:
+    with pytest.raises(error, match=match):
+        build("f", [X], call())
