@@ -85,14 +85,19 @@ PYBIND11_MODULE(pybind11_peer, m) {
 
 def nanobind(folder: Path) -> Functions:
     """Functions of nanobind, which take arrays and tensors through DLPack."""
+    module = nanobind_module("nanobind_peer", _NANOBIND, folder)
+    return {**_taking(module, arrays), **_taking(module, tensors)}
+
+
+def nanobind_module(name: str, text: str, folder: Path, more: Sequence[Path] = ()) -> Any:
+    """A module of nanobind with this source, and `more` sources or objects."""
     _require("nanobind")
     import nanobind as package
 
     root = Path(package.source_dir()).parent
-    sources = [root / "src" / "nb_combined.cpp"]
+    sources = [root / "src" / "nb_combined.cpp", *more]
     includes = [root / "include", root / "ext" / "robin_map" / "include"]
-    module = _extension("nanobind_peer", _NANOBIND, folder, sources, includes)
-    return {**_taking(module, arrays), **_taking(module, tensors)}
+    return _extension(name, text, folder, sources, includes)
 
 
 def pybind11(folder: Path) -> Functions:

@@ -479,7 +479,7 @@ def test_what_is_no_text_of_c() -> None:
     [
         ("text", r"is 'text': a text goes as conventions\.CString\(…\)"),
         (2.5, r"is 2.5: a number has a type in C, conventions\.cast\(…, 'float64'\)"),
-        (len, "is <built-in function len>: a callback goes as a Pointer of the signature"),
+        (len, "is <built-in function len>: a callback is a parameter of the signature"),
     ],
 )
 def test_what_looks_like_an_argument_in_python(argument: Any, said: str) -> None:

@@ -11,6 +11,7 @@ from benchmark_runs import quick_run
 
 BENCHMARKS = (
     "argument_kinds",
+    "c_calls",
     "call_overhead",
     "checked",
     "checks",
