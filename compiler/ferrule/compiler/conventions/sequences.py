@@ -181,7 +181,10 @@ def _checked_steps(
         raise TypeError(f"{what}: expected a list of calls, but got {type(steps).__name__}")
     checked = tuple(steps)
     if not checked:
-        raise ValueError(f"{what}: expected at least one call")
+        raise ValueError(
+            f"{what}: expected at least one call: what copies its argument calls memcpy, "
+            f"CFunction('memcpy', [y.data, x.data, x.nbytes]) with results=[y]"
+        )
     for position, step in enumerate(checked):
         check_convention(step, f"{what}: #{position}")
     return checked
