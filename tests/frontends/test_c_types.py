@@ -14,7 +14,16 @@ import pytest
 
 import ferrule as fe
 from ferrule import compiler, specs
-from ferrule.compiler.conventions import NULL, CString, Reference, ReturnCode, Struct, cast
+from ferrule.compiler.conventions import (
+    NULL,
+    Callback,
+    CString,
+    Out,
+    Reference,
+    ReturnCode,
+    Struct,
+    cast,
+)
 from ferrule.compiler.conventions.arguments import Cast, PointerCast
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import c, layouts
@@ -936,3 +945,26 @@ def test_rows_of_a_length_that_a_call_says_are_no_tensor_with_one_size(cc: str) 
         built(flat, flat.data)
     assert built(flat, cast(flat.data, "double*"))
     assert built(square, square.data)
+
+
+def test_places_and_callbacks_are_compared_with_the_types() -> None:
+    """`Out` by what it points to, `Callback` as any address of a function."""
+    f, i = specs.Function("f"), Out("int32", "i")
+    each = Callback(f, ["pointer"], returns="int32")
+    signature = Signature("f", [f])
+    takes = "int *i, void **p, char **text, size_t *n, int (*f)(void*)"
+    source = f"{TYPES}int f({takes}) {{ return *i; }}"
+    outs = [i, Out("pointer", "p"), Out(CString, "text", result=False), Out("uint64", "n")]
+    made = c.compile(source, signature, arguments=[*outs, each], returns="status")
+    assert made.signature.text().startswith("f(f: Function) -> Tuple[int32, Pointer(), uint64]")
+    returned = c.compile("int g(void) { return 3; }", Signature("g", []), returns=Out("int32"))
+    assert returned() == 3
+    for position, wrong, match in (
+        (0, Out("float32", "i"), "the Out 'i', the address of float32, but it takes int"),
+        (0, Out("pointer", "i"), "the Out 'i', the address of an address, but it takes int"),
+        (1, Out("int32", "i"), "the address of int32, but it takes void"),
+    ):
+        arguments = [*outs, each]
+        arguments[position] = wrong
+        with pytest.raises(CompileError, match=match):
+            c.compile(source, signature, arguments=arguments, returns="status")
