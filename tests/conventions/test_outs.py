@@ -224,3 +224,40 @@ def test_what_is_refused_where_it_is_built(
 ) -> None:
     with pytest.raises(error, match=match):
         build("f", [X], call())
+
+
+def library(name: str) -> HostCode:
+    try:
+        return HostCode.from_library(name)
+    except fe.CompileError:
+        pytest.skip(f"{name} is not installed")
+
+
+def test_zstd_streams_with_positions_and_its_own_texts() -> None:
+    """The context is made and freed in the call; both positions come back."""
+    zstd, m = library("libzstd.so.1"), specs.sym_int(symbol="m")
+    to, source = Tensor("to", (N,), "uint8"), Tensor("source", (m,), "uint8")
+    sizes = [cast(N, "uint64"), source.data, cast(m, "uint64")]
+    text = CFunction("ZSTD_getErrorName", [CODE], returns="string", code=zstd)
+    fails = ReturnCode("int64", fails="negative", value=True, text=text)
+    given = [to.data, *sizes, cast(3, "int32")]
+    compress = build("c", [to, source], CFunction("ZSTD_compress", given, returns=fails, code=zstd))
+
+    context = Out("pointer", "context", free="ZSTD_freeDCtx", result=False)
+    written, read = Out("uint64", "written"), Out("uint64", "read")
+    places = [context.value, to.data, sizes[0], written, *sizes[1:], read]
+    stream = "ZSTD_decompressStream_simpleArgs"
+    steps = [
+        CFunction("ZSTD_createDCtx", returns=context, code=zstd),
+        CFunction(
+            stream, places, returns=ReturnCode("int64", fails="negative", text=text), code=zstd
+        ),
+    ]
+    expand = build("d", [to, source], Sequence(steps))
+    data, packed, back = np.arange(200) % 7, np.zeros(300, np.uint8), np.zeros(150, np.uint8)
+    size = compress(packed, data.astype(np.uint8))
+    wrote, consumed = expand(back, packed[:size].copy())
+    assert wrote == 150 and 0 < consumed <= size
+    np.testing.assert_array_equal(back, data[:150])
+    with pytest.raises(RuntimeError, match=f"{stream} returned -10: Unknown frame descriptor"):
+        expand(back, np.ones(20, np.uint8))
