@@ -23,8 +23,8 @@ from ferrule.compiler.conventions.dltensors import DLTensors
 from ferrule.compiler.conventions.functions import CFunction
 from ferrule.compiler.conventions.hostarguments import Handle, Reference
 from ferrule.compiler.conventions.memref import Memref, Unranked
-from ferrule.compiler.conventions.pointers import FunctionPointer
 from ferrule.compiler.conventions.outs import Out
+from ferrule.compiler.conventions.pointers import FunctionPointer
 from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.conventions.requirements import Require
 from ferrule.compiler.conventions.returns import CODE, ReturnCode

@@ -91,10 +91,10 @@ class Sized:
         teller = str(getattr(self.step, "function", type(self.step).__name__))
         for leaves, result, size in zip(given, self.step.results(), self.sizes, strict=True):
             if size is None:
-                call.give(leaves)
+                call.given_back.append(leaves)
                 continue
             assert isinstance(result, Scalar)
-            call.tell(size, _wide(call, leaves[0], result.dtype, teller), teller)
+            call.tell(size, _wide(call, leaves()[0], result.dtype, teller), teller)
 
 
 def _is_integer(result: Param) -> bool:
