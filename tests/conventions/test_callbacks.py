@@ -16,7 +16,15 @@ from c_objects import c_object
 
 import ferrule as fe
 from ferrule import compiler, specs
-from ferrule.compiler.conventions import Callback, CFunction, CString, HostCode, cast
+from ferrule.compiler.conventions import (
+    Callback,
+    CFunction,
+    CString,
+    HostCode,
+    Reference,
+    Struct,
+    cast,
+)
 from ferrule.compiler.conventions import Sequence as Steps
 from ferrule.compiler.conventions.callbacks import MOST_CALLS
 from ferrule.specs import Signature
@@ -302,3 +310,17 @@ def test_a_function_of_ctypes_for_a_pointer_says_how_to_cast_it() -> None:
     made = ctypes.CFUNCTYPE(None)(lambda: None)
     with pytest.raises(TypeError, match=r"ctypes\.cast\(.*ctypes\.c_void_p\)"):
         fn(made)
+
+
+@pytest.mark.needs_cc
+def test_a_struct_holds_a_callback_and_its_context() -> None:
+    """As GSL's `gsl_function`, by its address."""
+    source = "struct g { double (*f)(double, void*); void *user; };\n"
+    source += "double at(const struct g *g, double x) { return g->f(x, g->user); }"
+    f, x = Function("f"), Scalar("x", "float64")
+    callback = Callback(f, ["float64"], returns="float64", context=1)
+    given = Reference(Struct([callback, callback.user_data]), reads_only=True)
+    fn = built(HostCode.from_object(c_object(source)), "at", [f, x], given, x, returns="float64")
+    assert fn(lambda value: value * 2, 1.5) == 3
+    with pytest.raises(ZeroDivisionError):
+        fn(lambda value: 1 / 0, 1.5)
