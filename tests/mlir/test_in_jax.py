@@ -1,4 +1,4 @@
-"""Functions of JAX, as the page of MLIR's functions says that they are compiled."""
+"""Functions of JAX: `jax.jit(f).lower(x)`, through the passes of jaxlib."""
 
 from __future__ import annotations
 
@@ -8,57 +8,116 @@ from typing import Any
 import numpy as np
 import pytest
 from mlir_functions import needs_mlir
-from pages import DOCS
 
 import ferrule as fe
 from ferrule.compiler.errors import CompileError
+from ferrule.frontends.mlir.sorting import sort_text
 
 pytestmark = needs_mlir
-jax = pytest.importorskip("jax", reason="JAX is not installed")
 
-HEAD = "# Not run: needs JAX."
+LESS = """
+func.func private @ferrule_less_0(
+    %a: tensor<f32>, %b: tensor<f32>, %c: tensor<i32>, %d: tensor<i32>) -> tensor<i1> {
+  %x = tensor.extract %a[] : tensor<f32>
+  %y = tensor.extract %b[] : tensor<f32>
+  %less = arith.cmpf olt, %x, %y : f32
+  %result = tensor.from_elements %less : tensor<i1>
+  return %result : tensor<i1>
+}
+func.func @sort(%keys: tensor<3x7x2xf32>, %values: tensor<3x7x2xi32>)
+    -> (tensor<3x7x2xf32>, tensor<3x7x2xi32>) {
+  %a, %b = func.call @ferrule_sort_0(%keys, %values)
+      : (tensor<3x7x2xf32>, tensor<3x7x2xi32>) -> (tensor<3x7x2xf32>, tensor<3x7x2xi32>)
+  return %a, %b : tensor<3x7x2xf32>, tensor<3x7x2xi32>
+}
+"""
 
 
-def compiled(f: Callable[..., Any], *arguments: Any) -> fe.Function:
-    """What the page's program makes of a function."""
-    page = (DOCS / "mlir_in.md").read_text(encoding="utf-8")
-    program = page.partition(HEAD)[2].partition("```")[0].replace("lower(x)", "lower(*x)")
-    assert "fe.frontends.mlir.compile(module)" in program
-    names = {"jax": jax, "fe": fe, "f": f, "x": arguments}
-    exec(program, names)
-    made: Any = names["fn"]
-    return made
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_a_sort_is_stable_along_each_axis(axis: int) -> None:
+    """Needs no JAX."""
+    text = LESS + sort_text(0, (3, 7, 2), ("f32", "i32"), axis)
+    rng = np.random.default_rng(axis)
+    keys = rng.integers(0, 3, (3, 7, 2)).astype(np.float32)
+    values = rng.integers(0, 1000, (3, 7, 2)).astype(np.int32)
+    found = [np.from_dlpack(each) for each in fe.frontends.mlir.compile(text)(keys, values)]
+    order = np.argsort(keys, axis=axis, kind="stable")
+    np.testing.assert_array_equal(found[0], np.take_along_axis(keys, order, axis))
+    np.testing.assert_array_equal(found[1], np.take_along_axis(values, order, axis))
+
+
+@pytest.fixture
+def jax() -> Any:
+    return pytest.importorskip("jax", reason="JAX is not installed")
 
 
 def matrix() -> Any:
     return np.random.default_rng(3).random((3, 4), np.float32)
 
 
-FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "a product": lambda x: jax.numpy.tanh(x @ x.T).sum(axis=0),
-    "a softmax": lambda x: jax.nn.softmax(x, axis=-1),
-    "a running sum": lambda x: jax.numpy.cumsum(x, 1),
-    "complex numbers": lambda x: jax.numpy.abs(x + 1j * x),
-    "erf": jax.scipy.special.erf,
-    "the place of the largest": lambda x: jax.numpy.argmax(x, 1),
+FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "a product": lambda jax, x: jax.numpy.tanh(x @ x.T).sum(axis=0),
+    "a softmax": lambda jax, x: jax.nn.softmax(x, axis=-1),
+    "complex numbers": lambda jax, x: jax.numpy.abs(x + 1j * x),
+    "erf": lambda jax, x: jax.scipy.special.erf(x),
+    "a loop in a loop": lambda jax, x: jax.lax.fori_loop(
+        0, 3, lambda i, a: jax.lax.fori_loop(0, 2, lambda j, b: b * 1.5 + i * j, a), x
+    ),
+    "a loop until": lambda jax, x: jax.lax.while_loop(
+        lambda c: c[1].sum() < 1000, lambda c: (c[0] + 1, c[1] * 2), (0, x)
+    ),
+    "a scan": lambda jax, x: jax.lax.scan(lambda c, r: (c + r, c * r), x[0], x),
+    "a branch": lambda jax, x: jax.lax.cond(x.sum() > 1, lambda a: a * 2, lambda a: a - 1, x),
+    "a choice of three": lambda jax, x: jax.lax.switch(
+        (x[0, 0] * 9).astype(int) - 4, [lambda a: a, lambda a: -a, lambda a: a * 3], x
+    ),
+    "a sort": lambda jax, x: jax.numpy.sort(x, axis=0),
+    "the order": lambda jax, x: jax.numpy.argsort(x),
+    "two sorts": lambda jax, x: jax.numpy.median(x, axis=0) + jax.lax.top_k(x, 2)[0][0, 0],
+    "unsigned integers": lambda jax, x: (x * 99).astype("uint32") // jax.numpy.uint32(7),
+    "random numbers": lambda jax, x: x + jax.random.uniform(jax.random.key(3), (3, 4)),
 }
 
 
-@pytest.mark.parametrize("f", FUNCTIONS.values(), ids=FUNCTIONS)
-def test_a_function_of_jax_gives_what_jax_says(f: Callable[[Any], Any]) -> None:
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_of_jax_gives_what_jax_says(name: str, jax: Any) -> None:
+    def f(x: Any) -> Any:
+        return FUNCTIONS[name](jax, x)
+
     x = matrix()
-    got = np.from_dlpack(compiled(f, x)(x))
-    np.testing.assert_allclose(got, np.asarray(jax.jit(f)(x)), rtol=1e-5)
+    function = fe.frontends.mlir.compile(jax.jit(f).lower(x))
+    assert str(function.signature).startswith("f(x: Tensor([3, 4], float32)) -> ")
+    got, wanted = function(x), jax.tree.leaves(jax.jit(f)(x))
+    for one, other in zip(got if isinstance(got, tuple) else (got,), wanted, strict=True):
+        assert np.from_dlpack(one).dtype == other.dtype
+        np.testing.assert_allclose(np.from_dlpack(one), np.asarray(other), rtol=1e-5)
 
 
-def test_jax_still_compiles_the_function_itself() -> None:
-    """Its module is kept by JAX, which would meet what passes have made of it."""
-    f = jax.jit(lambda x: x * 2 + 1)
-    x = matrix()
-    np.testing.assert_array_equal(np.from_dlpack(compiled(f, x)(x)), np.asarray(f(x)))
+def test_an_unsigned_argument_stays_one(jax: Any) -> None:
+    x = np.array([1, 2**32 - 1, 2**31], np.uint32)
+    lowered = jax.jit(lambda x: (x // 3, x.astype("float32"))).lower(x)
+    function = fe.frontends.mlir.compile(lowered.compiler_ir("stablehlo"), name="thirds")
+    assert str(function.signature).startswith("thirds(x: Tensor([3], uint32))")
+    for one, other in zip(function(x), (x // 3, x.astype(np.float32)), strict=True):
+        np.testing.assert_array_equal(np.from_dlpack(one), other)
 
 
-@pytest.mark.parametrize("f", [lambda x: jax.numpy.sort(x), lambda x: x.at[0].add(1.0)])
-def test_what_stays_stablehlo_is_refused_with_what_to_do(f: Callable[[Any], Any]) -> None:
-    with pytest.raises(CompileError, match="MLIR cannot read the module"):
-        compiled(f, matrix())
+def test_what_stays_stablehlo_is_refused_with_what_to_do(jax: Any) -> None:
+    said = "stablehlo.scatter is left by the passes of jaxlib, which lower StableHLO to linalg"
+    with pytest.raises(CompileError, match=said):
+        fe.frontends.mlir.compile(jax.jit(lambda x: x.at[0].add(1.0)).lower(matrix()))
+
+
+def test_without_jaxlib_the_error_says_what_lowers_stablehlo(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Needs no JAX."""
+    from ferrule.frontends.mlir import stablehlo
+
+    monkeypatch.setattr(stablehlo, "_PACKAGE", "jaxlib_of_nobody")
+    text = """func.func @f(%x: tensor<3xf32>) -> tensor<3xf32> {
+      %y = stablehlo.add %x, %x : tensor<3xf32>
+      return %y : tensor<3xf32>
+    }"""
+    with pytest.raises(CompileError, match="(?s)Dialect `stablehlo' not found.*jaxlib"):
+        fe.frontends.mlir.compile(text)

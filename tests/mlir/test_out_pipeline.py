@@ -78,7 +78,7 @@ def test_upstream_verifies_the_text_of_an_example(name: str) -> None:
     target = "cuda --gpu-arch sm_90a" if name in SINCE_SM_90 else "cpu"
     function = load(FOLDER / f"{name}.py").compiled(f"--target {target}")
     text = jobs.verified(function.inspect_mlir())
-    assert "gpu.module" in text and "func.func @ferrule_body(" in text
+    assert "gpu.module" in text and f"func.func @{function.signature.name}(" in text
 
 
 def test_upstream_verifies_what_is_asked_of_tvm_ffi() -> None:

@@ -410,7 +410,9 @@ def compiled(job: Job) -> CompiledOrigin:
 
     options = job.options
     program, signature, origins = _program(job)
-    body = _body(job, program, signature.name, origins)
+    lines = options.gpu_arch is not None and options.generate_line_info
+    placed = options.enable_checks or lines
+    body = _body(job, program, signature.name, origins if placed else None)
     on_gpu = options.gpu_arch is not None
     return CompiledOrigin(
         host_module(signature, body, opt_level=options.opt_level),
@@ -419,18 +421,17 @@ def compiled(job: Job) -> CompiledOrigin:
         target=export_target(options.host_target, options.host_cpu),
         traits=traits_of(program, signature, on_gpu=on_gpu, release_gil=options.release_gil),
         sources=sources_of(program),
-        mlir=partial(_mlir, program),
+        mlir=partial(_mlir, program, origins),
     )
 
 
-def _program(job: Job) -> tuple[Program, Signature, dict[Op, object] | None]:
-    """The kernel IR of the function, its signature, and the origins of ops if they are needed."""
+def _program(job: Job) -> tuple[Program, Signature, dict[Op, object]]:
+    """The kernel IR of the function, its signature, and the origins of its ops."""
     from ferrule.language.ir.rules.verifier import verify
     from ferrule.language.lowering.program import lower_program
 
     options, examples = job.options, job.examples
-    lines = options.gpu_arch is not None and options.generate_line_info
-    origins: dict[Op, object] | None = {} if options.enable_checks or lines else None
+    origins: dict[Op, object] = {}
     program = lower_program(
         job.function,
         job.signature,
@@ -443,7 +444,7 @@ def _program(job: Job) -> tuple[Program, Signature, dict[Op, object] | None]:
     )
     verify(program)
     signature = _with_read_only(job.signature, program)
-    if origins is not None and options.enable_checks:
+    if options.enable_checks:
         from ferrule.language.checks.instrument import instrument
         from ferrule.language.checks.places import Places
 
@@ -468,12 +469,13 @@ def _body(job: Job, program: Program, name: str, origins: dict[Op, object] | Non
     return body.placed(None if job.options.strip_paths else definition_of(job.function))
 
 
-def _mlir(program: Program) -> str:
-    """The kernel IR as MLIR."""
+def _mlir(program: Program, origins: dict[Op, object]) -> str:
+    """The kernel IR as MLIR, with the lines of the source."""
+    from ferrule.language.checks.places import Places
     from ferrule.language.codegen import CodegenError
     from ferrule.language.mlir.module import program_text
 
     try:
-        return program_text(program)
+        return program_text(program, Places.of(origins))
     except CodegenError as error:
         raise CompileError(f"{program.name}: {error}") from None

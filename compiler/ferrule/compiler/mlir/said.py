@@ -27,8 +27,8 @@ _LOWERED_BY: Final = MappingProxyType(
         'fx.export_and_import(…, output_type="linalg-on-tensors")',
         "tm_tensor": "install torch-mlir, whose bindings know it, or lower it before, with its "
         "passes tm-tensor-bufferize and tm-tensor-to-loops",
-        "stablehlo": "lower it before, with StableHLO's pass stablehlo-legalize-to-linalg, which "
-        "comes with jaxlib; what it leaves, as sorts and loops, is not supported",
+        "stablehlo": "pip install jaxlib, whose passes lower it, or lower it before, with "
+        "StableHLO's pass stablehlo-legalize-to-linalg",
         "tt": "fe.frontends.triton compiles kernels of Triton",
     }
 )

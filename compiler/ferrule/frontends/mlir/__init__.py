@@ -22,6 +22,7 @@ from ferrule.compiler.options import Options, parse_options
 from ferrule.frontends.given import requiring, texts
 from ferrule.frontends.mlir.lowering import Lowered, Request, lower
 from ferrule.frontends.mlir.modules import read_module
+from ferrule.frontends.mlir.stablehlo import without_stablehlo
 from ferrule.frontends.mlir.targets import require_target, with_target
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def compile(
     chosen = with_target(parse_options(options), target)
     request = Request(function, pipeline, asserts, checks)
     named = texts("libraries", libraries)
-    lowered = in_child(lower, read_module(module), request)
+    lowered = in_child(lower, without_stablehlo(read_module(module)), request)
     require_target(lowered.function.symbol, chosen, launches=bool(lowered.launches))
     # Imported here, because the process of MLIR imports this module too.
     from ferrule.compiler.building import build

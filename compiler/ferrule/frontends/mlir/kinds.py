@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ferrule.specs.deferred import dataclass
 
@@ -70,10 +70,25 @@ Place: TypeAlias = "tuple[int, int]"
 
 
 @dataclass(frozen=True, slots=True)
+class Tie:
+    """Sizes of arguments that are equal, or equal to a number; they are multiples of a number, and
+    fit into 32 bits if `is_small`."""
+
+    places: tuple[Place | int, ...]
+    multiple: int = 1
+    is_small: bool = False
+
+
+Ties: TypeAlias = "tuple[Tie, ...]"
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionType:
     """A function: its symbol, the names and types of its arguments, the types of its results.
 
-    `ties`: groups of sizes of arguments that are equal, or equal to a number.  `written`: for the
+    `ties`: what the function requires of sizes of arguments; `relations`: sizes that equal an
+    `expressions.Expression`.  With `relies` only the call checks them.
+    `written`: for the
     arguments at these positions, the operation that writes to them, or may.
     """
 
@@ -81,5 +96,7 @@ class FunctionType:
     names: tuple[str, ...]
     arguments: tuple[Kind, ...]
     results: tuple[Kind, ...]
-    ties: tuple[tuple[Place | int, ...], ...] = ()
+    ties: Ties = ()
+    relations: tuple[tuple[Place, Any], ...] = ()
+    relies: bool = False
     written: Mapping[int, str] = field(default_factory=dict)

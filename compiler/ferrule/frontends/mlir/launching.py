@@ -15,15 +15,12 @@ from ferrule.compiler.mlir.ptx import to_ptx
 from ferrule.compiler.options import Options, default_environment
 from ferrule.frontends.mlir.expressions import (
     ArgumentValue,
-    Expression,
     FloatConstant,
-    Operation,
-    SizeOf,
 )
 from ferrule.frontends.mlir.kinds import DTYPES
 from ferrule.frontends.mlir.launches import Launch, Operand, Sizes
+from ferrule.frontends.mlir.signatures import size
 from ferrule.specs import Dim, Signature, Tensor
-from ferrule.specs.expr import make
 from ferrule.specs.params import Scalar
 
 
@@ -90,22 +87,3 @@ def _arguments(operand: Operand, signature: Signature, *, bare: bool) -> Iterato
             yield cast(param, dtype)
         case found:
             yield cast(size(found, signature), dtype)
-
-
-def size(found: Expression, signature: Signature) -> Dim:
-    """A size as an expression over the parameters of a signature."""
-    match found:
-        case int():
-            return found
-        case SizeOf(position, axis):
-            tensor = signature.params[position]
-            assert isinstance(tensor, Tensor)
-            return tensor.shape[axis]
-        case ArgumentValue(position):
-            param = signature.params[position]
-            assert isinstance(param, Scalar)
-            return param.value
-        case Operation(operator, left, right):
-            return make(operator, size(left, signature), size(right, signature))
-        case FloatConstant(value):
-            raise CompileError(f"a launch has the size {value}, expected an integer")

@@ -18,8 +18,9 @@ from ferrule.frontends.mlir.narrowing import narrow_once
 from ferrule.frontends.mlir.raising import raise_asserts
 from ferrule.frontends.mlir.reading import attribute, described, find_function, reached, walk
 from ferrule.frontends.mlir.restricting import restrict
+from ferrule.frontends.mlir.signless import without_signs
 from ferrule.frontends.mlir.tm_tensor import know_dialect
-from ferrule.frontends.mlir.tying import tied_sizes
+from ferrule.frontends.mlir.tying import asserted_relations, asserted_sizes, tied_sizes
 from ferrule.frontends.mlir.writing import written
 from ferrule.specs.deferred import dataclass
 
@@ -72,8 +73,13 @@ def lower(session: Session, given: Given, request: Request) -> Lowered:
     on_gpu = any(each.name in _LAUNCHES for each in reached(module, function))
     kind = described(session, function, text, on_gpu=on_gpu)
     _require_supported(kind)
+    module, function = without_signs(session, module, function)
     restrict(session, module, function, schedules=request.pipeline is not None)
     kind = replace(kind, written=written(module, function, kind))
+    if on_gpu and request.asserts:
+        ties = asserted_sizes(function)
+        relations = tuple(asserted_relations(session, function))
+        kind = replace(kind, ties=ties, relations=relations, relies=True)
     _settle_asserts(session, module, keep=request.asserts, on_gpu=on_gpu)
     if on_gpu:
         return _on_gpu(session, module, kind, request)
@@ -197,6 +203,17 @@ def _settle_asserts(session: Session, module: Any, *, keep: bool, on_gpu: bool) 
     """Removes assertions that are not wanted; refuses those in functions that launch kernels."""
     found = [each for each in walk(module.operation) if each.name == "cf.assert"]
     if keep and on_gpu and found:
+        if _is_on_host(found[0]):
+            raise CompileError(
+                Diagnostic(
+                    "the function launches kernels, and asserts something that no signature "
+                    "expresses",
+                    session.place(found[0]),
+                    expected="at its beginning, that sizes of its arguments are equal, are a "
+                    "multiple of a number, or are at most 2147483647",
+                    hint="asserts=False leaves assertions out, and does what they forbid",
+                )
+            )
         raise CompileError(
             Diagnostic(
                 "the module asserts, and launches kernels: a failed assertion of a kernel would "
@@ -208,6 +225,15 @@ def _settle_asserts(session: Session, module: Any, *, keep: bool, on_gpu: bool) 
         )
     for each in [] if keep else found:
         each.erase()
+
+
+def _is_on_host(operation: Any) -> bool:
+    """Whether an operation is outside of kernels."""
+    while (operation := operation.parent) is not None:
+        operation = operation.operation
+        if operation.name in ("gpu.launch", "gpu.func"):
+            return False
+    return True
 
 
 def _to_memrefs(session: Session, module: Any, kind: FunctionType) -> frozenset[str]:

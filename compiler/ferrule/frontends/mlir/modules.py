@@ -6,12 +6,23 @@ from __future__ import annotations
 import os
 from dataclasses import field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mlir.said import UNNAMED
 from ferrule.frontends.sources import is_text, read_file
 from ferrule.specs.deferred import dataclass
+
+
+def has_stablehlo(text: str) -> bool:
+    """Whether the text of a module may have operations of StableHLO or its extension CHLO."""
+    return "stablehlo." in text or "chlo." in text
+
+
+def is_lowered(module: object) -> bool:
+    """Whether an object is what `jax.jit(f).lower(…)` returns."""
+    return type(module).__module__.startswith("jax.") and hasattr(module, "compiler_ir")
+
 
 _BYTECODE: Final = b"ML\xefR"
 
@@ -41,10 +52,21 @@ def read_module(module: object) -> Given:
             path, data = read_file(module)
             return _read(data, str(path))
     if hasattr(module, "operation"):
-        return Given(str(module))
+        return Given(_text_of(module))
+    if is_lowered(module):  # by JAX
+        return read_module(module.compiler_ir("stablehlo"))  # type: ignore[attr-defined]
     raise TypeError(
         f"expected the text of an MLIR module, its bytecode, a path or a module, got {module!r}"
     )
+
+
+def _text_of(module: Any) -> str:
+    """The text of a module object; that of StableHLO has locations, in which JAX has the names of
+    parameters."""
+    text = str(module)
+    if not has_stablehlo(text):
+        return text
+    return str(module.operation.get_asm(enable_debug_info=True))
 
 
 def _read(data: bytes, name: str) -> Given:

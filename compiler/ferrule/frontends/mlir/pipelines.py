@@ -19,7 +19,7 @@ BUFFERIZE: Final = (
     "convert-tensor-to-linalg",
     "eliminate-empty-tensors",
     "empty-tensor-to-alloc-tensor",
-    "one-shot-bufferize{bufferize-function-boundaries=true "
+    "one-shot-bufferize{bufferize-function-boundaries=true allow-return-allocs-from-loops=true "
     "function-boundary-type-conversion=identity-layout-map}",
     "canonicalize",
 )

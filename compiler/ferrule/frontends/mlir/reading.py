@@ -19,7 +19,7 @@ from ferrule.frontends.mlir.kinds import (
 )
 
 _PLACE: Final = re.compile(r'loc\("-":(\d+):(\d+)\)')
-_LINE: Final = re.compile(r'^loc\("[^"]*":(\d+):(\d+)\)$')
+_LINE: Final = re.compile(r'^loc\("([^"]*)":(\d+):\d+\)$')
 _NAMED: Final = re.compile(r'loc\("([^"]+)"')
 _SSA: Final = re.compile(rb"%([A-Za-z_]\w*)(?![\w.$-])")
 _PLAIN_SPACES: Final = (None, "0", "#gpu.address_space<global>", "1")
@@ -60,10 +60,12 @@ def symbol(operation: Any) -> str:
 
 
 def where(location: str) -> str:
-    """The line of an operation in the given text, as text for messages; empty if it is not
-    known."""
+    """The line of an operation in the given text, or in the file of its location, as text for
+    messages; empty if it is not known."""
     found = _LINE.match(location)
-    return f" in line {found[1]} of the module" if found else ""
+    if found is None:
+        return ""
+    return f" in line {found[2]} of {'the module' if found[1] == '-' else found[1]}"
 
 
 def find_function(module: Any, name: str | None) -> Any:

@@ -12,9 +12,16 @@ from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import is_compact, spec_of
+from ferrule.frontends.mlir.expressions import (
+    ArgumentValue,
+    Expression,
+    FloatConstant,
+    Operation,
+    SizeOf,
+)
 from ferrule.frontends.mlir.kinds import DTYPES, Buffer, FunctionType, Kind, Number
-from ferrule.specs import DType, Param, Signature, Sym, Tensor, as_dtype, sym_int64
-from ferrule.specs.expr import Dim, is_name
+from ferrule.specs import DType, Param, Signature, Sym, Tensor, as_dtype, sym_int, sym_int64
+from ferrule.specs.expr import Dim, is_name, make
 from ferrule.specs.params import Scalar
 
 _SIGNLESS: Final = ("i8", "i16", "i32", "i64")
@@ -50,7 +57,10 @@ def signature_of(
             f"@{function.symbol} is no identifier: name=… says what the function is called"
         )
     _check_written(function, params)
-    return Signature(function.symbol if name is None else name, params)
+    _check_ties(function, params)
+    made = Signature(function.symbol if name is None else name, params)
+    _check_relations(function, made)
+    return made
 
 
 def _check_names(function: FunctionType, specs: Mapping[str, Any]) -> None:
@@ -75,20 +85,121 @@ def _tied(function: FunctionType, given: Mapping[str, Param]) -> dict[int, dict[
     """The tied sizes by argument and axis: a number, the size in the spec of one of them, or a new
     symbol."""
     found: dict[int, dict[int, Dim]] = {}
-    for ties in function.ties:
-        numbers = [each for each in ties if isinstance(each, int)]
-        places = [each for each in ties if not isinstance(each, int)]
+    for tie in function.ties:
+        numbers = [each for each in tie.places if isinstance(each, int)]
+        places = [each for each in tie.places if not isinstance(each, int)]
         said = [
             spec.shape[axis]
             for position, axis in places
             if isinstance(spec := given.get(function.names[position]), Tensor)
             and isinstance(spec.shape[axis], (int, Sym))
         ]
+        symbol = sym_int if tie.is_small else sym_int64
         dim = next(iter([*numbers, *said]), None)
         for position, axis in places:
-            dim = sym_int64() if dim is None else dim
+            dim = symbol(divisibility=tie.multiple) if dim is None else dim
             found.setdefault(position, {})[axis] = dim
+    for place, expression in function.relations:
+        _relate(function, found, place, expression)
     return found
+
+
+def _relate(
+    function: FunctionType,
+    found: dict[int, dict[int, Dim]],
+    place: tuple[int, int],
+    expression: Expression,
+) -> None:
+    """Sets a size, and all that are tied to it, to the value of an expression."""
+    dim, before = _value(function, found, expression), found.get(place[0], {}).get(place[1])
+    for sizes in found.values():
+        sizes.update({axis: dim for axis, known in sizes.items() if known == before})
+    found.setdefault(place[0], {})[place[1]] = dim
+
+
+def _value(function: FunctionType, found: dict[int, dict[int, Dim]], expression: Expression) -> Dim:
+    match expression:
+        case int():
+            return expression
+        case SizeOf(position, axis):
+            kind = function.arguments[position]
+            assert isinstance(kind, Buffer)
+            known = kind.shape[axis]
+            dims = found.setdefault(position, {})
+            return dims.setdefault(axis, sym_int64() if known is None else known)
+        case Operation(operator, left, right):
+            return make(operator, *(_value(function, found, each) for each in (left, right)))
+    raise CompileError(f"@{function.symbol} asserts that a size equals {expression}, no size")
+
+
+def _check_relations(function: FunctionType, signature: Signature) -> None:
+    """Raises CompileError for sizes that may not be what the function asserts."""
+    for (position, axis), expression in function.relations:
+        param = signature.params[position]
+        assert isinstance(param, Tensor)
+        wanted = size(expression, signature)
+        if param.shape[axis] != wanted:
+            names = [f"{param.name}.shape[{axis}]"]
+            _refuse_tie(function, names, str(param.shape[axis]), str(wanted))
+
+
+def size(found: Expression, signature: Signature) -> Dim:
+    """A size as an expression over the parameters of a signature."""
+    match found:
+        case int():
+            return found
+        case SizeOf(position, axis):
+            tensor = signature.params[position]
+            assert isinstance(tensor, Tensor)
+            return tensor.shape[axis]
+        case ArgumentValue(position):
+            param = signature.params[position]
+            assert isinstance(param, Scalar)
+            return param.value
+        case Operation(operator, left, right):
+            return make(operator, size(left, signature), size(right, signature))
+        case FloatConstant(value):
+            raise CompileError(f"a launch has the size {value}, expected an integer")
+
+
+def _check_ties(function: FunctionType, params: Sequence[Param]) -> None:
+    """Raises CompileError for sizes that may not be as the function asserts, if it does not check
+    them itself."""
+    for tie in function.ties if function.relies else ():
+        names, dims = [], list[Dim]()
+        for each in tie.places:
+            if isinstance(each, int):
+                dims.append(each)
+                continue
+            param = params[each[0]]
+            assert isinstance(param, Tensor)
+            names.append(f"{param.name}.shape[{each[1]}]")
+            dims.append(param.shape[each[1]])
+        if any(dim != dims[0] for dim in dims):
+            _refuse_tie(function, names, f"{' and '.join(map(str, dims))}", "equal sizes")
+        if dims[0] != 0 and not _is_multiple(dims[0], tie.multiple):
+            _refuse_tie(function, names, str(dims[0]), f"a multiple of {tie.multiple}")
+        if tie.is_small and not _is_small(dims[0]):
+            _refuse_tie(function, names, f"{dims[0]} of 64 bits", "a size of 32 bits")
+
+
+def _refuse_tie(function: FunctionType, names: Sequence[str], got: str, wanted: str) -> None:
+    raise CompileError(
+        Diagnostic(
+            f"@{function.symbol} asserts something of {' and '.join(names)} that its specs do not "
+            f"ensure: got {got}",
+            expected=wanted,
+        )
+    )
+
+
+def _is_multiple(dim: Dim, number: int) -> bool:
+    known = dim if isinstance(dim, int) else dim.divisibility if isinstance(dim, Sym) else 1
+    return known % number == 0
+
+
+def _is_small(dim: Dim) -> bool:
+    return dim < 1 << 31 if isinstance(dim, int) else isinstance(dim, Sym) and dim.width == 32
 
 
 def derived(name: str, kind: Kind, dims: Mapping[int, Dim] = _NO_DIMS) -> Param:
@@ -119,6 +230,8 @@ def _checked(function: FunctionType, signature: Signature) -> Signature:
     for param, kind in zip(signature.params, function.arguments, strict=True):
         require_fit(param, kind, param.name)
     _check_written(function, signature.params)
+    _check_ties(function, signature.params)
+    _check_relations(function, signature)
     return signature
 
 

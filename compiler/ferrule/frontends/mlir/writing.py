@@ -46,6 +46,9 @@ _LAST_IS_WRITTEN: Final = frozenset(
     {"memref.copy", "linalg.transpose", "linalg.broadcast", "linalg.map", "linalg.softmax"}
 )
 
+_BEFORE_KERNELS: Final = 10
+"""The groups of operands of a launch before those of its kernel, see `launches`."""
+
 
 def written(module: Any, function: Any, kind: FunctionType) -> dict[int, str]:
     """For each argument that is written to, the operation that writes and its line; nothing for a
@@ -131,7 +134,9 @@ class _Flow:
         if callee is None or not len(callee.regions[0].blocks):
             return None
         arguments = list(callee.regions[0].blocks[0].arguments)
-        return iter(arguments if key == "kernel" else arguments[position : position + 1])
+        if key == "kernel":
+            position -= sum(list(operation.attributes["operandSegmentSizes"])[:_BEFORE_KERNELS])
+        return iter(arguments[position : position + 1])
 
 
 def _within(operation: Any) -> Iterator[Any]:

@@ -25,6 +25,12 @@ def _yield(f: FunctionText, values: Sequence[str]) -> None:
     f.t.line(f"scf.yield {', '.join(values)} : {types}" if values else "scf.yield")
 
 
+def _end(f: FunctionText, values: Sequence[str]) -> None:
+    """As `_yield`, where a yield of nothing may be omitted."""
+    if values or not f.reads:
+        _yield(f, values)
+
+
 def _arrow(types: Sequence[str]) -> str:
     return f" -> ({', '.join(types)})" if types else ""
 
@@ -61,14 +67,15 @@ def if_(f: FunctionText, op: ops.If) -> None:
     t, fails = f.t, f.fails(op)
     types = [f.type_of(result) for result in op.results]
     whole = ["i32", *types] if fails else types
-    names = t.several(f"scf.if {f.values[op.condition]}{_arrow(whole)} {{", whole)
+    hint = op.results[0].hint if f.reads and op.results else ""
+    names = t.several(f"scf.if {f.values[op.condition]}{_arrow(whole)} {{", whole, hint)
     for number, side in enumerate((op.then, op.otherwise)):
         if number and not (whole or side.ops):
             break
         if number:
             t.line("} else {")
         with t.indented():
-            _yield(f, _side(f, side, types, fails=fails))
+            _end(f, _side(f, side, types, fails=fails))
     t.line("}")
     if fails:
         leave_if(f, names.pop(0))
@@ -125,9 +132,12 @@ def _range(f: FunctionText, op: ops.For) -> Range:
 
 def for_(f: FunctionText, op: ops.For) -> None:
     """A counted loop."""
-    limits = _range(f, op)
     types = [f.type_of(value) for value in op.carried]
-    initial = [f.values[value] for value in op.initial]
+    initial = f.carried(op.initial)
+    if f.reads and _is_indexed(f, op):
+        _indexed(f, op, initial, types)
+        return
+    limits = _range(f, op)
 
     def body(counter: str, carried: Sequence[str]) -> Sequence[str]:
         f.values.update(zip(op.carried, carried, strict=True))
@@ -139,6 +149,38 @@ def for_(f: FunctionText, op: ops.For) -> None:
         names = _until_failed(f, limits, initial, types, body, hint)
     else:
         names = _counted(f, limits, initial, types, body, hint)
+    f.values.update(zip(op.results, names, strict=True))
+
+
+def _is_indexed(f: FunctionText, op: ops.For) -> bool:
+    """Whether a loop can count in `index`: its step is a positive constant, and the counter cannot
+    wrap."""
+    dtype, step = dtype_of(op.index), f.constants.get(op.step, 0)
+    return dtype.kind == "int" and (step == 1 or (step > 1 and dtype.bits < 64))
+
+
+def _indexed(f: FunctionText, op: ops.For, initial: Sequence[str], types: Sequence[str]) -> None:
+    """A loop over `index`, see `_is_indexed`."""
+    t = f.t
+    first, end = (t.as_index(f.as_i64(value)) for value in (op.start, op.stop))
+    counter = t.known(t.name(op.index.hint or "i"), "index")
+    carried = [
+        t.known(t.name(v.hint or "carried"), v_type)
+        for v, v_type in zip(op.carried, types, strict=True)
+    ]
+    if t.folding is not None:
+        t.folding.small[counter] = dtype_of(op.index).bits
+    pairs = ", ".join(f"{c} = {i}" for c, i in zip(carried, initial, strict=True))
+    step = t.index(f.constants[op.step])
+    head = f"scf.for {counter} = {first} to {end} step {step}"
+    head += f" iter_args({pairs}){_arrow(types)}" if types else ""
+    names = t.several(f"{head} {{", types, op.results[0].hint if types else "")
+    with t.indented():
+        f.values.update(zip(op.carried, carried, strict=True))
+        f.integer(op.index, t.cast("index_cast", counter, "i64"))
+        f.region(op.body)
+        _end(f, f.yielded(op.body))
+    t.line("}")
     f.values.update(zip(op.results, names, strict=True))
 
 
@@ -163,7 +205,7 @@ def _counted(
     head += f" iter_args({pairs}){_arrow(types)}" if types else ""
     names = t.several(f"{head} : i64 {{", types)
     with t.indented():
-        _yield(f, body(counter, carried))
+        _end(f, body(counter, carried))
     t.line("}")
     return names
 
@@ -229,7 +271,7 @@ def _while(
 def while_(f: FunctionText, op: ops.While) -> None:
     """A loop with a test before each iteration."""
     types = [f.type_of(value) for value in op.carried]
-    initial = [f.values[value] for value in op.initial]
+    initial = f.carried(op.initial)
     if f.fails(op):
         names = _failing_while(f, op, initial, types)
     else:

@@ -141,6 +141,7 @@ class _Thread:
     unwritten: Set[ops.Value] = frozenset()
     approximates: bool = False
     native: bool = False
+    unchecked: bool = False
 
     @classmethod
     def of(

@@ -72,6 +72,7 @@ class DeviceKernel:
     unwritten: Set[ops.Value] = frozenset()
     approximates: bool = False
     native: bool = True
+    unchecked: bool = False
     shared: int = 0
     """The number of tensors in static shared memory that the kernel has so far."""
     maps: dict[tuple[ops.Value, ops.Boxes], str] = field(default_factory=dict)
@@ -188,10 +189,10 @@ def _kernel(t: Text, where: DeviceKernel, known: Launched, lines: Lines | None) 
             _bind(f, parameter, argument)
         for parameter, argument in zip(parameters, given, strict=True):
             _receive(f, where, parameter, argument)
-        _coordinates(f, kernel)
+        coordinates(f, kernel)
         f.region(kernel.body)
 
-    opening = f'gpu.func @"{name}"({header}) kernel attributes {{{_bounds(known)}}} {{'
+    opening = f'gpu.func @"{name}"({header}) kernel attributes {{{bounds(known)}}} {{'
     t.place = place = "" if lines is None else lines.of(kernel)
     _with_body(t, opening, body, place)
     t.place = ""
@@ -214,7 +215,7 @@ def _is_aligned(kernel: ops.Function) -> bool:
     return True
 
 
-def _bounds(known: Launched) -> str:
+def bounds(known: Launched) -> str:
     """The attributes that bound the number of threads of a block and ask for a number of blocks per
     SM."""
     least = f", nvvm.minctasm = {known.min_blocks} : i32" if known.min_blocks else ""
@@ -259,9 +260,10 @@ def _receive(
             where.maps[value, boxes] = argument
 
 
-def _coordinates(f: FunctionText, kernel: ops.Function) -> None:
+def coordinates(f: FunctionText, kernel: ops.Function) -> None:
     """Reads each register that a kernel uses, once."""
     for op in all_ops(kernel.body):
         if isinstance(op, ops.Special) and (op.register, op.axis) not in f.coordinates:
-            found = f.t.op(f"gpu.{_IDS[op.register]} {ops.AXES[op.axis]}", "index")
+            name, axis = _IDS[op.register], ops.AXES[op.axis]
+            found = f.t.op(f"gpu.{name} {axis}", "index", f"{name}_{axis}" if f.reads else "")
             f.coordinates[op.register, op.axis] = f.t.cast("index_cast", found, "i64")

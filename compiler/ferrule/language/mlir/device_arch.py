@@ -57,7 +57,7 @@ def lower(f: FunctionText, op: ops.Op) -> bool:
         case ops.BulkCopy():
             _bulk_copy(f, op)
         case ops.BulkStore(target, source, size):
-            given = [memory.pointer(f, target), memory.pointer(f, source), f.values[size]]
+            given = [memory.in_gmem(f, target), memory.pointer(f, source), f.values[size]]
             given += [f.t.const_i64(0), f.t.const_i1(False)]
             intrinsic(f, "cp.async.bulk.shared.cta.to.global", None, given)
         case _:
@@ -119,7 +119,7 @@ def _store(
 def _copy(f: FunctionText, op: ops.AsyncCopy) -> None:
     t, size = f.t, op.count * op.target.tensor.dtype.itemsize
     name = f"cp.async.{CACHES[op.cache]}.shared.global.{size}"
-    given = [memory.pointer(f, op.target), memory.pointer(f, op.source)]
+    given = [memory.pointer(f, op.target), memory.in_gmem(f, op.source)]
     if op.holds is None:
         intrinsic(f, name, None, given)
         return
@@ -130,7 +130,7 @@ def _copy(f: FunctionText, op: ops.AsyncCopy) -> None:
 def _bulk_copy(f: FunctionText, op: ops.BulkCopy) -> None:
     """A bulk copy into shared memory of this block, which is addressed as memory of its cluster."""
     t = f.t
-    given = [_in_cluster(f, op.target), memory.pointer(f, op.barrier), memory.pointer(f, op.source)]
+    given = [_in_cluster(f, op.target), memory.pointer(f, op.barrier), memory.in_gmem(f, op.source)]
     given += [f.values[op.size], t.integer(0, "i16"), t.const_i64(0)]
     given += [t.const_i1(False), t.const_i1(False)]
     intrinsic(f, "cp.async.bulk.global.to.shared.cluster", None, given)
@@ -150,7 +150,7 @@ def _at_peer(f: FunctionText, place: ops.Value, peer: ops.Value) -> str:
 
 
 def _peer_load(f: FunctionText, op: ops.PeerLoad) -> None:
-    kind, there = element_type(op.source.tensor.dtype), _at_peer(f, op.source, op.peer)
+    kind, there = element_type(op.source.tensor.dtype, f.spaces), _at_peer(f, op.source, op.peer)
     found = f.t.op(f"llvm.load {there} : {_CLUSTER} -> {kind}", kind)
     f.values[op.result] = memory.loaded(f, op.source, found)
 

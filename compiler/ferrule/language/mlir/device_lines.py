@@ -6,6 +6,7 @@ MLIR would use the line of its own text.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,7 @@ from ferrule.language.ir.walk import all_ops
 from ferrule.language.mlir.text import escaped
 from ferrule.specs.deferred import dataclass
 
+_LOCATION: Final = re.compile(r' loc\(("(?:[^"\\]|\\.)*":(\d+):0)\)$', re.M)
 PASS: Final = "ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly}"
 """The pass that makes debug metadata from locations."""
 
@@ -50,3 +52,18 @@ def _is_placed(line: str) -> bool:
     """Whether a line has a location, or cannot have one: it opens a region or is no op."""
     bare = line.strip()
     return not bare or bare.endswith(("{", ":")) or bare.startswith("//") or " loc(" in bare
+
+
+def with_aliases(text: str) -> str:
+    """The module with a short name for each location, which stands behind its end."""
+    names: dict[str, str] = {}
+
+    def alias(found: re.Match[str]) -> str:
+        place, line = found[1], found[2]
+        if place not in names:
+            known = sum(name.partition("_")[0] == f"#line{line}" for name in names.values())
+            names[place] = f"#line{line}_{known}" if known else f"#line{line}"
+        return f" loc({names[place]})"
+
+    text = _LOCATION.sub(alias, text)
+    return text + "".join(f"{name} = loc({place})\n" for place, name in names.items())

@@ -13,7 +13,6 @@ from ferrule.language.ir import ops
 from ferrule.language.mlir import atomics, device_arch, memory
 from ferrule.language.mlir.functions import FunctionText, unknown
 from ferrule.language.mlir.intrinsics import intrinsic
-from ferrule.language.mlir.types import element_type
 from ferrule.specs import DType, Float16
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def _shared(f: FunctionText, where: DeviceKernel, result: ops.Value) -> str:
     change memory with an internal symbol.
     """
     type_, t = result.tensor, f.t
-    buffer = f"memref<{memory.span(type_)}x{element_type(type_.dtype)}, 3>"
+    buffer = memory.buffer_type(f, type_)
     symbol = f'@"{where.name}_shared_{where.shared}"'
     where.shared += 1
     t.declare(

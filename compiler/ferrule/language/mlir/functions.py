@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import field
-from typing import Protocol
+from typing import Final, Protocol
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.compiler.sizes import Sizes
@@ -34,8 +34,9 @@ from ferrule.language.mlir import (
 from ferrule.language.mlir.device_lines import Lines
 from ferrule.language.mlir.text import Text, escaped
 from ferrule.language.mlir.types import HALVES, Spaces, value_type
-from ferrule.specs import Boolean, Dim, DType, Sym, symbols_of
+from ferrule.specs import Boolean, Compound, Dim, DType, Int32, Sym, symbols_of
 from ferrule.specs.deferred import dataclass
+from ferrule.specs.expr import ExprOp
 
 
 class Surroundings(Protocol):
@@ -48,6 +49,8 @@ class Surroundings(Protocol):
     """Whether `fast` ops are the target's approximations."""
     native: bool
     """Whether the target has float16 instructions and a fused multiply-add."""
+    unchecked: bool
+    """Whether sizes are checked elsewhere, in the text that people read."""
 
     def fails(self, op: ops.Op) -> bool:
         """Whether an op without regions may end the function early."""
@@ -85,6 +88,11 @@ class FunctionText:
     _fails: dict[ops.Op, bool] = field(default_factory=dict)
 
     @property
+    def reads(self) -> bool:
+        """Whether people read the text, so that it is folded and written as they would write it."""
+        return self.t.folding is not None
+
+    @property
     def spaces(self) -> Spaces:
         """The memory spaces of the target."""
         return self.where.spaces
@@ -115,6 +123,8 @@ class FunctionText:
 
     def dim(self, dim: Dim) -> str:
         """The i64 value of a size that needs no check."""
+        if self.reads and (found := plain_size(self.t, self.symbols, dim)) is not None:
+            return self.t.cast("index_cast", found, "i64")
         return self.sizes().lower(dim).value
 
     def exit(self) -> str:
@@ -136,17 +146,33 @@ class FunctionText:
 
     def region(self, region: ops.Region) -> None:
         """Emits the ops of a region into the current block."""
+        place = self.t.place
         for op in region.ops:
             self.op(op)
+        self.t.place = place
 
     def yielded(self, region: ops.Region) -> list[str]:
         """The names of the values that a region yields."""
-        return [self.values[value] for value in region.yields]
+        return self.carried(region.yields)
+
+    def carried(self, values: Sequence[ops.Value]) -> list[str]:
+        """The names of values that regions pass on: a tensor has the type with any offset."""
+        return [self.general(value) for value in values]
+
+    def general(self, value: ops.Value) -> str:
+        """A value in the type that all values of its kind have."""
+        found, kind = self.values[value], self.type_of(value)
+        given = self.t.types[found]
+        if given == kind or not given.startswith("memref"):
+            return found
+        return self.t.op(f"memref.cast {found} : {given} to {kind}", kind)
 
     def op(self, op: ops.Op) -> None:
         """Emits one op."""
         if self.lines is not None:
             self.t.place = self.lines.at(op)
+        if self.reads:
+            self.t.hint = op.result.hint if isinstance(op, ops.SimpleOp) else ""
         match op:
             case ops.If():
                 control.if_(self, op)
@@ -235,6 +261,9 @@ class FunctionText:
 
     def checked_size(self, op: ops.Size, fault: Fault) -> None:
         """A size whose every step is checked; the values of its fault are those of its symbols."""
+        if self.reads and self.where.unchecked:
+            self.integer(op.result, self.dim(op.dim))
+            return
         t, size = self.t, self.sizes().lower(op.dim)
         if size.undefined is None and self.type_of(op.result) == "i64":
             self.integer(op.result, size.value)
@@ -279,6 +308,37 @@ class FunctionText:
                     self.values[value] = self.t.icmp("ne", given, zero)
             case _:
                 self.values[value] = self.t.cast("bitcast", given, self.type_of(value))
+
+
+def plain_size(t: Text, symbols: Mapping[Sym, str], dim: Dim) -> str | None:
+    """A size in arithmetic of `index` that may wrap; None for a division by a number that is not a
+    positive constant."""
+    match dim:
+        case Sym():
+            return t.as_index(symbols[dim])
+        case int():
+            return t.index(dim)
+        case Compound(op, lhs, rhs):
+            if op in ("floordiv", "mod", "ceildiv") and not (isinstance(rhs, int) and rhs > 0):
+                return None
+            left, right = plain_size(t, symbols, lhs), plain_size(t, symbols, rhs)
+            if left is None or right is None:
+                return None
+            if op == "mod":
+                whole = t.arith("muli", t.arith("floordivsi", left, right), right)
+                return t.arith("subi", left, whole)
+            return t.arith(_SIZE_OPS[op], left, right)
+
+
+_SIZE_OPS: Final[Mapping[ExprOp, str]] = {
+    "add": "addi",
+    "sub": "subi",
+    "mul": "muli",
+    "min": "minsi",
+    "max": "maxsi",
+    "floordiv": "floordivsi",
+    "ceildiv": "ceildivsi",
+}
 
 
 def unknown(op: ops.Op, why: str) -> CodegenError:

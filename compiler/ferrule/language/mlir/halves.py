@@ -167,13 +167,15 @@ def widen(t: Text, dtype: DType, value: str, *, native: bool) -> str:
     and one that narrows to bfloat16."""
     if dtype is specs.TFloat32:
         return value
-    if dtype is specs.Float16 and native:
+    if t.folding is not None or (dtype is specs.Float16 and native):
         return t.cast("extf", value, "f32")
     return _call(t, f"{dtype.name}_to_float32", value, "f32")
 
 
 def narrow(t: Text, dtype: DType, value: str, *, native: bool) -> str:
     """The narrow float that is nearest to a float32 or float64."""
+    if t.folding is not None and dtype is not specs.TFloat32:
+        return t.cast("truncf", value, scalar_type(dtype))
     if dtype is specs.Float16 and native:
         return t.cast("truncf", value, "f16")
     if t.types[value] == "f64":

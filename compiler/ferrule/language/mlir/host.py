@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import field
 from functools import partial
-from typing import Protocol
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.codegen.functions.lowering import Faults
@@ -15,7 +14,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.axes import loop_order
 from ferrule.language.ir.walk import all_ops
 from ferrule.language.mlir import control, kernels, memory, output, outside
-from ferrule.language.mlir.functions import FunctionText
+from ferrule.language.mlir.functions import FunctionText, unknown
 from ferrule.language.mlir.text import Text
 from ferrule.language.mlir.types import Spaces
 from ferrule.runtime.abi import DeviceType
@@ -30,39 +29,26 @@ def is_plain(program: ops.Program) -> bool:
     )
 
 
-class Launching(Protocol):
-    """The part that emits launches of kernels."""
-
-    def fails(self, op: ops.Launch) -> bool:
-        """Whether a launch may end the host function."""
-
-    def launch(self, f: FunctionText, op: ops.Launch) -> None:
-        """Emits a launch."""
-
-
 @dataclass(slots=True)
 class CpuHost:
     """The surroundings of the host function; `results` is the address for the parts of the result.
 
-    `launches` emits launches for a GPU, see `launching`; it is set in the text that people read,
-    where requests to TVM-FFI are calls, too.  Without it a launch is a call of the kernel's
-    function.
+    A launch is a call of the kernel's function.
     """
 
     program: ops.Program
     values: str
     results: str | None = None
-    launches: Launching | None = None
     spaces: Spaces = field(default_factory=Spaces)
     unwritten: Set[ops.Value] = frozenset()
     approximates: bool = False
     native: bool = False
+    unchecked: bool = False
 
     def fails(self, op: ops.Op) -> bool:
         if isinstance(op, ops.Launch):
-            kernel = self.program.kernel(op.kernel)
-            return self.launches.fails(op) if self.launches else kernels.kernel_fails(kernel)
-        return kernels.can_fail(op) or outside.may_fail(op)
+            return kernels.kernel_fails(self.program.kernel(op.kernel))
+        return kernels.can_fail(op)
 
     def check(self, f: FunctionText, ok: str, fault: Fault, values: Sequence[str]) -> None:
         output.check(f, self.values, ok, fault, values)
@@ -75,13 +61,13 @@ class CpuHost:
             case ops.Parallel():
                 self.parallel(f, op)
             case ops.Launch():
-                (self.launches.launch if self.launches else self.launch)(f, op)
+                self.launch(f, op)
             case ops.Return(values):
                 self.return_(f, values)
-            case ops.CallDevice(result) if self.launches is None:
+            case ops.CallDevice(result):
                 f.values[result] = f.t.const_i64(DeviceType.CPU)
             case _:
-                outside.emit(f, op)
+                raise unknown(op, "the host function of the CPU has none")
 
     def launch(self, f: FunctionText, op: ops.Launch) -> None:
         """Calls the function that runs all blocks of a kernel."""
@@ -101,7 +87,7 @@ class CpuHost:
     def parallel(self, f: FunctionText, op: ops.Parallel) -> None:
         """Nested loops; the innermost one runs over elements that are adjacent in memory."""
         if not f.fails(op):
-            _parallel(f, op)
+            parallel(f, op)
             return
 
         def along(axes: Sequence[int]) -> None:
@@ -132,13 +118,14 @@ class CpuHost:
             t.line(f"llvm.store {part}, {slot} : {t.types[part]}, !llvm.ptr")
 
 
-def _parallel(f: FunctionText, op: ops.Parallel) -> None:
+def parallel(f: FunctionText, op: ops.Parallel) -> None:
     """An `scf.parallel`; without indices only the body is emitted."""
     t, order = f.t, loop_order(op)
     if not order:
         f.region(op.body)
         return
-    names = [t.known(t.name("i"), "index") for _ in order]
+    hints = [op.indices[axis].hint if f.reads else "i" for axis in order]
+    names = [t.known(t.name(hint), "index") for hint in hints]
     zero, one = t.index(0), t.index(1)
     ends = ", ".join(t.as_index(f.values[op.extents[axis]]) for axis in order)
     many = ", ".join([zero] * len(order)), ", ".join([one] * len(order))
@@ -147,7 +134,8 @@ def _parallel(f: FunctionText, op: ops.Parallel) -> None:
         for axis, name in zip(order, names, strict=True):
             f.values[op.indices[axis]] = t.cast("index_cast", name, "i64")
         f.region(op.body)
-        t.line("scf.reduce")
+        if not f.reads:
+            t.line("scf.reduce")
     t.line("}")
 
 
@@ -163,17 +151,15 @@ def emit_host(
     t: Text,
     program: ops.Program,
     faults: Faults,
-    launches: Launching | None = None,
 ) -> None:
-    """Emits the host function with the interface that `Body` documents; `launches` is as in
-    `CpuHost`."""
+    """Emits the host function with the interface that `Body` documents."""
     params = [(p.hint, kernels.interface_type(p.type, memory=True)) for p in program.host.params]
     symbols = [(n, "i32" if s.width == 32 else "i64") for s, n in program.given.items()]
     results = [] if program.result is None else [("results", "!llvm.ptr")]
     listed = [("values", "!llvm.ptr"), *results, *params, *symbols]
     names = [t.known(t.name(name), type_) for name, type_ in listed]
     header = ", ".join(f"{name}: {t.types[name]}" for name in names)
-    where = CpuHost(program, names[0], names[1] if results else None, launches)
+    where = CpuHost(program, names[0], names[1] if results else None)
     f = FunctionText(t, where, faults=faults, owned=owned_tensors(program))
     kernels.with_body(
         f,
@@ -185,9 +171,7 @@ def emit_host(
 def _body(f: FunctionText, program: ops.Program, given: Sequence[str]) -> None:
     params = program.host.params
     rest = iter(given[len(params) :])
-    symbols = {symbol: f.t.cast("extsi", next(rest), "i64") for symbol in program.given}
-    made = [symbol for symbol in program.symbols if symbol in program.made]
-    f.symbols = outside.Symbols.of(f.t, symbols, made)
+    f.symbols = {symbol: f.t.cast("extsi", next(rest), "i64") for symbol in program.given}
     for param, argument in zip(params, given, strict=False):
         f.receive(param, argument)
     f.region(program.host.body)

@@ -51,6 +51,7 @@ class CpuKernel:
     unwritten: Set[ops.Value] = frozenset()
     approximates: bool = False
     native: bool = False
+    unchecked: bool = False
     phase: Callable[[FunctionText, ops.Parallel], None] | None = None
     """Emits a phase, if the kernel has phases."""
 

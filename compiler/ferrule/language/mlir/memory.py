@@ -15,9 +15,11 @@ from ferrule.language.mlir import casts
 from ferrule.language.mlir.types import (
     base_type,
     element_type,
+    is_compact,
     static_size,
     static_stride,
     tensor_type,
+    whole_type,
 )
 from ferrule.specs import Boolean, Dim, DType, TFloat32, symbols_of
 
@@ -31,7 +33,9 @@ def load(f: FunctionText, op: ops.Load) -> str:
     if tensor in f.where.unwritten:
         return _constant_load(f, op)
     found = t.op(
-        f"memref.load {_place(f, tensor, op.indices)}", element_type(tensor.tensor.dtype), "load"
+        f"memref.load {_place(f, tensor, op.indices)}",
+        element_type(tensor.tensor.dtype, f.spaces),
+        op.result.hint if f.reads else "load",
     )
     return loaded(f, tensor, found)
 
@@ -39,7 +43,7 @@ def load(f: FunctionText, op: ops.Load) -> str:
 def _constant_load(f: FunctionText, op: ops.Load) -> str:
     """Loads an element of memory that nothing writes to, with `llvm.load`: `memref.load` has no
     `invariant`."""
-    type_, kind = op.tensor.tensor, element_type(op.tensor.tensor.dtype)
+    type_, kind = op.tensor.tensor, element_type(op.tensor.tensor.dtype, f.spaces)
     at = pointer(f, op.tensor, op.indices)
     align = min(type_.align & -type_.align, type_.dtype.itemsize)
     text = f"llvm.load {at} invariant {{alignment = {align} : i64}} : {f.t.types[at]} -> {kind}"
@@ -48,7 +52,7 @@ def _constant_load(f: FunctionText, op: ops.Load) -> str:
 
 def loaded(f: FunctionText, tensor: ops.Value, found: str) -> str:
     """The value of an element from its form in memory."""
-    if tensor.tensor.dtype is Boolean:
+    if tensor.tensor.dtype is Boolean and f.t.types[found] != "i1":
         return f.t.icmp("ne", found, f.t.integer(0, "i8"))
     return f.narrowed(TFloat32, found) if tensor.tensor.dtype is TFloat32 else found
 
@@ -62,7 +66,8 @@ def store(f: FunctionText, op: ops.Store) -> None:
 def stored(f: FunctionText, tensor: ops.Value, value: ops.Value) -> str:
     """The form in a tensor's memory of a value."""
     found = f.values[value]
-    return f.t.cast("extui", found, "i8") if tensor.tensor.dtype is Boolean else found
+    is_bool = tensor.tensor.dtype is Boolean
+    return f.t.cast("extui", found, f.spaces.boolean) if is_bool else found
 
 
 def _place(f: FunctionText, tensor: ops.Value, indices: Sequence[ops.Value]) -> str:
@@ -71,7 +76,7 @@ def _place(f: FunctionText, tensor: ops.Value, indices: Sequence[ops.Value]) -> 
     places = ", ".join(f.t.as_index(f.as_i64(index)) for index in indices)
     natural = type_.align % type_.dtype.itemsize == 0
     align = "" if natural else f" {{alignment = {type_.align & -type_.align} : i64}}"
-    return f"{f.values[tensor]}[{places}]{align} : {tensor_type(type_, f.spaces)}"
+    return f"{f.values[tensor]}[{places}]{align} : {f.t.types[f.values[tensor]]}"
 
 
 def shaped(f: FunctionText, type_: TensorType, base: str, base_kind: str, offset: str) -> str:
@@ -102,9 +107,14 @@ def view(f: FunctionText, op: ops.View) -> str:
     source, result = op.tensor, op.result.tensor
     if not isinstance(source.type, TensorType):
         return at_pointer(f, result, _in_space(f, f.values[source], result))
-    same = element_type(source.type.dtype) == element_type(result.dtype)
+    same = element_type(source.type.dtype, f.spaces) == element_type(result.dtype, f.spaces)
     if not same:
         return at_pointer(f, result, pointer(f, source, op.indices))
+    if f.reads:
+        base, kind = f.values[source], f.t.types[f.values[source]]
+        start = _metadata(f, source)[1] if "offset" in kind else f.t.index(0)
+        offset = f.t.arith("addi", start, f.t.as_index(linear(f, source, op.indices)))
+        return shaped(f, result, base, kind, offset)
     base, start = _metadata(f, source)
     offset = f.t.arith("addi", start, f.t.as_index(linear(f, source, op.indices)))
     return shaped(f, result, base, base_type(source.type, f.spaces), offset)
@@ -113,7 +123,7 @@ def view(f: FunctionText, op: ops.View) -> str:
 def _metadata(f: FunctionText, tensor: ops.Value) -> tuple[str, str]:
     """The memref of the buffer's first element, and the tensor's offset from it."""
     t, type_ = f.t, tensor.tensor
-    base, kind = base_type(type_, f.spaces), tensor_type(type_, f.spaces)
+    base, kind = base_type(type_, f.spaces), t.types[f.values[tensor]]
     types = [base, "index", *["index"] * (2 * len(type_.shape))]
     rank = len(type_.shape)
     names = [t.known(t.name(), base), t.known(t.name(), "index")]
@@ -123,6 +133,19 @@ def _metadata(f: FunctionText, tensor: ops.Value) -> tuple[str, str]:
         f": {kind} -> {', '.join(types)}"
     )
     return names[0], names[1]
+
+
+def strides_of(f: FunctionText, type_: TensorType, memref: str) -> list[str]:
+    """The strides of a memref, as `index`."""
+    t, rank = f.t, len(type_.shape)
+    base, kind = base_type(type_, f.spaces), t.types[memref]
+    found, strides = [t.name(), t.name()], t.name("strides")
+    types = ", ".join([base, *["index"] * (1 + 2 * rank)])
+    t.line(
+        f"{', '.join(found)}, {t.name()}:{rank}, {strides}:{rank} = "
+        f"memref.extract_strided_metadata {memref} : {kind} -> {types}"
+    )
+    return [t.known(f"{strides}#{axis}", "index") for axis in range(rank)]
 
 
 def linear(f: FunctionText, tensor: ops.Value, indices: Sequence[ops.Value]) -> str:
@@ -139,11 +162,11 @@ def linear(f: FunctionText, tensor: ops.Value, indices: Sequence[ops.Value]) -> 
 def address(f: FunctionText, tensor: ops.Value, indices: Sequence[ops.Value] = ()) -> str:
     """The address of an element, i64."""
     t, type_ = f.t, tensor.tensor
-    kind = tensor_type(type_, f.spaces)
+    kind = t.types[f.values[tensor]]
     start = t.op(
         f"memref.extract_aligned_pointer_as_index {f.values[tensor]} : {kind} -> index", "index"
     )
-    _, offset = _metadata(f, tensor)
+    offset = _metadata(f, tensor)[1] if "offset" in kind else t.index(0)
     elements = t.cast("index_cast", offset, "i64")
     if indices:
         elements = t.binary("add", elements, linear(f, tensor, indices))
@@ -156,6 +179,14 @@ def pointer(f: FunctionText, tensor: ops.Value, indices: Sequence[ops.Value] = (
     space = f.spaces.of(tensor.tensor)
     kind = f"!llvm.ptr<{space}>" if space else "!llvm.ptr"
     return f.t.op(f"llvm.inttoptr {address(f, tensor, indices)} : i64 to {kind}", kind)
+
+
+def in_gmem(f: FunctionText, tensor: ops.Value) -> str:
+    """The address of a tensor in global memory, in the address space of GPUs for it."""
+    found = pointer(f, tensor)
+    if f.t.types[found] != "!llvm.ptr":
+        return found
+    return f.t.op(f"llvm.addrspacecast {found} : !llvm.ptr to !llvm.ptr<1>", "!llvm.ptr<1>")
 
 
 def _in_space(f: FunctionText, pointer: str, type_: TensorType) -> str:
@@ -183,7 +214,7 @@ def at_pointer(f: FunctionText, type_: TensorType, pointer: str) -> str:
 
 def at_byte(f: FunctionText, type_: TensorType, buffer: str, offset: str) -> str:
     """The tensor that begins `offset` bytes (i64) into a `memref<?xi8>`."""
-    t, kind = f.t, f"memref<{element_type(type_.dtype)}>"
+    t, kind = f.t, f"memref<{element_type(type_.dtype, f.spaces)}>"
     shift = t.as_index(offset)
     base = t.op(f"memref.view {buffer}[{shift}][] : memref<?xi8> to {kind}", kind)
     return shaped(f, type_, base, kind, t.index(0))
@@ -193,11 +224,14 @@ def room(f: FunctionText, result: ops.Value) -> str:
     """A thread's own tensor, on the stack; it is filled with zeros, so that no element is
     undefined."""
     t, type_ = f.t, result.tensor
-    count = span(type_)
-    buffer = f"memref<{count}x{element_type(type_.dtype)}>"
+    count, buffer = span(type_), buffer_type(f, type_)
     place = t.first(
         f"memref.alloca() {{alignment = {type_.align} : i64}} : {buffer}", buffer, result.hint
     )
+    if f.reads:
+        zero = _zero(f, type_.dtype)
+        t.line(f"linalg.fill ins({zero} : {t.types[zero]}) outs({place} : {buffer})")
+        return of_buffer(f, type_, place, buffer)
     zero, first, end, one = _zero(f, type_.dtype), t.index(0), t.index(count), t.index(1)
     index = t.known(t.name("i"), "index")
     t.line(f"scf.for {index} = {first} to {end} step {one} {{")
@@ -208,7 +242,17 @@ def room(f: FunctionText, result: ops.Value) -> str:
 
 def of_buffer(f: FunctionText, type_: TensorType, place: str, buffer: str) -> str:
     """The tensor that begins at the start of a buffer of its elements."""
+    if f.reads and is_compact(type_):
+        return place
     return shaped(f, type_, place, buffer, f.t.index(0))
+
+
+def buffer_type(f: FunctionText, type_: TensorType) -> str:
+    """The memref of the memory of a tensor with constant sizes."""
+    if f.reads and is_compact(type_):
+        return whole_type(type_, f.spaces)
+    space = f", {f.spaces.of(type_)}" if f.spaces.of(type_) else ""
+    return f"memref<{span(type_)}x{element_type(type_.dtype, f.spaces)}{space}>"
 
 
 def span(type_: TensorType) -> int:
@@ -222,4 +266,4 @@ def span(type_: TensorType) -> int:
 
 
 def _zero(f: FunctionText, dtype: DType) -> str:
-    return f.t.integer(0, "i8") if dtype is Boolean else casts.constant(f.t, dtype, 0)
+    return f.t.integer(0, f.spaces.boolean) if dtype is Boolean else casts.constant(f.t, dtype, 0)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from ferrule.compiler.artefacts import Fault
+from ferrule.language.checks.places import Places
 from ferrule.language.codegen.cuda.kernels import entry_names
 from ferrule.language.codegen.functions.lowering import Faults
 from ferrule.language.ir import ops
 from ferrule.language.mlir import coroutines
-from ferrule.language.mlir.device import MODULE, emit_device
-from ferrule.language.mlir.host import emit_host, is_plain
+from ferrule.language.mlir.device import MODULE
+from ferrule.language.mlir.device_lines import Lines, with_aliases
+from ferrule.language.mlir.host import emit_host as emit_cpu_host
+from ferrule.language.mlir.host import is_plain
 from ferrule.language.mlir.kernels import emit_kernel, symbol
 from ferrule.language.mlir.launching import Launches
+from ferrule.language.mlir.shown_host import emit_host
+from ferrule.language.mlir.shown_kernels import emit_kernels
 from ferrule.language.mlir.text import Text
 from ferrule.specs.deferred import dataclass
 
@@ -36,7 +41,7 @@ def host_text(program: ops.Program) -> HostText:
     for kernel in program.kernels:
         emit_kernel(t, program, kernel, faults, external=False)
     if whole:
-        emit_host(t, program, faults)
+        emit_cpu_host(t, program, faults)
     return HostText(t.module(), tuple(faults.known), whole)
 
 
@@ -79,14 +84,16 @@ def kernel_texts(program: ops.Program) -> KernelTexts:
     return KernelTexts(tuple(found), tuple(faults.known))
 
 
-def program_text(program: ops.Program) -> str:
+def program_text(program: ops.Program, places: Places | None = None) -> str:
     """A program as text for people: kernels as a `gpu.module`, maths as `math`, and the host
-    function with its launches.  Requests to TVM-FFI are calls of functions that are only declared.
+    function under its own name, with its launches.  Requests to TVM-FFI are calls of functions that
+    are only declared.  With `places` ops have the lines of the source.
 
     Raises CodegenError for an op that MLIR cannot express.
     """
     t, names = Text(), entry_names(program)
+    lines = None if places is None else Lines(places, paths=False)
     if program.kernels:
-        emit_device(t, program, names)
-    emit_host(t, program, Faults(), Launches(program, names, MODULE))
-    return t.module(container=bool(program.kernels))
+        emit_kernels(t, program, names, lines)
+    emit_host(t, program, Launches(program, names, MODULE), lines)
+    return with_aliases(t.module(container=bool(program.kernels)))

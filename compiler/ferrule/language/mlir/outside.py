@@ -1,9 +1,9 @@
 """Requests of a host function to TVM-FFI and the CUDA driver, in the text that people read.
 
 Each such op is a call of a private function that is declared and has no body, named after the op:
-`@ferrule.alloc`, `@ferrule.call`, and so on.  Attributes of the declaration contain the rest.  A
-request that may fail returns a status first, which ends the host function unless it is 0.  Tensors
-are memrefs; objects, functions, values of any type and tensor maps are pointers.
+`@ferrule.call`, `@ferrule.item`, and so on.  Attributes of the declaration contain the rest.  A
+request that fails ends the host function.  Tensors are memrefs; objects, functions, values of any
+type and tensor maps are pointers.  A new tensor is a `memref.alloc`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ferrule.language.ir import ops
-from ferrule.language.mlir import control
 from ferrule.language.mlir.text import Text, escaped
 from ferrule.specs import Signature, Sym
 from ferrule.specs.deferred import dataclass
@@ -28,24 +27,19 @@ functions."""
 _WORDS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
-def may_fail(op: ops.Op) -> bool:
-    """Whether an op makes a request that may fail."""
-    return "asks" in op.effects
-
-
 def emit(f: FunctionText, op: ops.Op) -> None:
     """Emits one of these ops, or a `CallDevice`."""
     name = _WORDS.sub("_", type(op).__name__).lower()
     made = list(_made(op))
-    given = [f.values[value] for value in _operands(op)]
+    given = [f.general(value) for value in _operands(op)]
     assert isinstance(op, ops.Alloc | ops.Outgoing | ops.ObjectOp | ops.CallDevice)
     types = [f.type_of(op.result), *["i64"] * len(made)]
-    found = call(f, name, given, types, dict(_said(op)), fails=may_fail(op))
+    found = call(f, name, given, types, dict(_said(op)))
     f.values[op.result] = found[0]
     for symbol, value in zip(made, found[1:], strict=True):
         f.symbols.give(symbol, value)  # type: ignore[attr-defined]
     if isinstance(op, ops.Alloc):
-        _give_sizes(f, op)
+        give_sizes(f, op)
 
 
 def call(
@@ -54,20 +48,14 @@ def call(
     given: Sequence[str],
     types: Sequence[str],
     said: Mapping[str, str],
-    *,
-    fails: bool,
 ) -> list[str]:
-    """Calls a function that is declared once for each type; returns its results.  If it may fail, a
-    status that is not 0 ends the function."""
+    """Calls a function that is declared once for each type; returns its results."""
     t = f.t
     taken = ", ".join(t.types[value] for value in given)
-    whole = ["i32", *types] if fails else list(types)
-    kind = f"({taken}) -> ({', '.join(whole)})"
+    results = types[0] if len(types) == 1 else f"({', '.join(types)})"
+    kind = f"({taken}) -> {results}"
     symbol = _declared(t, f"ferrule.{name}", kind, said)
-    results = t.several(f"func.call @{symbol}({', '.join(given)}) : {kind}", whole, name)
-    if fails:
-        control.leave_if(f, results.pop(0))
-    return results
+    return t.several(f"func.call @{symbol}({', '.join(given)}) : {kind}", types, name)
 
 
 def _declared(t: Text, name: str, kind: str, said: Mapping[str, str]) -> str:
@@ -143,7 +131,7 @@ def _made(op: ops.Op) -> Iterator[Sym]:
         yield from (each[0] for each in op.made)
 
 
-def _give_sizes(f: FunctionText, op: ops.Alloc) -> None:
+def give_sizes(f: FunctionText, op: ops.Alloc) -> None:
     """Sets the symbols that are dims of a new tensor."""
     assert isinstance(f.symbols, Symbols)
     for dim, size in zip(op.result.tensor.shape, op.sizes, strict=True):
@@ -153,15 +141,13 @@ def _give_sizes(f: FunctionText, op: ops.Alloc) -> None:
 
 def object_of(f: FunctionText, tensor: ops.Value) -> str:
     """The object of a tensor that the function owns, as a number."""
-    (found,) = call(f, "object", [f.values[tensor]], ["i64"], {}, fails=False)
+    (found,) = call(f, "object", [f.general(tensor)], ["i64"], {})
     return found
 
 
 def tensor_map(f: FunctionText, tensor: ops.Value, boxes: ops.Boxes) -> str:
     """The tensor map that a kernel receives for a tensor."""
-    (found,) = call(
-        f, "tensor_map", [f.values[tensor]], ["!llvm.ptr"], {"boxes": str(boxes)}, fails=True
-    )
+    (found,) = call(f, "tensor_map", [f.general(tensor)], ["!llvm.ptr"], {"boxes": str(boxes)})
     return found
 
 

@@ -3,13 +3,15 @@ once."""
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import field
 from typing import Final
 
+from ferrule.language.mlir.folding import CONVERSIONS, Folding, conversion, width
 from ferrule.runtime.llvm.arithmetic import Binary, Overflowing, Predicate
 from ferrule.specs.deferred import dataclass
 
@@ -26,6 +28,7 @@ _OPS: Final[dict[Binary, str]] = {
     "sdiv": "divsi",
     "srem": "remsi",
 }
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9_]")
 
 
@@ -36,7 +39,8 @@ class Text:
     It offers the integer arithmetic of `runtime.llvm.arithmetic`, so that sizes can be lowered to
     it.  `declared` are the module-level ops that functions need, by symbol; `prologue` are the ops
     that are placed at the beginning of the function.  `place` is the location that is appended to
-    each op.
+    each op, `hint` the preferred name of a value without one of its own.  With `folding` the text
+    is folded, and constants are placed at the beginning of the function.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -45,6 +49,8 @@ class Text:
     types: dict[str, str] = field(default_factory=dict)
     depth: int = 1
     place: str = ""
+    hint: str = ""
+    folding: Folding | None = None
     _used: dict[str, int] = field(default_factory=dict)
 
     # ---- names and lines ----
@@ -76,13 +82,27 @@ class Text:
     def indented(self) -> Iterator[None]:
         """Within this context, lines are indented one level deeper."""
         self.depth += 1
-        yield
+        with self.scope():
+            yield
         self.depth -= 1
 
+    def scope(self) -> AbstractContextManager[None]:
+        """A context whose ops are not known after it."""
+        return nullcontext() if self.folding is None else self.folding.scope()
+
+    def start(self) -> None:
+        """Begins a function whose text is folded: nothing is known yet, and all names are free."""
+        self.lines, self.prologue, self._used = [], [], {}
+        self.folding = Folding()
+
     def op(self, text: str, type_: str, hint: str = "") -> str:
-        """Writes an op with one result of this type."""
-        name = self.known(self.name(hint), type_)
+        """Writes an op with one result of this type; if the text is folded, not a second time."""
+        if self.folding is not None and (found := self.folding.known(text)) is not None:
+            return found
+        name = self.known(self.name(hint or self.hint), type_)
         self.line(f"{name} = {text}")
+        if self.folding is not None:
+            self.folding.written(text, name)
         return name
 
     def first(self, text: str, type_: str, hint: str = "") -> str:
@@ -122,11 +142,19 @@ class Text:
         number = value if bits == 1 else (value + half) % (2 * half) - half
         shown = ("false", "true")[value & 1] if bits == 1 else str(number)
         suffix = "" if bits == 1 else f" : {type_}"
+        if self.folding is not None:
+            name = f"c{shown}" if type_ in ("i1", "index") else f"c{shown}_{type_}"
+            found = self._constant(f"{shown}{suffix}", type_, name.replace("-", "m"))
+            self.folding.numbers[found] = number & 1 if bits == 1 else number
+            return found
         return self.op(f"arith.constant {shown}{suffix}", type_, hint or f"c{shown}")
 
     def float_bits(self, bits: int, type_: str) -> str:
         """A float constant with these bits."""
         digits = {"f64": 16, "f32": 8}.get(type_, 4)
+        if self.folding is not None:
+            shown = decimal(bits, type_) or f"0x{bits:0{digits}X}"
+            return self._constant(f"{shown} : {type_}", type_, "cst")
         return self.op(f"arith.constant 0x{bits:0{digits}X} : {type_}", type_, "cst")
 
     def float32(self, value: float) -> str:
@@ -141,6 +169,14 @@ class Text:
         """A constant of `index`."""
         return self.integer(value, "index")
 
+    def _constant(self, shown: str, type_: str, name: str) -> str:
+        """A constant at the beginning of the function, the same for each use."""
+        assert self.folding is not None
+        known = self.folding.constants
+        if (shown, type_) not in known:
+            known[shown, type_] = self.first(f"arith.constant {shown}", type_, name)
+        return known[shown, type_]
+
     # ---- arithmetic ----
 
     def const_i64(self, value: int) -> str:
@@ -153,6 +189,10 @@ class Text:
         """An op of `arith` or `math` whose operands and result have one type."""
         type_ = self.types[operands[0]]
         full = name if "." in name else f"arith.{name}"
+        if self.folding is not None and not hint:
+            found = self.folding.computed(name, operands)
+            if found is not None:
+                return found if isinstance(found, str) else self.integer(found, type_)
         return self.op(f"{full} {', '.join(operands)} : {type_}", type_, hint)
 
     def binary(self, op: Binary, left: str, right: str) -> str:
@@ -175,6 +215,10 @@ class Text:
         return result, self.icmp("slt", self.arith("andi", differs, other), zero)
 
     def icmp(self, predicate: Predicate, left: str, right: str) -> str:
+        if self.folding is not None:
+            found = self.folding.compared(predicate, left, right)
+            if found is not None:
+                return self.const_i1(found)
         return self.op(f"arith.cmpi {predicate}, {left}, {right} : {self.types[left]}", "i1")
 
     def fcmp(self, predicate: str, left: str, right: str) -> str:
@@ -183,6 +227,9 @@ class Text:
 
     def select(self, condition: str, then: str, otherwise: str) -> str:
         type_ = self.types[then]
+        known = None if self.folding is None else self.folding.numbers.get(condition)
+        if known is not None:
+            return then if known else otherwise
         return self.op(f"arith.select {condition}, {then}, {otherwise} : {type_}", type_)
 
     def not_(self, flag: str) -> str:
@@ -196,7 +243,23 @@ class Text:
         source = self.types[value]
         if source == type_:
             return value
+        if self.folding is not None and name in CONVERSIONS:
+            return self._converted(self.folding, value, type_, hint)
         return self.op(f"arith.{name} {value} : {source} to {type_}", type_, hint)
+
+    def _converted(self, folding: Folding, value: str, type_: str, hint: str) -> str:
+        """A conversion of an integer, made from the first value in a chain of conversions."""
+        if value in folding.numbers:
+            return self.integer(folding.numbers[value], type_)
+        while (value_ := folding.origin(value, self.types, type_)) != value:
+            value = value_
+        source = self.types[value]
+        if source == type_:
+            return value
+        text = f"arith.{conversion(source, type_)} {value} : {source} to {type_}"
+        name = self.op(text, type_, hint or value[1:].partition(".")[0].partition("#")[0])
+        folding.converted(value, name, width(type_))
+        return name
 
     def as_index(self, value: str) -> str:
         """An i64 as an `index`."""
@@ -217,3 +280,24 @@ def escaped(data: bytes) -> str:
     """Bytes as an MLIR string literal."""
     plain = (chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02X}" for c in data)
     return '"' + "".join(plain) + '"'
+
+
+def quoted(symbol: str) -> str:
+    """The name of a symbol, in quotes if it is no identifier."""
+    return symbol if _NAME.fullmatch(symbol) else escaped(symbol.encode())
+
+
+def decimal(bits: int, type_: str) -> str | None:
+    """A float as MLIR prints it, None if no few digits are exactly this float."""
+    size, form = {"f64": (8, "d"), "f32": (4, "f"), "f16": (2, "e")}.get(type_, (4, "f"))
+    shift = 16 if type_ == "bf16" else 0
+    (value,) = struct.unpack(f"<{form}", (bits << shift).to_bytes(size, "little"))
+    if not math.isfinite(value):
+        return None
+    for digits in (6, 9, 16):
+        shown = f"{value:.{digits}e}"
+        if float(shown) == value:
+            return shown
+        if not shift and struct.pack(f"<{form}", float(shown)) == struct.pack(f"<{form}", value):
+            return shown
+    return None

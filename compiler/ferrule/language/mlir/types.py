@@ -7,7 +7,7 @@ from typing import Final
 from ferrule import specs
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.ir.types import HandleType, TensorType, Type
-from ferrule.specs import Dim, DType
+from ferrule.specs import Dim, DType, compact_strides
 from ferrule.specs.deferred import dataclass
 
 _SCALARS: Final[dict[DType, str]] = {
@@ -45,10 +45,12 @@ _MOST: Final = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class Spaces:
-    """The memory spaces of a target: those of tensors in global and in shared memory."""
+    """The memory of a target: the spaces of tensors in global and in shared memory, and the type of
+    a bool in memory."""
 
     gmem: int = 0
     smem: int = 0
+    boolean: str = "i8"
 
     def of(self, type_: TensorType) -> int:
         """The memory space of a tensor; a thread's own memory is in the default one."""
@@ -65,9 +67,11 @@ def scalar_type(dtype: DType) -> str:
     return known
 
 
-def element_type(dtype: DType) -> str:
-    """The type of an element in memory: a bool is stored as a byte."""
-    return "i8" if dtype is specs.Boolean else _STORED.get(dtype) or scalar_type(dtype)
+def element_type(dtype: DType, spaces: Spaces) -> str:
+    """The type of an element in memory, where a bool is a byte."""
+    if dtype is specs.Boolean:
+        return spaces.boolean
+    return _STORED.get(dtype) or scalar_type(dtype)
 
 
 def value_type(type_: Type, spaces: Spaces) -> str:
@@ -85,14 +89,29 @@ def tensor_type(type_: TensorType, spaces: Spaces) -> str:
     sizes = "".join(f"{d}x" if static_size(d) else "?x" for d in type_.shape)
     strides = ", ".join(str(s) if static_stride(s) else "?" for s in type_.strides)
     space = f", {spaces.of(type_)}" if spaces.of(type_) else ""
-    element = element_type(type_.dtype)
+    element = element_type(type_.dtype, spaces)
     return f"memref<{sizes}{element}, strided<[{strides}], offset: ?>{space}>"
+
+
+def whole_type(type_: TensorType, spaces: Spaces) -> str:
+    """The memref of a tensor that begins where its buffer begins: without a layout if it is compact
+    and row-major."""
+    if is_compact(type_):
+        sizes = "".join(f"{d}x" if static_size(d) else "?x" for d in type_.shape)
+        space = f", {spaces.of(type_)}" if spaces.of(type_) else ""
+        return f"memref<{sizes}{element_type(type_.dtype, spaces)}{space}>"
+    return tensor_type(type_, spaces).replace(", offset: ?", "")
+
+
+def is_compact(type_: TensorType) -> bool:
+    """Whether a tensor is compact and row-major."""
+    return type_.strides == compact_strides(type_.shape, range(len(type_.shape))[::-1])
 
 
 def base_type(type_: TensorType, spaces: Spaces) -> str:
     """The memref of a tensor's first element."""
     space = f", {spaces.of(type_)}" if spaces.of(type_) else ""
-    return f"memref<{element_type(type_.dtype)}{space}>"
+    return f"memref<{element_type(type_.dtype, spaces)}{space}>"
 
 
 def static_size(dim: Dim) -> bool:
