@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from mlir_functions import needs_mlir
 import ferrule as fe
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import mlir
+from ferrule.specs import Signature, Tensor, sym_int
 
 pytestmark = needs_mlir
 
@@ -420,6 +422,81 @@ def test_kernels_cannot_assert() -> None:
     }
     """
     with pytest.raises(CompileError, match="the module asserts, and launches kernels"):
+        mlir.compile(text, target="sm_90")
+
+
+SIZED = """
+func.func @f(%x: memref<?xf32>, %y: memref<?xf32>, %z: memref<?x8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %most = arith.constant 2147483647 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %m = memref.dim %y, %c0 : memref<?xf32>
+  %k = memref.dim %z, %c0 : memref<?x8xf32>
+  %same = arith.cmpi eq, %n, %m : index
+  cf.assert %same, "as many"
+  %rest = arith.remui %n, %c4 : index
+  %whole = arith.cmpi eq, %rest, %c0 : index
+  cf.assert %whole, "fours"
+  %fits = arith.cmpi ule, %m, %most : index
+  cf.assert %fits, "32 bits"
+  LAUNCH
+  return
+}
+"""
+"""Its sizes are asserted; `LAUNCH` is replaced."""
+LAUNCHED = """
+  %double = arith.muli %m, %c4 : index
+  %related = arith.cmpi eq, %k, %double : index
+  cf.assert %related, "four for each"
+  gpu.launch blocks(%a, %b, %c) in (%d = %n, %e = %c1, %g = %c1)
+             threads(%h, %i, %j) in (%o = %c1, %p = %c1, %q = %c1) {
+    %v = memref.load %x[%a] : memref<?xf32>
+    memref.store %v, %y[%a] : memref<?xf32>
+    memref.store %v, %z[%a, %c1] : memref<?x8xf32>
+    gpu.terminator
+  }
+"""
+
+
+def test_asserted_sizes_are_symbols_of_the_signature() -> None:
+    """On a CPU, and for a function that launches kernels, which runs no code between them."""
+    for text, target, third in (
+        (SIZED.replace("LAUNCH", ""), "cpu", "n1"),
+        (SIZED.replace("LAUNCH", LAUNCHED), "sm_90", "n0 * 4"),
+    ):
+        found = mlir.compile(text, target=target)
+        shapes = f"x: Tensor([n0], float32), y: Tensor([n0], float32), z: Tensor([{third}, 8]"
+        assert str(found.signature).startswith(f"f({shapes}"), found.signature
+        (symbol,) = found.signature.params[0].shape  # type: ignore[union-attr]
+        assert (symbol.width, symbol.divisibility) == (32, 4)
+
+
+@pytest.mark.parametrize(
+    ("dims", "said"),
+    [
+        ((("n", 32, 4), ("m", 32, 4)), "x.shape[0] and y.shape[0] that its specs do not ensure"),
+        ((("n", 32, 2), ("n", 32, 2)), "got n\n  expected: a multiple of 4"),
+        ((("n", 64, 4), ("n", 64, 4)), "got n of 64 bits\n  expected: a size of 32 bits"),
+        ((("n", 32, 4), ("n", 32, 4)), "z.shape[0] that its specs do not ensure: got k"),
+    ],
+)
+def test_specs_must_ensure_what_a_launching_function_asserts(dims: Any, said: str) -> None:
+    shapes = [(sym_int(width, divisibility=by, symbol=name),) for name, width, by in dims]
+    specs = {
+        **{name: Tensor(name, shape, "float32") for name, shape in zip("xy", shapes, strict=True)},
+        "z": Tensor("z", (sym_int(symbol="k"), 8), "float32"),
+    }
+    text = SIZED.replace("LAUNCH", LAUNCHED)
+    with pytest.raises(CompileError, match=re.escape(said)):
+        mlir.compile(text, target="sm_90", signature=Signature("f", list(specs.values())))
+
+
+def test_other_assertions_of_a_launching_function_are_refused() -> None:
+    more = '%less = arith.cmpi ult, %n, %k : index\ncf.assert %less, "no"\n'
+    text = SIZED.replace("LAUNCH", more + LAUNCHED)
+    with pytest.raises(CompileError, match="asserts something that no signature expresses"):
         mlir.compile(text, target="sm_90")
 
 

@@ -19,6 +19,7 @@ from ferrule.frontends.mlir.raising import raise_asserts
 from ferrule.frontends.mlir.reading import attribute, described, find_function, reached, walk
 from ferrule.frontends.mlir.restricting import restrict
 from ferrule.frontends.mlir.signless import without_signs
+from ferrule.frontends.mlir.subgroups import lower_reductions
 from ferrule.frontends.mlir.tm_tensor import know_dialect
 from ferrule.frontends.mlir.tying import asserted_relations, asserted_sizes, tied_sizes
 from ferrule.frontends.mlir.writing import written
@@ -164,6 +165,7 @@ def _on_gpu(session: Session, module: Any, kind: FunctionType, request: Request)
             f"canonicalization has left none"
         )
     if request.pipeline is None:
+        lower_reductions(session, module)
         session.run(module, pipelines.pipeline(pipelines.TO_NVVM), OURS)
     else:
         session.run(module, request.pipeline)

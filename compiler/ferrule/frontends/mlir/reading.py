@@ -112,11 +112,27 @@ def _others(module: Any) -> Iterator[str]:
             where = attribute(operation, "sym_name")
             within = "a module" if where is None else f"the module @{where.value}"
             yield f"{_listed(functions)} of {within} within: give that module alone"
+        elif operation.name == "gpu.module":
+            yield from map(_kernel_note, _kernels(operation))
         elif operation.name == "llvm.func" and _has_body(operation):
             yield (
                 f"@{symbol(operation)} is of the dialect llvm, which conventions.CFunction calls: "
                 "ferrule.compiler.mlir.jobs.translated(text, 'builtin.module()') is its LLVM IR"
             )
+
+
+def _kernels(gpu_module: Any) -> Iterator[str]:
+    for each in gpu_module.regions[0].blocks[0].operations:
+        operation = each.operation
+        if operation.name == "gpu.func" and "kernel" in str(operation).split("{")[0]:
+            yield f"@{symbol(gpu_module)}::@{symbol(operation)}"
+
+
+def _kernel_note(kernel: str) -> str:
+    return (
+        f"{kernel} is a kernel: add a func.func that launches it, with gpu.launch_func, whose "
+        "arguments are those of the call"
+    )
 
 
 def _listed(functions: dict[str, Any]) -> str:

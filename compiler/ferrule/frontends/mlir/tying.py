@@ -110,7 +110,7 @@ class _Sizes:
             multiples[self._find(key)] = math.lcm(multiples[self._find(key)], number)
         # A set with two different numbers: the call reports it when it reaches that operation.
         return tuple(
-            Tie(tuple(each), multiples[key], is_small=key in small)
+            Tie(tuple(sorted(each, key=_order)), multiples[key], is_small=key in small)
             for key, each in sets.items()
             if sum(isinstance(one, int) for one in each) < 2
             and (len(each) > 1 or key in small or multiples[key] > 1)
@@ -223,6 +223,11 @@ class _Sizes:
 
     def _union(self, left: Key, right: Key) -> None:
         self._parents[self._find(left)] = self._find(right)
+
+
+def _order(place: Place | int) -> tuple[int, ...]:
+    """Sorts the places of sizes, and numbers behind them."""
+    return (1, place) if isinstance(place, int) else (0, *place)
 
 
 def _made_by(value: Any, *names: str) -> Any:
