@@ -7,6 +7,8 @@ last test.  The terminal says how many programs went through MLIR.
 The kernels of all programs, those for the CPU among them, become PTX through MLIR as well, which
 ptxas assembles, as `ptx_collector` does it for the first pipeline.
 
+MLIR also reads and verifies the text of each program that people read.
+
 MLIR runs in processes of its own, as always, but they are forked from one that has imported it.
 """
 
@@ -144,6 +146,11 @@ def _answer(request: bytes, target: int) -> None:
     os._exit(0)
 
 
+def _verified(session: Any, text: str) -> None:
+    """Reads a text; MLIR verifies it then."""
+    session.parse(text)
+
+
 @dataclass
 class SecondPipeline:
     """What went through MLIR in one process."""
@@ -170,7 +177,20 @@ class SecondPipeline:
         else:
             self.through += 1
         self.kernels.add(program)
+        self.read(program, origins)
         return body
+
+    def read(self, program: Any, origins: Any) -> None:
+        """Has MLIR verify the text that people read."""
+        from ferrule.compiler.errors import CompileError
+        from ferrule.language.checks.places import Places
+        from ferrule.language.codegen.errors import CodegenError
+        from ferrule.language.mlir.module import program_text
+
+        try:
+            self.forking.in_child(_verified, program_text(program, Places.of(origins or {})))
+        except (CodegenError, CompileError) as error:
+            self.refused.append(f"{os.environ.get('PYTEST_CURRENT_TEST', '?')}: {error}")
 
     def summary(self) -> str:
         ways = f"{self.through} through MLIR, {len(self.refused)} refused"

@@ -124,7 +124,8 @@ def _others(module: Any) -> Iterator[str]:
 def _kernels(gpu_module: Any) -> Iterator[str]:
     for each in gpu_module.regions[0].blocks[0].operations:
         operation = each.operation
-        if operation.name == "gpu.func" and "kernel" in str(operation).split("{")[0]:
+        marks = (attribute(operation, mark) for mark in ("kernel", "gpu.kernel"))
+        if operation.name == "gpu.func" and any(mark is not None for mark in marks):
             yield f"@{symbol(gpu_module)}::@{symbol(operation)}"
 
 

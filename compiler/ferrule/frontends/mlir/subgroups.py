@@ -15,12 +15,16 @@ _WARP: Final = 32
 _WORD: Final = 32
 _OF_FLOATS: Final = {
     **{name: f"arith.{name}" for name in ("minnumf", "maxnumf", "minimumf", "maximumf")},
-    "add": "arith.addf", "mul": "arith.mulf",
+    "add": "arith.addf",
+    "mul": "arith.mulf",
 }
 _OF_INTEGERS: Final = {
     **{name: f"arith.{name}" for name in ("minsi", "minui", "maxsi", "maxui")},
-    "add": "arith.addi", "mul": "arith.muli",
-    "and": "arith.andi", "or": "arith.ori", "xor": "arith.xori",
+    "add": "arith.addi",
+    "mul": "arith.muli",
+    "and": "arith.andi",
+    "or": "arith.ori",
+    "xor": "arith.xori",
 }
 
 
