@@ -6,7 +6,6 @@ import struct
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from cuda_device import FakeCuda, data_ptr
 from cuda_device import fake_cuda as fake_cuda
@@ -14,7 +13,6 @@ from gpu_functions import floats
 from mlir_functions import needs_mlir
 from ptxas import assemble
 
-import ferrule as fe
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import mlir
 
@@ -234,45 +232,6 @@ def test_a_pipeline_with_bare_pointers_is_seen(fake_cuda: FakeCuda) -> None:
     (found,) = fake_cuda.launches()
     assert packed("Q", data_ptr(x))[0] in found.parameters
     assert len(found.parameters) == 3, "the address and two constants"
-
-
-REDUCE = """
-func.func @f(%x: memref<32x{kind}>, %y: memref<32x{kind}>) {{
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  gpu.launch blocks(%a, %b, %c) in (%d = %c1, %e = %c1, %g = %c1)
-             threads(%tx, %i, %j) in (%k = %c32, %l = %c1, %m = %c1) {{
-    %v = memref.load %x[%tx] : memref<32x{kind}>
-    %s = gpu.subgroup_reduce {how} : ({kind}) -> {kind}
-    memref.store %s, %y[%tx] : memref<32x{kind}>
-    gpu.terminator
-  }}
-  return
-}}
-"""
-
-
-@pytest.mark.parametrize(
-    ("kind", "dtype", "how", "reduced"),
-    [
-        ("f32", "f4", "add %v uniform", lambda x: np.full(32, x.sum(dtype="f8"))),
-        ("i64", "i8", "maxsi %v", lambda x: np.full(32, x.max())),
-        ("i8", "i1", "xor %v", lambda x: np.full(32, np.bitwise_xor.reduce(x))),
-        ("f16", "f2", "minimumf %v", lambda x: np.full(32, x.min())),
-        (
-            *("i32", "i4", "add %v cluster(size = 4, stride = 2)"),
-            lambda x: np.tile(x.reshape(4, 4, 2).sum(1)[:, None], (1, 4, 1)).reshape(32),
-        ),
-    ],
-)
-def test_a_warp_reduces(kind: str, dtype: str, how: str, reduced: Any) -> None:
-    function = mlir.compile(REDUCE.format(kind=kind, how=how), target="sm_80")
-    x = (np.random.default_rng(0).standard_normal(32) * 50).astype(dtype)
-    with fe.emulated_gpu("sm_80"):
-        given, out = fe.cuda.array(x), fe.cuda.array(np.zeros_like(x))
-        function(given, out)
-        found = fe.cuda.to_numpy(out)
-    np.testing.assert_allclose(found, reduced(x), rtol=1e-5)
 
 
 def test_kernels_without_a_launch_are_an_error_that_says_what_launches_them() -> None:

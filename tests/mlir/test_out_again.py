@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
+import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+import emulated_mlir
 import numpy as np
 import pytest
 from lowered import matrix, vector
@@ -17,8 +17,6 @@ import ferrule as fe
 from ferrule.compiler.errors import CompileError
 
 pytestmark = needs_mlir
-FOLDER = Path(__file__).parents[2] / "examples"
-GPU = "--target cuda --gpu-arch sm_90a"
 
 
 def again(function: fe.Function, **more: Any) -> fe.Function:
@@ -133,39 +131,15 @@ def test_what_the_signature_promises_is_asserted() -> None:
             second(*arguments)
 
 
-def load(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(f"again.{name}", FOLDER / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.mark.parametrize("name", ["matmul", "swiglu", "transpose"])
-def test_kernels_and_launches_give_the_same_on_a_gpu(name: str) -> None:
-    """The signature that follows from the text is the same, relations between sizes included."""
-    first = load(name).compiled(GPU)
-    second = again(first, target="sm_90a")
-    assert str(second.signature) == str(first.signature)
-    rng, found = np.random.default_rng(3), []
-    shapes = {
-        "matmul": [(33, 17), (17, 9), (33, 9)],
-        "swiglu": [(5, 64), (5, 32)],
-        "transpose": [(35, 77), (77, 35)],
-    }[name]
-    dtype = np.float16 if name == "swiglu" else np.float32
-    given = [rng.standard_normal(shape).astype(dtype) for shape in shapes]
-    with fe.emulated_gpu("sm_90a"):
-        for function in (first, second):
-            arguments = [fe.cuda.array(each) for each in given]
-            function(*arguments)
-            found.append(fe.cuda.to_numpy(arguments[-1]))
-    np.testing.assert_array_equal(*found)
+def test_kernels_and_launches_give_the_same_on_a_gpu() -> None:
+    """Also reductions in subgroups, for which there are no kernels of the language."""
+    command = [sys.executable, emulated_mlir.__file__]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == [*emulated_mlir.REDUCED, *emulated_mlir.SHAPES], done.stderr
 
 
 def test_sizes_that_the_text_asserts_may_not_be_given_away() -> None:
-    text = load("swiglu").compiled(GPU).inspect_mlir()
+    text = emulated_mlir.example("swiglu").inspect_mlir()
     n, m = fe.sym_int(), fe.sym_int()
     specs = {"x": fe.make_fake_compact_tensor(fe.Float16, (n, m), stride_order=(1, 0))}
     with pytest.raises(CompileError, match=r"@swiglu asserts something of x.shape\[1\] that its"):
