@@ -34,7 +34,7 @@ from ferrule.language.mlir import (
 from ferrule.language.mlir.device_lines import Lines
 from ferrule.language.mlir.text import Text, escaped
 from ferrule.language.mlir.types import HALVES, Spaces, value_type
-from ferrule.specs import Boolean, Compound, Dim, DType, Int32, Sym, symbols_of
+from ferrule.specs import Boolean, Compound, Dim, DType, Sym, symbols_of
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import ExprOp
 

@@ -276,7 +276,13 @@ class Sizes:
                 rest = t.arith("remui", value, t.index(symbol.divisibility))
                 said = f"{name} must be a multiple of {symbol.divisibility}"
                 self._assert("eq", rest, t.index(0), said)
-            if t.folding is not None and value in t.folding.small and self._narrow(value):
+            if symbol.min is not None:
+                said = f"{name} must be at least {symbol.min}"
+                self._assert("sge", value, t.index(symbol.min), said)
+            if symbol.max is not None:
+                said = f"{name} must be at most {symbol.max}"
+                self._assert("sle", value, t.index(symbol.max), said)
+            elif t.folding is not None and value in t.folding.small and self._narrow(value):
                 self._assert("ule", value, t.index(_MOST), f"{name} must be at most {_MOST}")
 
     def _narrow(self, value: str) -> bool:
