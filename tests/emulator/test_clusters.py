@@ -254,6 +254,42 @@ def test_misuse_is_named(body: str, words: str, kind: str) -> None:
     assert caught.value.kind == kind
 
 
+LATE = {
+    "shared::cluster": "ld.shared::cluster.u32 %r9, [%r8];",
+    "a store": "st.shared::cluster.u32 [%r8], %r0;",
+    "generic": "cvt.u64.u32 %rd5, %r2; cvta.shared.u64 %rd5, %rd5; mapa.u64 %rd6, %rd5, 0;"
+    "ld.u32 %r9, [%rd6];",
+    "an atomic": "atom.shared::cluster.add.u32 %r9, [%r8], 1;",
+    "an mbarrier": "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r8];",
+    "a bulk copy": "fence.proxy.async;"
+    "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r8], [%r2], 16, "
+    "[%r8];",
+    "a multicast": "mbarrier.init.shared.b64 [%r1], 1; mov.u16 %h1, 3;"
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+    "[%r2], [%rd0], 16, [%r1], %h1;",
+}
+
+
+@pytest.mark.parametrize("how", LATE)
+def test_shared_memory_of_a_block_that_has_ended(how: str) -> None:
+    """Block 0 ends at once; block 1 reaches for it behind the cluster's barrier."""
+    body = f"""setp.eq.u32 %p1, %r3, 0; @%p1 bra OUT;
+    {MEET} mapa.shared::cluster.u32 %r8, %r2, 0; @!%p0 bra OUT;
+    {LATE[how]}
+    OUT:"""
+    with pytest.raises(Fault) as caught:
+        launch(program(body, 1), [np.zeros(64, np.uint32)], grid=(2, 1, 1), cluster=(2, 1, 1))
+    assert caught.value.kind == "sync"
+    text = caught.value.text
+    assert "the block of rank 0 of the cluster, which has ended" in text, text
+    assert "block (1, 0, 0), thread (0, 0, 0)" in text
+    safe = body.replace("bra OUT", "bra WAIT", 1) + f"bra END; WAIT: {MEET} {MEET} END:"
+    safe = safe.replace("OUT:", f"OUT: {MEET}")
+    if how in ("an mbarrier", "a bulk copy"):
+        safe = safe.replace("WAIT:", "WAIT: mbarrier.init.shared.b64 [%r2], 100;")
+    launch(program(safe, 1), [np.zeros(64, np.uint32)], grid=(2, 1, 1), cluster=(2, 1, 1))
+
+
 @pytest.mark.parametrize(("grid", "cluster", "words"), [
     ((3, 1, 1), (2, 1, 1), "not made of clusters"), ((32, 1, 1), (32, 1, 1), "at most 16"),
 ])  # fmt: skip

@@ -155,3 +155,44 @@ def test_lanes_that_exit_are_not_waited_for() -> None:
 
 def test_without_checks_there_are_none() -> None:
     run("ld.global.u32 %r2, [%rd3];", OUT[:31], checks="")
+
+
+def test_different_masks_that_nobody_can_satisfy() -> None:
+    """Each half waits for one lane of the other."""
+    body = """setp.lt.u32 %p1, %r1, 16; selp.b32 %r5, 0x0001ffff, 0xffff0001, %p1;
+    shfl.sync.idx.b32 %r2, %r1, 0, 31, %r5;"""
+    found = fault(body)
+    assert found.kind == "sync"
+    assert re.search(
+        r"block \(0, 0, 0\) cannot go on: threads of a warp give different masks to "
+        r"shfl\.sync\.idx\.b32, PTX line \d+: 0x0001ffff, 0xffff0001; 32 threads wait at shfl",
+        found.text,
+    )
+
+
+@pytest.mark.parametrize("opcode", ["vote.sync.ballot.b32 %r2, %p1", "redux.sync.add.u32 %r2, %r1"])
+def test_different_masks_of_lanes_that_end(opcode: str) -> None:
+    """The first half goes on with its own mask, the others wait for all until it has ended."""
+    mixed = f"""setp.lt.u32 %p1, %r1, 16; selp.b32 %r5, 0x0000ffff, 0xffffffff, %p1;
+    {opcode}, %r5;"""
+    found = fault(mixed)
+    assert (found.kind, "waits for the lanes 0xffffffff" in found.text) == ("sync", True)
+    assert "thread (16, 0, 0)" in found.text
+    run(mixed, checks="memory")
+
+
+def test_lanes_may_come_again_with_the_mask_of_others() -> None:
+    """Turn i is for the lanes 0 to i: the others wait for them at the same instruction."""
+    body = """mov.u32 %r4, 0; mov.u32 %r9, 0;
+    L: setp.gt.u32 %p1, %r1, %r4; @%p1 bra N;
+    shl.b32 %r5, 2, %r4; sub.u32 %r5, %r5, 1; redux.sync.add.u32 %r6, %r1, %r5;
+    add.u32 %r9, %r9, %r6;
+    N: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 32; @%p1 bra L;
+    st.global.u32 [%rd3], %r9;"""
+    sums = np.cumsum(np.arange(32))
+    for schedule in (None, "random:3"):
+        found = launch(
+            kernel(INDEX + body + "\nret;", pointers(1)), [OUT],
+            on=machine("memory,sync", schedule),
+        )[0]  # fmt: skip
+        assert found.tolist() == [int(sums[i:].sum()) for i in range(32)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ferrule.emulator.instructions.helpers import by_lane, failed, helper, loaded
+from ferrule.emulator.native.barriers import OTHER_MASKS
 from ferrule.emulator.warps.layout import (
     BARRIER,
     BARRIERS,
@@ -14,10 +15,14 @@ from ferrule.emulator.warps.layout import (
     FAULT,
     FAULT_ADDRESS,
     FAULT_LANE,
+    FAULT_SIZE,
     FIRST_WARP,
     KEY,
     LIVE,
+    MEMBERS,
+    MIXED,
     PARKED,
+    PASSED,
     PC,
     READY,
     REDUCED,
@@ -95,12 +100,16 @@ entry:
 
 
 @helper("gather")
-def _gather(name: str, _: str) -> str:
+def _gather(name: str, how: str) -> str:
     """The lanes of the mask that can go on, each with the mask of lanes that it waits for.
 
     The first lane that is not parked says which; all with the same mask are its group. A group
     whose live lanes are all here goes on, unparked; else it is parked, and the result is 0.
+
+    Others that stand here may wait for lanes of the group with a mask of theirs: lanes may come
+    again with that one. `gather:checked` makes it a fault where they have ended instead.
     """
+    mixed, go = (_MIXED, "compare") if how == "checked" else ("", "unpark")
     return f"""define i32 @"{name}"(ptr %w, i32 %mask, ptr %p0) {{
 entry:
   %live.p = getelementptr i8, ptr %w, i64 {LIVE}
@@ -139,17 +148,68 @@ look:
   %have.not = xor i32 %group, -1
   %missing = and i32 %need, %have.not
   %complete = icmp eq i32 %missing, 0
-  br i1 %complete, label %go, label %park
-go:
+  br i1 %complete, label %{go}, label %park
+{mixed}unpark:
   %keep = and i32 %parked, %have.not
   store i32 %keep, ptr %parked.p
   ret i32 %group
 park:
   %more = or i32 %parked, %group
   store i32 %more, ptr %parked.p
+  %members.p = getelementptr i8, ptr %w, i64 {MEMBERS}
+  %members = load <32 x i32>, ptr %members.p, align 32
+  %group.v = bitcast i32 %group to <32 x i1>
+  %members.1 = select <32 x i1> %group.v, <32 x i32> %values, <32 x i32> %members
+  store <32 x i32> %members.1, ptr %members.p, align 32
   ret i32 0
 }}
 """
+
+
+_MIXED: Final = f"""compare:
+  %others = and i32 %mask, %have.not
+{loaded("%w", MIXED, "i32", "mixed")}{loaded("%w", PASSED, "i32", "passed")}\
+  %strangers = or i32 %others, %mixed
+  %alike = icmp eq i32 %strangers, 0
+  br i1 %alike, label %unpark, label %differ
+differ:
+  %group.1 = insertelement <32 x i32> poison, i32 %group, i32 0
+  %groups = shufflevector <32 x i32> %group.1, <32 x i32> poison, <32 x i32> zeroinitializer
+  %shared = and <32 x i32> %all, %groups
+  %waits.v = icmp ne <32 x i32> %shared, zeroinitializer
+  %waits.i = bitcast <32 x i1> %waits.v to i32
+  %waits = and i32 %waits.i, %others
+  %left = and i32 %mixed, %have.not
+  %mixed.1 = or i32 %left, %waits
+  store i32 %mixed.1, ptr %mixed.p
+  %some = icmp ne i32 %waits, 0
+  %new.passed = select i1 %some, i32 %group, i32 0
+  %none.left = icmp eq i32 %left, 0
+  %old.passed = select i1 %none.left, i32 0, i32 %passed
+  %passed.1 = or i32 %old.passed, %new.passed
+  store i32 %passed.1, ptr %passed.p
+  %mine = and i32 %mixed, %group
+  %gone.0 = xor i32 %live, -1
+  %gone.1 = and i32 %gone.0, %passed
+  %gone = and i32 %gone.1, %value
+  %lost.0 = icmp ne i32 %mine, 0
+  %lost.1 = icmp ne i32 %gone, 0
+  %lost = and i1 %lost.0, %lost.1
+  br i1 %lost, label %other.masks, label %unpark
+other.masks:
+  %m.kind.p = getelementptr i8, ptr %w, i64 {FAULT}
+  store i32 {SYNC}, ptr %m.kind.p
+  %m.who = call i32 @llvm.cttz.i32(i32 %mine, i1 true)
+  %m.who.p = getelementptr i8, ptr %w, i64 {FAULT_LANE}
+  store i32 %m.who, ptr %m.who.p
+  %m.what.p = getelementptr i8, ptr %w, i64 {FAULT_ADDRESS}
+  %m.what = zext i32 %value to i64
+  store i64 %m.what, ptr %m.what.p
+  %m.size.p = getelementptr i8, ptr %w, i64 {FAULT_SIZE}
+  store i32 {OTHER_MASKS}, ptr %m.size.p
+  ret i32 0
+"""
+"""Whether lanes that others waited for came with another mask and have ended."""
 
 
 _RELEASE = f"""define internal void @release(ptr %block, i32 %id) {{

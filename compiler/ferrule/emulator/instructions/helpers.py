@@ -17,6 +17,7 @@ from ferrule.emulator.warps.layout import (
     C_BLOCKS,
     C_SIZE,
     CLUSTER,
+    ENDED,
     FAULT,
     FAULT_ADDRESS,
     FAULT_LANE,
@@ -34,6 +35,7 @@ from ferrule.emulator.warps.layout import (
     SHARED_BASE,
     SHARED_SIZE,
     SPACE,
+    THREADS,
 )
 
 Writer = Callable[..., str]
@@ -234,7 +236,7 @@ misaligned:
 
 def _in_peers(size: int) -> str:
     """Whether the bytes are in the shared memory of a block of the same cluster."""
-    inside = _inside("peer", "%peer.start", "%peer.bytes", size, "good", "peer.next")
+    inside = _inside("peer", "%peer.start", "%peer.bytes", size, "peer.alive", "peer.next")
     return f"""peers:
 {loaded("%block", CLUSTER, "ptr", "peers.c")}{loaded("%peers.c", C_SIZE, "i32", "peers.n")}\
   br label %peer.head
@@ -248,7 +250,12 @@ peer.look:
   %peer = load ptr, ptr %peer.at
 {loaded("%peer", SHARED_BASE, "i64", "peer.start")}\
 {loaded("%peer", SHARED_SIZE, "i64", "peer.bytes")}\
-{inside}peer.next:
+{inside}peer.alive:
+{loaded("%peer", THREADS, "i32", "peer.live")}\
+  %peer.gone = icmp eq i32 %peer.live, 0
+  br i1 %peer.gone, label %peer.ended, label %good
+peer.ended:
+{failed(ENDED, "%a", size)}peer.next:
   %peer.i1 = add i32 %peer.i, 1
   br label %peer.head
 """
@@ -322,6 +329,11 @@ range:
   %other.p = getelementptr ptr, ptr %blocks, i64 %rank
   %other = load ptr, ptr %other.p
   %one = select i1 %own, ptr %block, ptr %other
+{loaded("%one", THREADS, "i32", "one.live")}\
+  %one.gone = icmp eq i32 %one.live, 0
+  br i1 %one.gone, label %ended, label %whose.window
+ended:
+{failed(ENDED, "%a", size)}whose.window:
   %base.p = getelementptr i8, ptr %one, i64 {SHARED_BASE}
   %base = load i64, ptr %base.p
   %limit.p = getelementptr i8, ptr %one, i64 {SHARED_SIZE}

@@ -68,6 +68,8 @@ def _what(
             f"{item.name} of {size} bytes at {address:#x} of shared memory, of which the block "
             f"has {window} bytes"
         )
+    if kind == layout.ENDED:
+        return f"{item.name} of {size} bytes at {address:#x}, {_ended(block, address)}"
     if kind == layout.LANE:
         return f"{item.name} reads lane {address} of its warp, which takes no part"
     if kind == layout.SYNC:
@@ -75,6 +77,23 @@ def _what(
     if item.opcode == "trap" and item.modifiers:
         return item.modifiers[0]
     return f"{item.name} was executed"
+
+
+def _ended(block: int, address: int) -> str:
+    """Which block of the cluster has ended, of an address of its shared memory."""
+    cluster = ctypes.c_uint64.from_address(block + layout.CLUSTER).value
+    blocks = (ctypes.c_uint64 * word(cluster, layout.C_SIZE)).from_address(
+        cluster + layout.C_BLOCKS
+    )
+    rank = (address >> 24) - 1
+    for number, each in enumerate(blocks):
+        base, size = (ctypes.c_uint64 * 2).from_address(each + layout.SHARED_BASE)
+        if base <= address < base + size:
+            rank = number
+    return (
+        f"in shared memory of the block of rank {rank} of the cluster, which has ended: the blocks "
+        "must meet, as at barrier.cluster, before one of them ends"
+    )
 
 
 def _assertion(message: int, line: int, memory: Memory, warp: int) -> str:
@@ -158,7 +177,8 @@ def deadlock(
     """Who waits where, when no thread of a cluster can go on. `waits` has the instructions that
     wait by the number of their block of code.
 
-    It is of kind sync where threads of one warp stand at barriers that they should reach together.
+    It is of kind sync where threads of one warp stand at barriers that they should reach together,
+    or at one instruction with different masks.
     """
     parts = []
     kind = "deadlock"
@@ -170,6 +190,10 @@ def deadlock(
         if divergent:
             kind = "sync"
             listed[:0] = ["threads of a warp reach different barriers, and none can go on"]
+        for masks in (_masks(warp, waits) for warp in mine):
+            if masks:
+                kind = "sync"
+                listed[:0] = [masks]
         if said:
             parts.append(f"block {ctaid} cannot go on: {'; '.join(listed)}")
     return Fault(kind, f"{kernel}: {'; '.join(parts)}")
@@ -189,6 +213,22 @@ def _waiting(
         for lane, place, _ in standing:
             said.setdefault(place, []).append(_thread(warp, lane))
     return said, divergent
+
+
+def _masks(warp: int, waits: dict[int, Instruction]) -> str:
+    """Says where a lane of a warp waits for one that waits there too, with another mask."""
+    standing: dict[int, dict[int, int]] = {}
+    for lane in range(layout.LANES):
+        if (word(warp, layout.PARKED) & word(warp, layout.LIVE)) >> lane & 1:
+            there = standing.setdefault(word(warp, layout.PC + 4 * lane), {})
+            there[lane] = word(warp, layout.MEMBERS + 4 * lane)
+    for number, masks in standing.items():
+        pairs = ((mask, lane) for mask in masks.values() for lane in masks)
+        if any(mask >> lane & 1 and mask != masks[lane] for mask, lane in pairs):
+            listed = ", ".join(f"{mask:#010x}" for mask in dict.fromkeys(masks.values()))
+            item = waits[number]
+            return f"threads of a warp give different masks to {item.name}, {where(item)}: {listed}"
+    return ""
 
 
 def _standing(

@@ -43,6 +43,7 @@ from ferrule.emulator.warps.layout import (
     INITIAL,
     KEY,
     LIVE,
+    MIXED,
     NCTAID,
     NEXT,
     NTID,
@@ -50,6 +51,7 @@ from ferrule.emulator.warps.layout import (
     ORDER_START,
     ORDER_STEP,
     PARKED,
+    PASSED,
     PATIENCE,
     PC,
     RANDOM,
@@ -163,6 +165,8 @@ head:
 {_at("arrived", ARRIVED, "%w")}  store i32 0, ptr %arrived.p
 {_at("waited", WAITED, "%w")}  store i32 0, ptr %waited.p
 {_at("lanes", WAIT_LANES, "%w")}  store i32 0, ptr %lanes.p
+{_at("mixed", MIXED, "%w")}  store i32 0, ptr %mixed.p
+{_at("passed", PASSED, "%w")}  store i32 0, ptr %passed.p
   call void @llvm.memset.p0.i64(ptr %pc.p, i8 0, i64 128, i1 false)
 {_get("area", ASYNC, "ptr", "%w")}  %none = icmp eq ptr %area, null
   br i1 %none, label %more.warps, label %reset

@@ -14,7 +14,7 @@ from ferrule.emulator.native.clusters import SOURCE as CLUSTERS
 
 NOT_INITIALISED, TOO_MANY_ARRIVALS, BAD_COUNT, BAD_BYTES, COMPLETES = range(1, 6)
 NO_MAP, OTHER_RANK, OTHER_TYPE, ARRIVED_TWICE, NEVER_ARRIVED = range(6, 11)
-NOT_WHOLE, NO_WARPGROUP, BASE_OFFSET = range(11, 14)
+NOT_WHOLE, NO_WARPGROUP, BASE_OFFSET, OTHER_MASKS = range(11, 15)
 
 FAULTS: Final = {
     NOT_INITIALISED: "the mbarrier at {:#x} is not initialised",
@@ -29,6 +29,8 @@ FAULTS: Final = {
     NOT_WHOLE: "it takes all 32 threads of a warp, but the mask of those here is {:#x}",
     NO_WARPGROUP: "it takes four warps, but the block ends before",
     BASE_OFFSET: "the base offset of the descriptor {:#x} is not 0, which is not emulated",
+    OTHER_MASKS: "the thread waits for the lanes {:#010x}, of which some came with another mask, "
+    "and have ended since",
     NEVER_ARRIVED: "the thread waits at the barrier of the cluster and has not arrived",
 }
 """What went wrong, for the address that the fault has."""

@@ -202,11 +202,14 @@ def send(w: u64, lane: u32, entry: u64, to: u64, at: u64, ranks: u32) -> i32:
     while m != 0:
         rank = u64(ctz(m))
         m = m & (m - 1)
+        place = barrier_of_rank(w, rank, to, own)
+        if not lives(w, lane, block_of_rank(w, rank), place, load_u64(keep + B_SIZE)):
+            return 1
         one = new_bulk(w, lane, load_u32(keep + B_WHAT))
         if one == 0:
             return 1
         copy(one, keep, B_BYTES)
-        store_u64(one + B_TO, barrier_of_rank(w, rank, to, own))
+        store_u64(one + B_TO, place)
         store_u64(one + B_BARRIER, barrier_of_rank(w, rank, at, own))
         add_bulk(w)
     return 0

@@ -25,6 +25,12 @@ def block_of_rank(w: u64, rank: u64) -> u64:
         return 0
     return load_u64(cluster + C_BLOCKS + rank * 8)
 
+def lives(w: u64, lane: u32, block: u64, a: u64, size: u64) -> i1:
+    if load_u32(block + THREADS) != 0:
+        return 1
+    fault(w, ENDED, lane, a, size)
+    return 0
+
 def cluster_place(w: u64, lane: u32, a: u64, size: u64, align: u64) -> u64:
     if not aligned(w, lane, a, align):
         return 0
@@ -33,6 +39,8 @@ def cluster_place(w: u64, lane: u32, a: u64, size: u64, align: u64) -> u64:
         block = block_of_rank(w, (a >> 24) - 1)
         if block == 0:
             fault(w, SPACE, lane, a, size)
+            return 0
+        if not lives(w, lane, block, a, size):
             return 0
     at = a & 0xFFFFFF
     if at + size > load_u64(block + SHARED_SIZE):
@@ -56,6 +64,8 @@ def window_place(w: u64, lane: u32, a: u64, size: u64, align: u64, remote: i1) -
     block = block_with(w, a, size)
     if block == 0 or (not remote and block != load_u64(w + BLOCK)):
         fault(w, SPACE, lane, a, size)
+        return 0
+    if not lives(w, lane, block, a, size):
         return 0
     return a
 

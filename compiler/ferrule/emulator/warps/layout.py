@@ -50,7 +50,13 @@ ARRIVED: Final = 908
 ARRIVED_PHASE: Final = 912
 ASYNC: Final = 920
 """The address of what the warp has of asynchronous copies and products; 0 if a kernel has none."""
-FRAME: Final = 960
+PASSED: Final = 928
+"""The lanes that met others at an instruction while a lane waited there for them with another mask,
+and the lanes that waited so."""
+MIXED: Final = 932
+MEMBERS: Final = 960
+"""The mask that each parked lane waits with."""
+FRAME: Final = 1088
 
 # A block.
 CTAID: Final = 0
@@ -159,7 +165,9 @@ PARAMETER_SIZE: Final = 336
 
 FAULTS: Final = (
     "none", "memory", "misaligned", "space", "sync", "trap", "assert", "deadlock", "stack",
-    "sync", "race", "init",
+    "sync", "race", "init", "sync",
 )  # fmt: skip
 """The kinds of faults by their number."""
 MEMORY, MISALIGNED, SPACE, SYNC, TRAP, ASSERT, DEADLOCK, STACK, LANE, RACE, INIT = range(1, 12)
+ENDED: Final = 12
+"""An access of the shared memory of a block that has ended."""

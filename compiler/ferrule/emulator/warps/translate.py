@@ -166,9 +166,10 @@ waiting:
         """Go on with the lanes that are complete; the others are parked here."""
         self._stand(e, e.mask, number)
         members = table.members(e, e.item)
-        self._helpers.add("gather:")
+        gather = f"gather:{'checked' if self._names.synchronised else 'free'}"
+        self._helpers.add(gather)
         e.do(f"store <32 x i32> {members}, ptr %scratch0, align 32")
-        group = e.op(f'call i32 @"gather:"(ptr %w, i32 {e.mask}, ptr %scratch0)')
+        group = e.op(f'call i32 @"{gather}"(ptr %w, i32 {e.mask}, ptr %scratch0)')
         failed = e.op("load i32, ptr %fault.p")
         wrong = e.op(f"icmp ne i32 {failed}, 0")
         go, look = f"g{number}", f"l{number}"
