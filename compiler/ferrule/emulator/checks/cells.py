@@ -21,7 +21,9 @@ from ferrule.emulator.native.bulk import SOURCE as BULK
 INDEX_MASK: Final = (1 << 20) - 1
 MASK_SHIFT, LEVEL_SHIFT = 20, 24
 PENDING: Final = 1 << 26
-"""A write by cp.async, which is done when its thread has waited; it has its number for a clock."""
+"""What is done when its thread has waited, such as a write by cp.async; it has its number for a
+clock, and above QUEUE_SHIFT the sort that the number counts."""
+QUEUE_SHIFT: Final = 28
 ASYNC_WRITE: Final = 1 << 27
 """A write by the asynchronous proxy."""
 WEAK, OF_BLOCK, OF_CLUSTER, OF_GPU = range(4)
@@ -38,7 +40,9 @@ PAGE_BYTES: Final = (1 << PAGE_SHIFT) // 4 * CELL_BYTES
 HOW_WRITES, HOW_READS, HOW_ACQUIRES, HOW_RELEASES = 1 << 16, 1 << 17, 1 << 18, 1 << 19
 HOW_SHARED, HOW_ATOMIC, HOW_VALUES = 1 << 20, 1 << 21, 1 << 22
 HOW_PENDING, HOW_ASYNC, HOW_PROXY = 1 << 23, 1 << 26, 1 << 27
-HOW_LEVEL_SHIFT, HOW_INDEX_SHIFT = 24, 32
+HOW_FROM_SHARED: Final = HOW_VALUES
+"""The same bit for copies, whose values nobody compares: they read shared memory."""
+HOW_LEVEL_SHIFT, HOW_QUEUE_SHIFT, HOW_INDEX_SHIFT = 24, 28, 32
 
 CONSTANTS: Final = (
     BULK_CONSTANTS
@@ -94,27 +98,45 @@ def morally_strong(area: u64, record: u64, info: u32) -> i1:
     need = OF_CLUSTER if load_u32(area + R_CLUSTER) > 1 else u32(OF_GPU)
     return mine >= need and other >= need
 
-def pending(area: u64, s: u64, t: u32, who: u32, block: u32) -> i1:
-    if block != load_u32(area + R_NUMBER):
-        return 0
-    u = who & 1023
-    writer = state_of(area, u)
-    if who >> 10 > load_u32(writer + S_UPTO):
+def lasts(area: u64, s: u64, t: u32, u: u32, which: u64, which_one: u32) -> i1:
+    q = queue_of(area, u, which)
+    if which_one > load_u32(q + Q_UPTO):
         return 1
-    waits = load_u32(writer + S_WAITS)
+    waits = load_u32(q + Q_WAITS)
     i = waits
     found = u64(0)
     while i != 0 and waits - i < MOST_WAITS:
         i = i - 1
-        at = writer + S_ENDED + u64(i % MOST_WAITS) * WAIT_BYTES
-        if load_u32(at) < who >> 10:
+        at = q + Q_ENDED + u64(i % MOST_WAITS) * WAIT_BYTES
+        if load_u32(at) < which_one:
             break
         found = at
         if waits - i == MOST_WAITS:
             return 0
     if found == 0:
         return 0
-    return not knows(area, s, t, block, load_u32(found + 4), u | (load_u32(found + 8) << 10))
+    number = load_u32(area + R_NUMBER)
+    return not knows(area, s, t, number, load_u32(found + 4), u | (load_u32(found + 8) << 10))
+
+def pending(area: u64, s: u64, t: u32, record: u64) -> i1:
+    block = block_of(area, record)
+    if block != load_u32(area + R_NUMBER):
+        e = entry_for(load_u64(s + S_KNOWN), block)
+        if e == 0:
+            return 1
+        return load_u32(e + E_ERA) < load_u32(record)
+    which = u64(load_u32(record + 8) >> QUEUE_SHIFT) & 3
+    u = load_u32(record + 4) & 1023
+    which_one = load_u32(record + 4) >> 10
+    if which != PRODUCTS:
+        return lasts(area, s, t, u, which, which_one)
+    if u >> 5 == t >> 5:
+        return which_one > load_u32(queue_of(area, u, which) + Q_UPTO)
+    for lane in range(u32(32)):
+        v = (u & ~31) | lane
+        if v < load_u32(area + R_THREADS) and not lasts(area, s, t, v, which, which_one):
+            return 0
+    return 1
 
 def conflicts(area: u64, s: u64, t: u32, record: u64, info: u32, oldest: u32) -> i1:
     era = load_u32(record)
@@ -124,7 +146,7 @@ def conflicts(area: u64, s: u64, t: u32, record: u64, info: u32, oldest: u32) ->
     who = load_u32(record + 4)
     block = block_of(area, record)
     if old & PENDING != 0:
-        return pending(area, s, t, who, block)
+        return not morally_strong(area, record, info) and pending(area, s, t, record)
     if block == load_u32(area + R_NUMBER) and (who & 1023) == t:
         return 0
     if morally_strong(area, record, info):
@@ -207,7 +229,7 @@ def race(w: u64, area: u64, t: u32, record: u64, info: u32, a: u64, why: u32) ->
 )
 
 ACCESS: Final = """
-def fenced(area: u64, s: u64, t: u32, record: u64, info: u32, oldest: u32) -> i1:
+def fenced(area: u64, s: u64, t: u32, record: u64, info: u32, oldest: u32, by: u64) -> i1:
     old = load_u32(record + 8)
     era = load_u32(record)
     if era < oldest or (old & info & (15 << MASK_SHIFT)) == 0 or old & (PENDING | ASYNC_WRITE) != 0:
@@ -216,18 +238,19 @@ def fenced(area: u64, s: u64, t: u32, record: u64, info: u32, oldest: u32) -> i1
         return 1
     who = load_u32(record + 4)
     writer = state_of(area, who & 1023)
-    if load_u32(writer + S_PROXY_ERA) > era or load_u32(s + S_PROXY_ERA) > era:
+    if load_u32(writer + by) > era or load_u32(s + by) > era:
         return 1
-    if load_u32(writer + S_PROXY_ERA) == era and load_u32(writer + S_PROXY) >= who >> 10:
+    if load_u32(writer + by) == era and load_u32(writer + by + 4) >= who >> 10:
         return 1
-    return load_u32(s + S_PROXY_ERA) == era and who & 1023 != t
+    return load_u32(s + by) == era and who & 1023 != t
 
 def whole(w: u64, area: u64, t: u32, a: u64, size: u64, how: u64) -> i32:
     at = a
     while at < a + size:
-        if granule(w, area, t, at, at, how | 4, 0, 0) != 0:
+        part = min(4 - (at & 3), a + size - at)
+        if granule(w, area, t, at & ~3, at, how | part, 0, 0) != 0:
             return 1
-        at = at + 4
+        at = at + part
     return 0
 
 def granule(w: u64, area: u64, t: u32, g: u64, a: u64, how: u64, p: u64, m: u32) -> i32:
@@ -245,11 +268,12 @@ def granule(w: u64, area: u64, t: u32, g: u64, a: u64, how: u64, p: u64, m: u32)
     s = state_of(area, t)
     who = t | (clock_of(area, s) << 10)
     if how & HOW_PENDING != 0:
-        info = info | PENDING
-        who = t | (load_u32(s + S_ISSUED) << 10)
+        which = (how >> HOW_QUEUE_SHIFT) & 3
+        info = info | PENDING | (u32(which) << QUEUE_SHIFT)
+        who = t | (load_u32(queue_of(area, t, which) + Q_ISSUED) << 10)
     if how & HOW_ASYNC != 0:
         info = info | ASYNC_WRITE
-    if how & HOW_PROXY != 0 and not fenced(area, s, t, cell, info, oldest):
+    if how & HOW_PROXY != 0 and not fenced(area, s, t, cell, info, oldest, S_PROXY_ERA):
         return race(w, area, t, cell, info, g, 4)
     if conflicts(area, s, t, cell, info, oldest):
         if how & HOW_WRITES == 0:

@@ -27,7 +27,7 @@ WORLD_BYTES: Final = 128
 # What a block has: `number` is the block of the grid that it is at the moment.
 R_WORLD, R_NUMBER, R_ERA, R_FIRST_ERA, R_THREADS, R_STRIDE = 0, 8, 12, 16, 20, 24
 R_CLUSTER, R_STATES, R_ROWS, R_MEETINGS, R_WAITING, R_LAUNCH = 28, 32, 40, 48, 56, 64
-R_ADDRESS, R_OLD, R_NEW, R_WHY = 72, 80, 96, 112
+R_ADDRESS, R_OLD, R_NEW, R_WHY, R_QUEUES = 72, 80, 96, 112, 120
 R_COUNTS: Final = 128
 """For each of 16 barriers how many threads wait, and how many arrived and went on."""
 AREA_BYTES: Final = R_COUNTS + 16 * 8
@@ -35,12 +35,19 @@ AREA_BYTES: Final = R_COUNTS + 16 * 8
 # A thread.
 S_ROW_ERA, S_LOW, S_HIGH, S_CLOCK_ERA, S_CLOCK, S_PROXY_ERA, S_PROXY = 0, 4, 8, 12, 16, 20, 24
 S_KNOWN, S_SNAPSHOT, S_LAST, S_FENCE, S_FENCE_CTA, S_SEEN = 32, 40, 48, 56, 64, 72
-S_ISSUED, S_COMMITS, S_UPTO, S_WAITS, S_GROUPS, S_ENDED = 80, 84, 88, 92, 96, 160
-"""Asynchronous copies: how many began, groups, how many ended at how many waits; then for the last
-groups how many had begun, and for the last waits how many had ended, in which era, at which clock.
-"""
+S_INIT_ERA, S_INIT = 80, 84
+"""The last fence for mbarriers that were initialised, which a fence of all is too."""
+STATE_BYTES: Final = 88
+
+# What a thread does asynchronously, of four sorts: writes of cp.async, what bulk copies read of
+# shared memory and write to global memory, and what products read.
+COPIES, BULK_READS, BULK_WRITES, PRODUCTS, QUEUES = range(5)
+Q_ERA, Q_ISSUED, Q_COMMITS, Q_UPTO, Q_WAITS, Q_GROUPS, Q_ENDED = 0, 4, 8, 12, 16, 20, 84
+"""The first era of the block that it is of; how many began, groups, how many ended at how many
+waits; then for the last groups how many had begun, and for the last waits how many had ended, in
+which era, at which clock."""
 MOST_GROUPS, MOST_WAITS, WAIT_BYTES = 16, 8, 12
-STATE_BYTES: Final = S_ENDED + MOST_WAITS * WAIT_BYTES
+QUEUE_BYTES: Final = 192
 
 # Where threads meet: a barrier, or lanes of a warp. Behind it lies its row.
 M_ERA, M_LOW, M_HIGH, M_KNOWN, M_TOLD, M_ROW = 0, 4, 8, 16, 24, 32
@@ -100,6 +107,14 @@ def taken(world: u64, size: u64) -> u64:
 
 def state_of(area: u64, t: u32) -> u64:
     return load_u64(area + R_STATES) + u64(t) * STATE_BYTES
+
+def queue_of(area: u64, t: u32, which: u64) -> u64:
+    q = load_u64(area + R_QUEUES) + (u64(t) * QUEUES + which) * QUEUE_BYTES
+    first = load_u32(area + R_FIRST_ERA)
+    if load_u32(q + Q_ERA) != first:
+        fill(q, 0, Q_GROUPS)
+        store_u32(q + Q_ERA, first)
+    return q
 
 def row_of(area: u64, t: u32) -> u64:
     return load_u64(area + R_ROWS) + u64(t) * u64(load_u32(area + R_STRIDE)) * 4

@@ -7,9 +7,11 @@
   order after that. Until then every access of the place races with it, the own thread's too.
 - Copies of the asynchronous proxy (cp.async.bulk, of tensor maps) write shared memory for those who
   wait at their mbarrier, behind whose mbarrier.init a fence.mbarrier_init or fence.proxy.async must
-  stand. What they read of shared memory must have been written before, and a
-  fence.proxy.async must stand behind the write. Their accesses of global memory, multicasts, wgmma
-  and that their reads end late are not followed.
+  stand; a multicast does that in each block. What they read, and what wgmma reads of shared memory,
+  must have been written before, and a fence.proxy.async must stand behind the write.
+- What copies to global memory and wgmma read may be written again when their thread (for wgmma any
+  of its warp) has waited for their group, and by others who know of that; the same holds for what
+  the copies write. Copies to shared memory are taken to read where they begin.
 
 A gate has for each block of the cluster two meetings: of the phase under way, and of the last.
 """
@@ -226,6 +228,11 @@ def cluster_completes(w: u64, mask: u32) -> i32:
 """
 
 COPIES: Final = """
+def one_more(area: u64, t: u32, which: u64) -> i32:
+    q = queue_of(area, t, which)
+    store_u32(q + Q_ISSUED, min(load_u32(q + Q_ISSUED) + 1, MOST_CLOCK))
+    return 0
+
 def issues(w: u64, mask: u32, p0: u64, p1: u64, p2: u64, how: u64) -> i32:
     area = entered(w)
     if area == 0:
@@ -238,8 +245,7 @@ def issues(w: u64, mask: u32, p0: u64, p1: u64, p2: u64, how: u64) -> i32:
         m = m & (m - 1)
         i = u64(lane)
         t = load_u32(w + WARP_ID) * 32 + lane
-        s = state_of(area, t)
-        store_u32(s + S_ISSUED, min(load_u32(s + S_ISSUED) + 1, MOST_CLOCK))
+        one_more(area, t, COPIES)
         read = min(u64(load_u32(p2 + i * 4)), size)
         source = load_u64(p1 + i * 8)
         if source & 3 == 0:
@@ -251,48 +257,49 @@ def issues(w: u64, mask: u32, p0: u64, p1: u64, p2: u64, how: u64) -> i32:
                 return 1
     return 0
 
-def commits(w: u64, mask: u32) -> i32:
+def commits(w: u64, mask: u32, which: u64) -> i32:
     area = entered(w)
     if area == 0:
         return 0
     m = mask
     while m != 0:
-        s = state_of(area, load_u32(w + WARP_ID) * 32 + ctz(m))
+        q = queue_of(area, load_u32(w + WARP_ID) * 32 + ctz(m), which)
         m = m & (m - 1)
-        count = load_u32(s + S_COMMITS)
-        store_u32(s + S_GROUPS + u64(count % MOST_GROUPS) * 4, load_u32(s + S_ISSUED))
-        store_u32(s + S_COMMITS, count + 1)
+        count = load_u32(q + Q_COMMITS)
+        store_u32(q + Q_GROUPS + u64(count % MOST_GROUPS) * 4, load_u32(q + Q_ISSUED))
+        store_u32(q + Q_COMMITS, count + 1)
     return 0
 
-def ended(area: u64, s: u64, upto: u32) -> i32:
-    if upto <= load_u32(s + S_UPTO):
+def ended(area: u64, t: u32, q: u64, upto: u32) -> i32:
+    if upto <= load_u32(q + Q_UPTO):
         return 0
-    waits = load_u32(s + S_WAITS)
-    at = s + S_ENDED + u64(waits % MOST_WAITS) * WAIT_BYTES
+    waits = load_u32(q + Q_WAITS)
+    at = q + Q_ENDED + u64(waits % MOST_WAITS) * WAIT_BYTES
     store_u32(at, upto)
     store_u32(at + 4, load_u32(area + R_ERA))
-    store_u32(at + 8, clock_of(area, s))
-    store_u32(s + S_WAITS, waits + 1)
-    store_u32(s + S_UPTO, upto)
+    store_u32(at + 8, clock_of(area, state_of(area, t)))
+    store_u32(q + Q_WAITS, waits + 1)
+    store_u32(q + Q_UPTO, upto)
     return 0
 
-def waited(w: u64, mask: u32, left_open: u64) -> i32:
+def waited(w: u64, mask: u32, which: u64, left_open: u64) -> i32:
     area = entered(w)
     if area == 0:
         return 0
     m = mask
     while m != 0:
-        s = state_of(area, load_u32(w + WARP_ID) * 32 + ctz(m))
+        t = load_u32(w + WARP_ID) * 32 + ctz(m)
+        q = queue_of(area, t, which)
         m = m & (m - 1)
         if left_open == 255:
-            ended(area, s, load_u32(s + S_ISSUED))
+            ended(area, t, q, load_u32(q + Q_ISSUED))
         else:
             most = u32(left_open)
-            count = load_u32(s + S_COMMITS)
+            count = load_u32(q + Q_COMMITS)
             if count > most:
                 last = count - most - 1
                 if most < MOST_GROUPS:
-                    ended(area, s, load_u32(s + S_GROUPS + u64(last % MOST_GROUPS) * 4))
+                    ended(area, t, q, load_u32(q + Q_GROUPS + u64(last % MOST_GROUPS) * 4))
     return 0
 
 def arrives_later(w: u64, mask: u32, p0: u64, how: u64) -> i32:
@@ -301,60 +308,171 @@ def arrives_later(w: u64, mask: u32, p0: u64, how: u64) -> i32:
         return 0
     m = mask
     while m != 0:
-        s = state_of(area, load_u32(w + WARP_ID) * 32 + ctz(m))
+        t = load_u32(w + WARP_ID) * 32 + ctz(m)
         m = m & (m - 1)
-        ended(area, s, load_u32(s + S_ISSUED))
+        q = queue_of(area, t, COPIES)
+        ended(area, t, q, load_u32(q + Q_ISSUED))
     return enters(w, mask, p0, how)
 
-def range_of(map: u64, sizes: u64, i: u64) -> u64:
-    if map == 0:
-        return u64(load_u32(sizes + i * 4))
-    at = load_u64(map + i * 8)
-    if load_u64(at) != MAGIC:
+def map_at(area: u64, maps: u64, i: u64, dims: u64) -> u64:
+    map = load_u64(maps + i * 8)
+    world = load_u64(area + R_WORLD)
+    if map - load_u64(world + W_BASE) >= load_u64(world + W_SIZE) or map & 63 != 0:
         return 0
-    return box_bytes(at)
+    if load_u64(map) != MAGIC or load_u32(map + T_RANK) != u32(dims):
+        return 0
+    return map
 
-def receives(w: u64, mask: u32, p0: u64, map: u64, sizes: u64, p3: u64, how: u64) -> i32:
-    area = entered(w)
-    if area == 0:
+def box(w: u64, area: u64, t: u32, map: u64, p: u64, how: u64) -> i32:
+    at = local(32)
+    for dim in range(u64(load_u32(map + T_RANK))):
+        store_u32(at + dim * 4, load_u32(p + (dim + 1) * 256 + u64(t & 31) * 4))
+    element = i64(load_u32(map + T_SIZE))
+    first = first_inside(map, at)
+    last = last_inside(map, at)
+    if first >= last:
         return 0
-    m = mask
-    while m != 0:
-        lane = ctz(m)
-        m = m & (m - 1)
-        i = u64(lane)
-        t = load_u32(w + WARP_ID) * 32 + lane
-        at = real(w, load_u64(p3 + i * 8), how)
-        cell = cell_of(load_u64(area + R_WORLD), at)
-        if cell != 0:
-            oldest = load_u32(area + R_FIRST_ERA)
-            if not fenced(area, state_of(area, t), t, cell, 15 << MASK_SHIFT, oldest):
-                return race(w, area, t, cell, u32(how >> HOW_INDEX_SHIFT), at, 4)
-        to = real(w, load_u64(p0 + i * 8), how)
-        size = range_of(map, sizes, i)
-        if to & 15 == 0 and size < 1 << 20:
-            if whole(w, area, t, to, size, how | HOW_WRITES | HOW_ASYNC) != 0:
-                return 1
-    return enters(w, mask, p3, how)
-
-def sends(w: u64, mask: u32, p0: u64, map: u64, sizes: u64, how: u64) -> i32:
-    area = entered(w)
-    if area == 0:
-        return 0
-    m = mask
-    while m != 0:
-        lane = ctz(m)
-        m = m & (m - 1)
-        i = u64(lane)
-        t = load_u32(w + WARP_ID) * 32 + lane
-        at = real(w, load_u64(p0 + i * 8), how)
-        size = range_of(map, sizes, i)
-        if at & 15 == 0 and size < 1 << 20:
-            if whole(w, area, t, at, size, how | HOW_READS | HOW_PROXY) != 0:
+    for row in range(rows_of(map)):
+        place = row_at(map, at, row)
+        if place != 0:
+            start = place + u64((i64(load_i32(at)) + first) * element)
+            if whole(w, area, t, start, u64((last - first) * element), how) != 0:
                 return 1
     return 0
 
-def proxy_fence(w: u64, mask: u32) -> i32:
+def receive(w: u64, area: u64, t: u32, to: u64, at: u64, size: u64, how: u64) -> i32:
+    cell = cell_of(load_u64(area + R_WORLD), at)
+    if cell != 0:
+        oldest = load_u32(area + R_FIRST_ERA)
+        if not fenced(area, state_of(area, t), t, cell, 15 << MASK_SHIFT, oldest, S_INIT_ERA):
+            return race(w, area, t, cell, u32(how >> HOW_INDEX_SHIFT), at, 4)
+    if to & 15 == 0 and size < 1 << 20:
+        if whole(w, area, t, to, size, how | HOW_WRITES | HOW_ASYNC) != 0:
+            return 1
+    g = gate_of(area, at)
+    if g != 0:
+        enter_gate(w, area, g, t)
+    return 0
+
+def receive_all(w: u64, area: u64, t: u32, to: u64, at: u64, size: u64, ranks: u32,
+                how: u64) -> i32:
+    own = block_with(w, to, 1)
+    if own == 0 or block_with(w, at, 1) != own:
+        return 0
+    m = ranks & 0xFFFF
+    if m >> load_u32(cluster_of(w) + C_SIZE) != 0:
+        return 0
+    while m != 0:
+        rank = u64(ctz(m))
+        m = m & (m - 1)
+        shift = load_u64(block_of_rank(w, rank) + SHARED_BASE) - load_u64(own + SHARED_BASE)
+        if receive(w, area, t, to + shift, at + shift, size, how) != 0:
+            return 1
+    return 0
+
+def fetches(w: u64, mask: u32, p0: u64, p1: u64, p2: u64, p3: u64, ranks: u64, how: u64) -> i32:
+    area = entered(w)
+    if area == 0:
+        return 0
+    m = mask
+    while m != 0:
+        lane = ctz(m)
+        m = m & (m - 1)
+        i = u64(lane)
+        t = load_u32(w + WARP_ID) * 32 + lane
+        size = u64(load_u32(p2 + i * 4))
+        source = load_u64(p1 + i * 8)
+        if how & HOW_FROM_SHARED != 0:
+            source = real(w, source, how)
+        rest = how & ~HOW_FROM_SHARED
+        if source & 15 == 0 and size < 1 << 20:
+            if whole(w, area, t, source, size, rest | HOW_READS | HOW_PROXY) != 0:
+                return 1
+        to = real(w, load_u64(p0 + i * 8), how)
+        at = real(w, load_u64(p3 + i * 8), how)
+        if ranks == 0:
+            if receive(w, area, t, to, at, size, rest) != 0:
+                return 1
+        elif receive_all(w, area, t, to, at, size, load_u32(ranks + i * 4), rest) != 0:
+            return 1
+    return 0
+
+def fetches_box(w: u64, mask: u32, p: u64, dims: u64, cast: u64, how: u64) -> i32:
+    area = entered(w)
+    if area == 0:
+        return 0
+    rest = p + (dims + 1) * 256
+    m = mask
+    while m != 0:
+        lane = ctz(m)
+        m = m & (m - 1)
+        i = u64(lane)
+        t = load_u32(w + WARP_ID) * 32 + lane
+        map = map_at(area, p, i, dims)
+        if map != 0:
+            if box(w, area, t, map, p, how | HOW_READS | HOW_PROXY) != 0:
+                return 1
+            to = real(w, load_u64(rest + i * 8), how)
+            at = real(w, load_u64(rest + 256 + i * 8), how)
+            if cast == 0:
+                if receive(w, area, t, to, at, box_bytes(map), how) != 0:
+                    return 1
+            else:
+                ranks = load_u32(rest + 512 + i * 4)
+                if receive_all(w, area, t, to, at, box_bytes(map), ranks, how) != 0:
+                    return 1
+    return 0
+
+def leave_shared(w: u64, area: u64, t: u32, a: u64, size: u64, how: u64) -> i32:
+    one_more(area, t, BULK_READS)
+    one_more(area, t, BULK_WRITES)
+    if a & 15 != 0 or size >= 1 << 20:
+        return 0
+    pending_read = HOW_READS | HOW_PROXY | HOW_PENDING | (u64(BULK_READS) << HOW_QUEUE_SHIFT)
+    weak = how & ~(HOW_ATOMIC | (3 << HOW_LEVEL_SHIFT))
+    return whole(w, area, t, a, size, weak | pending_read)
+
+def sends(w: u64, mask: u32, p0: u64, p1: u64, sizes: u64, how: u64) -> i32:
+    area = entered(w)
+    if area == 0:
+        return 0
+    writes = how | HOW_WRITES | HOW_PENDING | (u64(BULK_WRITES) << HOW_QUEUE_SHIFT)
+    m = mask
+    while m != 0:
+        lane = ctz(m)
+        m = m & (m - 1)
+        i = u64(lane)
+        t = load_u32(w + WARP_ID) * 32 + lane
+        size = u64(load_u32(sizes + i * 4))
+        if leave_shared(w, area, t, real(w, load_u64(p1 + i * 8), how), size, how) != 0:
+            return 1
+        to = load_u64(p0 + i * 8)
+        if to & 15 == 0 and size < 1 << 20:
+            if whole(w, area, t, to, size, writes) != 0:
+                return 1
+    return 0
+
+def sends_box(w: u64, mask: u32, p: u64, dims: u64, how: u64) -> i32:
+    area = entered(w)
+    if area == 0:
+        return 0
+    rest = p + (dims + 1) * 256
+    writes = how | HOW_WRITES | HOW_PENDING | (u64(BULK_WRITES) << HOW_QUEUE_SHIFT)
+    m = mask
+    while m != 0:
+        lane = ctz(m)
+        m = m & (m - 1)
+        t = load_u32(w + WARP_ID) * 32 + lane
+        map = map_at(area, p, u64(lane), dims)
+        if map != 0:
+            a = real(w, load_u64(rest + u64(lane) * 8), how)
+            if leave_shared(w, area, t, a, box_bytes(map), how) != 0:
+                return 1
+            if box(w, area, t, map, p, writes) != 0:
+                return 1
+    return 0
+
+def proxy_fence(w: u64, mask: u32, all: u64) -> i32:
     area = entered(w)
     if area == 0:
         return 0
@@ -362,8 +480,47 @@ def proxy_fence(w: u64, mask: u32) -> i32:
     while m != 0:
         s = state_of(area, load_u32(w + WARP_ID) * 32 + ctz(m))
         m = m & (m - 1)
-        store_u32(s + S_PROXY_ERA, load_u32(area + R_ERA))
-        store_u32(s + S_PROXY, clock_of(area, s))
+        store_u32(s + S_INIT_ERA, load_u32(area + R_ERA))
+        store_u32(s + S_INIT, clock_of(area, s))
+        if all != 0:
+            copy(s + S_PROXY_ERA, s + S_INIT_ERA, 8)
         tick(area, s)
     return 0
+
+def reads_line(w: u64, area: u64, t: u32, at: u64, how: u64) -> i32:
+    block = load_u64(w + BLOCK)
+    if at + 16 > load_u64(block + SHARED_SIZE):
+        return 0
+    return whole(w, area, t, load_u64(block + SHARED_BASE) + at, 16, how)
+
+def reads_matrix(w: u64, area: u64, t: u32, desc: u64, first: u64, count: u64, trans: u64,
+                 depth: u64, how: u64) -> i32:
+    if trans != 0:
+        for k in range(depth):
+            for u in range(count >> 3):
+                if reads_line(w, area, t, mn_line(desc, (first >> 3) + u, k), how) != 0:
+                    return 1
+        return 0
+    for mn in range(count):
+        for line in range(u64(2)):
+            if reads_line(w, area, t, k_line(desc, first + mn, line), how) != 0:
+                return 1
+    return 0
+
+def multiplies(w: u64, mask: u32, p0: u64, p1: u64, shape: u64, depth: u64, how: u64) -> i32:
+    area = entered(w)
+    if area == 0:
+        return 0
+    first = load_u32(w + WARP_ID) * 32
+    for lane in range(u32(32)):
+        one_more(area, first + lane, PRODUCTS)
+    reads = how | HOW_READS | HOW_PROXY | HOW_PENDING | (u64(PRODUCTS) << HOW_QUEUE_SHIFT)
+    columns = shape & 0xFFFF
+    rows = u64(load_u32(w + WARP_ID) & 3) * 16
+    if (shape >> 16) & 1 == 0:
+        trans = (shape >> 17) & 1
+        if reads_matrix(w, area, first, load_u64(p0), rows, 16, trans, depth, reads) != 0:
+            return 1
+    trans = (shape >> 18) & 1
+    return reads_matrix(w, area, first, load_u64(p1), 0, columns, trans, depth, reads)
 """

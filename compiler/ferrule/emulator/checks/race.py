@@ -86,7 +86,8 @@ class Race:
         threads = prod(work.key[0])
         stride = -(-threads // 8) * 8
         parts = (clocks.AREA_BYTES, threads * clocks.STATE_BYTES, threads * stride * 4,
-                 clocks.MEETINGS * (clocks.M_ROW + stride * 4), clocks.MEETINGS * 128)  # fmt: skip
+                 clocks.MEETINGS * (clocks.M_ROW + stride * 4), clocks.MEETINGS * 128,
+                 threads * clocks.QUEUES * clocks.QUEUE_BYTES)  # fmt: skip
         starts, at = [], 0
         for size in parts:
             starts.append(at)
@@ -95,5 +96,6 @@ class Race:
         struct.pack_into("<QI", kept, clocks.R_WORLD, self._world, 0xFFFFFFFF)
         struct.pack_into("<3I", kept, clocks.R_THREADS, threads, stride,
                          len(work.blocks_of_cluster))  # fmt: skip
-        struct.pack_into("<4Q", kept, clocks.R_STATES, *(base + each for each in starts[1:]))
+        struct.pack_into("<4Q", kept, clocks.R_STATES, *(base + each for each in starts[1:5]))
+        struct.pack_into("<Q", kept, clocks.R_QUEUES, base + starts[5])
         return kept, base

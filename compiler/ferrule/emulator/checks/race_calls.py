@@ -9,6 +9,7 @@ from ferrule.emulator.checks import cells
 from ferrule.emulator.checks.cells import (
     HOW_ACQUIRES,
     HOW_ATOMIC,
+    HOW_FROM_SHARED,
     HOW_INDEX_SHIFT,
     HOW_LEVEL_SHIFT,
     HOW_READS,
@@ -20,10 +21,12 @@ from ferrule.emulator.checks.cells import (
     OF_CLUSTER,
     OF_GPU,
 )
+from ferrule.emulator.checks.clocks import BULK_READS, BULK_WRITES, COPIES, PRODUCTS
 from ferrule.emulator.checks.race_source import CONSTANTS, SOURCE
 from ferrule.emulator.checks.swaps import Swaps
 from ferrule.emulator.checks.watch import call, number
 from ferrule.emulator.instructions.helpers import helper
+from ferrule.emulator.instructions.warpgroups import shape_of
 from ferrule.emulator.native.language import functions, helper_text
 from ferrule.emulator.native.shared import SHARED
 from ferrule.emulator.ptx.cursor import BYTES
@@ -97,6 +100,10 @@ class RaceWatch:
             self._access(e, how, 16, 4, rest[1], places[:1], rows)
         elif what == "async":
             self._asynchronous(e, rest[0], set(rest), places, mask)
+        elif name == "wgmma.queue:issue:0":
+            self._product(e, places, mask)
+        elif name == "wgmma.queue:commit:0":
+            call(e, "race:commits", [number(PRODUCTS)], mask)
         elif name == "cluster:arrive:shared" and "relaxed" not in e.item.modifiers:
             call(e, "race:cluster_enters", [], mask)
         elif name == "cluster:wait:shared":
@@ -110,6 +117,9 @@ class RaceWatch:
             call(e, "race:completes", [], mask)
         if name.startswith(("cluster:arrive:", "leave:")) and self._clusters:
             call(e, "race:cluster_completes", [], mask)
+        if name.startswith("wgmma.queue:wait:"):
+            left = number(min(int(name.rpartition(":")[2]), 254))
+            call(e, "race:waited", [number(PRODUCTS), left], mask)
         if name.startswith("async:"):
             self._waited(e, name.split(":")[1], set(name.split(":")), places, mask)
 
@@ -117,7 +127,8 @@ class RaceWatch:
         if item.opcode == "bar" and item.modifiers[:1] == ("warp",):
             call(e, "race:meet", [], e.mask)
         elif item.opcode == "fence" and _of_proxy(item):
-            call(e, "race:proxy_fence", [], e.active())
+            everything = number(int(item.modifiers[0] == "proxy"))
+            call(e, "race:proxy_fence", [everything], e.active())
         elif item.opcode == "membar" or (
             item.opcode == "fence" and not set(item.modifiers) & {"proxy", "mbarrier_init"}
         ):
@@ -141,25 +152,45 @@ class RaceWatch:
         elif entry == "later_arrival":
             call(e, "race:arrives_later", [places[0], own], mask)
         elif entry == "issue":
-            size = next(int(each[5:]) for each in settings if each.startswith("SIZE="))
+            size = _setting(settings, "SIZE")
             call(e, "race:issues", [*places[:3], number(index | size)], mask)
         elif entry == "commit":
-            call(e, "race:commits", [], mask)
-        elif entry in ("bulk_load", "tensor_load") and "MULTICAST=1" not in settings:
-            self._received(e, entry, places, mask, number(index | HOW_SHARED))
-        elif entry == "bulk_store":
-            given = [places[1], "null", places[2], number(index | HOW_SHARED)]
-            call(e, "race:sends", given, mask)
-        elif entry == "tensor_store":
-            given = [places[-1], places[0], "null", number(index | HOW_SHARED)]
-            call(e, "race:sends", given, mask)
+            call(e, "race:commits", [number(COPIES)], mask)
+        elif entry == "bulk_commit":
+            call(e, "race:commits", [number(BULK_READS)], mask)
+            call(e, "race:commits", [number(BULK_WRITES)], mask)
+        elif entry in ("bulk_load", "bulk_store", "tensor_load", "tensor_store"):
+            self._bulk(e, entry, settings, places, mask)
 
-    def _received(self, e: Emitter, entry: str, places: Sequence[str], mask: str, how: str) -> None:
+    def _bulk(
+        self, e: Emitter, entry: str, settings: set[str], places: Sequence[str], mask: str
+    ) -> None:
+        """Copies of the asynchronous proxy."""
+        how = e.index << HOW_INDEX_SHIFT | HOW_SHARED
+        if "FROM_SHARED=1" in settings:
+            how |= HOW_FROM_SHARED
+        dims = number(_setting(settings, "RANK_OF_COPY"))
+        cast = "MULTICAST=1" in settings
+        if entry.endswith("store") and _setting(settings, "HOW"):
+            how |= HOW_ATOMIC | OF_GPU << HOW_LEVEL_SHIFT
         if entry == "bulk_load":
-            given = [places[0], "null", places[2], places[3], how]
+            ranks = places[4] if cast else "null"
+            call(e, "race:fetches", [*places[:4], ranks, number(how)], mask)
+        elif entry == "tensor_load":
+            call(e, "race:fetches_box", [places[0], dims, number(int(cast)), number(how)], mask)
+        elif entry == "bulk_store":
+            call(e, "race:sends", [*places[:3], number(how)], mask)
         else:
-            given = [places[-3], places[0], "null", places[-2], how]
-        call(e, "race:receives", given, mask)
+            call(e, "race:sends_box", [places[0], dims, number(how)], mask)
+
+    def _product(self, e: Emitter, places: Sequence[str], mask: str) -> None:
+        """A product of matrices in shared memory, before it is put into its queue."""
+        shape = shape_of(e.item)
+        packed = shape.columns | shape.in_registers << 16
+        packed |= shape.transposed[0] << 17 | shape.transposed[1] << 18
+        how = number(e.index << HOW_INDEX_SHIFT)
+        given = [places[2], places[3], number(packed), number(shape.depth), how]
+        call(e, "race:multiplies", given, mask)
 
     def _waited(
         self, e: Emitter, entry: str, settings: set[str], places: Sequence[str], mask: str
@@ -171,10 +202,13 @@ class RaceWatch:
             if "relaxed" not in e.item.modifiers:
                 call(e, "race:leaves", [places[0], places[2], own], mask)
         elif entry == "wait_all":
-            call(e, "race:waited", [number(255)], mask)
-        elif entry == "wait_groups":
-            left = [int(each[8:]) for each in settings if each.startswith("PENDING=")]
-            call(e, "race:waited", [number(min([*left, 254]) if left else 0)], mask)
+            call(e, "race:waited", [number(COPIES), number(255)], mask)
+        elif entry in ("wait_groups", "bulk_wait"):
+            left = number(min(_setting(settings, "PENDING"), 254))
+            read = "read" in e.item.modifiers
+            sorts = (COPIES,) if entry == "wait_groups" else (BULK_READS, BULK_WRITES)
+            for each in sorts[:1] if read else sorts:
+                call(e, "race:waited", [number(each), left], mask)
 
     def _move(
         self,
@@ -221,6 +255,12 @@ def _of_proxy(item: Instruction) -> bool:
     return item.modifiers[:1] == ("mbarrier_init",) or (
         item.modifiers[:1] == ("proxy",) and "async" in "".join(item.modifiers[1:2])
     )
+
+
+def _setting(settings: set[str], name: str) -> int:
+    """A number in the name of a helper; 0 where it has none."""
+    found = (each.partition("=") for each in settings)
+    return next((int(value) for key, _, value in found if key == name), 0)
 
 
 def _space(settings: set[str]) -> str:

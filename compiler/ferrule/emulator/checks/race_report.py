@@ -68,6 +68,8 @@ def race_text(block: int, instructions: Sequence[Instruction], named: str) -> st
 
 def missing(old: Access, new: Access) -> str:
     """What would order the two accesses."""
+    if old.pending and old.item.opcode == "wgmma":
+        return "the product may not be done: a warp must wait for it, and then tell the others"
     if old.pending:
         return "the copy may not be done: its thread must wait for it, and then tell the others"
     if old.number != new.number:

@@ -18,6 +18,7 @@ from ferrule.emulator.native.numbers import KINDS
 from ferrule.emulator.native.products import CONSTANTS, QUEUE, SOURCE
 from ferrule.emulator.ptx.module import Group, Immediate, Instruction, Operand, Register
 from ferrule.emulator.warps.emitter import Emitter, items_of, splat
+from ferrule.specs.deferred import dataclass
 
 _START: Final = r"\.mma_async\.sync\.aligned\.m64n(?P<n>\d+)k(?P<k>{})"
 _FLOATS: Final = (
@@ -104,6 +105,28 @@ def _slot(e: Emitter, operand: Operand) -> int:
 
 
 _WORDS: Final = ("b32", "u32", "s32", "f32", "f16x2", "bf16x2")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a product reads of shared memory: columns of B, numbers in a row of A, whether A is in
+    registers instead, and which of A and B are transposed."""
+
+    columns: int
+    depth: int
+    in_registers: bool
+    transposed: tuple[int, int]
+
+
+def shape_of(item: Instruction) -> Shape:
+    """The shape of a product that was written without an error."""
+    columns, a = item.modifiers[3].partition("k")[0][4:], item.modifiers[-1]
+    if a == "popc":
+        a = "b1"
+    in_registers = isinstance(item.operands[1], Group)
+    turns = [each.value for each in item.operands[6:] if isinstance(each, Immediate)]
+    first, second = ([0] * in_registers + turns + [0, 0])[:2]
+    return Shape(int(columns), 8 * _EACH[a], in_registers, (first, second))
 
 
 @helper("wgmma")

@@ -85,10 +85,7 @@ def wait(w: u64, mask: u32) -> i32:
 """
 )
 
-SOURCE: Final = (
-    CLUSTERS
-    + NUMBERS
-    + """
+LINES: Final = """
 def span_of(desc: u64) -> u64:
     return u64(256) >> (desc >> 62)
 
@@ -116,6 +113,13 @@ def mn_line(desc: u64, u: u64, k: u64) -> u64:
     at = start + 16 * (u % lines) + leading * (u // lines)
     return turned(at + span_of(desc) * (k & 7) + stride * (k >> 3), desc)
 
+"""
+
+SOURCE: Final = (
+    CLUSTERS
+    + NUMBERS
+    + LINES
+    + """
 def line_place(w: u64, at: u64) -> u64:
     if at + 16 > load_u64(load_u64(w + BLOCK) + SHARED_SIZE):
         fault(w, SPACE, 0, at, 16)
