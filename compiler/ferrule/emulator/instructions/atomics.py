@@ -14,7 +14,7 @@ from ferrule.emulator.instructions.helpers import (
 )
 from ferrule.emulator.ptx.cursor import BYTES
 from ferrule.emulator.ptx.module import Instruction
-from ferrule.emulator.warps.emitter import Emitter
+from ferrule.emulator.warps.emitter import Emitter, items_of
 
 _SCOPE = r"(\.(cta|cluster|gpu|sys))?"
 _SPACE = r"(\.(?P<space>global|shared|shared::cta|shared::cluster))?"
@@ -52,7 +52,26 @@ def _atom(e: Emitter, item: Instruction, named: Named) -> None:
         e.write(item.operands[0], t, e.cast(old, f"b{bits}", t))
 
 
+def _wide_atom(e: Emitter, item: Instruction, named: Named) -> None:
+    """128 bits, in registers of which each is two of 64."""
+    space = (named["space"] or "generic").partition("::")[0]
+    if named["space"] == "shared::cluster":
+        space = "cluster"
+    result, place, *operands = item.operands
+    halves = [each for operand in operands for each in items_of(operand)]
+    if len(items_of(result)) != 2 or len(halves) != 2 * len(operands):
+        raise e.refuse("wanted registers of 128 bits")
+    given = [("<32 x i64>", e.address(place, space))]
+    given += [("<32 x i64>", e.read(each, "b64")) for each in halves]
+    how = "checked" if e.names.checked else "free"
+    old = e.call(f"atomic:{kind(named, 'op')}:{space}:b128:{how}", given, ["<32 x i64>"] * 2)
+    for register, value in zip(items_of(result), old, strict=True):
+        e.write(register, "b64", value)
+
+
 for _where in (_WHERE, _OLDER):
+    form("atom", _where + r"\.(?P<op>exch)\.b128", 3)(_wide_atom)
+    form("atom", _where + r"\.(?P<op>cas)\.b128", 4)(_wide_atom)
     for _form in _FORMS:
         form("atom", _where + _form, 3)(_atom)
         form("red", _where + _form, 2)(_atom)
@@ -63,6 +82,8 @@ for _where in (_WHERE, _OLDER):
 @helper("atomic")
 def _by_lane(name: str, op: str, space: str, t: str, how: str) -> str:
     """`atomic:add:global:u32:checked`: addresses, operands, and a place for the old values."""
+    if t == "b128":
+        return _wide_by_lane(name, op, space, how)
     word = f"i{8 * BYTES[t]}"
     body = lane_value("%p0", "i64", "a") + located(space, BYTES[t], how == "checked", stores=True)
     body += lane_value("%p1", word, "b")
@@ -78,6 +99,38 @@ def _by_lane(name: str, op: str, space: str, t: str, how: str) -> str:
         body += f"  %old = atomicrmw {_operation(op, t)} ptr %q, {word} %b seq_cst\n"
     body += f"  %to = getelementptr {word}, ptr {result}, i64 %i\n  store {word} %old, ptr %to\n"
     count = 4 if op == "cas" else 3
+    return by_lane(
+        name, count, prepared(space, how == "checked"), body + "  br label %next\n", "", True
+    )
+
+
+def _wide_by_lane(name: str, op: str, space: str, how: str) -> str:
+    """Addresses, both halves of each operand, and places for those of the old values.
+
+    No instruction of the processor: not every one has one of 128 bits, and all threads of a GPU are
+    executed by one thread of the host.
+    """
+    compares = op == "cas"
+    body = lane_value("%p0", "i64", "a") + located(space, 16, how == "checked", stores=True)
+    body += "  %q1 = getelementptr i64, ptr %q, i64 1\n"
+    body += "  %old0 = load volatile i64, ptr %q\n  %old1 = load volatile i64, ptr %q1\n"
+    for half in range(2):
+        body += lane_value(f"%p{1 + half}", "i64", f"b{half}")
+        if compares:
+            body += lane_value(f"%p{3 + half}", "i64", f"c{half}")
+            body += f"  %same{half} = icmp eq i64 %old{half}, %b{half}\n"
+    if compares:
+        body += "  %same = and i1 %same0, %same1\n"
+    for half, place in enumerate(("%q", "%q1")):
+        new = f"%b{half}"
+        if compares:
+            new = f"%new{half}"
+            body += f"  {new} = select i1 %same, i64 %c{half}, i64 %old{half}\n"
+        body += f"  store volatile i64 {new}, ptr {place}\n"
+        result = f"%p{(5 if compares else 3) + half}"
+        body += f"  %to{half} = getelementptr i64, ptr {result}, i64 %i\n"
+        body += f"  store i64 %old{half}, ptr %to{half}\n"
+    count = 7 if compares else 5
     return by_lane(
         name, count, prepared(space, how == "checked"), body + "  br label %next\n", "", True
     )

@@ -36,6 +36,17 @@ def _mov(e: Emitter, item: Instruction, named: Named) -> None:
         e.write(to, t, e.read(source, t))
 
 
+@form("mov", r"\.b128", 2)
+def _mov_wide(e: Emitter, item: Instruction, named: Named) -> None:
+    """Registers of 128 bits are two of 64, so that to pack and to unpack is to move both."""
+    to, source = (items_of(each) for each in item.operands)
+    if len(to) != 2 or len(source) != 2:
+        raise e.refuse("wanted a register of 128 bits or two of 64 on each side")
+    values = [e.read(each, "b64") for each in source]
+    for register, value in zip(to, values, strict=True):
+        e.write(register, "b64", value)
+
+
 def _symbol(e: Emitter, source: Symbol, t: str) -> str:
     space, value = e.symbol(source)
     if bits_of(t) == 64:
@@ -120,13 +131,20 @@ def _space(e: Emitter, named: Named, operand: Operand) -> str:
     return space
 
 
+def _elements(e: Emitter, operand: Operand, named: Named) -> tuple[tuple[Operand, ...], str]:
+    """What is loaded or stored, and the type of each: of 128 bits two halves, the lower first."""
+    t, items = kind(named), items_of(operand)
+    wide = t == "b128"
+    if len(items) != (2 if wide else int((named["v"] or "v1")[1])):
+        raise e.refuse("the number of registers is another")
+    return items, "b64" if wide else t
+
+
+@form("ld", _ORDER + _SPACE + _HINT + r"(\.nc)?" + _EVICT + r"\.(?P<t>b128)", 2)
 @form("ld", _ORDER + _SPACE + _HINT + r"(\.nc)?" + _EVICT + r"(\.(?P<v>v2|v4))?" + _ALL, 2)
 def _ld(e: Emitter, item: Instruction, named: Named) -> None:
     to, source = item.operands
-    t = kind(named)
-    results = items_of(to)
-    if len(results) != int((named["v"] or "v1")[1]):
-        raise e.refuse("the number of results is another")
+    results, t = _elements(e, to, named)
     space = _space(e, named, source)
     assert isinstance(source, Address)
     if space == "param" and isinstance(source.base, Symbol):
@@ -162,13 +180,11 @@ def _ld_param(e: Emitter, results: tuple[Operand, ...], source: Address, t: str)
         e.write(register, t, e.spread(value, llvm), wider=True)
 
 
+@form("st", _ORDER + _SPACE + _HINT + _EVICT + r"\.(?P<t>b128)", 2)
 @form("st", _ORDER + _SPACE + _HINT + _EVICT + r"(\.(?P<v>v2|v4))?" + _ALL, 2)
 def _st(e: Emitter, item: Instruction, named: Named) -> None:
     to, source = item.operands
-    t = kind(named)
-    values = items_of(source)
-    if len(values) != int((named["v"] or "v1")[1]):
-        raise e.refuse("the number of values is another")
+    values, t = _elements(e, source, named)
     space = _space(e, named, to)
     if space in ("param", "const") and not (space == "param" and _is_local(e, to)):
         raise e.refuse(f"a store to .{space}")

@@ -85,6 +85,8 @@ class Body:
         self._count = 0
         self._place: Place | None = None
         self.registers: dict[str, str] = {}
+        self._wide: dict[str, Group] = {}
+        """Registers of 128 bits, and the two that each is."""
         self.variables: list[Variable] = []
         self.items: list[Instruction | Label] = []
         self.tables: dict[str, tuple[str, ...]] = {}
@@ -179,13 +181,22 @@ class Body:
         parser = self._parser
         token = parser.take()
         kind = token.text[1:]
-        if kind != "pred" and (kind not in BYTES or kind == "b128"):
+        if kind != "pred" and kind not in BYTES:
             raise PtxError(f"registers of {token.text} are not emulated", token.line)
         while True:
             for each in self._numbered():
-                self.registers[scope.declare(each, token.line)] = kind
+                self._register(scope.declare(each, token.line), kind)
             if not parser.more(";"):
                 break
+
+    def _register(self, name: str, kind: str) -> None:
+        """One of 128 bits is two of 64, and stands for both where it is an operand."""
+        if kind != "b128":
+            self.registers[name] = kind
+            return
+        halves = Register(f"{name}:low"), Register(f"{name}:high")
+        self._wide[name] = Group("{", halves)
+        self.registers |= {each.name: "b64" for each in halves}
 
     def _numbered(self) -> list[str]:
         """`%r` or `%r<8>`."""
@@ -254,9 +265,11 @@ class Body:
             return Immediate(_NAMED[parser.take().text])
         return self._name()
 
-    def _name(self) -> Register | Symbol:
+    def _name(self) -> Register | Symbol | Group:
         parser = self._parser
         name = self._resolved(parser.word("an operand").text)
+        if name in self._wide:
+            return self._wide[name]
         if name in self.registers or name.startswith("%") or name == "_":
             return Register(name)
         if parser.taken("+"):
@@ -285,7 +298,10 @@ class Body:
         parser = self._parser
         if parser.next.kind == "number" or parser.next.text == "-":
             return Address(None, parser.integer())
+        line = parser.next.line
         base, offset = self._name(), 0
+        if isinstance(base, Group):
+            raise PtxError("an address has 128 bits", line)
         if isinstance(base, Symbol):
             base, offset = Symbol(base.name), base.offset
         if parser.taken("+") or parser.next.text == "-":
