@@ -69,8 +69,10 @@ def _load(
     from ferrule.compiler.cuda.code import DeviceCode
     from ferrule.compiler.cuda.cubins import FATBIN
     from ferrule.compiler.hostcode import HostCode
-    from ferrule.runtime.binaries.elf import ObjectFileError
+    from ferrule.runtime.binaries.elf import ARCHIVE, ObjectFileError
 
+    if data.startswith(ARCHIVE):
+        return HostCode.from_object(name, libraries=libraries)
     if data[:4] == b"\x7fELF":
         return _load_elf(data, name, kernels, libraries)
     if data.startswith(_BITCODE):
@@ -82,7 +84,8 @@ def _load(
     if b"\0" not in data and _LLVM.search(data):
         return HostCode.from_llvm(name, libraries=libraries)
     raise ObjectFileError(
-        f"{name}: wanted PTX, a cubin, an object file, a shared library, LLVM IR or bitcode, "
+        f"{name}: wanted PTX, a cubin, an object file, an archive, a shared library, LLVM IR or "
+        f"bitcode, "
         f"got {_what(data, name)}"
     )
 
@@ -112,8 +115,6 @@ def _what(data: bytes, name: str) -> str:
     instead = _SOURCES.get(Path(name).suffix)
     if instead is not None:
         return f"a source of {instead[0]}: {instead[1]} compiles it"
-    if data.startswith(b"!<arch>\n"):
-        return "an archive: take the object out of it with ar x"
     head = data[:40].decode("ascii", "replace").splitlines()
     if head and head[0].isprintable() and "\ufffd" not in head[0]:
         return f"text that begins with {head[0]!r}"

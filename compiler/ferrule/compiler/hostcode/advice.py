@@ -17,10 +17,8 @@ HOSTCODE: Final = "ferrule.compiler.conventions.HostCode"
 
 _OBJECT: Final = f"objects are for {HOSTCODE}.from_object, shared libraries for its from_library"
 _IR: Final = f"LLVM IR is for {HOSTCODE}.from_llvm"
-_ARCHIVE: Final = (
-    "take the objects out of it with ar x, or link all of it to a shared library: "
-    "cc -shared -Wl,--whole-archive lib.a -o lib.so"
-)
+_ARCHIVE: Final = f"an archive of objects is for {HOSTCODE}.from_object"
+_THIN: Final = "write an archive with its members inside: ar without --thin or T"
 _COMPILE: Final = (
     "compile it with -c -fPIC for this processor, or link it to a shared library and name that"
 )
@@ -60,8 +58,10 @@ def _names(symbol: str) -> tuple[str, ...]:
 
 def for_object(data: bytes) -> str:
     """The hint for bytes that cannot be embedded."""
-    if data.startswith(b"!<arch>\n"):
-        return _ARCHIVE
+    if data.startswith(b"!<thin>\n"):
+        return _THIN
+    if data.startswith(_BITCODE):
+        return _IR
     if data[:4] == b"\x7fELF":
         kind, machine = (int.from_bytes(data[at : at + 2], "little") for at in (16, 18))
         if machine == _CUDA:

@@ -1,10 +1,12 @@
 """Reads and compiles foreign LLVM code, in a separate process: LLVM aborts on some of it.
 
-Run as a program, without ferrule: `python child.py` reads JSON, `{"code": base64, "prefix": text,
-"path": folder of llvmlite, "triple": of another platform, or ""}`, and writes JSON: `{"error":
-text}`, or
+Run as a program, without ferrule, `python child.py` answers requests until its input ends.  Each of
+both is a line with a number of bytes, and as many bytes of JSON.  A request is `{"codes": list of
+base64, "prefix": text, "path": folder of llvmlite, "triple": of another platform, or "", "seconds":
+of the processor's time}`.  The codes are linked to one module.  The answer is `{"error": text, "at":
+the code, or null for all}`, `{"clash": text, "symbol": name, "of": two codes}`, or
 
-* `triple`, `layout`: the target that the code names; `target` and `target_layout`, the actual
+* `said`: the triple and the layout that each code names; `target` and `target_layout`, the actual
   target, this machine's platform by default;
 * `text`: the module as LLVM prints it; functions and variables that were visible get a name with
   the prefix, or are hidden if a linker may drop them;
@@ -16,6 +18,9 @@ text}`, or
 * `cpus`: the target CPUs of functions, each `[target-cpu, target-features]` once;
 * `needed`: the functions and variables that it declares;
 * `object`: the machine code, base64.
+
+A code that ends the process ends nothing else, and one that takes longer than its seconds ends it,
+even if nobody waits for the answer any more.  After much memory was used it leaves with status 0.
 """
 
 from __future__ import annotations
@@ -23,7 +28,9 @@ from __future__ import annotations
 import base64
 import json
 import math
+import os
 import re
+import signal
 import sys
 from typing import Any
 
@@ -31,34 +38,76 @@ _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 _KEPT = "llvm."
 _NAME = re.compile(r'%(?:"[^"]*"|[-\w.$]+)')
 _READS = ("load", "atomicrmw", "cmpxchg")
+_MOST_REQUESTS = 1000
+_MOST_MEMORY = 1 << 30
 
 
-def _run(request: dict[str, str]) -> dict[str, Any]:
-    sys.path.insert(0, request["path"])
+def _run(request: dict[str, Any]) -> dict[str, Any]:
+    if request["path"] not in sys.path:
+        sys.path.insert(0, request["path"])
     import llvmlite.binding as llvm
 
-    _leave_no_core()
     host = llvm.get_process_triple()
     target = request["triple"] or host
     _initialize(llvm, target == host)
-    code = base64.b64decode(request["code"])
-    try:
-        if code.startswith(_BITCODE):
-            module = llvm.parse_bitcode(code)
-        else:
-            module = llvm.parse_assembly(code.decode())
-        module.verify()
-    except (RuntimeError, UnicodeDecodeError) as error:
-        return {"error": str(error)}
+    modules = []
+    for at, code in enumerate(request["codes"]):
+        try:
+            modules.append(_read(llvm, base64.b64decode(code)))
+        except (RuntimeError, UnicodeDecodeError) as error:
+            return {"error": str(error), "at": at}
+    said = [[each.triple, each.data_layout] for each in modules]
+    if found := _clash(llvm, modules):
+        return found
+    module = modules[0]
+    for at, other in enumerate(modules[1:], 1):
+        try:
+            module.link_in(other)
+        except RuntimeError as error:
+            return {"error": str(error), "at": at}
+    return {"said": said, **_made(llvm, module, request["prefix"], target)}
+
+
+def _read(llvm: Any, code: bytes) -> Any:
+    is_bitcode = code.startswith(_BITCODE)
+    module = llvm.parse_bitcode(code) if is_bitcode else llvm.parse_assembly(code.decode())
+    module.verify()
+    return module
+
+
+def _clash(llvm: Any, modules: list[Any]) -> dict[str, Any] | None:
+    """A symbol that two modules define, or that one declares with another type than it has."""
+    spare = ("internal", "private", "linkonce_any", "linkonce_odr", "weak_any", "weak_odr")
+    spare = (*spare, "common", "appending", "available_externally")
+    aside = {llvm.Linkage[each] for each in spare}
+    defined: dict[str, tuple[int, str]] = {}
+    declared: list[tuple[str, int, str]] = []
+    for at, module in enumerate(modules):
+        for symbol in (*module.functions, *module.global_variables):
+            kind = str(symbol.global_value_type) if symbol.is_function else ""
+            if symbol.is_declaration:
+                declared.append((symbol.name, at, kind))
+            elif symbol.linkage not in aside and not symbol.name.startswith(_KEPT):
+                first, _ = defined.setdefault(symbol.name, (at, kind))
+                if first != at:
+                    return {"clash": "twice", "symbol": symbol.name, "of": [first, at]}
+    for name, at, kind in declared:
+        there, found = defined.get(name, (at, kind))
+        if kind != found and not kind.endswith("(...)"):
+            return {"clash": f"{kind}, {found}", "symbol": name, "of": [at, there]}
+    return None
+
+
+def _made(llvm: Any, module: Any, prefix: str, target: str) -> dict[str, Any]:
+    """The answer for one module, except what its codes name."""
     machine = llvm.Target.from_triple(target).create_target_machine(
         opt=2, reloc="pic", codemodel="default"
     )
-    said = {"triple": module.triple, "layout": module.data_layout}
-    functions = _rename(module, llvm, request["prefix"])
+    functions = _rename(module, llvm, prefix)
     types = {f"%{each.name}" for each in module.struct_types}
     callees = _Callees(module)
     promises = {
-        name: _promises(module.get_function(request["prefix"] + name), types, callees)
+        name: _promises(module.get_function(prefix + name), types, callees)
         for name in functions
     }
     cpus = sorted({_cpu(each) for each in module.functions if not each.is_declaration})
@@ -68,9 +117,8 @@ def _run(request: dict[str, str]) -> dict[str, Any]:
     text = str(module)
     compiled = _compiled(llvm, module, machine)
     for name, found in promises.items():
-        _learn(module.get_function(request["prefix"] + name), found)
+        _learn(module.get_function(prefix + name), found)
     return {
-        **said,
         "promises": promises,
         "cpus": cpus,
         "target": target,
@@ -92,13 +140,43 @@ def _initialize(llvm: Any, native: bool) -> None:
         llvm.initialize_all_asmprinters()
 
 
-def _leave_no_core() -> None:
-    """Disable core dumps: a crash here is expected, and not for a debugger."""
+def _prepare() -> None:
+    """Leave nothing behind and hold nothing of the user's: no core dump, as a crash here is expected
+    and not for a debugger; no folder; no interrupt, which is for the parent.  Where memory ends, the
+    system is to end this process first."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.chdir(os.path.abspath(os.sep))
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        with open("/proc/self/oom_score_adj", "w") as score:
+            score.write("1000")
+    except (ImportError, OSError):
+        return
+
+
+def _limit(seconds: int) -> None:
+    """End this process after so much more time of the processor."""
     try:
         import resource
     except ImportError:
         return
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    soft = math.ceil(used.ru_utime + used.ru_stime) + seconds
+    soft = soft if hard == resource.RLIM_INFINITY else min(soft, hard)
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
+
+
+def _is_large() -> bool:
+    """Whether this process has used much memory."""
+    try:
+        import resource
+    except ImportError:
+        return False
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit > _MOST_MEMORY
 
 
 def _rename(module: Any, llvm: Any, prefix: str) -> dict[str, str]:
@@ -417,5 +495,26 @@ def _compiled(llvm: Any, module: Any, machine: Any) -> bytes:
     return bytes(machine.emit_object(module))
 
 
+def _serve() -> None:
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    # Keep LLVM's output out of the answers.
+    os.dup2(2, 1)
+    _prepare()
+    for _ in range(_MOST_REQUESTS):
+        line = requests.readline()
+        if not line:
+            return
+        request = json.loads(requests.read(int(line)))
+        # What is printed is for the message if this request ends the process.
+        os.ftruncate(2, 0)
+        os.lseek(2, 0, os.SEEK_SET)
+        _limit(request["seconds"])
+        answer = json.dumps(_run(request)).encode()
+        answers.write(b"%d\n" % len(answer) + answer)
+        answers.flush()
+        if _is_large():
+            return
+
+
 if __name__ == "__main__":
-    json.dump(_run(json.load(sys.stdin)), sys.stdout)
+    _serve()

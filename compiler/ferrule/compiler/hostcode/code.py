@@ -15,6 +15,7 @@ from _ctypes import CFuncPtr
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -26,6 +27,7 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.hostcode import advice, irtext
 from ferrule.compiler.hostcode.embedding import PREFIX, SYMBOL, embed
 from ferrule.compiler.hostcode.exported import exported_symbols
+from ferrule.compiler.hostcode.objects import Objects, is_archive, joined
 from ferrule.compiler.hostcode.promises import Promised, needed_features, promised
 from ferrule.compiler.hostcode.trial import tried_in_child
 from ferrule.runtime.binaries.elf import ObjectFileError
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 Code: TypeAlias = "bytes | bytearray | memoryview | str | os.PathLike[str]"
 
 _LINKER_MAKES: Final = frozenset({"_GLOBAL_OFFSET_TABLE_"})
+_MOST_KEPT: Final = 128
+"""Codes of LLVM that are kept, so that the same code again costs nothing; one takes a few kB."""
 _OURS: Final = ("ferrule_", "__tvm_ffi_")
 
 
@@ -84,7 +88,7 @@ class HostCode:
     `links` are its undefined symbols.
     """
 
-    source: Address | Library | Undefined | LlvmModule | Embedded
+    source: Address | Library | Undefined | LlvmModule | Embedded | Objects
     links: tuple[Link, ...] = ()
 
     @classmethod
@@ -98,41 +102,42 @@ class HostCode:
         return cls(_address(address, owner))
 
     @classmethod
-    def from_object(cls, code: Code, *, libraries: Sequence[str] = ()) -> HostCode:
-        """An object file, its bytes or its path, compiled with -fPIC for this processor.
+    def from_object(
+        cls, code: Code | Sequence[Code], *, libraries: Sequence[str] = ()
+    ) -> HostCode:
+        """An object file, its bytes or its path, compiled with -fPIC for this processor; or a list
+        of objects and archives of objects (`libx.a`), whose symbols see each other.
 
-        `libraries` have the symbols that it needs.  Raises CompileError for other files, for an
-        object that needs a linker or loader, and for a symbol that is not found.
+        Of an archive a function takes the members that it needs.  `libraries` have the symbols that
+        none of them has.  Raises CompileError for other files, for an object that needs a linker or
+        loader, for a symbol that is not found, of a member when a function needs it, and for one
+        that two objects define.
         """
-        data, what = _read(code, "an object file")
+        codes = _read_all(code, "an object file")
         advice.check_libraries(libraries)
-        embedded = embed(data, what)
-        return cls(embedded, _links(embedded.undefined, libraries, what))
+        (data, what), *more = codes
+        if not more and not is_archive(data):
+            embedded = embed(data, what)
+            return cls(embedded, _links(embedded.undefined, libraries, what))
+        objects = joined(codes, libraries)
+        pieces = objects.embedded()
+        return cls(objects, _links_of(pieces, libraries, _all_names(codes)))
 
     @classmethod
-    def from_llvm(cls, code: Code, *, libraries: Sequence[str] = ()) -> HostCode:
-        """LLVM IR, as text or bitcode, or the path of a file with it, for this platform.
+    def from_llvm(cls, code: Code | Sequence[Code], *, libraries: Sequence[str] = ()) -> HostCode:
+        """LLVM IR, as text or bitcode, or the path of a file with it, for this platform; or a list
+        of these, which are linked to one module.
 
-        It is read, verified and compiled once in a separate process.  Raises CompileError with
-        LLVM's message if that fails, for another platform, and as `from_object` does.
+        It is read, verified and compiled once in a separate process, which stays for the next one;
+        the same code again is not.  In a list internal names are kept apart, and the same code twice
+        counts once.  Raises CompileError with LLVM's message if that fails, for another platform,
+        if two of a list define a symbol or disagree on its type, and as `from_object` does.
         """
-        data, what = _read(code, "LLVM IR")
+        codes = _read_all(code, "LLVM IR")
         advice.check_libraries(libraries)
-        advice.check_llvm(data, what)
-        digest = sha256(data).hexdigest()[:16]
-        tried = tried_in_child(data, what, f"{PREFIX}{digest}.")
-        text = irtext.embeddable(tried, what)
-        try:
-            undefined = read_object(base64.b64decode(tried["object"])).undefined
-        except ObjectFileError as error:
-            raise CompileError(f"{what} cannot be embedded: {error}") from None
-        features = needed_features(tried["cpus"], tried["target"], what)
-        foreign = Foreign(tried["target"], not tried["triple"], features)
-        found = {name: tuple(map(promised, each)) for name, each in tried["promises"].items()}
-        module = LlvmModule(digest, tried["functions"], text, foreign, found)
-        # Include calls that the optimiser removes: without it they are made.
-        more = _known_links(set(tried["needed"]).difference(undefined), libraries)
-        return cls(module, (*_links(undefined, libraries, what), *more))
+        for data, what in codes:
+            advice.check_llvm(data, what)
+        return _of_llvm(cls, tuple(codes), tuple(libraries))
 
     @classmethod
     def from_library(cls, path: str | os.PathLike[str] | None) -> HostCode:
@@ -173,7 +178,7 @@ class HostCode:
                 if kind is not None:
                     irtext.require_type(symbol, functions[symbol], kind, what)
                 irtext.require_c(self.symbol(symbol), text, f"{what}: the function {symbol}")
-            case Embedded(functions=names):
+            case Embedded(functions=names) | Objects(functions=names):
                 _require_known(symbol, names, what)
             case _:
                 assert_never(self.source)
@@ -192,10 +197,12 @@ class HostCode:
                 return symbol
             case LlvmModule(digest=digest) | Embedded(digest=digest):
                 return f"{PREFIX}{digest}.{symbol}"
+            case Objects() as objects:
+                return objects.symbol(symbol)
 
     def bring(self, call: Call, symbol: str) -> None:
         """Add the dependencies of this function to the body that calls it."""
-        for link in self.links:
+        for link in self._links(symbol):
             call.link(link)
         match self.source:
             case Address(value, owner):
@@ -207,6 +214,40 @@ class HostCode:
                 call.part(Part(f"{PREFIX}{digest}", "", text, foreign=foreign))
             case Embedded(digest=digest) as embedded:
                 call.part(Part(f"{PREFIX}{digest}", "", "", embedded=(embedded,)))
+            case Objects(digest=digest) as objects:
+                pieces = objects.embedded(symbol)
+                call.part(Part(f"{PREFIX}{digest}.{symbol}", "", "", embedded=pieces))
+
+    def _links(self, symbol: str) -> tuple[Link, ...]:
+        """The undefined symbols that a function needs."""
+        if not isinstance(self.source, Objects):
+            return self.links
+        pieces = self.source.embedded(symbol)
+        return _links_of(pieces, self.source.libraries, f"the function {symbol}")
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _of_llvm(
+    cls: type[HostCode], codes: tuple[tuple[bytes, str], ...], libraries: tuple[str, ...]
+) -> HostCode:
+    """See `HostCode.from_llvm`; what was made last is kept."""
+    digests = [sha256(data).hexdigest() for data, _ in codes]
+    (digest,) = digests if len(digests) == 1 else [sha256("".join(digests).encode()).hexdigest()]
+    digest, names, what = digest[:16], [name for _, name in codes], _all_names(codes)
+    tried = tried_in_child(codes, f"{PREFIX}{digest}.")
+    text = irtext.embeddable(tried, names)
+    try:
+        undefined = read_object(base64.b64decode(tried["object"])).undefined
+    except ObjectFileError as error:
+        raise CompileError(f"{what} cannot be embedded: {error}") from None
+    features = needed_features(tried["cpus"], tried["target"], what)
+    is_portable = not any(triple for triple, _ in tried["said"])
+    foreign = Foreign(tried["target"], is_portable, features)
+    found = {name: tuple(map(promised, each)) for name, each in tried["promises"].items()}
+    module = LlvmModule(digest, tried["functions"], text, foreign, found)
+    # Include calls that the optimiser removes: without it they are made.
+    more = _known_links(set(tried["needed"]).difference(undefined), libraries)
+    return cls(module, (*_links(undefined, libraries, what), *more))
 
 
 def _address(given: object, owner: object) -> Address:
@@ -235,6 +276,30 @@ def _read(code: Code, kind: str) -> tuple[bytes, str]:
     if not isinstance(code, str | os.PathLike):
         raise TypeError(f"expected the bytes or the path of {kind}, but got {type(code).__name__}")
     return Path(code).read_bytes(), os.fspath(code)
+
+
+def _read_all(code: Code | Sequence[Code], kind: str) -> list[tuple[bytes, str]]:
+    """The bytes of one code or of a list, and their names in errors."""
+    if not isinstance(code, list | tuple):
+        return [_read(code, kind)]
+    if not code:
+        raise ValueError(f"expected at least one code in the list, each {kind}")
+    read = (_read(each, f"{kind} #{at} of the list") for at, each in enumerate(code))
+    # The same code twice counts once.
+    named: dict[bytes, str] = {}
+    for data, what in read:
+        named.setdefault(data, what)
+    return list(named.items())
+
+
+def _all_names(codes: Iterable[tuple[bytes, str]]) -> str:
+    return ", ".join(what for _, what in codes)
+
+
+def _links_of(pieces: Iterable[Embedded], libraries: Sequence[str], what: str) -> tuple[Link, ...]:
+    """The libraries of what several objects need."""
+    needed = dict.fromkeys(name for piece in pieces for name in piece.undefined)
+    return _links(needed, libraries, what)
 
 
 def _require_known(symbol: str, names: Iterable[str], what: str) -> None:

@@ -12,7 +12,9 @@ code that must run before the first call.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import field
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Final
@@ -93,9 +95,54 @@ def embed(data: bytes, what: str) -> Embedded:
     Raises CompileError for bytes that are not an object for this processor, are not
     position-independent, or need a linker or a loader.
     """
+    return Piece.of(data, what).embedded()
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """An object that may be used together with others; `what` names it in errors.
+
+    `defined` are the labels of its visible symbols, `weak` those of them that another object's
+    replaces, and `undefined` the symbols that it needs.
+    """
+
+    what: str
+    data: bytes = field(repr=False)
+    digest: str
+    machine: Machine
+    defined: Mapping[str, str]
+    weak: frozenset[str]
+    undefined: tuple[str, ...]
+
+    @classmethod
+    def of(cls, data: bytes, what: str, context: str = "") -> Piece:
+        """Read an object; `context` makes its names differ from those of the same object with
+        others.  Raises CompileError if it is not sound."""
+        digest = sha256(context.encode() + data).hexdigest()[:16]
+        with _refusing(data, what):
+            header = read_object(data, _RESOLVED)
+            reader = _Reader(data, header.machine, digest)
+            defined, weak = reader.defined(), reader.weak()
+            return cls(what, data, digest, header.machine, defined, weak, header.undefined)
+
+    def functions(self) -> tuple[str, ...]:
+        """The functions that can be called."""
+        with _refusing(self.data, self.what):
+            return _Reader(self.data, self.machine, self.digest).functions()
+
+    def embedded(self, elsewhere: Mapping[str, str] = MappingProxyType({})) -> Embedded:
+        """This object, ready to be a part of others; `elsewhere` are labels of symbols that other
+        pieces define, or that of its own symbol.  Raises CompileError as `embed`."""
+        undefined = tuple(name for name in self.undefined if name not in elsewhere)
+        with _refusing(self.data, self.what):
+            reader = _Reader(self.data, self.machine, self.digest, elsewhere)
+            return reader.embedded(undefined)
+
+
+@contextmanager
+def _refusing(data: bytes, what: str) -> Iterator[None]:
     try:
-        header = read_object(data, _RESOLVED)
-        return _Reader(data, header.machine, what).embedded(header.undefined)
+        yield
     except ObjectFileError as error:
         hint = advice.for_object(data)
         raise CompileError(Diagnostic(f"{what} cannot be embedded: {error}", hint=hint)) from None
@@ -118,6 +165,7 @@ class _Symbol:
     name: str
     kind: int
     is_global: bool
+    is_weak: bool
     section: int
     value: int
 
@@ -125,11 +173,17 @@ class _Symbol:
 class _Reader:
     """The sections and symbols of one object with valid headers."""
 
-    def __init__(self, data: bytes, machine: Machine, what: str) -> None:
+    def __init__(
+        self,
+        data: bytes,
+        machine: Machine,
+        digest: str,
+        elsewhere: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._data: Final = data
         self._machine: Final = machine
-        self._what: Final = what
-        self._digest: Final = sha256(data).hexdigest()[:16]
+        self._digest: Final = digest
+        self._elsewhere: Final = elsewhere
         self._sections: Final = list(self._read_sections())
         self._symbols: Final = list(self._read_symbols())
         self._slots: Final[dict[str, str]] = {}
@@ -142,7 +196,7 @@ class _Reader:
         return Embedded(
             self._digest,
             self._machine.name.lower(),
-            tuple(symbol.name for symbol in self._functions()),
+            self.functions(),
             undefined,
             "\n".join(lines),
         )
@@ -165,8 +219,24 @@ class _Reader:
             strings = elf.section_at(rows, table.link, elf.SHT_STRTAB, "the names of symbols")
             names = self._data[strings.offset : strings.offset + strings.size]
             for at, info, _, where, value, _ in elf.entries(elf.SYMBOL, self._data, table):
-                is_global = info >> 4 != elf.STB_LOCAL
-                yield _Symbol(_text(names, at), info & 15, is_global, where, value)
+                is_global, is_weak = info >> 4 != elf.STB_LOCAL, info >> 4 == elf.STB_WEAK
+                yield _Symbol(_text(names, at), info & 15, is_global, is_weak, where, value)
+
+    def functions(self) -> tuple[str, ...]:
+        """The names of functions that can be called from outside."""
+        return tuple(symbol.name for symbol in self._functions())
+
+    def defined(self) -> Mapping[str, str]:
+        """The labels of symbols that other objects see."""
+        seen = (each for each in self._symbols if each.is_global and each.name)
+        return {each.name: self._place(each) for each in seen if self._is_carried(each.section)}
+
+    def weak(self) -> frozenset[str]:
+        """The symbols that a definition of another object replaces."""
+        return frozenset(each.name for each in self._symbols if each.is_weak)
+
+    def _place(self, symbol: _Symbol) -> str:
+        return f"{self._label(symbol.section)}{symbol.value:+d}"
 
     def _functions(self) -> Iterator[_Symbol]:
         """The functions that can be called from outside."""
@@ -221,7 +291,8 @@ class _Reader:
         symbol, kind = self._symbols[index], _KINDS.get((self._machine, number))
         if kind is None:
             raise ObjectFileError(f"it has a relocation of kind {number}, which is not known here")
-        if symbol.section == elf.SHN_UNDEF:
+        target = self._elsewhere.get(symbol.name) if symbol.is_global else None
+        if target is None and symbol.section == elf.SHN_UNDEF:
             if not SYMBOL.fullmatch(symbol.name):
                 raise ObjectFileError(f"it needs a symbol of the name {symbol.name!r}")
             if kind in _DIRECT:
@@ -233,9 +304,9 @@ class _Reader:
                 jump = self._stubs.setdefault(symbol.name, f"{self._label(0)}_jump_{number}")
                 return _BY_JUMP[kind], f"{jump}{addend:+d}"
             return kind, f"{symbol.name}{addend:+d}"
-        if not self._is_carried(symbol.section):
+        if target is None and not self._is_carried(symbol.section):
             raise ObjectFileError(f"it refers to {symbol.name or 'a place'} in no section of code")
-        target = f"{self._label(symbol.section)}{symbol.value:+d}"
+        target = target or self._place(symbol)
         if kind in _BY_SLOT:
             return _BY_SLOT[kind], f"{self._word(target)}{addend:+d}"
         return _BY_JUMP.get(kind, kind), f"{target}{addend:+d}"
@@ -267,7 +338,7 @@ class _Reader:
     def _names(self) -> Iterator[str]:
         for symbol in self._functions():
             name = f"{PREFIX}{self._digest}.{symbol.name}"
-            yield f".set {name}, {self._label(symbol.section)}{symbol.value:+d}"
+            yield f".set {name}, {self._place(symbol)}"
             yield f".type {name},@function"
 
 

@@ -7,7 +7,7 @@ code.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from llvmlite import ir
@@ -29,12 +29,14 @@ _REFUSED: Final = (
 )
 
 
-def embeddable(tried: Mapping[str, Any], what: str) -> str:
-    """The text of code that `child` compiled, as a part of a body.
+def embeddable(tried: Mapping[str, Any], names: Sequence[str]) -> str:
+    """The text of codes with these names that `child` compiled, as a part of a body.
 
     Raises CompileError for another platform, and for code that needs a linker or loader.
     """
-    _check_platform(tried, what)
+    for (triple, layout), each in zip(tried["said"], names, strict=True):
+        _check_platform(triple, layout, tried, each)
+    what = ", ".join(names)
     text: str = tried["text"]
     for pattern, reason in _REFUSED:
         if pattern.search(text):
@@ -48,11 +50,11 @@ def embeddable(tried: Mapping[str, Any], what: str) -> str:
     return _IN_VARIABLE.sub(r"\1", _IN_FUNCTION.sub(r"\1", text))
 
 
-def _check_platform(tried: Mapping[str, Any], what: str) -> None:
-    triple, here = tried["triple"], tried["target"]
+def _check_platform(triple: str, layout: str, tried: Mapping[str, Any], what: str) -> None:
+    here = tried["target"]
     if triple and _platform(triple) != _platform(here):
         raise CompileError(f"{what} is for {triple}, and the code that calls it for {here}")
-    said, wanted = _layout(tried["layout"]), _layout(tried["target_layout"])
+    said, wanted = _layout(layout), _layout(tried["target_layout"])
     for key in sorted(said.keys() & wanted.keys()):
         if said[key] != wanted[key]:
             raise CompileError(

@@ -41,7 +41,12 @@ def _member(name: bytes, data: bytes) -> bytes:
 
 def read_archive(data: bytes) -> Iterator[bytes]:
     """The objects of an archive, in order; ObjectFileError where it is cut off or damaged."""
-    position, is_first = len(ARCHIVE), True
+    return (content for _, content in read_members(data))
+
+
+def read_members(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """The name and the bytes of each object of an archive; errors are those of `read_archive`."""
+    position, is_first, names = len(ARCHIVE), True, b""
     while position < len(data):
         header = data[position : position + _HEADER_SIZE]
         size = header[48:58].strip()
@@ -55,12 +60,26 @@ def read_archive(data: bytes) -> Iterator[bytes]:
                 f"but there are {len(data)} bytes"
             )
         # Tables stand before the objects: a name of one behind them is a damaged name.
-        if not (is_first and _is_table(header[:16].rstrip())):
+        name = header[:16].rstrip()
+        if not (is_first and _is_table(name)):
             is_first = False
-            yield data[start:end]
+            yield _named(name, data[start:end], names)
+        elif name == b"//":
+            names = data[start:end]
         position = end + end % 2
 
 
 def _is_table(name: bytes) -> bool:
     """Whether a member is a table of the format (a symbol index, or long names), not an object."""
     return name in (b"/", b"//", b"/SYM64/") or name.startswith(b"__.SYMDEF")
+
+
+def _named(name: bytes, content: bytes, names: bytes) -> tuple[str, bytes]:
+    """The whole name of a member and its content: a long name is in the table of names (`/12`), or
+    with BSD's programs before the content (`#1/20`)."""
+    if name.startswith(b"#1/") and name[3:].isdigit():
+        length = int(name[3:])
+        name, content = content[:length].rstrip(b"\0"), content[length:]
+    elif name[:1] == b"/" and name[1:].isdigit():
+        name = names[int(name[1:]) :].partition(b"\n")[0]
+    return name.removesuffix(b"/").decode(errors="backslashreplace"), content

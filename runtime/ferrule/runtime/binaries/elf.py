@@ -64,7 +64,7 @@ SHN_UNDEF: Final = 0
 SHN_RESERVED: Final = 0xFF00
 SHN_ABS: Final = 0xFFF1
 STB_LOCAL: Final = 0
-_STB_WEAK: Final = 2
+STB_WEAK: Final = 2
 STV_VISIBLE: Final = (0, 3)  # default, protected
 PT_LOAD: Final = 1
 PT_DYNAMIC: Final = 2
@@ -244,7 +244,7 @@ def read_symbols(
         if binding == STB_LOCAL or not name:
             continue
         if where == SHN_UNDEF or other & 3 in STV_VISIBLE:
-            yield Symbol(name, where != SHN_UNDEF, binding == _STB_WEAK)
+            yield Symbol(name, where != SHN_UNDEF, binding == STB_WEAK)
 
 
 def read_constant(
