@@ -447,7 +447,11 @@ def test_a_function_that_is_not_there_names_those_that_are(kind: str) -> None:
 
 
 def test_a_library_that_cannot_be_loaded() -> None:
-    for wrong, hint in (("nothing", "such as libz"), ("f.o", "from_object"), ("f.a", "ar x")):
+    for wrong, hint in (
+        ("nothing", "such as libz"),
+        ("f.o", "from_object"),
+        ("f.a", "from_object"),
+    ):
         with pytest.raises(CompileError, match=f"(?s)cannot be loaded.*hint: .*{hint}"):
             HostCode.from_library(wrong)
     with pytest.raises(ValueError, match="path of a shared library, but got ''"):

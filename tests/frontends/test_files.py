@@ -74,7 +74,6 @@ def test_objects_and_shared_libraries_are_host_code(tmp_path: Path) -> None:
         ("k.cpp", b"int f;", 'got a source of C++: g++ -c -fPIC, with its functions extern "C", '),
         ("k.c", b"int f;", "got a source of C: fe.frontends.c.compile compiles it"),
         ("notes.txt", b"some words", "got text that begins with 'some words'"),
-        ("k.a", b"!<arch>\nmore", "an archive: take the object out of it with ar x"),
         ("k.fatbin", b"\x50\xed\x55\xba\x01\0\x10\0", "take them out of it with cuobjdump"),
         ("k.o", b"\x7fELF\x02\x01\x01", "the object is cut off: the ELF header"),
         ("k.cubin", forge_cubin("sm_90", [ForgedKernel("f")])[:-9], "the object is cut off"),

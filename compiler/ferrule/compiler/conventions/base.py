@@ -492,7 +492,10 @@ class Call(Flow):
 
     @contextmanager
     def entered(self, code: DeviceCode, stream: ir.Value | None = None) -> Iterator[None]:
-        """Emit code with the call's device current and these kernels loaded; nests."""
+        """Emit code with the call's device current and these kernels loaded; nests.
+
+        Inside of another one the device is current already, so that only the kernels are loaded.
+        """
         if id(code) in self._entered:
             yield
             return
@@ -504,6 +507,13 @@ class Call(Flow):
         if launcher is None:
             launcher = Launcher(self.emitter, images_of(code), code.kernels)
             self._launchers[id(code)] = launcher
+        if self._entered:
+            opened = launcher.open(self.device, self.values, stream)
+            self.require(opened, cuda_failures(f"at the start of {name}", None))
+            self._entered[id(code)] = _Entered(launcher, self.device)
+            yield
+            del self._entered[id(code)]
+            return
         status, token, device = launcher.enter(self.device, self.values, stream)
         self.require(status, cuda_failures(f"at the start of {name}", None))
 

@@ -64,7 +64,7 @@ from ferrule.compiler.cuda.limits import (
     too_many_blocks,
     too_many_threads,
 )
-from ferrule.compiler.cuda.naming import check_name, find_kernel
+from ferrule.compiler.cuda.naming import check_name
 from ferrule.compiler.cuda.parameters import KernelParameters
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.spelledtypes import read_type
@@ -162,7 +162,7 @@ class CudaLaunch:
                 f"but got {type(code).__name__}"
             )
         kernel = check_name(kernel, "CudaLaunch: kernel")
-        kernel = find_kernel(kernel, code.kernels) or kernel
+        code, kernel = code.holder(kernel)
         for position, param in enumerate(listed(params, f"CudaLaunch: the params of {kernel}")):
             check_argument(param, f"CudaLaunch: parameter #{position} of {kernel}")
         if stream is not None and not isinstance(stream, (Stream, EnvStream)):

@@ -88,14 +88,18 @@ class Sequence:
                     f"of its own"
                 )
             call.allocate(tensor)
-        codes = {id(code): code for step in self.steps for code in step.codes()}
         with ExitStack() as opened:
-            if len(codes) == 1:
-                (code,) = codes.values()
+            if (code := self._first_code()) is not None:
                 opened.enter_context(call.entered(code, self._stream(call)))
             for step in self.steps:
                 with call.where(step.when):
                     step.emit(call)
+
+    def _first_code(self) -> DeviceCode | None:
+        """The code that enters the device for all steps: the only one, or one that every call
+        launches."""
+        codes = {id(code): code for step in self.steps for code in step.codes()}
+        return next(iter(codes.values())) if len(codes) == 1 else _certain(self.steps)
 
     def _stream(self, call: Call) -> ir.Value | None:
         """The stream of the first step that names one: at the start the call tests whether it is
@@ -188,6 +192,19 @@ def _checked_steps(
     for position, step in enumerate(checked):
         check_convention(step, f"{what}: #{position}")
     return checked
+
+
+def _certain(steps: collections.abc.Sequence[CallingConvention]) -> DeviceCode | None:
+    """The first code of which every call launches a kernel."""
+    for step in steps:
+        if step.when is not None or isinstance(step, FirstOf):
+            continue
+        found = (
+            _certain(step.steps) if isinstance(step, Sequence) else next(iter(step.codes()), None)
+        )
+        if found is not None:
+            return found
+    return None
 
 
 def _codes(steps: collections.abc.Sequence[CallingConvention]) -> tuple[DeviceCode, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
@@ -130,6 +130,27 @@ class DeviceCode:
         from ferrule.compiler.cuda.binaries import code_from_images
 
         return code_from_images(images, kernels)
+
+    @classmethod
+    def joined(
+        cls, *codes: DeviceCode, names: Sequence[Mapping[str, str]] | None = None
+    ) -> DeviceCode:
+        """The kernels of several codes in one, each with the images and variables of its own code.
+
+        `names` has for each code new names of kernels, `{"kernel": "its name here"}`.  On a GPU
+        each kernel comes from its own code's best image.  ValueError if two kernels have one name,
+        or if no GPU has an image of each code; TypeError for other values.
+        """
+        from ferrule.compiler.cuda.joining import joined
+
+        return joined(codes, names)
+
+    def holder(self, kernel: str) -> tuple[DeviceCode, str]:
+        """The code that is loaded for a kernel, and the kernel's name there; for an unknown kernel,
+        the name as it stands."""
+        from ferrule.compiler.cuda.naming import find_kernel
+
+        return self, find_kernel(kernel, self.kernels) or kernel
 
     def parameters(self, kernel: str) -> KernelParameters:
         """The parameters of a kernel, from the first image.

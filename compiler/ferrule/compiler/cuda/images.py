@@ -61,6 +61,18 @@ class Image:
         """Ten times the compute capability."""
         return 0 if self.arch is None else capability(self.arch)
 
+    def serves_number(self, number: int) -> bool:
+        """Whether it serves a GPU with ten times this compute capability."""
+        match self.serves:
+            case Serves.ALL:
+                return True
+            case Serves.NEWER:
+                return number >= self.number
+            case Serves.SAME:
+                return number == self.number
+            case Serves.FAMILY:
+                return number >= self.number and number // 10 == self.number // 10
+
     @property
     def newer(self) -> str | None:
         """The hint if the driver does not know the version of the PTX."""

@@ -140,6 +140,26 @@ class Launcher:
         token = e.icmp("eq", came, status(Status.PUSHED))
         return e.select(token, status(Status.DONE), came), token, used
 
+    def open(self, device: ir.Value, values: ir.Value, stream: ir.Value | None = None) -> ir.Value:
+        """Load the image where another launcher has made the device current; returns a status.
+
+        `device` is its ordinal, an i32; the rest is as for `enter`.
+        """
+        e = self._emitter
+        opening, opened = e.block("cuda.open"), e.block("cuda.opened")
+        phase = e.builder.load_atomic(self._state, "acquire", 4, typ=I32, name="phase")
+        ready, start = e.icmp("eq", phase, e.const_i32(Phase.READY)), e.builder.block
+        e.cond_branch(ready, opened, opening, LIKELY)
+        e.at(opening)
+        asked = e.null() if stream is None else stream
+        came = self._cold(OPEN, self._state, self._program, device, asked, values)
+        e.branch(opened)
+        e.at(opened)
+        result = e.builder.phi(I32, name="opened")
+        result.add_incoming(status(Status.DONE), start)
+        result.add_incoming(came, opening)
+        return result
+
     def leave(self, token: ir.Value, values: ir.Value | None = None) -> ir.Value:
         """Restore the context from before `enter`; returns a status.
 

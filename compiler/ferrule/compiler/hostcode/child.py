@@ -1,10 +1,11 @@
 """Reads and compiles foreign LLVM code, in a separate process: LLVM aborts on some of it.
 
-Run as a program, without ferrule, `python child.py` answers requests until its input ends.  Each of
-both is a line with a number of bytes, and as many bytes of JSON.  A request is `{"codes": list of
-base64, "prefix": text, "path": folder of llvmlite, "triple": of another platform, or "", "seconds":
-of the processor's time}`.  The codes are linked to one module.  The answer is `{"error": text, "at":
-the code, or null for all}`, `{"clash": text, "symbol": name, "of": two codes}`, or
+Run as a program, without ferrule, `python child.py` answers requests until its input ends.  A
+request and an answer are a line with a number of bytes, and as many bytes of JSON.  A request is
+`{"codes": list of base64, "prefix": text, "path": folder of llvmlite, "triple": of another
+platform, or "", "seconds": of the processor's time}`.  The codes are linked to one module.  The
+answer is `{"error": text, "at": position of the code}`, `{"clash": "twice" or two types, "symbol":
+name, "of": positions of two codes}`, or
 
 * `said`: the triple and the layout that each code names; `target` and `target_layout`, the actual
   target, this machine's platform by default;
@@ -107,8 +108,7 @@ def _made(llvm: Any, module: Any, prefix: str, target: str) -> dict[str, Any]:
     types = {f"%{each.name}" for each in module.struct_types}
     callees = _Callees(module)
     promises = {
-        name: _promises(module.get_function(prefix + name), types, callees)
-        for name in functions
+        name: _promises(module.get_function(prefix + name), types, callees) for name in functions
     }
     cpus = sorted({_cpu(each) for each in module.functions if not each.is_declaration})
     symbols = (*module.functions, *module.global_variables)
@@ -141,9 +141,11 @@ def _initialize(llvm: Any, native: bool) -> None:
 
 
 def _prepare() -> None:
-    """Leave nothing behind and hold nothing of the user's: no core dump, as a crash here is expected
-    and not for a debugger; no folder; no interrupt, which is for the parent.  Where memory ends, the
-    system is to end this process first."""
+    """Leave nothing behind and hold nothing of the user's.
+
+    There are no core dumps, because a crash here is expected and not for a debugger.  An interrupt
+    is for the parent.  If memory is exhausted, the system ends this process first.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.chdir(os.path.abspath(os.sep))
     try:
@@ -505,9 +507,6 @@ def _serve() -> None:
         if not line:
             return
         request = json.loads(requests.read(int(line)))
-        # What is printed is for the message if this request ends the process.
-        os.ftruncate(2, 0)
-        os.lseek(2, 0, os.SEEK_SET)
         _limit(request["seconds"])
         answer = json.dumps(_run(request)).encode()
         answers.write(b"%d\n" % len(answer) + answer)

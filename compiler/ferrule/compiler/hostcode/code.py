@@ -102,9 +102,7 @@ class HostCode:
         return cls(_address(address, owner))
 
     @classmethod
-    def from_object(
-        cls, code: Code | Sequence[Code], *, libraries: Sequence[str] = ()
-    ) -> HostCode:
+    def from_object(cls, code: Code | Sequence[Code], *, libraries: Sequence[str] = ()) -> HostCode:
         """An object file, its bytes or its path, compiled with -fPIC for this processor; or a list
         of objects and archives of objects (`libx.a`), whose symbols see each other.
 
@@ -128,10 +126,11 @@ class HostCode:
         """LLVM IR, as text or bitcode, or the path of a file with it, for this platform; or a list
         of these, which are linked to one module.
 
-        It is read, verified and compiled once in a separate process, which stays for the next one;
-        the same code again is not.  In a list internal names are kept apart, and the same code twice
-        counts once.  Raises CompileError with LLVM's message if that fails, for another platform,
-        if two of a list define a symbol or disagree on its type, and as `from_object` does.
+        It is read, verified and compiled once in a separate process, which stays for the next
+        code; the same code again costs nothing.  In a list internal names are kept apart, and the
+        same code twice counts once.  Raises CompileError with LLVM's message if that fails, for
+        another platform, if two of a list define a symbol or disagree on its type, and as
+        `from_object` does.
         """
         codes = _read_all(code, "LLVM IR")
         advice.check_libraries(libraries)

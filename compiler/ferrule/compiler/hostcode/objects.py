@@ -23,8 +23,8 @@ from ferrule.specs.deferred import dataclass
 class Objects:
     """Objects that are used together, the members of archives last.
 
-    `places` has for each symbol the position of the piece that defines it.  The first `named` pieces
-    were named one by one, the others are members.
+    `places` has for each symbol the position of the piece that defines it.  The first `named`
+    pieces were named one by one, the others are members.
     """
 
     digest: str
@@ -43,7 +43,7 @@ class Objects:
     def embedded(self, function: str | None = None) -> tuple[Embedded, ...]:
         """The pieces that a function needs; by default those that the named ones do.
 
-        Raises CompileError for an object that cannot be embedded, and if two of them define a symbol.
+        Raises CompileError for an object that cannot be embedded, and for a symbol that two define.
         """
         first = range(self.named) if function is None else (self.functions[function],)
         needed = self._closure(first)

@@ -1,8 +1,8 @@
 """Processes that answer requests of this one and stay for the next: what they run may crash.
 
-A process is started when all others are busy, and at most two wait for requests.  It ends with this
-process, whatever ends that: the end of its standard input is its end.  After a request that ends it,
-or that is interrupted, the next request gets a new one.  In a child of a fork there are none yet.
+A process is started if all others are busy, and at most two wait for requests.  It ends with this
+process, whatever ends that, because its standard input ends.  If a request ends it, or is
+interrupted, the next request gets a new one.  In a child of a fork there are none at first.
 """
 
 from __future__ import annotations
@@ -56,6 +56,9 @@ class Worker:
     def answer(self, request: bytes) -> bytes | Ended:
         """The answer to a request; both are a line with the number of bytes, and those."""
         try:
+            # What it prints is for the message if this request ends it; the place is shared.
+            self._printed.seek(0)
+            self._printed.truncate()
             said = self._exchange(b"%d\n" % len(request) + request)
         except BaseException:
             self.close(kill=True)
