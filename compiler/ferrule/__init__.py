@@ -134,6 +134,7 @@ if TYPE_CHECKING:
     from ferrule.language.layouts import unflatten as unflatten
     from ferrule.language.layouts import zipped_divide as zipped_divide
     from ferrule.language.layouts import zipped_product as zipped_product
+    from ferrule.language.sourcetexts import from_source as from_source
     from ferrule.libraries.jobs import Job as Job
     from ferrule.libraries.library import Library as Library
     from ferrule.libraries.many import CompileAllError as CompileAllError
@@ -258,6 +259,7 @@ _ATTRIBUTES = {
     **{name: ("ferrule.language.faces.containers", name) for name in _CONTAINERS.split()},
     **{name: ("ferrule.language.faces.tensors", name) for name in _VIEWS.split()},
     "compile": ("ferrule.language.compilation", "compile"),
+    "from_source": ("ferrule.language.sourcetexts", "from_source"),
     "jit": ("ferrule.language.decorators", "jit"),
     "kernel": ("ferrule.language.decorators", "kernel"),
     "overload": ("ferrule.libraries.overloads", "overload"),

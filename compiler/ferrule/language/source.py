@@ -17,9 +17,12 @@ from ferrule.compiler.artefacts import Location
 from ferrule.compiler.errors import CompileError, Diagnostic, Span
 from ferrule.language.dependencies.edited import check_unedited
 from ferrule.language.dependencies.witness import Outer
+from ferrule.language.sourcetexts import lines_of
 from ferrule.specs.deferred import dataclass
 
 _LAMBDA: Final = "<lambda>"
+
+_KEEPS_NONE: Final = "exec(), python -c, python - and the plain prompt keep no source"
 
 SPLIT: Final = (
     "split long expressions and chains of elif, and write recursion as a loop: one that a value of "
@@ -206,9 +209,11 @@ def _all_lines(function: types.FunctionType) -> list[str]:
     `inspect` would find the same, but searches all modules for a file that is not on disk.
     """
     code = function.__code__
-    file = _source_file(code)
-    linecache.checkcache(file)
-    lines = linecache.getlines(file, function.__globals__)
+    lines = lines_of(code.co_filename)
+    if lines is None:
+        file = _source_file(code)
+        linecache.checkcache(file)
+        lines = linecache.getlines(file, function.__globals__)
     if len(lines) < code.co_firstlineno:
         raise _no_source(function)
     return lines
@@ -225,7 +230,8 @@ def _no_source(function: types.FunctionType) -> CompileError:
         Diagnostic(
             f"the source of {function.__qualname__!r} cannot be found",
             expected="a function that is defined in a file",
-            hint="write the function into a module; exec() and the plain prompt keep no source",
+            hint=f"{_KEEPS_NONE}: write the function into a module, or make it of its text, "
+            "ferrule.from_source(text)",
         )
     )
 

@@ -39,6 +39,11 @@ _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 _KEPT = "llvm."
 _NAME = re.compile(r'%(?:"[^"]*"|[-\w.$]+)')
 _READS = ("load", "atomicrmw", "cmpxchg")
+_SPARE = (
+    *("internal", "private", "linkonce_any", "linkonce_odr", "weak_any", "weak_odr"),
+    *("common", "appending", "available_externally"),
+)
+"""The linkages of which two modules may have a symbol of one name."""
 _MOST_REQUESTS = 1000
 _MOST_MEMORY = 1 << 30
 
@@ -78,9 +83,7 @@ def _read(llvm: Any, code: bytes) -> Any:
 
 def _clash(llvm: Any, modules: list[Any]) -> dict[str, Any] | None:
     """A symbol that two modules define, or that one declares with another type than it has."""
-    spare = ("internal", "private", "linkonce_any", "linkonce_odr", "weak_any", "weak_odr")
-    spare = (*spare, "common", "appending", "available_externally")
-    aside = {llvm.Linkage[each] for each in spare}
+    aside = {llvm.Linkage[each] for each in _SPARE}
     defined: dict[str, tuple[int, str]] = {}
     declared: list[tuple[str, int, str]] = []
     for at, module in enumerate(modules):

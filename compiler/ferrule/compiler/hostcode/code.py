@@ -18,7 +18,7 @@ from dataclasses import field
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from typing_extensions import assert_never
 
@@ -136,7 +136,7 @@ class HostCode:
         advice.check_libraries(libraries)
         for data, what in codes:
             advice.check_llvm(data, what)
-        return _of_llvm(cls, tuple(codes), tuple(libraries))
+        return _of_llvm(tuple(codes), tuple(libraries))
 
     @classmethod
     def from_library(cls, path: str | os.PathLike[str] | None) -> HostCode:
@@ -226,9 +226,7 @@ class HostCode:
 
 
 @lru_cache(maxsize=_MOST_KEPT)
-def _of_llvm(
-    cls: type[HostCode], codes: tuple[tuple[bytes, str], ...], libraries: tuple[str, ...]
-) -> HostCode:
+def _of_llvm(codes: tuple[tuple[bytes, str], ...], libraries: tuple[str, ...]) -> HostCode:
     """See `HostCode.from_llvm`; what was made last is kept."""
     digests = [sha256(data).hexdigest() for data, _ in codes]
     (digest,) = digests if len(digests) == 1 else [sha256("".join(digests).encode()).hexdigest()]
@@ -246,7 +244,7 @@ def _of_llvm(
     module = LlvmModule(digest, tried["functions"], text, foreign, found)
     # Include calls that the optimiser removes: without it they are made.
     more = _known_links(set(tried["needed"]).difference(undefined), libraries)
-    return cls(module, (*_links(undefined, libraries, what), *more))
+    return HostCode(module, (*_links(undefined, libraries, what), *more))
 
 
 def _address(given: object, owner: object) -> Address:
@@ -280,7 +278,7 @@ def _read(code: Code, kind: str) -> tuple[bytes, str]:
 def _read_all(code: Code | Sequence[Code], kind: str) -> list[tuple[bytes, str]]:
     """The bytes of one code or of a list, and their names in errors."""
     if not isinstance(code, list | tuple):
-        return [_read(code, kind)]
+        return [_read(cast("Code", code), kind)]
     if not code:
         raise ValueError(f"expected at least one code in the list, each {kind}")
     read = (_read(each, f"{kind} #{at} of the list") for at, each in enumerate(code))
