@@ -99,7 +99,7 @@ print("llvmlite.binding" in sys.modules)
         (
             ("def f(:\n",),
             fe.CompileError,
-            r"the text is no Python: .*\n  File .<source \w+>., line 1",
+            r"no Python: .*\n  File .<source \w+>., line 1",
         ),
         (("a = '\0'",), fe.CompileError, "no Python"),
         (("1 / 0",), ZeroDivisionError, "division"),

@@ -3,8 +3,8 @@
     names = fe.from_source("@fe.jit\\ndef f(…): …", {"fe": fe}, filename="layer.py")
     names["f"]
 
-A text has a name, as a file has one: errors of compilations and calls, and Python's tracebacks, show
-the lines of the text under it.  A text lives as long as a function of it.
+A text has a name, as a file has one: errors of compilations and calls, and Python's tracebacks,
+show the lines of the text under it.  A text lives as long as a function of it.
 """
 
 from __future__ import annotations
