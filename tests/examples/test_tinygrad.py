@@ -46,8 +46,8 @@ def test_it_is_right_on_both(module: ModuleType, capsys: pytest.CaptureFixture[s
 
 def test_the_whole_network_enters_the_device_once(
     module: ModuleType,
-    fake_cuda: FakeCuda,  # noqa: F811
-    memory: Memory,  # noqa: F811
+    fake_cuda: FakeCuda,
+    memory: Memory,
 ) -> None:
     function = module.build(module.mlp, *module.SHAPES, target="cuda", arch="sm_80")
     arrays = [forged(np.zeros(shape, np.float32), 1) for shape in module.SHAPES]
