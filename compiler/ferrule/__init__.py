@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ferrule.compiler.options import Options as Options
     from ferrule.emulator.gpu import emulated_gpu as emulated_gpu
     from ferrule.frontends.triton import like as like
+    from ferrule.language import writing as ir  # noqa: F401
     from ferrule.language.compilation import compile as compile
     from ferrule.language.decorators import jit as jit
     from ferrule.language.decorators import kernel as kernel
@@ -271,6 +272,7 @@ _MODULES = {
     "cuda": "ferrule.runtime.cuda",
     "frontends": "ferrule.frontends",
     "math": "ferrule.language.faces.maths",
+    from ferrule.language import writing as ir  # noqa: F401
     "runtime": "ferrule.runtime",
     "specs": "ferrule.specs",
 }

@@ -27,7 +27,7 @@ from ferrule.specs.deferred import dataclass
 from ferrule.specs.requirements import checked_requirements
 
 if TYPE_CHECKING:
-    from ferrule.compiler.artefacts import Body
+    from ferrule.compiler.artefacts import Body, Location
     from ferrule.compiler.cache.keys import Key
     from ferrule.compiler.cache.through import Wanted
     from ferrule.compiler.origin import CompiledOrigin
@@ -246,7 +246,26 @@ def _host_function(fn: Any) -> Callable[..., Any]:
 
 
 def _job(function: Callable[..., Any], examples: Examples, options: Options) -> Job:
-    devices = [device for param in examples.parameters for device in _devices(param)]
+    placed, options = _for_target(examples.parameters, options)
+    try:
+        signature = Signature(
+            function.__name__,
+            placed,
+            positional_only=examples.positional_only,
+            keyword_only=examples.keyword_only,
+            requires=examples.requires,
+        )
+    except ValueError as error:
+        refuse_kinds(function, place_of(function))
+        raise CompileError(str(error)) from None
+    return Job(function, signature, examples, options)
+
+
+def _for_target(
+    parameters: Sequence[params.Param], options: Options
+) -> tuple[tuple[params.Param, ...], Options]:
+    """The parameters on the target of a compilation, and the options with it."""
+    devices = [device for param in parameters for device in _devices(param)]
     environ = default_environment()
     target = choose_target(options, devices, environ, cuda_devices)
     arch = None
@@ -264,19 +283,29 @@ def _job(function: Callable[..., Any], examples: Examples, options: Options) -> 
         arch = ",".join(choose_archs(options.gpu_arch, environ, cuda_devices))
         if emulated_arch() is not None:  # its errors name the lines of the source
             options = replace(options, generate_line_info=True)
-    placed = tuple(_placed(param, target) for param in examples.parameters)
-    try:
-        signature = Signature(
-            function.__name__,
-            placed,
-            positional_only=examples.positional_only,
-            keyword_only=examples.keyword_only,
-            requires=examples.requires,
+    placed = tuple(_placed(param, target) for param in parameters)
+    return placed, replace(options, target=target, gpu_arch=arch)
+
+
+def build_program(
+    program: Program,
+    signature: Signature,
+    options: str | Options | None,
+    doc: str | None,
+) -> Function:
+    """The function of a verified program for a signature.  Raises CompileError."""
+    from ferrule.compiler.binding import load
+
+    placed, chosen = _for_target(signature.params, parse_options(options))
+    if chosen.enable_checks:
+        raise CompileError(
+            Diagnostic(
+                f"{signature.name}: --enable-checks is for functions of Python's text",
+                hint="leave it out: a program that was built names no lines",
+            )
         )
-    except ValueError as error:
-        refuse_kinds(function, place_of(function))
-        raise CompileError(str(error)) from None
-    return Job(function, signature, examples, replace(options, target=target, gpu_arch=arch))
+    known = _with_read_only(signature.altered(params=placed), program)
+    return with_fewer_collections(lambda: load(_origin(program, known, chosen, None, None, doc)))
 
 
 def _devices(param: params.Param) -> Iterator[str]:
@@ -402,26 +431,40 @@ def wanted(job: Job) -> Wanted:
 
 def compiled(job: Job) -> CompiledOrigin:
     """Lowers and wraps one function."""
+    program, signature, origins = _program(job)
+    place = None if job.options.strip_paths else definition_of(job.function)
+    doc = inspect.getdoc(job.function)
+    return _origin(program, signature, job.options, origins, place, doc)
+
+
+def _origin(
+    program: Program,
+    signature: Signature,
+    options: Options,
+    origins: dict[Op, object] | None,
+    place: Location | None,
+    doc: str | None,
+) -> CompiledOrigin:
+    """A program, compiled and wrapped."""
     from ferrule.compiler.exports import export_target
     from ferrule.compiler.origin import CompiledOrigin, host_module
     from ferrule.language.codegen.host.linking import sources_of
     from ferrule.language.ir.printer import print_program
     from ferrule.language.traits import traits_of
 
-    options = job.options
-    program, signature, origins = _program(job)
     lines = options.gpu_arch is not None and options.generate_line_info
     placed = options.enable_checks or lines
-    body = _body(job, program, signature.name, origins if placed else None)
+    shown = origins if placed else None
+    body = _body(program, options, signature.name, shown).placed(place)
     on_gpu = options.gpu_arch is not None
     return CompiledOrigin(
         host_module(signature, body, opt_level=options.opt_level),
         partial(print_program, program),
-        doc=inspect.getdoc(job.function),
+        doc=doc,
         target=export_target(options.host_target, options.host_cpu),
         traits=traits_of(program, signature, on_gpu=on_gpu, release_gil=options.release_gil),
         sources=sources_of(program),
-        mlir=partial(_mlir, program, origins),
+        mlir=partial(_mlir, program, origins or {}),
     )
 
 
@@ -453,20 +496,20 @@ def _program(job: Job) -> tuple[Program, Signature, dict[Op, object]]:
     return program, signature, origins
 
 
-def _body(job: Job, program: Program, name: str, origins: dict[Op, object] | None) -> Body:
+def _body(program: Program, options: Options, name: str, origins: dict[Op, object] | None) -> Body:
     """The body of a program for the target; writes GPU code to files if the options request it."""
     from ferrule.language.codegen import CodegenError
     from ferrule.language.ir.collapse import collapse
 
     try:
-        body = _lowered(collapse(program), job.options, origins)
+        body = _lowered(collapse(program), options, origins)
     except CodegenError as error:
         raise CompileError(f"{name}: {error}") from None
     if body.device_code is not None:
         from ferrule.compiler.cuda.keeping import keep
 
-        keep(name, body.device_code, job.options)
-    return body.placed(None if job.options.strip_paths else definition_of(job.function))
+        keep(name, body.device_code, options)
+    return body
 
 
 def _mlir(program: Program, origins: dict[Op, object]) -> str:
