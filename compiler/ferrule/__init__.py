@@ -272,7 +272,7 @@ _MODULES = {
     "cuda": "ferrule.runtime.cuda",
     "frontends": "ferrule.frontends",
     "math": "ferrule.language.faces.maths",
-    from ferrule.language import writing as ir  # noqa: F401
+    "ir": "ferrule.language.writing",
     "runtime": "ferrule.runtime",
     "specs": "ferrule.specs",
 }
