@@ -127,7 +127,7 @@ def test_what_does_not_fit_is_refused_when_it_is_written() -> None:
         "TypeError: out: its elements": lambda w, x, k: operator.setitem(w["out"], 0, k),
         "TypeError: a number of a program has no value yet": lambda w, x, k: 1 if k > 1 else 2,
         "TypeError: where: expected a Boolean": lambda w, x, k: k.where(x[0], 1),
-        "KeyError: 'f(": lambda w, x, k: w["y"],
+        'KeyError: "f(x': lambda w, x, k: w["y"],
         "TypeError: expected a size": lambda w, x, k: w.size(1.5),
         "TypeError: cast: expected a dtype": lambda w, x, k: k.cast("float32"),
         "CompileError: a loop that carries": lambda w, x, k: (

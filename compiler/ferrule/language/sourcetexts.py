@@ -10,6 +10,7 @@ show the lines of the text under it.  A text lives as long as a function of it.
 from __future__ import annotations
 
 import linecache
+import sys
 import weakref
 from hashlib import sha256
 from typing import Any, Final
@@ -43,7 +44,7 @@ def from_source(
     no Python, with the place, and whatever the text raises.
     """
     _check(text, namespace, filename)
-    names = _new_namespace() if namespace is None else namespace
+    names: dict[str, Any] = {"fe": sys.modules["ferrule"]} if namespace is None else namespace
     held = Text(text)
     name, known = _name(text, filename)
     held = _TEXTS.setdefault(name, held) if known is None else known
@@ -76,12 +77,6 @@ def _check(text: object, namespace: object, filename: object) -> None:
         raise TypeError(f"from_source: expected a str as filename, but got {filename!r}")
     if filename == "" or (filename is not None and "\0" in filename):
         raise ValueError(f"from_source: expected a name of the text, but got {filename!r}")
-
-
-def _new_namespace() -> dict[str, Any]:
-    import ferrule
-
-    return {"fe": ferrule}
 
 
 def _name(text: str, filename: str | None) -> tuple[str, Text | None]:
