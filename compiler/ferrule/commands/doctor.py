@@ -250,7 +250,7 @@ _DISTRIBUTIONS: Final = {
 
 def _c_frontend() -> Row:
     from ferrule.compiler.errors import CompileError
-    from ferrule.frontends.c import compiler_words
+    from ferrule.frontends.ccompilers import compiler_words
 
     try:
         return Row("C", "ok", " ".join(compiler_words(None)))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.ccompilers import compiler_words
 from ferrule.frontends.given import check_signature, texts
 from ferrule.frontends.sources import (
     Source,
@@ -32,31 +32,21 @@ from ferrule.frontends.sources import (
 )
 
 if TYPE_CHECKING:
-    from ferrule.compiler.conventions import CFunction
     from ferrule.compiler.conventions.apart import Memory
     from ferrule.compiler.conventions.hostarguments import CArgument
-    from ferrule.compiler.conventions.protocol import CallingConvention
     from ferrule.compiler.conventions.returns import Returns
     from ferrule.compiler.hostcode import HostCode
     from ferrule.compiler.options import Options
-    from ferrule.frontends.prototypes import Prototype
+    from ferrule.frontends.cheaders import Library
+    from ferrule.frontends.cheaders.calls import Size
     from ferrule.runtime import Function
     from ferrule.specs import Signature
     from ferrule.specs.params import Tensor
 
-__all__ = ["compile", "module"]
+__all__ = ["compile", "library", "module"]
 
-_COMPILERS: Final = ("clang", "gcc", "cc")
 _ALWAYS: Final = ("-c", "-fPIC")
 _USUAL: Final = ("-O2",)
-_DROPPED: Final = (
-    "{} returns an int that nobody gets: returns='status' makes an error of what is not 0, "
-    "returns='int32' gives it back"
-)
-_UNTOLD: Final = (
-    "what {} takes cannot be compared with what the call gives it: the compiler does not show its "
-    "type"
-)
 _ASSEMBLY: Final = (".s", ".S")
 
 
@@ -98,6 +88,7 @@ def compile(
     from ferrule.compiler.building import build
     from ferrule.compiler.conventions import CFunction
     from ferrule.compiler.conventions import Sequence as Steps
+    from ferrule.frontends.callchecks import checks_before
     from ferrule.frontends.prototypes import check_call
 
     check_signature(signature, "c.compile")
@@ -109,31 +100,9 @@ def compile(
         function or signature.name, given, returns=returns, code=code, variadic_from=variadic_from
     )
     prototype = check_call([*compiler_words(cc), *flags, *search], read, signature, called)
-    checks = _checks(called, prototype, apart)
+    checks = checks_before(called, prototype, apart)
     call = Steps([*checks, called]) if checks else called
     return build(signature, call, results=results, zero=zero, doc=doc, options=options)
-
-
-def _checks(
-    called: CFunction, prototype: Prototype | None, apart: Sequence[Memory] | None
-) -> list[CallingConvention]:
-    """The conventions before the call: a check that tensors share no memory, and a remark on an
-    unused result."""
-    from ferrule.compiler.conventions.apart import Apart, apart_of
-    from ferrule.compiler.conventions.remarks import Remark
-    from ferrule.compiler.conventions.restricted import RESTRICTED, restricted_pairs
-
-    checks: list[CallingConvention] = []
-    if apart is not None:
-        checks.append(apart_of(apart))
-    elif prototype is not None:
-        pairs = restricted_pairs(called.function, prototype.taken(called.arguments))
-        checks += [Apart.of_pairs(pairs, hint=RESTRICTED)] if pairs else []
-    if prototype is None:
-        checks.append(Remark(_UNTOLD.format(called.function)))
-    if called.returns is None and prototype is not None and prototype.result == "int":
-        checks.append(Remark(_DROPPED.format(called.function)))
-    return checks
 
 
 def module(
@@ -159,6 +128,50 @@ def module(
     read = read_source(source, name)
     search = search_words(read, include_paths, defines or {})
     return _code(read, cc, search, flags, libraries)
+
+
+def library(
+    header: SourceLike,
+    library: str | os.PathLike[str] | HostCode | None,
+    *,
+    functions: Sequence[str] | None = None,
+    sizes: Mapping[str, Size] | None = None,
+    returns: Mapping[str, Returns] | None = None,
+    cc: str | None = None,
+    include_paths: Sequence[str | os.PathLike[str]] = (),
+    defines: Mapping[str, object] | None = None,
+) -> Library:
+    """The functions of a shared library, with the types that its header declares.
+
+        zstd = fe.frontends.c.library("zstd.h", "libzstd.so.1",
+                                      sizes={"dst": "dstCapacity", "src": "srcSize"})
+        size = zstd.ZSTD_compress(dst, src, 3)
+
+    `header` is a path, the name of an installed header, or the text of declarations.  `library` is
+    as for `HostCode.from_library`, or a `HostCode`.  `functions` are the names of those that are
+    wanted, by default all that the header declares itself.  `sizes` says how long the arrays are
+    that a function takes: {"function.parameter": size}, or {"parameter": size} for every function
+    that has both; a size is the name of a parameter, which the array then stands for, a number, or
+    a tuple of these; None means any address.  `returns` are the results of functions, by name, as
+    for `conventions.CFunction`.  `cc`, `include_paths` and `defines` are as for `module`.
+
+    Functions that cannot be called are in `left_out`, with the reasons.  Raises CompileError for
+    one of these that `functions` names, for a header that cannot be read, and for a library that
+    cannot be loaded; ValueError for a name that the header does not have; OSError for a file that
+    cannot be read; ImportError without pycparser.
+    """
+    from ferrule.frontends.cheaders import read_library
+
+    return read_library(
+        header,
+        library,
+        functions=functions,
+        sizes=sizes,
+        returns=returns,
+        cc=cc,
+        include_paths=include_paths,
+        defines=defines,
+    )
 
 
 def _code(
@@ -196,32 +209,3 @@ def _object(source: Source, cc: str | None, search: Sequence[str], flags: Sequen
     said = (done.stderr + done.stdout).strip().replace(f"{folder}/", "")
     message = f"{source.name} cannot be compiled by {shlex.join(compiler)}:\n{said}"
     raise CompileError(Diagnostic(message, hint=hint_for_headers(said)))
-
-
-def compiler_words(named: str | None) -> list[str]:
-    """The compiler's command, split into words."""
-    if named is not None and not isinstance(named, str):
-        raise TypeError(f"cc must be the command of a compiler, such as 'gcc', but got {named!r}")
-    who = "cc" if named is not None else "the environment variable CC"
-    text = named if named is not None else os.environ.get("CC", "")
-    try:
-        chosen = shlex.split(text)
-    except ValueError as error:
-        raise CompileError(f"{who} is {text!r}, which is no command: {error}") from None
-    if chosen:
-        if shutil.which(chosen[0]) is None:
-            there = ", ".join(filter(shutil.which, _COMPILERS))
-            raise CompileError(
-                Diagnostic(
-                    f"there is no C compiler {chosen[0]!r}, which {who} names",
-                    hint=f"there are: {there}" if there else "install clang or gcc",
-                )
-            )
-        return chosen
-    found = next((each for each in _COMPILERS if shutil.which(each)), None)
-    if found is None:
-        raise CompileError(
-            "there is no C compiler: install clang or gcc, or name one with cc=… or CC; code that "
-            "was compiled elsewhere is for ferrule.compiler.conventions.HostCode.from_object"
-        )
-    return [found]

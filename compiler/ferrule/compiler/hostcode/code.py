@@ -182,6 +182,20 @@ class HostCode:
             case _:
                 assert_never(self.source)
 
+    def has(self, symbol: str) -> bool:
+        """Whether the code has such a function; code of which nobody knows that has every one."""
+        match self.source:
+            case Address() | Undefined():
+                return True
+            case Library(path):
+                return _has(_open(path), symbol)
+            case LlvmModule(functions=functions):
+                return symbol in functions
+            case Embedded(functions=names):
+                return symbol in names
+            case _:
+                assert_never(self.source)
+
     def promises(self, symbol: str) -> tuple[Promised, ...]:
         """The known promises of the code about each parameter of a function."""
         source = self.source

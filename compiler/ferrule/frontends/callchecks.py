@@ -1,0 +1,43 @@
+"""What precedes the call of a C function whose type is known: checks, and remarks for the build."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from ferrule.compiler.conventions import CFunction
+    from ferrule.compiler.conventions.apart import Memory
+    from ferrule.compiler.conventions.protocol import CallingConvention
+    from ferrule.frontends.prototypes import Prototype
+
+_DROPPED: Final = (
+    "{} returns an int that nobody gets: returns='status' makes an error of what is not 0, "
+    "returns='int32' gives it back"
+)
+_UNTOLD: Final = (
+    "what {} takes cannot be compared with what the call gives it: the compiler does not show its "
+    "type"
+)
+
+
+def checks_before(
+    called: CFunction, prototype: Prototype | None, apart: Sequence[Memory] | None
+) -> list[CallingConvention]:
+    """The conventions before the call: a check that tensors share no memory, and a remark on an
+    unused result."""
+    from ferrule.compiler.conventions.apart import Apart, apart_of
+    from ferrule.compiler.conventions.remarks import Remark
+    from ferrule.compiler.conventions.restricted import RESTRICTED, restricted_pairs
+
+    checks: list[CallingConvention] = []
+    if apart is not None:
+        checks.append(apart_of(apart))
+    elif prototype is not None:
+        pairs = restricted_pairs(called.function, prototype.taken(called.arguments))
+        checks += [Apart.of_pairs(pairs, hint=RESTRICTED)] if pairs else []
+    if prototype is None:
+        checks.append(Remark(_UNTOLD.format(called.function)))
+    if called.returns is None and prototype is not None and prototype.result == "int":
+        checks.append(Remark(_DROPPED.format(called.function)))
+    return checks

@@ -1,0 +1,217 @@
+"""The call of a function of a header: what it takes in Python, and what of that C gets.
+
+An address needs a size, which the header does not say: `sizes` does.  A number that is the size of
+an array is no parameter in Python: the array has it.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+from ferrule.frontends.cheaders.declared import Address, Declared, Kind, Number, Opaque, Row
+from ferrule.specs import Dim, Pointer, Scalar, Signature, String, Tensor, as_dtype, sym_int64
+from ferrule.specs.deferred import dataclass
+
+Size: TypeAlias = "str | int | tuple[str | int, ...] | None"
+"""The extent of an array: names of parameters and numbers; None for an address of anything."""
+
+_TEXT: Final = Address(Number("int8"), is_const=True)
+_BYTES: Final = (Opaque("void"), Number("int8"), Number("uint8"))
+_UNPASSED: Final = ("float16", "bfloat16")
+
+
+class LeftOut(Exception):
+    """The reason why a function of a header cannot be called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A call: the signature, the arguments of the C function, the results that are allocated, and
+    for each of these that is also an argument the size that it holds before the call."""
+
+    signature: Signature
+    arguments: tuple[Any, ...]
+    results: tuple[Tensor, ...]
+    before: tuple[tuple[Tensor, Any], ...]
+    returns: Any
+
+
+def plan(function: Declared, sizes: Mapping[str, Size], returns: Any) -> Planned:
+    """The call of a function.  `sizes` are those of its own parameters, by their names.
+
+    Raises LeftOut with the reason if there is none; ValueError for a size that the function does
+    not have.
+    """
+    if function.is_open:
+        raise LeftOut("it takes any number of arguments")
+    planned = _Plan(function, {**dict(_lengths(function)), **sizes})
+    arguments = tuple(planned.argument(name) for name in function.parameters)
+    return Planned(
+        Signature(function.name, tuple(planned.params)),
+        arguments,
+        tuple(each for each, _ in planned.before),
+        tuple(planned.before),
+        _result(function.result) if returns is None else returns,
+    )
+
+
+def _lengths(function: Declared) -> Iterator[tuple[str, Size]]:
+    """The sizes that the header says, `double x[4]` and `double x[n]`."""
+    for name, kind in function.parameters.items():
+        if isinstance(kind, Address) and kind.length is not None:
+            known = isinstance(kind.length, int) or kind.length in function.parameters
+            if known:
+                yield name, kind.length
+
+
+def _result(kind: Kind) -> Any:
+    match kind:
+        case Opaque("void"):
+            return None
+        case Number(dtype) if dtype not in _UNPASSED:
+            return dtype
+        case Address(to, is_const):
+            return "string" if is_const and to in _BYTES[1:] else "pointer"
+        case _:
+            raise LeftOut(f"it returns {_text(kind)}")
+
+
+def _text(kind: Kind) -> str:
+    match kind:
+        case Number(dtype):
+            return dtype
+        case Address(to, is_const):
+            return f"an address of {'constant ' * is_const}{_text(to)}"
+        case Row(of, length):
+            return f"{_text(of)}[{length}]"
+        case Opaque(text):
+            return text
+
+
+class _Plan:
+    """Collects the parameters of the signature, in the order of C's."""
+
+    def __init__(self, function: Declared, sizes: Mapping[str, Size]) -> None:
+        self.function = function
+        self.sizes = sizes
+        self.params: list[Any] = []
+        self.before: list[tuple[Tensor, Any]] = []
+        named = {each for size in sizes.values() for each in dims_of(size) if isinstance(each, str)}
+        self.symbols = {each: sym_int64(symbol=each) for each in sorted(named)}
+        for each in self.symbols:
+            _check_size(function, each)
+
+    def argument(self, name: str) -> Any:
+        """What C gets for a parameter; what Python hands over for it is added to `params`."""
+        kind = self.function.parameters[name]
+        if name in self.symbols:
+            return self._size(name, kind)
+        match kind:
+            case Number(dtype) if dtype not in _UNPASSED:
+                return self._added(Scalar(_python_name(name), dtype))
+            case Address():
+                return self._address(name, kind)
+            case _:
+                raise LeftOut(f"it takes {name}, {_text(kind)}, by value")
+
+    def _added(self, param: Any) -> Any:
+        self.params.append(param)
+        return param
+
+    def _size(self, name: str, kind: Kind) -> Any:
+        """The size of an array, as a number, or in memory that the function changes."""
+        from ferrule.compiler.conventions import cast
+
+        symbol = self.symbols[name]
+        match kind:
+            case Number(dtype) if _is_integer(dtype):
+                return symbol if dtype == "int64" else cast(symbol, dtype)
+            case Address(Number(dtype), is_const=False) if _is_integer(dtype):
+                held = Tensor(_python_name(name), (), dtype)
+                self.before.append((held, cast(symbol, dtype)))
+                return held.data
+            case _:
+                raise AssertionError("_check_size refuses every other kind")
+
+    def _address(self, name: str, kind: Address) -> Any:
+        from ferrule.compiler.conventions import CString
+
+        if name in self.sizes:
+            size = self.sizes[name]
+            return self._added(_pointer(name)) if size is None else self._array(name, kind, size)
+        if kind.is_const and kind.to == _TEXT.to:
+            return CString(self._added(String(_python_name(name))))
+        if isinstance(kind.to, Opaque) and kind.to.text not in ("void", "a function"):
+            return self._added(_pointer(name))
+        if kind.to == Opaque("a function"):
+            raise LeftOut(f"it takes {name}, the address of a function")
+        raise LeftOut(
+            f"it takes {name}, {_text(kind)}: sizes={{'{self.function.name}.{name}': …}} says how "
+            "many, None that it is any address"
+        )
+
+    def _array(self, name: str, kind: Address, size: Size) -> Any:
+        from ferrule.compiler.conventions import cast
+
+        dims: list[Dim] = [
+            self.symbols[each] if isinstance(each, str) else each for each in dims_of(size)
+        ]
+        dtype, inner = self._element(name, kind.to)
+        python = _python_name(name)
+        tensor = Tensor(python, (*dims, *inner), dtype, read_only=kind.is_const)
+        self.params.append(tensor)
+        if isinstance(kind.to, Address):
+            return cast(tensor.data, kind.text)
+        return tensor.data
+
+    def _element(self, name: str, kind: Kind) -> tuple[str, tuple[int, ...]]:
+        """The dtype of an array, and the sizes of its elements."""
+        match kind:
+            case Row(of, length):
+                dtype, inner = self._element(name, of)
+                return dtype, (length, *inner)
+            case Address():
+                return "uint64", ()
+            case Opaque("void") | Number("int8" | "uint8"):
+                return "uint8", ()
+            case Number(dtype):
+                return dtype, ()
+            case Opaque(text):
+                raise ValueError(
+                    f"sizes: {self.function.name} has {name} as an address of {text}, of which "
+                    "there is no array: leave it away, it is any address"
+                )
+
+
+def dims_of(size: Size) -> tuple[str | int, ...]:
+    """The extents of a size."""
+    if size is None:
+        return ()
+    return size if isinstance(size, tuple) else (size,)
+
+
+def _is_integer(dtype: str) -> bool:
+    return as_dtype(dtype).kind in ("int", "uint")
+
+
+def _check_size(function: Declared, name: str) -> None:
+    """Raises ValueError for a parameter that is neither an integer nor the address of one that
+    the function changes."""
+    match function.parameters[name]:
+        case Number(dtype) | Address(Number(dtype), is_const=False) if _is_integer(dtype):
+            return
+        case kind:
+            raise ValueError(
+                f"sizes: {function.name} has {name} as {_text(kind)}, which is no size"
+            )
+
+
+def _pointer(name: str) -> Pointer:
+    return Pointer(_python_name(name))
+
+
+def _python_name(name: str) -> str:
+    """The name of a parameter; `in` is a word of Python's own."""
+    return f"{name}_" if keyword.iskeyword(name) else name

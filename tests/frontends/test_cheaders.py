@@ -1,0 +1,250 @@
+"""C headers: what becomes of the functions that they declare, and how they are refused."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tvm_ffi
+
+from ferrule.compiler.conventions import ReturnCode
+from ferrule.compiler.errors import CompileError
+from ferrule.frontends import c
+
+pytest.importorskip("pycparser", reason="pycparser is not installed")
+
+ZLIB = """
+typedef unsigned char Bytef;
+typedef unsigned long uLong;
+const char * zlibVersion(void);
+uLong crc32(uLong crc, const Bytef *buf, unsigned int len);
+int compress(Bytef *dest, uLong *destLen, const Bytef *source, uLong sourceLen);
+uLong compressBound(uLong sourceLen);
+"""
+SIZES: dict[str, Any] = {
+    "crc32.buf": "len",
+    "dest": "destLen",
+    "source": "sourceLen",
+}
+LIB = """\
+#include "lib.h"
+struct box { int value; };
+static struct box one = {7};
+struct box *open_box(const char *name, struct box **also) {
+  *also = &one;
+  one.value = name[0];
+  return &one;
+}
+int look(const struct box *in) { return in->value; }
+double total(int n, const double x[n]) {
+  double s = 0;
+  for (int i = 0; i < n; i++) s += x[i];
+  return s;
+}
+void swap(pair *p, unsigned long count) {
+  for (unsigned long i = 0; i < count; i++) { double t = p[i][0]; p[i][0] = p[i][1]; p[i][1] = t; }
+}
+int rank_of(enum colour which) { return which + 1; }
+void first(float v[2], void *any) { v[0] = any ? 1 : -1; }
+void grid(int rows, int cols, float *m) { for (int i = 0; i < rows * cols; i++) m[i] = i; }
+void copy(const float *restrict a, float *restrict b, long n) {
+  for (long i = 0; i < n; i++) b[i] = a[i];
+}
+int each(int (*visit)(int), int n) { return visit(n); }
+point moved(point p) { return p; }
+int last(const int *n) { return *n; }
+"""
+HEADER = """\
+#ifndef LIB_H
+#define LIB_H
+#include <stdio.h>
+#define API extern __attribute__((visibility("default")))
+struct box;
+typedef double pair[2];
+typedef struct { int x, y; } point;
+enum colour { RED, GREEN };
+API struct box *open_box(const char *name, struct box **also);
+API int look(const struct box *in);
+API double total(int n, const double x[n]);
+API void swap(pair *p, unsigned long count);
+API int rank_of(enum colour);
+API void first(float v[2], void *any);
+API void grid(int rows, int cols, float *m);
+API void copy(const float *__restrict a, float *__restrict b, long n);
+API int each(int (*visit)(int), int n);
+API point moved(point p);
+API int say(const char *format, ...);
+API int gone(int);
+API int last(const int *n);
+API long double wide(long double);
+static inline int hidden(int a) { return ({ int b = a; b; }); }
+#endif
+"""
+OWN_SIZES: dict[str, Any] = {
+    "also": 1,
+    "p": "count",
+    "any": None,
+    "m": ("rows", "cols"),
+    "copy.a": "n",
+    "copy.b": "n",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A header, and its shared library."""
+    made = tmp_path_factory.mktemp("headers")
+    (made / "lib.h").write_text(HEADER.replace("({ int b = a; b; })", "a"))
+    (made / "lib.c").write_text(LIB)
+    cc = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if cc is None:
+        pytest.skip("no C compiler")
+    command = [cc, "-shared", "-fPIC", "-w", str(made / "lib.c"), "-o", str(made / "lib.so")]
+    subprocess.run(command, check=True)
+    return made
+
+
+@pytest.fixture(scope="module")
+def lib(folder: Path) -> Any:
+    return c.library(folder / "lib.h", folder / "lib.so", sizes=OWN_SIZES)
+
+
+@pytest.fixture
+def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+
+
+@pytest.mark.needs_cc
+def test_zlib_compresses_with_its_sizes_from_arrays(tmp_path: Path) -> None:
+    found = c.library(ZLIB, "libz.so.1", sizes=SIZES, returns={"compress": "status"})
+    data, room = np.frombuffer(b"again " * 50, np.uint8).copy(), np.zeros(400, np.uint8)
+    assert str(found.compress.signature) == (
+        "compress(dest: Tensor([destLen], uint8), source: Tensor([sourceLen], uint8))"
+        " -> Tensor([], uint64)"
+    )
+    size = int(np.from_dlpack(found.compress(room, data)))
+    assert zlib.decompress(room[:size].tobytes()) == data.tobytes()
+    with pytest.raises(RuntimeError, match="compress returned -5"):
+        found.compress(room[:3], data)
+    assert found.crc32(0, data) == zlib.crc32(data)
+    assert found.zlibVersion() == zlib.ZLIB_RUNTIME_VERSION
+    found.crc32.export_library(tmp_path / "crc.so")
+    again = tvm_ffi.load_module(str(tmp_path / "crc.so")).crc32
+    assert again(0, data) == zlib.crc32(data)
+
+
+def test_without_a_compiler_declarations_alone_are_read(no_compiler: None) -> None:
+    text = "#pragma once\nint f(int);"
+    found = c.library(f"/* {text} */{ZLIB}", "libz.so.1", sizes=SIZES)
+    assert found.crc32(0, np.arange(9, dtype=np.uint8)) == zlib.crc32(bytes(range(9)))
+    with pytest.raises(CompileError, match=r"has directives .* there is none\n.*the text of the"):
+        c.library(text, "libz.so.1")
+
+
+def test_handles_arrays_texts_and_enums(lib: Any) -> None:
+    also = np.zeros(1, np.uint64)
+    handle = lib.open_box("Abc", also)
+    assert handle.value == also[0]
+    assert lib.look(handle) == ord("A")
+    assert str(lib.signatures["look"]) == "look(in_: Pointer())"
+    assert lib.total(np.array([1.0, 2.5])) == 3.5
+    pairs = np.arange(6.0).reshape(3, 2)
+    lib.swap(pairs)
+    assert pairs.tolist() == [[1, 0], [3, 2], [5, 4]]
+    assert lib.rank_of(1) == 2
+    short = np.zeros(2, np.float32)
+    lib.first(short, None)
+    assert short[0] == -1
+    matrix = np.zeros((2, 3), np.float32)
+    lib.grid(matrix)
+    assert matrix.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_what_the_header_says_is_checked_at_the_call(lib: Any) -> None:
+    with pytest.raises(ValueError, match=r"Mismatched v\.shape\[0\] .*expected to be 2"):
+        lib.first(np.zeros(3, np.float32), None)
+    a = np.zeros(4, np.float32)
+    with pytest.raises(ValueError, match="overlap"):
+        lib.copy(a[:3], a[1:])
+    with pytest.raises(ValueError, match="b.shape"):
+        lib.copy(a, np.zeros(3, np.float32))
+
+
+def test_what_is_left_out_has_a_reason(lib: Any, folder: Path) -> None:
+    assert dict(lib.left_out) == {
+        "each": "it takes visit, the address of a function",
+        "moved": "it takes p, point, by value",
+        "say": "the library does not have it",
+        "gone": "the library does not have it",
+        "last": "it takes n, an address of constant int32: sizes={'last.n': …} says how many, None "
+        "that it is any address",
+        "wide": "the library does not have it",
+    }
+    assert "total" in dir(lib) and "12" not in dir(lib)
+    assert repr(lib) == f"<Library {folder}/lib.h: 8 functions, 6 left out>"
+    with pytest.raises(AttributeError, match="each is left out: it takes visit, the address"):
+        lib.each  # noqa: B018
+    with pytest.raises(AttributeError, match="has no function totall; there are total"):
+        lib.totall  # noqa: B018
+    with pytest.raises(CompileError, match="each cannot be called\n.*each: it takes visit"):
+        c.library(folder / "lib.h", folder / "lib.so", functions=["each"])
+
+
+def test_one_function_is_chosen_also_of_an_included_header(folder: Path) -> None:
+    found = c.library(folder / "lib.h", None, functions=["puts"])
+    assert str(found.signatures["puts"]).startswith("puts(")
+    assert dir(found).count("total") == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "kind", "message"),
+    [
+        (
+            {"sizes": {"crc32.buffer": "len"}},
+            ValueError,
+            "crc32 takes crc, buf, len, and no buffer",
+        ),
+        ({"sizes": {"crc32.buf": "size"}}, ValueError, "crc32 takes crc, buf, len, and no size"),
+        ({"sizes": {"crc33.buf": "len"}}, ValueError, "has no 'crc33'; there are crc32"),
+        ({"sizes": {"crc32.len": 3}}, ValueError, "'crc32.len': len is no address"),
+        ({"sizes": {"buf": "size"}}, ValueError, "no function .* an address buf and size"),
+        ({"sizes": {"crc32.buf": 1.5}}, TypeError, "wanted the name of a parameter, a number"),
+        ({"sizes": {"crc32.buf": -1}}, ValueError, "a size is never negative"),
+        ({"sizes": {"crc32.buf": ()}}, TypeError, "wanted the name of a parameter"),
+        ({"sizes": ["crc32"]}, TypeError, "sizes must be a dict"),
+        ({"sizes": {3: 4}}, TypeError, "3 is no name of a parameter"),
+        ({"sizes": {"compress.dest": "source"}}, ValueError, "source as .* which is no size"),
+        ({"functions": ["crc"]}, ValueError, "declares no 'crc'; there are crc32"),
+        ({"functions": "crc32"}, TypeError, "functions"),
+        ({"returns": {"nothing": "status"}}, ValueError, "returns: .* has no 'nothing'"),
+        ({"library": "libnowhere.so.1"}, CompileError, "libnowhere"),
+        ({"header": "/nowhere/zlib.h"}, OSError, "no such file"),
+        ({"header": "int f(int;"}, CompileError, "cannot be read"),
+        ({"header": "typedef int a;"}, CompileError, "declares no functions"),
+    ],
+)
+def test_what_is_wrong_is_said(more: dict[str, Any], kind: type[Exception], message: str) -> None:
+    given = {"header": ZLIB, "library": "libz.so.1", **more}
+    with pytest.raises(kind, match=message):
+        c.library(given.pop("header"), given.pop("library"), **given)
+
+
+@pytest.mark.needs_cc
+def test_a_header_that_the_compiler_rejects_is_shown_with_its_words(tmp_path: Path) -> None:
+    (tmp_path / "bad.h").write_text("#include <nowhere.h>\nint f(int);\n")
+    with pytest.raises(CompileError, match=r"nowhere\.h[^$]*include_paths=\[…\]"):
+        c.library(tmp_path / "bad.h", "libz.so.1")
+
+
+@pytest.mark.needs_cc
+def test_codes_of_errors_are_those_of_c_functions() -> None:
+    full = ReturnCode(errors={-5: (ValueError, "dest is too short")})
+    found = c.library(ZLIB, "libz.so.1", sizes=SIZES, returns={"compress": full})
+    with pytest.raises(ValueError, match="dest is too short"):
+        found.compress(np.zeros(1, np.uint8), np.zeros(9, np.uint8))
