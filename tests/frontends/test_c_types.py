@@ -896,9 +896,17 @@ def test_an_int_that_nobody_gets_is_a_remark(cc: str) -> None:
     assert f.notes["remarks"][0].endswith("returns='int32' gives it back")
 
 
-def test_a_result_is_a_spec_and_no_name() -> None:
-    with pytest.raises(TypeError, match="f: a result is a Tensor, but got 'x': its spec goes into"):
-        c.compile("void f(float* x) {}", Signature("f", [X]), results=["x"])  # type: ignore[list-item]
+def test_a_result_is_named_or_a_spec_outside_of_the_signature() -> None:
+    y = Tensor("y", (N,), "float32")
+    source = "void f(const float* x, float* y, int n) { for (; n--;) y[n] = x[n] + 1; }"
+    whole = Signature("f", [X, y, Scalar("n", "int32")], keyword_only=2)
+    f = c.compile(source, whole, results=["y"])
+    assert str(f.signature).startswith("f(x: Tensor([n], float32), *, n: int32) -> ")
+    assert np.from_dlpack(f(np.ones(2, np.float32), n=2)).tolist() == [2, 2]
+    with pytest.raises(CompileError, match="results names .z."):
+        c.compile(source, whole, results=["z"])
+    with pytest.raises(TypeError, match="a result is a Tensor, but got 3"):
+        c.compile(source, whole, results=[3])  # type: ignore[list-item]
 
 
 def test_debugging_information_is_read_once(

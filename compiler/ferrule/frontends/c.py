@@ -64,7 +64,7 @@ def compile(
     flags: Sequence[str] = _USUAL,
     libraries: Sequence[str] = (),
     apart: Sequence[Memory] | None = None,
-    results: Sequence[Tensor] = (),
+    results: Sequence[Tensor | str] = (),
     zero: bool | str | Sequence[str] = (),
     doc: str | None = None,
     options: str | Options | None = None,
@@ -78,8 +78,9 @@ def compile(
     compared with them; `conventions.cast(x.data, "struct point*")` passes an address as another
     type on purpose.  `apart` are tensors that must not share memory: a call in which they do raises
     ValueError.  By default they are the tensors of parameters that the function declares
-    `restrict`.  `results`, `zero`, `doc` and `options` are as for `compiler.build`, the others as
-    for `module`.
+    `restrict`.  `results` are names of tensors of the signature, which each call then
+    allocates and returns, or specs of others; `zero`, `doc` and `options` are as for
+    `compiler.build`, the others as for `module`.
 
     Raises CompileError if there is no compiler, if the compiler rejects the source (with its
     messages), and for arguments that do not match the function's parameters; OSError for a file
@@ -89,6 +90,7 @@ def compile(
     from ferrule.compiler.conventions import CFunction
     from ferrule.compiler.conventions import Sequence as Steps
     from ferrule.frontends.callchecks import checks_before
+    from ferrule.frontends.examples import named_results
     from ferrule.frontends.prototypes import check_call
 
     check_signature(signature, "c.compile")
@@ -102,7 +104,8 @@ def compile(
     prototype = check_call([*compiler_words(cc), *flags, *search], read, signature, called)
     checks = checks_before(called, prototype, apart)
     call = Steps([*checks, called]) if checks else called
-    return build(signature, call, results=results, zero=zero, doc=doc, options=options)
+    left, made = named_results(signature, results)
+    return build(left, call, results=made, zero=zero, doc=doc, options=options)
 
 
 def module(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import field, replace
 from math import prod
 from typing import Any, Final, get_args
 
@@ -19,6 +19,7 @@ from ferrule.specs import (
     Float64,
     Int64,
     Param,
+    Signature,
     SupportsSpec,
     Sym,
     as_dtype,
@@ -58,6 +59,26 @@ def parted(specs: Iterable[Param], results: Any) -> tuple[tuple[Param, ...], lis
     listed, returned = list(specs), names(results)
     made = [tensor_named(listed, each) for each in returned]
     return tuple(each for each in listed if each.name not in returned), made
+
+
+def named_results(signature: Signature, results: Any) -> tuple[Signature, list[Any]]:
+    """The signature without the tensors that `results` names, and the results: specs that are in
+    no signature stay as they are.  Raises CompileError for the name of no parameter."""
+    is_list = isinstance(results, list | tuple)
+    if not is_list or not any(isinstance(each, str) for each in results):
+        return signature, results
+    listed = list(signature.params)
+    made = [tensor_named(listed, each) if isinstance(each, str) else each for each in results]
+    out = {each for each in results if isinstance(each, str)}
+    count = len(listed)
+    first, last = signature.positional_only, count - signature.keyword_only
+    left = replace(
+        signature,
+        params=tuple(each for each in listed if each.name not in out),
+        positional_only=sum(each.name not in out for each in listed[:first]),
+        keyword_only=sum(each.name not in out for each in listed[last:]),
+    )
+    return left, made
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ def compile(
     fast_math: bool = False,
     line_info: bool | None = None,
     form: Form | None = None,
-    results: Sequence[Tensor] = (),
+    results: Sequence[Tensor | str] = (),
     zero: bool | str | Sequence[str] = (),
     doc: str | None = None,
     options: str | Options | None = None,
@@ -139,6 +139,7 @@ def compile(
     file that cannot be read.
     """
     from ferrule.compiler.building import build
+    from ferrule.frontends.examples import named_results
 
     check_signature(signature, "cuda.compile")
     if kernel == "" or not isinstance(kernel, str | None):
@@ -176,7 +177,8 @@ def compile(
         constants=constants,
         apart=apart,
     )
-    return build(signature, launch, results=results, zero=zero, doc=doc, options=options)
+    left, made = named_results(signature, results)
+    return build(left, launch, results=made, zero=zero, doc=doc, options=options)
 
 
 def module(
