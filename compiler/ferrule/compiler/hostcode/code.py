@@ -191,7 +191,7 @@ class HostCode:
                 return _has(_open(path), symbol)
             case LlvmModule(functions=functions):
                 return symbol in functions
-            case Embedded(functions=names):
+            case Embedded(functions=names) | Objects(functions=names):
                 return symbol in names
             case _:
                 assert_never(self.source)
