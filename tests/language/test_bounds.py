@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
+from emulated_alone import run_alone
 
 import ferrule as fe
 from ferrule import specs
@@ -53,20 +51,12 @@ def test_a_gpu_computes_offsets_in_32_bits_without_guards_that_bounds_decide() -
 
 
 EMULATED = """
-import sys
-sys.modules["torch"] = None
-import importlib.util
-import numpy as np
-import ferrule as fe
-spec = importlib.util.spec_from_file_location("bounds", {file!r})
-bounds = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(bounds)
 n, m = (fe.sym_int(min=1, max=4096) for _ in "nm")
 x = np.arange(3 * 300, dtype=np.float32).reshape(3, 300)
 with fe.emulated_gpu("sm_80"):
     y = fe.cuda.array(np.zeros_like(x))
-    examples = bounds.matrix(m, n), bounds.matrix(m, n)
-    fe.compile(bounds.scale, *examples, options=bounds.GPU)(fe.cuda.array(x), y)
+    examples = here.matrix(m, n), here.matrix(m, n)
+    fe.compile(here.scale, *examples, options=here.GPU)(fe.cuda.array(x), y)
     assert (fe.cuda.to_numpy(y) == 2 * x).all()
 """
 
@@ -77,10 +67,7 @@ def test_the_same_numbers_come_out() -> None:
     y = np.zeros_like(x)
     fe.compile(scale, matrix(m, n), matrix(m, n), options=CPU)(x, y)
     assert (y == 2 * x).all()
-    # In a process of its own: other tests load a driver, beside which no GPU can be emulated.
-    command = [sys.executable, "-c", EMULATED.format(file=__file__)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    subprocess.run(command, env=environment, check=True, timeout=120)
+    run_alone(__file__, EMULATED)
 
 
 def test_branches_that_bounds_decide_are_gone_on_the_cpu() -> None:

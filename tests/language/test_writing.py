@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bare_python import run_bare
+from emulated_alone import run_alone
 
 import ferrule as fe
 from ferrule import specs
@@ -38,6 +39,16 @@ def rows() -> fe.ir.Writer:
     return w
 
 
+EMULATED = """
+x, out = np.random.default_rng(0).random((5, 4), np.float32), np.zeros(5, np.float32)
+here.rows().build("--target cpu")(2.0, x, out)
+with fe.emulated_gpu("sm_80"):
+    given = fe.cuda.array(x), fe.cuda.empty((5,))
+    here.rows().build("--target cuda")(2.0, *given)
+    np.testing.assert_array_equal(fe.cuda.to_numpy(given[1]), out)
+"""
+
+
 def test_one_program_is_a_function_of_the_cpu_and_of_a_gpu(tmp_path: Path) -> None:
     writer = rows()
     f = writer.build("--target cpu")
@@ -54,10 +65,7 @@ def test_one_program_is_a_function_of_the_cpu_and_of_a_gpu(tmp_path: Path) -> No
     np.testing.assert_allclose(out, expected, rtol=1e-6)
     with pytest.raises(ValueError, match=r"Mismatched out.shape\[0\]"):
         f(2.0, x, out[:2])
-    with fe.emulated_gpu("sm_80"):
-        given = fe.cuda.array(x), fe.cuda.empty((5,))
-        writer.build("--target cuda")(2.0, *given)
-        np.testing.assert_array_equal(fe.cuda.to_numpy(given[1]), out)
+    run_alone(__file__, EMULATED)
     f.export_library(tmp_path / "rows.so")
     code = "import numpy as np; o = np.zeros(1, 'f4'); "
     code += "module.rows(1.0, np.zeros((1, 2), 'f4'), o); print(o)"
