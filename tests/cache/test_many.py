@@ -288,7 +288,7 @@ def test_wrong_arguments_are_errors(folder: Path) -> None:
             fe.compile_all(jobs_)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="expected a concurrent.futures.Executor"):
         fe.compile_all([], executor=3)
-    with pytest.raises(TypeError, match="count must be a number of processes"):
+    with pytest.raises(TypeError, match="count is a number of processes, an int of at least 1"):
         fe.compile_all([], count=0)
     assert fe.compile_all([]) == []
 
@@ -324,6 +324,13 @@ def test_a_bar_where_there_is_a_terminal(
     del shown[:]
     fe.compile_all(jobs(module), progress=False)
     assert shown == []
+
+
+def test_names_of_jobs_are_for_libraries(module: ModuleType) -> None:
+    job = fe.Job(module.scale, (vector(), 2), name="other")
+    for compiled in (fe.compile_all, fe.overload):
+        with pytest.raises(ValueError, match="job #0, scale, has the name 'other', which counts"):
+            compiled([job])
 
 
 def test_candidates_of_an_overload_are_compiled_at_once(module: ModuleType, folder: Path) -> None:

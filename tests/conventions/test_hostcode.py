@@ -446,6 +446,29 @@ def test_a_function_that_is_not_there_names_those_that_are(kind: str) -> None:
         built(code, "missing")
 
 
+@pytest.mark.needs_cc
+def test_a_relative_path_is_that_of_the_folder_where_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for what is kept: the same words in another folder are another library."""
+    ir = "declare i32 @more(i32) define i32 @f(i32 %i) { %r = call i32 @more(i32 %i) ret i32 %r }"
+    results = []
+    for number in (1, 2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "more.c").write_text(f"int more(int x) {{ return x + {number}; }}")
+        monkeypatch.chdir(folder)
+        command = ["cc", "-shared", "-fPIC", "-o", "libmore.so", "more.c"]
+        subprocess.run(command, check=True, timeout=60)
+        for code, name in (
+            (HostCode.from_library("./libmore.so"), "more"),
+            (HostCode.from_library(Path("libmore.so")), "more"),
+            (HostCode.from_llvm(ir, libraries=["./libmore.so"]), "f"),
+        ):
+            results.append(built(code, name, K)(1))
+    assert results == [2, 2, 2, 3, 3, 3]
+
+
 def test_a_library_that_cannot_be_loaded() -> None:
     for wrong, hint in (
         ("nothing", "such as libz"),

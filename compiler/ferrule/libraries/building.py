@@ -15,7 +15,7 @@ from typing import Final, Literal, get_args
 from ferrule.compiler.errors import CompileError
 from ferrule.libraries.jobs import Job
 from ferrule.libraries.library import Library, name_of
-from ferrule.libraries.many import CompileAllError, compile_all
+from ferrule.libraries.many import CompileAllError, compiled_at_once
 from ferrule.libraries.package import package_text, version_stub
 from ferrule.libraries.table import table_text
 from ferrule.libraries.wheel import platform_tag, wheel_bytes, wheel_name
@@ -41,7 +41,7 @@ def compile_library(library: Library, workers: int = 1) -> Functions:
     CompileAllError, with the error of each job that does not compile.
     """
     jobs = list(library.jobs())
-    functions = compile_all(jobs, count=workers) if workers > 1 else _compiled_here(jobs)
+    functions = compiled_at_once(jobs, count=workers) if workers > 1 else _compiled_here(jobs)
     compiled = {job.name: function for job, function in zip(jobs, functions, strict=True)}
     return {
         name_of(each): compiled[each.name] if isinstance(each, Job) else each

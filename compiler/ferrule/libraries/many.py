@@ -31,6 +31,7 @@ from ferrule.compiler.cache.through import (
     through,
 )
 from ferrule.compiler.cache.toolchain import content
+from ferrule.compiler.conventions.arguments import shown
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.language.compilation import wanted_of
 from ferrule.libraries.jobs import Job
@@ -60,7 +61,7 @@ class CompileAllError(CompileError):
 def compile_all(
     jobs: Sequence[Job], executor: Any = None, progress: bool = True, *, count: int | None = None
 ) -> list[Function]:
-    """The functions of jobs, in their order, compiled at once.
+    """The functions of jobs, in their order, compiled at once, under the names of their functions.
 
     `executor`: any `concurrent.futures.Executor`, or anything with its `submit`; without one,
     `count` processes of this machine, by default one for each processor.  What the cache has is not
@@ -68,9 +69,22 @@ def compile_all(
     dies is tried once more.  `progress`: a bar of tqdm, where it is installed, on a terminal.
 
     Raises CompileAllError, when all others are done, if any job does not compile; TypeError for
-    what is no job, no executor or no count.
+    what is no job, no executor or no count; ValueError for a job with a name of its own.
     """
     _check(jobs, executor, count)
+    for position, job in enumerate(jobs):
+        if job.name != job.fn.__name__:
+            raise ValueError(
+                f"compile_all: job #{position}, {job.fn.__name__}, has the name {job.name!r}, "
+                f"which counts in a fe.Library: leave it out here"
+            )
+    return compiled_at_once(jobs, executor, progress, count=count)
+
+
+def compiled_at_once(
+    jobs: Sequence[Job], executor: Any = None, progress: bool = True, *, count: int | None = None
+) -> list[Function]:
+    """The same for jobs with names of their own, which the caller gives to the functions."""
     every = _All(list(jobs), [None] * len(jobs), [None] * len(jobs))
     with _bar(len(every.jobs), progress) as tell:
         every.tell = tell
@@ -82,17 +96,21 @@ def compile_all(
 
 def _check(jobs: Any, executor: Any, count: Any) -> None:
     if isinstance(jobs, str) or not isinstance(jobs, Sequence):
-        raise TypeError(f"compile_all takes a list of fe.Job, but got {jobs!r}")
+        raise TypeError(f"compile_all takes a list of fe.Job, but got {shown(jobs)}")
     for position, job in enumerate(jobs):
         if not isinstance(job, Job):
-            raise TypeError(f"compile_all: job #{position} is no fe.Job(fn, args), but {job!r}")
+            raise TypeError(
+                f"compile_all: job #{position} is no fe.Job(fn, args), but {shown(job)}"
+            )
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise TypeError(
             f"compile_all: executor is {executor!r}, expected a concurrent.futures.Executor: of "
             "Dask it is client.get_executor()"
         )
     if count is not None and (type(count) is not int or count < 1):
-        raise TypeError(f"compile_all: count must be a number of processes, but got {count!r}")
+        raise TypeError(
+            f"compile_all: count is a number of processes, an int of at least 1, but got {count!r}"
+        )
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -120,8 +121,22 @@ _NOT_LLVM: Final = (
 """Formats that are mistaken for LLVM IR, by their start, and the hint for each."""
 
 
-def check_libraries(given: object) -> None:
-    """Raise TypeError unless it is a list of names."""
+def checked_libraries(given: object) -> tuple[str, ...]:
+    """The names and absolute paths of libraries.  Raises TypeError unless it is a list of them."""
     if isinstance(given, str) or not isinstance(given, Sequence):
         shown = f"[{given!r}]" if isinstance(given, str) else "['libz.so.1']"
         raise TypeError(f"libraries must be a list, such as {shown}, but got {given!r}")
+    return tuple(map(located, given))
+
+
+def located(library: object) -> str:
+    """The name or absolute path of a shared library.
+
+    A text without a slash is a name for the system's loader; any other text and a `Path` are a
+    path, which means the same file wherever the process goes.  Raises TypeError for other kinds.
+    """
+    if isinstance(library, str) and "/" not in library:
+        return library
+    if not isinstance(library, str | os.PathLike):
+        raise TypeError(f"expected the name or path of a shared library, but got {library!r}")
+    return os.path.abspath(os.fsdecode(library))

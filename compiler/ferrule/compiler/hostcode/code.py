@@ -112,7 +112,7 @@ class HostCode:
         that two objects define.
         """
         codes = _read_all(code, "an object file")
-        advice.check_libraries(libraries)
+        libraries = advice.checked_libraries(libraries)
         (data, what), *more = codes
         if not more and not is_archive(data):
             embedded = embed(data, what)
@@ -133,10 +133,10 @@ class HostCode:
         `from_object` does.
         """
         codes = _read_all(code, "LLVM IR")
-        advice.check_libraries(libraries)
+        named = advice.checked_libraries(libraries)
         for data, what in codes:
             advice.check_llvm(data, what)
-        return _of_llvm(tuple(codes), tuple(libraries))
+        return _of_llvm(tuple(codes), named)
 
     @classmethod
     def from_library(cls, path: str | os.PathLike[str] | None) -> HostCode:
@@ -148,9 +148,9 @@ class HostCode:
         """
         if not isinstance(path, str | os.PathLike | None):
             raise TypeError(f"expected the name or path of a shared library, but got {path!r}")
-        name = None if path is None else os.fspath(path)
-        if name == "":
+        if path == "":
             raise ValueError("expected the name or path of a shared library, but got ''")
+        name = None if path is None else advice.located(path)
         _open(name)
         return cls(Library(name))
 
