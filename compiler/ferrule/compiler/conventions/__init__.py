@@ -21,6 +21,7 @@ from ferrule.compiler.conventions.callbacks import Callback
 from ferrule.compiler.conventions.cuda import CudaLaunch
 from ferrule.compiler.conventions.dltensors import DLTensors
 from ferrule.compiler.conventions.functions import CFunction
+from ferrule.compiler.conventions.given import Give
 from ferrule.compiler.conventions.hostarguments import Handle, Reference
 from ferrule.compiler.conventions.memref import Memref, Unranked
 from ferrule.compiler.conventions.outs import Out
@@ -56,6 +57,7 @@ __all__ = [
     "Fault",
     "FirstOf",
     "FunctionPointer",
+    "Give",
     "Handle",
     "HostArgument",
     "HostCode",
