@@ -43,8 +43,8 @@ from harness import (
 import ferrule as fe
 from ferrule.compiler import targets
 from ferrule.compiler.artefacts import Body
-from ferrule.compiler.cuda.faults import failures
-from ferrule.compiler.cuda.launch import Launcher
+from ferrule.compiler.cuda.launcher.faults import failures
+from ferrule.compiler.cuda.launcher.launch import Launcher
 from ferrule.compiler.origin import CompiledOrigin, host_module
 from ferrule.runtime import Engine, ObjectCode
 from ferrule.runtime.abi import DeviceType, TypeIndex

@@ -78,7 +78,12 @@ def test_files_of_another_llvm_or_of_older_sources_are_not_read(
 
 def test_the_sources_are_all_that_the_code_is_made_of() -> None:
     names = ship._sources()
-    for part in ("checker/machine", "messages/segments", "cuda/support", "threads/running"):
+    for part in (
+        "checker/machine",
+        "messages/segments",
+        "cuda/launcher/support",
+        "threads/running",
+    ):
         assert f"compiler/ferrule/compiler/{part}.py" in names
     assert "runtime/ferrule/runtime/llvm/emitter.py" in names
     assert all(names.values())

@@ -19,7 +19,7 @@ from ptx_programs import launch
 
 import ferrule as fe
 from ferrule import specs
-from ferrule.compiler.cuda.selecting import with_masked_counts
+from ferrule.compiler.cuda.selection import with_masked_counts
 from ferrule.language.ir import ops
 from ferrule.language.mathlib import expand_maths
 

@@ -26,7 +26,7 @@ from ferrule.compiler.conventions import (
     cast,
 )
 from ferrule.compiler.conventions import Sequence as Steps
-from ferrule.compiler.conventions.callbacks import MOST_CALLS
+from ferrule.compiler.conventions.c.callbacks import MOST_CALLS
 from ferrule.specs import Signature
 from ferrule.specs.params import Function, Pointer, Scalar, Tensor
 

@@ -12,7 +12,7 @@ from gpu_functions import floats
 import ferrule as fe
 from ferrule import compiler, specs
 from ferrule.compiler.conventions import CudaLaunch
-from ferrule.compiler.cuda.driver import LaunchAttribute as Id
+from ferrule.compiler.cuda.launcher.driver import LaunchAttribute as Id
 from ferrule.specs import Pointer, Scalar, Signature, Tensor
 
 N = specs.sym_int64(symbol="n")

@@ -14,9 +14,9 @@ from gpu_functions import floats
 import ferrule as fe
 from ferrule import compiler, specs
 from ferrule.compiler.conventions import NULL, CudaLaunch, Struct, TensorMap, TensorStructs
-from ferrule.compiler.cuda.fitting import LaunchSizes, check_launch
+from ferrule.compiler.cuda.binaries.fit import LaunchSizes, check_launch
+from ferrule.compiler.cuda.binaries.parameters import KernelParameters
 from ferrule.compiler.cuda.limits import shared_limit
-from ferrule.compiler.cuda.parameters import KernelParameters
 from ferrule.specs import Scalar, Signature, Tensor
 
 N = specs.sym_int(symbol="n")

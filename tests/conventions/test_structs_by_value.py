@@ -16,7 +16,7 @@ from c_objects import c_object
 import ferrule as fe
 from ferrule import compiler
 from ferrule.compiler.conventions import CFunction, HostCode, Struct, TensorMap, cast
-from ferrule.compiler.conventions.byvalue import Shape, call_text
+from ferrule.compiler.conventions.c.by_value import Shape, call_text
 from ferrule.compiler.errors import CompileError
 from ferrule.runtime.llvm.layouts import F32, F64, I8, I16, I32, I64, PTR
 from ferrule.specs import Scalar, Signature, Tensor

@@ -10,7 +10,7 @@ from gpu_functions import add_one, compiled, floats, vector
 from ptxas import ARCHS, assemble
 
 import ferrule as fe
-from ferrule.compiler.cuda.images import Image, Serves, best_first
+from ferrule.compiler.cuda.launcher.images import Image, Serves, best_first
 from ferrule.compiler.errors import CompileError
 from ferrule.runtime.binaries.metadata import NOTE_TYPE, read_metadata
 from ferrule.runtime.binaries.objectfile import read_object

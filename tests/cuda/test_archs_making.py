@@ -9,7 +9,7 @@ from gpu_functions import add_one_kernel, compiled, floats, vector
 from ptxas import ARCHS, assemble
 
 import ferrule as fe
-from ferrule.compiler.cuda import assembling
+from ferrule.compiler.cuda import assembly as assembling
 from ferrule.compiler.errors import CompileError
 from ferrule.runtime import StageError
 from ferrule.runtime.artefacts import KernelInfo

@@ -12,7 +12,7 @@ from cpu_machine import add_one
 from cuda_device import FakeCuda, forged
 
 import ferrule as fe
-from ferrule.compiler.cuda.driver import LaunchAttribute as Id
+from ferrule.compiler.cuda.launcher.driver import LaunchAttribute as Id
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.rules.verifier import VerifierError, verify

@@ -13,7 +13,7 @@ import pytest
 from cuda_device import FakeCuda, build
 
 from ferrule.compiler.cuda import tilings
-from ferrule.compiler.cuda.driver import (
+from ferrule.compiler.cuda.launcher.driver import (
     ATTRIBUTE,
     CALLS,
     CLUSTER,
@@ -26,7 +26,7 @@ from ferrule.compiler.cuda.driver import (
     LaunchAttribute,
     Result,
 )
-from ferrule.compiler.cuda.tensormaps import FUNCTION, FUNCTION_TYPE
+from ferrule.compiler.cuda.launcher.tensor_maps import FUNCTION, FUNCTION_TYPE
 from ferrule.runtime.llvm.layouts import I32, PTR
 
 HANDLES = ("CUcontext", "CUfunction", "CUkernel", "CUlibrary", "CUstream")

@@ -10,7 +10,7 @@ import tvm_ffi
 from cuda_body import ANY_DEVICE, ENV_STREAM, KERNELS, Launches, body
 from cuda_device import FakeCuda
 
-from ferrule.compiler.cuda.launch import Launcher
+from ferrule.compiler.cuda.launcher.launch import Launcher
 from ferrule.runtime.llvm.emitter import Emitter
 
 LOAD = ["cuInit", "cuLibraryLoadData", *["cuLibraryGetKernel"] * len(KERNELS)]

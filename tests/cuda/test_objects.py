@@ -11,7 +11,7 @@ from cuda_device import FakeCuda
 from wrapper_calls import Wrapped, forge
 
 from ferrule.compiler import assemble, targets
-from ferrule.compiler.cuda.support import ENTRIES
+from ferrule.compiler.cuda.launcher.support import ENTRIES
 from ferrule.compiler.support.library import CHECKS, CUDA, Need, support_data
 from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.runtime.cfunctions import C_FUNCTIONS, Library
@@ -65,7 +65,7 @@ def test_a_shared_library_launches(fake_cuda: FakeCuda, tmp_path: Path) -> None:
 
 def test_two_images_stand_in_one_module() -> None:
     """Each launcher has a state of its own."""
-    from ferrule.compiler.cuda.launch import Launcher
+    from ferrule.compiler.cuda.launcher.launch import Launcher
     from ferrule.runtime.llvm.emitter import Emitter
 
     emitter = Emitter("two")

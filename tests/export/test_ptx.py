@@ -19,7 +19,7 @@ from cuda_device import FakeCuda, fake_cuda, forged
 from exported import run_python
 
 import ferrule as fe
-from ferrule.compiler.cuda.driver import LAUNCH_CONFIG
+from ferrule.compiler.cuda.launcher.driver import LAUNCH_CONFIG
 from ferrule.runtime import Function, ObjectFileError, StageError
 from ferrule.runtime.ptx import functions, hot
 from ferrule.runtime.ptx.driver import Image, KernelState, LaunchConfig

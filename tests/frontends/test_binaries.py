@@ -19,12 +19,12 @@ from ptxas import find_ptxas
 import ferrule as fe
 from ferrule import compiler, specs
 from ferrule.compiler.conventions import CudaLaunch
+from ferrule.compiler.cuda.binaries.cubins import read_cubin
+from ferrule.compiler.cuda.binaries.fit import LaunchSizes
+from ferrule.compiler.cuda.binaries.parameters import KernelParameter
+from ferrule.compiler.cuda.binaries.ptx_text import read_ptx
 from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.compiler.cuda.cubins import read_cubin
-from ferrule.compiler.cuda.fitting import LaunchSizes
-from ferrule.compiler.cuda.images import images_of
-from ferrule.compiler.cuda.parameters import KernelParameter
-from ferrule.compiler.cuda.ptxtext import read_ptx
+from ferrule.compiler.cuda.launcher.images import images_of
 from ferrule.compiler.errors import CompileError
 from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.specs import Signature, Tensor

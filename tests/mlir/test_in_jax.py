@@ -11,7 +11,7 @@ from mlir_functions import needs_mlir
 
 import ferrule as fe
 from ferrule.compiler.errors import CompileError
-from ferrule.frontends.mlir.sorting import sort_text
+from ferrule.frontends.mlir.passes.sort import sort_text
 
 pytestmark = needs_mlir
 

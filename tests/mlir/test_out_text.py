@@ -169,7 +169,7 @@ def test_a_call_says_whom_it_calls_with_what() -> None:
 
 def test_each_op_of_the_kernel_ir_has_a_text() -> None:
     folder = Path(mlir.__file__).parent
-    source = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
+    source = "".join(path.read_text(encoding="utf-8") for path in folder.rglob("*.py"))
     every = [op for op in vars(ops).values() if op in get_args(ops.Op)]
     groups = {op for group in (ops.Outgoing, ops.ObjectOp) for op in get_args(group)}
     missing = {op.__name__ for op in every if f"ops.{op.__name__}" not in source}

@@ -18,8 +18,8 @@ from wrapper_calls import Refused, _raised, forge
 
 from ferrule.compiler import targets
 from ferrule.compiler.artefacts import Body, Location
-from ferrule.compiler.cuda.faults import failures
-from ferrule.compiler.cuda.launch import Large, Launcher
+from ferrule.compiler.cuda.launcher.faults import failures
+from ferrule.compiler.cuda.launcher.launch import Large, Launcher
 from ferrule.compiler.origin import CompiledOrigin, host_module
 from ferrule.runtime import Function, ObjectCode, load_function
 from ferrule.runtime.linking.engine import Engine

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ferrule import specs
 from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.compiler.cuda.making import DeviceOptions
+from ferrule.compiler.cuda.options import DeviceOptions
 from ferrule.language.codegen.cuda.kernels import lower_device
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder

@@ -213,11 +213,11 @@ class Kernels(ptx_collector.Collector):
 
     def module(self, program: Any, arch: str, names: dict[str, str]) -> str:
         from ferrule.compiler.cuda import archs
-        from ferrule.compiler.cuda.making import DeviceOptions
+        from ferrule.compiler.cuda.options import DeviceOptions
         from ferrule.language.codegen.cuda import approximate
         from ferrule.language.codegen.cuda.threads import require_cooperation
         from ferrule.language.mathlib import expand_maths
-        from ferrule.language.mlir.device import device_text
+        from ferrule.language.mlir.device.module import device_text
 
         program = expand_maths(program, approximate.keeps)
         for kernel in program.kernels:

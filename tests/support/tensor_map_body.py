@@ -8,9 +8,9 @@ from llvmlite import ir
 
 from ferrule.compiler import targets
 from ferrule.compiler.artefacts import Body, Fault, Location
-from ferrule.compiler.cuda.faults import failures
-from ferrule.compiler.cuda.launch import Launcher
-from ferrule.compiler.cuda.tensormaps import encoding_faults
+from ferrule.compiler.cuda.launcher.faults import failures
+from ferrule.compiler.cuda.launcher.launch import Launcher
+from ferrule.compiler.cuda.launcher.tensor_maps import encoding_faults
 from ferrule.compiler.cuda.tilings import Tiling
 from ferrule.compiler.origin import CompiledOrigin, host_module
 from ferrule.runtime import Function, ObjectCode, load_function

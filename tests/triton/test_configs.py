@@ -18,7 +18,7 @@ from ferrule import specs
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import triton as frontend
 from ferrule.frontends.triton.installed import kernel_of
-from ferrule.frontends.triton.traced_tensors import TracedDescriptor, TracedTensor
+from ferrule.frontends.triton.traced.tensors import TracedDescriptor, TracedTensor
 
 pytestmark = pytest.mark.needs_cc
 
@@ -138,7 +138,7 @@ def test_configs_are_compiled_in_other_processes(
     """All that this process does again is found in Triton's cache; a config that ends its process
     is left out, by name, and costs no other."""
     from ferrule.compiler import workers
-    from ferrule.frontends.triton import tuning
+    from ferrule.frontends.triton.autotuned import tuning
 
     ours, kept = os.getpid(), tuning.compile
 

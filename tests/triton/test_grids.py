@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from ferrule import specs
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends.triton.grids import ceil_div, maximum, minimum, trace_grid
-from ferrule.frontends.triton.paths import MOST, Path, outcomes
-from ferrule.frontends.triton.traced_tensors import TracedTensor
-from ferrule.frontends.triton.tracing import Unseen, traced
+from ferrule.frontends.triton.traced.functions import Unseen, traced
+from ferrule.frontends.triton.traced.paths import MOST, Path, outcomes
+from ferrule.frontends.triton.traced.tensors import TracedTensor
 from ferrule.specs import Tensor
 
 M, N = specs.sym_int32(symbol="m"), specs.sym_int32(symbol="n")

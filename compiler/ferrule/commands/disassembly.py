@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from ferrule.compiler.cuda.assembling import assemble, find_program
+from ferrule.compiler.cuda.assembly import assemble, find_program
 from ferrule.runtime.binaries.images import FoundImage
 from ferrule.runtime.errors import StageError
 

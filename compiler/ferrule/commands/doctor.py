@@ -198,7 +198,7 @@ def _gpu() -> Iterator[Row]:
 
 
 def _assembler() -> Iterator[Row]:
-    from ferrule.compiler.cuda.assembling import find_ptxas
+    from ferrule.compiler.cuda.assembly import find_ptxas
 
     found = find_ptxas()
     linker = _has_module("nvidia.nvjitlink") or _has_module("cuda.bindings.nvjitlink")

@@ -37,7 +37,7 @@ from ferrule.compiler.conventions.steps import (
 )
 from ferrule.compiler.conventions.zero import fill
 from ferrule.compiler.cuda.code import joined_code
-from ferrule.compiler.cuda.keeping import keep
+from ferrule.compiler.cuda.dumps import keep
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.exports import export_target
 from ferrule.compiler.host import owned as owned_table

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ferrule.compiler import assemble, targets
 from ferrule.compiler.artefacts import Body, HostModule
 from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.compiler.cuda.images import best_first, images_of
+from ferrule.compiler.cuda.launcher.images import best_first, images_of
 from ferrule.compiler.exports import ExportTarget, export_target
 from ferrule.compiler.wrapper.builder import wrapper_parts
 from ferrule.compiler.wrapper.callee import BodyCall
@@ -267,7 +267,7 @@ class CompiledOrigin:
 
         StageError if there are no GPU kernels, CompileError if there is no assembler.
         """
-        from ferrule.compiler.cuda.assembling import kernel_info
+        from ferrule.compiler.cuda.assembly import kernel_info
 
         return kernel_info(self._device_code())
 

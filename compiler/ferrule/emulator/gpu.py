@@ -67,7 +67,7 @@ class EmulatedGPU:
     @property
     def libcuda(self) -> Path:
         """The file of its libcuda.so.1, for programs that link with one."""
-        from ferrule.emulator.driver.loaded import library
+        from ferrule.emulator.driver.library.loaded import library
 
         return library().path
 
@@ -97,7 +97,7 @@ class EmulatedGPU:
             parts.profile = None
 
     def __enter__(self) -> EmulatedGPU:
-        from ferrule.emulator.driver.loaded import library
+        from ferrule.emulator.driver.library.loaded import library
         from ferrule.emulator.driver.state import Driver
 
         if _ACTIVE:
@@ -127,7 +127,7 @@ class EmulatedGPU:
 
     def close(self) -> None:
         """Leave it, whatever it still holds: memory is gone, and calls of the driver fail."""
-        from ferrule.emulator.driver.loaded import library
+        from ferrule.emulator.driver.library.loaded import library
 
         driver, self._driver = self._driver, None
         if driver is None:

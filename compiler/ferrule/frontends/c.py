@@ -33,8 +33,8 @@ from ferrule.frontends.sources import (
 
 if TYPE_CHECKING:
     from ferrule.compiler.conventions.apart import Memory
-    from ferrule.compiler.conventions.hostarguments import CArgument
-    from ferrule.compiler.conventions.returns import Returns
+    from ferrule.compiler.conventions.c.host_arguments import CArgument
+    from ferrule.compiler.conventions.c.returns import Returns
     from ferrule.compiler.hostcode import HostCode
     from ferrule.compiler.options import Options
     from ferrule.frontends.cheaders import Library

@@ -27,8 +27,8 @@ def checks_before(
     """The conventions before the call: a check that tensors share no memory, and a remark on an
     unused result."""
     from ferrule.compiler.conventions.apart import Apart, apart_of
+    from ferrule.compiler.conventions.launches.restrict import RESTRICTED, restricted_pairs
     from ferrule.compiler.conventions.remarks import Remark
-    from ferrule.compiler.conventions.restricted import RESTRICTED, restricted_pairs
 
     checks: list[CallingConvention] = []
     if apart is not None:

@@ -66,8 +66,8 @@ def load(
 def _load(
     data: bytes, name: str, kernels: Sequence[str] | None, libraries: Sequence[str]
 ) -> DeviceCode | HostCode:
+    from ferrule.compiler.cuda.binaries.cubins import FATBIN
     from ferrule.compiler.cuda.code import DeviceCode
-    from ferrule.compiler.cuda.cubins import FATBIN
     from ferrule.compiler.hostcode import HostCode
     from ferrule.runtime.binaries.elf import ARCHIVE, ObjectFileError
 
@@ -93,8 +93,8 @@ def _load(
 def _load_elf(
     data: bytes, name: str, kernels: Sequence[str] | None, libraries: Sequence[str]
 ) -> DeviceCode | HostCode:
+    from ferrule.compiler.cuda.binaries.cubins import MACHINE
     from ferrule.compiler.cuda.code import DeviceCode
-    from ferrule.compiler.cuda.cubins import MACHINE
     from ferrule.compiler.hostcode import HostCode
     from ferrule.runtime.binaries import elf
 

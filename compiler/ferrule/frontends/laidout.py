@@ -13,11 +13,17 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
-from ferrule.compiler.conventions.byvalue import Shape
-from ferrule.compiler.conventions.restricted import Taken, taken_members
-from ferrule.compiler.conventions.returns import return_type
-from ferrule.compiler.conventions.structs import Struct
-from ferrule.compiler.conventions.typed import Given, given_members, misfit, refused, too_loose
+from ferrule.compiler.conventions.c.by_value import Shape
+from ferrule.compiler.conventions.c.returns import return_type
+from ferrule.compiler.conventions.c.structs import Struct
+from ferrule.compiler.conventions.launches.restrict import Taken, taken_members
+from ferrule.compiler.conventions.launches.types import (
+    Given,
+    given_members,
+    misfit,
+    refused,
+    too_loose,
+)
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.spelledtypes import Spelled, read_type
 from ferrule.frontends.layouts import Debugging, Layout, Leaf

@@ -17,10 +17,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ferrule.compiler.conventions.arguments import Cast
-from ferrule.compiler.conventions.byvalue import Shape
-from ferrule.compiler.conventions.restricted import Taken, taken_addresses
-from ferrule.compiler.conventions.returns import Checked, return_type
-from ferrule.compiler.conventions.typed import (
+from ferrule.compiler.conventions.c.by_value import Shape
+from ferrule.compiler.conventions.c.returns import Checked, return_type
+from ferrule.compiler.conventions.launches.restrict import Taken, taken_addresses
+from ferrule.compiler.conventions.launches.types import (
     Given,
     check_value,
     given_values,
@@ -45,7 +45,7 @@ from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.compiler.conventions import CFunction
-    from ferrule.compiler.conventions.hostarguments import CArgument
+    from ferrule.compiler.conventions.c.host_arguments import CArgument
     from ferrule.specs import Signature
 
 _SHOWN: Final = "shown"

@@ -11,8 +11,8 @@ import re
 from collections.abc import Collection
 from typing import Final, Literal, TypeAlias
 
-from ferrule.compiler.conventions.outs import Out
-from ferrule.compiler.conventions.returns import Checked, ReturnCode
+from ferrule.compiler.conventions.c.outs import Out
+from ferrule.compiler.conventions.c.returns import Checked, ReturnCode
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.spelledtypes import DTYPES, read_type
 from ferrule.specs import DType, as_dtype

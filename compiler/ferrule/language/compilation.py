@@ -383,7 +383,7 @@ def _read_only(param: params.Param) -> params.Param:
 def _lowered(program: Program, options: Options, origins: dict[Op, object] | None) -> Body:
     """The body for the target."""
     if options.gpu_arch is not None:
-        from ferrule.compiler.cuda.making import device_options
+        from ferrule.compiler.cuda.options import device_options
         from ferrule.language.checks.places import Places
         from ferrule.language.codegen.cuda.target import lower_cuda
 
@@ -506,7 +506,7 @@ def _body(program: Program, options: Options, name: str, origins: dict[Op, objec
     except CodegenError as error:
         raise CompileError(f"{name}: {error}") from None
     if body.device_code is not None:
-        from ferrule.compiler.cuda.keeping import keep
+        from ferrule.compiler.cuda.dumps import keep
 
         keep(name, body.device_code, options)
     return body

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from emulated_cuda import KERNELS
 
-from ferrule.emulator.driver.names import FUNCTIONS
+from ferrule.emulator.driver.library.names import FUNCTIONS
 from ferrule.emulator.driver.results import Result
 
 INT, P, U = ctypes.c_int, ctypes.c_void_p, ctypes.c_uint

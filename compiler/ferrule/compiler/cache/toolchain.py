@@ -72,7 +72,7 @@ def _assembler(options: Options) -> tuple[object, ...]:
     """What makes cubins, if any are made."""
     if not options.cubin:
         return ()
-    from ferrule.compiler.cuda.assembling import find_ptxas
+    from ferrule.compiler.cuda.assembly import find_ptxas
 
     found = find_ptxas()
     if found is None:

@@ -17,24 +17,24 @@ from ferrule.compiler.conventions.arguments import (
     cast,
 )
 from ferrule.compiler.conventions.base import Call
-from ferrule.compiler.conventions.callbacks import Callback
-from ferrule.compiler.conventions.cuda import CudaLaunch
-from ferrule.compiler.conventions.dltensors import DLTensors
-from ferrule.compiler.conventions.functions import CFunction
-from ferrule.compiler.conventions.given import Give
-from ferrule.compiler.conventions.hostarguments import Handle, Reference
+from ferrule.compiler.conventions.c.callbacks import Callback
+from ferrule.compiler.conventions.c.dltensors import DLTensors
+from ferrule.compiler.conventions.c.functions import CFunction
+from ferrule.compiler.conventions.c.host_arguments import Handle, Reference
+from ferrule.compiler.conventions.c.outs import Out
+from ferrule.compiler.conventions.c.pointers import FunctionPointer
+from ferrule.compiler.conventions.c.returns import CODE, ReturnCode
+from ferrule.compiler.conventions.c.safe_calls import SafeCall
+from ferrule.compiler.conventions.c.structs import Array, Struct, TensorStruct, TensorStructs, Union
+from ferrule.compiler.conventions.c.texts import CString
+from ferrule.compiler.conventions.give import Give
+from ferrule.compiler.conventions.launches.cuda import CudaLaunch
+from ferrule.compiler.conventions.launches.tensor_maps import TensorMap
 from ferrule.compiler.conventions.memref import Memref, Unranked
-from ferrule.compiler.conventions.outs import Out
-from ferrule.compiler.conventions.pointers import FunctionPointer
 from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.conventions.requirements import Require
-from ferrule.compiler.conventions.returns import CODE, ReturnCode
-from ferrule.compiler.conventions.safecalls import SafeCall
 from ferrule.compiler.conventions.sequences import FirstOf, Sequence
 from ferrule.compiler.conventions.sized import Sized
-from ferrule.compiler.conventions.structs import Array, Struct, TensorStruct, TensorStructs, Union
-from ferrule.compiler.conventions.tensormaps import TensorMap
-from ferrule.compiler.conventions.texts import CString
 from ferrule.compiler.conventions.zero import Zero
 from ferrule.compiler.hostcode import HostCode
 from ferrule.runtime.llvm.emitter import Emitter

@@ -15,7 +15,7 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import Fault, Part, literal
 from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.compiler.cuda.launch import Launcher
+from ferrule.compiler.cuda.launcher.launch import Launcher
 from ferrule.compiler.host import tensors
 from ferrule.compiler.host.flow import Flow
 from ferrule.compiler.sizes import Sizes
@@ -499,8 +499,8 @@ class Call(Flow):
         if id(code) in self._entered:
             yield
             return
-        from ferrule.compiler.cuda.faults import failures as cuda_failures
-        from ferrule.compiler.cuda.images import images_of
+        from ferrule.compiler.cuda.launcher.faults import failures as cuda_failures
+        from ferrule.compiler.cuda.launcher.images import images_of
 
         name = self.signature.name
         launcher = self._launchers.get(id(code))

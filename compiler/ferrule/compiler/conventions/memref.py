@@ -19,10 +19,10 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.arguments import Cast, listed, shown
 from ferrule.compiler.conventions.base import Call
-from ferrule.compiler.conventions.functions import CFunction
-from ferrule.compiler.conventions.hostarguments import CArgument
+from ferrule.compiler.conventions.c.functions import CFunction
+from ferrule.compiler.conventions.c.host_arguments import CArgument
+from ferrule.compiler.conventions.c.returns import ReturnCode, Returns
 from ferrule.compiler.conventions.memref_results import Results
-from ferrule.compiler.conventions.returns import ReturnCode, Returns
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.hostcode import HostCode
 from ferrule.runtime.llvm.layouts import I64, PTR

@@ -11,7 +11,7 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.arguments import listed
 from ferrule.compiler.conventions.base import Call
-from ferrule.compiler.conventions.outs import Out
+from ferrule.compiler.conventions.c.outs import Out
 from ferrule.compiler.conventions.protocol import CallingConvention, check_convention
 from ferrule.compiler.conventions.steps import places_of
 from ferrule.compiler.cuda.code import DeviceCode

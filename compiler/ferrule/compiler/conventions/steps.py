@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, get_args
 
-from ferrule.compiler.conventions.callbacks import Callback, UserData
-from ferrule.compiler.conventions.outs import Out
+from ferrule.compiler.conventions.c.callbacks import Callback, UserData
+from ferrule.compiler.conventions.c.outs import Out
 from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.hostcode import HostCode, Undefined
 from ferrule.specs import Param, Tensor

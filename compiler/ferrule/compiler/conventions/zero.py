@@ -7,7 +7,7 @@ from llvmlite import ir
 from ferrule.compiler.conventions.arguments import shown
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.compiler.cuda.faults import failures
+from ferrule.compiler.cuda.launcher.faults import failures
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.layouts import I32
 from ferrule.specs import Condition, Data, Param, Tensor, compact_strides

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
-    from ferrule.compiler.cuda.binaries import Binary
-    from ferrule.compiler.cuda.fitting import LaunchSizes
-    from ferrule.compiler.cuda.parameters import KernelParameters
+    from ferrule.compiler.cuda.binaries.fit import LaunchSizes
+    from ferrule.compiler.cuda.binaries.foreign import Binary
+    from ferrule.compiler.cuda.binaries.parameters import KernelParameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class DeviceCode:
         for data that is not a cubin or is damaged, or if the images' kernels differ; CompileError
         for an unknown kernel.
         """
-        from ferrule.compiler.cuda.binaries import code_from_cubin
+        from ferrule.compiler.cuda.binaries.foreign import code_from_cubin
 
         return code_from_cubin(data, kernels, arch)
 
@@ -118,7 +118,7 @@ class DeviceCode:
         GPUs; `arch` restricts it to a newer architecture and those after it.  Errors are those of
         `from_cubin`.
         """
-        from ferrule.compiler.cuda.binaries import code_from_ptx
+        from ferrule.compiler.cuda.binaries.foreign import code_from_ptx
 
         return code_from_ptx(text, kernels, arch)
 
@@ -127,7 +127,7 @@ class DeviceCode:
         cls, images: Binary | Sequence[Binary], kernels: Sequence[str] | None = None
     ) -> DeviceCode:
         """The kernels of several cubins and PTX texts, at most one of each for an architecture."""
-        from ferrule.compiler.cuda.binaries import code_from_images
+        from ferrule.compiler.cuda.binaries.foreign import code_from_images
 
         return code_from_images(images, kernels)
 
@@ -141,14 +141,14 @@ class DeviceCode:
         each kernel comes from its own code's best image.  ValueError if two kernels have one name,
         or if no GPU has an image of each code; TypeError for other values.
         """
-        from ferrule.compiler.cuda.joining import joined
+        from ferrule.compiler.cuda.binaries.joined import joined
 
         return joined(codes, names)
 
     def holder(self, kernel: str) -> tuple[DeviceCode, str]:
         """The code that is loaded for a kernel, and the kernel's name there; for an unknown kernel,
         the name as it stands."""
-        from ferrule.compiler.cuda.naming import find_kernel
+        from ferrule.compiler.cuda.binaries.names import find_kernel
 
         return self, find_kernel(kernel, self.kernels) or kernel
 
@@ -158,7 +158,7 @@ class DeviceCode:
         `kernel` is its name there, or in a C++ source: `ns::add`, `scale<float, 4>`.  CompileError
         for an unknown kernel.
         """
-        from ferrule.compiler.cuda.binaries import parameters_of
+        from ferrule.compiler.cuda.binaries.foreign import parameters_of
 
         return parameters_of(self, kernel)
 
@@ -180,9 +180,9 @@ class DeviceCode:
         CompileError if they do not match.  Constant sizes must be within the limits of every image,
         for the GPUs that it serves.
         """
-        from ferrule.compiler.cuda.binaries import all_parameters_of
-        from ferrule.compiler.cuda.fitting import check_launch
-        from ferrule.compiler.cuda.parameters import check_packed
+        from ferrule.compiler.cuda.binaries.fit import check_launch
+        from ferrule.compiler.cuda.binaries.foreign import all_parameters_of
+        from ferrule.compiler.cuda.binaries.parameters import check_packed
 
         images = all_parameters_of(self, kernel)
         check_packed(images[0], packed)

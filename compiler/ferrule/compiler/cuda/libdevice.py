@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from llvmlite import binding as llvm
 
-from ferrule.compiler.cuda.assembling import find_ptxas
+from ferrule.compiler.cuda.assembly import find_ptxas
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.runtime.llvm.linking import link_in
 

@@ -22,7 +22,7 @@ from ferrule.compiler import targets
 from ferrule.compiler.checker.format import RARE as RARE_ROWS
 from ferrule.compiler.checker.format import TABLE, Op
 from ferrule.compiler.checker.reports import shown_by
-from ferrule.compiler.cuda.cold import PROTOTYPES as CUDA_PROTOTYPES
+from ferrule.compiler.cuda.launcher.cold import PROTOTYPES as CUDA_PROTOTYPES
 from ferrule.compiler.messages.table import HANDLED, PARTS
 from ferrule.compiler.messages.table import RARE as RARE_PARTS
 from ferrule.compiler.support.allocation import ENTRIES as ALLOCATION_ENTRIES
@@ -95,7 +95,7 @@ def _define_tables(emitter: Emitter) -> None:
 
 
 def _define_cuda(emitter: Emitter) -> None:
-    from ferrule.compiler.cuda.support import define_cuda
+    from ferrule.compiler.cuda.launcher.support import define_cuda
 
     define_cuda(emitter)
 

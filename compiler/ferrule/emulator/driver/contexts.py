@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ferrule.emulator.driver.exports import Exports, Needs
+from ferrule.emulator.driver.library.exports import Exports, Needs
 from ferrule.emulator.driver.places import put_int, put_word
 from ferrule.emulator.driver.results import DriverError, Result
 from ferrule.emulator.driver.state import Context, Driver

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-from ferrule.emulator.driver.exports import Exports, Needs
+from ferrule.emulator.driver.library.exports import Exports, Needs
 from ferrule.emulator.driver.nodes import NodeKind, Parameters
 from ferrule.emulator.driver.places import copy, unpacked
 from ferrule.emulator.driver.results import DriverError, Result

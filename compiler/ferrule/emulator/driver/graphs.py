@@ -7,9 +7,9 @@ import struct
 from typing import Final
 
 from ferrule.emulator.driver.copies import box_at, fill
-from ferrule.emulator.driver.exports import Exports, Needs
 from ferrule.emulator.driver.launches import Launch, checked, packed
 from ferrule.emulator.driver.libraries import function_of
+from ferrule.emulator.driver.library.exports import Exports, Needs
 from ferrule.emulator.driver.nodes import Graph, Node, NodeKind, Parameters
 from ferrule.emulator.driver.places import get_words, put_bytes, put_int, put_word, unpacked
 from ferrule.emulator.driver.results import DriverError, Result

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from ferrule.emulator.driver.exports import Exports, Needs
 from ferrule.emulator.driver.libraries import Function, function_of, kernel_on
+from ferrule.emulator.driver.library.exports import Exports, Needs
 from ferrule.emulator.driver.places import put_int, put_word, unpacked
 from ferrule.emulator.driver.properties import (
     SHARED_BY_DEFAULT,

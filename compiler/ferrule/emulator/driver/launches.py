@@ -10,7 +10,6 @@ import struct
 from ctypes import string_at
 from typing import Any, Final
 
-from ferrule.emulator.driver.exports import Exports, Needs
 from ferrule.emulator.driver.kernels import (
     LARGE_CLUSTERS,
     LARGEST_CLUSTER,
@@ -20,6 +19,7 @@ from ferrule.emulator.driver.kernels import (
     dynamic_shared,
 )
 from ferrule.emulator.driver.libraries import Function, function_of
+from ferrule.emulator.driver.library.exports import Exports, Needs
 from ferrule.emulator.driver.machines import Sizes
 from ferrule.emulator.driver.nodes import NodeKind, Parameters
 from ferrule.emulator.driver.places import get_int, get_word, get_words

@@ -12,7 +12,7 @@ import re
 from dataclasses import field
 from typing import Any, Final
 
-from ferrule.emulator.driver.exports import Exports, Needs
+from ferrule.emulator.driver.library.exports import Exports, Needs
 from ferrule.emulator.driver.places import (
     get_int,
     get_text,

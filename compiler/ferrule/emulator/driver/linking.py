@@ -9,8 +9,8 @@ import ctypes
 from dataclasses import field
 from typing import Any, Final
 
-from ferrule.emulator.driver.exports import Exports, Needs
 from ferrule.emulator.driver.libraries import check_text, file_at
+from ferrule.emulator.driver.library.exports import Exports, Needs
 from ferrule.emulator.driver.places import get_text, put_word
 from ferrule.emulator.driver.results import DriverError, Result
 from ferrule.emulator.driver.state import Context, Driver

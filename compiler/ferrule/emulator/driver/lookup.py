@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from ferrule.emulator.driver.devices import VERSION
-from ferrule.emulator.driver.exports import Exports, Needs
-from ferrule.emulator.driver.names import FUNCTIONS
+from ferrule.emulator.driver.library.exports import Exports, Needs
+from ferrule.emulator.driver.library.names import FUNCTIONS
 from ferrule.emulator.driver.places import get_text, put_int, put_word
 from ferrule.emulator.driver.results import DriverError, Result
 from ferrule.emulator.driver.state import Driver

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from ferrule.emulator.driver.allocations import Allocation, Kind
-from ferrule.emulator.driver.exports import Exports, Needs
+from ferrule.emulator.driver.library.exports import Exports, Needs
 from ferrule.emulator.driver.nodes import NodeKind, Parameters
 from ferrule.emulator.driver.places import get_int, put_int, put_word
 from ferrule.emulator.driver.results import DriverError, Result

@@ -6,7 +6,7 @@ import struct
 from dataclasses import field
 from typing import Final
 
-from ferrule.emulator.driver.exports import Exports, Needs
+from ferrule.emulator.driver.library.exports import Exports, Needs
 from ferrule.emulator.driver.places import get_int, get_word, put_int, put_word, unpacked
 from ferrule.emulator.driver.results import DriverError, Result
 from ferrule.emulator.driver.state import Device, Driver

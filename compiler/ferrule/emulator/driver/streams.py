@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import Final
 
-from ferrule.emulator.driver.exports import Exports, Needs
+from ferrule.emulator.driver.library.exports import Exports, Needs
 from ferrule.emulator.driver.nodes import Graph, Node, NodeKind, Parameters
 from ferrule.emulator.driver.places import put_float, put_int, put_word
 from ferrule.emulator.driver.results import DriverError, Result

@@ -6,7 +6,7 @@ import ctypes
 import struct
 from typing import Final
 
-from ferrule.emulator.driver.exports import Exports, Needs
+from ferrule.emulator.driver.library.exports import Exports, Needs
 from ferrule.emulator.driver.places import get_words, put_bytes
 from ferrule.emulator.driver.results import DriverError, Result
 from ferrule.emulator.driver.state import Driver

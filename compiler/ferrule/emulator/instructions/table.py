@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Final
 
 import ferrule.emulator.instructions as _package
@@ -14,9 +14,9 @@ from ferrule.emulator.ptx.module import Instruction
 from ferrule.emulator.warps import layout
 from ferrule.emulator.warps.emitter import Emitter
 
-for _part in iter_modules(_package.__path__):
-    if _part.name != "table":
-        import_module(f"{_package.__name__}.{_part.name}")
+for _part in walk_packages(_package.__path__, f"{_package.__name__}."):
+    if _part.name != __name__:
+        import_module(_part.name)
 
 DECLARED: Final = """declare i32 @llvm.vector.reduce.umin.v32i32(<32 x i32>)
 declare i64 @llvm.readcyclecounter()

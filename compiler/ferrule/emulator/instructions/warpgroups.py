@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ferrule.emulator.instructions.async_copies import pending
+from ferrule.emulator.instructions.copies.threads import pending
 from ferrule.emulator.instructions.forms import Named, form, kind
 from ferrule.emulator.instructions.helpers import helper
 from ferrule.emulator.native.language import functions, helper_text

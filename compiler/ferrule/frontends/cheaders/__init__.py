@@ -17,7 +17,7 @@ from ferrule.frontends.sources import SourceLike, search_words
 from ferrule.specs import Signature
 
 if TYPE_CHECKING:
-    from ferrule.compiler.conventions.returns import Returns
+    from ferrule.compiler.conventions.c.returns import Returns
     from ferrule.compiler.hostcode import HostCode
     from ferrule.runtime import Function
 

@@ -287,7 +287,7 @@ def _made(compiles: Compiles, request: Request, arch: str) -> Made:
     except CompileError:
         raise refused from None
     # Only the names are wrong: the source itself compiles.
-    from ferrule.compiler.cuda.cubins import read_cubin
+    from ferrule.compiler.cuda.binaries.cubins import read_cubin
 
     known = ", ".join(by_spoken_names([each.kernel for each in read_cubin(plain.image).kernels]))
     raise CompileError(

@@ -45,7 +45,7 @@ def facts_of(
     request: Request, made: Made, kernels: Sequence[str], ask: Ask
 ) -> tuple[KernelFacts, ...]:
     """The facts about the kernels with these symbols; `ask` compiles a request that shows them."""
-    from ferrule.compiler.cuda.ptxtext import facts_of_ptx
+    from ferrule.compiler.cuda.binaries.ptx_text import facts_of_ptx
 
     types, written = _types(request, made, kernels, ask)
     members = _members(request, [each for listed in types.values() for each in listed or ()], ask)

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ferrule.compiler import conventions
-from ferrule.compiler.conventions.cuda import CudaLaunch
+from ferrule.compiler.conventions.launches.cuda import CudaLaunch
 from ferrule.compiler.conventions.protocol import CallingConvention
+from ferrule.compiler.cuda.binaries.fit import LaunchSizes
+from ferrule.compiler.cuda.binaries.parameters import KernelParameters
 from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.compiler.cuda.fitting import LaunchSizes
-from ferrule.compiler.cuda.parameters import KernelParameters
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.cutile.checks import Checks
 from ferrule.frontends.cutile.constraints import Parameter, arrays, handed

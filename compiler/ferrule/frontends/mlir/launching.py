@@ -8,7 +8,7 @@ from dataclasses import replace
 from ferrule.compiler import conventions
 from ferrule.compiler.conventions import Argument, CallingConvention, CudaLaunch, cast
 from ferrule.compiler.cuda.archs import choose_archs
-from ferrule.compiler.cuda.assembling import with_cubin
+from ferrule.compiler.cuda.assembly import with_cubin
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mlir.ptx import to_ptx

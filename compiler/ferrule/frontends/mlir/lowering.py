@@ -7,20 +7,21 @@ from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mlir.session import Session
-from ferrule.frontends.mlir import pipelines, tm_tensor
-from ferrule.frontends.mlir.checking import add_checks
-from ferrule.frontends.mlir.decomposing import decompose
+from ferrule.frontends.mlir import pipelines
 from ferrule.frontends.mlir.kinds import Buffer, FunctionType, Unsupported
 from ferrule.frontends.mlir.launches import Launch, launches_of, rename_kernels
-from ferrule.frontends.mlir.loosening import loosen_results
 from ferrule.frontends.mlir.modules import Given
-from ferrule.frontends.mlir.narrowing import narrow_once
-from ferrule.frontends.mlir.raising import raise_asserts
+from ferrule.frontends.mlir.passes import tm_tensor
+from ferrule.frontends.mlir.passes.checks import add_checks
+from ferrule.frontends.mlir.passes.decompose import decompose
+from ferrule.frontends.mlir.passes.errors import raise_asserts
+from ferrule.frontends.mlir.passes.loosen import loosen_results
+from ferrule.frontends.mlir.passes.narrow import narrow_once
+from ferrule.frontends.mlir.passes.reach import restrict
+from ferrule.frontends.mlir.passes.signless import without_signs
+from ferrule.frontends.mlir.passes.subgroups import lower_reductions
+from ferrule.frontends.mlir.passes.tm_tensor import know_dialect
 from ferrule.frontends.mlir.reading import attribute, described, find_function, reached, walk
-from ferrule.frontends.mlir.restricting import restrict
-from ferrule.frontends.mlir.signless import without_signs
-from ferrule.frontends.mlir.subgroups import lower_reductions
-from ferrule.frontends.mlir.tm_tensor import know_dialect
 from ferrule.frontends.mlir.tying import asserted_relations, asserted_sizes, tied_sizes
 from ferrule.frontends.mlir.writing import written
 from ferrule.specs.deferred import dataclass

@@ -18,8 +18,8 @@ from ferrule.compiler.mlir.child import alone
 from ferrule.compiler.mlir.said import Step
 from ferrule.compiler.mlir.session import Report
 from ferrule.frontends.mlir.modules import Given, has_stablehlo
+from ferrule.frontends.mlir.passes.sort import sort_text
 from ferrule.frontends.mlir.reading import symbol, walk
-from ferrule.frontends.mlir.sorting import sort_text
 
 _DIALECTS: Final = ("stablehlo.", "chlo.")
 _PACKAGE: Final = "jaxlib"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ferrule.compiler.conventions.arguments import Argument, Cast, Null, cast, describe
-from ferrule.compiler.conventions.functions import CFunction
+from ferrule.compiler.conventions.c.functions import CFunction
 from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.numba.host import has_code, native_call, result_of

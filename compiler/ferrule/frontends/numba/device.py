@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from ferrule.compiler.conventions.cuda import CudaLaunch
+from ferrule.compiler.conventions.launches.cuda import CudaLaunch
+from ferrule.compiler.cuda.binaries.ptx_text import facts_of_ptx
 from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.compiler.cuda.ptxtext import facts_of_ptx
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.given import emulates_gpu
 from ferrule.frontends.numba.assembling import assembled

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from ferrule.compiler.conventions.arguments import TYPES, Argument
 from ferrule.compiler.conventions.base import Call
-from ferrule.compiler.conventions.functions import CFunction
-from ferrule.compiler.conventions.returns import ReturnCode
+from ferrule.compiler.conventions.c.functions import CFunction
+from ferrule.compiler.conventions.c.returns import ReturnCode
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.hostcode import HostCode

@@ -10,11 +10,11 @@ Triton 3.6 and newer; it is imported when a kernel is compiled.
 from __future__ import annotations
 
 from ferrule.frontends.told import fixed
+from ferrule.frontends.triton.autotuned.tuning import tune
 from ferrule.frontends.triton.compiling import compile
 from ferrule.frontends.triton.grids import ceil_div, maximum, minimum
 from ferrule.frontends.triton.makers import descriptor, empty, like, zeros
 from ferrule.frontends.triton.recording import RecordedLaunch, Recorder
-from ferrule.frontends.triton.tuning import tune
 
 __all__ = [
     "RecordedLaunch",

@@ -16,10 +16,10 @@ from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.compiler.cuda.driver import CALLS, LIBRARY, Attribute
-from ferrule.compiler.cuda.finding import RTLD_NOW
-from ferrule.compiler.cuda.images import images_of
-from ferrule.compiler.cuda.state import MAX_DEVICES
+from ferrule.compiler.cuda.launcher.driver import CALLS, LIBRARY, Attribute
+from ferrule.compiler.cuda.launcher.images import images_of
+from ferrule.compiler.cuda.launcher.libcuda import RTLD_NOW
+from ferrule.compiler.cuda.launcher.state import MAX_DEVICES
 from ferrule.frontends.triton.offline import Compiled
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I1, I32, I64, PTR

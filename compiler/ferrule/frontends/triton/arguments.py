@@ -13,9 +13,9 @@ from functools import reduce
 from typing import Any, Literal
 
 from ferrule.frontends.told import Told
-from ferrule.frontends.triton.paths import Path
-from ferrule.frontends.triton.traced_tensors import TracedDescriptor, TracedTensor
-from ferrule.frontends.triton.tracing import Unseen, traced
+from ferrule.frontends.triton.traced.functions import Unseen, traced
+from ferrule.frontends.triton.traced.paths import Path
+from ferrule.frontends.triton.traced.tensors import TracedDescriptor, TracedTensor
 from ferrule.frontends.triton.tuples import Shape, nest
 from ferrule.specs import Dim, DType, Scalar, Signature, Tensor
 from ferrule.specs.deferred import dataclass

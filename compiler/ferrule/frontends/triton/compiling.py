@@ -21,16 +21,16 @@ from ferrule.frontends.triton.arguments import (
     Fixed,
     PointerArgument,
 )
-from ferrule.frontends.triton.configs import Version, condition_of, versions_of
+from ferrule.frontends.triton.autotuned.configs import Version, condition_of, versions_of
 from ferrule.frontends.triton.examples import arguments_of, tied_constants
 from ferrule.frontends.triton.fills import filling
 from ferrule.frontends.triton.installed import Kernel, kernel_of
 from ferrule.frontends.triton.jobs import Job, as_constants, job_of
 from ferrule.frontends.triton.launching import Candidate, convention
 from ferrule.frontends.triton.offline import Compiled, architectures, compile_offline
-from ferrule.frontends.triton.paths import outcomes
 from ferrule.frontends.triton.planning import Plan, Planner
 from ferrule.frontends.triton.specialise import Specialisation, Specialise, specialisations
+from ferrule.frontends.triton.traced.paths import outcomes
 from ferrule.frontends.triton.tuples import flattened
 from ferrule.runtime.devices import cuda_devices
 from ferrule.specs.deferred import dataclass

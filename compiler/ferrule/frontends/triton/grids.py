@@ -10,8 +10,8 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.launchsizes import check_sizes, free_of
 from ferrule.frontends.surroundings import probed
 from ferrule.frontends.triton.arguments import Arguments
-from ferrule.frontends.triton.paths import Path
-from ferrule.frontends.triton.tracing import Quotient, Unseen, compute, trace, untraced
+from ferrule.frontends.triton.traced.functions import Quotient, Unseen, compute, trace, untraced
+from ferrule.frontends.triton.traced.paths import Path
 from ferrule.specs import Dim
 from ferrule.specs.expr import is_dim
 

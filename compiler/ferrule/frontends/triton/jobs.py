@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends import packages
-from ferrule.frontends.triton.configs import Version
+from ferrule.frontends.triton.autotuned.configs import Version
 from ferrule.frontends.triton.foreign import fixed, own
 from ferrule.frontends.triton.installed import Kernel
 from ferrule.specs.deferred import dataclass

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.compiler.cuda.images import Serves, images_of
+from ferrule.compiler.cuda.launcher.images import Serves, images_of
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends import packages
 from ferrule.frontends.triton.installed import Kernel, triton

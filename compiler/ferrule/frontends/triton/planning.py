@@ -8,14 +8,14 @@ from typing import Any
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.surroundings import state
 from ferrule.frontends.triton.arguments import Arguments, DescriptorArgument, PointerArgument
-from ferrule.frontends.triton.configs import Version
+from ferrule.frontends.triton.autotuned.configs import Version
 from ferrule.frontends.triton.fills import Fill
 from ferrule.frontends.triton.grids import Grid, checked_grid
 from ferrule.frontends.triton.installed import Kernel
 from ferrule.frontends.triton.jobs import Job, checked_options
-from ferrule.frontends.triton.paths import Path
-from ferrule.frontends.triton.traced_tensors import TracedDescriptor, TracedTensor
-from ferrule.frontends.triton.tracing import Quotient, Traced, Unseen, trace
+from ferrule.frontends.triton.traced.functions import Quotient, Traced, Unseen, trace
+from ferrule.frontends.triton.traced.paths import Path
+from ferrule.frontends.triton.traced.tensors import TracedDescriptor, TracedTensor
 from ferrule.specs.deferred import dataclass
 
 

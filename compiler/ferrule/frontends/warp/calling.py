@@ -17,9 +17,9 @@ from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions import CallingConvention, CudaLaunch
 from ferrule.compiler.conventions.arguments import Argument
 from ferrule.compiler.conventions.base import Call
-from ferrule.compiler.conventions.functions import CFunction
-from ferrule.compiler.conventions.hostarguments import Reference
-from ferrule.compiler.conventions.structs import Struct
+from ferrule.compiler.conventions.c.functions import CFunction
+from ferrule.compiler.conventions.c.host_arguments import Reference
+from ferrule.compiler.conventions.c.structs import Struct
 from ferrule.compiler.cuda.code import DeviceCode, KernelFacts
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.hostcode import HostCode

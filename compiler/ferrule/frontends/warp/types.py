@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ferrule.compiler.conventions.arguments import NULL, Argument, cast
-from ferrule.compiler.conventions.structs import Struct
+from ferrule.compiler.conventions.c.structs import Struct
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import Seen, SeenSizes, is_real, seen, spec_of
 from ferrule.specs import (

@@ -22,16 +22,9 @@ from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import HandleType, TensorType
 from ferrule.language.ir.walk import all_ops
 from ferrule.language.mathlib.expand import expand_fma
-from ferrule.language.mlir import (
-    approximate,
-    arithmetic,
-    casts,
-    control,
-    halves,
-    memory,
-    outside,
-)
-from ferrule.language.mlir.device_lines import Lines
+from ferrule.language.mlir import approximate, arithmetic, casts, control, halves, memory
+from ferrule.language.mlir import requests as outside
+from ferrule.language.mlir.device.lines import Lines
 from ferrule.language.mlir.text import Text, escaped
 from ferrule.language.mlir.types import HALVES, Spaces, value_type
 from ferrule.specs import Boolean, Compound, Dim, DType, Sym, symbols_of

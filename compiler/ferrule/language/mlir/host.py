@@ -13,7 +13,8 @@ from ferrule.language.codegen.host.function import SYMBOL
 from ferrule.language.ir import ops
 from ferrule.language.ir.axes import loop_order
 from ferrule.language.ir.walk import all_ops
-from ferrule.language.mlir import control, kernels, memory, output, outside
+from ferrule.language.mlir import control, kernels, memory, output
+from ferrule.language.mlir import requests as outside
 from ferrule.language.mlir.functions import FunctionText, unknown
 from ferrule.language.mlir.text import Text
 from ferrule.language.mlir.types import Spaces

@@ -8,14 +8,14 @@ from ferrule.language.codegen.cuda.kernels import entry_names
 from ferrule.language.codegen.functions.lowering import Faults
 from ferrule.language.ir import ops
 from ferrule.language.mlir import coroutines
-from ferrule.language.mlir.device import MODULE
-from ferrule.language.mlir.device_lines import Lines, with_aliases
+from ferrule.language.mlir.device.lines import Lines, with_aliases
+from ferrule.language.mlir.device.module import MODULE
 from ferrule.language.mlir.host import emit_host as emit_cpu_host
 from ferrule.language.mlir.host import is_plain
 from ferrule.language.mlir.kernels import emit_kernel, symbol
-from ferrule.language.mlir.launching import Launches
-from ferrule.language.mlir.shown_host import emit_host
-from ferrule.language.mlir.shown_kernels import emit_kernels
+from ferrule.language.mlir.readable.host import emit_host
+from ferrule.language.mlir.readable.kernels import emit_kernels
+from ferrule.language.mlir.readable.launches import Launches
 from ferrule.language.mlir.text import Text
 from ferrule.specs.deferred import dataclass
 

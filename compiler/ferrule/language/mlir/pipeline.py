@@ -11,10 +11,10 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body, Fault, Part
 from ferrule.compiler.cuda import archs
-from ferrule.compiler.cuda.assembling import with_cubin
+from ferrule.compiler.cuda.assembly import with_cubin
 from ferrule.compiler.cuda.code import DeviceCode, KernelImage
-from ferrule.compiler.cuda.making import DeviceOptions
-from ferrule.compiler.cuda.tensormaps import ALIGN, BYTES
+from ferrule.compiler.cuda.launcher.tensor_maps import ALIGN, BYTES
+from ferrule.compiler.cuda.options import DeviceOptions
 from ferrule.compiler.mlir.child import in_child
 from ferrule.compiler.mlir.session import Session
 from ferrule.language.checks.places import Places
@@ -31,8 +31,8 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.outline import outline
 from ferrule.language.mathlib import expand_maths
 from ferrule.language.mlir import coroutines
-from ferrule.language.mlir.device import device_text
-from ferrule.language.mlir.device_lines import PASS
+from ferrule.language.mlir.device.lines import PASS
+from ferrule.language.mlir.device.module import device_text
 from ferrule.language.mlir.host import is_plain
 from ferrule.language.mlir.module import KernelText, KernelTexts, host_text, kernel_texts
 from ferrule.runtime.llvm.layouts import I32

@@ -15,7 +15,7 @@ import tvm_ffi
 from ferrule import specs
 from ferrule.compiler.binding import load
 from ferrule.compiler.building import compiled
-from ferrule.compiler.conventions.functions import CFunction
+from ferrule.compiler.conventions.c.functions import CFunction
 from ferrule.compiler.hostcode import HostCode
 from ferrule.compiler.operators.torch.plans import candidates_of
 from ferrule.compiler.operators.torch.words import DEVICE_NAMES, dlpack_word

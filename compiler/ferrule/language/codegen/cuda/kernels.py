@@ -15,12 +15,12 @@ from llvmlite import binding as llvm
 from llvmlite import ir
 
 from ferrule.compiler.cuda import archs
-from ferrule.compiler.cuda.assembling import with_cubin
+from ferrule.compiler.cuda.assembly import with_cubin
 from ferrule.compiler.cuda.code import DeviceCode, KernelImage
 from ferrule.compiler.cuda.libdevice import link_libdevice
 from ferrule.compiler.cuda.limits import MAX_THREADS
-from ferrule.compiler.cuda.making import DeviceOptions
-from ferrule.compiler.cuda.selecting import select_ptx
+from ferrule.compiler.cuda.options import DeviceOptions
+from ferrule.compiler.cuda.selection import select_ptx
 from ferrule.language.checks.places import Places
 from ferrule.language.codegen.cuda.lines import LineInfo
 from ferrule.language.codegen.cuda.maths import DeviceMaths

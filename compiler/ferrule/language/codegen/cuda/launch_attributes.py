@@ -8,7 +8,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.cuda.archs import capability
-from ferrule.compiler.cuda.attributes import Asked, Event
+from ferrule.compiler.cuda.launcher.attributes import Asked, Event
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.values.casts import truncate

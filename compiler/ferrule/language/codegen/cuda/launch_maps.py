@@ -5,8 +5,8 @@ from __future__ import annotations
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Fault
-from ferrule.compiler.cuda.launch import Launcher
-from ferrule.compiler.cuda.tensormaps import encoding_faults
+from ferrule.compiler.cuda.launcher.launch import Launcher
+from ferrule.compiler.cuda.launcher.tensor_maps import encoding_faults
 from ferrule.language.codegen.cuda.parameters import MapParameter
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.ir import ops

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from llvmlite import ir
 
-from ferrule.compiler.cuda.tensormaps import ALIGN, BYTES
+from ferrule.compiler.cuda.launcher.tensor_maps import ALIGN, BYTES
 from ferrule.language.codegen.values.scalars import memory_type
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType

@@ -16,11 +16,11 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body, Fault, Location
 from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.compiler.cuda.driver import SHARED_BY_DEFAULT
-from ferrule.compiler.cuda.faults import failures
-from ferrule.compiler.cuda.images import images_of
-from ferrule.compiler.cuda.launch import Large, Launcher
-from ferrule.compiler.cuda.making import DeviceOptions
+from ferrule.compiler.cuda.launcher.driver import SHARED_BY_DEFAULT
+from ferrule.compiler.cuda.launcher.faults import failures
+from ferrule.compiler.cuda.launcher.images import images_of
+from ferrule.compiler.cuda.launcher.launch import Large, Launcher
+from ferrule.compiler.cuda.options import DeviceOptions
 from ferrule.compiler.host.flow import failed, number_of
 from ferrule.language.checks.places import Places as SourcePlaces
 from ferrule.language.codegen.cuda.kernels import entry_names, lower_device

@@ -1,0 +1,1 @@
+"""Calls of C functions: their arguments, out values, callbacks, results and failures."""

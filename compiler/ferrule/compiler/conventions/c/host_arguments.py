@@ -1,0 +1,170 @@
+"""Arguments that only C functions can take."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from ferrule.compiler.conventions.arguments import CArgument as CArgument
+from ferrule.compiler.conventions.arguments import (
+    Cast,
+    InMemory,
+    check_argument,
+    check_field,
+    in_memory,
+    is_object,
+    parameters,
+    shown,
+    values,
+)
+from ferrule.compiler.conventions.arguments import HostArgument as HostArgument
+from ferrule.compiler.conventions.arguments import c_types as c_types
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.c.by_value import Shape, on_stack
+from ferrule.runtime.llvm.layouts import PTR
+from ferrule.specs import Compound, Data, Param, Scalar, Sym, Tensor
+from ferrule.specs import params as kinds
+from ferrule.specs.deferred import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The address of a struct, array, number or tensor map on the stack, valid during the call.
+
+    It can be a field of a struct, or in another Reference, as `T**` is.  Values that the callee
+    writes there are lost; to get a number back, pass a result without dims, `Tensor("info", (),
+    "int32").data`.  `reads_only` promises that the callee writes nothing, as a `const` pointer
+    does; otherwise the function's notes mention the loss.
+
+    Raises TypeError for a value that becomes several.
+    """
+
+    value: CArgument
+    reads_only: bool = False
+
+    def __post_init__(self) -> None:
+        check_field(self.value, "what a Reference refers to")
+        if not isinstance(self.reads_only, bool):
+            raise TypeError(
+                f"Reference: reads_only must be True or False, but got {shown(self.reads_only)}"
+            )
+        if not isinstance(self.value, InMemory) and len(c_types(self.value)) != 1:
+            raise TypeError(
+                f"Reference: expected one value, but {shown(self.value)} becomes several"
+            )
+
+    @property
+    def size_in_memory(self) -> int:
+        """The number of bytes behind the address."""
+        ((size, _),) = parameters(self.value)
+        return size
+
+    def types(self) -> list[ir.Type]:
+        """See `HostArgument`."""
+        return [PTR]
+
+    def values(self, call: Call, what: str) -> list[ir.Value]:
+        """See `HostArgument`."""
+        return in_memory(call, self.value, what)
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """The `TVMFFIObjectHandle` of a parameter that is a tvm-ffi object, such as a function or a
+    list, for a callee that reads it through tvm-ffi's C API; for an `AnyValue` the `TVMFFIAny*`.
+
+    It is valid during the call.  Raises TypeError for other parameters.
+    """
+
+    value: Param
+
+    def __post_init__(self) -> None:
+        if not is_object(self.value):
+            raise TypeError(
+                f"Handle: expected a parameter that is an object of tvm-ffi, such as a Function, "
+                f"but got {shown(self.value)}"
+            )
+
+    def types(self) -> list[ir.Type]:
+        """See `HostArgument`."""
+        return [PTR]
+
+    def values(self, call: Call, what: str) -> list[ir.Value]:
+        """See `HostArgument`."""
+        return call.leaves(self.value)
+
+
+def addresses(argument: CArgument) -> list[Data | None]:
+    """For each value of an argument, the tensor address that it is, or None."""
+    match argument:
+        case Data():
+            return [argument]
+        case Tensor():
+            return [argument.data]
+        case kinds.Optional(item=Tensor() as tensor):
+            return [None, tensor.data]
+    if isinstance(argument, InMemory):
+        return [None]
+    found: list[Data | None] | None = getattr(argument, "addresses", None)
+    return [None] * len(c_types(argument)) if found is None else found
+
+
+def check_c(argument: object, what: str) -> None:
+    """Raise TypeError for a value that cannot be passed to a C function; `what` is its name."""
+    if isinstance(argument, HostArgument):
+        return
+    instead = _instead(argument)
+    if instead is not None:
+        raise TypeError(f"{what} is {shown(argument)}: {instead}")
+    check_argument(argument, what)
+    if isinstance(argument, InMemory):
+        Shape.of(argument, what)
+
+
+def _instead(argument: object) -> str | None:
+    """The hint for Python values that look like an argument."""
+    if isinstance(argument, str | bytes):
+        return "a text goes as conventions.CString(…)"
+    if isinstance(argument, float):
+        return "a number has a type in C, conventions.cast(…, 'float64')"
+    if callable(argument) and not isinstance(argument, type):
+        return (
+            "a callback is a parameter of the signature: conventions.Callback(…) of a Function for "
+            "one of Python, a Pointer for an address of C"
+        )
+    return None
+
+
+def c_values(call: Call, argument: CArgument, what: str) -> list[ir.Value]:
+    """The values that an argument becomes; the address for a struct by value."""
+    if isinstance(argument, HostArgument):
+        return argument.values(call, what)
+    if isinstance(argument, InMemory):
+        return [on_stack(call, argument, what)]
+    return values(call, argument, what)
+
+
+def extensions(argument: CArgument) -> list[str]:
+    """For each value, its extension to an int, "" if it is as wide."""
+    pairs = zip(c_types(argument), are_signed(argument), strict=True)
+    return [
+        ("signext" if signed else "zeroext")
+        if isinstance(kind, ir.IntType) and kind.width < 32
+        else ""
+        for kind, signed in pairs
+    ]
+
+
+def are_signed(argument: CArgument) -> list[bool]:
+    """For each value, whether it is a signed integer."""
+    match argument:
+        case Cast(dtype=dtype) | Scalar(dtype=dtype):
+            return [dtype.kind == "int"]
+        case int() | Sym() | Compound():
+            return [True]
+        case kinds.Tuple(items=items):
+            return [sign for item in items for sign in are_signed(item)]
+        case kinds.Optional(item=item):
+            return [False, *are_signed(item)]
+        case kinds.Union(members=members):
+            return [False, *(sign for member in members for sign in are_signed(member))]
+    return [False] * len(c_types(argument))

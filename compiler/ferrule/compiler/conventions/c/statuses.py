@@ -1,0 +1,115 @@
+"""Failures of C functions as errors of the call: what `ReturnCode` says."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import Fault, literal
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.c.outs import Out
+from ferrule.compiler.conventions.c.returns import ReturnCode, widened
+from ferrule.compiler.hostcode import HostCode
+from ferrule.runtime.llvm.layouts import I32, I64, PTR
+
+_DIGITS: Final = 24
+_HERE: Final = "\0"
+_ERRNO: Final = "__errno_location"
+_LIBC: Final = HostCode.from_library(None)
+_OPS: Final[dict[str, Literal["ne", "slt", "eq"]]] = {
+    "nonzero": "ne",
+    "negative": "slt",
+    "zero": "eq",
+    "null": "eq",
+}
+
+
+def check_status(call: Call, function: str, status: ReturnCode, value: ir.Value | None) -> None:
+    """End the call if a function failed; `value` is what it returned."""
+    e = call.emitter
+    if status.of is not None:
+        (value,) = status.of.given(call)
+    assert value is not None
+    failed = e.is_null(value) if value.type == PTR else _has_failed(call, status, value)
+    with e.if_then(failed, likely=False):
+        code = _errno(call) if status.errno else value
+        kind = status.code
+        wide = e.builder.ptrtoint(code, I64) if kind is None else widened(call, code, kind)
+        for number, error, text in status.errors:
+            flag = e.icmp("eq", wide, e.const_i64(number))
+            if text is not None:
+                call.refuse(flag, Fault(error, literal(text)))
+                continue
+            with e.if_then(flag):
+                _fail(call, function, status, error, wide)
+        _fail(call, function, status, "RuntimeError", wide)
+
+
+def _has_failed(call: Call, status: ReturnCode, value: ir.Value) -> ir.Value:
+    e = call.emitter
+    dtype = status.dtype if status.of is None else status.of.dtype
+    assert not isinstance(dtype, str)
+    return e.icmp(_OPS[status.fails], widened(call, value, dtype), e.const_i64(0))
+
+
+def _errno(call: Call) -> ir.Value:
+    """The errno of the C library, i32."""
+    kind = ir.FunctionType(PTR, [])
+    _LIBC.bring(call, _ERRNO)
+    e = call.emitter
+    return e.load(e.call(e.symbol(_ERRNO, kind), []), I32, name="errno")
+
+
+def _fail(call: Call, function: str, status: ReturnCode, error: str, code: ir.Value) -> None:
+    """End the call with an error that shows the code, and the text that the library has for it."""
+    e = call.emitter
+    unsigned = status.code is not None and status.code.kind == "uint"
+    if status.text is None:
+        shown = _shown(function, status, "{unsigned}" if unsigned else "{}")
+        e.store(code, call.values)
+        call.fail(ir.Constant(I32, call.fault(Fault(error, shown))))
+        return
+    text = _text(call, status, code)
+    nothing = e.is_null(text)
+    digits = e.alloca(ir.IntType(8), _DIGITS, name="digits")
+    form = e.cstring("%llu" if unsigned else "%lld")
+    e.call("snprintf", [digits, e.const_i64(_DIGITS), form, code])
+    before, code_here, after = _shown(function, status, _HERE).partition(_HERE)
+    number = [digits, e.cstring(_plain(after))] if code_here else []
+    colon = e.select(nothing, e.null(), e.cstring(": "))
+    parts = [e.cstring(_plain(before)), *number, colon, text]
+    texts = e.alloca(PTR, len(parts), name="texts")
+    for position, part in enumerate(parts):
+        e.store(part, e.index(texts, PTR, position))
+    given = [e.cstring(error), texts, e.const_i32(len(parts))]
+    e.call("TVMFFIErrorSetRaisedFromCStrParts", given)
+    call.fail_raised(function)
+
+
+def _shown(function: str, status: ReturnCode, code: str) -> str:
+    """What the message says before the library's own text."""
+    name = literal(function)
+    if status.errno:
+        return f"{name} failed, errno {code}"
+    if status.of is not None:
+        return f"{name} left {code} in {status.of.name}"
+    if status.fails == "null":
+        return f"{name} returned a null pointer"
+    return f"{name} returned {code}"
+
+
+def _plain(text: str) -> str:
+    return text.replace("{{", "{").replace("}}", "}")
+
+
+def _text(call: Call, status: ReturnCode, code: ir.Value) -> ir.Value:
+    """The address of the library's text, or null."""
+    text = status.text
+    assert text is not None
+    if isinstance(text, Out):
+        return call.emitter.load(text.open(call).address, PTR)
+    before, call.code = call.code, code
+    value = text.value(call)
+    call.code = before
+    return value

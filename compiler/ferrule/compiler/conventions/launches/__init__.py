@@ -1,0 +1,1 @@
+"""Launches of kernels that other compilers made: parameters, sizes, attributes, checks."""

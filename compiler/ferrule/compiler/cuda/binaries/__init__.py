@@ -1,0 +1,1 @@
+"""Device code of other compilers: cubins and PTX are read, checked and joined."""

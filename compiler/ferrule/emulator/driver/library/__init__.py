@@ -1,0 +1,1 @@
+"""The shared library that programs take for libcuda: its names, its functions, its file."""

@@ -1,0 +1,1 @@
+"""Asynchronous copies, the stores and barriers that go with them."""

@@ -1,0 +1,180 @@
+"""cp.async.bulk and cp.reduce.async.bulk, also of the boxes of tensor maps."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ferrule.emulator.instructions.copies.helpers import address, named_helper, word
+from ferrule.emulator.instructions.copies.threads import pending
+from ferrule.emulator.instructions.forms import Named, form, kind
+from ferrule.emulator.native.reductions import OPS, TYPES
+from ferrule.emulator.ptx.module import Address, Group, Instruction, Operand
+from ferrule.emulator.warps.emitter import Emitter
+
+_BYTES: Final = r"\.mbarrier::complete_tx::bytes"
+_HINT: Final = r"(?P<hint>\.L2::cache_hint)?"
+_CAST: Final = r"(?P<cast>\.multicast::cluster)?"
+_TILE: Final = r"(\.(?P<mode>tile))?"
+
+
+def _without_hint(item: Instruction, named: Named) -> list[Operand]:
+    return list(item.operands[:-1] if named.get("hint") else item.operands)
+
+
+def _mask(e: Emitter, named: Named, rest: list[Operand]) -> tuple[str, str]:
+    """The blocks of a multicast."""
+    if len(rest) != (1 if named.get("cast") else 0):
+        raise e.refuse(f"it has {len(e.item.operands)} operands")
+    if not rest:
+        return word(e, None)
+    value = e.read(rest[0], "b16")
+    return "<32 x i32>", e.op(f"zext <32 x i16> {value} to <32 x i32>")
+
+
+@form(
+    "cp",
+    r"\.async\.bulk\.shared::(?P<to>cluster|cta)\.(?P<source>global)" + _BYTES + _CAST + _HINT,
+    4,
+    5,
+    6,
+)
+@form("cp", r"\.async\.bulk\.shared::(?P<to>cluster)\.(?P<source>shared::cta)" + _BYTES, 4)
+def _load(e: Emitter, item: Instruction, named: Named) -> None:
+    _to_shared(e, item, named, 0)
+
+
+def _to_shared(e: Emitter, item: Instruction, named: Named, how: int) -> None:
+    operands = _without_hint(item, named)
+    if len(operands) < 4 or (named["to"] == "cta" and named.get("cast")):
+        raise e.refuse()
+    to, source, size, barrier, *rest = operands
+    mask = _mask(e, named, rest)
+    from_shared = named["source"] != "global"
+    given = [
+        address(e, to, "cluster"),
+        address(e, source, "shared" if from_shared else "global"),
+        word(e, size),
+        address(e, barrier, "cluster"),
+        mask,
+    ]
+    settings = {"FROM_SHARED": int(from_shared), "MULTICAST": int(bool(named.get("cast")))}
+    e.call(named_helper(e, "bulk_load", HOW=how, **settings), given, [])
+
+
+@form("cp", r"\.async\.bulk\.global\.shared::cta\.bulk_group" + _HINT, 3, 4)
+def _store(e: Emitter, item: Instruction, named: Named) -> None:
+    _to_global(e, item, named, 0)
+
+
+def _to_global(e: Emitter, item: Instruction, named: Named, how: int) -> None:
+    operands = _without_hint(item, named)
+    if len(operands) != 3:
+        raise e.refuse(f"it has {len(item.operands)} operands")
+    given = [address(e, operands[0], "global"), address(e, operands[1], "shared")]
+    e.call(named_helper(e, "bulk_store", HOW=how), [*given, word(e, operands[2])], [])
+
+
+_REDUCES: Final = (
+    r"\.(?P<op>and|or|xor)\.(?P<t>b32|b64)",
+    r"\.(?P<op>add|min|max)\.(?P<t>[us](32|64))",
+    r"\.(?P<op>inc|dec)\.(?P<t>u32)",
+)
+_REDUCES_HALVES: Final = (
+    r"\.(?P<op>add)\.noftz\.(?P<t>f16|bf16)",
+    r"\.(?P<op>min|max)\.(?P<t>f16|bf16)",
+    r"\.(?P<op>add)\.(?P<t>f32|f64)",
+)
+
+
+def _how(named: Named) -> int:
+    """Operation and type, as the native text has them; 0 is none."""
+    t = kind(named)
+    return (
+        1
+        + OPS.index(kind(named, "op"))
+        + 16 * TYPES.index(t.replace("b", "u") if t[1:].isdigit() else t)
+    )
+
+
+def _reduce(e: Emitter, item: Instruction, named: Named) -> None:
+    if "global" in item.modifiers:
+        _to_global(e, item, named, _how(named))
+    else:
+        _to_shared(e, item, named, _how(named))
+
+
+for _form in (*_REDUCES, *_REDUCES_HALVES):
+    form("cp", r"\.reduce\.async\.bulk\.global\.shared::cta\.bulk_group" + _HINT + _form, 3, 4)(
+        _reduce
+    )
+for _form in _REDUCES:
+    form(
+        "cp",
+        r"\.reduce\.async\.bulk\.shared::(?P<to>cluster)\.(?P<source>shared::cta)" + _BYTES + _form,
+        4,
+    )(_reduce)
+
+
+@form("cp", r"\.async\.bulk\.commit_group", 0)
+def _commit(e: Emitter, item: Instruction, named: Named) -> None:
+    e.call(named_helper(e, "bulk_commit"), [], [])
+
+
+@form("cp", r"\.async\.bulk\.wait_group(\.read)?", 1)
+def _wait(e: Emitter, item: Instruction, named: Named) -> None:
+    e.call(named_helper(e, "bulk_wait", PENDING=pending(e, item)), [], [])
+
+
+@form("cp", r"\.async\.bulk\.prefetch\.L2\.global(\.L2::cache_hint)?", 2, 3)
+@form(
+    "cp", r"\.async\.bulk\.prefetch\.tensor\.[1-5]d\.L2\.global(\.tile)?(\.L2::cache_hint)?", 1, 2
+)
+@form("prefetch", r"(\.(param|const))?\.tensormap", 1)
+def _nothing(e: Emitter, item: Instruction, named: Named) -> None:
+    """Nothing takes time."""
+
+
+# ---- boxes of tensor maps ----
+
+
+def _box(e: Emitter, operand: Operand, dims: int) -> list[tuple[str, str]]:
+    """`[map, {x, y}]`: the map's address, then coordinates."""
+    if not isinstance(operand, Group) or operand.kind != "[" or len(operand.items) != 2:
+        raise e.refuse("wanted [map, {coordinates}]")
+    place, coordinates = operand.items
+    items = coordinates.items if isinstance(coordinates, Group) else (coordinates,)
+    if len(items) != dims or not isinstance(place, Address):
+        raise e.refuse(f"wanted a map and {dims} coordinates")
+    return [("<32 x i64>", e.address(place, "generic")), *(word(e, each) for each in items)]
+
+
+@form("cp", r"\.async\.bulk\.tensor\.(?P<dims>[1-5])d\.shared::(?P<to>cluster|cta)\.global" + _TILE
+      + _BYTES + _CAST + _HINT, 3, 4, 5)  # fmt: skip
+def _load_tensor(e: Emitter, item: Instruction, named: Named) -> None:
+    operands = _without_hint(item, named)
+    if len(operands) < 3 or (named["to"] == "cta" and named["cast"]):
+        raise e.refuse(f"it has {len(item.operands)} operands")
+    to, box, barrier, *rest = operands
+    mask = _mask(e, named, rest)
+    dims = int(kind(named, "dims"))
+    given = _box(e, box, dims)
+    given += [address(e, to, "cluster"), address(e, barrier, "cluster"), mask]
+    settings = {"RANK_OF_COPY": dims, "MULTICAST": int(bool(named["cast"]))}
+    e.call_many(named_helper(e, "tensor_load", **settings), given, [])
+
+
+_TENSOR_STORE: Final = r"\.async\.bulk\.tensor\.(?P<dims>[1-5])d\.global\.shared::cta"
+_TENSOR_OPS: Final = r"\.(?P<op>add|min|max|inc|dec|and|or|xor)"
+
+
+@form("cp", _TENSOR_STORE + _TILE + r"\.bulk_group" + _HINT, 2, 3)
+@form("cp", r"\.reduce" + _TENSOR_STORE + _TENSOR_OPS + _TILE + r"\.bulk_group" + _HINT, 2, 3)
+def _store_tensor(e: Emitter, item: Instruction, named: Named) -> None:
+    operands = _without_hint(item, named)
+    if len(operands) != 2:
+        raise e.refuse(f"it has {len(item.operands)} operands")
+    dims = int(kind(named, "dims"))
+    op = named.get("op")
+    given = [*_box(e, operands[0], dims), address(e, operands[1], "shared")]
+    how = 1 + OPS.index(op) if op else 0
+    e.call_many(named_helper(e, "tensor_store", RANK_OF_COPY=dims, HOW=how), given, [])

@@ -1,0 +1,1 @@
+"""Autotuned kernels: their configurations, which of them are measured, the measurement."""

@@ -1,0 +1,1 @@
+"""Functions of a kernel's arguments that are traced: grids, heuristics, hooks."""

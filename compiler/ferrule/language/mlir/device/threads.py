@@ -1,0 +1,177 @@
+"""Ops of threads that work together on a GPU: shared memory, barriers, warps, atomics, fences.
+
+`gpu` and `memref` have no masks, orders and scopes, so most of these are NVVM's intrinsics.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ferrule.language.codegen.cuda.atomics import INSTRUCTIONS
+from ferrule.language.codegen.values.scalars import dtype_of
+from ferrule.language.ir import ops
+from ferrule.language.mlir import atomics, memory
+from ferrule.language.mlir.device import arch as device_arch
+from ferrule.language.mlir.device.intrinsics import intrinsic
+from ferrule.language.mlir.functions import FunctionText, unknown
+from ferrule.specs import DType, Float16
+
+if TYPE_CHECKING:
+    from ferrule.language.mlir.device.module import DeviceKernel
+
+_SCOPES: Final[dict[str, str]] = {
+    "block": 'syncscope("block") ',
+    "cta": 'syncscope("block") ',
+    "device": 'syncscope("device") ',
+    "gpu": 'syncscope("device") ',
+    "cluster": 'syncscope("device") ',
+    "system": "",
+    "sys": "",
+}
+_INSTRUCTIONS: Final = atomics.spelled(INSTRUCTIONS)
+
+
+def lower(f: FunctionText, where: DeviceKernel, op: ops.Op) -> None:
+    """Emits an op and sets the value of its result, if it has one."""
+    values = f.values
+    match op:
+        case ops.Shared(result):
+            values[result] = _shared(f, where, result)
+        case ops.DynamicShared(result, offset):
+            values[result] = _dynamic(f, where, result, offset)
+        case ops.Barrier():
+            _barrier(f, where, op)
+        case ops.WarpBarrier(mask):
+            intrinsic(f, "bar.warp.sync", None, [values[mask]])
+        case ops.Fence(scope):
+            f.t.line(f"llvm.fence {_SCOPES[scope]}acq_rel")
+        case ops.Shuffle(result):
+            values[result] = _shuffle(f, op)
+        case ops.Vote(result, name, predicate, mask):
+            kind = "i32" if name == "ballot" else "i1"
+            given = [values[mask], values[predicate]]
+            values[result] = intrinsic(f, f"vote.{name}.sync", kind, given)
+        case ops.Match(result):
+            values[result] = _match(f, op)
+        case ops.BarrierArrive(number, count):
+            form = "barrier.cta.arrive.aligned" if where.aligned else "barrier.cta.arrive"
+            intrinsic(f, f"{form}.count", None, [values[number], values[count]])
+        case ops.MBarrierTry(result):
+            values[result] = device_arch.try_wait(f, op)
+        case ops.TensorCopy():
+            device_arch.tensor_copy(f, op, where.maps[op.tensor, op.boxes])
+        case ops.Atomic(result):
+            values[result] = _atomic(f, op)
+        case _:
+            if not device_arch.lower(f, op):
+                raise unknown(op, "it is not known on a GPU")
+
+
+# ---- shared memory ----
+
+
+def _shared(f: FunctionText, where: DeviceKernel, result: ops.Value) -> str:
+    """The static shared memory of an op.
+
+    Its symbol is external, although no other module uses it: LLVM assumes that a barrier cannot
+    change memory with an internal symbol.
+    """
+    type_, t = result.tensor, f.t
+    buffer = memory.buffer_type(f, type_)
+    symbol = f'@"{where.name}_shared_{where.shared}"'
+    where.shared += 1
+    t.declare(
+        symbol,
+        f"  memref.global {symbol} : {buffer} = uninitialized {{alignment = {type_.align} : i64}}",
+    )
+    place = t.op(f"memref.get_global {symbol} : {buffer}", buffer)
+    return memory.of_buffer(f, type_, place, buffer)
+
+
+def _dynamic(f: FunctionText, where: DeviceKernel, result: ops.Value, offset: int) -> str:
+    """The dynamic shared memory from this byte on."""
+    t, symbol, pointer = f.t, f'@"{where.name}_dynamic"', "!llvm.ptr<3>"
+    t.declare(
+        symbol,
+        f"  llvm.mlir.global external {symbol}() {{addr_space = 3 : i32, "
+        f"alignment = {ops.MAX_SHARED_ALIGN} : i64}} : !llvm.array<0 x i8>",
+    )
+    start = t.op(f"llvm.mlir.addressof {symbol} : {pointer}", pointer)
+    text = f"llvm.getelementptr {start}[{offset}] : ({pointer}) -> {pointer}, i8"
+    return memory.at_pointer(f, result.tensor, t.op(text, pointer))
+
+
+# ---- barriers and warps ----
+
+
+def _barrier(f: FunctionText, where: DeviceKernel, op: ops.Barrier) -> None:
+    if where.aligned and op.id is None and op.count is None:
+        f.t.line("gpu.barrier")
+        return
+    form = "barrier.cta.sync.aligned" if where.aligned else "barrier.cta.sync"
+    number = f.t.integer(0, "i32") if op.id is None else f.values[op.id]
+    if op.count is None:
+        intrinsic(f, f"{form}.all", None, [number])
+    else:
+        intrinsic(f, f"{form}.count", None, [number, f.values[op.count]])
+
+
+def _shuffle(f: FunctionText, op: ops.Shuffle) -> str:
+    """A shuffle of the value's 32-bit words, one after the other."""
+    t, value = f.t, f.values[op.value]
+    mask, lane, clamp = (f.values[each] for each in (op.mask, op.lane, op.clamp))
+
+    def one(word: str) -> str:
+        return intrinsic(f, f"shfl.sync.{op.op}.i32", "i32", [mask, word, lane, clamp])
+
+    kind = t.types[value]
+    bits = int(kind.lstrip("ibf"))
+    whole = t.cast("bitcast", value, f"i{bits}")
+    if bits == 64:
+        words = (whole, t.arith("shrui", whole, t.const_i64(32)))
+        low, high = (t.cast("extui", one(t.cast("trunci", w, "i32")), "i64") for w in words)
+        whole = t.binary("or", low, t.binary("shl", high, t.const_i64(32)))
+    else:
+        whole = t.cast("trunci", one(t.cast("extui", whole, "i32")), f"i{bits}")
+    return t.cast("bitcast", whole, kind)
+
+
+def _match(f: FunctionText, op: ops.Match) -> str:
+    bits = 64 if dtype_of(op.value).bits == 64 else 32
+    given = [f.values[op.mask], f.t.cast("bitcast", f.values[op.value], f"i{bits}")]
+    if op.op == "any":
+        return intrinsic(f, f"match.any.sync.i{bits}", "i32", given)
+    both = "!llvm.struct<(i32, i1)>"
+    found = intrinsic(f, f"match.all.sync.i{bits}p", both, given)
+    return f.t.op(f"llvm.extractvalue {found}[0] : {both}", "i32")
+
+
+# ---- atomics ----
+
+
+def _atomic(f: FunctionText, op: ops.Atomic) -> str:
+    """An atomic with the fences that its order requires before and after it; LLVM's back end
+    ignores the order of the op itself."""
+    scope = _SCOPES[op.scope]
+    if op.sem in ("release", "acq_rel"):
+        f.t.line(f"llvm.fence {scope}acq_rel")
+    old = _changed(f, op, scope)
+    if op.sem in ("acquire", "acq_rel"):
+        f.t.line(f"llvm.fence {scope}acq_rel")
+    return old
+
+
+def _changed(f: FunctionText, op: ops.Atomic, scope: str) -> str:
+    t, dtype = f.t, dtype_of(op.value)
+    place = memory.pointer(f, op.tensor, op.indices)
+    name = _INSTRUCTIONS.get((op.op, dtype.kind))
+    if name is None or not scope or not _has_instruction(op.op, dtype):
+        return atomics.swapped_until(f, op, place, f"{scope}monotonic monotonic")
+    kind = f.type_of(op.value)
+    text = f"llvm.atomicrmw {name} {place}, {f.values[op.value]} {scope}monotonic"
+    return t.op(f"{text} : {t.types[place]}, {kind}", kind, "old")
+
+
+def _has_instruction(op: ops.AtomicOp, dtype: DType) -> bool:
+    """Whether every GPU has an instruction for this operation and dtype."""
+    return dtype.bits > 16 or (op == "add" and dtype is Float16)

@@ -1,0 +1,1 @@
+"""The MLIR text that people read, and that can be compiled again."""
