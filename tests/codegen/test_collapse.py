@@ -20,7 +20,6 @@ from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.collapse import collapse
 from ferrule.language.ir.rules.verifier import verify
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.walk import all_ops
 from ferrule.specs import Dim, Float32, Int64, Sym, evaluate, sym_int
 
 M, N, K, LD = (sym_int(symbol=name) for name in ("m", "n", "k", "ld"))
@@ -45,13 +44,13 @@ def elementwise(shape: Sequence[Dim], *strides: Sequence[Dim]) -> ops.Program:
 
 
 def parallels(program: ops.Program) -> list[ops.Parallel]:
-    return [op for op in all_ops(program.host.body) if isinstance(op, ops.Parallel)]
+    return list(program.host.facts.each(ops.Parallel))
 
 
 def extents(program: ops.Program) -> list[Dim]:
     """The extents of the one Parallel of a program, after it was verified."""
     verify(program)
-    sizes, (parallel,) = known_sizes(program.host.body), parallels(program)
+    sizes, (parallel,) = known_sizes(program.host), parallels(program)
     return [sizes[extent] for extent in parallel.extents]
 
 
@@ -219,7 +218,7 @@ def touched(program: ops.Program, values: Mapping[Sym, int]) -> list[tuple[int, 
     """Where in each tensor the iterations of a program's Parallel load and store."""
     (parallel,) = parallels(program)
     accesses = [op for op in parallel.body.ops if isinstance(op, (ops.Load, ops.Store))]
-    sizes = {value: evaluate(d, values) for value, d in known_sizes(program.host.body).items()}
+    sizes = {value: evaluate(d, values) for value, d in known_sizes(program.host).items()}
     found = []
     for coordinates in itertools.product(*(range(sizes[extent]) for extent in parallel.extents)):
         at = sizes | dict(zip(parallel.indices, coordinates, strict=True))

@@ -13,7 +13,7 @@ import ferrule as fe
 from ferrule.language.codegen.cpu.cooperate.phases import Split, split
 from ferrule.language.codegen.passes.decided import decided
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops
+from ferrule.language.ir.facts import all_ops
 
 arch = fe.arch
 

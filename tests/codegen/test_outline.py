@@ -21,7 +21,6 @@ from ferrule.language.ir.outline import outline
 from ferrule.language.ir.printer import print_program
 from ferrule.language.ir.rules.verifier import verify
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.walk import all_ops
 from ferrule.specs import Boolean, Float32, Int32, Int64, Sym, sym_int
 
 SHAPE = (3, 2, 4, 5)
@@ -67,7 +66,7 @@ def agree(functions: Sequence[Runnable], make: Callable[[], Sequence[Any]]) -> S
 
 
 def launches(program: ops.Program) -> list[ops.Launch]:
-    return [op for op in all_ops(program.host.body) if isinstance(op, ops.Launch)]
+    return list(program.host.facts.each(ops.Launch))
 
 
 def combine(c, a, b):
@@ -299,8 +298,8 @@ def transpose(c, a):
 
 def test_compact_tensors_need_no_division() -> None:
     (kernel,) = outline(collapse(lower(combine, *[rows(3)] * 3))).kernels
-    assert not any(getattr(op, "op", "") == "floordiv" for op in all_ops(kernel.body))
-    assert sum(isinstance(op, ops.If) for op in all_ops(kernel.body)) == 1
+    assert not any(getattr(op, "op", "") == "floordiv" for op in kernel.facts.ops)
+    assert sum(isinstance(op, ops.If) for op in kernel.facts.ops) == 1
 
 
 def test_text_of_a_kernel(golden) -> None:
@@ -367,8 +366,8 @@ def test_nesting_has_no_limit() -> None:
         body = ops.Region((ops.If((), flag, body, ops.Region()),))
     program = outline(host("deep", [out, flag], body))
     verify(program)
-    found = list(all_ops(program.host.body))
+    found = program.host.facts.ops
     assert isinstance(found[-1], ops.Launch)
     assert not any(isinstance(op, ops.Parallel) for op in found)
     assert "unused" not in {op.result.hint for op in found if isinstance(op, ops.Constant)}
-    assert len(list(all_ops(remove_unused(program).host.body))) == len(found)
+    assert len(remove_unused(program).host.facts.ops) == len(found)

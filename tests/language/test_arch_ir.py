@@ -12,9 +12,9 @@ from lowered import lower, text, vector
 
 import ferrule as fe
 from ferrule.language.ir import ops
+from ferrule.language.ir.facts import all_ops
 from ferrule.language.ir.rules.verifier import VerifierError, verify
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.walk import all_ops
 from ferrule.specs import (
     AddressSpace,
     BFloat16,

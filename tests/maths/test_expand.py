@@ -17,8 +17,8 @@ from ferrule.compiler.targets import HostTarget
 from ferrule.language.codegen import CodegenError, lower_cpu
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.facts import all_ops
 from ferrule.language.ir.rules.verifier import verify
-from ferrule.language.ir.walk import all_ops
 from ferrule.language.mathlib import expand_maths
 from ferrule.language.mathlib.expand import BINARY, UNARY
 from ferrule.runtime.binaries.objectfile import read_object

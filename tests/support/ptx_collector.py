@@ -59,8 +59,8 @@ class Collector:
         """The kernels as LLVM's text, with neutral names; None where there are none for a GPU."""
         from ferrule.language.codegen.cuda.kernels import entry_names
         from ferrule.language.codegen.errors import CodegenError
+        from ferrule.language.ir.facts import all_ops
         from ferrule.language.ir.outline import outline
-        from ferrule.language.ir.walk import all_ops
 
         program = outline(program)
         names = {kernel: f"entry{i}" for i, kernel in enumerate(entry_names(program))}

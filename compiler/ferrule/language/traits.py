@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ferrule.compiler.options import GilPolicy
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.entry.key import CallTraits
 from ferrule.specs import Signature
 from ferrule.specs.params import EnvStream
@@ -18,16 +17,14 @@ def traits_of(
     Straight-line code keeps the GIL unless `release_gil` says otherwise: loops, launches, new
     tensors, calls and output release it.
     """
-    host = list(all_ops(program.host.body))
-    long = any("blocks" in op.effects for op in host)
-    calls = any(isinstance(op, ops.Call) for op in host)
-    called = [op.callee.traits for op in host if isinstance(op, ops.CallBody)]
+    host = program.host.facts
+    long = any("blocks" in op.effects for op in host.ops)
+    calls = host.has(ops.Call)
+    called = [call.callee.traits for call in host.each(ops.CallBody)]
     long = long or any(each.releases_gil for each in called)
     asks = any(isinstance(param, EnvStream) for param in signature.params)
     return CallTraits(
         releases_gil=long if release_gil == "auto" else release_gil,
         uses_stream=on_gpu or asks or calls or any(each.uses_stream for each in called),
-        allocates=calls
-        or any(isinstance(op, ops.Alloc) for op in host)
-        or any(each.allocates for each in called),
+        allocates=calls or host.has(ops.Alloc) or any(each.allocates for each in called),
     )

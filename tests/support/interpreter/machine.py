@@ -17,8 +17,8 @@ import numpy as np
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
+from ferrule.language.ir.facts import all_ops
 from ferrule.language.ir.rules import divergence
-from ferrule.language.ir.walk import all_ops
 from ferrule.specs import DEVICE_CODES, Dim, DType, Sym, evaluate, symbols_of
 from interpreter import atomics, boxes, declared, scalars
 from interpreter.mbarriers import copy_bytes

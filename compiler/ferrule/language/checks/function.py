@@ -19,9 +19,10 @@ from ferrule.language.checks.shadow import Clock, Watch, shadow_type
 from ferrule.language.codegen.facts.launched import Launched
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder, OpenRegion
+from ferrule.language.ir.facts import all_ops
 from ferrule.language.ir.rewrite import with_regions
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.walk import Work, all_ops
+from ferrule.language.ir.walk import Work
 from ferrule.specs import AddressSpace, DType, Int64, Uint8
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import INT64_MAX
@@ -73,7 +74,7 @@ class Checked:
         memory = Memory()
         checked = cls(function, places, prover, memory, Extents(memory, prover))
         memory.origins.update((view, Origin(view, inside=False)) for view in views)
-        for op in all_ops(function.body):
+        for op in function.facts.ops:
             checked.memory.take(op)
             if isinstance(op, ops.DynamicShared):
                 checked.extents.dynamic[op.result] = op.offset
@@ -92,17 +93,17 @@ class Checked:
 
     def start(self) -> None:
         """Begins a kernel: finds the accesses to watch, and makes shadows for them."""
-        tensors = (op.result for op in all_ops(self.function.body) if isinstance(op, ops.SimpleOp))
+        tensors = (op.result for op in self.function.facts.ops if isinstance(op, ops.SimpleOp))
         shared = [t for t in tensors if isinstance(t.type, TensorType) and t.type.is_shared]
         pieces = {tensor: self.piece(tensor) for tensor in shared}
-        every = [op for op in all_ops(self.function.body) if isinstance(op, ops.SimpleOp)]
+        every = [op for op in self.function.facts.ops if isinstance(op, ops.SimpleOp)]
         forms = Forms({op.result: op for op in every}, self.prover.launched.blocks)
         self.watched = watched(self.function, pieces, forms)
         if not self.watched:
             return
         self.granule = sizes.granule_of(self.function)
         with self.head.region(self.begin):
-            self.clock = Clock.begin(self.head, list(all_ops(self.function.body)))
+            self.clock = Clock.begin(self.head, self.function.facts.ops)
             for piece in dict.fromkeys(pieces[op.tensor] for op in self.watched):
                 self.shadows[piece] = self.shadow(piece)
 

@@ -26,7 +26,7 @@ from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.rewrite import rewrite
 from ferrule.language.ir.shared import uses_dynamic
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.walk import all_ops, drive
+from ferrule.language.ir.walk import drive
 from ferrule.specs import Dim, Int64
 from ferrule.specs.deferred import dataclass
 
@@ -88,7 +88,7 @@ class _Host:
     def of(cls, program: ops.Program) -> _Host:
         """The launches of a program."""
         host = cls(program)
-        for op in all_ops(program.host.body):
+        for op in program.host.facts.ops:
             host.memory.take(op)
             if isinstance(op, ops.Size):
                 host.dims[op.result] = op.dim

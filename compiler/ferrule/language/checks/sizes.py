@@ -11,7 +11,6 @@ from ferrule.language.checks.shadow import WORDS
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.walk import all_ops
 from ferrule.specs import Dim, Int64, Sym
 from ferrule.specs.expr import INT64_MAX, Compound
 
@@ -88,7 +87,7 @@ def granule_of(kernel: ops.Function) -> int:
     """The bytes of a kernel's smallest element in shared memory."""
     sizes = [
         op.result.type.dtype.itemsize
-        for op in all_ops(kernel.body)
+        for op in kernel.facts.ops
         if isinstance(op, (ops.View, ops.Shared, ops.DynamicShared))
         and isinstance(op.result.type, TensorType)
         and op.result.type.is_shared

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from functools import reduce
 
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops
+from ferrule.language.ir.facts import all_ops
 from ferrule.specs import Dim, symbols_of
 
 
-def known_sizes(body: ops.Region) -> dict[ops.Value, Dim]:
+def known_sizes(function: ops.Function) -> dict[ops.Value, Dim]:
     """The size that each value of a function is, for values that are sizes."""
     sizes: dict[ops.Value, Dim] = {}
-    for op in all_ops(body):
+    for op in function.facts.ops:
         match op:
             case ops.Size(result, dim):
                 sizes[result] = dim

@@ -22,8 +22,8 @@ from ferrule.compiler.artefacts import Relation
 from ferrule.language.ir import ops
 from ferrule.language.ir.axes import known_sizes, loop_order, product
 from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.facts import all_ops
 from ferrule.language.ir.rewrite import rewrite, substitute
-from ferrule.language.ir.walk import all_ops
 from ferrule.specs import Compound, Dim, Int64, Sym
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import make
@@ -31,15 +31,15 @@ from ferrule.specs.expr import make
 
 def collapse(program: ops.Program) -> ops.Program:
     """The program with as few axes in each `Parallel` as can be proved sufficient."""
-    body = program.host.body
-    if not any(isinstance(op, ops.Parallel) and len(op.indices) > 1 for op in all_ops(body)):
+    host = program.host
+    if not any(len(parallel.indices) > 1 for parallel in host.facts.each(ops.Parallel)):
         return program
-    sizes, facts = known_sizes(body), _Facts(program.relations)
+    sizes, facts = known_sizes(host), _Facts(program.relations)
 
     def rule(b: Builder, op: ops.Op) -> None:
         b.append(_Axes(op, sizes, facts).collapsed(b) if isinstance(op, ops.Parallel) else op)
 
-    return replace(program, host=replace(program.host, body=rewrite(body, rule)))
+    return replace(program, host=replace(host, body=rewrite(host.body, rule)))
 
 
 @dataclass(slots=True)

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops, merged_by
+from ferrule.language.ir.walk import merged_by
 
 
 def written_params(program: ops.Program) -> set[ops.Value]:
     """The tensor parameters of the host function that it or its kernels write."""
     kernels = {kernel.name: _stored(kernel) for kernel in program.kernels}
     touched = _stores(program.host)
-    for op in all_ops(program.host.body):
-        if isinstance(op, ops.Launch):
-            params = program.kernel(op.kernel).params
-            pairs = zip(params, op.arguments, strict=True)
-            touched |= {argument for param, argument in pairs if param in kernels[op.kernel]}
+    for launch in program.host.facts.each(ops.Launch):
+        params = program.kernel(launch.kernel).params
+        pairs = zip(params, launch.arguments, strict=True)
+        touched |= {argument for param, argument in pairs if param in kernels[launch.kernel]}
     return _memory_of(program.host, touched) & set(program.host.params)
 
 
@@ -26,17 +25,17 @@ def unwritten_tensors(program: ops.Program, kernel: ops.Function) -> set[ops.Val
     Two parameters are assumed not to alias unless a launch passes the same memory for both.
     """
     stored, params = _stored(kernel), set(kernel.params)
-    for op in all_ops(program.host.body):
-        if isinstance(op, ops.Launch) and op.kernel == kernel.name:
-            pairs = zip(kernel.params, op.arguments, strict=True)
+    for launch in program.host.facts.each(ops.Launch):
+        if launch.kernel == kernel.name:
+            pairs = zip(kernel.params, launch.arguments, strict=True)
             given = {param: _memory_of(program.host, {value}) for param, value in pairs}
             written = [given[param] for param in stored & params]
             stored |= {p for p in params if any(not given[p].isdisjoint(w) for w in written)}
-    reads = {op.tensor for op in all_ops(kernel.body) if isinstance(op, ops.Load)}
+    reads = {load.tensor for load in kernel.facts.each(ops.Load)}
     found = set()
     for tensor in reads:
         memory = _memory_of(kernel, {tensor})
-        made = {op.result for op in all_ops(kernel.body) if isinstance(op, _MADE)}
+        made = {op.result for op in kernel.facts.ops if isinstance(op, _MADE)}
         if memory.isdisjoint(stored | made) and not memory.isdisjoint(params):
             found.add(tensor)
     return found
@@ -54,7 +53,7 @@ def _stored(function: ops.Function) -> set[ops.Value]:
 def _stores(function: ops.Function) -> set[ops.Value]:
     """The tensors that the ops of a function write; the effects of a launch are those of its
     kernel."""
-    others = (op for op in all_ops(function.body) if not isinstance(op, ops.Launch))
+    others = (op for op in function.facts.ops if not isinstance(op, ops.Launch))
     return {tensor for op in others for tensor in op.written}
 
 
@@ -62,7 +61,7 @@ def _memory_of(function: ops.Function, tensors: set[ops.Value]) -> set[ops.Value
     """These tensors, and all whose memory they may share: their base tensors, and the operands of
     selects and phis."""
     sources: dict[ops.Value, set[ops.Value]] = {}
-    for op in all_ops(function.body):
+    for op in function.facts.ops:
         for of, to in _flows(op):
             sources.setdefault(to, set()).add(of)
     found, rest = set(tensors), list(tensors)

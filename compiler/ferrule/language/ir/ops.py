@@ -34,6 +34,7 @@ The semantics of all targets:
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Final, Literal
 
 from ferrule.compiler.artefacts import Fault, Location, Relation
@@ -73,6 +74,7 @@ from ferrule.language.ir.calls import (
     Received,
 )
 from ferrule.language.ir.control import For, If, LoopHints, Parallel, RegionOp, While
+from ferrule.language.ir.facts import Facts
 from ferrule.language.ir.mbarriers import (
     BulkCopy,
     MBarrier,
@@ -456,6 +458,16 @@ class Function:
     kind: Literal["kernel", "host"]
     params: tuple[Value, ...]
     body: Region
+    _facts: Facts | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def facts(self) -> Facts:
+        """What the function is made of."""
+        found = self._facts
+        if found is None:
+            found = Facts.of(self.body)
+            object.__setattr__(self, "_facts", found)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

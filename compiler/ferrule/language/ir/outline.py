@@ -19,8 +19,8 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.axes import known_sizes, loop_order, product
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.cleanup import remove_unused
+from ferrule.language.ir.facts import all_ops
 from ferrule.language.ir.rewrite import rewrite, substitute
-from ferrule.language.ir.walk import all_ops
 from ferrule.specs import Compound, Dim, Int64, Uint64, ceil_div
 from ferrule.specs.deferred import dataclass
 
@@ -41,10 +41,10 @@ def outline(program: ops.Program) -> ops.Program:
     a tensor of more elements than a launch can have threads is a LaunchError.  Raises TypeError for
     a `Parallel` with an extent that is neither a `Size` nor a `Constant`.
     """
-    body = program.host.body
-    makers = {op.result: op for op in all_ops(body) if isinstance(op, Maker)}
-    outliner = _Outliner(program, known_sizes(body), makers)
-    host = replace(program.host, body=rewrite(body, outliner.rule))
+    host = program.host
+    makers = {op.result: op for op in host.facts.ops if isinstance(op, Maker)}
+    outliner = _Outliner(program, known_sizes(host), makers)
+    host = replace(host, body=rewrite(host.body, outliner.rule))
     kernels = (*program.kernels, *outliner.kernels)
     return remove_unused(replace(program, kernels=kernels, host=host))
 

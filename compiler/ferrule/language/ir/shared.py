@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.walk import all_ops
 
 
 def size_of(type_: TensorType) -> int:
@@ -21,11 +20,10 @@ def offsets(kernel: ops.Function) -> tuple[dict[ops.Value, int], int]:
     one."""
     found: dict[ops.Value, int] = {}
     end = 0
-    for op in all_ops(kernel.body):
-        if isinstance(op, ops.Shared):
-            type_ = op.result.tensor
-            found[op.result] = after(end, type_.align)
-            end = found[op.result] + size_of(type_)
+    for shared in kernel.facts.each(ops.Shared):
+        type_ = shared.result.tensor
+        found[shared.result] = after(end, type_.align)
+        end = found[shared.result] + size_of(type_)
     return found, end
 
 
@@ -35,7 +33,7 @@ def places(kernel: ops.Function, align: int) -> tuple[dict[ops.Value, int], int]
     found: dict[ops.Value, int] = {}
     dynamic: dict[ops.Value, int] = {}
     size = 0
-    for op in all_ops(kernel.body):
+    for op in kernel.facts.ops:
         match op:
             case ops.Shared(result):
                 size = after(size, max(16, result.tensor.align))
@@ -59,12 +57,9 @@ def after(end: int, align: int) -> int:
 
 def uses_dynamic(kernel: ops.Function) -> bool:
     """Whether a kernel uses dynamic shared memory."""
-    return any(isinstance(op, ops.DynamicShared) for op in all_ops(kernel.body))
+    return kernel.facts.has(ops.DynamicShared)
 
 
 def cooperates(kernel: ops.Function) -> bool:
     """Whether the threads of a kernel wait for each other, or share memory."""
-    return any(
-        isinstance(op, ops.Shared | ops.DynamicShared | ops.Synchronising)
-        for op in all_ops(kernel.body)
-    )
+    return kernel.facts.has(ops.Shared, ops.DynamicShared, ops.Synchronising)

@@ -37,19 +37,6 @@ def drive(work: Work) -> None:
             stack.pop()
 
 
-def all_ops(region: ops.Region) -> Iterator[ops.Op]:
-    """Every op of a region and of those inside it, in the order of the text."""
-    stack = [iter(region.ops)]
-    while stack:
-        for op in stack[-1]:
-            yield op
-            if op.nests:
-                stack.extend(iter(inner.ops) for inner in reversed(op.regions))
-                break
-        else:
-            stack.pop()
-
-
 def merged_by(op: ops.Op) -> Iterator[tuple[ops.Value, ops.Value]]:
     """Pairs of values at the control-flow joins of an op: an incoming value and the value that it
     becomes."""

@@ -9,7 +9,6 @@ from ferrule.compiler.options import Target
 from ferrule.language.dependencies.witness import Outer, Witness
 from ferrule.language.ir import ops
 from ferrule.language.ir.cleanup import remove_unused
-from ferrule.language.ir.walk import all_ops
 from ferrule.language.lowering.context import Frame, Interpreter, Lowering, ProgramState
 from ferrule.language.lowering.control import joins
 from ferrule.language.lowering.objects.parameters import Receiver
@@ -85,7 +84,7 @@ def lower_program(
 
 def _made(host: ops.Function, signature: Signature) -> Iterator[Sym]:
     """The symbols that get their values from an `Alloc`, or from received values."""
-    for op in all_ops(host.body):
+    for op in host.facts.ops:
         match op:
             case ops.Alloc(result=result):
                 dims = result.tensor.shape

@@ -17,7 +17,6 @@ from typing import TypeAlias
 
 from ferrule.language.ir import ops, scalars
 from ferrule.language.ir.builder import Builder
-from ferrule.language.ir.walk import all_ops
 
 __all__ = ["Keep", "expand_maths", "expand_op", "keep_none"]
 
@@ -36,7 +35,7 @@ def expand_maths(program: ops.Program, keep: Keep = keep_none) -> ops.Program:
     An Fma of float32 or float64 remains: many targets have it.  All values keep their identity.
     """
     functions = (program.host, *program.kernels)
-    if not any(_is_of_library(op) for function in functions for op in all_ops(function.body)):
+    if not any(_is_of_library(op) for function in functions for op in function.facts.ops):
         return program
     from ferrule.language.mathlib.expand import expanded
 

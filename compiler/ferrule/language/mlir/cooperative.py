@@ -17,7 +17,6 @@ from ferrule.language.codegen.cpu.cooperate.kept import Slot
 from ferrule.language.codegen.cpu.cooperate.phases import Split, split
 from ferrule.language.ir import ops, shared
 from ferrule.language.ir.rules import divergence
-from ferrule.language.ir.walk import all_ops
 from ferrule.language.mlir import control, memory
 from ferrule.language.mlir.blocks import locate, threads
 
@@ -39,7 +38,7 @@ def emit(f: FunctionText, where: CpuKernel, dynamic: str, blocks: tuple[str, str
     phases = split(kernel)
     assert phases is not None, f"{kernel.name} has no phases: its threads are coroutines"
     count = thread_count(f)
-    if matrices.room(all_ops(kernel.body)):
+    if matrices.room(kernel.facts.ops):
         rest = f.t.binary("and", count, f.t.const_i64(ops.WARP_SIZE - 1))
         whole = f.t.icmp("eq", rest, f.t.const_i64(0))
         where.check(f, whole, divergence.partial_warps(kernel.name), [count])
@@ -61,7 +60,7 @@ def _run(
     static, start = shared.places(where.kernel, ALIGN)
     slots, size = _slot_places(f, phases, t.binary("add", t.const_i64(start), _rounded(f, dynamic)))
     buffer = _allocated(f, where, size)
-    if any(isinstance(op, ops.Shared) and op.kept for op in all_ops(where.kernel.body)):
+    if any(shared.kept for shared in where.kernel.facts.each(ops.Shared)):
         _cleared(f, buffer, size)
     for tensor, offset in static.items():
         f.values[tensor] = memory.at_byte(f, tensor.tensor, buffer, t.const_i64(offset))

@@ -26,7 +26,6 @@ from ferrule.language.codegen.functions.lowering import Faults
 from ferrule.language.ir import ops, shared
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.shared import cooperates
-from ferrule.language.ir.walk import all_ops
 from ferrule.language.mlir import cooperative, kernels, memory, output
 from ferrule.language.mlir.functions import FunctionText
 from ferrule.language.mlir.text import Text
@@ -156,7 +155,7 @@ class _Thread:
         """Sorts the function's arguments by their role."""
         _, values, *rest = given
         records, number, *own = rest[-8:]
-        sites = tuple(op for op in all_ops(kernel.body) if isinstance(op, ops.Synchronising))
+        sites = tuple(op for op in kernel.facts.ops if isinstance(op, ops.Synchronising))
         thread = cls(kernel, values, sites, records, number)
         thread.f = f = FunctionText(t, thread, faults=faults)
         receivers = [*kernel.params, *places]

@@ -19,8 +19,8 @@ from ferrule.language.codegen.functions.lowering import Faults
 from ferrule.language.codegen.values.scalars import dtype_of
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.facts import all_ops
 from ferrule.language.ir.types import HandleType, TensorType
-from ferrule.language.ir.walk import all_ops
 from ferrule.language.mathlib.expand import expand_fma
 from ferrule.language.mlir import approximate, arithmetic, casts, control, halves, memory
 from ferrule.language.mlir import requests as outside

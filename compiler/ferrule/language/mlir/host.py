@@ -12,7 +12,6 @@ from ferrule.language.codegen.host.allocation import needs_frame, owned_tensors
 from ferrule.language.codegen.host.function import SYMBOL
 from ferrule.language.ir import ops
 from ferrule.language.ir.axes import loop_order
-from ferrule.language.ir.walk import all_ops
 from ferrule.language.mlir import control, kernels, memory, output
 from ferrule.language.mlir import requests as outside
 from ferrule.language.mlir.functions import FunctionText, unknown
@@ -26,7 +25,7 @@ from ferrule.specs.deferred import dataclass
 def is_plain(program: ops.Program) -> bool:
     """Whether MLIR can compile the host function, and not only the kernels."""
     return not needs_frame(program) and not any(
-        isinstance(op, outside.OUTSIDE) for op in all_ops(program.host.body)
+        isinstance(op, outside.OUTSIDE) for op in program.host.facts.ops
     )
 
 

@@ -18,7 +18,6 @@ from ferrule.language.codegen.functions.lowering import Faults
 from ferrule.language.ir import ops
 from ferrule.language.ir.shared import cooperates, uses_dynamic
 from ferrule.language.ir.types import HandleType, TensorType, Type
-from ferrule.language.ir.walk import all_ops
 from ferrule.language.mlir import atomics, control, cooperative, output
 from ferrule.language.mlir.blocks import AXES, locate, threads
 from ferrule.language.mlir.functions import FunctionText, unknown
@@ -91,7 +90,7 @@ def can_fail(op: ops.Op) -> bool:
 
 def kernel_fails(kernel: ops.Function) -> bool:
     """Whether a launch of a kernel may fail."""
-    return cooperates(kernel) or any(map(can_fail, all_ops(kernel.body)))
+    return cooperates(kernel) or any(map(can_fail, kernel.facts.ops))
 
 
 def symbol(kernel: ops.Function) -> str:

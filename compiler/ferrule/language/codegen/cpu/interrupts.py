@@ -17,7 +17,7 @@ from ferrule.compiler.threads.state import DONE, SIGNALS, SIGNALS_TYPE
 from ferrule.language.codegen.cpu.sharing import threads_state
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops
+from ferrule.language.ir.facts import all_ops
 from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY
 from ferrule.runtime.llvm.layouts import I32
 
@@ -71,7 +71,7 @@ class Interrupts:
 
 def watch(function: ops.Function, lowering: FunctionLowering) -> Interrupts | None:
     """The watch of a host function, made at its beginning; None if no loop checks."""
-    for loop in all_ops(function.body):
+    for loop in function.facts.ops:
         if isinstance(loop, ops.While) or (isinstance(loop, ops.For) and _iterations(loop)):
             return Interrupts(lowering)
     return None

@@ -36,7 +36,8 @@ from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.values.arithmetic import intrinsic
 from ferrule.language.codegen.values.scalars import dtype_of, value_type
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops, drive
+from ferrule.language.ir.facts import all_ops
+from ferrule.language.ir.walk import drive
 from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import Boolean
 from ferrule.specs.deferred import dataclass

@@ -43,7 +43,7 @@ from ferrule.language.codegen.passes.decided import decided
 from ferrule.language.codegen.passes.synchronous import synchronous
 from ferrule.language.ir import ops
 from ferrule.language.ir.shared import cooperates, uses_dynamic
-from ferrule.language.ir.walk import Work, all_ops
+from ferrule.language.ir.walk import Work
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, I64
@@ -140,10 +140,8 @@ class _Module:
 
         That would save nanoseconds of a launch, and take LLVM as long as a small kernel.
         """
-        loops = (
-            op for op in all_ops(self.program.host.body) if isinstance(op, ops.For | ops.While)
-        )
-        if self.shares and not self.repeats and next(loops, None) is None:
+        loops = self.program.host.facts.has(ops.For, ops.While)
+        if self.shares and not self.repeats and not loops:
             for attribute in ("noinline", "optnone"):
                 function.attributes.add(attribute)
             for inner in inlined:

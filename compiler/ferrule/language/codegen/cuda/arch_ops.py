@@ -22,7 +22,6 @@ from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.values.scalars import memory_type
 from ferrule.language.ir import ops, tensor_cores, threads
-from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.llvm.layouts import F32, I1, I8, I16, I32, I64, VOID
 from ferrule.specs import Boolean, Float16, Float32
 
@@ -37,7 +36,7 @@ _OF_CLUSTER: Final = ir.PointerType(addrspace=7)
 
 def require_architecture(kernel: ops.Function, arch: str) -> None:
     """Raises CodegenError for a kernel with an op that the architecture does not support."""
-    for op in all_ops(kernel.body):
+    for op in kernel.facts.ops:
         match op:
             case ops.Mma():
                 name, least = "mma", 80

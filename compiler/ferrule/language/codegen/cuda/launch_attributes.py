@@ -13,7 +13,6 @@ from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.values.casts import truncate
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.llvm.layouts import I32
 
 _LEAST: Final = 90
@@ -23,12 +22,12 @@ _LEAST: Final = 90
 def require_attributes(program: ops.Program, archs: Sequence[str]) -> None:
     """Raises CodegenError if a launch has an attribute that an architecture does not support."""
     old = [arch for arch in archs if capability(arch) < _LEAST]
-    for op in all_ops(program.host.body):
-        if old and isinstance(op, ops.Launch) and (op.cluster or op.options.programmatic):
-            what = "cluster" if op.cluster else "use_pdl"
+    for launch in program.host.facts.each(ops.Launch) if old else ():
+        if launch.cluster or launch.options.programmatic:
+            what = "cluster" if launch.cluster else "use_pdl"
             raise CodegenError(
-                f"{what} in the launch of {op.kernel} needs sm_90 or newer, but the kernels are "
-                f"compiled for {', '.join(old)}"
+                f"{what} in the launch of {launch.kernel} needs sm_90 or newer, but the kernels "
+                f"are compiled for {', '.join(old)}"
             )
 
 

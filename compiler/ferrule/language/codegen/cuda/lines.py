@@ -14,7 +14,6 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import Location
 from ferrule.language.checks.places import Places
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32
 
@@ -38,7 +37,7 @@ class LineInfo:
 
     def enter(self, kernel: ops.Function, function: ir.Function) -> None:
         """The code that follows belongs to this kernel."""
-        found = filter(None, map(self._places.at, all_ops(kernel.body)))
+        found = filter(None, map(self._places.at, kernel.facts.ops))
         first = next(found, None)
         self._kernel, self._file = None, None
         self._emitter.builder.debug_metadata = None

@@ -23,7 +23,6 @@ from ferrule.compiler.cuda.launcher.tensor_maps import ALIGN, BYTES
 from ferrule.language.codegen.values.scalars import memory_type
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.llvm.layouts import I32, I64, PTR, Field, Layout, align_of, size_of
 from ferrule.specs import Dim, DType, Sym, symbols_of
 from ferrule.specs.deferred import dataclass
@@ -142,7 +141,7 @@ def kernel_parameters(kernel: ops.Function) -> tuple[KernelParameter, ...]:
 
 def _maps(kernel: ops.Function) -> tuple[MapParameter, ...]:
     """One for each combination of tensor and boxes, in the order of the text."""
-    copies = (op for op in all_ops(kernel.body) if isinstance(op, ops.TensorCopy))
+    copies = kernel.facts.each(ops.TensorCopy)
     found = dict.fromkeys((op.tensor, op.boxes) for op in copies)
     return tuple(MapParameter(*each) for each in found)
 
@@ -150,7 +149,7 @@ def _maps(kernel: ops.Function) -> tuple[MapParameter, ...]:
 def _seen(kernel: ops.Function) -> set[ops.Value]:
     """The values that a kernel uses other than through a map."""
     found: set[ops.Value] = set()
-    for op in all_ops(kernel.body):
+    for op in kernel.facts.ops:
         operands = op.operands
         found.update(operands[1:] if isinstance(op, ops.TensorCopy) else operands)
         for region in op.regions:
@@ -198,7 +197,7 @@ def _numbers(dims: Iterable[Dim]) -> ir.LiteralStructType:
 def _used(kernel: ops.Function) -> tuple[Sym, ...]:
     """The symbols that a kernel reads, each once, in order."""
     found: dict[Sym, None] = {}
-    for op in all_ops(kernel.body):
+    for op in kernel.facts.ops:
         if isinstance(op, ops.Size):
             found |= dict.fromkeys(symbols_of(op.dim))
         operands = op.operands

@@ -54,7 +54,7 @@ from ferrule.language.codegen.values.casts import truncate
 from ferrule.language.ir import ops, shared
 from ferrule.language.ir.outline import outline
 from ferrule.language.ir.types import HandleType
-from ferrule.language.ir.walk import Work, all_ops
+from ferrule.language.ir.walk import Work
 from ferrule.language.mathlib import expand_maths
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
@@ -204,8 +204,7 @@ class _Module:
 
     def attributes(self) -> tuple[str, ...]:
         """The attributes of the host function: straight-line code is inlined into its caller."""
-        ops_ = all_ops(self.program.host.body)
-        repeats = any(isinstance(op, ops.For | ops.While) for op in ops_)
+        repeats = self.program.host.facts.has(ops.For, ops.While)
         return ("nounwind",) if repeats else ("nounwind", "alwaysinline")
 
     def leave(self, result: ir.Value, token: ir.Value, values: ir.Value) -> None:
@@ -224,8 +223,8 @@ class _Module:
 
     def uses_current_stream(self) -> bool:
         """Whether a launch uses the caller's current stream."""
-        ops_ = all_ops(self.program.host.body)
-        return any(isinstance(op, ops.Launch) and op.stream is None for op in ops_)
+        launches = self.program.host.facts.each(ops.Launch)
+        return any(launch.stream is None for launch in launches)
 
     def require(self, status: ir.Value, doing: str, location: Location | None) -> None:
         """Ends the function with the launcher's failure, whose values it has stored."""

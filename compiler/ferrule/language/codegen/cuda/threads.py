@@ -18,7 +18,6 @@ from ferrule.language.codegen.facts.uniform import Divergent, Uniform
 from ferrule.language.codegen.functions.lowering import FunctionLowering, ThreadOp
 from ferrule.language.codegen.values.scalars import dtype_of, memory_type
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.llvm.layouts import F32, F64, I1, I8, I32, I64, VOID
 from ferrule.specs.deferred import dataclass
 
@@ -42,7 +41,7 @@ def require_cooperation(kernel: ops.Function, arch: str) -> None:
     arch_ops.require_architecture(kernel, arch)
     if archs.capability(arch) >= _SINCE:
         return
-    for op in all_ops(kernel.body):
+    for op in kernel.facts.ops:
         if isinstance(op, ops.Cooperation | ops.CooperationEffect):
             raise CodegenError(
                 f"{kernel.name}: threads work together on GPUs from sm_{_SINCE} on, but the "

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops
+from ferrule.language.ir.facts import all_ops
 from ferrule.specs.deferred import dataclass
 
 UNKNOWN: Final = 64

@@ -30,7 +30,6 @@ from typing import TypeAlias
 from ferrule.language.codegen.facts.launched import AXIS_COUNT
 from ferrule.language.codegen.facts.spine import Bound, Spine
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops
 from ferrule.specs import Int32
 from ferrule.specs.deferred import dataclass
 
@@ -102,7 +101,7 @@ def _coordinates(
 ) -> tuple[list[ops.Value], list[ops.Value], list[ops.Value]]:
     """The values of a kernel that are block_dim, block_idx and thread_idx of this axis."""
     found: dict[str, list[ops.Value]] = defaultdict(list)
-    for op in all_ops(kernel.body):
+    for op in kernel.facts.ops:
         match op:
             case ops.Special(result, register, at) if at == axis:
                 found[register].append(result)
@@ -135,7 +134,7 @@ def _only(
 def _uses(kernel: ops.Function) -> _Uses:
     """The users of each value; None stands for a yield."""
     uses: _Uses = defaultdict(list)
-    for op in all_ops(kernel.body):
+    for op in kernel.facts.ops:
         for value in op.operands:
             uses[value].append(op)
         for region in op.regions:

@@ -11,7 +11,6 @@ from collections import Counter
 from typing import Final
 
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops
 
 MOST: Final = 8
 """The neighbours that LLVM permutes (its `max-interleave-group-factor`)."""
@@ -23,7 +22,7 @@ def has_wide_parts(kernel: ops.Function) -> bool:
     constants: set[ops.Value] = set()
     parts: set[ops.Value] = set()
     uses: Counter[ops.Value] = Counter()
-    for op in all_ops(kernel.body):
+    for op in kernel.facts.ops:
         match op:
             case ops.Constant():
                 constants.add(op.result)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops
 from ferrule.specs import Int64
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import INT64_MAX
@@ -38,7 +37,7 @@ def launched(program: ops.Program) -> dict[str, Launched]:
     """The common facts of the launches of each kernel."""
     known: dict[ops.Value, Interval] = {}
     found: dict[str, list[ops.Launch]] = {}
-    for op in all_ops(program.host.body):
+    for op in program.host.facts.ops:
         match op:
             case ops.Constant(result, int(value)):
                 known[result] = (value, value)

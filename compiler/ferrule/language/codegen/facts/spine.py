@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from ferrule.language.codegen.facts.launched import AXIS_COUNT
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops, is_plain
+from ferrule.language.ir.walk import is_plain
 from ferrule.specs import DType, Int32, Int64
 from ferrule.specs.deferred import dataclass
 
@@ -167,7 +167,7 @@ class Spine:
 
     def affine_indices(self, kernel: ops.Function, axis: int) -> Iterator[ops.Value]:
         """The values that index a tensor and are affine in the axis."""
-        for op in all_ops(kernel.body):
+        for op in kernel.facts.ops:
             match op:
                 case (
                     ops.Load(indices=indices)

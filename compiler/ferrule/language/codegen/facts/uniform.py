@@ -18,9 +18,9 @@ from dataclasses import field
 from typing import Final
 
 from ferrule.language.ir import ops
+from ferrule.language.ir.facts import all_ops
 from ferrule.language.ir.operation import Effects
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.walk import all_ops
 from ferrule.specs.deferred import dataclass
 
 

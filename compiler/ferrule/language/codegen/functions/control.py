@@ -15,8 +15,9 @@ from ferrule.language.codegen.functions import hints, loops
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.values.scalars import dtype_of, value_type
 from ferrule.language.ir import ops
+from ferrule.language.ir.facts import all_ops
 from ferrule.language.ir.operation import EVERY
-from ferrule.language.ir.walk import Work, all_ops
+from ferrule.language.ir.walk import Work
 from ferrule.runtime.llvm.layouts import I32, I64, PTR
 from ferrule.specs import DType
 

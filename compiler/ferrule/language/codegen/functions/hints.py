@@ -18,7 +18,7 @@ from llvmlite import ir
 
 from ferrule.language.codegen.functions import orders
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops
+from ferrule.language.ir.facts import all_ops
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I1, I32
 from ferrule.specs import DType

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops
+from ferrule.language.ir.facts import all_ops
 from ferrule.specs import DType, Int32
 from ferrule.specs.deferred import dataclass
 

@@ -20,7 +20,7 @@ from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.host.failing import end_if_failed
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, result_types
-from ferrule.language.ir.walk import all_ops, merged_by
+from ferrule.language.ir.walk import merged_by
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import ANY, I32, I64, PTR, VOID
@@ -35,7 +35,7 @@ _ANY_WORDS: Final = 2
 
 def tensor_count(program: ops.Program) -> int:
     """The number of places for objects that a body of this program needs."""
-    return sum(map(_objects_of, all_ops(program.host.body)))
+    return sum(map(_objects_of, program.host.facts.ops))
 
 
 def _objects_of(op: ops.Op) -> int:
@@ -50,7 +50,7 @@ def _objects_of(op: ops.Op) -> int:
 def value_count(program: ops.Program) -> int:
     """The number of places for received tvm-ffi values that a body of this program needs."""
     found = 0
-    for op in all_ops(program.host.body):
+    for op in program.host.facts.ops:
         match op:
             case ops.Call(wanted="any") | ops.Item() | ops.Field():
                 found += 1
@@ -63,9 +63,9 @@ def owned_tensors(program: ops.Program) -> frozenset[ops.Value]:
     """The tensors of a host function whose objects are known: those that it makes or receives, and
     the results of branches and loop-carried values among them."""
     found = {
-        op.result for op in all_ops(program.host.body) if isinstance(op, ops.Alloc) or _is_owner(op)
+        op.result for op in program.host.facts.ops if isinstance(op, ops.Alloc) or _is_owner(op)
     }
-    flows = [flow for op in all_ops(program.host.body) for flow in merged_by(op)]
+    flows = [flow for op in program.host.facts.ops for flow in merged_by(op)]
     before = -1
     while len(found) != before:
         before = len(found)

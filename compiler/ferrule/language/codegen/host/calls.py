@@ -36,7 +36,6 @@ from ferrule.language.codegen.host.failing import end_if_failed
 from ferrule.language.codegen.host.linking import wrapper_part
 from ferrule.language.ir import ops
 from ferrule.language.ir.rules.calls import CALL_OPERANDS
-from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.abi import LIBRARY_CONTEXT, DeviceType, TypeIndex
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import ANY, I1, I32, I64, PACKED, PTR
@@ -341,7 +340,7 @@ def shown(callee: ops.Callee) -> str:
 def needs_device(program: ops.Program) -> bool:
     """Whether a program makes tensors, passes them to others, or calls a body that needs their
     device."""
-    for op in all_ops(program.host.body):
+    for op in program.host.facts.ops:
         match op:
             case ops.Alloc() | ops.CallDevice():
                 return True

@@ -15,7 +15,6 @@ from ferrule.compiler.wrapper.hot import Unfit
 from ferrule.compiler.wrapper.leaves import SLOT_BYTES
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops
 from ferrule.runtime import Function
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.linking.links import Link
@@ -29,7 +28,7 @@ _DECODER: Final = "received"
 
 def parts_of(program: ops.Program) -> tuple[Part, ...]:
     """The code that a program's body calls, each once."""
-    found = {part.symbol: part for part in map(_part, all_ops(program.host.body)) if part}
+    found = {part.symbol: part for part in map(_part, program.host.facts.ops) if part}
     return tuple(found.values())
 
 
@@ -39,7 +38,7 @@ def links_of(program: ops.Program) -> tuple[Link, ...]:
 
 
 def _links(program: ops.Program) -> Iterator[Link]:
-    for op in all_ops(program.host.body):
+    for op in program.host.facts.ops:
         match op:
             case ops.Call(callee=ops.Extern(link=link)):
                 yield link
@@ -54,7 +53,7 @@ def sources_of(program: ops.Program) -> dict[str, Function]:
     """The functions of this process that a program calls as functions of other objects, by
     symbol."""
     found: dict[str, Function] = {}
-    for op in all_ops(program.host.body):
+    for op in program.host.facts.ops:
         match op:
             case ops.Call(callee=ops.Extern(link=link, source=source)) if source is not None:
                 found[link.symbol] = source
@@ -72,7 +71,7 @@ def device_code_of(program: ops.Program, own: DeviceCode | None) -> DeviceCode |
     Raises CodegenError if they are for different architectures.
     """
     codes = [] if own is None else [own]
-    for op in all_ops(program.host.body):
+    for op in program.host.facts.ops:
         match op:
             case (
                 ops.Call(callee=ops.Linked(code=code)) | ops.CallBody(callee=ops.Linked(code=code))

@@ -8,7 +8,6 @@ from typing import Final
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.rewrite import rewrite
-from ferrule.language.ir.walk import all_ops
 
 REGISTERS: Final[dict[ops.Register, str]] = {
     "cluster_idx": "clusterid",
@@ -28,8 +27,7 @@ _KNOWN: Final[dict[ops.Register, int]] = {"block_in_cluster_idx": 0, "block_in_c
 
 def uses_clusters(kernel: ops.Function) -> bool:
     """Whether a kernel reads coordinates of its cluster."""
-    every = all_ops(kernel.body)
-    return any(isinstance(op, ops.Special) and op.register in REGISTERS for op in every)
+    return any(special.register in REGISTERS for special in kernel.facts.each(ops.Special))
 
 
 def without_clusters(kernel: ops.Function) -> ops.Function:

@@ -14,7 +14,6 @@ from ferrule.language.folding import scalars
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.rewrite import rewrite, substitute
-from ferrule.language.ir.walk import all_ops
 from ferrule.specs import DType
 from ferrule.specs.deferred import dataclass
 
@@ -32,7 +31,7 @@ def decided(program: ops.Program) -> ops.Program:
 
 def _kernel(kernel: ops.Function, facts: Launched) -> ops.Function:
     known = _known(kernel, facts)
-    branches = (op for op in all_ops(kernel.body) if isinstance(op, ops.If))
+    branches = kernel.facts.each(ops.If)
     if not any(op.condition in known for op in branches):
         return kernel
     chosen = _Chosen(known)
@@ -43,7 +42,7 @@ def _kernel(kernel: ops.Function, facts: Launched) -> ops.Function:
 def _known(kernel: ops.Function, facts: Launched) -> _Known:
     """The integers and conditions computed from constants and the size of the block."""
     known: _Known = {}
-    for op in all_ops(kernel.body):
+    for op in kernel.facts.ops:
         match op:
             case ops.Special(result, "block_dim", axis):
                 if (size := facts.blocks[axis]) is not None:

@@ -20,7 +20,6 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.rewrite import rewrite
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.walk import all_ops
 from ferrule.specs import Int32, Int64, Uint8
 
 _BITS: Final = 20
@@ -50,7 +49,7 @@ def synchronous(program: ops.Program) -> ops.Program:
 
 def _kernel(kernel: ops.Function) -> ops.Function:
     kernel = without_clusters(kernel)
-    if not any(isinstance(op, _BACKGROUND) for op in all_ops(kernel.body)):
+    if not kernel.facts.has(*_BACKGROUND):
         return kernel
     return replace(kernel, body=rewrite(kernel.body, _rule))
 

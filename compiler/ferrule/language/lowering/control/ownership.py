@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ferrule.language.ir import ops
+from ferrule.language.ir.facts import all_ops
 from ferrule.language.ir.types import HandleType, TensorType
-from ferrule.language.ir.walk import all_ops
 from ferrule.language.lowering import structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import exits, templates

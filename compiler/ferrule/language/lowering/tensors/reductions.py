@@ -11,7 +11,7 @@ from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault, literal
 from ferrule.language.faces import reductions as faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import OpenRegion
-from ferrule.language.ir.walk import all_ops
+from ferrule.language.ir.facts import all_ops
 from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe

@@ -12,7 +12,6 @@ from typing import Final
 
 from ferrule.language.checks.places import Places
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops
 from ferrule.language.mlir.text import escaped
 from ferrule.specs.deferred import dataclass
 
@@ -39,7 +38,7 @@ class Lines:
 
     def of(self, kernel: ops.Function) -> str:
         """The location of a kernel: that of its first op that has one."""
-        return next(filter(None, map(self.at, all_ops(kernel.body))), "")
+        return next(filter(None, map(self.at, kernel.facts.ops)), "")
 
 
 def completed(text: str) -> str:

@@ -32,7 +32,6 @@ from ferrule.language.codegen.facts.uniform import Divergent, Uniform
 from ferrule.language.codegen.passes.clusters import LEAST, without_clusters
 from ferrule.language.ir import ops
 from ferrule.language.ir.effects import unwritten_tensors
-from ferrule.language.ir.walk import all_ops
 from ferrule.language.mlir.device import output as device_output
 from ferrule.language.mlir.device import threads as device_threads
 from ferrule.language.mlir.device.lines import Lines, completed
@@ -263,7 +262,7 @@ def _receive(
 
 def coordinates(f: FunctionText, kernel: ops.Function) -> None:
     """Reads each register that a kernel uses, once."""
-    for op in all_ops(kernel.body):
+    for op in kernel.facts.ops:
         if isinstance(op, ops.Special) and (op.register, op.axis) not in f.coordinates:
             name, axis = _IDS[op.register], ops.AXES[op.axis]
             found = f.t.op(f"gpu.{name} {axis}", "index", f"{name}_{axis}" if f.reads else "")

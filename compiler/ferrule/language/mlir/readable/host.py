@@ -18,7 +18,6 @@ from ferrule.language.codegen.cuda.output import still
 from ferrule.language.codegen.host.allocation import owned_tensors
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType, Type
-from ferrule.language.ir.walk import all_ops
 from ferrule.language.mlir import host, memory, output
 from ferrule.language.mlir import requests as outside
 from ferrule.language.mlir.device.lines import Lines
@@ -119,12 +118,12 @@ def _as_objects(program: ops.Program) -> frozenset[ops.Value]:
     """The tensors of the function that it uses as objects, and does not only return."""
     used = {
         value
-        for op in all_ops(program.host.body)
+        for op in program.host.facts.ops
         if not isinstance(op, ops.Return)
         for value in (*op.operands, *(each for region in op.regions for each in region.yields))
     }
-    every = all_ops(program.host.body)
-    addresses = [op for op in every if isinstance(op, ops.Address) and op.result in used]
+    every = program.host.facts.each(ops.Address)
+    addresses = [address for address in every if address.result in used]
     return owned_tensors(program) & {op.operand for op in addresses}
 
 
@@ -151,7 +150,7 @@ def emit_host(t: Text, program: ops.Program, launches: Launches, lines: Lines | 
     """Emits the host function."""
     before = t.lines
     t.start()
-    launching = any(isinstance(op, ops.Launch) for op in all_ops(program.host.body))
+    launching = program.host.facts.has(ops.Launch)
     where = ShownHost(program, launches, launching)
     f = FunctionText(t, where, owned=_as_objects(program), lines=lines)
     arguments = [(p, t.known(t.name(p.hint), _argument_type(p.type))) for p in program.host.params]

@@ -20,7 +20,6 @@ from ferrule.language.codegen.cuda.parameters import (
 from ferrule.language.codegen.facts.launched import Launched, launched
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.walk import all_ops
 from ferrule.language.mlir.device.lines import Lines
 from ferrule.language.mlir.device.module import MODULE, DeviceKernel, bounds, coordinates
 from ferrule.language.mlir.folding import without_unused
@@ -106,14 +105,12 @@ def parameter_type(program: ops.Program, parameter: KernelParameter) -> str:
 def is_whole(program: ops.Program, param: ops.Value) -> bool:
     """Whether each launch passes an argument of the host function, or a new tensor."""
     host = program.host
-    every = list(all_ops(host.body))
-    whole = {*host.params, *(op.result for op in every if isinstance(op, ops.Alloc))}
-    for op in every:
-        if isinstance(op, ops.Launch):
-            kernel = program.kernel(op.kernel)
-            for own, given in zip(kernel.params, op.arguments, strict=True):
-                if own is param and given not in whole:
-                    return False
+    whole = {*host.params, *(alloc.result for alloc in host.facts.each(ops.Alloc))}
+    for launch in host.facts.each(ops.Launch):
+        kernel = program.kernel(launch.kernel)
+        for own, given in zip(kernel.params, launch.arguments, strict=True):
+            if own is param and given not in whole:
+                return False
     return True
 
 

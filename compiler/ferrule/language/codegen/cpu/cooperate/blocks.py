@@ -26,7 +26,6 @@ from ferrule.language.codegen.functions.loops import counted
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.ir import ops, shared
 from ferrule.language.ir.rules import divergence
-from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 
 ALIGN: Final = 128
@@ -52,7 +51,7 @@ def emit_cooperating(
         lowering.coordinates["block_dim", axis] = shape.block[axis]
     width, height, depth = shape.block
     threads = b.mul(b.mul(width, height), depth)
-    if matrices.room(all_ops(kernel.body)):
+    if matrices.room(kernel.facts.ops):
         _require_whole_warps(lowering, kernel, threads)
     places, static = shared.places(kernel, ALIGN)
     team = Team(lowering, kernel, shape, tuple(places), threads)
@@ -92,7 +91,7 @@ def _memory(lowering: FunctionLowering, kernel: ops.Function, size: ir.Value) ->
     lowering.leave = leave
     aligned = b.and_(b.add(b.ptrtoint(memory, I64), e.const_i64(ALIGN - 1)), e.const_i64(-ALIGN))
     start = b.inttoptr(aligned, PTR)
-    if any(isinstance(op, ops.Shared) and op.kept for op in all_ops(kernel.body)):
+    if any(shared.kept for shared in kernel.facts.each(ops.Shared)):
         e.call("memset", [start, e.const_i32(0), size])
     yield start
     lowering.leave = None

@@ -23,7 +23,7 @@ from ferrule.language.codegen.functions.lowering import FunctionLowering, Thread
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.rules import divergence
-from ferrule.language.ir.walk import all_ops, drive
+from ferrule.language.ir.walk import drive
 from ferrule.runtime.llvm.emitter import UNLIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 from ferrule.specs import Int32, Int64
@@ -50,7 +50,7 @@ class Coroutines:
     @classmethod
     def of(cls, team: Team, thread_elsewhere: str | None = None) -> Coroutines:
         """Defines the function of the kernel's thread, or declares one of another module."""
-        sites = tuple(op for op in all_ops(team.kernel.body) if isinstance(op, ops.Synchronising))
+        sites = tuple(op for op in team.kernel.facts.ops if isinstance(op, ops.Synchronising))
         e = team.lowering.emitter
         if thread_elsewhere is None:
             thread = _define_thread(team, sites)

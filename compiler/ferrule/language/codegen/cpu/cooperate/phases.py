@@ -31,8 +31,8 @@ from ferrule.language.codegen.facts.uniform import (
 )
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.facts import all_ops
 from ferrule.language.ir.rewrite import rewrite
-from ferrule.language.ir.walk import all_ops
 from ferrule.specs import Int32
 from ferrule.specs.deferred import dataclass
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from ferrule.language.codegen.facts import lanes
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.walk import all_ops
 from ferrule.specs import AddressSpace
 
 _PADDING = 16
@@ -21,7 +20,7 @@ _PADDING = 16
 def found(kernel: ops.Function) -> frozenset[ops.Value]:
     """The tensors of a kernel for a layout element by element."""
     constants, own, others = set[ops.Value](), set[ops.Value](), set[ops.Value]()
-    for op in all_ops(kernel.body):
+    for op in kernel.facts.ops:
         match op:
             case ops.Constant(result):
                 constants.add(result)

@@ -17,7 +17,7 @@ from ferrule.compiler.cuda.limits import MAX_THREADS
 from ferrule.language.codegen.facts.uniform import Uniform
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
-from ferrule.language.ir.walk import all_ops
+from ferrule.language.ir.facts import all_ops
 from ferrule.specs import DType, Int32, Int64
 from ferrule.specs.deferred import dataclass
 
