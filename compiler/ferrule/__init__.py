@@ -140,7 +140,7 @@ if TYPE_CHECKING:
     from ferrule.libraries.library import Library as Library
     from ferrule.libraries.many import CompileAllError as CompileAllError
     from ferrule.libraries.many import compile_all as compile_all
-    from ferrule.libraries.overloads import overload as overload
+    from ferrule.libraries.many import overload as overload
     from ferrule.runtime import CudaError as CudaError
     from ferrule.runtime import DivergenceError as DivergenceError
     from ferrule.runtime import Function as Function
@@ -263,7 +263,7 @@ _ATTRIBUTES = {
     "from_source": ("ferrule.language.sourcetexts", "from_source"),
     "jit": ("ferrule.language.decorators", "jit"),
     "kernel": ("ferrule.language.decorators", "kernel"),
-    "overload": ("ferrule.libraries.overloads", "overload"),
+    "overload": ("ferrule.libraries.many", "overload"),
     **{name: ("ferrule.specs", name) for name in _SPECS.split()},
 }
 _MODULES = {

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.emulator.driver.library.elf import MACHINES, TABLE, shared_library
+from ferrule.emulator.driver.library.elf import MACHINES, TABLE, shared_library, stub
 from ferrule.emulator.driver.library.loaded import symbols
 from ferrule.emulator.driver.library.names import FUNCTIONS
-from ferrule.emulator.driver.library.stubs import stub
 from ferrule.runtime.binaries.elf import FileType, Machine, read_header, read_segments
 
 NAMES = ("one", "two", "cuThree_v2")

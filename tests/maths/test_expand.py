@@ -11,7 +11,7 @@ import pytest
 from cpu_machine import BASELINE, compile_program, elementwise
 from maths_reference import NUMPY, compiled, run
 
-from ferrule.compiler.natives import with_instructions
+from ferrule.compiler.assemble import with_instructions
 from ferrule.compiler.support.library import THREADS
 from ferrule.compiler.targets import HostTarget
 from ferrule.language.codegen import CodegenError, lower_cpu

@@ -13,7 +13,7 @@ import ferrule as fe
 from ferrule.language.source import display_path
 from ferrule.runtime.calls import function as runtime_function
 from ferrule.runtime.entry.entries import Entries
-from ferrule.runtime.llvm.linking import link_in
+from ferrule.runtime.llvm.passes import link_in
 
 
 @fe.jit

@@ -17,7 +17,7 @@ import numpy as np
 from llvmlite import binding as llvm
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Body
-from ferrule.compiler.natives import with_instructions
+from ferrule.compiler.assemble import with_instructions
 from ferrule.compiler.support.library import CHECKS, THREADS, support_text
 from ferrule.compiler.targets import HostTarget
 from ferrule.language.codegen import lower_cpu

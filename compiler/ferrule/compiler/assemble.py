@@ -20,7 +20,6 @@ from typing_extensions import assert_never
 from ferrule.compiler import targets
 from ferrule.compiler.artefacts import Embedded, HostModule, Part
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.compiler.natives import with_instructions
 from ferrule.compiler.support.library import (
     ALLOCATION,
     CALLING,
@@ -39,8 +38,7 @@ from ferrule.compiler.support.library import (
 from ferrule.compiler.targets import HostTarget
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.artefacts import ExportForm, ObjectCode
-from ferrule.runtime.llvm.linking import link_in
-from ferrule.runtime.llvm.passes import passes, run_pipeline
+from ferrule.runtime.llvm.passes import link_in, passes, run_pipeline
 
 _Form: TypeAlias = "Callable[[tuple[Need, ...], str], str]"
 
@@ -335,3 +333,31 @@ def _is_huge(module: Any) -> bool:
     """
     blocks = (block for function in module.functions for block in function.blocks)
     return any(sum(1 for _ in islice(b.instructions, _HUGE + 1)) > _HUGE for b in blocks)
+
+
+NATIVES: Final = {"ferrule_fma_f32": "llvm.fma.f32", "ferrule_fma_f64": "llvm.fma.f64"}
+"""The functions by name, and the equivalent LLVM intrinsic of each."""
+
+_TYPES: Final = {"f32": "float", "f64": "double"}
+_WITH_FMA: Final = ("x86-64-v3", "x86-64-v4")
+
+
+def with_instructions(text: str, target: HostTarget) -> str:
+    """The text of a body for this target."""
+    if not has_fma(target):
+        return text
+    for name, intrinsic in NATIVES.items():
+        kind = _TYPES[name[-3:]]
+        call = f'call {kind} @"{name}"('
+        if call in text:
+            text = text.replace(call, f'call {kind} @"{intrinsic}"(')
+            declaration = f'declare {kind} @"{intrinsic}"({kind}, {kind}, {kind})'
+            text += "" if declaration in text else f"\n{declaration}\n"
+    return text
+
+
+def has_fma(target: HostTarget) -> bool:
+    """Whether every CPU of this target has a fused multiply-add."""
+    if target.triple.startswith(("aarch64", "arm64")):
+        return True
+    return target.cpu in _WITH_FMA or "+fma" in target.features.split(",")

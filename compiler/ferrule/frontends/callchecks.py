@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.specs import Condition, Param
+from ferrule.specs.deferred import dataclass
+
 if TYPE_CHECKING:
     from ferrule.compiler.conventions import CFunction
     from ferrule.compiler.conventions.apart import Memory
@@ -28,7 +33,6 @@ def checks_before(
     unused result."""
     from ferrule.compiler.conventions.apart import Apart, apart_of
     from ferrule.compiler.conventions.launches.restrict import RESTRICTED, restricted_pairs
-    from ferrule.compiler.conventions.remarks import Remark
 
     checks: list[CallingConvention] = []
     if apart is not None:
@@ -41,3 +45,23 @@ def checks_before(
     if called.returns is None and prototype is not None and prototype.result == "int":
         checks.append(Remark(_DROPPED.format(called.function)))
     return checks
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A `BuildWarning` with this text; calls nothing."""
+
+    text: str
+    when: Condition | None = None
+
+    def codes(self) -> tuple[DeviceCode, ...]:
+        """See `CallingConvention`."""
+        return ()
+
+    def results(self) -> tuple[Param, ...]:
+        """See `CallingConvention`."""
+        return ()
+
+    def emit(self, call: Call) -> None:
+        """See `CallingConvention`."""
+        call.remark(self.text)

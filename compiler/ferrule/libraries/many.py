@@ -1,4 +1,4 @@
-"""`compile_all`: many compilations at once, in processes of this machine or of a cluster.
+"""`compile_all` and `overload`: many compilations at once, in processes of this machine or others.
 
 A job goes to a worker as its function's name and its arguments, and comes back as the entry of a
 cache: an object with its metadata, never a pickled function.  What a worker compiled is used only
@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ferrule.compiler import workers
 from ferrule.compiler.cache.entries import EntryError, packed, unpacked
@@ -34,6 +34,7 @@ from ferrule.compiler.cache.toolchain import content
 from ferrule.compiler.conventions.arguments import shown
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.language.compilation import wanted_of
+from ferrule.language.overloads import overload as joined
 from ferrule.libraries.jobs import Job
 from ferrule.runtime import Function
 from ferrule.specs.deferred import dataclass
@@ -334,3 +335,25 @@ def _bar(total: int, progress: bool) -> Iterator[Callable[[str], None]]:
 def _step(bar: Any, hits: int, misses: int, name: str) -> None:
     bar.set_postfix_str(f"{name}, {COUNTS.hits - hits} hits, {COUNTS.misses - misses} misses")
     bar.update()
+
+
+def overload(functions: Sequence[Function | Job], name: str | None = None) -> Function:
+    """One function that calls the first of these that accepts the arguments.
+
+    `functions`: results of `compile`, in the order in which they are tried, or `Job`s, which are
+    compiled as by `compile_all`: at once, in a process for each processor.  `name`: by default that
+    of the first one.  A call that all refuse is one TypeError with the reason of each.  In C it is
+    one symbol; in Python it accepts keywords if the functions agree in the names.  Raises
+    CompileError for anything but compiled functions and jobs, and if the functions have different
+    defaults; CompileAllError if a job does not compile.
+    """
+    if isinstance(functions, Sequence) and any(isinstance(each, Job) for each in functions):
+        return joined(_compiled(functions), name)
+    return joined(cast("Sequence[Function]", functions), name)
+
+
+def _compiled(functions: Sequence[Function | Job]) -> list[Function]:
+    """The functions, with that of each job in its place."""
+
+    done = iter(compile_all([each for each in functions if isinstance(each, Job)]))
+    return [next(done) if isinstance(each, Job) else each for each in functions]

@@ -3,7 +3,7 @@
 The undefined symbols of an object are in this table, or the user named them. The table has only
 functions of libtvm_ffi that exist since version 0.1.0; newer ones are looked up with `dlsym` at run
 time. Python's C API is not in the table, because an exported object must not need an interpreter.
-To read the table needs no LLVM: `ferrule.runtime.llvm.capi` makes LLVM's types of it.
+To read the table needs no LLVM: `ferrule.runtime.llvm.emitter` makes LLVM's types of it.
 """
 
 from __future__ import annotations

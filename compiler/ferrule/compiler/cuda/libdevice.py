@@ -18,7 +18,7 @@ from llvmlite import binding as llvm
 
 from ferrule.compiler.cuda.assembly import find_ptxas
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.runtime.llvm.linking import link_in
+from ferrule.runtime.llvm.passes import link_in
 
 PREFIX: Final = "__nv_"
 _FILE: Final = "libdevice.10.bc"

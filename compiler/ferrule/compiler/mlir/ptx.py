@@ -41,8 +41,7 @@ def _ptx(report: Report, texts: tuple[str, ...], arch: str, opt_level: int) -> s
     from ferrule.compiler.cuda import archs
     from ferrule.compiler.cuda.libdevice import link_libdevice
     from ferrule.compiler.cuda.selection import select_ptx
-    from ferrule.runtime.llvm.linking import link_in
-    from ferrule.runtime.llvm.passes import run_pipeline
+    from ferrule.runtime.llvm.passes import link_in, run_pipeline
 
     report(Step("read the kernels", "", "LLVM"))
     machine = archs.machine(arch, archs.features(arch), opt_level)

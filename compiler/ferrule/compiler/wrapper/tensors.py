@@ -7,11 +7,10 @@ stride is meaningful.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import field
 from functools import partial
 
-from ferrule.compiler.wrapper.arrays import PAIR, pairs, require_equal
 from ferrule.compiler.wrapper.hot import DEVICE_INDEX, Hot
 from ferrule.compiler.wrapper.items import Item, Level
 from ferrule.runtime.abi import TypeIndex
@@ -246,3 +245,27 @@ def _accept_data(hot: Hot, item: Item, spec: Tensor, dl: Value) -> None:
     if spec.align > 1:
         hot.require_multiple(address, spec.align, certain=True)
     item.keep(hot, address)
+
+
+PAIR = 2
+_ALL_LANES = (1 << 4) - 1
+
+
+def pairs(writer: Writer, array: Value, count: int) -> Iterator[Value]:
+    """All numbers of an array of at least two; if `count` is odd, the last two overlap the
+    others."""
+    for start in range(0, count, PAIR):
+        at = writer.index(array, I64, min(start, count - PAIR))
+        yield writer.load_pair(at)
+
+
+def require_equal(hot: Hot, found: Iterable[Value], wanted: Iterable[Value]) -> None:
+    """Go on only if all pairs are equal."""
+    writer, same = hot.writer, None
+    for left, right in zip(found, wanted, strict=True):
+        equal = writer.equal_lanes(left, right)
+        same = equal if same is None else writer.binary("and", same, equal, "same")
+    assert same is not None
+    # As an i32, because fast instruction selection needs one more jump for other widths.
+    lanes = writer.cast("zext", writer.cast("bitcast", same, "i4"), "i32", "lanes")
+    hot.require(writer.icmp("eq", lanes, i32(_ALL_LANES)))

@@ -16,8 +16,7 @@ from ferrule.emulator.driver.library.exports import Exports, Needs
 from ferrule.emulator.driver.nodes import Graph, Node, NodeKind, Parameters
 from ferrule.emulator.driver.places import put_float, put_int, put_word
 from ferrule.emulator.driver.results import DriverError, Result
-from ferrule.emulator.driver.state import Context, Driver
-from ferrule.emulator.driver.threads import Thread
+from ferrule.emulator.driver.state import Context, Driver, Thread
 from ferrule.specs.deferred import dataclass
 
 exports: Final = Exports()

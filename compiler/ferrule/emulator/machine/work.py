@@ -1,4 +1,5 @@
-"""What the blocks of a launch work with: a block's facts, frames of its warps, its own memory."""
+"""What the blocks of a launch work with: a block's facts, frames of its warps, its own memory;
+and the calls of the scheduler's functions."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from math import gcd, prod
 from typing import Final
 
 from ferrule.emulator.machine import printing
+from ferrule.emulator.machine.jit import scheduler_code
 from ferrule.emulator.machine.memory import UNIT, Memory
-from ferrule.emulator.machine.scheduler_calls import prepare
 from ferrule.emulator.warps import layout
 
 WINDOW_ALIGN: Final = 1024
@@ -197,3 +198,11 @@ class Work:
         for each in (*self._windows, self._local, self._parameters):
             if each:
                 self._memory.free(each)
+
+
+_PREPARE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+def prepare(block: int) -> None:
+    """Number the threads of a block's warps."""
+    _PREPARE(scheduler_code().addresses["prepare"])(block)

@@ -48,7 +48,7 @@ def alone(text: str, symbol: str, name: str) -> tuple[str, list[str]]:
     """
     import llvmlite.binding as llvm
 
-    from ferrule.runtime.llvm.linking import link_in
+    from ferrule.runtime.llvm.passes import link_in
 
     context = llvm.create_context()
     with llvm.parse_assembly(_resolved(without_boxing(text)), context) as module:

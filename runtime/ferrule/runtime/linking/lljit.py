@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
+from ferrule.runtime.binaries import elf
 from ferrule.runtime.binaries.elf import Machine, ObjectFileError
-from ferrule.runtime.linking.relaxing import without_relaxing
 
 
 class Linked:
@@ -60,3 +60,34 @@ def _linking_machine() -> Any:
     return binding.Target.from_triple(host_triple()).create_target_machine(
         cpu=host_baseline_cpu(), reloc="pic", codemodel="default"
     )
+
+
+_SHORT: Final = 1 << 32
+"""Addresses below this limit fit into 32 bits."""
+
+_GOTPCREL: Final = 9
+_RELAXED: Final = (41, 42)
+"""R_X86_64_GOTPCRELX and R_X86_64_REX_GOTPCRELX: the same, but a linker may relax the code."""
+
+
+def without_relaxing(data: bytes, machine: elf.Machine, addresses: Iterable[int]) -> bytes:
+    """The object, prepared for symbols at these addresses; unchanged if no address is low.
+
+    `read_object` has checked the bytes.
+    """
+    if machine is not elf.Machine.X86_64 or all(address >= _SHORT for address in addresses):
+        return data
+    changed = bytearray(data)
+    for offset in elf.read_header(data, elf.FileType.OBJECT).sections:
+        section = elf.read_section(data, offset)
+        if section.kind == elf.SHT_RELA:
+            _change(changed, data, section)
+    return bytes(changed)
+
+
+def _change(changed: bytearray, data: bytes, section: elf.Section) -> None:
+    for i, (at, info, addend) in enumerate(elf.entries(elf.RELOCATION, data, section)):
+        symbol, kind = info >> 32, info & 0xFFFFFFFF
+        if kind in _RELAXED:
+            place = section.offset + i * elf.RELOCATION.size
+            elf.RELOCATION.pack_into(changed, place, at, symbol << 32 | _GOTPCREL, addend)

@@ -8,14 +8,15 @@ a context: every struct is a `Layout`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Final
 
 from llvmlite import ir
 
+from ferrule.runtime import cfunctions
 from ferrule.runtime.llvm.arithmetic import Binary, Overflowing, Predicate
-from ferrule.runtime.llvm.capi import c_function_type
 from ferrule.runtime.llvm.layouts import (
     BYTE_ARRAY,
     I1,
@@ -23,6 +24,7 @@ from ferrule.runtime.llvm.layouts import (
     I32,
     I64,
     PTR,
+    VOID,
     FieldType,
     Layout,
     align_of,
@@ -401,3 +403,15 @@ def _wrapped(value: int, bits: int) -> int:
     # One spelling for each bit pattern, so that texts can be compared; `int` because an IntEnum
     # would print its name.
     return value - (1 << bits) if value >= 1 << (bits - 1) else int(value)
+
+
+_TYPES: Final[Mapping[str, ir.Type]] = MappingProxyType(
+    {str(each): each for each in (I32, I64, PTR, VOID)}
+)
+
+
+def c_function_type(name: str) -> ir.FunctionType:
+    """The LLVM type of a function of the table."""
+    function = cfunctions.c_function(name)
+    arguments = [_TYPES[each] for each in function.arguments]
+    return ir.FunctionType(_TYPES[function.result], arguments, var_arg=function.variadic)

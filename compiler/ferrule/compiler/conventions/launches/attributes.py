@@ -1,13 +1,16 @@
-"""The launch attributes of a CudaLaunch: their valid values, and their values in a call."""
+"""The sizes and attributes of a CudaLaunch: their valid values, and their values in a call."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
 from typing import Any, Final
 
+from ferrule.compiler.conventions.arguments import shown
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.cuda.launcher.attributes import Event
 from ferrule.compiler.cuda.launcher.driver import ClusterScheduling
-from ferrule.specs import Dim, Param
+from ferrule.specs import Dim, Param, Scalar
 from ferrule.specs.expr import is_dim
 from ferrule.specs.params import Pointer
 
@@ -87,3 +90,38 @@ def event_of(
 ) -> Event | None:
     """The event that a parameter is in a call."""
     return None if param is None else Event(call.leaves(param)[0], flags, at_block_start)
+
+
+AXES: Final = "xyz"
+
+Sizes = tuple[Dim, Dim, Dim]
+
+
+def three(name: str, sizes: Dim | Sequence[Dim], limits: Sequence[tuple[int, int]]) -> Sizes:
+    """One to three sizes, filled up with ones to three.
+
+    Raises TypeError for invalid sizes, ValueError for another number of them and for constants
+    beyond the limits.
+    """
+    given = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
+    if not 1 <= len(given) <= 3:
+        raise ValueError(f"CudaLaunch: {name} takes 1 to 3 sizes, but got {len(given)}")
+    for axis, size, (smallest, largest) in zip(AXES, given, limits, strict=False):
+        if not is_dim(size):
+            hint = f": write sig[{size.name!r}].value" if isinstance(size, Scalar) else ""
+            raise TypeError(
+                f"CudaLaunch: {name} {axis} must be a size, but got {shown(size)}{hint}"
+            )
+        if isinstance(size, int) and not smallest <= size <= largest:
+            raise ValueError(
+                f"CudaLaunch: {name} {axis} must be in [{smallest}, {largest}], but got {size}"
+            )
+    x, y, z = [*given, 1, 1][:3]
+    return x, y, z
+
+
+def check_product(what: str, items: str, sizes: Sizes, most: int) -> None:
+    """Raise ValueError if the product of the constant sizes is above the limit."""
+    known = prod(size for size in sizes if isinstance(size, int))
+    if known > most:
+        raise ValueError(f"CudaLaunch: {what} has at most {most} {items}, but {sizes} has {known}")

@@ -20,7 +20,10 @@ from ferrule.compiler.conventions.arguments import (
 )
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.launches.attributes import (
+    AXES,
     PRIORITIES,
+    Sizes,
+    check_product,
     checked_carveout,
     checked_event,
     checked_flag,
@@ -29,6 +32,7 @@ from ferrule.compiler.conventions.launches.attributes import (
     event_of,
     require_event,
     scheduling,
+    three,
 )
 from ferrule.compiler.conventions.launches.gaps import structs, untold
 from ferrule.compiler.conventions.launches.reach import check_reach
@@ -38,7 +42,6 @@ from ferrule.compiler.conventions.launches.restrict import (
     taken_addresses,
     taken_members,
 )
-from ferrule.compiler.conventions.launches.sizes import AXES, Sizes, check_product, three
 from ferrule.compiler.conventions.launches.types import check_members, check_typed
 from ferrule.compiler.conventions.launches.variables import (
     Constant,

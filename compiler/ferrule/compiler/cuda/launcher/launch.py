@@ -32,6 +32,8 @@ from ferrule.compiler.cuda.launcher.cold import (
     PROTOTYPES,
     PUSH,
     REFUSED,
+    REGISTER,
+    UNLOAD,
     WRITE,
 )
 from ferrule.compiler.cuda.launcher.driver import (
@@ -41,7 +43,6 @@ from ferrule.compiler.cuda.launcher.driver import (
     Result,
 )
 from ferrule.compiler.cuda.launcher.images import NO_OPTIONS, Image, program_constant
-from ferrule.compiler.cuda.launcher.lifetime import static_state
 from ferrule.compiler.cuda.launcher.state import (
     KERNEL,
     STATE,
@@ -55,7 +56,7 @@ from ferrule.compiler.cuda.limits import PORTABLE_CLUSTER
 from ferrule.compiler.cuda.tilings import Tiling
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY, Emitter
-from ferrule.runtime.llvm.layouts import I1, I8, I32, I64, PTR
+from ferrule.runtime.llvm.layouts import I1, I8, I32, I64, PTR, VOID
 from ferrule.specs.deferred import dataclass
 
 
@@ -368,3 +369,43 @@ class Launcher:
             e.icmp("eq", dim, e.const_i64(0)) for dim in grid if not isinstance(dim, ir.Constant)
         ]
         return reduce(partial(e.binary, "or"), zeros) if zeros else ir.Constant(I1, 0)
+
+
+_USUAL: Final = 65535
+"""The default priority of constructors and destructors."""
+
+
+def static_state(emitter: Emitter, size: int) -> ir.Value:
+    """Memory of the object, zero at start; its images are unloaded together with the code."""
+    kind = ir.ArrayType(I8, size)
+    state = ir.GlobalVariable(emitter.module, kind, emitter.module.get_unique_name("cuda.state"))
+    state.linkage = "internal"
+    state.initializer = ir.Constant(kind, None)
+    state.align = STATE.align
+    state.type = PTR
+    _with_library(emitter, state)
+    return state
+
+
+def _with_library(emitter: Emitter, state: ir.Value) -> None:
+    """Register the state, and unload it together with the code."""
+    for when, entry in (("llvm.global_ctors", REGISTER), ("llvm.global_dtors", UNLOAD)):
+        name = emitter.module.get_unique_name(entry.replace("ferrule_cuda_", "cuda."))
+        with emitter.define(name, VOID, [], linkage="internal") as function:
+            emitter.call(emitter.symbol(entry, PROTOTYPES[entry]), [state])
+            emitter.ret()
+        _append(emitter.module, when, function)
+
+
+def _append(module: ir.Module, name: str, function: ir.Function) -> None:
+    """Make a function run when the code is loaded, or unloaded (LLVM's language reference)."""
+    address = ir.FormattedConstant(PTR, function.get_reference())
+    row = ir.Constant.literal_struct([ir.Constant(I32, _USUAL), address, ir.Constant(PTR, None)])
+    known = module.globals.get(name)
+    rows = [row] if known is None else [*known.initializer.constant, row]
+    kind = ir.ArrayType(row.type, len(rows))
+    if known is None:
+        known = ir.GlobalVariable(module, kind, name)
+        known.linkage = "appending"
+    known.value_type = kind
+    known.initializer = ir.Constant(kind, rows)

@@ -11,7 +11,6 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ferrule.emulator.driver.library.stubs import STUB_SIZE, stub
 from ferrule.runtime.binaries.elf import (
     HEADER,
     PT_DYNAMIC,
@@ -215,3 +214,39 @@ def _segments(plan: _Plan) -> tuple[tuple[int, ...], ...]:
         (PT_DYNAMIC, _READ | _WRITE, at, at, at, dynamic, dynamic, 8),
         (_PT_GNU_STACK, _READ | _WRITE, 0, 0, 0, 0, 0, 16),
     )
+
+
+DEINITIALIZED: Final = 4
+STUB_SIZE: Final = 32
+"""Bytes of one function's code, on every processor."""
+
+_PAGE_BITS: Final = 12
+
+
+def stub(machine: Machine, at: int, place: int) -> bytes:
+    """The code at address `at`, which goes where the table says at address `place`."""
+    code = _x86_64(at, place) if machine is Machine.X86_64 else _aarch64(at, place)
+    return code.ljust(STUB_SIZE, b"\xcc" if machine is Machine.X86_64 else b"\0")
+
+
+def _x86_64(at: int, place: int) -> bytes:
+    load = b"\xf3\x0f\x1e\xfa\x48\x8b\x05"  # endbr64; mov rax, [rip + distance]
+    behind = at + len(load) + 4
+    test = b"\x48\x85\xc0\x74\x02\xff\xe0"  # test rax, rax; jz over the jump; jmp rax
+    gone = b"\xb8" + struct.pack("<I", DEINITIALIZED) + b"\xc3"  # mov eax, DEINITIALIZED; ret
+    return load + struct.pack("<i", place - behind) + test + gone
+
+
+def _aarch64(at: int, place: int) -> bytes:
+    pages = (place >> _PAGE_BITS) - ((at + 4) >> _PAGE_BITS)
+    low, high = pages & 3, (pages >> 2) & 0x7FFFF
+    words = (
+        0xD503245F,  # bti c
+        0x90000010 | low << 29 | high << 5,  # adrp x16, the table's page
+        0xF9400210 | (place & 0xFFF) >> 3 << 10,  # ldr x16, [x16, the place in it]
+        0xB4000050,  # cbz x16, over the jump
+        0xD61F0200,  # br x16
+        0x52800000 | DEINITIALIZED << 5,  # mov w0, DEINITIALIZED
+        0xD65F03C0,  # ret
+    )
+    return struct.pack("<7I", *words)

@@ -24,8 +24,11 @@ from ferrule.compiler.cuda.options import DeviceOptions
 from ferrule.compiler.host.flow import failed, number_of
 from ferrule.language.checks.places import Places as SourcePlaces
 from ferrule.language.codegen.cuda.kernels import entry_names, lower_device
-from ferrule.language.codegen.cuda.launch_attributes import launch_attributes, require_attributes
-from ferrule.language.codegen.cuda.launch_maps import encoded_map
+from ferrule.language.codegen.cuda.launch_attributes import (
+    encoded_map,
+    launch_attributes,
+    require_attributes,
+)
 from ferrule.language.codegen.cuda.maths import DeviceMaths
 from ferrule.language.codegen.cuda.ordinals import at_least_0, device_bits
 from ferrule.language.codegen.cuda.parameters import (

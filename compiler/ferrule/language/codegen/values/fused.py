@@ -1,7 +1,7 @@
 """`fma` for a target: an instruction on a GPU, a function of the module on a CPU.
 
 The function is portable code, defined at its first use; if the CPU has an instruction, it replaces
-the calls (`ferrule.compiler.natives`).
+the calls (`ferrule.compiler.assemble`).
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from ferrule.language.codegen.cuda.nvvm import (
 )
 from ferrule.language.ir import ops, tensor_cores
 from ferrule.language.mlir import memory
-from ferrule.language.mlir.device.intrinsics import intrinsic
 from ferrule.language.mlir.functions import FunctionText
 from ferrule.language.mlir.types import element_type
 from ferrule.specs import Float16, Float32
@@ -193,3 +192,13 @@ def _wait(f: FunctionText, op: ops.MBarrierWait) -> None:
     t.line("} do {")
     t.line("  scf.yield")
     t.line("}")
+
+
+def intrinsic(f: FunctionText, name: str, result: str | None, given: Sequence[str]) -> str:
+    """A call of one of NVVM's intrinsics."""
+    types = ", ".join(f.t.types[value] for value in given)
+    text = f'llvm.call_intrinsic "llvm.nvvm.{name}"({", ".join(given)}) : ({types}) -> '
+    if result is None:
+        f.t.line(f"{text}()")
+        return ""
+    return f.t.op(f"{text}{result}", result)

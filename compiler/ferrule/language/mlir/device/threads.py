@@ -12,7 +12,7 @@ from ferrule.language.codegen.values.scalars import dtype_of
 from ferrule.language.ir import ops
 from ferrule.language.mlir import atomics, memory
 from ferrule.language.mlir.device import arch as device_arch
-from ferrule.language.mlir.device.intrinsics import intrinsic
+from ferrule.language.mlir.device.arch import intrinsic
 from ferrule.language.mlir.functions import FunctionText, unknown
 from ferrule.specs import DType, Float16
 
