@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from ferrule.language.faces.tensors import make_tensor as make_tensor
     from ferrule.language.faces.tensors import recast_ptr as recast_ptr
     from ferrule.language.faces.tensors import recast_tensor as recast_tensor
+    from ferrule.language.faces.tensors import shrink as shrink
     from ferrule.language.faces.tensors import zeros as zeros
     from ferrule.language.faces.vectors import ReductionOp as ReductionOp
     from ferrule.language.faces.vectors import all_ as all_
@@ -223,7 +224,7 @@ _VECTORS = (
     "ReductionOp all_ any_ autovec_copy full full_like make_fragment make_fragment_like "
     "make_rmem_tensor ones_like where zeros_like"
 )
-_ALLOCATION = "empty empty_like zeros"
+_ALLOCATION = "empty empty_like shrink zeros"
 _CALLS = "call extern_func import_func raise_error"
 _CONTAINERS = "Array Dict List Map Object as_type make_object"
 _VIEWS = "domain_offset elem_less make_tensor recast_ptr recast_tensor"

@@ -12,7 +12,7 @@ from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.rules.verifier import VerifierError, verify
-from ferrule.language.ir.types import HandleType
+from ferrule.language.ir.types import HandleType, TensorType
 from ferrule.specs import Boolean, DType, Float32, Int8, Int32, Int64, Uint8, sym_int
 
 FAULT = Fault("ValueError", "no")
@@ -151,6 +151,21 @@ def test_views() -> None:
     refused("one index for each dim", made, ops.View(same, tensor, (i, i)), params=params)
     refused("an index", number, ops.View(same, tensor, (x,)), params=params)
     refused("keeps the dtype", made, ops.View(other, tensor, (i,)), params=params)
+
+
+def test_parts_of_tensors() -> None:
+    tensor, point = value(vector(Float32, 4), "t"), value(TensorType(Float32, (), ()), "p")
+    k, made = constant(Int64)
+    short, wrong = constant(Int32)
+    part = value(vector(Float32, 2))
+    refused("with rows", made, ops.Shrink(part, point, k), params=(point,))
+    refused(
+        "the first size alone",
+        made,
+        ops.Shrink(value(vector(Int32, 2)), tensor, k),
+        params=(tensor,),
+    )
+    refused("the size of a Shrink", wrong, ops.Shrink(part, tensor, short), params=(tensor,))
 
 
 def test_launches() -> None:

@@ -164,9 +164,9 @@ class Machine:
             case ops.Fence() | ops.Control():
                 declared.seen("orders")
                 thread.copies.run(op, values)
-            case ops.Alloc():
+            case ops.Alloc() | ops.Shrink():
                 declared.seen("makes")
-                self.alloc(op, values)
+                self.make(op, values)
             case ops.Item() | ops.Field() | ops.Peek() | ops.IsInstance():
                 raise NotImplementedError("the interpreter has no objects of tvm-ffi")
             case ops.Return(found):
@@ -286,14 +286,18 @@ class Machine:
         last = sum((size - 1) * stride for size, stride in zip(*sizes, strict=True))
         return Memory.undefined((last + 1) * type_.dtype.itemsize)
 
-    def alloc(self, op: ops.Alloc, values: Values) -> None:
-        """New memory, and the values of the symbols that are its sizes."""
-        type_, sizes = op.result.tensor, [values[value] for value in op.sizes]
-        named = zip(type_.shape, sizes, strict=True)
+    def make(self, op: ops.Alloc | ops.Shrink, values: Values) -> None:
+        """New memory or a part of one's own, and the values of the symbols that are its sizes."""
+        type_, operands = op.result.tensor, op.sizes if isinstance(op, ops.Alloc) else (op.size,)
+        sizes = [values[value] for value in operands]
+        named = zip(type_.shape, sizes, strict=False)
         made = {dim: size for dim, size in named if dim in self.program.made}
         self.symbols = {**self.symbols, **made}
         self.dims.clear()
-        values[op.result] = Memory.undefined(math.prod(sizes) * type_.dtype.itemsize)
+        if isinstance(op, ops.Shrink):
+            values[op.result] = values[op.tensor].at(0)
+        else:
+            values[op.result] = Memory.undefined(math.prod(sizes) * type_.dtype.itemsize)
 
     def offset(self, tensor: ops.Value, indices: Sequence[ops.Value], values: Values) -> int:
         """How many bytes an element is from the first."""

@@ -32,4 +32,9 @@ def retain(e: Emitter, status: ir.Value, results: ir.Value, slots: Sequence[int]
         return
     with e.if_then(e.icmp("eq", status, ir.Constant(I32, 0)), likely=True):
         for slot in slots:
-            e.call(e.symbol(KEEP, _SLOTS), [results, e.const_i64(slot)])
+            keep(e, results, slot)
+
+
+def keep(e: Emitter, table: ir.Value, slot: int = 0) -> None:
+    """Add a reference to the object in a slot."""
+    e.call(e.symbol(KEEP, _SLOTS), [table, e.const_i64(slot)])

@@ -75,7 +75,7 @@ def _memory_of(function: ops.Function, tensors: set[ops.Value]) -> set[ops.Value
 def _flows(op: ops.Op) -> Iterator[tuple[ops.Value, ops.Value]]:
     """Pairs of values; the second is, or may be, the memory of the first."""
     match op:
-        case ops.View(result, tensor):
+        case ops.View(result, tensor) | ops.Shrink(result, tensor):
             yield tensor, result
         case _:
             yield from merged_by(op)

@@ -26,7 +26,7 @@ The semantics of all targets:
 * `Print` writes to the standard output; the threads of a kernel do so in any order;
 * `Alloc` makes a tensor that is compact, row-major and uninitialised; it lives until the call ends,
   or until the same op makes the next one, and longer if it is returned.  Dims that are symbols
-  without a value from the caller get their values here;
+  without a value from the caller get their values here, and the first size of a `Shrink`;
 * `Launch` runs the kernel for each block and thread; a grid with a zero runs nothing.  Its sizes
   are within CUDA's limits: the language puts `Check`s before it, so every target refuses the same
   launches.
@@ -313,6 +313,22 @@ class Alloc(Operation, text="alloc ({sizes})", effects=("makes", "blocks", "asks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Shrink(
+    Operation, text="shrink {tensor}, {size}", effects=("reads", "makes", "asks"), place="host"
+):
+    """The first rows of a tensor that this function owns, as one that it owns, too (host only).
+
+    It is the same memory; the tensor of the operand stays as it is.  `size` is an Int64 from 0 to
+    the operand's first size: the number of rows.
+    """
+
+    result: Result
+    tensor: Value
+    size: Value
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Text(Operation, text="text {data!r}", effects=(), uniform=True, place="host"):
     """The address of constant bytes, which live as long as the code: a handle."""
 
@@ -432,6 +448,7 @@ SimpleOp = (
     | View
     | Fragment
     | Alloc
+    | Shrink
     | Text
     | Address
     | CallDevice
@@ -475,7 +492,8 @@ class Program:
     """The IR of one compiled function.  The parameters of `host` are those of its signature.
 
     `symbols` maps every symbol to its name in text; the host function's caller provides their
-    values, except for `made` symbols, which get them from an `Alloc`.  `result`: its result.
+    values, except for `made` symbols, which get them from an `Alloc` or `Shrink`.  `result`: its
+    result.
     """
 
     name: str

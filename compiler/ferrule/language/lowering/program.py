@@ -83,10 +83,10 @@ def lower_program(
 
 
 def _made(host: ops.Function, signature: Signature) -> Iterator[Sym]:
-    """The symbols that get their values from an `Alloc`, or from received values."""
+    """The symbols that get their values from new tensors, or from received values."""
     for op in host.facts.ops:
         match op:
-            case ops.Alloc(result=result):
+            case ops.Alloc(result=result) | ops.Shrink(result=result):
                 dims = result.tensor.shape
                 yield from (d for d in dims if isinstance(d, Sym) and d not in signature.symbols)
             case ops.Receive(made=made):

@@ -20,7 +20,7 @@ from ferrule.specs.deferred import dataclass
 if TYPE_CHECKING:
     from ferrule.language.mlir.functions import FunctionText
 
-OUTSIDE: Final = (ops.Alloc, ops.Outgoing, ops.ObjectOp)
+OUTSIDE: Final = (ops.Alloc, ops.Shrink, ops.Outgoing, ops.ObjectOp)
 """Ops that are requests to TVM-FFI: new tensors, containers, objects, and calls of other
 functions."""
 
@@ -131,10 +131,11 @@ def _made(op: ops.Op) -> Iterator[Sym]:
         yield from (each[0] for each in op.made)
 
 
-def give_sizes(f: FunctionText, op: ops.Alloc) -> None:
+def give_sizes(f: FunctionText, op: ops.Alloc | ops.Shrink) -> None:
     """Sets the symbols that are dims of a new tensor."""
     assert isinstance(f.symbols, Symbols)
-    for dim, size in zip(op.result.tensor.shape, op.sizes, strict=True):
+    sizes = op.sizes if isinstance(op, ops.Alloc) else (op.size,)
+    for dim, size in zip(op.result.tensor.shape, sizes, strict=False):
         if isinstance(dim, Sym) and dim in f.symbols.places:
             f.symbols.give(dim, f.values[size])
 

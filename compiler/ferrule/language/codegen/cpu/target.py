@@ -215,9 +215,9 @@ class _Module:
     def host_op(self, lowering: FunctionLowering, op: HostOp) -> Work | None:
         """Emits an op that only a host function has."""
         match op:
-            case ops.Alloc():
+            case ops.Alloc() | ops.Shrink():
                 assert self.allocator is not None
-                self.allocator.allocate(lowering, op)
+                self.allocator.make(lowering, op)
                 return None
             case ops.Parallel():
                 if parallel.is_shared(lowering, op):

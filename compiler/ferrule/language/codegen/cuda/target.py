@@ -43,6 +43,7 @@ from ferrule.language.codegen.cuda.parameters import (
 from ferrule.language.codegen.functions.lowering import Faults, FunctionLowering, HostOp
 from ferrule.language.codegen.host.allocation import (
     Allocator,
+    Made,
     Places,
     declare_inner,
     frame,
@@ -128,9 +129,9 @@ def _without_kernels(program: ops.Program) -> Body:
 
 
 def _allocations(allocator: Allocator, lowering: FunctionLowering, op: HostOp) -> Work | None:
-    if not isinstance(op, ops.Alloc):
+    if not isinstance(op, Made):
         return _calls(allocator.index, lowering, op, allocator.places)
-    allocator.allocate(lowering, op)
+    allocator.make(lowering, op)
     return None
 
 
@@ -241,9 +242,9 @@ class _Module:
 
     def host_op(self, lowering: FunctionLowering, op: HostOp) -> Work | None:
         """Emits a launch or an allocation."""
-        if isinstance(op, ops.Alloc):
+        if isinstance(op, Made):
             assert self.allocator is not None
-            self.allocator.allocate(lowering, op)
+            self.allocator.make(lowering, op)
             return None
         if isinstance(op, ops.Outgoing | ops.ObjectOp):
             assert self.device is not None

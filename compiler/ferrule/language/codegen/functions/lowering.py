@@ -34,7 +34,15 @@ from ferrule.specs.deferred import dataclass
 Coordinates = dict[tuple[ops.Register, int], ir.Value]
 """The i64 value of each register of a kernel's thread."""
 
-HostOp = ops.Parallel | ops.Launch | ops.Alloc | ops.CallDevice | ops.Outgoing | ops.ObjectOp
+HostOp = (
+    ops.Parallel
+    | ops.Launch
+    | ops.Alloc
+    | ops.Shrink
+    | ops.CallDevice
+    | ops.Outgoing
+    | ops.ObjectOp
+)
 HostOps = Callable[["FunctionLowering", HostOp], "Work | None"]
 """Lowers the ops that only host functions have."""
 

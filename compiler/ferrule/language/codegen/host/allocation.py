@@ -13,8 +13,9 @@ from typing import Final, TypeGuard
 
 from llvmlite import ir
 
+from ferrule.compiler.artefacts import Fault
 from ferrule.compiler.host import owned, tensors
-from ferrule.compiler.support.allocation import failures
+from ferrule.compiler.support.allocation import NO_VIEWS, failures
 from ferrule.compiler.support.values import RELEASE
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.host.failing import end_if_failed
@@ -23,11 +24,13 @@ from ferrule.language.ir.types import HandleType, TensorType, result_types
 from ferrule.language.ir.walk import merged_by
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import ANY, I32, I64, PTR, VOID
+from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I32, I64, PTR, TENSOR_OBJECT, VOID
 from ferrule.specs import Param, params
 from ferrule.specs.deferred import dataclass
 
 _RELEASE: Final = ir.FunctionType(VOID, [PTR, I64])
+Made = ops.Alloc | ops.Shrink
+"""Ops that make a tensor object."""
 RESULTS: Final = HandleType("results")
 """The type of a `CallBody`'s result: the parts as a body stores them."""
 _ANY_WORDS: Final = 2
@@ -40,7 +43,7 @@ def tensor_count(program: ops.Program) -> int:
 
 def _objects_of(op: ops.Op) -> int:
     match op:
-        case ops.Alloc():
+        case ops.Alloc() | ops.Shrink():
             return 1
         case ops.CallBody(callee=callee):
             return len(object_slots(callee.result))
@@ -62,10 +65,9 @@ def value_count(program: ops.Program) -> int:
 def owned_tensors(program: ops.Program) -> frozenset[ops.Value]:
     """The tensors of a host function whose objects are known: those that it makes or receives, and
     the results of branches and loop-carried values among them."""
-    found = {
-        op.result for op in program.host.facts.ops if isinstance(op, ops.Alloc) or _is_owner(op)
-    }
-    flows = [flow for op in program.host.facts.ops for flow in merged_by(op)]
+    every = program.host.facts.ops
+    found = {op.result for op in every if isinstance(op, Made) or _is_owner(op)}
+    flows = [flow for op in every for flow in merged_by(op)]
     before = -1
     while len(found) != before:
         before = len(found)
@@ -204,26 +206,53 @@ def places_of(program: ops.Program, e: Emitter, arguments: Sequence[ir.Value]) -
 
 @dataclass(slots=True)
 class Allocator:
-    """Emits the `Alloc`s of one host function, each with the next place of the table."""
+    """Emits the `Alloc`s and `Shrink`s of one host function, each with the next place of the
+    table."""
 
     places: Places
     device: DeviceType
     index: ir.Value
 
-    def allocate(self, lowering: FunctionLowering, op: ops.Alloc) -> None:
+    def make(self, lowering: FunctionLowering, op: Made) -> None:
         """A tensor; defines its address and object, and the symbols that it makes."""
-        e = lowering.emitter
-        for dim, size in zip(op.result.tensor.shape, op.sizes, strict=True):
+        e, sizes = lowering.emitter, op.sizes if isinstance(op, ops.Alloc) else (op.size,)
+        for dim, size in zip(op.result.tensor.shape, sizes, strict=False):
             if dim in lowering.made:
                 e.store(lowering.values[size], lowering.made[dim])
         place = self.places.take_objects(e)
+        if isinstance(op, ops.Alloc):
+            self._allocate(lowering, op, place)
+        else:
+            self._shrink(lowering, op, place)
+        handle = e.load(place, PTR, name=op.result.hint)
+        lowering.objects[op.result] = handle
+        lowering.values[op.result] = tensors.elements(e, handle)
+
+    def _shrink(self, lowering: FunctionLowering, op: ops.Shrink, place: ir.Value) -> None:
+        """A view of a tensor takes its place, after a reference to the tensor was put there."""
+        e, type_ = lowering.emitter, op.result.tensor
+        whole = lowering.objects[op.tensor]
+        self.places.clear_objects(e, place, 1)
+        e.store(whole, place)
+        owned.keep(e, place)
+        shape, strides = (
+            tensors.dims(e, len(dims), map(lowering.dim, dims), name)
+            for name, dims in (("shape", type_.shape), ("strides", type_.strides))
+        )
+        rank, data = len(type_.shape), lowering.values[op.tensor]
+        wanted = tensors.DLTensor(data, self.device, self.index, type_.dtype, rank, shape, strides)
+        part = wanted.store(e)
+        # A tensor that a call gave back may be on another device than this call.
+        e.store_field(part, DLTENSOR, "device", e.load_field(whole, TENSOR_OBJECT, "dl.device"))
+        status = tensors.shrink(e, part, place)
+        end_if_failed(lowering, status, [Fault(*NO_VIEWS, op.location)], "shrunk")
+
+    def _allocate(self, lowering: FunctionLowering, op: ops.Alloc, place: ir.Value) -> None:
+        e = lowering.emitter
         assert lowering.fault_values is not None, "a host function has room for values of faults"
         prototype = self._prototype(lowering, op)
         status = tensors.allocate(e, prototype, place, lowering.fault_values)
         self._check(lowering, status, op)
-        handle = e.load(place, PTR, name=op.result.hint)
-        lowering.objects[op.result] = handle
-        lowering.values[op.result] = tensors.elements(e, handle)
 
     def _prototype(self, lowering: FunctionLowering, op: ops.Alloc) -> ir.Value:
         """The DLTensor that describes the new tensor."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.rules.checker import Checker
@@ -10,7 +11,7 @@ from ferrule.language.ir.scalars import INTEGERS
 from ferrule.language.ir.types import HandleType, TensorType
 from ferrule.specs import Int64, compact_strides
 
-TensorOp = ops.Load | ops.View | ops.Fragment | ops.Alloc
+TensorOp = ops.Load | ops.View | ops.Fragment | ops.Alloc | ops.Shrink
 
 
 def simple(checker: Checker, op: TensorOp) -> None:
@@ -24,6 +25,8 @@ def simple(checker: Checker, op: TensorOp) -> None:
             _fragment(checker, result)
         case ops.Alloc():
             _alloc(checker, op)
+        case ops.Shrink():
+            _shrink(checker, op)
 
 
 def element(
@@ -73,3 +76,13 @@ def _alloc(checker: Checker, op: ops.Alloc) -> None:
     row_major = compact_strides(type_.shape, tuple(reversed(range(len(type_.shape)))))
     checker.require(type_.strides == row_major, "an Alloc is compact and row-major")
     checker.types(op.sizes, [Int64] * len(type_.shape), "the sizes of an Alloc")
+
+
+def _shrink(checker: Checker, op: ops.Shrink) -> None:
+    both = isinstance(op.result.type, TensorType) and isinstance(op.tensor.type, TensorType)
+    checker.require(both and bool(op.tensor.tensor.shape), "a Shrink is of a tensor with rows")
+    wanted = replace(
+        op.tensor.tensor, shape=(op.result.tensor.shape[0], *op.tensor.tensor.shape[1:])
+    )
+    checker.require(op.result.tensor == wanted, "a Shrink changes the first size alone")
+    checker.types([op.size], [Int64], "the size of a Shrink")

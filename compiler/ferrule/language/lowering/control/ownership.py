@@ -24,7 +24,7 @@ from ferrule.specs import Boolean, Int32, Int64, params
 
 _Values = Sequence[ops.Value]
 
-_OWNERS: Final = (ops.Alloc, ops.Call, ops.CallBody, ops.Item, ops.Field)
+_OWNERS: Final = (ops.Alloc, ops.Shrink, ops.Call, ops.CallBody, ops.Item, ops.Field)
 _BORROWED: Final = (params.Payload.BITS, params.Payload.ADDRESS)
 
 

@@ -51,6 +51,7 @@ from ferrule.language.lowering.tensors import (
     fragments,
     layout_functions,
     reductions,
+    shrinking,
     vector_functions,
     whole_tensors,
 )
@@ -248,5 +249,6 @@ _TABLE: Final[dict[Any, Intrinsic]] = {
     **vector_functions.TABLE,
     **fragments.TABLE,
     **filling.TABLE,
+    **shrinking.TABLE,
     **reductions.TABLE,
 }

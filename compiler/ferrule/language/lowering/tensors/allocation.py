@@ -72,21 +72,25 @@ TABLE: Final[dict[Any, Callable[[Lowering, _Args, _Kwargs, ast.Call], Any]]] = {
 }
 
 
-def _bound(
-    low: Lowering, face: Callable[..., Any], args: _Args, kwargs: _Kwargs, node: ast.Call
-) -> _Kwargs:
-    """The arguments by name."""
-    name = face.__name__
+def require_host(low: Lowering, name: str, node: ast.Call) -> None:
+    """Refuses a tensor that a kernel makes."""
     if low.kind != "host" or low.elementwise:
         low.fail(
             node,
             f"fe.{name} in a kernel: tensors are made in host functions",
             hint="make it in the @fe.jit function and pass it to the kernel",
         )
+
+
+def _bound(
+    low: Lowering, face: Callable[..., Any], args: _Args, kwargs: _Kwargs, node: ast.Call
+) -> _Kwargs:
+    """The arguments by name."""
+    require_host(low, face.__name__, node)
     try:
         bound = inspect.signature(face).bind(*args, **kwargs)
     except TypeError as error:
-        low.fail(node, f"fe.{name}(): {error}")
+        low.fail(node, f"fe.{face.__name__}(): {error}")
     bound.apply_defaults()
     return dict(bound.arguments)
 
@@ -107,31 +111,37 @@ def _dtype(low: Lowering, dtype: Any, node: ast.Call) -> DType:
     return found
 
 
-def _size(low: Lowering, axis: int, size: Any, node: ast.Call) -> tuple[Dim, ops.Value]:
-    """One size as an expression, and its value, which is checked to be non-negative."""
+def size_of(low: Lowering, what: str, size: Any, node: ast.Call) -> tuple[Dim, ops.Value]:
+    """A size of a tensor as an expression, and its value; `what` it is, such as `shape[0] of`."""
     number = scalars.as_number(low, size, node, Int64)
     if not number.dtype.is_integer:
         low.fail(
             node,
-            f"shape[{axis}] of the new tensor is {describe(size)}",
+            f"{what} the new tensor is {describe(size)}",
             expected="an integer",
             hint="divide with // instead of /",
         )
     if isinstance(number.dim, Compound):
-        message = f"Invalid shape[{axis}] of a new tensor, it overflows 64 bits or divides by zero"
+        message = f"Invalid {what} a new tensor, it overflows 64 bits or divides by zero"
         fault = Fault("ValueError", message, low.location(node))
         number = Number(low.builder.size(Int64, number.dim, fault), number.dim)
     number = scalars.convert(low, number, Int64)
     dim = _symbol(low, number.value, size) if number.dim is None else number.dim
+    return dim, number.value
+
+
+def _size(low: Lowering, axis: int, size: Any, node: ast.Call) -> tuple[Dim, ops.Value]:
+    """One size as an expression, and its value, which is checked to be non-negative."""
+    dim, value = size_of(low, f"shape[{axis}] of", size, node)
     if isinstance(dim, int) and dim >= 0:
-        return dim, number.value
+        return dim, value
     message = f"Invalid shape[{axis}] of a new tensor, expected at least 0, but got {{}}"
     fault = Fault("ValueError", message, low.location(node))
     if isinstance(dim, int):
         low.fail(node, message.format(dim))
-    at_least = low.builder.compare("ge", number.value, low.builder.constant(Int64, 0))
-    low.builder.check(at_least, fault, number.value)
-    return dim, number.value
+    at_least = low.builder.compare("ge", value, low.builder.constant(Int64, 0))
+    low.builder.check(at_least, fault, value)
+    return dim, value
 
 
 def _symbol(low: Lowering, value: ops.Value, size: Any) -> Dim:

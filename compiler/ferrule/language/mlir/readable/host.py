@@ -70,6 +70,9 @@ class ShownHost:
             case ops.Alloc(result, sizes):
                 f.values[result] = _allocated(f, result, sizes)
                 outside.give_sizes(f, op)
+            case ops.Shrink(result, tensor):
+                outside.give_sizes(f, op)
+                f.values[result] = _shrunk(f, result, tensor)
             case ops.Return(values):
                 self.returned = list(_results(f, self.program, values))
             case _:
@@ -87,6 +90,13 @@ def _allocated(f: FunctionText, result: ops.Value, sizes: Sequence[ops.Value]) -
     kind = whole_type(type_, f.spaces)
     text = f"memref.alloc({', '.join(given)}) {{alignment = {type_.align} : i64}} : {kind}"
     return t.op(text, kind, result.hint)
+
+
+def _shrunk(f: FunctionText, result: ops.Value, tensor: ops.Value) -> str:
+    """The first rows of a tensor."""
+    kind = whole_type(result.tensor, f.spaces)
+    part = memory.view(f, ops.View(result, tensor))
+    return f.t.op(f"memref.cast {part} : {f.t.types[part]} to {kind}", kind, result.hint)
 
 
 # ---- results ----

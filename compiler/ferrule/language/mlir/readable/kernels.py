@@ -105,7 +105,8 @@ def parameter_type(program: ops.Program, parameter: KernelParameter) -> str:
 def is_whole(program: ops.Program, param: ops.Value) -> bool:
     """Whether each launch passes an argument of the host function, or a new tensor."""
     host = program.host
-    whole = {*host.params, *(alloc.result for alloc in host.facts.each(ops.Alloc))}
+    made = (op.result for op in host.facts.ops if isinstance(op, ops.Alloc | ops.Shrink))
+    whole = {*host.params, *made}
     for launch in host.facts.each(ops.Launch):
         kernel = program.kernel(launch.kernel)
         for own, given in zip(kernel.params, launch.arguments, strict=True):
