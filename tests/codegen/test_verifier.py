@@ -154,7 +154,7 @@ def test_views() -> None:
 
 
 def test_parts_of_tensors() -> None:
-    tensor, point = value(vector(Float32, 4), "t"), value(TensorType(Float32, (), ()), "p")
+    tensor, point = value(vector(Float32, 4), "t"), value(TensorType(Float32, (), (), 4), "p")
     k, made = constant(Int64)
     short, wrong = constant(Int32)
     part = value(vector(Float32, 2))
