@@ -51,6 +51,7 @@ from ferrule.runtime.entry.key import CallTraits
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import ANY, I32, I64, PTR
 from ferrule.specs import Device, EnvStream, Param, Signature, String, Tensor, Tuple
+from ferrule.specs import params as kinds
 from ferrule.specs.changing import changed, placed
 from ferrule.specs.deferred import dataclass
 
@@ -356,10 +357,10 @@ class _Building:
                 slot += 1
 
     def _made(self) -> list[int]:
-        """The slots of the tensors among the results; the body made these objects."""
+        """The slots of the results that are objects, which the body made: tensors, and handles."""
         slots, position = [], 0
         for result in (*self.results, *self.convention.results()):
-            if isinstance(result, Tensor):
+            if isinstance(result, Tensor | kinds.Function):
                 slots.append(position)
             position += len(result_leaves(result))
         return slots

@@ -89,6 +89,7 @@ class Call(Flow):
     places: dict[object, Place] = field(default_factory=dict)
     code: ir.Value | None = None
     callbacks: dict[int, tuple[ir.Value, ir.Value, object]] = field(default_factory=dict)
+    kept_callbacks: dict[int, ir.Value] = field(default_factory=dict)
     checks: list[Callable[[], None]] = field(default_factory=list)
     keeps: ir.Value | None = None
     kept: int = 0

@@ -42,6 +42,9 @@ __all__ = [
 # The linker defines this one itself.
 _LINKER_SYMBOLS: Final = frozenset({"_GLOBAL_OFFSET_TABLE_"})
 
+KEPT: Final = "ferrule.kept_callbacks"
+"""The name of a symbol of objects whose functions C libraries may keep, and call at any time."""
+
 _NO_SYMBOLS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
@@ -58,11 +61,15 @@ class Linked(Protocol):
         ...
 
 
+_STAYS: Final[list[object]] = []
+"""Engines that are never freed, see `KEPT`."""
+
+
 class Engine:
     """The loaded code of one object, made by `load`.
 
     When the engine is freed, the object's finalisers run, then the memory is freed. Finalisers do
-    not run at the end of the process.
+    not run at the end of the process.  An engine with callbacks that C keeps, `KEPT`, is not freed.
     """
 
     __slots__ = ("__weakref__", "_addresses", "_owners", "code")
@@ -71,6 +78,9 @@ class Engine:
         self.code = code
         self._owners = owners
         self._addresses = linked.addresses
+        if KEPT.encode() in code.data:
+            _STAYS.append(self)
+            return
         ending = _finalizers(code.data, linked.addresses)
         # Not at the end of the process, when other code may still use this one's.
         finalize(self, _end, ending, linked).atexit = False

@@ -19,6 +19,7 @@ from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.arguments import InMemory, listed
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.c.by_value import Passed, Shape, call_by_value
+from ferrule.compiler.conventions.c.callbacks import Callback
 from ferrule.compiler.conventions.c.host_arguments import (
     CArgument,
     Reference,
@@ -43,6 +44,7 @@ from ferrule.compiler.conventions.c.returns import (
 )
 from ferrule.compiler.conventions.c.statuses import check_status
 from ferrule.compiler.conventions.c.texts import text_leaves
+from ferrule.compiler.conventions.steps import places_of
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.hostcode import HostCode, Library, LlvmModule, Undefined
@@ -119,7 +121,8 @@ class CFunction:
             raise ValueError(
                 f"{name}: it returns to the Out {returned.name!r} and gets its address"
             )
-        if self.when is not None and (returned is not None or self._returned()):
+        gives = returned is not None or self._returned() or self._kept()
+        if self.when is not None and gives:
             raise ValueError(
                 f"{name}: a call that depends on a condition can give nothing back: write to a "
                 f"tensor of `results` instead"
@@ -132,7 +135,13 @@ class CFunction:
     def results(self) -> tuple[Param, ...]:
         """See `CallingConvention`."""
         given = (out.param for out in self._outs() if out.result)
-        return (*self._returned(), *given)
+        kept = (each.handle for each in self._kept() if each.handle is not None)
+        return (*self._returned(), *given, *kept)
+
+    def _kept(self) -> tuple[Callback, ...]:
+        """The callbacks whose handles the call gives back."""
+        found = (each for each in places_of(self.arguments) if isinstance(each, Callback))
+        return tuple({id(each): each for each in found if each.handle is not None}.values())
 
     def _outs(self) -> tuple[Out, ...]:
         """Where the function writes to, and what it returns to."""
@@ -182,6 +191,9 @@ class CFunction:
         for out in self._outs():
             if out.result:
                 call.give_once(out.param, partial(out.given, call))
+        for each in self._kept():
+            assert each.handle is not None
+            call.give_once(each.handle, partial(each.given, call))
 
     def value(self, call: Call) -> ir.Value:
         """Make the call; returns the function's result, or the address of a struct."""
