@@ -316,17 +316,17 @@ class _Forged:
     _alive: dict[int, tuple[Any, ...]] = {}
     """What the tensors need that somebody holds, by the address of their struct."""
 
-    def __init__(self, array: np.ndarray[Any, Any], device_id: int) -> None:
-        self.array, self.device_id = array, device_id
+    def __init__(self, array: np.ndarray[Any, Any], device_id: int, device: int = CUDA) -> None:
+        self.array, self.device = array, (device, device_id)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return CUDA, self.device_id
+        return self.device
 
     def __dlpack__(self, **_: object) -> Any:
         array = self.array
         steps = tuple(stride // array.itemsize for stride in array.strides)
         kind = _CODES[array.dtype.kind] | 8 * array.itemsize << 8 | 1 << 16
-        return _capsule(array.ctypes.data, array.shape, steps, kind, self.device_id, array)
+        return _capsule(array.ctypes.data, array.shape, steps, kind, self.device, array)
 
 
 class _At:
@@ -339,7 +339,8 @@ class _At:
         return CUDA, self.described[4]
 
     def __dlpack__(self, **_: object) -> Any:
-        return _capsule(*self.described, None)
+        *described, device_id = self.described
+        return _capsule(*described, (CUDA, device_id), None)
 
 
 def _capsule(
@@ -347,14 +348,14 @@ def _capsule(
     sizes: tuple[int, ...],
     steps: tuple[int, ...],
     kind: int,
-    device_id: int,
+    device: tuple[int, int],
     owner: object,
 ) -> Any:
     """DLPack's capsule of a tensor; `kind` is a DLDataType as a number."""
     shape = (ctypes.c_int64 * max(1, len(sizes)))(*sizes)
     strides = (ctypes.c_int64 * max(1, len(steps)))(*steps)
     dtype = kind & 0xFF, kind >> 8 & 0xFF, kind >> 16
-    tensor = _DLTensor(address, CUDA, device_id, len(sizes), *dtype)
+    tensor = _DLTensor(address, *device, len(sizes), *dtype)
     tensor.shape, tensor.strides = shape, strides
     managed = _Managed(tensor, None, _release)
     place = ctypes.addressof(managed)
@@ -378,12 +379,12 @@ def forge(array: np.ndarray[Any, Any], device_id: int = 0) -> _Forged:
     return _Forged(array, device_id)
 
 
-def forged(array: np.ndarray[Any, Any], device_id: int = 0) -> Any:
-    """A tvm-ffi tensor that says that the memory of an array is on a GPU.
+def forged(array: np.ndarray[Any, Any], device_id: int = 0, device: int = CUDA) -> Any:
+    """A tvm-ffi tensor that says that the memory of an array is on a GPU, or another device.
 
     Nobody may read it there; what takes it sees its address, shape and strides.
     """
-    return tvm_ffi.from_dlpack(_Forged(array, device_id))
+    return tvm_ffi.from_dlpack(_Forged(array, device_id, device))
 
 
 def forged_at(

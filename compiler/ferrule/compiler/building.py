@@ -45,7 +45,7 @@ from ferrule.compiler.options import Options, parse_options
 from ferrule.compiler.origin import CompiledOrigin, host_module
 from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.compiler.wrapper.results import result_leaves
-from ferrule.runtime.abi import DeviceType, TypeIndex
+from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.binaries.metadata import checked_notes
 from ferrule.runtime.entry.key import CallTraits
 from ferrule.runtime.llvm.emitter import Emitter
@@ -330,7 +330,7 @@ class _Building:
 
     def _fills_there(self, call: Call) -> bool:
         """Whether GPU memory must be filled with zeros before the first launch."""
-        return any(call.device_type(each) is DeviceType.CUDA for each in self.zero)
+        return not all(map(call.on_host, self.zero))
 
     def _clear(self, call: Call) -> None:
         stream = self._stream(call)

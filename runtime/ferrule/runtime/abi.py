@@ -42,6 +42,7 @@ class DeviceType(IntEnum):
     WEBGPU = 15
     HEXAGON = 16
     MAIA = 17
+    TRN = 18
 
 
 class DTypeCode(IntEnum):

@@ -15,7 +15,13 @@ from ferrule.specs.conditions import (
     holds,
     present,
 )
-from ferrule.specs.devices import DEVICE_CODES, DEVICE_NAMES
+from ferrule.specs.devices import (
+    ALSO_TAKEN,
+    DEVICE_CODES,
+    DEVICE_NAMES,
+    HOST_DEVICES,
+    STREAM_DEVICES,
+)
 from ferrule.specs.dtypes import (
     ALL_DTYPES,
     BY_DLPACK,
@@ -142,8 +148,11 @@ __all__ = [
     "Complex64",
     "Compound",
     "Constant",
+    "ALSO_TAKEN",
     "DEVICE_CODES",
     "DEVICE_NAMES",
+    "HOST_DEVICES",
+    "STREAM_DEVICES",
     "DType",
     "DTypeSym",
     "Data",

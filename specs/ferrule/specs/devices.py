@@ -24,6 +24,20 @@ DEVICE_CODES: Final[dict[str, int]] = {
 }
 DEVICE_NAMES: Final[dict[int, str]] = {code: name for name, code in DEVICE_CODES.items()}
 
+HOST_DEVICES: Final = ("cpu", "cuda_host", "rocm_host")
+"""Memory of the host, ordinary or pinned: its index names no device that a call must be on."""
+
+ALSO_TAKEN: Final[dict[str, tuple[str, ...]]] = {
+    "cpu": ("cuda_host", "rocm_host"),
+    "cuda": ("cuda_managed",),
+}
+"""Other device types that a parameter of a device type takes, because its code can use the memory
+as it stands.  Managed memory is none for the CPU: a GPU may still be writing there, and nobody has
+waited; a parameter says `cuda_managed` itself."""
+
+STREAM_DEVICES: Final[dict[str, str]] = {"cuda_managed": "cuda"}
+"""Device types whose streams are those of another one."""
+
 
 def as_device_type(value: str) -> str:
     """The device type with this name.  Raises ValueError naming the known ones."""

@@ -312,7 +312,9 @@ _CHANGES: dict[str, st.Drawn[Any]] = {
     "data": st.sampled_from([0, 1 << 12, 4097, 4100, (1 << 64) - 16]),
     "byte_offset": st.sampled_from([0, 1, 4, 16, (1 << 64) - 4096]),
     "dtype": st.sampled_from([0x00010801, 0x00010800, 0x00042002, 0x00020411, 0x00010411, 0]),
-    "device": st.sampled_from([(1, 0), (1, 3), (2, 0), (2, 1), (10, 0), (10, 1), (18, 2)]),
+    "device": st.sampled_from(
+        [(code, index) for code in (1, 2, 3, 10, 11, 13) for index in (0, 1)] + [(1, 3), (18, 2)]
+    ),
     "owned": st.booleans(),
     "strides": st.none(),
 }

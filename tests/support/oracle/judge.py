@@ -12,7 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ferrule.specs import DEVICE_CODES, DEVICE_NAMES, Signature, evaluate, holds
+from ferrule.specs import (
+    ALSO_TAKEN,
+    DEVICE_NAMES,
+    HOST_DEVICES,
+    Signature,
+    evaluate,
+    holds,
+)
 from ferrule.specs import params as kinds
 from ferrule.specs.conditions import dims_of
 from oracle.arguments import (
@@ -151,7 +158,8 @@ def _check_header(param: kinds.Tensor, view: View, where: Where, gpu: _Gpu) -> N
         dtypes = {0x00020411}
     if view.dtype not in dtypes:
         raise _refuse("ValueError", "Mismatched Tensor", where, "expected dtype=")
-    if view.device[0] != DEVICE_CODES[str(param.device)]:
+    names = (str(param.device), *ALSO_TAKEN.get(str(param.device), ()))
+    if DEVICE_NAMES[view.device[0]] not in names:
         clause = f"expected device_type={param.device}, but got device="
         raise _refuse("ValueError", "Mismatched Tensor", where, clause)
     _check_device_index(param, view, where, gpu)
@@ -161,7 +169,7 @@ def _check_device_index(param: kinds.Tensor, view: View, where: Where, gpu: _Gpu
     wrong = _refuse("ValueError", "Mismatched device index", where, f"but got {view.device[1]}")
     if param.device_id not in (None, view.device[1]):
         raise wrong
-    if DEVICE_NAMES[view.device[0]] == "cpu":
+    if DEVICE_NAMES[view.device[0]] in HOST_DEVICES:
         return
     gpu.device = gpu.device or view.device
     if gpu.device[1] != view.device[1]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ferrule.specs import DEVICE_CODES, DType, Signature
+from ferrule.specs import DEVICE_CODES, DEVICE_NAMES, STREAM_DEVICES, DType, Signature
 from ferrule.specs import params as kinds
 from ferrule.specs.params import Param
 from oracle.arguments import Big, Blob, Items, Opaque, Text, View
@@ -66,9 +66,17 @@ def leaves_of(
         if isinstance(param, kinds.EnvStream):
             own = None if param.device is None else (DEVICE_CODES[param.device], param.device_id)
             named = None if own is None or own[0] == 1 else (own[0], own[1] or 0)
-            yield StreamOf(gpu or named)
+            yield StreamOf(_with_streams(gpu or named))
         else:
             yield from _leaves(next(given))
+
+
+def _with_streams(device: tuple[int, int] | None) -> tuple[int, int] | None:
+    """The device that has the streams for another one: managed memory has those of the GPU."""
+    if device is None:
+        return None
+    name = DEVICE_NAMES[device[0]]
+    return DEVICE_CODES[STREAM_DEVICES.get(name, name)], device[1]
 
 
 def types_of(param: Param) -> list[str]:

@@ -14,7 +14,7 @@ from ferrule.compiler.checker.format import Op
 from ferrule.compiler.checker.loops import over_elements
 from ferrule.compiler.checker.nodes import JUST_NONE, Node, leaf_count
 from ferrule.compiler.messages.names import PACKED_DTYPE
-from ferrule.specs import BY_DLPACK, DEVICE_CODES, Int8, Uint8
+from ferrule.specs import BY_DLPACK, DEVICE_CODES, HOST_DEVICES, Int8, Uint8
 from ferrule.specs.params import (
     PACKED_NAME,
     Constant,
@@ -143,7 +143,7 @@ def _check_tensor(code: Code, spec: Tensor, node: Node, expected: int) -> None:
     code.row(Op.DEVICE, a=code.text(spec.device), b=DEVICE_CODES[spec.device])
     if spec.device_id is not None:
         code.row(Op.DEVICE_ID, b=spec.device_id)
-    if spec.device != "cpu":
+    if spec.device not in HOST_DEVICES:
         code.row(Op.SAME_DEVICE, a=code.text(f"{node.at.first}.device.index"))
 
 

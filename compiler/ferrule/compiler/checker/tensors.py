@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import reduce
 from types import MappingProxyType
 from typing import Final
 
@@ -12,6 +13,7 @@ from ferrule.compiler.checker.format import Op
 from ferrule.compiler.checker.frame import Frame
 from ferrule.compiler.checker.reports import Said
 from ferrule.runtime.llvm.layouts import DLTENSOR, I64
+from ferrule.specs import ALSO_TAKEN, DEVICE_CODES
 
 
 def _field(frame: Frame, name: str) -> ir.Value:
@@ -44,7 +46,12 @@ def _dtype(frame: Frame) -> None:
 
 
 def _device(frame: Frame) -> None:
-    ok = frame.equal(_field(frame, "device_type"), frame.operand32("b"))
+    build, found, wanted = frame.build, _field(frame, "device_type"), frame.operand32("b")
+    ok = frame.equal(found, wanted)
+    for device, others in ALSO_TAKEN.items():
+        is_other = [frame.equal(found, DEVICE_CODES[other]) for other in others]
+        taken = build.and_(frame.equal(wanted, DEVICE_CODES[device]), reduce(build.or_, is_other))
+        ok = build.or_(ok, taken)
     frame.check(ok, Said.DEVICE)
     frame.go_on()
 

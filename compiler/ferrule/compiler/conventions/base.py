@@ -25,6 +25,8 @@ from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.linking.links import Link
 from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I8, I32, I64, PTR, FieldType, size_of
 from ferrule.specs import (
+    DEVICE_CODES,
+    HOST_DEVICES,
     Condition,
     Data,
     Dim,
@@ -265,12 +267,16 @@ class Call(Flow):
 
     def device_type(self, tensor: Tensor) -> DeviceType:
         """The device type of a tensor."""
-        return DeviceType["CUDA" if (tensor.device or self.target) == "cuda" else "CPU"]
+        return DeviceType(DEVICE_CODES[tensor.device or self.target])
+
+    def on_host(self, tensor: Tensor) -> bool:
+        """Whether the memory of a tensor is the host's, ordinary or pinned."""
+        return (tensor.device or self.target) in HOST_DEVICES
 
     def device_index(self, tensor: Tensor) -> ir.Value:
         """The ordinal of a tensor's device, i32."""
         zero = ir.Constant(I32, 0)
-        if self.device_type(tensor) is not DeviceType.CUDA:
+        if self.on_host(tensor):
             return zero
         none = self.emitter.icmp("slt", self.device, zero)
         return self.emitter.select(none, zero, self.device)

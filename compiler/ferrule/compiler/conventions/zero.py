@@ -80,12 +80,13 @@ def fill(call: Call, tensor: Tensor, stream: ir.Value | None) -> None:
     e, at = call.emitter, call.address(tensor.data)
     size = call.size(tensor.nbytes, f"the bytes of {tensor.name}")
     call.fills(tensor)
-    if call.device_type(tensor) is not DeviceType.CUDA:
+    device, launcher = call.device_type(tensor), call.innermost_launcher()
+    managed = device is DeviceType.CUDA_MANAGED
+    if call.on_host(tensor) or (managed and launcher is None):
         with e.if_then(e.icmp("ne", size, e.const_i64(0)), likely=True):
             e.call("memset", [at, ir.Constant(I32, 0), size])
         return
-    launcher = call.innermost_launcher()
-    if launcher is None:
+    if launcher is None or not (managed or device is DeviceType.CUDA):
         raise ValueError(
             f"{call.signature.name}: {tensor.name} is on a GPU, and nothing is launched there: "
             f"let the code that is called fill it with zeros"

@@ -15,7 +15,14 @@ from ferrule.compiler.wrapper.items import is_one_of
 from ferrule.compiler.wrapper.tensors import dltensor
 from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, OBJECT, SEQ
 from ferrule.runtime.llvm.writer import NULL, Block, Value, Writer, i32
-from ferrule.specs import DEVICE_CODES, Param, Signature, Tensor
+from ferrule.specs import (
+    DEVICE_CODES,
+    HOST_DEVICES,
+    STREAM_DEVICES,
+    Param,
+    Signature,
+    Tensor,
+)
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import EnvStream, Optional, Tuple, Union, type_indices
 
@@ -74,7 +81,7 @@ def _sites(
     param: Param, path: tuple[int, ...], guards: tuple[tuple[int, frozenset[int]], ...]
 ) -> Iterator[_Site]:
     match param:
-        case Tensor(device=device) if device != "cpu":
+        case Tensor(device=device) if device not in HOST_DEVICES:
             yield _Site(param, path, guards)
         case Tuple(items=items):
             for position, item in enumerate(items):
@@ -94,6 +101,7 @@ def _sites(
 def _stream(writer: Writer, param: EnvStream, sites: list[_Site], args: Value) -> Value:
     """Get the stream after the device is known."""
     usual = param.device or (sites[0].spec.device if sites else None)
+    usual = STREAM_DEVICES.get(usual or "", usual)
     if usual is None or (usual == "cpu" and not sites):
         return NULL
     device = _Device(writer, DEVICE_CODES[usual], param.device_id or 0)
@@ -138,7 +146,8 @@ def _visit(writer: Writer, site: _Site, args: Value, device: _Device, behind: Bl
         cell = writer.offset(writer.load_field(at, ANY, "v_ptr"), OBJECT.size)
         at = writer.index(writer.load_field(cell, SEQ, "data"), ANY, position)
     _require(writer, site, len(site.path), at, other)
-    writer.store(i32(DEVICE_CODES[site.spec.device or "cpu"]), device.code)
+    named = site.spec.device or "cpu"
+    writer.store(i32(DEVICE_CODES[STREAM_DEVICES.get(named, named)]), device.code)
     index = writer.load_field(dltensor(writer, at), DLTENSOR, "device_id")
     writer.store(index, device.index)
     writer.branch(behind)

@@ -5,7 +5,7 @@ True is certain; False means unknown.
 
 from __future__ import annotations
 
-from ferrule.specs import Compound, Dim, Int8, Param, Signature, Uint8
+from ferrule.specs import ALSO_TAKEN, Compound, Dim, Int8, Param, Signature, Uint8
 from ferrule.specs.intervals import interval
 from ferrule.specs.params import (
     BIG_INT,
@@ -70,7 +70,7 @@ def _indices(param: Param) -> frozenset[int]:
 
 
 def _tensors_exclude(left: Tensor, right: Tensor) -> bool:
-    if len(left.shape) != len(right.shape) or left.device != right.device:
+    if len(left.shape) != len(right.shape) or _devices(left).isdisjoint(_devices(right)):
         return True
     if left.packed != right.packed:
         return True
@@ -80,6 +80,11 @@ def _tensors_exclude(left: Tensor, right: Tensor) -> bool:
     if None not in (left.device_id, right.device_id) and left.device_id != right.device_id:
         return True
     return any(map(_sizes_exclude, left.shape, right.shape))
+
+
+def _devices(param: Tensor) -> set[str | None]:
+    """The device types of the tensors that a parameter takes."""
+    return {param.device, *ALSO_TAKEN.get(param.device or "", ())}
 
 
 def _sizes_exclude(left: Dim, right: Dim) -> bool:

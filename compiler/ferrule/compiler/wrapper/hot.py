@@ -99,6 +99,22 @@ class Hot:
         other = const(left.type, right) if isinstance(right, int) else right
         self.require(self.writer.icmp(predicate, left, other), certain=certain)
 
+    def require_one(self, value: Value, usual: int, others: Sequence[int]) -> None:
+        """Go on only if a value is the usual one; the checker takes the others, too."""
+        is_usual = self.writer.icmp("eq", value, const(value.type, usual))
+        if self._refused is None or self._depth or not others:
+            self.require(is_usual, certain=True)
+            return
+        behind, other = self.writer.block("ok"), self.writer.block("other")
+        self.writer.cond_branch(is_usual, behind, other)
+        self.writer.at(other)
+        taken = self.writer.icmp("eq", value, const(value.type, others[0]))
+        for each in others[1:]:
+            is_it = self.writer.icmp("eq", value, const(value.type, each))
+            taken = self.writer.binary("or", taken, is_it)
+        self.writer.cond_branch(taken, self.slow, self._refused)
+        self.writer.at(behind)
+
     def require_kind(self, ok: Value, index: Value) -> None:
         """Go on only if a number is of the right kind; of other kinds, only big ints may be
         valid."""

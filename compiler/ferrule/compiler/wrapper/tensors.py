@@ -16,7 +16,7 @@ from ferrule.compiler.wrapper.items import Item, Level
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I64, TENSOR_OBJECT
 from ferrule.runtime.llvm.writer import NULL, Value, Writer, i32, i64
-from ferrule.specs import DEVICE_CODES, Dim, Int8, Sym, Tensor, Uint8
+from ferrule.specs import ALSO_TAKEN, DEVICE_CODES, HOST_DEVICES, Dim, Int8, Sym, Tensor, Uint8
 from ferrule.specs.deferred import dataclass
 
 # One load reads both.
@@ -84,13 +84,15 @@ def _require_device(hot: Hot, spec: Tensor, dl: Value) -> None:
     if spec.device is None:
         raise ValueError(f"the device type of the parameter {spec.name} is not decided")
     code = DEVICE_CODES[spec.device]
+    others = [DEVICE_CODES[other] for other in ALSO_TAKEN.get(spec.device, ())]
     if spec.device_id is not None:
         device = hot.writer.load_field(dl, DLTENSOR, "device")
-        hot.require_that(device, "eq", code | spec.device_id << 32, certain=True)
+        hot.require_one(
+            device, code | spec.device_id << 32, [o | spec.device_id << 32 for o in others]
+        )
     else:
-        found = hot.writer.load_field(dl, DLTENSOR, "device_type")
-        hot.require_that(found, "eq", code, certain=True)
-    if spec.device != "cpu":
+        hot.require_one(hot.writer.load_field(dl, DLTENSOR, "device_type"), code, others)
+    if spec.device not in HOST_DEVICES:
         hot.agree(DEVICE_INDEX, hot.writer.load_field(dl, DLTENSOR, "device_id"))
 
 
