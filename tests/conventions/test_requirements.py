@@ -10,7 +10,7 @@ import pytest
 
 import ferrule as fe
 from ferrule import compiler, specs
-from ferrule.compiler.conventions import CFunction, FirstOf, Require, Sequence
+from ferrule.compiler.conventions import CFunction, FirstOf, Give, Require, Sequence
 from ferrule.specs import Scalar, Signature, Tensor, parse_signature, require
 
 n, m = specs.sym_int(symbol="n", min=1, max=4096), specs.sym_int64(symbol="m")
@@ -54,6 +54,34 @@ def test_a_requirement_is_checked_before_anything_is_called() -> None:
     with pytest.raises(ValueError, match="expected m >= n"):
         built(Sequence([COPY, Require(m >= n)]))(np.ones(3, np.float32), out, 1)
     assert not out.any()
+
+
+@pytest.mark.needs_wide_ints
+def test_a_number_of_64_bits_without_a_sign_must_fit_those_with_one(tmp_path: Path) -> None:
+    wide = Scalar("k", "uint64")
+    sig = Signature("f", [x, wide], requires=[wide.value >= 3, n * wide.value <= 1 << 40])
+    assert parse_signature(sig.text()) == sig
+    made = compiler.build(sig, Give(wide))
+    made.export_library(str(tmp_path / "f.so"))
+    for function in (made, fe.runtime.load_module(tmp_path / "f.so").f):
+        array = np.ones(2, np.float32)
+        assert function(array, 1 << 39) == 1 << 39
+        for number, said in (
+            (2, "expected k >= 3, but got k = 2"),
+            (
+                1 << 63,
+                "expected k >= 3, a part of which overflows .* but got k = 9223372036854775808",
+            ),
+            (2**64 - 1, "k >= 3, a part of which overflows .* but got k = 18446744073709551615"),
+            (1 << 62, r"n \* k <= .*, a part of which overflows .* but got n = 2, k = 46116860184"),
+            ((1 << 39) + 1, r"n \* k <= 1099511627776, but got n = 2, k = 549755813889"),
+        ):
+            with pytest.raises(ValueError, match=said):
+                function(array, number)
+    with pytest.raises(ValueError, match="overflows .* k = 9223372036854775809"):
+        compiler.build(Signature("f", [x, wide]), Sequence([Require(wide.value > 0), Give(wide)]))(
+            np.ones(1, np.float32), (1 << 63) + 1
+        )
 
 
 def test_what_is_no_requirement_of_every_call_is_checked_where_it_stands() -> None:
@@ -147,9 +175,9 @@ def test_a_number_with_the_name_of_a_size() -> None:
             "k < 3: k is no integer parameter",
         ),
         (
-            lambda: Signature("f", [x, Scalar("k", "uint64")], requires=[k.value < 3]),
+            lambda: Signature("f", [x, Scalar("k", "float64")], requires=[k.value < 3]),
             ValueError,
-            "k < 3: k is uint64, which does not fit 64 bits with a sign",
+            "k < 3: k is no integer parameter",
         ),
         (lambda: Require("n < 3"), TypeError, "a condition over sizes"),
         (lambda: Require(n < 3, 4), TypeError, "Require: message must be a str or None"),

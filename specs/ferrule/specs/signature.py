@@ -92,8 +92,7 @@ class Signature:
         param = next((each for each in self.params if each.name == name), None)
         if not isinstance(param, Scalar) or param.dtype.kind == "float":
             return f"{name} is no integer parameter"
-        wide = param.dtype.kind == "uint" and param.dtype.bits == 64
-        return f"{name} is uint64, which does not fit 64 bits with a sign" if wide else ""
+        return ""
 
     @property
     def known(self) -> dict[Sym, str]:

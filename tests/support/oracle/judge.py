@@ -77,11 +77,14 @@ def _check_required(signature: Signature, sites: Sequence[Site], symbols: Symbol
     """The requirements, in their order; every part of one is computed."""
     known = dict(symbols.values)
     for site in sites:
-        if isinstance(site.param, kinds.Scalar) and isinstance(site.argument, int):
-            if site.param.dtype.kind != "float":
-                known[site.param.value] = int(site.argument)
+        if isinstance(site.param, kinds.Scalar) and site.param.dtype.kind != "float":
+            if isinstance(site.argument, int | Big):
+                given = site.argument
+                known[site.param.value] = given.value if isinstance(given, Big) else int(given)
     for required in signature.requires:
         try:
+            if any(known[symbol] >= 1 << 63 for symbol in required.symbols):
+                raise OverflowError
             for dim in dims_of(required.condition):
                 evaluate(dim, known)
             kept = holds(required.condition, known)

@@ -106,7 +106,6 @@ def _comparable(signature: Signature) -> Sequence[Sym]:
         param.value
         for param in signature.params
         if isinstance(param, kinds.Scalar) and param.dtype.kind != "float"
-        if param.dtype.name != "uint64"
     ]
     return [*sizes, *integers]
 

@@ -20,16 +20,17 @@ from collections.abc import Sequence
 
 from ferrule.compiler.artefacts import Location, Relation
 from ferrule.compiler.checker.code import Code
-from ferrule.compiler.checker.format import Op
+from ferrule.compiler.checker.format import Binary, Op
 from ferrule.compiler.checker.kinds import check_kinds
 from ferrule.compiler.checker.nodes import Node, leaf_count, nodes_of
 from ferrule.compiler.checker.sizes import SizeRows
 from ferrule.compiler.checker.values import ValueRows
 from ferrule.compiler.messages import catalogue, parts
-from ferrule.compiler.messages.parts import Part, Text, Value
+from ferrule.compiler.messages.parts import Part, Text, Unsigned, Value
 from ferrule.compiler.messages.table import Table
-from ferrule.specs import Requirement, Scalar, Sym, ValueOf
+from ferrule.specs import Requirement, Scalar, Sym, Uint64, ValueOf
 from ferrule.specs.deferred import dataclass
+from ferrule.specs.expr import INT64_MIN
 from ferrule.specs.signature import Signature
 
 
@@ -107,17 +108,27 @@ def _check_requirement(
         if isinstance(symbol.key, ValueOf):
             integers[symbol] = next(n for n in nodes if n.param.name == symbol.key.param)
 
-    def push(symbol: Sym) -> None:
-        node = integers[symbol]
+    def push(symbol: Sym, is_shown: bool) -> int:
+        code, node = sizes.code, integers[symbol]
         assert isinstance(node.param, Scalar)
-        sizes.code.at(node.at)
+        code.at(node.at)
         values.check_scalar(node.param.dtype, 0)
-        sizes.code.row(Op.PUSH_NUMBER)
+        code.row(Op.PUSH_NUMBER)
+        if node.param.dtype is not Uint64 or is_shown:
+            return 1
+        # There and back: what does not fit with a sign overflows, and so has no value.
+        for operation in (Binary.ADD, Binary.SUB):
+            code.row(Op.PUSH, b=INT64_MIN)
+            code.row(Op.BINARY, kind=operation)
+        return 2
 
     sizes.require(required.condition, push)
     actual: list[Part] = []
     for slot, symbol in enumerate(required.symbols):
-        actual += [Text(f"{', ' if slot else ''}{names[symbol]} = "), Value(slot + 1)]
+        param = integers[symbol].param if symbol in integers else None
+        unsigned = isinstance(param, Scalar) and param.dtype is Uint64
+        value = Unsigned(slot + 1) if unsigned else Value(slot + 1)
+        actual += [Text(f"{', ' if slot else ''}{names[symbol]} = "), value]
     filled: dict[str, catalogue.Filling] = {
         "signature": shown,
         "condition": required.text(names),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 from ferrule.compiler.checker.code import Code
@@ -108,7 +109,7 @@ class SizeRows:
     def __init__(self, code: Code, signature: Signature, nodes: tuple[Node, ...]) -> None:
         self.code = code
         self.stack = 2
-        self._integer: Callable[[Sym], None] = lambda _: None
+        self._integer: Callable[[Sym], int] = lambda _: 1
         self.signature = signature
         self._numbers = {symbol: i for i, symbol in enumerate(signature.symbols)}
         self._bindings = {binding.symbol: binding for binding in signature.bindings}
@@ -158,13 +159,15 @@ class SizeRows:
         for position, dim in enumerate(dims):
             self.stack = max(self.stack, position + self._push(dim))
 
-    def require(self, condition: Condition, push: Callable[[Sym], None]) -> None:
+    def require(self, condition: Condition, push: Callable[[Sym, bool], int]) -> None:
         """Rows that push whether a condition holds, 1 or 0, and then the value of each of its
-        symbols; `push` adds those that push the value of an integer parameter."""
-        self._integer = push
+        symbols; `push` adds those that push the value of an integer parameter, in a condition or to
+        be shown, and returns the number of stack entries that they need."""
+        self._integer = partial(push, is_shown=False)
         self.code.row(Op.FORMULA)
         symbols = dict.fromkeys(condition_symbols(condition))
         self.stack = max(self.stack, self._holds(condition), 1 + len(symbols))
+        self._integer = partial(push, is_shown=True)
         for symbol in symbols:
             self._push(symbol)
 
@@ -197,8 +200,7 @@ class SizeRows:
         code = self.code
         match dim:
             case Sym(key=ValueOf()):
-                self._integer(dim)
-                return 1
+                return self._integer(dim)
             case Sym() if dim == ACTUAL:
                 code.row(Op.PUSH_NUMBER)
                 return 1
