@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Final
 
 from ferrule.compiler.checker.code import Code
@@ -163,11 +162,11 @@ class SizeRows:
         """Rows that push whether a condition holds, 1 or 0, and then the value of each of its
         symbols; `push` adds those that push the value of an integer parameter, in a condition or to
         be shown, and returns the number of stack entries that they need."""
-        self._integer = partial(push, is_shown=False)
+        self._integer = lambda symbol: push(symbol, False)
         self.code.row(Op.FORMULA)
         symbols = dict.fromkeys(condition_symbols(condition))
         self.stack = max(self.stack, self._holds(condition), 1 + len(symbols))
-        self._integer = partial(push, is_shown=True)
+        self._integer = lambda symbol: push(symbol, True)
         for symbol in symbols:
             self._push(symbol)
 
