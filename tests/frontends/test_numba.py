@@ -363,13 +363,13 @@ def test_the_page_runs(tmp_path: Path) -> None:
 
 
 def test_what_needs_python_is_refused() -> None:
-    def as_list(n):
-        return [n, n][0]
+    def as_dict(n):
+        return {n: n}[n]
 
     def drawn(n):
         return np.random.rand() * n
 
-    for function in (as_list, drawn):
+    for function in (as_dict, drawn):
         with pytest.raises(CompileError, match=f"{function.__name__} needs .* a part of Python"):
             frontend.compile(function, fe.Int64)
 
@@ -402,9 +402,103 @@ def test_what_does_not_fit_is_refused(examples: Any, more: Any, said: str) -> No
         frontend.compile(function, *examples, **more)
 
 
-def test_a_result_that_is_no_number_is_refused() -> None:
-    with pytest.raises(CompileError, match=r"returns a UniTuple\(int64 x 2\) of Numba"):
-        frontend.compile(lambda n: (n, n), fe.Int64)
+@numba.njit(parallel=True)
+def threaded_sum(x):
+    total = 0.0
+    for i in numba.prange(x.size):
+        total += x[i]
+    return total
+
+
+def test_threads_of_numba_inside_are_refused() -> None:
+    def twice(x):
+        return 2 * threaded_sum(x)
+
+    with pytest.raises(CompileError, match="a function that it calls has parallel=True"):
+        frontend.compile(twice, vector("x"))
+
+
+def or_none(n):
+    return n if n > 2 else None
+
+
+def pair_or_none(n):
+    return (n, n) if n > 2 else None
+
+
+@pytest.mark.parametrize(
+    ("function", "example", "said"),
+    [
+        (lambda n: complex(n, 1), fe.Int64, "returns a complex128 of Numba"),
+        (lambda n: "text", fe.Int64, "of Numba"),
+        (or_none, fe.Uint64, r"returns a OptionalType\(uint64\) of Numba"),
+        (pair_or_none, fe.Int64, r"OptionalType\(UniTuple\(int64 x 2\)\) of Numba"),
+    ],
+)
+def test_a_result_without_a_counterpart_is_refused(function: Any, example: Any, said: str) -> None:
+    with pytest.raises(CompileError, match=f"{said}\n  expected: nothing, numbers, arrays"):
+        frontend.compile(function, example, name="f")
+
+
+def test_returned_arrays_are_copies_that_outlive_all() -> None:
+    def views(x, i):
+        y = x[1:] if i else x[:0]
+        return x, y, x[::-1, 0], (x.T, 7, True)
+
+    fn = frontend.compile(views, Tensor("x", (N, M), "complex128"), int)
+    assert str(fn.signature).endswith(
+        "-> Tuple[Tensor([n0, n1], complex128), Tensor([n2, n3], complex128), "
+        "Tensor([n4], complex128), Tuple[Tensor([n5, n6], complex128), int64, bool]]"
+    )
+    assert fn.__doc__ is None or "argument #" not in fn.__doc__
+    x = np.arange(24, dtype=np.float64).view(np.complex128).reshape(4, 3)
+    wanted = [x.copy(), x[1:].copy(), x[::-1, 0].copy(), x.T.copy()]
+    *three, (last, seven, yes) = fn(x, 1)
+    del fn
+    x[:] = 0
+    for got, each in zip([*three, last], wanted, strict=True):
+        np.testing.assert_array_equal(np.from_dlpack(got), each)
+    assert (seven, yes) == (7, True)
+
+
+def test_what_may_be_none_is_a_value_of_any_kind() -> None:
+    def perhaps(x, i):
+        number = None
+        if i > 0:
+            number = x[0]
+        rest = None
+        if i > 1:
+            rest = x[i:]
+        return np.int8(i), number, rest, i > 2
+
+    fn = frontend.compile(perhaps, vector("x"), int)
+    assert str(fn.signature).endswith("-> Tuple[int8, Any, Any, bool]")
+    x = np.arange(5, dtype=np.float32)
+    assert fn(x, 0) == (0, None, None, False)
+    assert fn(x, 1) == (1, 0.0, None, False)
+    *_, rest, more = fn(x, 3)
+    assert more is True and np.from_dlpack(rest).tolist() == [3, 4]
+    alone = frontend.compile(lambda x, i: x[i:] if i else None, vector("x"), int, name="f")
+    assert alone(x, 0) is None and np.from_dlpack(alone(x, 3)).tolist() == [3, 4]
+
+
+def test_memory_of_results_goes_with_them_and_after_errors() -> None:
+    def made(x, wrong):
+        y, z = x * 2, [x + 1, x + 2]
+        if wrong:
+            raise ValueError("wrong")
+        return y, z[1] if y[0] > 1 else None
+
+    fn = frontend.compile(made, vector("x", "float64"), bool)
+    x = np.ones(100_000)
+    fn(x, False)
+    before = _resident()
+    for _ in range(200):
+        y, z = fn(x, False)
+    assert (np.from_dlpack(y)[-1], np.from_dlpack(z)[-1]) == (2, 3)
+    assert _resident() - before < 50_000_000
+    with pytest.raises(ValueError, match="wrong"):
+        fn(x, True)
 
 
 def test_what_is_no_function_is_a_type_error() -> None:
@@ -486,7 +580,7 @@ def test_a_result_that_is_read_before_it_is_written_is_remarked() -> None:
 
 @pytest.mark.parametrize(
     ("needed", "said"),
-    [("numba_xxdot", "BLAS"), ("numba_gamma", "tgamma"), ("PyList_New", "lists")],
+    [("numba_xxgetrf", "LAPACK"), ("numba_parallel_for", "parallel=True"), ("Py_X", "no dicts")],
 )
 def test_what_is_needed_of_the_runtime_says_what_to_do(needed: str, said: str) -> None:
     assert said in linking._hint(needed)

@@ -44,13 +44,13 @@ from ferrule.compiler.host import owned as owned_table
 from ferrule.compiler.options import Options, parse_options
 from ferrule.compiler.origin import CompiledOrigin, host_module
 from ferrule.compiler.wrapper.leaves import leaves_of
-from ferrule.compiler.wrapper.results import result_leaves
+from ferrule.compiler.wrapper.results import result_leaves, result_parts
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.binaries.metadata import checked_notes
 from ferrule.runtime.entry.key import CallTraits
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import ANY, I32, I64, PTR
-from ferrule.specs import Device, EnvStream, Param, Signature, String, Tensor, Tuple
+from ferrule.specs import AnyValue, Device, EnvStream, Param, Signature, String, Tensor, Tuple
 from ferrule.specs import params as kinds
 from ferrule.specs.changing import changed, placed
 from ferrule.specs.deferred import dataclass
@@ -265,8 +265,9 @@ class _Building:
         return body, call
 
     def _keeps(self) -> int:
-        """The number of strings that the body keeps alive for the wrapper."""
-        return sum(isinstance(each, String) for each in self.convention.results())
+        """The number of strings and values of any kind that the body keeps for the wrapper."""
+        inner = (each for result in self.convention.results() for each in result_parts(result))
+        return sum(isinstance(each, String | AnyValue) for each in inner)
 
     def _types(self) -> tuple[list[ir.Type], list[str]]:
         """Types and names of the body's parameters, see `Body`."""
@@ -360,9 +361,10 @@ class _Building:
         """The slots of the results that are objects, which the body made: tensors, and handles."""
         slots, position = [], 0
         for result in (*self.results, *self.convention.results()):
-            if isinstance(result, Tensor | kinds.Function):
-                slots.append(position)
-            position += len(result_leaves(result))
+            for part in result_parts(result):
+                if isinstance(part, Tensor | kinds.Function):
+                    slots.append(position)
+                position += len(result_leaves(part))
         return slots
 
     def _outer(
@@ -380,7 +382,7 @@ class _Building:
 
 
 def _let_go_where(e: Emitter, kept: ir.Value, status: ir.Value) -> None:
-    """Release a kept string if the call failed."""
+    """Release a kept value if the call failed."""
     index = e.load_field(kept, ANY, "type_index")
     is_object = e.icmp("sge", index, e.const_i32(TypeIndex.OBJECT))
     failed = e.icmp("ne", status, ir.Constant(I32, 0))

@@ -20,7 +20,7 @@ from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.arguments import Cast, listed, shown
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.c.functions import CFunction
-from ferrule.compiler.conventions.c.host_arguments import CArgument
+from ferrule.compiler.conventions.c.host_arguments import CArgument, OnStack
 from ferrule.compiler.conventions.c.returns import ReturnCode, Returns
 from ferrule.compiler.conventions.memref_results import Results
 from ferrule.compiler.cuda.code import DeviceCode
@@ -117,21 +117,6 @@ def _stored(call: Call, members: collections.abc.Sequence[ir.Value]) -> ir.Value
     return place
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """An address that is known when the call is emitted."""
-
-    address: ir.Value
-
-    def types(self) -> list[ir.Type]:
-        """See `HostArgument`."""
-        return [PTR]
-
-    def values(self, call: Call, what: str) -> list[ir.Value]:
-        """See `HostArgument`."""
-        return [self.address]
-
-
 @dataclass(frozen=True, slots=True, init=False)
 class Memref:
     """Calls a function that MLIR lowered.
@@ -220,7 +205,7 @@ class Memref:
             return
         layout = Results(self.function.function, self.given)
         place = layout.room(call)
-        arguments = [_Place(place), *self.function.arguments]
+        arguments = [OnStack(place), *self.function.arguments]
         self._value(call, CFunction(self.function.function, arguments, code=self.function.code))
         layout.give(call, place, [call.address(tensor.data) for tensor in self.tensors])
 
@@ -231,7 +216,7 @@ class Memref:
         e, name = call.emitter, self.function.function.removeprefix(_C_PREFIX)
         place = e.alloca(PTR, name="failed")
         e.store(e.null(), place)
-        value = replace(function, arguments=(*function.arguments, _Place(place))).value(call)
+        value = replace(function, arguments=(*function.arguments, OnStack(place))).value(call)
         text = e.load(place, PTR)
         fault = Fault("RuntimeError", f"{literal(name)}: {{text}}")
         failed = e.builder.not_(e.is_null(text))

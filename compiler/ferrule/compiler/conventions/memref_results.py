@@ -11,12 +11,9 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.conversions import type_of
-from ferrule.compiler.host import tensors
-from ferrule.compiler.support.allocation import ALIGNMENT
-from ferrule.runtime.abi import DeviceType
+from ferrule.compiler.conventions.copies import Source, copied
 from ferrule.runtime.llvm.layouts import (
     I8,
     I64,
@@ -24,7 +21,7 @@ from ferrule.runtime.llvm.layouts import (
     align_of,
     size_of,
 )
-from ferrule.specs import DType, Tensor, symbols_of
+from ferrule.specs import DType, Tensor
 from ferrule.specs.deferred import dataclass
 
 _STATIC: Final = 0xDEADBEEF
@@ -99,58 +96,10 @@ class Results:
 
 def _copied(call: Call, at: ir.Value, tensor: Tensor, function: str) -> ir.Value:
     """A new tensor with the elements of a memref; the body owns it."""
-    e, rank = call.emitter, len(tensor.shape)
-    sizes = [e.load(e.index(at, I64, _SIZES + axis), I64) for axis in range(rank)]
-    _check(call, tensor, sizes, function)
-    strides = e.null() if tensor.align <= ALIGNMENT else e.alloca(I64, max(1, rank))
-    described = tensors.DLTensor(
-        e.null(),
-        DeviceType.CPU,
-        e.const_i32(0),
-        tensor.dtype,
-        rank,
-        e.index(at, I64, _SIZES),
-        strides,
-    )
-    handle = call.allocated(tensor, described.store(e, tensor.name))
-    to = tensors.elements(e, handle)
-    steps = [e.load(e.index(at, I64, _SIZES + rank + axis), I64) for axis in range(rank)]
+    e = call.emitter
     start = e.load(e.index(at, PTR, _ALIGNED), PTR)
     offset = e.load(e.index(at, I64, _OFFSET), I64)
-    element = ir.IntType(8 * tensor.dtype.itemsize)
-    _copy(call, e.index(start, element, offset), to, sizes, steps, element)
-    return handle
-
-
-def _check(call: Call, tensor: Tensor, sizes: Sequence[ir.Value], function: str) -> None:
-    """End the call if the memref's sizes differ from the spec."""
-    e = call.emitter
-    for axis, (dim, size) in enumerate(zip(tensor.shape, sizes, strict=True)):
-        what = f"shape[{axis}] of {tensor.name}"
-        if all(symbol in call.symbols for symbol in symbols_of(dim)):
-            wanted = call.size(dim, what)
-            message = f"{literal(function)} returned {what} = {{}}, expected {{}}"
-            flag = e.icmp("ne", size, wanted)
-            call.refuse(flag, Fault("RuntimeError", message), [size, wanted])
-
-
-def _copy(
-    call: Call,
-    source: ir.Value,
-    to: ir.Value,
-    sizes: Sequence[ir.Value],
-    strides: Sequence[ir.Value],
-    element: ir.Type,
-) -> None:
-    """Copy elements to a place without gaps, row by row."""
-    e = call.emitter
-    if not sizes:
-        e.store(e.load(source, element), to)
-        return
-    row: ir.Value = e.const_i64(1)
-    for size in sizes[1:]:
-        row = e.builder.mul(row, size)
-    with e.loop(sizes[0]) as i:
-        inner = e.index(source, element, e.builder.mul(i, strides[0]))
-        there = e.index(to, element, e.builder.mul(i, row))
-        _copy(call, inner, there, sizes[1:], strides[1:], element)
+    unit = tensor.dtype.itemsize
+    first = e.index(start, I8, e.builder.mul(offset, e.const_i64(unit)))
+    sizes, steps = (e.index(at, I64, position) for position in (_SIZES, _SIZES + len(tensor.shape)))
+    return copied(call, Source(first, sizes, steps, unit), tensor, function)

@@ -9,7 +9,8 @@ from ferrule.compiler.conventions.c.callbacks import Callback, UserData
 from ferrule.compiler.conventions.c.outs import Out
 from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.hostcode import HostCode, Undefined
-from ferrule.specs import Param, Tensor
+from ferrule.compiler.wrapper.results import result_parts
+from ferrule.specs import AnyValue, Param, Tensor
 
 _PLAIN: Final = (str, int, float, type(None), Out, Callback, UserData, *get_args(Param))
 """What has no arguments inside."""
@@ -31,8 +32,9 @@ def streams_of(convention: object) -> Iterator[Param]:
 
 
 def gives_tensors(convention: CallingConvention) -> bool:
-    """Whether it returns tensors that it makes."""
-    return any(isinstance(result, Tensor) for result in convention.results())
+    """Whether it returns tensors that it makes, or values that can be such tensors."""
+    parts = (each for result in convention.results() for each in result_parts(result))
+    return any(isinstance(each, Tensor | AnyValue) for each in parts)
 
 
 def undefined(convention: object) -> Iterator[str]:

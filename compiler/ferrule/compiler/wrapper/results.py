@@ -39,6 +39,16 @@ def result_leaves(result: Param) -> tuple[str, ...]:
             return leaves_of(result)
 
 
+def result_parts(result: Param) -> Iterator[Param]:
+    """The values of a result, without the tuples that contain them, in the order of their
+    leaves."""
+    if not isinstance(result, kinds.Tuple):
+        yield result
+        return
+    for item in result.items:
+        yield from result_parts(item)
+
+
 @dataclass(frozen=True, slots=True)
 class _Node:
     """A value of the result: its first leaf, its destination, and the destination of its items."""

@@ -11,29 +11,41 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from ferrule.compiler.conventions.arguments import TYPES, Argument
+from ferrule.compiler.conventions.arguments import Argument
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.c.functions import CFunction
+from ferrule.compiler.conventions.c.host_arguments import OnStack
 from ferrule.compiler.conventions.c.returns import ReturnCode
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.hostcode import HostCode
-from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.frontends.numba.linking import alone
-from ferrule.frontends.numba.support import FORGET
-from ferrule.frontends.numba.types import dtype_of, flattened, numba_type
+from ferrule.frontends.numba.returns import (
+    Number,
+    Perhaps,
+    Value,
+    arrays,
+    leaves,
+    param,
+    returned_value,
+    room,
+    valid_offset,
+)
+from ferrule.frontends.numba.support import FORGET, RELEASE
+from ferrule.frontends.numba.types import flattened, numba_type
 from ferrule.frontends.packages import load
-from ferrule.runtime.llvm.layouts import I64, PTR
+from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import Condition, DType, Param
 from ferrule.specs.deferred import dataclass
-from ferrule.specs.params import Scalar
 
 _EXCEPTION: Final = re.compile(
     r"^@(\.const\.pickledata\.\w+(?:\.\d+)?) = .*? c\"(.*)\"(?:, align \d+)?$", re.M
 )
+_DONE: Final = "_done"
+"""Ends the name of the function that releases the arrays of a result."""
 _OTHER: Final = re.compile(r"\W", re.ASCII)
 """Characters that a C name cannot contain."""
 _ESCAPE: Final = re.compile(rb"\\(\\|[0-9A-Fa-f]{2})")
@@ -41,14 +53,14 @@ _ESCAPE: Final = re.compile(rb"\\(\\|[0-9A-Fa-f]{2})")
 
 @dataclass(frozen=True, slots=True)
 class NumbaCall:
-    """Calls the function that Numba compiled; its result, a number, is the result of the call."""
+    """Calls the function that Numba compiled; what it returns is the result of the call."""
 
     entry: str
     """The name of the function in the code."""
     code: HostCode
     arguments: tuple[Argument, ...]
     status: ReturnCode
-    result: DType | None
+    result: Value | None
     when: Condition | None = None
 
     def codes(self) -> tuple[DeviceCode, ...]:
@@ -57,32 +69,27 @@ class NumbaCall:
 
     def results(self) -> tuple[Param, ...]:
         """See `CallingConvention`."""
-        return () if self.result is None else (Scalar("result", self.result),)
+        return () if self.result is None else (param(self.result),)
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
-        e = call.emitter
-        place = e.alloca(I64, name="result")
-        arguments = [_At(place), *self.arguments]
+        e, words = call.emitter, 1 if self.result is None else -(-room(self.result)[0] // 8) + 1
+        place = e.alloca(I64, words, name="result")
+        e.clear(place, 8 * words)
+        arguments = [OnStack(place), *self.arguments]
         CFunction(self.entry, arguments, returns=self.status, code=self.code).emit(call)
-        for result in self.results():
-            (leaf,) = leaves_of(result)
-            call.give([e.load(place, TYPES[leaf])])
+        if self.result is None:
+            return
+        if not any(True for _ in arrays(self.result)):
+            call.give(leaves(call, self.result, place, self.entry))
+            return
 
+        def let_go(well: bool) -> None:
+            CFunction(f"{self.entry}{_DONE}", [OnStack(place)], code=self.code).emit(call)
 
-@dataclass(frozen=True, slots=True)
-class _At:
-    """An address in the body."""
-
-    place: Any
-
-    def types(self) -> list[Any]:
-        """See `HostArgument`."""
-        return [PTR]
-
-    def values(self, call: Call, what: str) -> list[Any]:
-        """See `HostArgument`."""
-        return [self.place]
+        with call.undone(let_go):
+            found = leaves(call, self.result, place, self.entry)
+        call.give(found)
 
 
 def host_call(function: Any, params: Sequence[Param]) -> NumbaCall:
@@ -101,13 +108,13 @@ def native_call(
 ) -> NumbaCall:
     """The call of Numba's function `symbol` in a module, which returns a type of Numba's.
 
-    Raises CompileError for code that needs Python, and for a result that is not a number.
+    Raises CompileError for code that needs Python, and for a result without a counterpart.
     """
-    result = result_of(name, returned)
+    result = returned_value(name, returned)
     lines, kinds = alone(text, symbol, name)
     raised = [found.groups() for found in _EXCEPTION.finditer(lines)]
     entry = f"njit_{_OTHER.sub('_', name)}"
-    caller = _caller(entry, symbol, kinds[2:], [pickled for pickled, _ in raised])
+    caller = _caller(entry, symbol, kinds[2:], [pickled for pickled, _ in raised], result)
     code = HostCode.from_llvm(lines + caller)
     told = [_described(_ESCAPE.sub(_unescaped, data.encode()), name) for _, data in raised]
     errors = dict(enumerate(told, 1))
@@ -132,11 +139,13 @@ def _compiled(function: Any, kinds: tuple[Any, ...]) -> tuple[str, Any]:
 
 
 def _found(function: Any, kinds: tuple[Any, ...]) -> Any:
-    """The compilation of a decorated function for these types; None for a plain function, and for
-    one with explicit signatures, which compiles no others.
+    """The compilation of a decorated function for these types; None for a plain function, for one
+    with explicit signatures, which compiles no others, and for one with `parallel=True`.
 
     Its own dispatcher compiles it, because a function that calls itself calls that dispatcher.
     """
+    if _is_parallel(function):
+        return None
     found = getattr(function, "overloads", {}).get(kinds)
     if found is None and getattr(function, "_can_compile", False):
         return _compile(function, kinds)
@@ -154,36 +163,42 @@ def has_code(library: Any, symbol: str) -> bool:
     return any(each.name == symbol for each in library.get_defined_functions())
 
 
+def _is_parallel(function: Any) -> bool:
+    return bool(getattr(function, "targetoptions", {}).get("parallel"))
+
+
 def _dispatcher(function: Any) -> Any:
-    """A new dispatcher with the options of a decorated function, and without a cache."""
+    """A new dispatcher with the options of a decorated function, and without a cache.
+
+    The threads of `parallel=True` are Numba's, in the process that compiles: without this option
+    `prange` is a loop in the calling thread.
+    """
     numba = load("numba", "numba")
     if not hasattr(function, "py_func"):
         return numba.njit(function)
-    options = dict(getattr(function, "targetoptions", {}))
+    options = {**getattr(function, "targetoptions", {}), "parallel": False}
     return numba.jit(locals=getattr(function, "locals", {}), **options)(function.py_func)
 
 
 def result_of(name: str, kind: Any) -> DType | None:
     """The dtype of a result of Numba's; CompileError for a result that is not a number."""
-    types = load("numba", "numba").types
-
-    if kind in (types.none, types.void):
-        return None
-    dtype = dtype_of(types, types.unliteral(kind))
-    if dtype is None:
-        raise CompileError(
-            Diagnostic(
-                f"{name} returns a {kind} of Numba",
-                expected="nothing, or a number",
-                hint="write to an array that is a parameter, and name it in results=",
-            )
-        )
-    return dtype
+    found = returned_value(name, kind)
+    if isinstance(found, Number | None):
+        return None if found is None else found.dtype
+    raise CompileError(
+        Diagnostic(f"{name} returns a {kind} of Numba", expected="nothing, or a number")
+    )
 
 
-def _caller(entry: str, symbol: str, kinds: Sequence[str], pickles: Sequence[str]) -> str:
-    """The function that calls Numba's: it returns 0, the number of an exception from 1 on, or
-    -1."""
+def _caller(
+    entry: str,
+    symbol: str,
+    kinds: Sequence[str],
+    pickles: Sequence[str],
+    result: Value | None,
+) -> str:
+    """The function that calls Numba's: it returns 0, the number of an exception from 1 on, or -1;
+    and the one that releases the arrays of the result."""
     names = [f"{kind} %a{i}" for i, kind in enumerate(kinds)]
     lines = [
         f"define i32 @{entry}({', '.join(['ptr %result', *names])}) {{",
@@ -198,6 +213,7 @@ def _caller(entry: str, symbol: str, kinds: Sequence[str], pickles: Sequence[str
         "  %known = or i1 %fine, %nothing",
         "  br i1 %known, label %done, label %failed",
         "done:",
+        *(_flag(result) if isinstance(result, Perhaps) else ()),
         "  %bare = select i1 %fine, i32 0, i32 -1",
         "  ret i32 %bare",
         "failed:",
@@ -211,9 +227,30 @@ def _caller(entry: str, symbol: str, kinds: Sequence[str], pickles: Sequence[str
         f"  call void @{FORGET}(ptr %what)",
         f"  ret i32 %n{len(pickles)}",
         "}",
+        f"define void @{entry}{_DONE}(ptr %result) {{",
+        *_released(() if result is None else arrays(result)),
+        "  ret void",
+        "}",
         "",
     ]
     return "\n".join(lines)
+
+
+def _flag(result: Perhaps) -> list[str]:
+    """Stores the flag of an optional that is the whole result: the status -2 means None."""
+    return [
+        f"  %flag = getelementptr i8, ptr %result, i64 {valid_offset(result)}",
+        "  %valid = zext i1 %is.zero to i8",
+        "  store i8 %valid, ptr %flag",
+    ]
+
+
+def _released(offsets: Iterable[int]) -> Iterator[str]:
+    """Releases the arrays at these offsets of the result."""
+    for i, offset in enumerate(offsets):
+        yield f"  %at{i} = getelementptr i8, ptr %result, i64 {offset}"
+        yield f"  %info{i} = load ptr, ptr %at{i}"
+        yield f"  call void @{RELEASE}(ptr %info{i})"
 
 
 def _unescaped(found: re.Match[bytes]) -> bytes:

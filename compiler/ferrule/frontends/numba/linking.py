@@ -9,11 +9,13 @@ releases the values: `boxing` keeps only the release.
 from __future__ import annotations
 
 import re
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.numba.boxing import without_boxing
-from ferrule.frontends.numba.support import FORGET, SUPPORT
+from ferrule.frontends.numba.products import PRODUCTS, products
+from ferrule.frontends.numba.support import FORGET, RELEASE, SUPPORT
 
 _OF_PYTHON: Final = ("NRT_", "Py", "_Py", "numba_")
 _RECURSIVE: Final = re.compile(
@@ -28,13 +30,13 @@ _ELSEWHERE: Final = (
     "numba.types.ExternalFunction(name, signature)"
 )
 _HINT: Final = (
-    "use arrays and numbers alone: no lists, dicts, texts, random numbers, print and parallel loops"
+    "use arrays, numbers, tuples and lists alone: no dicts, texts, random numbers and print"
 )
 _HINTS: Final = {
-    r"numba_(xx|ez|cg|raw_)": "these are products and solvers of matrices, `a @ b`, np.dot, "
-    "np.linalg, which Numba takes from SciPy's BLAS and LAPACK: write them as loops",
-    r"numba_l?gamma": "math.gamma and math.lgamma are Numba's own: name those of C, "
-    'numba.types.ExternalFunction("tgamma", numba.float64(numba.float64)) or "lgamma"',
+    r"numba_(xx|ez|cg|raw_)": "these are the solvers and norms of np.linalg, which Numba takes "
+    "from SciPy's LAPACK: write them as loops, or with `a @ b`",
+    r"numba_parallel_|numba_gil_|PyEval_": "a function that it calls has parallel=True, whose "
+    "threads are Numba's: leave that out, prange is a loop then",
 }
 """Hints for code that needs functions of the runtime, by the prefixes of their names."""
 
@@ -54,12 +56,17 @@ def alone(text: str, symbol: str, name: str) -> tuple[str, list[str]]:
     with llvm.parse_assembly(_resolved(without_boxing(text)), context) as module:
         kinds = [str(argument.type) for argument in module.get_function(symbol).arguments]
         link_in(module, llvm.parse_assembly(SUPPORT, context))
+        has_products = any(each.name in PRODUCTS for each in module.functions)
+        if has_products:
+            link_in(module, llvm.parse_assembly(products(), context))
         for each in (*module.functions, *module.global_variables):
-            if not each.is_declaration and each.name not in (symbol, FORGET):
+            if not each.is_declaration and each.name not in (symbol, FORGET, RELEASE):
                 each.linkage = llvm.Linkage.internal
         _drop_unused(module)
-        needed = [each.name for each in module.functions if each.is_declaration]
         has_addresses = any(each.name.startswith(_ADDRESS) for each in module.global_variables)
+        if has_products:
+            _drop_unreachable(module)
+        needed = [each.name for each in module.functions if each.is_declaration]
         lines = str(module)
     if has_addresses:
         raise CompileError(
@@ -98,10 +105,22 @@ def _resolved(text: str) -> str:
 
 
 def _drop_unused(module: Any) -> None:
+    with _passes(module) as manager:
+        manager.add_global_dead_code_eliminate_pass()
+
+
+def _drop_unreachable(module: Any) -> None:
+    """Remove what runs where a product fails, which ends the process: here none fails."""
+    with _passes(module) as manager:
+        manager.add_ipsccp_pass()
+        manager.add_simplify_cfg_pass()
+        manager.add_global_dead_code_eliminate_pass()
+
+
+def _passes(module: Any) -> AbstractContextManager[Any]:
     import llvmlite.binding as llvm
 
     from ferrule.runtime.llvm.passes import passes
 
     machine = llvm.Target.from_triple(module.triple).create_target_machine()
-    with passes(module, machine) as manager:
-        manager.add_global_dead_code_eliminate_pass()
+    return passes(module, machine)

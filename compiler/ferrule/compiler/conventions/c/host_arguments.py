@@ -93,6 +93,21 @@ class Handle:
         return call.leaves(self.value)
 
 
+@dataclass(frozen=True, slots=True)
+class OnStack:
+    """The address of memory on the stack of the body, a multiple of 8."""
+
+    address: ir.Value
+
+    def types(self) -> list[ir.Type]:
+        """See `HostArgument`."""
+        return [PTR]
+
+    def values(self, call: Call, what: str) -> list[ir.Value]:
+        """See `HostArgument`."""
+        return [self.address]
+
+
 def addresses(argument: CArgument) -> list[Data | None]:
     """For each value of an argument, the tensor address that it is, or None."""
     match argument:

@@ -29,6 +29,7 @@ from ferrule.compiler.conventions.arguments import Null
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.c.host_arguments import (
     CArgument,
+    OnStack,
     Reference,
     addresses,
     are_signed,
@@ -238,6 +239,8 @@ def _promised_alignment(call: Call, given: _Given) -> int | None:
     match given.argument:
         case Null():
             return 4096
+        case OnStack():
+            return 8
         case Pointer(align=align):
             return align
         case Out(size_in_memory=size):
