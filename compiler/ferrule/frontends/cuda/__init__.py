@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mangled import by_spoken_names
 from ferrule.compiler.options import Options, default_environment
+from ferrule.frontends.cuda.hostparts import without_host
 from ferrule.frontends.cuda.knowing import facts_of
 from ferrule.frontends.cuda.nvcc import compile_nvcc, find_nvcc
 from ferrule.frontends.cuda.nvrtc import compile_nvrtc, find_nvrtc
@@ -225,7 +226,8 @@ def module(
     request = Request(read, wanted, form, tuple(search), more, std, fast_math, line_info)
     chosen = _chosen(compiler)
     archs = _archs(target)
-    made = [_made(chosen, request, arch) for arch in archs]
+    request, first = _device_part(chosen, request, archs[0])
+    made = [first, *(_made(chosen, request, arch) for arch in archs[1:])]
     code = _code(read.name, made, [made[0].names.get(each, each) for each in names])
     facts = facts_of(request, made[0], code.kernels, lambda asked: chosen(asked, archs[0]))
     code = replace(code, facts=facts)
@@ -273,6 +275,25 @@ def _chosen(compiler: str | None) -> Compiles:
         f"fe.frontends.cuda needs {wanted}, which is not here: pip install 'ferrule[cuda]' brings "
         "NVRTC; nvcc comes with a CUDA toolkit, on PATH or below CUDA_HOME"
     )
+
+
+def _device_part(compiles: Compiles, request: Request, arch: str) -> tuple[Request, Made]:
+    """The request, and its image for an architecture; if the source is rejected, those of the
+    source without the functions of the host."""
+    try:
+        return request, _made(compiles, request, arch)
+    except CompileError as error:
+        left = without_host(request)
+        if not left.names:
+            raise
+        refused = error
+    try:
+        return left.request, _made(compiles, left.request, arch)
+    except CompileError as error:
+        diagnostic = error.diagnostic
+        note = f"left out are the functions of the host: {', '.join(left.names)}"
+        more = replace(diagnostic, notes=(*diagnostic.notes, note))
+        raise CompileError(more) from refused
 
 
 def _made(compiles: Compiles, request: Request, arch: str) -> Made:

@@ -151,7 +151,7 @@ def restricted(
     if types is None:
         return None
     text = _text(request)
-    names = _standing_for(_RESTRICT, request, text)
+    names = standing_for(_RESTRICT, request, text)
     name = spoken_name(symbol).partition("<")[0].rpartition("::")[2]
     for listed in (_definitions(text, name), _named_by_macros(request, text)):
         found = [
@@ -171,7 +171,7 @@ def _text(request: Request) -> str:
     return _SKIPPED.sub(lambda found: '""' if found[0][0] == '"' else " ", text)
 
 
-def _standing_for(words: re.Pattern[str], request: Request, text: str) -> frozenset[str]:
+def standing_for(words: re.Pattern[str], request: Request, text: str) -> frozenset[str]:
     """The names of macros and types that stand for one of the words, directly or through one
     another."""
     said = [*_MACRO.findall(text), *_USING.findall(text)]
@@ -208,7 +208,7 @@ def _definitions(text: str, name: str) -> Iterator[list[str]]:
 def _named_by_macros(request: Request, text: str) -> Iterator[list[str]]:
     """The parameters of each kernel whose name is a macro, is pasted together by a macro, or is an
     argument of a macro."""
-    words = (_GLOBAL.pattern, *map(re.escape, _standing_for(_GLOBAL, request, text)))
+    words = (_GLOBAL.pattern, *map(re.escape, standing_for(_GLOBAL, request, text)))
     made = {each for found in _DEFINED.findall(text) for part in found for each in part.split(",")}
     names = frozenset(each.strip() for each in made)
     for found in re.finditer(rf"\b(?:{'|'.join(words)})\b", text):

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.cuda.requests import Made, Request
+from ferrule.frontends.cuda.standins import standins
 
 _NO_PROGRAM: Final = "NVRTC failed with {} in {}"
 _MISSING: Final = re.compile(r'cannot open source file "([^"]*)"')
@@ -23,10 +24,9 @@ _HEADERS: Final = (
     "include_paths=[…] says where headers are; those of CUDA come with the packages "
     "nvidia-cuda-runtime and nvidia-cuda-cccl, or a toolkit below CUDA_HOME"
 )
-_HOST_HEADERS: Final = ("assert.h", "math.h", "stdint.h", "stdio.h", "stdlib.h", "string.h")
 _OF_THE_HOST: Final = (
-    "NVRTC has none of the headers of C and C++: printf and the functions of maths are there "
-    'without them, <cuda/std/cstdint> has types; or compile with nvcc, compiler="nvcc"'
+    "NVRTC has none of the headers of C++, but for a few that are stand-ins here: <cuda/std/…> has "
+    'parts of them for kernels; or compile with nvcc, compiler="nvcc"'
 )
 
 
@@ -45,7 +45,10 @@ def compile_nvrtc(nvrtc: Any, request: Request, arch: str) -> Made:
     source."""
     source = request.source
     title = source.name.encode(errors="backslashreplace")
-    program = _call(nvrtc, "CreateProgram", source.data, title, 0, [], [])
+    own = [word.removeprefix("-I") for word in request.words if word.startswith("-I")]
+    headers = standins([*own, *header_paths()])
+    texts, names = ([each.encode() for each in part] for part in (headers.values(), headers))
+    program = _call(nvrtc, "CreateProgram", source.data, title, len(headers), texts, names)
     try:
         for name in request.kernels:
             _call(nvrtc, "AddNameExpression", program, name.encode())
@@ -57,12 +60,12 @@ def compile_nvrtc(nvrtc: Any, request: Request, arch: str) -> Made:
         log = _text(nvrtc, program, "ProgramLog").strip()
         if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise _refused(nvrtc, request, arch, log)
-        names = {
+        symbols = {
             name: _call(nvrtc, "GetLoweredName", program, name.encode()).decode()
             for name in request.kernels
         }
         image = _data(nvrtc, program, request.form.upper())
-        return Made(image, names, log, _text(nvrtc, program, "PTX"))
+        return Made(image, symbols, log, _text(nvrtc, program, "PTX"))
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 
@@ -78,7 +81,7 @@ def _refused(nvrtc: Any, request: Request, arch: str, log: str) -> CompileError:
             "those from 90 on, with an f behind those from 100 on"
         )
     elif header := _MISSING.search(log):
-        hint = _OF_THE_HOST if header[1] in _HOST_HEADERS or "." not in header[1] else _HEADERS
+        hint = _HEADERS if "/" in header[1] or "." in header[1] else _OF_THE_HOST
     name = request.source.name
     return CompileError(
         Diagnostic(f"{name} cannot be compiled for {arch} by NVRTC {version}:\n{log}", hint=hint)
