@@ -12,9 +12,11 @@ from bare_python import called_bare
 
 import ferrule as fe
 from ferrule import compiler, specs
+from ferrule.compiler import conventions
 from ferrule.compiler.conventions import CFunction, ReturnCode, Struct, cast
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import c
+from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.specs import Pointer, Scalar, Signature, Tensor
 
 pytestmark = pytest.mark.needs_cc
@@ -156,7 +158,9 @@ def test_code_that_only_a_loader_can_run_is_refused() -> None:
 
 
 def test_a_function_that_is_not_there_is_refused_with_those_that_are() -> None:
-    with pytest.raises(CompileError, match="axpy: the code has no function axpi; there are: axpy"):
+    with pytest.raises(
+        CompileError, match="axpy.c: .*the code has no function axpi; there are: axpy"
+    ):
         axpy(function="axpi")
 
 
@@ -297,3 +301,76 @@ def test_a_compiler_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", "")
     with pytest.raises(CompileError, match="there is no C compiler: install clang or gcc, or name"):
         axpy()
+
+
+WHOLE_FILE = """\
+#include <stdio.h>
+#include <stdlib.h>
+
+static int table[3] = {5, 6, 7};
+static int calls;
+static int twice(int i) { return 2 * table[i]; }
+static int thrice(int i) { return 3 * table[i]; }
+static int (*const ways[])(int) = {twice, thrice};
+extern int nobody_has_this(int);
+
+static void log_line(const char* line) {
+  FILE* file = fopen("/tmp/never", "w");
+  fputs(line, file);
+  fclose(file);
+}
+int pick(int way, int i) { ++calls; return ways[way](i); }
+int count(void) { return calls; }
+int logged(int i) { log_line("unused only here"); return nobody_has_this(i); }
+char huge[1 << 20] = {1};
+char* all_of_it(void) { return huge; }
+"""
+
+
+def _choices() -> Signature:
+    return Signature("pick", [Scalar("way", "int32"), Scalar("i", "int32")])
+
+
+def test_of_a_file_only_what_the_function_needs_is_exported(tmp_path: Path) -> None:
+    signature = _choices()
+    fn = c.compile(WHOLE_FILE, signature, returns="int32")
+    assert [fn(way, i) for way in (0, 1) for i in range(3)] == [10, 12, 14, 15, 18, 21]
+    fn.export_to_c(tmp_path / "pick.o")
+    data = (tmp_path / "pick.o").read_bytes()
+    found = read_object(data)
+    assert [name for name in found.defined if not name.startswith("__tvm_ffi_")] == []
+    assert not {"fopen", "fputs", "fclose", "nobody_has_this"} & set(found.undefined)
+    assert len(data) < 100_000 and b"unused only here" not in data
+    with pytest.raises(CompileError, match="nobody_has_this"):
+        c.compile(WHOLE_FILE, Signature("logged", [Scalar("i", "int32")]), returns="int32")
+
+
+def test_functions_of_a_module_share_their_data() -> None:
+    with pytest.raises(CompileError, match="nobody_has_this"):
+        c.module(WHOLE_FILE)
+    code = c.module(WHOLE_FILE, functions=["pick", "count"])
+    signature = _choices()
+    way, i = signature.params
+    steps = [CFunction("pick", [way, i], returns="int32", code=code)] * 2
+    both = conventions.Sequence([*steps, CFunction("count", returns="int32", code=code)])
+    fn = compiler.build(signature, both)
+    assert (fn(1, 2), fn(0, 0)) == ((21, 21, 2), (10, 10, 4))
+    with pytest.raises(CompileError, match="has no function logged; there are: count, pick"):
+        compiler.build(signature, CFunction("logged", [i], returns="int32", code=code))
+
+
+@pytest.mark.parametrize(
+    ("functions", "said"),
+    [
+        ("pick", r"functions must be a list, such as \['pick'\], but got 'pick'"),
+        ([3], "functions: expected the name of a function, but got 3"),
+        (["pock"], "has no function pock; there are: all_of_it, count, logged, pick"),
+    ],
+)
+def test_functions_that_are_no_names_of_it_are_refused(functions: Any, said: str) -> None:
+    with pytest.raises((CompileError, TypeError), match=said):
+        c.module(WHOLE_FILE, functions=functions)
+    codes = [b"\x7fELF", b"\x7fELF "]
+    if functions == ["pock"]:
+        with pytest.raises(ValueError, match=r"functions=\['pock'\] is for a single object"):
+            conventions.HostCode.from_object(codes, functions=functions)

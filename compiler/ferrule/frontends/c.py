@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = ["compile", "library", "module"]
 
-_ALWAYS: Final = ("-c", "-fPIC")
+_ALWAYS: Final = ("-c", "-fPIC", "-ffunction-sections", "-fdata-sections")
+"""What a function does not need can be left out only where it is in a section of its own."""
 _USUAL: Final = ("-O2",)
 _ASSEMBLY: Final = (".s", ".S")
 
@@ -78,7 +79,8 @@ def compile(
     compared with them; `conventions.cast(x.data, "struct point*")` passes an address as another
     type on purpose.  `apart` are tensors that must not share memory: a call in which they do raises
     ValueError.  By default they are the tensors of parameters that the function declares
-    `restrict`.  `results` are names of tensors of the signature, which each call then
+    `restrict`.  Of a file with many functions only what this one needs becomes a part of it.
+    `results` are names of tensors of the signature, which each call then
     allocates and returns, or specs of others; `zero`, `doc` and `options` are as for
     `compiler.build`, the others as for `module`.
 
@@ -96,7 +98,7 @@ def compile(
     check_signature(signature, "c.compile")
     read = read_source(source, f"{signature.name}.c")
     search = search_words(read, include_paths, defines or {})
-    code = _code(read, cc, search, flags, libraries)
+    code = _code(read, cc, search, flags, libraries, (function or signature.name,))
     given = in_order(signature) if arguments is None else arguments
     called = CFunction(
         function or signature.name, given, returns=returns, code=code, variadic_from=variadic_from
@@ -117,6 +119,7 @@ def module(
     defines: Mapping[str, object] | None = None,
     flags: Sequence[str] = _USUAL,
     libraries: Sequence[str] = (),
+    functions: Sequence[str] = (),
 ) -> HostCode:
     """The functions of a C source, for `conventions.CFunction` and what builds on it.
 
@@ -124,13 +127,14 @@ def module(
     that of the environment variable CC, else clang, gcc or cc.  `defines` are macros with their
     values, `flags` further options of the compiler: code that needs this machine's CPU
     (`-march=native`) must not be exported to other machines.  `libraries` are the shared libraries
-    whose functions the code calls, such as "libz.so.1".
+    whose functions the code calls, such as "libz.so.1".  `functions` are those that will be called:
+    what they do not need is left out; by default all of the file stays.
 
     Raises the errors of `compile`, and those of `HostCode.from_object`.
     """
     read = read_source(source, name)
     search = search_words(read, include_paths, defines or {})
-    return _code(read, cc, search, flags, libraries)
+    return _code(read, cc, search, flags, libraries, functions)
 
 
 def library(
@@ -183,12 +187,13 @@ def _code(
     search: Sequence[str],
     flags: Sequence[str],
     libraries: Sequence[str],
+    functions: Sequence[str],
 ) -> HostCode:
     from ferrule.compiler.hostcode import HostCode
 
     data = _object(source, cc, search, texts("flags", flags))
     try:
-        return HostCode.from_object(data, libraries=libraries)
+        return HostCode.from_object(data, libraries=libraries, functions=functions)
     except CompileError as error:
         known = error.diagnostic
         raise CompileError(replace(known, message=f"{source.name}: {known.message}")) from None

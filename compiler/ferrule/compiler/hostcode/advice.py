@@ -129,6 +129,17 @@ def checked_libraries(given: object) -> tuple[str, ...]:
     return tuple(map(located, given))
 
 
+def checked_names(what: str, given: object) -> tuple[str, ...]:
+    """Names of functions, each once.  Raises TypeError unless it is a list of texts."""
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        shown = f"[{given!r}]" if isinstance(given, str) else "['run']"
+        raise TypeError(f"{what} must be a list, such as {shown}, but got {given!r}")
+    wrong = next((each for each in given if not isinstance(each, str)), None)
+    if wrong is not None:
+        raise TypeError(f"{what}: expected the name of a function, but got {wrong!r}")
+    return tuple(dict.fromkeys(given))
+
+
 def located(library: object) -> str:
     """The name or absolute path of a shared library.
 

@@ -102,20 +102,36 @@ class HostCode:
         return cls(_address(address, owner))
 
     @classmethod
-    def from_object(cls, code: Code | Sequence[Code], *, libraries: Sequence[str] = ()) -> HostCode:
+    def from_object(
+        cls,
+        code: Code | Sequence[Code],
+        *,
+        libraries: Sequence[str] = (),
+        functions: Sequence[str] = (),
+    ) -> HostCode:
         """An object file, its bytes or its path, compiled with -fPIC for this processor; or a list
         of objects and archives of objects (`libx.a`), whose symbols see each other.
 
         Of an archive a function takes the members that it needs.  `libraries` have the symbols that
-        none of them has.  Raises CompileError for other files, for an object that needs a linker or
-        loader, for a symbol that is not found, of a member when a function needs it, and for one
-        that two objects define.
+        none of them has.  `functions` are the functions of a single object that are called: what
+        else is in sections of its own (`-ffunction-sections`) and not needed by them is left out.
+        Raises CompileError for other files, for an object that needs a linker or loader, for a
+        symbol that is not found, of a member when a function needs it, and for one that two objects
+        define; ValueError for `functions` of several objects.
         """
         codes = _read_all(code, "an object file")
         libraries = advice.checked_libraries(libraries)
+        chosen = advice.checked_names("functions", functions)
         (data, what), *more = codes
+        if chosen and (more or is_archive(data)):
+            raise ValueError(
+                f"functions={list(chosen)} is for a single object: of several, and of archives, a "
+                f"function takes the objects that it needs"
+            )
         if not more and not is_archive(data):
-            embedded = embed(data, what)
+            embedded = embed(data, what, chosen)
+            for name in chosen:
+                _require_known(name, embedded.functions, what)
             return cls(embedded, _links(embedded.undefined, libraries, what))
         objects = joined(codes, libraries)
         pieces = objects.embedded()

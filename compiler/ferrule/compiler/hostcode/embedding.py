@@ -89,13 +89,16 @@ _DIRECT: Final = frozenset(
 """Relocations that cannot reach a symbol of another library."""
 
 
-def embed(data: bytes, what: str) -> Embedded:
+def embed(data: bytes, what: str, functions: tuple[str, ...] = ()) -> Embedded:
     """An object, ready to be a part of others; `what` names it in errors.
 
-    Raises CompileError for bytes that are not an object for this processor, are not
-    position-independent, or need a linker or a loader.
+    With `functions` only the sections that these need are kept: what a compiler puts into sections
+    of their own (`-ffunction-sections`, `-fdata-sections`) and is not needed goes, together with
+    its undefined symbols.  Raises CompileError for bytes that are not an object for this processor,
+    are not position-independent, or need a linker or a loader.
     """
-    return Piece.of(data, what).embedded()
+    context = "".join(f"{name} of " for name in functions)
+    return Piece.of(data, what, context).embedded(functions=functions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +133,19 @@ class Piece:
         with _refusing(self.data, self.what):
             return _Reader(self.data, self.machine, self.digest).functions()
 
-    def embedded(self, elsewhere: Mapping[str, str] = MappingProxyType({})) -> Embedded:
+    def embedded(
+        self,
+        elsewhere: Mapping[str, str] = MappingProxyType({}),
+        functions: tuple[str, ...] = (),
+    ) -> Embedded:
         """This object, ready to be a part of others; `elsewhere` are labels of symbols that other
-        pieces define, or that of its own symbol.  Raises CompileError as `embed`."""
-        undefined = tuple(name for name in self.undefined if name not in elsewhere)
+        pieces define, or that of its own symbol; with `functions` only what these need.  Raises
+        CompileError as `embed`."""
         with _refusing(self.data, self.what):
             reader = _Reader(self.data, self.machine, self.digest, elsewhere)
-            return reader.embedded(undefined)
+            needed = reader.keep(functions) if functions else frozenset(self.undefined)
+            undefined = (each for each in self.undefined if each in needed)
+            return reader.embedded(tuple(name for name in undefined if name not in elsewhere))
 
 
 @contextmanager
@@ -186,6 +195,7 @@ class _Reader:
         self._elsewhere: Final = elsewhere
         self._sections: Final = list(self._read_sections())
         self._symbols: Final = list(self._read_symbols())
+        self._unneeded: frozenset[int] = frozenset()
         self._slots: Final[dict[str, str]] = {}
         self._stubs: Final[dict[str, str]] = {}
 
@@ -200,6 +210,35 @@ class _Reader:
             undefined,
             "\n".join(lines),
         )
+
+    def keep(self, functions: tuple[str, ...]) -> frozenset[str]:
+        """Keep only the sections that these functions need, over any number of steps; returns the
+        undefined symbols that they need.  Keeps all if it does not have one of them."""
+        first = [each for each in self._functions() if each.name in functions]
+        if len(first) < len(set(functions)):
+            return frozenset(each.name for each in self._symbols if not each.section)
+        uses, undefined = self._uses(), set[str]()
+        reached = {each.section for each in first}
+        todo = list(reached)
+        while todo:
+            for symbol in uses.get(todo.pop(), ()):
+                if symbol.section == elf.SHN_UNDEF:
+                    undefined.add(symbol.name)
+                elif symbol.section not in reached:
+                    reached.add(symbol.section)
+                    todo.append(symbol.section)
+        self._unneeded = frozenset(range(len(self._sections))) - reached
+        return frozenset(undefined)
+
+    def _uses(self) -> dict[int, list[_Symbol]]:
+        """The symbols to which each section refers."""
+        uses: dict[int, list[_Symbol]] = {}
+        for rows in self._sections:
+            if rows.at.kind == elf.SHT_RELA:
+                entries = elf.entries(elf.RELOCATION, self._data, rows.at)
+                found = [self._symbols[info >> 32] for _, info, _ in entries]
+                uses.setdefault(rows.at.info, []).extend(found)
+        return uses
 
     def _read_sections(self) -> Iterator[_Section]:
         header = elf.read_header(self._data, elf.FileType.OBJECT)
@@ -246,7 +285,8 @@ class _Reader:
                     yield symbol
 
     def _is_carried(self, index: int) -> bool:
-        return 0 < index < len(self._sections) and self._sections[index].is_carried
+        is_there = 0 < index < len(self._sections) and index not in self._unneeded
+        return is_there and self._sections[index].is_carried
 
     def _check(self) -> None:
         names = [section.name for section in self._sections]
@@ -264,7 +304,7 @@ class _Reader:
     def _contents(self) -> Iterator[str]:
         """The bytes of each section."""
         for index, section in enumerate(self._sections):
-            if not section.is_carried:
+            if not self._is_carried(index):
                 continue
             at = section.at
             yield _directive(at)
