@@ -79,6 +79,20 @@ def multiplied(a: wp.array2d(dtype=float), b: wp.array2d(dtype=float)):
     wp.tile_store(b, product)
 
 
+@wp.kernel(module="unique")
+def tile_sums(a: wp.array2d(dtype=float), out: wp.array(dtype=float)):
+    i = wp.tid()
+    part = wp.tile_load(a[i], shape=16)
+    wp.tile_store(out, wp.tile_sum(part), offset=i)
+
+
+@wp.kernel(module="unique")
+def tiles_turned(a: wp.array2d(dtype=float), b: wp.array2d(dtype=float)):
+    i, j, t = wp.tid()
+    part = wp.tile_load(a, shape=(8, 4), offset=(i * 8, j * 4))
+    wp.tile_store(b, wp.tile_transpose(part), offset=(j * 4, i * 8))
+
+
 @wp.kernel
 def beside(x: wp.array(dtype=wp.float32)):
     x[wp.tid()] = 2.0
@@ -531,3 +545,58 @@ def test_arrays_are_as_large_as_numbers_need_that_are_computed() -> None:
     np.testing.assert_array_equal(y, 9)
     with pytest.raises(ValueError, match=r"x.shape\[0\], expected at least 7, for the index 6 in"):
         fn(np.arange(6, dtype=np.float32), y)
+
+
+# ---- tiles ----
+
+
+def test_tiles_on_the_cpu_are_those_of_warp() -> None:
+    fn = frontend.compile(tile_sums, dim="out", tiled=True, block_dim=32)
+    a = np.random.default_rng(2).random((5, 16), np.float32)
+    mine, others = np.zeros(5, np.float32), np.zeros(5, np.float32)
+    fn(a, mine)
+    arrays = [wp.array(each, device="cpu", copy=False) for each in (a, others)]
+    wp.launch_tiled(tile_sums, dim=[5], inputs=arrays, block_dim=32, device="cpu")
+    np.testing.assert_array_equal(mine, others)
+    np.testing.assert_allclose(mine, a.sum(axis=1), rtol=1e-6)
+    with pytest.raises(ValueError, match=r"Mismatched a.shape\[0\], expected at least 5"):
+        fn(a[:4], mine)
+
+
+def test_each_tile_is_a_block_on_a_gpu(fake_cuda: FakeCuda) -> None:
+    rows, columns = fe.sym_int(symbol="rows"), fe.sym_int(symbol="columns")
+    b = Tensor("b", (columns * 4, rows * 8), "float32", device="cuda")
+    a = Tensor("a", (rows * 8, columns * 4), "float32", device="cuda")
+    fn = frontend.compile(
+        tiles_turned, dim=(rows, columns), specs={"a": a, "b": b}, tiled=True, block_dim=64,
+        target="sm_90", smaller=["a", "b"],
+    )  # fmt: skip
+    fn(forged(np.zeros((24, 20), np.float32)), forged(np.zeros((20, 24), np.float32)))
+    (launch,) = fake_cuda.launches()
+    assert (launch.grid, launch.block) == ((15, 1, 1), (64, 1, 1))
+    assert struct.unpack("<3I4xQQ", launch.parameters[0]) == (3, 5, 64, 960, 1)
+
+
+def test_tiles_without_blocks_are_remarked() -> None:
+    with pytest.warns(BuildWarning, match="tile_sums works on tiles, which a block of 256 threads"):
+        frontend.compile(tile_sums, dim="out", target="sm_90")
+    for more in ({"tiled": True, "block_dim": 64}, {"dim": ("out", 256)}):
+        fn = frontend.compile(tile_sums, **{"dim": "out", "target": "sm_90", **more})
+        assert "remarks" not in fn.notes
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ({"tiled": 1}, TypeError, "tiled must be True or False, but got 1"),
+        ({"tiled": True}, ValueError, "tiled=True wants the threads of a block, as in block_dim="),
+        (
+            {"tiled": True, "block_dim": 32, "dim": ("out", 2, 2, 2)},
+            CompileError,
+            "dim takes 1 to 3 sizes if tiled, but got 4",
+        ),
+    ],
+)
+def test_tiled_launches_that_do_not_fit_are_refused(given: Any, error: Any, said: str) -> None:
+    with pytest.raises(error, match=said):
+        frontend.compile(tile_sums, **{"dim": "out", **given})

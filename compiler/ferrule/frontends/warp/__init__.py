@@ -6,6 +6,7 @@ Warp compiles the kernel, for the CPU or for GPUs; the function launches it with
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -39,7 +40,8 @@ def compile(
     dim: Extents | Callable[[Signature], Extents],
     specs: Mapping[str, Any] | None = None,
     target: str | Sequence[str] = "cpu",
-    block_dim: int = 256,
+    tiled: bool = False,
+    block_dim: int | None = None,
     max_blocks: int | None = None,
     cpu_flags: str | None = "",
     smaller: Sequence[str] = (),
@@ -50,7 +52,8 @@ def compile(
     requires: Sequence[Condition | Requirement] = (),
     options: str | Options | None = None,
 ) -> Function:
-    """The function that launches a kernel of Warp, `wp.launch(kernel, dim, …)`, without Warp.
+    """The function that launches a kernel of Warp, `wp.launch(kernel, dim, …)`, without Warp; or,
+    if it is `tiled`, `wp.launch_tiled(kernel, dim, block_dim=…)`.
 
     Its parameters are the kernel's: arrays of any sizes and strides, arrays of vectors and matrices
     are tensors with further dims after the array's; numbers; vectors, matrices, quaternions and
@@ -70,10 +73,11 @@ def compile(
     its path, "options.weights".
 
     `target` is "cpu", or an architecture such as "sm_90", or several.  `block_dim` and `max_blocks`
-    are those of a launch on a GPU.  `cpu_flags` are Warp's `cpu_compiler_flags`: none by default,
-    so that the code runs on any CPU of the architecture; None selects Warp's own flags, which are
-    for this machine's CPU.  `requires` and `options` as for
-    `fe.compile` and `compiler.build`.
+    are those of a launch on a GPU, by default 256 and no limit.  With `tiled` each element of `dim`
+    is a block of `block_dim` threads, which must be given; on the CPU a block is one thread.
+    `cpu_flags` are Warp's `cpu_compiler_flags`: none by default, so that the code runs on any CPU
+    of the architecture; None selects Warp's own flags, which are for this machine's CPU.
+    `requires` and `options` as for `fe.compile` and `compiler.build`.
 
     Raises ImportError if Warp is not installed, TypeError for an object that is not a kernel of
     Warp, CompileError for kernels that cannot be called this way and for arguments that do not fit
@@ -86,7 +90,7 @@ def compile(
     from ferrule.frontends.warp.types import Types
 
     types = Types(warp)
-    _check_launch(block_dim, max_blocks, cpu_flags)
+    _check_launch(tiled, block_dim, max_blocks, cpu_flags)
     if not isinstance(specs, Mapping | None):
         raise TypeError(f"specs must be a dict, such as {{'x': spec}}, but got {specs!r}")
     params, made, signature = _call(types, kernel, specs, name, results, constants_of(dim))
@@ -96,17 +100,20 @@ def compile(
     rows = [(each.label, each.type) for each in kernel.adj.args]
     arrays = _arrays(types, params, rows)
     dims = _dims(arrays, dim(signature) if callable(dim) else dim)
+    threads = 1 if target == "cpu" else 256 if block_dim is None else block_dim
+    dims = _tiled(dims, threads) if tiled else dims
     packed = [types.packed(spec, kind) for spec, (_, kind) in zip(params, rows, strict=True)]
     if target == "cpu":
         check_on_cpu(params, signature.name)
         convention: CallingConvention = cpu_call(warp, kernel, dims, packed, cpu_flags)
     else:
         archs = architectures("target", target, "'cpu', or ")
-        convention = cuda_call(warp, kernel, dims, packed, archs, block_dim, max_blocks)
+        convention = cuda_call(warp, kernel, dims, packed, archs, threads, max_blocks)
     # A value that is not a size has raised its own error before.
     checked_sizes("dim", dim, signature)
     covered = _covered(kernel, arrays, dims, {*(specs or {})}, _smaller(arrays, smaller))
-    convention = Sequential([covered, convention])
+    remarks: tuple[str, ...] = () if tiled or target == "cpu" else _on_tiles(kernel, dims, threads)
+    convention = Sequential([replace(covered, remarks=remarks), convention])
     return build_kernel(
         kernel.func,
         requiring(signature, requires),
@@ -198,9 +205,37 @@ def _covered(
     return Covering(needed(needs), tuple(launched), tuple(unknown))
 
 
-def _check_launch(block_dim: Any, max_blocks: Any, cpu_flags: Any) -> None:
+def _tiled(dims: tuple[Dim, ...], threads: int) -> tuple[Dim, ...]:
+    """The sizes of a launch with a block of threads for each element of `dims`."""
+    from ferrule.frontends.warp.types import MAX_DIMS
+
+    if len(dims) == MAX_DIMS:
+        raise CompileError(f"dim takes 1 to {MAX_DIMS - 1} sizes if tiled, but got {len(dims)}")
+    return (*dims, threads)
+
+
+def _on_tiles(kernel: Any, dims: Sequence[Dim], threads: int) -> tuple[str, ...]:
+    """The remark on a kernel that works on tiles, if the last size of its launch does not make each
+    block one tile."""
+    from ferrule.frontends.warp.indexing import uses_tiles
+
+    is_split = isinstance(dims[-1], int) and dims[-1] % threads == 0
+    if is_split or not uses_tiles(kernel.adj.tree):
+        return ()
+    return (
+        f"{kernel.key} works on tiles, which a block of {threads} threads shares, but the last "
+        f"size of dim is no multiple of that: tiled=True makes a block for each element of dim",
+    )
+
+
+def _check_launch(tiled: Any, block_dim: Any, max_blocks: Any, cpu_flags: Any) -> None:
     """Raises TypeError or ValueError for an invalid option of a launch."""
-    _check_count("block_dim", block_dim, 1024)
+    if not isinstance(tiled, bool):
+        raise TypeError(f"tiled must be True or False, but got {tiled!r}")
+    if tiled and block_dim is None:
+        raise ValueError("tiled=True wants the threads of a block, as in block_dim=64")
+    if block_dim is not None:
+        _check_count("block_dim", block_dim, 1024)
     if max_blocks is not None:
         _check_count("max_blocks", max_blocks)
     if not isinstance(cpu_flags, str | None):

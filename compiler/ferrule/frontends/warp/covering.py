@@ -34,12 +34,14 @@ class Need:
 @dataclass(frozen=True, slots=True)
 class Covering:
     """Ends a call with a ValueError if an array is smaller than a kernel needs; it calls no code.
-    `unknown` are the arrays that a kernel indexes by values that are not known."""
+    `unknown` are the arrays that a kernel indexes by values that are not known, `remarks` are for
+    the builder of the function."""
 
     needs: tuple[Need, ...]
     dims: tuple[Dim, ...]
     """The sizes of the launch: nothing is required if one of them is 0."""
     unknown: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     when: Condition | None = None
 
     def codes(self) -> tuple[DeviceCode, ...]:
@@ -57,6 +59,8 @@ class Covering:
                 self._check(call, need)
         for path in self.unknown:
             call.assume(f"{path} is indexed inside of its sizes alone")
+        for text in self.remarks:
+            call.remark(text)
 
     def _check(self, call: Call, need: Need) -> None:
         actual = need.array.shape[need.axis]

@@ -57,6 +57,17 @@ class Indices:
     unknown: set[int] = field(default_factory=set)
 
 
+def uses_tiles(tree: ast.AST) -> bool:
+    """Whether a kernel loads, stores or makes tiles, and has none of values of its threads, of
+    which each thread gives one."""
+    called = {
+        node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+    }
+    return any(name.startswith("tile_") for name in called) and not called & {"tile", "untile"}
+
+
 def numbers_of(function: Any) -> dict[str, int]:
     """The integers that a kernel's function reads in addition to its arguments, with their current
     values, by their names, "N" or "settings.N"."""
