@@ -44,6 +44,11 @@ def copies(space: str) -> str:
     """
 
 
+def shape(count: int, trans: str) -> str:
+    """As documented, or in CUTLASS's order."""
+    return f".x{count}{trans}.m8n8" if count == 2 else f".m8n8.x{count}{trans}"
+
+
 @pytest.mark.parametrize(("count", "trans", "space"), FORMS)
 def test_ldmatrix(count: int, trans: str, space: str) -> None:
     given, places = tiles(count), rows(count)
@@ -58,7 +63,7 @@ def test_ldmatrix(count: int, trans: str, space: str) -> None:
     ld.global.v4.b32 {{%r3,%r4,%r5,%r6}}, [%rd2]; st.shared.v4.b32 [%r2], {{%r3,%r4,%r5,%r6}};
     ld.global.v4.b32 {{%r3,%r4,%r5,%r6}}, [%rd2+16]; st.shared.v4.b32 [%r2+16], {{%r3,%r4,%r5,%r6}};
     bar.sync 0;
-    ldmatrix.sync.aligned.m8n8.x{count}{trans}{space}.b16 {registers}, [{place}];
+    ldmatrix.sync.aligned{shape(count, trans)}{space}.b16 {registers}, [{place}];
     ld.param.u64 %rd6, [a2]; mul.wide.u32 %rd7, %r0, 4; add.u64 %rd6, %rd6, %rd7;
     {" ".join(f"st.global.b32 [%rd6+{128 * i}], %r{10 + i};" for i in range(count))}
     ret;"""
@@ -78,7 +83,7 @@ def test_stmatrix(count: int, trans: str, space: str) -> None:
     body = f"""{copies(space)}
     ld.param.u64 %rd2, [a1]; mul.wide.u32 %rd3, %r0, 4; add.u64 %rd2, %rd2, %rd3;
     {" ".join(f"ld.global.b32 %r{10 + i}, [%rd2+{128 * i}];" for i in range(count))}
-    stmatrix.sync.aligned.m8n8.x{count}{trans}{space}.b16 [{place}], {registers};
+    stmatrix.sync.aligned{shape(count, trans)}{space}.b16 [{place}], {registers};
     bar.sync 0;
     ld.param.u64 %rd6, [a2]; mul.wide.u32 %rd7, %r0, 32; add.u64 %rd6, %rd6, %rd7;
     shl.b32 %r2, %r0, 5;

@@ -80,6 +80,8 @@ DTYPES: Final[Mapping[str, str]] = MappingProxyType(
         "cutlass::float_e4m3_t": "float8_e4m3fn",
         "cutlass::float_e5m2_t": "float8_e5m2",
         "cutlass::float_ue8m0_t": "float8_e8m0fnu",
+        "tl::float_e4m3_t": "float8_e4m3fn",
+        "tl::float_e5m2_t": "float8_e5m2",
         "_Complex float": "complex64",
         "_Complex double": "complex128",
         **{
@@ -89,7 +91,7 @@ DTYPES: Final[Mapping[str, str]] = MappingProxyType(
         },
     }
 )
-"""The dtypes of C's, CUDA's and CUTLASS's numbers."""
+"""The dtypes of C's, CUDA's, CUTLASS's and TileLang's numbers."""
 
 ARITHMETIC: Final = frozenset(
     name for name in DTYPES if not name.startswith(("__", "_C")) and not {"<", ":"} & {*name}

@@ -17,7 +17,11 @@ from ferrule.emulator.native.places import SOURCE
 from ferrule.emulator.ptx.module import Instruction
 from ferrule.emulator.warps.emitter import Emitter, items_of
 
-_SHAPE: Final = r"\.sync\.aligned\.m8n8\.(?P<n>x1|x2|x4)(?P<trans>\.trans)?"
+_SHAPE: Final = (
+    r"\.sync\.aligned(?P<first>\.m8n8)?\.(?P<n>x1|x2|x4)(?P<trans>\.trans)?(?(first)|\.m8n8)"
+)
+"""The shape comes first, as documented, or last, as CUTLASS and TileLang write it: ptxas takes
+both."""
 _PLACE: Final = r"(\.(?P<space>shared|shared::cta))?\.b16"
 
 _SOURCE: Final = (

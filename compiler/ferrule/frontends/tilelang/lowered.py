@@ -21,6 +21,8 @@ _KNOWN: Final = frozenset({"tirx.use_dyn_shared_memory"})
 _PDL: Final = "tirx.use_programtic_dependent_launch"
 _COOPERATIVE: Final = "tirx.use_cooperative_launch"
 AXES: Final = "xyz"
+_CLUSTERED: Final = frozenset(f"tir.cluster_dim_{axis}" for axis in AXES)
+"""The sizes of a cluster, which are in `cluster_dims`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +96,12 @@ def _kernel(name: str, function: Any) -> Kernel:
     attrs = dict(function.attrs)
     extents = {str(key): value for key, value in attrs["thread_extent"].items()}
     tags = {str(tag) for tag in attrs["tirx.kernel_launch_params"]}
-    known = _KNOWN | {_PDL, _COOPERATIVE} | extents.keys()
+    cluster = tuple(int(each) for each in attrs.get("cluster_dims", ()))
+    clustered = _CLUSTERED if cluster else frozenset[str]()
+    known = _KNOWN | {_PDL, _COOPERATIVE} | clustered | extents.keys()
     if unknown := sorted(tags - known):
         raise CompileError(f"the launch of {name} needs {', '.join(unknown)}, which is not known")
     read = {int(each) for each in attrs.get("tl.readonly_param_indices", ())}
-    cluster = tuple(int(each) for each in attrs.get("cluster_dims", ()))
     return Kernel(
         name,
         tuple(function.params),
