@@ -340,7 +340,7 @@ def head(a: fe.Tensor, k: fe.Int32):
 
 
 def test_results_on_a_gpu_have_sizes_that_the_host_knows(fake_cuda: FakeCuda) -> None:
-    function = fe.compile(head, vector(), fe.Int32, options="--target cuda")
+    function = fe.compile(head, vector(), fe.Int32, options="--target cuda --gpu-arch sm_80")
     with all_freed():
         found = function(floats(10), 4)
         assert (found.shape, str(found.device)) == ((4,), "cuda:0")

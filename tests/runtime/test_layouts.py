@@ -71,6 +71,7 @@ DEVICE_NAMES = {
     DeviceType.WEBGPU: "kDLWebGPU",
     DeviceType.HEXAGON: "kDLHexagon",
     DeviceType.MAIA: "kDLMAIA",
+    DeviceType.TRN: "kDLTrn",
 }
 CODE_NAMES = {
     DTypeCode.UINT: "kDLUInt",

@@ -38,52 +38,57 @@ ok.29:
   %at.30 = getelementptr inbounds i8, ptr %a.25, i64 8
   %device_type.31 = load i32, ptr %at.30
   %c.32 = icmp eq i32 %device_type.31, 1
-  br i1 %c.32, label %ok.33, label %refused.6
+  br i1 %c.32, label %ok.33, label %other.34
 ok.33:
-  %at.34 = getelementptr inbounds i8, ptr %a.25, i64 24
-  %shape.35 = load ptr, ptr %at.34
-  %at.36 = getelementptr inbounds i8, ptr %a.25, i64 32
-  %strides.37 = load ptr, ptr %at.36
-  %v.38 = ptrtoint ptr %shape.35 to i64
-  %v.39 = ptrtoint ptr %strides.37 to i64
-  %v.40 = and i64 %v.38, %v.39
-  %c.41 = icmp ne i64 %v.40, 0
-  br i1 %c.41, label %ok.42, label %in_doubt.7
-ok.42:
-  %a.n0.43 = load i64, ptr %shape.35
-  %a.s0.44 = load i64, ptr %strides.37
-  %c.45 = icmp eq i64 %a.s0.44, 1
+  %at.38 = getelementptr inbounds i8, ptr %a.25, i64 24
+  %shape.39 = load ptr, ptr %at.38
+  %at.40 = getelementptr inbounds i8, ptr %a.25, i64 32
+  %strides.41 = load ptr, ptr %at.40
+  %v.42 = ptrtoint ptr %shape.39 to i64
+  %v.43 = ptrtoint ptr %strides.41 to i64
+  %v.44 = and i64 %v.42, %v.43
+  %c.45 = icmp ne i64 %v.44, 0
   br i1 %c.45, label %ok.46, label %in_doubt.7
+other.34:
+  %c.35 = icmp eq i32 %device_type.31, 3
+  %c.36 = icmp eq i32 %device_type.31, 11
+  %v.37 = or i1 %c.35, %c.36
+  br i1 %v.37, label %in_doubt.7, label %refused.6
 ok.46:
-  %data.47 = load i64, ptr %a.25
-  %c.48 = icmp ne i64 %data.47, 0
-  br i1 %c.48, label %ok.49, label %in_doubt.7
-ok.49:
-  %at.50 = getelementptr inbounds i8, ptr %a.25, i64 40
-  %byte_offset.51 = load i64, ptr %at.50
-  %a.data.52 = add i64 %data.47, %byte_offset.51
-  store i64 %a.data.52, ptr %out.2
-  %v.61 = and i64 %a.n0.43, -2147483648
-  %c.62 = icmp eq i64 %v.61, 0
-  br i1 %c.62, label %ok.63, label %doubt.53
-doubt.53:
-  %v.54 = and i64 %a.n0.43, -2147483648
-  %v.55 = or i64 0, %v.54
-  %v.56 = and i64 %a.n0.43, 3
-  %v.57 = or i64 %v.55, %v.56
-  %v.58 = and i64 %a.data.52, 1
-  %v.59 = or i64 %v.57, %v.58
-  %c.60 = icmp ne i64 %v.59, 0
-  br i1 %c.60, label %refused.6, label %in_doubt.7
-ok.63:
-  %v.64 = and i64 %a.n0.43, 3
-  %c.65 = icmp eq i64 %v.64, 0
-  br i1 %c.65, label %ok.66, label %doubt.53
-ok.66:
-  %v.67 = and i64 %a.data.52, 1
-  %c.68 = icmp eq i64 %v.67, 0
-  br i1 %c.68, label %ok.69, label %doubt.53
-ok.69:
+  %a.n0.47 = load i64, ptr %shape.39
+  %a.s0.48 = load i64, ptr %strides.41
+  %c.49 = icmp eq i64 %a.s0.48, 1
+  br i1 %c.49, label %ok.50, label %in_doubt.7
+ok.50:
+  %data.51 = load i64, ptr %a.25
+  %c.52 = icmp ne i64 %data.51, 0
+  br i1 %c.52, label %ok.53, label %in_doubt.7
+ok.53:
+  %at.54 = getelementptr inbounds i8, ptr %a.25, i64 40
+  %byte_offset.55 = load i64, ptr %at.54
+  %a.data.56 = add i64 %data.51, %byte_offset.55
+  store i64 %a.data.56, ptr %out.2
+  %v.65 = and i64 %a.n0.47, -2147483648
+  %c.66 = icmp eq i64 %v.65, 0
+  br i1 %c.66, label %ok.67, label %doubt.57
+doubt.57:
+  %v.58 = and i64 %a.n0.47, -2147483648
+  %v.59 = or i64 0, %v.58
+  %v.60 = and i64 %a.n0.47, 3
+  %v.61 = or i64 %v.59, %v.60
+  %v.62 = and i64 %a.data.56, 1
+  %v.63 = or i64 %v.61, %v.62
+  %c.64 = icmp ne i64 %v.63, 0
+  br i1 %c.64, label %refused.6, label %in_doubt.7
+ok.67:
+  %v.68 = and i64 %a.n0.47, 3
+  %c.69 = icmp eq i64 %v.68, 0
+  br i1 %c.69, label %ok.70, label %doubt.57
+ok.70:
+  %v.71 = and i64 %a.data.56, 1
+  %c.72 = icmp eq i64 %v.71, 0
+  br i1 %c.72, label %ok.73, label %doubt.57
+ok.73:
   br label %accepted.3
 accepted.3:
   %a.4 = load ptr, ptr %out.2
@@ -130,46 +135,51 @@ ok.29:
   %at.30 = getelementptr inbounds i8, ptr %a.25, i64 8
   %device_type.31 = load i32, ptr %at.30
   %c.32 = icmp eq i32 %device_type.31, 1
-  br i1 %c.32, label %ok.33, label %refused.6
+  br i1 %c.32, label %ok.33, label %other.34
 ok.33:
-  %at.34 = getelementptr inbounds i8, ptr %a.25, i64 24
-  %shape.35 = load ptr, ptr %at.34
-  %at.36 = getelementptr inbounds i8, ptr %a.25, i64 32
-  %strides.37 = load ptr, ptr %at.36
-  %v.38 = ptrtoint ptr %shape.35 to i64
-  %v.39 = ptrtoint ptr %strides.37 to i64
-  %v.40 = and i64 %v.38, %v.39
-  %c.41 = icmp ne i64 %v.40, 0
-  br i1 %c.41, label %ok.42, label %in_doubt.7
-ok.42:
-  %a.n0.43 = load i64, ptr %shape.35
-  %a.s0.44 = load i64, ptr %strides.37
-  %c.45 = icmp eq i64 %a.s0.44, 1
+  %at.38 = getelementptr inbounds i8, ptr %a.25, i64 24
+  %shape.39 = load ptr, ptr %at.38
+  %at.40 = getelementptr inbounds i8, ptr %a.25, i64 32
+  %strides.41 = load ptr, ptr %at.40
+  %v.42 = ptrtoint ptr %shape.39 to i64
+  %v.43 = ptrtoint ptr %strides.41 to i64
+  %v.44 = and i64 %v.42, %v.43
+  %c.45 = icmp ne i64 %v.44, 0
   br i1 %c.45, label %ok.46, label %in_doubt.7
+other.34:
+  %c.35 = icmp eq i32 %device_type.31, 3
+  %c.36 = icmp eq i32 %device_type.31, 11
+  %v.37 = or i1 %c.35, %c.36
+  br i1 %v.37, label %in_doubt.7, label %refused.6
 ok.46:
-  %data.47 = load i64, ptr %a.25
-  %c.48 = icmp ne i64 %data.47, 0
-  br i1 %c.48, label %ok.49, label %in_doubt.7
-ok.49:
-  %at.50 = getelementptr inbounds i8, ptr %a.25, i64 40
-  %byte_offset.51 = load i64, ptr %at.50
-  %a.data.52 = add i64 %data.47, %byte_offset.51
-  store i64 %a.data.52, ptr %out.2
-  %v.59 = and i64 %a.n0.43, -2147483648
-  %c.60 = icmp eq i64 %v.59, 0
-  br i1 %c.60, label %ok.61, label %doubt.53
-doubt.53:
-  %v.54 = and i64 %a.n0.43, -2147483648
-  %v.55 = or i64 0, %v.54
-  %v.56 = and i64 %a.data.52, 1
-  %v.57 = or i64 %v.55, %v.56
-  %c.58 = icmp ne i64 %v.57, 0
-  br i1 %c.58, label %refused.6, label %in_doubt.7
-ok.61:
-  %v.62 = and i64 %a.data.52, 1
-  %c.63 = icmp eq i64 %v.62, 0
-  br i1 %c.63, label %ok.64, label %doubt.53
-ok.64:
+  %a.n0.47 = load i64, ptr %shape.39
+  %a.s0.48 = load i64, ptr %strides.41
+  %c.49 = icmp eq i64 %a.s0.48, 1
+  br i1 %c.49, label %ok.50, label %in_doubt.7
+ok.50:
+  %data.51 = load i64, ptr %a.25
+  %c.52 = icmp ne i64 %data.51, 0
+  br i1 %c.52, label %ok.53, label %in_doubt.7
+ok.53:
+  %at.54 = getelementptr inbounds i8, ptr %a.25, i64 40
+  %byte_offset.55 = load i64, ptr %at.54
+  %a.data.56 = add i64 %data.51, %byte_offset.55
+  store i64 %a.data.56, ptr %out.2
+  %v.63 = and i64 %a.n0.47, -2147483648
+  %c.64 = icmp eq i64 %v.63, 0
+  br i1 %c.64, label %ok.65, label %doubt.57
+doubt.57:
+  %v.58 = and i64 %a.n0.47, -2147483648
+  %v.59 = or i64 0, %v.58
+  %v.60 = and i64 %a.data.56, 1
+  %v.61 = or i64 %v.59, %v.60
+  %c.62 = icmp ne i64 %v.61, 0
+  br i1 %c.62, label %refused.6, label %in_doubt.7
+ok.65:
+  %v.66 = and i64 %a.data.56, 1
+  %c.67 = icmp eq i64 %v.66, 0
+  br i1 %c.67, label %ok.68, label %doubt.57
+ok.68:
   br label %accepted.3
 accepted.3:
   %a.4 = load ptr, ptr %out.2

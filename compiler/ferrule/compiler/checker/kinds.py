@@ -14,7 +14,7 @@ from ferrule.compiler.checker.format import Op
 from ferrule.compiler.checker.loops import over_elements
 from ferrule.compiler.checker.nodes import JUST_NONE, Node, leaf_count
 from ferrule.compiler.messages.names import PACKED_DTYPE
-from ferrule.specs import BY_DLPACK, DEVICE_CODES, HOST_DEVICES, Int8, Uint8
+from ferrule.specs import ALSO_TAKEN, BY_DLPACK, DEVICE_CODES, HOST_DEVICES, Int8, Uint8
 from ferrule.specs.params import (
     PACKED_NAME,
     Constant,
@@ -140,11 +140,17 @@ def _check_tensor(code: Code, spec: Tensor, node: Node, expected: int) -> None:
     name = PACKED_NAME if spec.packed else BY_DLPACK[dtype].name
     loose = spec.dtype in (Int8, Uint8) and not spec.exact
     code.row(Op.DTYPE, kind=int(loose), a=code.text(spec.expected or name), b=dtype)
-    code.row(Op.DEVICE, a=code.text(spec.device), b=DEVICE_CODES[spec.device])
+    code.row(Op.DEVICE, a=code.text(spec.device), b=_devices(spec.device))
     if spec.device_id is not None:
         code.row(Op.DEVICE_ID, b=spec.device_id)
     if spec.device not in HOST_DEVICES:
         code.row(Op.SAME_DEVICE, a=code.text(f"{node.at.first}.device.index"))
+
+
+def _devices(device: str) -> int:
+    """The device types that a parameter takes, a bit for each."""
+    taken = (device, *ALSO_TAKEN.get(device, ()))
+    return sum(1 << DEVICE_CODES[each] for each in taken)
 
 
 def _check_optional(code: Code, node: Node, also: tuple[str, ...]) -> None:

@@ -1,0 +1,13 @@
+"""Kernels of other systems on an emulated GPU.
+
+A process finds one libcuda, and other tests have a stand-in of their own: so these files run in a
+process of their own, from tests/frontends/test_alone.py. By hand:
+
+    FERRULE_ALONE=1 python -m pytest tests/frontends/alone
+"""
+
+from __future__ import annotations
+
+import os
+
+collect_ignore_glob = [] if os.environ.get("FERRULE_ALONE") else ["test_*.py"]
