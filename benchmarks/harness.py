@@ -112,6 +112,7 @@ class Unit:
 
 
 NS: Final = Unit("ns", 1e9)
+US: Final = Unit("µs", 1e6)
 MS: Final = Unit("ms", 1e3)
 
 

@@ -35,15 +35,16 @@ class Options:
     `enable_checks`: whether indices, divisions, alignment and shared memory are checked while a
     function runs (CPU only).  `pipeline`: "llvm" is ferrule's own lowering, "mlir" a second one, of
     `ferrule[mlir]`, through MLIR's passes.  `cache`: whether the cache may have the function, and
-    keeps it.  `enable_tvm_ffi` is accepted for compatibility with
-    CuTe, without effect: every function is a TVM-FFI function.
+    keeps it.  `fast_math`: floats may be computed in another order and with other roundings, see
+    `jit`; for CUDA kernels as by CUDA's option: `fast=True` for all maths functions, and a
+    multiplication and an addition may be fused.  `enable_tvm_ffi` is accepted for compatibility
+    with CuTe, without effect: every function is a TVM-FFI function.
 
     The other options are for CUDA kernels, and have no effect on the CPU.  `cubin`: assemble the
     kernels at compile time, with ptxas or nvJitLink, instead of in the driver; `ptxas_options` are
     options for this.  `keep_ptx` and `keep_cubin` write files into the folder `dump_dir`, by
     default the current one; `dump_dir` alone writes the PTX.  `generate_line_info`: profilers show
-    the lines of the source.  `fast_math`: `fast=True` for all maths functions, and a multiplication
-    and an addition may be fused.  `libdevice`: NVIDIA's functions instead of ferrule's own.
+    the lines of the source.  `libdevice`: NVIDIA's functions instead of ferrule's own.
     `noalias` promises that a tensor which a kernel writes does not overlap with another of its
     tensors.
     """

@@ -484,6 +484,7 @@ def _program(job: Job) -> tuple[Program, Signature, dict[Op, object]]:
         options.target or "cpu",
         origins,
         job.witness,
+        _fast_math(options),
     )
     verify(program)
     signature = _with_read_only(job.signature, program)
@@ -494,6 +495,13 @@ def _program(job: Job) -> tuple[Program, Signature, dict[Op, object]]:
         program = instrument(program, Places.of(origins, stripped=options.strip_paths))
         verify(program)
     return program, signature, origins
+
+
+def _fast_math(options: Options) -> tuple[str, ...]:
+    """The flags of all functions; for a GPU the meaning of the option is CUDA's, see `relaxed`."""
+    from ferrule.language.fastmath import RELAXED
+
+    return RELAXED if options.fast_math and options.gpu_arch is None else ()
 
 
 def _body(program: Program, options: Options, name: str, origins: dict[Op, object] | None) -> Body:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NoReturn, overload
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.language.dependencies.edited import remember
@@ -14,7 +15,11 @@ from ferrule.runtime.forks import ForkLock
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from ferrule.language.fastmath import FastMath
     from ferrule.language.quickcalls import QuickCalls
+
+_LATER: Final = object()
+"""The function of a decorator that got only keywords."""
 
 _VERSIONS: Final = 8
 """The number of versions of the outer values for which compiled code is cached."""
@@ -124,22 +129,55 @@ class JitFunction(_Named):
         return f"<ferrule jit {self.function.__qualname__}>"
 
 
-def kernel(function: Callable[..., Any]) -> KernelFunction:
-    """Marks a function as a kernel: `@ferrule.kernel`.  Raises CompileError unless it is a
-    function."""
-    return KernelFunction(_checked(function, "kernel"))
+@overload
+def kernel(function: Callable[..., Any]) -> KernelFunction: ...
 
 
-def jit(function: Callable[..., Any]) -> JitFunction:
-    """Marks a function as a host function: `@ferrule.jit`.  Raises CompileError unless it is a
-    function."""
-    return JitFunction(_checked(function, "jit"))
+@overload
+def kernel(*, fast_math: FastMath) -> Callable[[Callable[..., Any]], KernelFunction]: ...
 
 
-def _checked(function: Callable[..., Any], decorator: str) -> Callable[..., Any]:
+def kernel(function: Any = _LATER, *, fast_math: FastMath = False) -> Any:
+    """Marks a function as a kernel: `@ferrule.kernel`.
+
+    `fast_math`: as for `jit`.  Raises CompileError unless it is a function.
+    """
+    if function is _LATER:
+        return partial(kernel, fast_math=fast_math)
+    return KernelFunction(_checked(function, "kernel", fast_math))
+
+
+@overload
+def jit(function: Callable[..., Any]) -> JitFunction: ...
+
+
+@overload
+def jit(*, fast_math: FastMath) -> Callable[[Callable[..., Any]], JitFunction]: ...
+
+
+def jit(function: Any = _LATER, *, fast_math: FastMath = False) -> Any:
+    """Marks a function as a host function: `@ferrule.jit`.
+
+    `fast_math`, as in `@ferrule.jit(fast_math={"reassoc", "contract"})`: LLVM's fast-math flags of
+    the arithmetic in this function and in those that it calls, but not in the kernels that it
+    launches; True is all of them except "nnan" and "ninf".  Results then depend on the CPU.
+    Raises CompileError unless it is a function, and for unknown flags.
+    """
+    if function is _LATER:
+        return partial(jit, fast_math=fast_math)
+    return JitFunction(_checked(function, "jit", fast_math))
+
+
+def _checked(
+    function: Callable[..., Any], decorator: str, fast_math: FastMath
+) -> Callable[..., Any]:
     if not inspect.isfunction(function):
         raise CompileError(f"@ferrule.{decorator} marks a function, but got {function!r}")
     check_undecorated(function)
+    if fast_math is not False:
+        from ferrule.language.fastmath import marked
+
+        function = marked(function, fast_math)
     remember(function)
     return function
 

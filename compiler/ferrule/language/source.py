@@ -17,6 +17,7 @@ from ferrule.compiler.artefacts import Location
 from ferrule.compiler.errors import CompileError, Diagnostic, Span
 from ferrule.language.dependencies.edited import check_unedited
 from ferrule.language.dependencies.witness import Outer
+from ferrule.language.fastmath import flags_of
 from ferrule.language.sourcetexts import lines_of
 from ferrule.specs.deferred import dataclass
 
@@ -37,7 +38,7 @@ class Source:
 
     `outer` has its outer names (closure, globals), `defaults` the parameters' defaults, evaluated
     where the function was defined, and `annotations` the annotations that Python has already
-    evaluated.  `lines` begin with `first_line`.
+    evaluated.  `lines` begin with `first_line`.  `fast_math`: its flags, see `fastmath`.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Source:
     lines: tuple[str, ...]
     first_line: int
     annotations: Mapping[str, Any] = field(default_factory=dict)
+    fast_math: tuple[str, ...] = ()
 
     def span(self, node: ast.AST) -> Span:
         """The place of a node, cut to its first line."""
@@ -114,6 +116,7 @@ def read_source(function: Callable[..., Any], *, helper: bool = False) -> Source
         tuple(line.rstrip("\r\n") for line in lines),
         first_line,
         evaluated_annotations(function),
+        flags_of(function),
     )
 
 

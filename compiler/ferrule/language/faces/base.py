@@ -114,6 +114,7 @@ def range(
     unroll: int = 0,
     unroll_full: bool = False,
     vectorize: bool | int | None = None,
+    reassociate: bool = False,
     prefetch_stages: int | None = None,
     at_least_once: bool = False,
 ) -> builtins.range:
@@ -121,8 +122,10 @@ def range(
 
     `unroll`: the number of iterations to unroll, 1 for none; `unroll_full`: unroll completely.
     `vectorize`: whether to use vectors, or of how many elements.  No hint changes a result: floats
-    are added in order.  The compiler may ignore hints, and a loop with a `break` or `return` has
-    none.  The last two arguments are accepted and ignored.
+    are added in order, unless `reassociate=True` allows sums and products of floats in this loop in
+    any order, LLVM's "reassoc": they may be vectors then, and their last bits depend on the CPU.
+    The compiler may ignore hints, and a loop with a `break` or `return` has none.  The last two
+    arguments are accepted and ignored.
     """
     return builtins.range(*args)
 

@@ -22,27 +22,37 @@ class Constant(Operation, text="constant {value!r}", effects=(), uniform=True, s
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unary(
-    Operation, text="{op}{fast:fast} {operand}", effects=(), uniform=True, speculative=True
+    Operation,
+    text="{op}{fast:fast}{flags:flags} {operand}",
+    effects=(),
+    uniform=True,
+    speculative=True,
 ):
-    """`op operand`; the result has the operand's dtype."""
+    """`op operand`; the result has the operand's dtype.  `flags`: see `fastmath`."""
 
     result: Result
     op: UnaryOp
     operand: Value
     fast: bool = False
+    flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Binary(
-    Operation, text="{op}{fast:fast} {lhs}, {rhs}", effects=(), uniform=True, speculative=True
+    Operation,
+    text="{op}{fast:fast}{flags:flags} {lhs}, {rhs}",
+    effects=(),
+    uniform=True,
+    speculative=True,
 ):
-    """`lhs op rhs`; operands and result have one dtype."""
+    """`lhs op rhs`; operands and result have one dtype.  `flags`: see `fastmath`."""
 
     result: Result
     op: BinaryOp
     lhs: Value
     rhs: Value
     fast: bool = False
+    flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,12 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import field
+from typing import Final
 
 from ferrule.compiler.artefacts import Fault, Location
+from ferrule.language.fastmath import united
 from ferrule.language.ir import ops as ir
 from ferrule.language.ir.types import HandleType, TensorType
 from ferrule.specs import Boolean, Dim, DType, Int32, Uint32
 from ferrule.specs.deferred import dataclass
+
+FLAGGED: Final = frozenset({"add", "sub", "mul", "div", "neg"})
+"""The ops that have fast-math flags where the program allows them."""
 
 
 @dataclass(slots=True)
@@ -32,13 +37,15 @@ class OpenRegion:
 class Builder:
     """Appends ops to the innermost open region and returns their results.
 
-    If `places` is not None, it records for each op the current value of `at`.
+    If `places` is not None, it records for each op the current value of `at`.  `flags` are the
+    fast-math flags of arithmetic on floats.
     """
 
     def __init__(self) -> None:
         self._open: list[OpenRegion] = []
         self.at: object = None
         self.places: dict[ir.Op, object] | None = None
+        self.flags: tuple[str, ...] = ()
 
     @contextmanager
     def region(self, again: OpenRegion | None = None) -> Iterator[OpenRegion]:
@@ -49,6 +56,20 @@ class Builder:
             yield opened
         finally:
             self._open.pop()
+
+    @contextmanager
+    def relaxed(self, flags: tuple[str, ...]) -> Iterator[None]:
+        """Arithmetic inside has these fast-math flags too."""
+        outer, self.flags = self.flags, united(self.flags, flags)
+        try:
+            yield
+        finally:
+            self.flags = outer
+
+    def _flags(self, op: str, operand: ir.Value) -> tuple[str, ...]:
+        kind = operand.type
+        flagged = op in FLAGGED and isinstance(kind, DType) and kind.kind == "float"
+        return self.flags if flagged else ()
 
     @property
     def current(self) -> OpenRegion:
@@ -84,7 +105,8 @@ class Builder:
     def unary(self, op: ir.UnaryOp, operand: ir.Value, *, fast: bool = False) -> ir.Value:
         """`op operand`."""
         result = ir.Value(operand.type, op)
-        self.append(ir.Unary(result, op, operand, fast))
+        flags = self._flags(op, operand) if self.flags else ()
+        self.append(ir.Unary(result, op, operand, fast, flags))
         return result
 
     def binary(
@@ -92,7 +114,8 @@ class Builder:
     ) -> ir.Value:
         """`lhs op rhs`."""
         result = ir.Value(lhs.type, op)
-        self.append(ir.Binary(result, op, lhs, rhs, fast))
+        flags = self._flags(op, lhs) if self.flags else ()
+        self.append(ir.Binary(result, op, lhs, rhs, fast, flags))
         return result
 
     def fma(self, x: ir.Value, y: ir.Value, z: ir.Value) -> ir.Value:

@@ -61,6 +61,7 @@ class ProgramState:
     """The state shared by the functions of one program: target, symbols, kernels by key, relations
     of sizes.
 
+    `fast_math`: the fast-math flags of all its functions.
     `unlaunched`: for each kernel call without a launch so far, the error for it.  `unrolled`: the
     number of iterations of compile-time loops.  `writes`: the number of events so far that may have
     changed tensors: writes, launches and beginnings of loops.  `roots`: for a view that begins
@@ -77,6 +78,7 @@ class ProgramState:
 
     symbols: dict[Sym, str]
     target: Target = "cpu"
+    fast_math: tuple[str, ...] = ()
     kernels: dict[object, ops.Function] = field(default_factory=dict)
     relations: list[Relation] = field(default_factory=list)
     sources: dict[object, Source] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ferrule.compiler.options import Target
 from ferrule.language.dependencies.witness import Outer, Witness
+from ferrule.language.fastmath import united
 from ferrule.language.ir import ops
 from ferrule.language.ir.cleanup import remove_unused
 from ferrule.language.lowering.context import Frame, Interpreter, Lowering, ProgramState
@@ -42,23 +43,27 @@ def lower_program(
     target: Target = "cpu",
     places: dict[ops.Op, object] | None = None,
     witness: Witness | None = None,
+    fast_math: tuple[str, ...] = (),
 ) -> ops.Program:
     """Lowers a host function whose run-time parameters are those of `signature`.
 
     `constants` has the compile-time parameters, `classes` the named tuples and dataclasses of
     tuples, `variadic` the name of `*args` and of its parameters.  Raises CompileError.  `places`
     gets the origin of each op (see `places`), `witness` the outer values that were read.
+    `fast_math` are the flags of all functions, see `fastmath`.
     """
     source = read_source(function)
     returns = annotation_of(function)
     state = ProgramState(dict(signature.symbols), target, returns=returns, name=signature.name)
     state.places = places
+    state.fast_math = fast_math
     state.witness = witness or state.witness
     state.sources[function] = source
     state.witness.add_function(function)  # type: ignore[arg-type]
     if getattr(source.node, "returns", None) and "return" not in source.annotations:
         state.witness.add_returns(function, lambda: annotation_of(function), returns)
     low = Lowering("host", state, Frame(source, dict(constants)), _PYTHON)
+    low.builder.flags = united(fast_math, source.fast_math)
     receiver = Receiver(low, classes or {}, [])
     with low.builder.region() as region:
         for i, param in enumerate(signature.params):

@@ -53,6 +53,8 @@ def expansion(b: Builder, op: ops.Op) -> tuple[ops.Op, ...] | None:
 
 def _expand(keep: Keep, b: Builder, op: ops.Op) -> None:
     match op:
+        case ops.Unary(result, "rsqrt", operand, fast=True) if not keep(op):
+            _define(b, result, powers.fast_rsqrt, operand)
         case ops.Unary(result, name, operand) if name in UNARY and not keep(op):
             _define(b, result, UNARY[name], operand)
         case ops.Binary(result, "copysign", lhs, rhs) if _has_16_bits(result) and not keep(op):

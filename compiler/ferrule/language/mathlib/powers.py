@@ -1,6 +1,7 @@
 """`rsqrt cbrt pow`.
 
-* `rsqrt` is 1 / sqrt(x) and a step of Newton's iteration, its residual computed in pairs.
+* `rsqrt` is 1 / sqrt(x) and a step of Newton's iteration, its residual computed in pairs;
+  `fast_rsqrt` is without that step.
 * `cbrt` starts from a polynomial on [1, 2); float64 takes a step of Halley's iteration.  The last
   step is Newton's, with the residual of the cube computed in pairs.
 * `pow` is e**(y log |x|) with the logarithm and the product as pairs; log(1 + f) is
@@ -49,6 +50,11 @@ def rsqrt(x: Num) -> Num:
     residual = ((1.0 - one.hi) - one.lo) - root.lo * first
     proper = (x > 0.0) & (x < math.inf)
     return proper.pick(first + first * (residual * 0.5), first)
+
+
+def fast_rsqrt(x: Num) -> Num:
+    """1 / sqrt(x), rounded twice."""
+    return 1.0 / x.sqrt()
 
 
 # ---- cbrt ----

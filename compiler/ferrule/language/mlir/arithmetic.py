@@ -37,7 +37,15 @@ _UNSIGNED: Final[dict[ops.CompareOp, Predicate]] = {
 }
 
 
-def unary(t: Text, op: ops.UnaryOp, dtype: DType, operand: str, *, native: bool) -> str:
+def unary(
+    t: Text,
+    op: ops.UnaryOp,
+    dtype: DType,
+    operand: str,
+    *,
+    native: bool,
+    flags: tuple[str, ...] = (),
+) -> str:
     """`op operand`."""
     if dtype in HALVES:
         if op == "neg" and dtype is not specs.TFloat32:
@@ -46,7 +54,7 @@ def unary(t: Text, op: ops.UnaryOp, dtype: DType, operand: str, *, native: bool)
         result = unary(t, op, Float32, wide, native=native)
         return halves.narrow(t, dtype, result, native=native)
     if dtype.kind == "float":
-        return _float_unary(t, op, operand, native=native)
+        return _float_unary(t, op, operand, native=native, flags=flags)
     match op:
         case "neg":
             return t.binary("sub", t.integer(0, t.types[operand]), operand)
@@ -56,14 +64,23 @@ def unary(t: Text, op: ops.UnaryOp, dtype: DType, operand: str, *, native: bool)
             return t.arith(_named(UNARY[op], op, dtype), operand)
 
 
-def binary(t: Text, op: ops.BinaryOp, dtype: DType, lhs: str, rhs: str, *, native: bool) -> str:
+def binary(
+    t: Text,
+    op: ops.BinaryOp,
+    dtype: DType,
+    lhs: str,
+    rhs: str,
+    *,
+    native: bool,
+    flags: tuple[str, ...] = (),
+) -> str:
     """`lhs op rhs`."""
     if dtype in HALVES:
         left, right = (halves.widen(t, dtype, side, native=native) for side in (lhs, rhs))
         result = binary(t, op, Float32, left, right, native=native)
         return halves.narrow(t, dtype, result, native=native)
     if dtype.kind == "float":
-        return t.arith(_named(BINARY[op], op, dtype), lhs, rhs)
+        return t.arith(_named(BINARY[op], op, dtype), lhs, rhs, flags=flags)
     match op:
         case "floordiv" | "mod" | "shl" | "shr":
             return _SAFE[op, dtype.kind == "int"](t, lhs, rhs)
@@ -80,7 +97,9 @@ def compare(t: Text, op: ops.CompareOp, dtype: DType, lhs: str, rhs: str, *, nat
     return t.fcmp("une" if op == "ne" else f"o{op}", lhs, rhs)
 
 
-def _float_unary(t: Text, op: ops.UnaryOp, operand: str, *, native: bool) -> str:
+def _float_unary(
+    t: Text, op: ops.UnaryOp, operand: str, *, native: bool, flags: tuple[str, ...]
+) -> str:
     match op:
         case "sigmoid":
             return _sigmoid(t, operand)
@@ -89,7 +108,7 @@ def _float_unary(t: Text, op: ops.UnaryOp, operand: str, *, native: bool) -> str
             text = f'llvm.call_intrinsic "llvm.sqrt.{kind}"({operand}) : ({kind}) -> {kind}'
             return t.op(text, kind)
         case _:
-            return t.arith(_named(UNARY[op], op, Float32), operand)
+            return t.arith(_named(UNARY[op], op, Float32), operand, flags=flags)
 
 
 def _named(row: ScalarOp, op: str, dtype: DType) -> str:

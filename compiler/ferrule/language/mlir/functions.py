@@ -226,10 +226,12 @@ class FunctionText:
                 operands = [values[value] for value in op.operands]
                 return approximate.emit(t, op.op, dtype_of(op.result), operands)
             case ops.Unary(result, name, operand):
-                return arithmetic.unary(t, name, dtype_of(result), values[operand], native=native)
+                dtype, flags = dtype_of(result), op.flags
+                x = values[operand]
+                return arithmetic.unary(t, name, dtype, x, native=native, flags=flags)
             case ops.Binary(result, name, lhs, rhs):
-                sides = values[lhs], values[rhs]
-                return arithmetic.binary(t, name, dtype_of(result), *sides, native=native)
+                dtype, flags, sides = dtype_of(result), op.flags, (values[lhs], values[rhs])
+                return arithmetic.binary(t, name, dtype, *sides, native=native, flags=flags)
             case ops.Compare(_, name, lhs, rhs):
                 sides = values[lhs], values[rhs]
                 return arithmetic.compare(t, name, dtype_of(lhs), *sides, native=native)

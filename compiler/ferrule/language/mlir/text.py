@@ -185,15 +185,17 @@ class Text:
     def const_i1(self, value: bool) -> str:
         return self.integer(int(value), "i1")
 
-    def arith(self, name: str, *operands: str, hint: str = "") -> str:
-        """An op of `arith` or `math` whose operands and result have one type."""
+    def arith(self, name: str, *operands: str, hint: str = "", flags: tuple[str, ...] = ()) -> str:
+        """An op of `arith` or `math` whose operands and result have one type; `flags` are
+        fast-math flags."""
         type_ = self.types[operands[0]]
         full = name if "." in name else f"arith.{name}"
         if self.folding is not None and not hint:
             found = self.folding.computed(name, operands)
             if found is not None:
                 return found if isinstance(found, str) else self.integer(found, type_)
-        return self.op(f"{full} {', '.join(operands)} : {type_}", type_, hint)
+        fast = f" fastmath<{','.join(flags)}>" if flags else ""
+        return self.op(f"{full} {', '.join(operands)}{fast} : {type_}", type_, hint)
 
     def binary(self, op: Binary, left: str, right: str) -> str:
         return self.arith(_OPS[op], left, right)

@@ -26,9 +26,11 @@ def computed(
             given = [values[operand] for operand in op.operands]
             return maths.emit(e, op, dtype, given)
         case ops.Unary(_, name, operand):
-            return arithmetic.unary(e, name, dtype, values[operand])
+            made = arithmetic.unary(e, name, dtype, values[operand])
+            return arithmetic.flagged(made, op.flags)
         case ops.Binary(_, name, lhs, rhs):
-            return arithmetic.binary(e, name, dtype, values[lhs], values[rhs])
+            made = arithmetic.binary(e, name, dtype, values[lhs], values[rhs])
+            return arithmetic.flagged(made, op.flags)
         case ops.Fma(_, x, y, z):
             operands = [values[operand] for operand in (x, y, z)]
             return fused.fma(e, dtype, operands, inlined)

@@ -162,7 +162,8 @@ def possible(op: ops.For, count: int | None, *, alone: bool = False) -> ops.Loop
     simple = not any(isinstance(each, (ops.For, ops.While, ops.Check)) for each in inner)
     if wishes.unroll is None and simple and count is not None and count * len(inner) <= SHORT:
         return replace(wishes, unroll="full")
-    if given is None and alone and simple and len(inner) <= SMALL and _adds_floats(op):
+    in_order = alone and _adds_floats(op) and orders.may_reduce(op)
+    if given is None and in_order and simple and len(inner) <= SMALL:
         return replace(wishes, unroll=SUMMANDS)
     if simple and (count is not None or wishes.unroll != "full"):
         return given

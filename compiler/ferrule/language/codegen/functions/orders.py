@@ -29,7 +29,12 @@ def may_reduce(op: ops.For) -> bool:
 
 
 def _computes_floats(op: ops.Op) -> bool:
-    return isinstance(op, (ops.Binary, ops.Fma)) and _is_float(op.result)
+    match op:
+        case ops.Binary(result, flags=flags):
+            return "reassoc" not in flags and _is_float(result)
+        case ops.Fma(result):
+            return _is_float(result)
+    return False
 
 
 def _is_float(value: ops.Value) -> bool:

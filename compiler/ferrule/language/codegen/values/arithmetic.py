@@ -25,6 +25,17 @@ _EmitUnary = Callable[[ir.IRBuilder, ir.Value], ir.Value]
 _EmitBinary = Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]
 
 
+def flagged(value: ir.Value, flags: tuple[str, ...]) -> ir.Value:
+    """The result of arithmetic on floats with these fast-math flags, if it is an instruction that
+    takes them; a 2-byte float's is a conversion, which does not."""
+    if flags and isinstance(value, ir.Instruction) and value.opname in _TAKES_FLAGS:
+        value.flags = list(flags)
+    return value
+
+
+_TAKES_FLAGS: Final = frozenset({"fadd", "fsub", "fmul", "fdiv", "fneg"})
+
+
 def unary(emitter: Emitter, op: ops.UnaryOp, dtype: DType, operand: ir.Value) -> ir.Value:
     """`op operand`.  Raises CodegenError for an op that `mathlib` must expand first."""
     family = form(dtype)

@@ -143,8 +143,10 @@ def for_range(
     bounds: Sequence[Any],
     hints: ops.LoopHints | None = None,
     bind: Callable[[Number], None] | None = None,
+    flags: tuple[str, ...] = (),
 ) -> None:
-    """`for i in range(...)`: a run-time loop; `bind` assigns the target from an index."""
+    """`for i in range(...)`: a run-time loop; `bind` assigns the target from an index; `flags` are
+    the fast-math flags of its body."""
     if bind is None:
         name = _target(low, node)
         bind = partial(low.names.__setitem__, name)
@@ -155,7 +157,7 @@ def for_range(
     index = ops.Value(limits.start.type, name)
 
     def counted(loop: _Attempt) -> None:
-        with low.builder.region() as region, low.in_region():
+        with low.builder.region() as region, low.in_region(), low.builder.relaxed(flags):
             yields = loop.run_body(lambda: named(Number(index)))
         results = tuple(ops.Value(v.type, v.hint) for v in loop.carried.inside)
         initial, inside = loop.carried.initial, loop.carried.inside
@@ -172,7 +174,8 @@ def for_range(
             runs = low.builder.binary("and", low.builder.unary("not", loop.over), more)
         with low.builder.region() as region, low.in_region():
             here = Number(ranges.at(low, limits, at, name))
-            yields = loop.run_body(lambda: named(here))
+            with low.builder.relaxed(flags):
+                yields = loop.run_body(lambda: named(here))
             following = low.builder.binary("add", at, low.builder.constant(_dtype(at), 1))
             yields += [following, *loop.leaving()]
         first = low.builder.constant(_dtype(at), 0)

@@ -34,23 +34,37 @@ class Limits:
         return self.start.type
 
 
-def of_call(low: Lowering, call: ast.Call) -> tuple[list[Any], ops.LoopHints | None] | None:
-    """The bounds and hints of `range(...)` or `fe.range(...)`; None for another call."""
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The arguments of `range(...)` or `fe.range(...)`: bounds, hints, and the fast-math flags of
+    the loop."""
+
+    bounds: list[Any]
+    hints: ops.LoopHints | None = None
+    flags: tuple[str, ...] = ()
+
+
+def of_call(low: Lowering, call: ast.Call) -> Counts | None:
+    """The arguments of `range(...)` or `fe.range(...)`; None for another call."""
     callee = low.evaluate(call.func)
     if callee is not builtins.range and callee is not faces.range:
         return None
-    hints = None
+    hints, flags = None, list[str]()
     if callee is faces.range:
         given = {keyword.arg or "**": low.evaluate(keyword.value) for keyword in call.keywords}
         hints = _hints(low, given, call)
+        flags += ["reassoc"] if scalars.plain(given.get("reassociate")) else []
     elif call.keywords:
         low.fail(
             call, "range takes no keyword arguments", hint="fe.range takes unroll= and vectorize="
         )
-    return [low.evaluate(argument) for argument in call.args], hints
+    return Counts([low.evaluate(argument) for argument in call.args], hints, tuple(flags))
 
 
-_HINTS: Final = ("unroll", "unroll_full", "vectorize", "prefetch_stages", "at_least_once")
+_HINTS: Final = (
+    *("unroll", "unroll_full", "vectorize", "reassociate"),
+    *("prefetch_stages", "at_least_once"),
+)
 
 
 def _hints(low: Lowering, given: dict[str, Any], call: ast.Call) -> ops.LoopHints | None:

@@ -96,7 +96,7 @@ def inline(
         low.fail(node, f"calls are nested more than {MAX_INLINE_DEPTH} deep: is this a recursion?")
     names = bind(low, source, args, kwargs, node)
     frame = Frame(source, names, low.frame, node)
-    with low.entered(frame):
+    with low.entered(frame), low.builder.relaxed(source.fast_math):
         if isinstance(source.node, ast.Lambda):
             return low.evaluate(source.node.body)
         low.execute(source.node.body)

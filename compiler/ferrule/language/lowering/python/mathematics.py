@@ -39,6 +39,7 @@ def _function(name: str) -> Intrinsic:
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         fast = _checked(low, name, args, kwargs, node)
+        fast = fast or (name in _ROUNDED and "afn" in low.builder.flags)
 
         def one(*operands: Any) -> Number:
             return _op(low, name, _floats(low, name, operands, node), fast)

@@ -165,7 +165,7 @@ def _for(low: Lowering, node: ast.For) -> None:
     if isinstance(call, ast.Call):
         counts = ranges.of_call(low, call)
         if counts is not None:
-            loops.for_range(low, node, *counts)
+            loops.for_range(low, node, counts.bounds, counts.hints, flags=counts.flags)
             return
     value = low.evaluate(call)
     if containers.is_iterable(value):
