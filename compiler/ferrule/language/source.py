@@ -17,7 +17,6 @@ from ferrule.compiler.artefacts import Location
 from ferrule.compiler.errors import CompileError, Diagnostic, Span
 from ferrule.language.dependencies.edited import check_unedited
 from ferrule.language.dependencies.witness import Outer
-from ferrule.language.fastmath import flags_of
 from ferrule.language.sourcetexts import lines_of
 from ferrule.specs.deferred import dataclass
 
@@ -92,6 +91,8 @@ def read_source(function: Callable[..., Any], *, helper: bool = False) -> Source
     """
     if not isinstance(function, types.FunctionType):
         raise CompileError(f"{function!r} is no Python function, so it has no source to compile")
+    from ferrule.language.fastmath import flags_of  # functions from the cache have no source
+
     if helper and function.__code__.co_name == _LAMBDA:
         return _read_lambda(function)
     rest, first_line = _lines(function)
