@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, overload
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 _LATER: Final = object()
 """The function of a decorator that got only keywords."""
+
+_FAST_MATH: Final = "__ferrule_fast_math__"
+"""The attribute with the flags: attributes are parts of a function's key in the cache."""
 
 _VERSIONS: Final = 8
 """The number of versions of the outer values for which compiled code is cached."""
@@ -175,11 +179,30 @@ def _checked(
         raise CompileError(f"@ferrule.{decorator} marks a function, but got {function!r}")
     check_undecorated(function)
     if fast_math is not False:
-        from ferrule.language.fastmath import marked
-
-        function = marked(function, fast_math)
+        function = _relaxed(function, fast_math)
     remember(function)
     return function
+
+
+def _relaxed(function: types.FunctionType, fast_math: object) -> types.FunctionType:
+    """A copy of a function with these flags: itself may also be compiled without them."""
+    from ferrule.language.fastmath import checked
+
+    code, names = function.__code__, function.__globals__
+    copy = types.FunctionType(
+        code, names, function.__name__, function.__defaults__, function.__closure__
+    )
+    for name in ("__kwdefaults__", "__annotations__", "__doc__", "__module__", "__qualname__"):
+        setattr(copy, name, getattr(function, name))
+    flags = checked(fast_math, f"fast_math of {function.__name__}")
+    vars(copy).update(vars(function), **{_FAST_MATH: flags} if flags else {})
+    return copy
+
+
+def fast_math_of(function: types.FunctionType) -> tuple[str, ...]:
+    """The fast-math flags that a decorator gave a function."""
+    found: tuple[str, ...] = vars(function).get(_FAST_MATH, ())
+    return found
 
 
 def check_undecorated(function: Callable[..., Any]) -> None:

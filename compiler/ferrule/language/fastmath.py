@@ -6,9 +6,8 @@ Reference, "Fast-Math Flags", has their exact meanings.
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable, Iterable
-from typing import Any, Final, TypeAlias, TypeVar
+from collections.abc import Iterable
+from typing import Final, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 
@@ -22,10 +21,6 @@ RELAXED: Final = FLAGS[:5]
 
 FastMath: TypeAlias = "bool | str | Iterable[str]"
 """What a user gives: True, False, a name, or several."""
-
-_ATTRIBUTE: Final = "__ferrule_fast_math__"
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def checked(given: object, where: str) -> tuple[str, ...]:
@@ -47,35 +42,6 @@ def _names(given: object, where: str) -> set[str]:
     raise CompileError(
         Diagnostic(f"{where} is {given!r}", expected=f"True, False, or a set of {', '.join(FLAGS)}")
     )
-
-
-def marked(function: F, given: object) -> F:
-    """A copy of a function with these flags; itself without any.
-
-    A copy, because the same function may also be compiled without them.
-    """
-    flags = checked(given, f"fast_math of {function.__name__}")
-    if not flags:
-        return function
-    assert isinstance(function, types.FunctionType)
-    copy = types.FunctionType(
-        function.__code__,
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
-    for name in ("__kwdefaults__", "__annotations__", "__doc__", "__module__", "__qualname__"):
-        setattr(copy, name, getattr(function, name))
-    vars(copy).update(vars(function))
-    setattr(copy, _ATTRIBUTE, flags)
-    return copy  # type: ignore[return-value]
-
-
-def flags_of(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The flags of a marked function."""
-    found: tuple[str, ...] = getattr(function, _ATTRIBUTE, ())
-    return found
 
 
 def united(first: tuple[str, ...], second: Iterable[str]) -> tuple[str, ...]:

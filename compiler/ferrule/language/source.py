@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from ferrule.compiler.artefacts import Location
 from ferrule.compiler.errors import CompileError, Diagnostic, Span
+from ferrule.language.decorators import fast_math_of
 from ferrule.language.dependencies.edited import check_unedited
 from ferrule.language.dependencies.witness import Outer
 from ferrule.language.sourcetexts import lines_of
@@ -91,8 +92,6 @@ def read_source(function: Callable[..., Any], *, helper: bool = False) -> Source
     """
     if not isinstance(function, types.FunctionType):
         raise CompileError(f"{function!r} is no Python function, so it has no source to compile")
-    from ferrule.language.fastmath import flags_of  # functions from the cache have no source
-
     if helper and function.__code__.co_name == _LAMBDA:
         return _read_lambda(function)
     rest, first_line = _lines(function)
@@ -117,7 +116,7 @@ def read_source(function: Callable[..., Any], *, helper: bool = False) -> Source
         tuple(line.rstrip("\r\n") for line in lines),
         first_line,
         evaluated_annotations(function),
-        flags_of(function),
+        fast_math_of(function),
     )
 
 
