@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from llvmlite import ir
 
@@ -52,6 +52,9 @@ from ferrule.specs.deferred import dataclass
 from ferrule.specs.intervals import Interval
 
 _T = TypeVar("_T")
+
+_ROW: Final = 16
+"""The number of threads in a row that fill vectors."""
 
 
 class KernelsElsewhere(Protocol):
@@ -171,7 +174,7 @@ class _Module:
             thread = None if self.elsewhere is None else self.elsewhere.thread(kernel)
             if self.elsewhere is not None and thread is None:
                 self.call_elsewhere(lowering, kernel, shape, (dynamic, part.first, part.last))
-            elif cooperates(kernel):
+            elif cooperates(kernel) or self.is_cut(kernel, known):
                 from ferrule.language.codegen.cpu.cooperate.blocks import emit_cooperating
 
                 emit_cooperating(lowering, kernel, shape, dynamic, (part.first, part.last), thread)
@@ -181,6 +184,14 @@ class _Module:
                 emit_blocks(lowering, kernel, shape, plans, (part.first, part.last))
                 fused = bool(plans[0].fused)
         self.kernels[kernel.name] = _Kernel(part.function, frame, fused, known)
+
+    def is_cut(self, kernel: ops.Function, known: Launched) -> bool:
+        """Whether the threads of a block run phases for the sake of a kernel's loops."""
+        if known.block[0][0] < _ROW or not kernel.facts.has(ops.For):
+            return False
+        from ferrule.language.codegen.cpu.cooperate import strided
+
+        return strided.pays(kernel)
 
     def call_elsewhere(
         self,

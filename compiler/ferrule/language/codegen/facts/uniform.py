@@ -7,6 +7,9 @@ phase by phase (`cpu.cooperate.phases`).  A value is *uniform* if an op of the f
 from uniform values without an effect.  A load is uniform only if no thread can have written since
 all waited for each other: between two such places threads do not write memory that others read.
 
+A caller can name further branches and loops for the frame, to cut a kernel where its threads need
+not wait; each is in the frame only if it is uniform.
+
 A branch that is not uniform may still be in the frame if it waits only within warps: its phases run
 in the threads that take it (it is *masked*).  For other threads only plain arithmetic is computed
 there.
@@ -14,6 +17,7 @@ there.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
 from typing import Final
 
@@ -36,15 +40,17 @@ def waits(op: ops.Op) -> bool:
 @dataclass(slots=True)
 class Uniform:
     """The uniform values of a kernel; `hoisted` are the ops, with or without regions, that compute
-    them."""
+    them, `also` the uniform branches and loops of the frame in which no thread waits."""
 
     values: set[ops.Value] = field(default_factory=set)
     hoisted: set[ops.Op] = field(default_factory=set)
+    also: set[ops.Op] = field(default_factory=set)
 
     @classmethod
-    def of(cls, kernel: ops.Function) -> Uniform:
-        """The uniform values of a kernel.  Raises Divergent if it cannot run phase by phase."""
-        found = cls(set(kernel.params))
+    def of(cls, kernel: ops.Function, also: Iterable[ops.Op] = ()) -> Uniform:
+        """The uniform values of a kernel, with these branches and loops in its frame where they are
+        uniform.  Raises Divergent if it cannot run phase by phase."""
+        found = cls(set(kernel.params), also=set(also))
         found.region(kernel.body, dirty=False, masked=False)
         return found
 
@@ -54,6 +60,10 @@ class Uniform:
     def all(self, values: tuple[ops.Value, ...]) -> bool:
         """Whether all of these are uniform."""
         return self.values.issuperset(values)
+
+    def in_frame(self, op: ops.Op) -> bool:
+        """Whether the regions of a branch or loop are parts of the frame."""
+        return op in self.also or waits(op)
 
     def region(self, region: ops.Region, *, dirty: bool, masked: bool) -> bool:
         """Analyses a region of the frame.
@@ -67,6 +77,8 @@ class Uniform:
     def op(self, op: ops.Op, dirty: bool, masked: bool) -> bool:
         """Analyses one op of the frame; returns whether a thread may have written since all
         waited."""
+        if op in self.also and (masked or not self.is_cut(op)):
+            self.also.remove(op)
         match op:
             case ops.Barrier(number, count):
                 if masked or count is not None or not (number is None or number in self):
@@ -78,9 +90,9 @@ class Uniform:
                 return False
             case _ if "waits" in op.effects:
                 raise Divergent  # it is unknown which threads it is for
-            case ops.If() if waits(op):
+            case ops.If() if self.in_frame(op):
                 return self.branch(op, dirty, masked)
-            case ops.For() if waits(op):
+            case ops.For() if self.in_frame(op):
                 return self.counted(op, dirty, masked)
             case ops.While() if waits(op):
                 return self.conditional(op, dirty, masked)
@@ -92,6 +104,15 @@ class Uniform:
             self.values.update(op.defined)
             return dirty
         return dirty or any(map(_writes, all_ops(ops.Region((op,)))))
+
+    def is_cut(self, op: ops.Op) -> bool:
+        """Whether all threads take a branch or make the iterations of a loop together."""
+        match op:
+            case ops.If(condition=condition):
+                return condition in self
+            case ops.For(start=start, stop=stop, step=step):
+                return self.all((start, stop, step))
+        return False
 
     def is_uniform(self, op: ops.Op, dirty: bool, masked: bool) -> bool:
         """Whether an op can run once for the block."""

@@ -23,11 +23,10 @@ from ferrule.language.codegen.cpu.cooperate import exchanges, spread, strided
 from ferrule.language.codegen.cpu.cooperate.cutting import Copies, Cut, Open
 from ferrule.language.codegen.cpu.cooperate.kept import Guard, Slot, Values
 from ferrule.language.codegen.cpu.cooperate.numbering import Numbering
+from ferrule.language.codegen.cpu.cooperate.quotients import Quotients
 from ferrule.language.codegen.facts.uniform import (
     Divergent,
-    Uniform,
     has_effect,
-    waits,
 )
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
@@ -51,8 +50,9 @@ def split(kernel: ops.Function, *, flat: bool = False, threads: int = MAX_THREAD
 
     `flat`: blocks have one row of threads; `threads`: the largest number of threads in a block.
     """
+    makers = {result: op for op in kernel.facts.ops for result in op.defined}
     try:
-        uniform = Uniform.of(kernel)
+        uniform = strided.uniform_in_frame(kernel, makers)
     except Divergent:
         return None
     cut = Cut(kernel.name, uniform, Numbering(flat=flat))
@@ -120,9 +120,9 @@ class _Splitter:
                     exchanges.warp_op(self.cut, op, into)
                 case ops.Mma() | ops.LoadMatrix():
                     exchanges.matrix_op(self.cut, op, into)
-                case ops.If() if waits(op):
+                case ops.If() if self.cut.uniform.in_frame(op):
                     self.branch(op, into)
-                case ops.For() | ops.While() if waits(op):
+                case ops.For() | ops.While() if self.cut.uniform.in_frame(op):
                     self.loop(op, into)
                 case ops.For() if form := strided.find(op, self.cut.uniform, self.cut.makers):
                     self.strided(op, form, into)
@@ -193,12 +193,20 @@ class _Splitter:
             self.cut.uniform.values.update(each.defined)
         self.cut.uniform.values.add(form.base)
         self.cut.own += form.own
-        inner = Open((*into.guards, (form.runs, True)), pending=[form.index, *op.body.ops])
+        quotients = Quotients(self.cut.uniform, self.cut.makers)
+        body = quotients.replaced(op.body).ops
+        inner = Open((*into.guards, (form.runs, True)), pending=[form.index, *body])
         self.cut.flush(inner, self.cut.moves(op.carried, op.body.yields))
-        body = ops.Region((*form.begin, *inner.done))
-        into.done += form.first
-        bounds = form.start, op.stop, op.step
-        into.done.append(ops.For((), form.base, *bounds, (), (), body))
+        into.done += (*form.first, *quotients.first)
+        bounds, whole = (form.start, op.stop, op.step), ops.Region((*form.begin, *inner.done))
+        loop = ops.For((), form.base, *bounds, (), (), whole)
+        if form.goes_up is None:
+            into.done.append(loop)
+            return
+        other = Open(into.guards, pending=[op])
+        self.cut.flush(other)
+        sides = ops.Region((loop,)), ops.Region(tuple(other.done))
+        into.done.append(ops.If((), form.goes_up, *sides))
 
     def iteration(
         self, region: ops.Region, outer: Open, moves: Copies, kept: Sequence[bool]

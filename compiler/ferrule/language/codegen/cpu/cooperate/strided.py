@@ -12,9 +12,10 @@ same order.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from ferrule.compiler.cuda.limits import MAX_THREADS
-from ferrule.language.codegen.facts.uniform import Uniform
+from ferrule.language.codegen.facts.uniform import Uniform, waits
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.facts import all_ops
@@ -28,7 +29,8 @@ class Strided:
 
     `base` is the start of an iteration, and `begin` the ops of an iteration that run once for the
     block.  The thread takes part if `runs` holds, which `own` computes; `index` defines the loop's
-    index.
+    index.  The step is positive only if `goes_up` holds, which `first` computes; it is None if the
+    step always is.
     """
 
     start: ops.Value
@@ -38,27 +40,31 @@ class Strided:
     own: tuple[ops.Op, ...]
     runs: ops.Value
     index: ops.Op
+    goes_up: ops.Value | None = None
 
 
 def find(op: ops.For, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> Strided | None:
     """The parts of a loop of this form."""
     start = _start(op.start, uniform, makers)
-    if start is None or op.stop not in uniform or not _is_positive(op.step, makers):
+    if start is None or op.stop not in uniform or op.step not in uniform:
         return None
     if not _goes_side_by_side(op):
         return None
     assert isinstance(op.index.type, DType)
     b, dtype = Builder(), op.index.type
     base = ops.Value(dtype, "base")
+    if isinstance(step := makers.get(op.step), ops.Constant) and step.value <= 0:
+        return None
     with b.region() as first:
         zero = b.constant(dtype, 0)
+        goes_up = None if _is_positive(op.step, makers) else b.compare("gt", op.step, zero)
     with b.region() as begin:
         left = b.binary("sub", b.cast(Int64, op.stop), b.cast(Int64, base))
         room = b.cast(Int32, b.binary("min", left, b.constant(Int64, MAX_THREADS)))
     with b.region() as own:
         thread = b.special("thread_idx", 0)
         runs = b.compare("lt", thread, room)
-        step = b.cast(dtype, thread)
+        distance = b.cast(dtype, thread)
     return Strided(
         zero if start is op.start else start,
         tuple(first.ops),
@@ -66,8 +72,78 @@ def find(op: ops.For, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> S
         tuple(begin.ops),
         tuple(own.ops),
         runs,
-        ops.Binary(op.index, "add", base, step),
+        ops.Binary(op.index, "add", base, distance),
+        goes_up,
     )
+
+
+def pays(kernel: ops.Function) -> bool:
+    """Whether a kernel whose threads do not cooperate should run in phases, for the sake of its
+    loops.  Errors and prints are those of the first thread, so there must be none."""
+    facts = kernel.facts
+    if not facts.has(ops.For) or any(map(_is_ordered, facts.ops)):
+        return False
+    makers = {result: op for op in facts.ops for result in op.defined}
+    if not any(isinstance(op, ops.For) and _may_be(op, makers) for op in facts.ops):
+        return False
+    uniform = uniform_in_frame(kernel, makers)
+    return bool(uniform.also) or any(
+        isinstance(op, ops.For) and find(op, uniform, makers) for op in kernel.body.ops
+    )
+
+
+def uniform_in_frame(kernel: ops.Function, makers: Mapping[ops.Value, ops.Op]) -> Uniform:
+    """The uniform values, with branches and loops around loops of this form in the frame.  Raises
+    Divergent."""
+    also = around(kernel.body, makers)
+    while True:
+        uniform = Uniform.of(kernel, also)
+        kept = {op for op in uniform.also if inside(op, uniform, makers)}
+        if kept == also:
+            return uniform
+        also = kept
+
+
+def around(region: ops.Region, makers: Mapping[ops.Value, ops.Op]) -> set[ops.Op]:
+    """The branches and loops around loops that may be of this form, in which no thread waits and
+    nothing depends on the order of the threads."""
+    found = set[ops.Op]()
+    for op in region.ops:
+        if isinstance(op, ops.If | ops.For):
+            below = {each for inner in op.regions for each in around(inner, makers)}
+            direct = (each for inner in op.regions for each in inner.ops)
+            holds = below or any(_may_be(each, makers) for each in direct)
+            if holds and not waits(op) and not any(map(_is_ordered, all_ops(ops.Region((op,))))):
+                below.add(op)
+            found |= below
+    return found
+
+
+def inside(op: ops.Op, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> bool:
+    """Whether a branch or loop of the frame has a loop of this form in it."""
+    direct = (each for region in op.regions for each in region.ops)
+    return any(
+        inside(each, uniform, makers)
+        if each in uniform.also
+        else isinstance(each, ops.For) and find(each, uniform, makers) is not None
+        for each in direct
+    )
+
+
+class _Anything(Uniform):
+    """As if every value were uniform."""
+
+    def __contains__(self, value: ops.Value) -> bool:
+        return True
+
+
+def _may_be(op: ops.Op, makers: Mapping[ops.Value, ops.Op]) -> bool:
+    return isinstance(op, ops.For) and find(op, _Anything(), makers) is not None
+
+
+def _is_ordered(op: ops.Op) -> bool:
+    """Whether it is visible which thread runs an op first."""
+    return isinstance(op, ops.Print) or not op.effects.isdisjoint(("fails", "ends", "calls"))
 
 
 def _start(
@@ -85,7 +161,7 @@ def _start(
 
 
 def _is_positive(step: ops.Value, makers: Mapping[ops.Value, ops.Op]) -> bool:
-    """Whether a step is uniform and positive: products of block sizes and numbers."""
+    """Whether a step is always positive: products of block sizes, and numbers."""
     match makers.get(step):
         case ops.Constant(_, value):
             return value > 0
@@ -101,47 +177,72 @@ def _is_size(op: ops.Special) -> bool:
     return op.register == "block_dim"
 
 
+_NEAR: Final = 2
+"""The degree of a value that is mostly near that of the neighbouring index: a remainder, a small
+multiple."""
+
+_SAME: Final = 3
+"""The degree of a quotient: it is mostly that of the neighbouring index."""
+
+_SMALL: Final = 16
+"""A multiple up to this is small."""
+
+
 def _goes_side_by_side(op: ops.For) -> bool:
-    """Whether neighbouring indices access neighbouring elements, at least once, and nothing
-    else."""
+    """Whether neighbouring indices access elements near each other, at least once.
+
+    From one iteration of a thread to its next, the index makes a whole step.  So other accesses are
+    no further apart among neighbouring threads than they are in one thread.
+    """
     degrees: dict[ops.Value, int | None] = {op.index: 1, **dict.fromkeys(op.carried)}
-    found = []
+    makers = {result: each for each in all_ops(op.body) for result in each.defined}
+    found = False
     for inner in all_ops(op.body):
         match inner:
             case ops.For() | ops.While() | ops.Atomic() | ops.Check() | ops.Print():
                 return False
             case ops.Load(_, tensor, indices) | ops.Store(tensor, indices):
-                strides = tensor.tensor.strides
-                moving = [
-                    (degrees[index], stride)
-                    for index, stride in zip(indices, strides, strict=True)
-                    if index in degrees
-                ]
-                if tensor in degrees or tensor.tensor.is_own or moving not in ([], [(1, 1)]):
+                if tensor in degrees or tensor.tensor.is_own:
                     return False
-                found.append(bool(moving))
+                strides = tensor.tensor.strides
+                found |= any(
+                    degrees.get(index) is not None and stride == 1
+                    for index, stride in zip(indices, strides, strict=True)
+                )
         for result in inner.results if isinstance(inner, ops.If) else _result(inner):
-            degree = _degree(inner, degrees)
+            degree = _degree(inner, degrees, makers)
             if degree != 0:
                 degrees[result] = degree
-    return any(found)
+    return found
 
 
 def _result(op: ops.Op) -> tuple[ops.Value, ...]:
     return (op.result,) if isinstance(op, ops.SimpleOp) else ()
 
 
-def _degree(op: ops.Op, degrees: Mapping[ops.Value, int | None]) -> int | None:
-    """The dependence of a result on the loop's index: 0 none, 1 if it is the index plus
-    something."""
+def _degree(
+    op: ops.Op, degrees: Mapping[ops.Value, int | None], makers: Mapping[ops.Value, ops.Op]
+) -> int | None:
+    """The dependence of a result on the loop's index: 0 none, 1 if it is the index plus something,
+    `_NEAR`, `_SAME`, or None for any other."""
     operands = [degrees.get(value, 0) for value in op.operands]
     match op, operands:
+        case ops.If(), _:
+            return None
         case ops.Binary(_, "add"), [0, 1] | [1, 0]:
             return 1
         case ops.Binary(_, "sub"), [1, 0]:
             return 1
-        case ops.Cast(result), [1]:
-            return 1 if result.type in (Int32, Int64) else None
-        case ops.If(), _:
-            return None
+        case ops.Cast(result), [int(degree)] if degree:
+            return degree if result.type in (Int32, Int64) else None
+        case ops.Binary(_, "add" | "sub"), [int(), int()] if any(operands):
+            return _NEAR
+        case ops.Binary(_, "floordiv" | "mod" as name), [int(degree), 0] if degree:
+            return _SAME if name == "floordiv" else _NEAR
+        case ops.Binary(_, "mul"), [0, 3] | [3, 0]:
+            return _SAME
+        case ops.Binary(_, "mul", lhs, rhs), [0, int()] | [int(), 0] if any(operands):
+            sides = makers.get(lhs), makers.get(rhs)
+            small = (isinstance(e, ops.Constant) and 0 < e.value <= _SMALL for e in sides)
+            return _NEAR if any(small) else None
     return None if any(degree != 0 for degree in operands) else 0
