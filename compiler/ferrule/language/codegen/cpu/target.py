@@ -189,9 +189,9 @@ class _Module:
         """Whether the threads of a block run phases for the sake of a kernel's loops."""
         if known.block[0][0] < _ROW or not kernel.facts.has(ops.For):
             return False
-        from ferrule.language.codegen.cpu.cooperate import strided
+        from ferrule.language.codegen.cpu.cooperate import frames
 
-        return strided.pays(kernel)
+        return frames.pays(kernel)
 
     def call_elsewhere(
         self,

@@ -7,8 +7,8 @@ phase by phase (`cpu.cooperate.phases`).  A value is *uniform* if an op of the f
 from uniform values without an effect.  A load is uniform only if no thread can have written since
 all waited for each other: between two such places threads do not write memory that others read.
 
-A caller can name further branches and loops for the frame, to cut a kernel where its threads need
-not wait; each is in the frame only if it is uniform.
+A caller can name further branches and counted loops for the frame, to cut a kernel where its
+threads need not wait; a loop is in the frame only if it is uniform.
 
 A branch that is not uniform may still be in the frame if it waits only within warps: its phases run
 in the threads that take it (it is *masked*).  For other threads only plain arithmetic is computed
@@ -40,7 +40,7 @@ def waits(op: ops.Op) -> bool:
 @dataclass(slots=True)
 class Uniform:
     """The uniform values of a kernel; `hoisted` are the ops, with or without regions, that compute
-    them, `also` the uniform branches and loops of the frame in which no thread waits."""
+    them, `also` the branches and uniform loops of the frame in which no thread waits."""
 
     values: set[ops.Value] = field(default_factory=set)
     hoisted: set[ops.Op] = field(default_factory=set)
@@ -77,7 +77,7 @@ class Uniform:
     def op(self, op: ops.Op, dirty: bool, masked: bool) -> bool:
         """Analyses one op of the frame; returns whether a thread may have written since all
         waited."""
-        if op in self.also and (masked or not self.is_cut(op)):
+        if op in self.also and not self.is_cut(op):
             self.also.remove(op)
         match op:
             case ops.Barrier(number, count):
@@ -106,13 +106,9 @@ class Uniform:
         return dirty or any(map(_writes, all_ops(ops.Region((op,)))))
 
     def is_cut(self, op: ops.Op) -> bool:
-        """Whether all threads take a branch or make the iterations of a loop together."""
-        match op:
-            case ops.If(condition=condition):
-                return condition in self
-            case ops.For(start=start, stop=stop, step=step):
-                return self.all((start, stop, step))
-        return False
+        """Whether all threads that come to a loop make its iterations together; a branch may be
+        masked."""
+        return not isinstance(op, ops.For) or self.all((op.start, op.stop, op.step))
 
     def is_uniform(self, op: ops.Op, dirty: bool, masked: bool) -> bool:
         """Whether an op can run once for the block."""

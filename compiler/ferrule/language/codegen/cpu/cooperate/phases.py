@@ -21,6 +21,7 @@ from dataclasses import field, replace
 from ferrule.compiler.cuda.limits import MAX_THREADS
 from ferrule.language.codegen.cpu.cooperate import exchanges, spread, strided
 from ferrule.language.codegen.cpu.cooperate.cutting import Copies, Cut, Open
+from ferrule.language.codegen.cpu.cooperate.frames import Frames
 from ferrule.language.codegen.cpu.cooperate.kept import Guard, Slot, Values
 from ferrule.language.codegen.cpu.cooperate.numbering import Numbering
 from ferrule.language.codegen.cpu.cooperate.quotients import Quotients
@@ -50,9 +51,8 @@ def split(kernel: ops.Function, *, flat: bool = False, threads: int = MAX_THREAD
 
     `flat`: blocks have one row of threads; `threads`: the largest number of threads in a block.
     """
-    makers = {result: op for op in kernel.facts.ops for result in op.defined}
     try:
-        uniform = strided.uniform_in_frame(kernel, makers)
+        uniform = Frames.of(kernel).uniform(kernel)
     except Divergent:
         return None
     cut = Cut(kernel.name, uniform, Numbering(flat=flat))

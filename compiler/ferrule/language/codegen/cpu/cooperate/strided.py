@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ferrule.compiler.cuda.limits import MAX_THREADS
-from ferrule.language.codegen.facts.uniform import Uniform, waits
+from ferrule.language.codegen.facts.uniform import Uniform
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.facts import all_ops
@@ -75,75 +75,6 @@ def find(op: ops.For, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> S
         ops.Binary(op.index, "add", base, distance),
         goes_up,
     )
-
-
-def pays(kernel: ops.Function) -> bool:
-    """Whether a kernel whose threads do not cooperate should run in phases, for the sake of its
-    loops.  Errors and prints are those of the first thread, so there must be none."""
-    facts = kernel.facts
-    if not facts.has(ops.For) or any(map(_is_ordered, facts.ops)):
-        return False
-    makers = {result: op for op in facts.ops for result in op.defined}
-    if not any(isinstance(op, ops.For) and _may_be(op, makers) for op in facts.ops):
-        return False
-    uniform = uniform_in_frame(kernel, makers)
-    return bool(uniform.also) or any(
-        isinstance(op, ops.For) and find(op, uniform, makers) for op in kernel.body.ops
-    )
-
-
-def uniform_in_frame(kernel: ops.Function, makers: Mapping[ops.Value, ops.Op]) -> Uniform:
-    """The uniform values, with branches and loops around loops of this form in the frame.  Raises
-    Divergent."""
-    also = around(kernel.body, makers)
-    while True:
-        uniform = Uniform.of(kernel, also)
-        kept = {op for op in uniform.also if inside(op, uniform, makers)}
-        if kept == also:
-            return uniform
-        also = kept
-
-
-def around(region: ops.Region, makers: Mapping[ops.Value, ops.Op]) -> set[ops.Op]:
-    """The branches and loops around loops that may be of this form, in which no thread waits and
-    nothing depends on the order of the threads."""
-    found = set[ops.Op]()
-    for op in region.ops:
-        if isinstance(op, ops.If | ops.For):
-            below = {each for inner in op.regions for each in around(inner, makers)}
-            direct = (each for inner in op.regions for each in inner.ops)
-            holds = below or any(_may_be(each, makers) for each in direct)
-            if holds and not waits(op) and not any(map(_is_ordered, all_ops(ops.Region((op,))))):
-                below.add(op)
-            found |= below
-    return found
-
-
-def inside(op: ops.Op, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> bool:
-    """Whether a branch or loop of the frame has a loop of this form in it."""
-    direct = (each for region in op.regions for each in region.ops)
-    return any(
-        inside(each, uniform, makers)
-        if each in uniform.also
-        else isinstance(each, ops.For) and find(each, uniform, makers) is not None
-        for each in direct
-    )
-
-
-class _Anything(Uniform):
-    """As if every value were uniform."""
-
-    def __contains__(self, value: ops.Value) -> bool:
-        return True
-
-
-def _may_be(op: ops.Op, makers: Mapping[ops.Value, ops.Op]) -> bool:
-    return isinstance(op, ops.For) and find(op, _Anything(), makers) is not None
-
-
-def _is_ordered(op: ops.Op) -> bool:
-    """Whether it is visible which thread runs an op first."""
-    return isinstance(op, ops.Print) or not op.effects.isdisjoint(("fails", "ends", "calls"))
 
 
 def _start(
