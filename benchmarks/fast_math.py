@@ -1,4 +1,4 @@
-"""Loops over floats with fast-math flags, beside the same loops of Numba.
+"""Sums over floats, in order and with fast-math flags, beside the same loops of Numba.
 
     python benchmarks/fast_math.py [--quick] [--json FILE]
 
@@ -76,11 +76,32 @@ def numba_roots(a, b, o):
     o[0] = s
 
 
+def summing(function: Any, ours: Any) -> tuple[Any, Any]:
+    """Sums of a function of Python's `math`, for ferrule and for Numba."""
+
+    def sum_of(a, b, o):
+        s = fe.Float32(0)
+        for i in range(a.shape[0]):
+            s += ours(a[i] + b[i])
+        o[0] = s
+
+    def numba_sum(a, b, o):
+        s = np.float32(0)
+        for i in range(a.shape[0]):
+            s += function(a[i] + b[i])
+        o[0] = s
+
+    return fe.jit(sum_of), numba_sum
+
+
+FUNCTIONS: Final = {name: summing(getattr(math, name), getattr(fe.math, name))
+                    for name in ("exp", "log", "sin", "tanh")}  # fmt: skip
 CASES: Final = (
     ("dot product in order", dot, numba_dot, False),
     ("dot product, reassociate=True", dot_in_any_order, numba_dot, True),
     ("dot product, fast_math=True", dot_fast, numba_dot, True),
     ("sum of rsqrt(x, fast=True), in order", roots, numba_roots, False),
+    *((f"sum of {name}, in order", *sides, False) for name, sides in FUNCTIONS.items()),
 )
 
 
@@ -113,7 +134,7 @@ def rows(effort: Effort) -> Iterator[Row]:
 def run(effort: Effort) -> Result:
     """Measure all of it."""
     found = tuple(rows(effort))
-    goals = [Goal(row.name, 1.2, row.ratio(OURS, NUMBA), "times Numba") for row in found[1:3]]
+    goals = [Goal(row.name, 1.2, row.ratio(OURS, NUMBA), "times Numba") for row in found[1:]]
     table = Table(f"Loops over {N} floats", US, found, (OURS, NUMBA))
     return Result((table,), tuple(goals))
 

@@ -113,12 +113,38 @@ def numba_grid(x, o, w):
         o[i] = x[i] * np.float32(2) + np.float32(1)
 
 
+@fe.kernel
+def solve_kernel(x, o, w: fe.Int32):
+    """Columns of w rows of a triangular system with 2 in the diagonal."""
+    t, g = arch.thread_idx()[0], arch.block_idx()[0]
+    for i in range(w):
+        s = x[(g * w + i) * BLOCK + t]
+        for k in range(i):
+            s -= x[i * BLOCK + k] * o[(g * w + k) * BLOCK + t] * 0.015625
+        o[(g * w + i) * BLOCK + t] = s * 0.5
+
+
+def numba_solve(x, o, w):
+    small, half = np.float32(0.015625), np.float32(0.5)
+    for g in range(ROWS):
+        for i in range(w):
+            for t in range(BLOCK):
+                o[(g * w + i) * BLOCK + t] = x[(g * w + i) * BLOCK + t]
+            for k in range(i):
+                for t in range(BLOCK):
+                    row = (g * w + k) * BLOCK + t
+                    o[(g * w + i) * BLOCK + t] -= x[i * BLOCK + k] * o[row] * small
+            for t in range(BLOCK):
+                o[(g * w + i) * BLOCK + t] *= half
+
+
 CASES: Final = (
     ("a sum for each thread", once_kernel, numba_once),
     ("the same in two halves", halves_kernel, numba_once),
     ("with // and % of the index", quotients_kernel, numba_quotients),
     ("with a condition and a maximum", conditions_kernel, numba_conditions),
     ("a loop over the grid", grid_kernel, numba_grid),
+    ("triangular systems, a thread for each column", solve_kernel, numba_solve),
 )
 
 

@@ -348,3 +348,19 @@ def test_the_same_call_again_is_known_until_something_changes(
     assert compiled().origin == "compiled"  # tracebacks show other paths
     monkeypatch.setenv("FERRULE_CACHE", "0")
     assert compiled().origin == "compiled"
+
+
+def test_fast_maths_is_a_part_of_the_key(folder: Path, written: Written) -> None:
+    module = written(
+        "import ferrule as fe\n\n\ndef total(a, o):\n    s = fe.Float32(0)\n"
+        "    for i in range(a.shape[0]):\n        s += a[i]\n    o[0] = s\n"
+    )
+    vector = fe.make_fake_compact_tensor("float32", (fe.sym_int(),))
+    found = []
+    for given in (True, False, "nsz", True, False):
+        function = fe.compile(fe.jit(fast_math=given)(module.total), vector, vector,
+                              options="--target cpu")  # fmt: skip
+        MEMORY.clear()
+        found.append((function.origin, "add.reassoc" in function.inspect_ir()))
+    new, old = "compiled", "from the cache"
+    assert found == [(new, True), (new, False), (new, False), (old, True), (old, False)]

@@ -240,17 +240,6 @@ def test_what_is_marked_is_a_function() -> None:
         fe.jit(None)  # type: ignore[arg-type]
 
 
-def test_the_cache_tells_them_apart(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FERRULE_CACHE_DIR", str(tmp_path))
-    for given, wanted in ((True, RELAXED), (False, ""), ("nsz", ".nsz"), (True, RELAXED)):
-        assert flags(fe.jit(fast_math=given)(dot)) == {wanted}
-    a = np.ones(3, np.float32)
-    for given in (True, False):
-        out = np.zeros(1, np.float32)
-        fe.jit(fast_math=given)(dot)(a, a, out)
-        assert out[0] == 3
-
-
 def test_reassociate_is_known_while_compiling() -> None:
     def wrong(a, b, o):
         for i in fe.range(3, reassociate=a[0] > 1):

@@ -398,9 +398,10 @@ def _lowered(program: Program, options: Options, origins: dict[Op, object] | Non
 
         return lower_cpu_by_mlir(program)
     from ferrule.language.codegen import lower_cpu
+    from ferrule.language.codegen.passes.separated import separated
     from ferrule.language.mathlib import expand_maths
 
-    return lower_cpu(expand_maths(program))
+    return lower_cpu(expand_maths(separated(program)))
 
 
 def build(job: Job) -> Function:
