@@ -142,6 +142,7 @@ if TYPE_CHECKING:
     from ferrule.libraries.many import CompileAllError as CompileAllError
     from ferrule.libraries.many import compile_all as compile_all
     from ferrule.libraries.many import overload as overload
+    from ferrule.libraries.recipes import Recipe as Recipe
     from ferrule.runtime import CudaError as CudaError
     from ferrule.runtime import DivergenceError as DivergenceError
     from ferrule.runtime import Function as Function
@@ -240,6 +241,7 @@ _ATTRIBUTES = {
     "CompileAllError": ("ferrule.libraries.many", "CompileAllError"),
     "compile_all": ("ferrule.libraries.many", "compile_all"),
     "Job": ("ferrule.libraries.jobs", "Job"),
+    "Recipe": ("ferrule.libraries.recipes", "Recipe"),
     "Library": ("ferrule.libraries.library", "Library"),
     "Module": ("ferrule.runtime", "Module"),
     "RaceError": ("ferrule.runtime", "RaceError"),

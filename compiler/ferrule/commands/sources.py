@@ -18,6 +18,7 @@ from ferrule.commands.output import Failure
 from ferrule.compiler.options import add_options
 from ferrule.libraries.jobs import Job
 from ferrule.libraries.library import Library
+from ferrule.libraries.recipes import Recipe
 from ferrule.runtime import Function
 
 
@@ -103,8 +104,8 @@ WITHOUT_PATHS: Final = "--strip-paths"
 """An option of what is built: its bytes do not depend on where its source lies."""
 
 
-def with_words(each: Job | Function, words: str) -> Job | Function:
-    """A job with these options too; a function that is compiled already stays as it is."""
+def with_words(each: Job | Recipe | Function, words: str) -> Job | Recipe | Function:
+    """A job with these options too; what a frontend compiles stays as it is."""
     if isinstance(each, Job):
         return replace(each, options=add_options(each.options, words))
     return each

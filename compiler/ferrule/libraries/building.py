@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal, get_args
 
@@ -17,6 +17,7 @@ from ferrule.libraries.jobs import Job
 from ferrule.libraries.library import Library, name_of
 from ferrule.libraries.many import CompileAllError, compiled_at_once
 from ferrule.libraries.package import package_text, version_stub
+from ferrule.libraries.recipes import Recipe, made_at_once
 from ferrule.libraries.table import table_text
 from ferrule.libraries.wheel import platform_tag, wheel_bytes, wheel_name
 from ferrule.runtime import Function, LinkError
@@ -38,30 +39,47 @@ Functions = Mapping[str, Function]
 def compile_library(library: Library, workers: int = 1) -> Functions:
     """The functions of a library, compiled in so many processes.
 
-    CompileAllError, with the error of each job that does not compile.
+    CompileAllError, with the error of each job and recipe that does not compile.
     """
-    jobs = list(library.jobs())
-    functions = compiled_at_once(jobs, count=workers) if workers > 1 else _compiled_here(jobs)
-    compiled = {job.name: function for job, function in zip(jobs, functions, strict=True)}
+    every = [*_jobs_compiled(list(library.jobs()), workers)]
+    every += _recipes_made(list(library.recipes()), workers)
+    errors = [(each, found) for each, found in every if isinstance(found, Exception)]
+    if errors:
+        functions = [found if isinstance(found, Function) else None for _, found in every]
+        raise CompileAllError(errors, functions) from errors[0][1]
+    compiled = {each.name: found for each, found in every if isinstance(found, Function)}
     return {
-        name_of(each): compiled[each.name] if isinstance(each, Job) else each
+        name_of(each): each if isinstance(each, Function) else compiled[each.name]
         for each in library.functions
     }
 
 
-def _compiled_here(jobs: Sequence[Job]) -> list[Function]:
-    """The functions of jobs, compiled in this process, and every error of them."""
-    functions: list[Function | None] = []
-    errors: list[tuple[Job, Exception]] = []
-    for job in jobs:
-        try:
-            functions.append(job.compile())
-        except CompileError as error:
-            functions.append(None)
-            errors.append((job, error))
-    if errors:
-        raise CompileAllError(errors, functions)
-    return [function for function in functions if function is not None]
+def _jobs_compiled(
+    jobs: Sequence[Job], workers: int
+) -> Iterable[tuple[Job, Function | Exception | None]]:
+    """Each job with its function, or with why there is none."""
+    if workers == 1:
+        return [(job, _compiled_here(job)) for job in jobs]
+    try:
+        return zip(jobs, compiled_at_once(jobs, count=workers), strict=True)
+    except CompileAllError as error:
+        told: dict[int, Exception] = {id(job): each for job, each in error.errors}
+        found = zip(jobs, error.functions, strict=True)
+        return [(job, told.get(id(job), function)) for job, function in found]
+
+
+def _compiled_here(job: Job) -> Function | CompileError:
+    try:
+        return job.compile()
+    except CompileError as error:
+        return error
+
+
+def _recipes_made(
+    recipes: Sequence[Recipe], workers: int
+) -> Iterable[tuple[Recipe, Function | Exception]]:
+    """Each recipe with its function, or with why there is none."""
+    return zip(recipes, made_at_once(recipes, workers), strict=True)
 
 
 def write(library: Library, functions: Functions, folder: Path, form: Format) -> list[Path]:

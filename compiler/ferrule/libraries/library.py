@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ferrule.libraries.jobs import Job
+from ferrule.libraries.recipes import Recipe
 from ferrule.runtime import Function
 from ferrule.runtime.exporting.export import check_export_name
 from ferrule.specs.deferred import dataclass
@@ -36,8 +37,8 @@ class Library:
     """Functions that are built and shipped together.
 
     `name` is the name of the library, of its import package and of its wheel: letters, digits and
-    `_`. `functions` are jobs, which are compiled when the library is built, or functions that are
-    compiled already, such as those of a frontend. `version` has the form of PEP 440, `summary` is
+    `_`. `functions` are jobs and recipes, which are compiled when the library is built, or functions that
+    are compiled already. `version` has the form of PEP 440, `summary` is
     one line for the wheel, `requires` are further requirements of the wheel beside apache-tvm-ffi.
     `license` is an expression of SPDX, such as "Apache-2.0 OR MIT"; `readme` is the wheel's long
     description, a text in Markdown.
@@ -47,7 +48,7 @@ class Library:
     """
 
     name: str
-    functions: tuple[Job | Function, ...]
+    functions: tuple[Job | Recipe | Function, ...]
     version: str
     summary: str
     requires: tuple[str, ...]
@@ -57,7 +58,7 @@ class Library:
     def __init__(
         self,
         name: str,
-        functions: Iterable[Job | Function],
+        functions: Iterable[Job | Recipe | Function],
         *,
         version: str = "0.1.0",
         summary: str = "",
@@ -79,18 +80,22 @@ class Library:
         """The names of the functions, in order."""
         return tuple(name_of(each) for each in self.functions)
 
-    def altered(self, functions: Iterable[Job | Function]) -> Library:
+    def altered(self, functions: Iterable[Job | Recipe | Function]) -> Library:
         """The same library with other functions."""
         names = ("version", "summary", "requires", "license", "readme")
         more = {name: getattr(self, name) for name in names}
         return Library(self.name, functions, **more)
 
     def jobs(self) -> Iterator[Job]:
-        """The functions that are not compiled yet."""
+        """The compilations that are not done yet."""
         return (each for each in self.functions if isinstance(each, Job))
 
+    def recipes(self) -> Iterator[Recipe]:
+        """The functions that are not made yet."""
+        return (each for each in self.functions if isinstance(each, Recipe))
 
-def name_of(function: Job | Function) -> str:
+
+def name_of(function: Job | Recipe | Function) -> str:
     """The name under which a function is exported."""
     return function.name
 
@@ -112,17 +117,17 @@ def _checked_name(name: object) -> str:
     return name
 
 
-def _checked_functions(library: str, functions: object) -> tuple[Job | Function, ...]:
+def _checked_functions(library: str, functions: object) -> tuple[Job | Recipe | Function, ...]:
     if isinstance(functions, str | bytes) or not isinstance(functions, Iterable):
         raise TypeError(
             f"the functions of the library {library} must be a list, but got {functions!r}"
         )
     listed = tuple(functions)
     for each in listed:
-        if not isinstance(each, Job | Function):
+        if not isinstance(each, Job | Recipe | Function):
             raise TypeError(
-                f"the library {library} is made of jobs (ferrule.Job) and compiled functions, but "
-                f"got {each!r}"
+                f"the library {library} is made of jobs (ferrule.Job), recipes (ferrule.Recipe) and "
+                f"compiled functions, but got {each!r}"
             )
         check_export_name(name_of(each))
         if keyword.iskeyword(name_of(each)):

@@ -36,6 +36,7 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.language.compilation import wanted_of
 from ferrule.language.overloads import overload as joined
 from ferrule.libraries.jobs import Job
+from ferrule.libraries.recipes import Recipe
 from ferrule.runtime import Function
 from ferrule.specs.deferred import dataclass
 
@@ -51,7 +52,7 @@ class CompileAllError(CompileError):
     """
 
     def __init__(
-        self, errors: Sequence[tuple[Job, Exception]], functions: Sequence[Function | None]
+        self, errors: Sequence[tuple[Job | Recipe, Exception]], functions: Sequence[Function | None]
     ) -> None:
         self.errors = list(errors)
         self.functions = list(functions)
