@@ -241,4 +241,16 @@ library = fe.Library(
     ],
     version="1.0.0",
     summary="Kernels of Triton that work row by row, forwards and backwards.",
+    torch_ops={
+        "rms_norm": ["y", "rstd"],
+        "rms_norm_backward": ["grad_x"],
+        "layer_norm": ["y", "mean", "rstd"],
+        "layer_norm_backward": ["grad_x"],
+        "swiglu": ["y"],
+        "swiglu_backward": ["grad_a", "grad_b"],
+        "cross_entropy": ["loss", "logsum"],
+        "cross_entropy_backward": ["grad_logits"],
+        "rope": ["y"],
+        "rope_backward": ["y"],
+    },
 )

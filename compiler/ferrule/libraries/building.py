@@ -10,6 +10,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Literal, get_args
 
 from ferrule.compiler.errors import CompileError
@@ -21,16 +22,19 @@ from ferrule.libraries.recipes import Recipe, made_at_once
 from ferrule.libraries.table import table_text
 from ferrule.libraries.wheel import platform_tag, wheel_bytes, wheel_name
 from ferrule.runtime import Function, LinkError
+from ferrule.runtime.artefacts import OperatorCode, Origin
 from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.runtime.binaries.metadata import NOTE_OWNER, NOTE_TYPE, Metadata, read_metadata
 from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.runtime.calls.function import described, origin_of
-from ferrule.runtime.exporting.export import write_file, write_library
+from ferrule.runtime.exporting.export import operator_objects, write_file, write_library
 from ferrule.runtime.exporting.headers import Described, c_header, cpp_header
 from ferrule.runtime.exporting.stubs import stub
 
 Format = Literal["object", "library", "wheel"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
+
+_NOTHING: Final[Mapping[str, OperatorCode]] = MappingProxyType({})
 
 Functions = Mapping[str, Function]
 """Compiled functions by the names that they are exported under."""
@@ -87,7 +91,8 @@ def write(library: Library, functions: Functions, folder: Path, form: Format) ->
 
     "object": an object for each function. "library": the shared library `lib<name>.so`. Beside
     both are headers for C (`<name>.h`) and C++ (`<name>.hpp`), a stub (`<name>.pyi`), and a table
-    of the functions (`<name>.json`). "wheel": all of this in a wheel for pip.
+    of the functions (`<name>.json`); where the library has operators of PyTorch, the shared library
+    `lib<name>_torch.so` registers them. "wheel": all of this in a wheel for pip.
 
     LinkError without a C compiler or linker for a library or wheel, OSError for the folder.
     """
@@ -110,22 +115,22 @@ def _objects(library: Library, functions: Functions) -> dict[str, bytes]:
 
 
 def _library(library: Library, functions: Functions) -> dict[str, bytes]:
-    return {_library_name(library): _linked(library, functions), **_beside(library, functions)}
+    return {**_linked_files(library, functions), **_beside(library, functions)}
 
 
 def _wheel(library: Library, functions: Functions) -> dict[str, bytes]:
-    name, file, linked = library.name, _library_name(library), _linked(library, functions)
+    name, file, linked = library.name, _library_name(library), _linked_files(library, functions)
     beside = _beside(library, functions)
     files = {
         f"{name}/__init__.py": _package(library, file, functions).encode(),
         f"{name}/__init__.pyi": beside[f"{name}.pyi"] + version_stub(library.version).encode(),
         f"{name}/py.typed": b"",
-        f"{name}/{file}": linked,
+        **{f"{name}/{each}": data for each, data in linked.items()},
         f"{name}/{name}.json": beside[f"{name}.json"],
         f"{name}/include/{name}.h": beside[f"{name}.h"],
         f"{name}/include/{name}.hpp": beside[f"{name}.hpp"],
     }
-    platform = platform_tag(linked)
+    platform = platform_tag(linked[file])
     wheel = wheel_bytes(
         name,
         library.version,
@@ -192,11 +197,28 @@ def _library_name(library: Library) -> str:
     return f"lib{library.name}.so"
 
 
-def _linked(library: Library, functions: Functions) -> bytes:
+def _linked_files(library: Library, functions: Functions) -> dict[str, bytes]:
+    """The shared library, and the one with the operators of PyTorch."""
+    origins = {name: origin_of(each) for name, each in functions.items()}
+    files = {_library_name(library): _linked(_library_name(library), origins)}
+    operators: dict[str, OperatorCode] = {}
+    for name, out in library.torch_ops.items():
+        called = f"{library.name}::{name}"
+        operators |= operator_objects(name, origins[name], called, None, out)
+    if operators:
+        # It has the kernels, too: a program of PyTorch loads it and nothing else.
+        file = f"lib{library.name}_torch.so"
+        files[file] = _linked(file, {name: origins[name] for name in library.torch_ops}, operators)
+    return files
+
+
+def _linked(
+    file: str, origins: Mapping[str, Origin], operators: Mapping[str, OperatorCode] = _NOTHING
+) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / _library_name(library)
+        path = Path(folder) / file
         try:
-            write_library(path, {name: origin_of(each) for name, each in functions.items()})
+            write_library(path, origins, operators=operators)
         except LinkError as error:
             # The folder is gone when somebody reads this.
             raise LinkError(str(error).replace(f"{folder}{os.sep}", "")) from None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import keyword
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from ferrule.libraries.jobs import Job
@@ -31,17 +32,21 @@ _REQUIREMENT: Final = re.compile(
 _LICENSE: Final = re.compile(r"\(*[\w.+-]+\)*(?: (?:AND|OR|WITH) \(*[\w.+-]+\)*)*", re.ASCII)
 """An expression of SPDX, as far as its words: which licenses there are is for the index to say."""
 
+_NOTHING: Final[Mapping[str, Iterable[str]]] = MappingProxyType({})
+
 
 @dataclass(frozen=True, init=False)
 class Library:
     """Functions that are built and shipped together.
 
     `name` is the name of the library, of its import package and of its wheel: letters, digits and
-    `_`. `functions` are jobs and recipes, which are compiled when the library is built, or functions that
-    are compiled already. `version` has the form of PEP 440, `summary` is
-    one line for the wheel, `requires` are further requirements of the wheel beside apache-tvm-ffi.
+    `_`. `functions` are jobs and recipes, which are compiled when the library is built, or
+    functions that are compiled already. `version` has the form of PEP 440, `summary` is one line
+    for the wheel, `requires` are further requirements of the wheel beside apache-tvm-ffi.
     `license` is an expression of SPDX, such as "Apache-2.0 OR MIT"; `readme` is the wheel's long
-    description, a text in Markdown.
+    description, a text in Markdown. `torch_ops` are the functions, by their names, that a second
+    file registers as operators of PyTorch, `<library>::<function>`; the value is a list of the
+    written parameters that the operator makes itself, as `out` of `ferrule.torch_op`.
 
     TypeError for something else than a job or a function, ValueError for a name or version that a
     wheel cannot have, for no function at all, and for two functions with one name.
@@ -54,6 +59,7 @@ class Library:
     requires: tuple[str, ...]
     license: str
     readme: str
+    torch_ops: Mapping[str, tuple[str, ...]]
 
     def __init__(
         self,
@@ -65,6 +71,7 @@ class Library:
         requires: Iterable[str] = (),
         license: str = "",
         readme: str = "",
+        torch_ops: Mapping[str, Iterable[str]] = _NOTHING,
     ) -> None:
         put = object.__setattr__
         put(self, "name", _checked_name(name))
@@ -74,6 +81,7 @@ class Library:
         put(self, "requires", _checked_requirements(name, requires))
         put(self, "license", _checked_license(name, license))
         put(self, "readme", _checked_text(name, "readme", readme))
+        put(self, "torch_ops", _checked_operators(name, torch_ops, self.names))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -82,7 +90,7 @@ class Library:
 
     def altered(self, functions: Iterable[Job | Recipe | Function]) -> Library:
         """The same library with other functions."""
-        names = ("version", "summary", "requires", "license", "readme")
+        names = ("version", "summary", "requires", "license", "readme", "torch_ops")
         more = {name: getattr(self, name) for name in names}
         return Library(self.name, functions, **more)
 
@@ -126,8 +134,8 @@ def _checked_functions(library: str, functions: object) -> tuple[Job | Recipe | 
     for each in listed:
         if not isinstance(each, Job | Recipe | Function):
             raise TypeError(
-                f"the library {library} is made of jobs (ferrule.Job), recipes (ferrule.Recipe) and "
-                f"compiled functions, but got {each!r}"
+                f"the library {library} is made of jobs (ferrule.Job), recipes (ferrule.Recipe) "
+                f"and compiled functions, but got {each!r}"
             )
         check_export_name(name_of(each))
         if keyword.iskeyword(name_of(each)):
@@ -180,6 +188,31 @@ def _checked_text(library: str, what: str, text: object) -> str:
     except UnicodeEncodeError as error:
         raise ValueError(f"the {what} of the library {library} is no text: {error}") from None
     return text
+
+
+def _checked_operators(
+    library: str, operators: object, names: Sequence[str]
+) -> Mapping[str, tuple[str, ...]]:
+    if not isinstance(operators, Mapping):
+        raise TypeError(
+            f"the torch_ops of the library {library} are a dict of the parameters that each "
+            f"operator makes, such as {{'{names[0]}': ['y']}}, but got {operators!r}"
+        )
+    found = {}
+    for name, out in operators.items():
+        if name not in names:
+            raise ValueError(
+                f"torch_ops has {name!r}, which is no function of the library {library}; these "
+                f"are {', '.join(names)}"
+            )
+        listed = None if isinstance(out, str) or not isinstance(out, Iterable) else tuple(out)
+        if listed is None or not all(isinstance(each, str) for each in listed):
+            raise TypeError(
+                f"torch_ops[{name!r}] of the library {library} is a list of parameters' names, "
+                f"but got {out!r}"
+            )
+        found[name] = listed
+    return MappingProxyType(found)
 
 
 def _checked_requirements(library: str, requires: object) -> tuple[str, ...]:
