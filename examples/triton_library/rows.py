@@ -13,6 +13,7 @@ fits its rows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from itertools import product
 from typing import Any
@@ -31,6 +32,7 @@ BUCKETS = {4096: 8, 16384: 16, 65536: 32}
 
 LARGEST = max(BUCKETS)
 TILE = 1024
+_STRIDE = re.compile(r"(\w+)_(?:stride|([0-2]))")
 EVERY = [(dtype,) for dtype in DTYPES]
 """A version for each dtype, and one for each dtype and size."""
 EACH_SIZE = list(product(DTYPES, BUCKETS))
@@ -47,24 +49,31 @@ def compiled(
     warps: int = 4,
 ) -> fe.Function:
     """The function of a kernel, with code for calls in which 16 divides every address, every stride
-    and the sizes in `divided`, and with code for all others."""
-    strides = [each for each in kernel.arg_names if each.endswith(("_stride", *"0123"))]
-    everything = dict.fromkeys((*tensors, *strides, *divided), 16)
+    and the sizes in `divided`, and with code for all others.
+
+    Parameters such as `x_stride` and `y_0` are strides of the tensors."""
+    found = {each: _STRIDE.fullmatch(each) for each in kernel.arg_names}
+    strides = {name: f"{m[1]}.strides[{m[2] or 0}]" for name, m in found.items() if m is not None}
     return frontend.compile(
         kernel,
-        signature={**tensors, **(numbers or {})},
+        signature={**tensors, **strides, **(numbers or {})},
         constexprs=constexprs,
         grid=grid,
         name=name,
-        specialize=[everything, {}],
+        specialize=[dict.fromkeys((*tensors, *strides, *divided), 16), {}],
         num_warps=warps,
         target=ARCHS,
     )
 
 
-def matrix(dtype: str, stride: str, most: int = LARGEST) -> str:
-    """Rows with a stride of their own; what is in a row lies side by side."""
+def apart(dtype: str, stride: str, most: int = LARGEST) -> str:
+    """Rows that may be apart; what is in a row lies side by side."""
     return f"*{dtype}[m, 1<=n<={most}: {stride}, 1]"
+
+
+def made(dtype: str) -> str:
+    """A result: row after row."""
+    return f"*{dtype}[m, n]"
 
 
 def rms_norm(dtype: str, most: int) -> fe.Function:
@@ -72,9 +81,9 @@ def rms_norm(dtype: str, most: int) -> fe.Function:
         kernels.rms_norm_kernel,
         "rms_norm",
         {
-            "x": matrix(dtype, "x_stride", most),
+            "x": apart(dtype, "s_x", most),
             "weight": f"*{dtype}[n]",
-            "y": matrix(dtype, "y_stride", most),
+            "y": made(dtype),
             "rstd": "*fp32[m]",
         },
         lambda meta: (meta["x"].shape[0],),
@@ -89,11 +98,11 @@ def rms_norm_backward(dtype: str, most: int) -> fe.Function:
         kernels.rms_norm_backward_kernel,
         "rms_norm_backward",
         {
-            "grad_y": matrix(dtype, "grad_y_stride", most),
-            "x": matrix(dtype, "x_stride", most),
+            "grad_y": apart(dtype, "s_grad_y", most),
+            "x": apart(dtype, "s_x", most),
             "weight": f"*{dtype}[n]",
             "rstd": "*fp32[m]",
-            "grad_x": matrix(dtype, "grad_x_stride", most),
+            "grad_x": made(dtype),
             "parts": "*fp32[p>=1, n]",
         },
         lambda meta: (meta["parts"].shape[0],),
@@ -107,10 +116,10 @@ def layer_norm(dtype: str, most: int) -> fe.Function:
         kernels.layer_norm_kernel,
         "layer_norm",
         {
-            "x": matrix(dtype, "x_stride", most),
+            "x": apart(dtype, "s_x", most),
             "weight": f"*{dtype}[n]",
             "bias": f"*{dtype}[n]",
-            "y": matrix(dtype, "y_stride", most),
+            "y": made(dtype),
             "mean": "*fp32[m]",
             "rstd": "*fp32[m]",
         },
@@ -126,12 +135,12 @@ def layer_norm_backward(dtype: str, most: int) -> fe.Function:
         kernels.layer_norm_backward_kernel,
         "layer_norm_backward",
         {
-            "grad_y": matrix(dtype, "grad_y_stride", most),
-            "x": matrix(dtype, "x_stride", most),
+            "grad_y": apart(dtype, "s_grad_y", most),
+            "x": apart(dtype, "s_x", most),
             "weight": f"*{dtype}[n]",
             "mean": "*fp32[m]",
             "rstd": "*fp32[m]",
-            "grad_x": matrix(dtype, "grad_x_stride", most),
+            "grad_x": made(dtype),
             "weight_parts": "*fp32[p>=1, n]",
             "bias_parts": "*fp32[p>=1, n]",
         },
@@ -142,22 +151,21 @@ def layer_norm_backward(dtype: str, most: int) -> fe.Function:
 
 
 def swiglu(dtype: str) -> fe.Function:
-    names = ("a", "b", "y")
     return compiled(
         kernels.swiglu_kernel,
         "swiglu",
-        {name: matrix(dtype, f"{name}_stride") for name in names},
+        {name: apart(dtype, f"s_{name}") for name in "ab"} | {"y": made(dtype)},
         lambda meta: (meta["a"].shape[0], triton.cdiv(meta["a"].shape[1], meta["BLOCK"])),
         {"BLOCK": TILE},
     )
 
 
 def swiglu_backward(dtype: str) -> fe.Function:
-    names = ("grad_y", "a", "b", "grad_a", "grad_b")
     return compiled(
         kernels.swiglu_backward_kernel,
         "swiglu_backward",
-        {name: matrix(dtype, f"{name}_stride") for name in names},
+        {name: apart(dtype, f"s_{name}") for name in ("grad_y", "a", "b")}
+        | {name: made(dtype) for name in ("grad_a", "grad_b")},
         lambda meta: (meta["a"].shape[0], triton.cdiv(meta["a"].shape[1], meta["BLOCK"])),
         {"BLOCK": TILE},
     )
@@ -168,7 +176,7 @@ def cross_entropy(dtype: str) -> fe.Function:
         kernels.cross_entropy_kernel,
         "cross_entropy",
         {
-            "logits": f"*{dtype}[m, n>=1: logits_stride, 1]",
+            "logits": f"*{dtype}[m, n>=1: s_logits, 1]",
             "target": "*i64[m]",
             "loss": "*fp32[m]",
             "logsum": "*fp32[m]",
@@ -186,10 +194,10 @@ def cross_entropy_backward(dtype: str) -> fe.Function:
         "cross_entropy_backward",
         {
             "grad_loss": "*fp32[m]",
-            "logits": f"*{dtype}[m, n>=1: logits_stride, 1]",
+            "logits": f"*{dtype}[m, n>=1: s_logits, 1]",
             "target": "*i64[m]",
             "logsum": "*fp32[m]",
-            "grad_logits": f"*{dtype}[m, n: grad_logits_stride, 1]",
+            "grad_logits": made(dtype),
         },
         lambda meta: (meta["logits"].shape[0], triton.cdiv(meta["logits"].shape[1], meta["BLOCK"])),
         {"BLOCK": TILE},
@@ -202,11 +210,10 @@ def rope(dtype: str, backward: bool = False) -> fe.Function:
     b, s, h = (specs.sym_int32(symbol=name) for name in "bsh")
     half = specs.sym_int32(symbol="half", min=1, max=256)
 
-    def rotated(name: str) -> specs.Tensor:
-        strides = [specs.sym_int64(symbol=f"{name}_{dim}") for dim in range(3)]
-        return specs.Tensor(name, (b, s, h, 2 * half), DTYPES[dtype], strides=(*strides, 1))
-
-    tensors = [rotated("x"), rotated("y")]
+    shape = b, s, h, 2 * half
+    strides = *(specs.sym_int64(symbol=f"s_{dim}") for dim in range(3)), 1
+    x = specs.Tensor("x", shape, DTYPES[dtype], strides=strides)
+    tensors = [x, specs.Tensor("y", shape, DTYPES[dtype])]
     tensors += [specs.Tensor(name, (s, half), "float32") for name in ("cosines", "sines")]
     return compiled(
         kernels.rope_kernel,
@@ -225,32 +232,23 @@ def rope_backward(dtype: str) -> fe.Function:
     return rope(dtype, backward=True)
 
 
+RECIPES = [
+    fe.Recipe(rms_norm, EACH_SIZE),
+    fe.Recipe(rms_norm_backward, EACH_SIZE),
+    fe.Recipe(layer_norm, EACH_SIZE),
+    fe.Recipe(layer_norm_backward, EACH_SIZE),
+    fe.Recipe(swiglu, EVERY),
+    fe.Recipe(swiglu_backward, EVERY),
+    fe.Recipe(cross_entropy, EVERY),
+    fe.Recipe(cross_entropy_backward, EVERY),
+    fe.Recipe(rope, EVERY),
+    fe.Recipe(rope_backward, EVERY),
+]
+
 library = fe.Library(
     "rows",
-    [
-        fe.Recipe(rms_norm, EACH_SIZE),
-        fe.Recipe(rms_norm_backward, EACH_SIZE),
-        fe.Recipe(layer_norm, EACH_SIZE),
-        fe.Recipe(layer_norm_backward, EACH_SIZE),
-        fe.Recipe(swiglu, EVERY),
-        fe.Recipe(swiglu_backward, EVERY),
-        fe.Recipe(cross_entropy, EVERY),
-        fe.Recipe(cross_entropy_backward, EVERY),
-        fe.Recipe(rope, EVERY),
-        fe.Recipe(rope_backward, EVERY),
-    ],
+    RECIPES,
     version="1.0.0",
     summary="Kernels of Triton that work row by row, forwards and backwards.",
-    torch_ops={
-        "rms_norm": ["y", "rstd"],
-        "rms_norm_backward": ["grad_x"],
-        "layer_norm": ["y", "mean", "rstd"],
-        "layer_norm_backward": ["grad_x"],
-        "swiglu": ["y"],
-        "swiglu_backward": ["grad_a", "grad_b"],
-        "cross_entropy": ["loss", "logsum"],
-        "cross_entropy_backward": ["grad_logits"],
-        "rope": ["y"],
-        "rope_backward": ["y"],
-    },
+    torch_ops=dict.fromkeys((each.name for each in RECIPES), ()),
 )

@@ -55,13 +55,14 @@ def call(function: Any, *arguments: Any) -> None:
     function(*(each.view if isinstance(each, OnGpu) else each for each in arguments))
 
 
-def near(found: torch.Tensor, wanted: torch.Tensor, ulps: float = 1.0) -> bool:
+def near(found: torch.Tensor, wanted: torch.Tensor, ulps: float = 1.0, around: float = 0.1) -> bool:
     """Whether two tensors are equal but for rounding; NaN is equal to NaN.
 
     `wanted` is exact or nearly so, of float64; the bound is so many units in the last place of
-    the dtype that was found, and for float32, where sums have an order, 1e-5 beside that.
+    the dtype that was found, and for float32, where sums have an order, 1e-5 beside that. Numbers
+    whose absolute value is below `around` are as far from what is wanted as that.
     """
     unit = torch.finfo(found.dtype).eps
     exact = wanted.double()
     slack = (1e-5 if found.dtype == torch.float32 else 0.0) + ulps * unit
-    return torch.allclose(found.double(), exact, rtol=slack, atol=slack * 0.1, equal_nan=True)
+    return torch.allclose(found.double(), exact, rtol=slack, atol=slack * around, equal_nan=True)

@@ -109,6 +109,9 @@ def each_float(e: Emitter, item: Instruction, named: Named, compute: Compute) ->
     if t in PAIRS:
         _each_half(e, item, named, compute)
         return
+    if t == "f32x2":
+        _each_word(e, item, named, compute)
+        return
     llvm = F64 if t == "f64" else F32
     given = [widened(e, e.read(each, t), t) for each in item.operands[1:]]
     e.write(item.operands[0], t, _done(e, named, t, llvm, given, compute))
@@ -149,6 +152,23 @@ def _each_half(e: Emitter, item: Instruction, named: Named, compute: Compute) ->
     e.write(item.operands[0], "b32", whole)
 
 
+def _each_word(e: Emitter, item: Instruction, named: Named, compute: Compute) -> None:
+    """Two float32 in a register of 64 bits, the first in the low half."""
+    whole = "zeroinitializer"
+    words = [e.read(each, "b64") for each in item.operands[1:]]
+    for shift in (0, 32):
+        given = []
+        for word in words:
+            part = e.op(f"lshr <32 x i64> {word}, {splat('i64', str(shift))}")
+            part = e.op(f"trunc <32 x i64> {part} to <32 x i32>")
+            given.append(e.cast(part, "b32", "f32"))
+        value = e.cast(_done(e, named, "f32", F32, given, compute), "f32", "b32")
+        wide = e.op(f"zext <32 x i32> {value} to <32 x i64>")
+        wide = e.op(f"shl <32 x i64> {wide}, {splat('i64', str(shift))}")
+        whole = e.op(f"or <32 x i64> {whole}, {wide}")
+    e.write(item.operands[0], "b64", whole)
+
+
 # ---- forms ----
 
 
@@ -164,6 +184,9 @@ def _each_half(e: Emitter, item: Instruction, named: Named, compute: Compute) ->
 @form("add", r"(\.rn)?\.(?P<t>bf16|bf16x2)", 3)
 @form("sub", r"(\.rn)?\.(?P<t>bf16|bf16x2)", 3)
 @form("mul", r"(\.rn)?\.(?P<t>bf16|bf16x2)", 3)
+@form("add", r"(\.rn)?(?P<ftz>\.ftz)?\.(?P<t>f32x2)", 3)
+@form("sub", r"(\.rn)?(?P<ftz>\.ftz)?\.(?P<t>f32x2)", 3)
+@form("mul", r"(\.rn)?(?P<ftz>\.ftz)?\.(?P<t>f32x2)", 3)
 @form("div", r"\.rn(?P<ftz>\.ftz)?\.(?P<t>f32)", 3)
 @form("div", r"\.full(?P<ftz>\.ftz)?\.(?P<t>f32)", 3)
 @form("div", r"\.rn\.(?P<t>f64)", 3)
@@ -176,6 +199,7 @@ def _binary(e: Emitter, item: Instruction, named: Named) -> None:
 
 @form("fma", r"\.rn(?P<ftz>\.ftz)?(?P<sat>\.sat)?\.(?P<t>f32)", 4)
 @form("mad", r"\.rn(?P<ftz>\.ftz)?(?P<sat>\.sat)?\.(?P<t>f32)", 4)
+@form("fma", r"\.rn(?P<ftz>\.ftz)?\.(?P<t>f32x2)", 4)
 @form("fma", r"\.rn\.(?P<t>f64)", 4)
 @form("mad", r"\.rn\.(?P<t>f64)", 4)
 def _fma(e: Emitter, item: Instruction, named: Named) -> None:
@@ -359,8 +383,12 @@ def _maths_by_lane(name: str, function: str) -> str:
 _XOR = r"(?P<xor>\.xorsign\.abs)?"
 
 
-@form("min", r"(?P<ftz>\.ftz)?(?P<nan>\.NaN)?" + _XOR + r"\.(?P<t>f32|f16|f16x2)", 3)
-@form("max", r"(?P<ftz>\.ftz)?(?P<nan>\.NaN)?" + _XOR + r"\.(?P<t>f32|f16|f16x2)", 3)
+@form("min", r"(?P<ftz>\.ftz)?(?P<nan>\.NaN)?\.(?P<t>f32)", 3, 4)
+@form("max", r"(?P<ftz>\.ftz)?(?P<nan>\.NaN)?\.(?P<t>f32)", 3, 4)
+@form("min", r"(?P<ftz>\.ftz)?(?P<nan>\.NaN)?(?P<xor>\.xorsign\.abs)\.(?P<t>f32)", 3)
+@form("min", r"(?P<ftz>\.ftz)?(?P<nan>\.NaN)?" + _XOR + r"\.(?P<t>f16|f16x2)", 3)
+@form("max", r"(?P<ftz>\.ftz)?(?P<nan>\.NaN)?(?P<xor>\.xorsign\.abs)\.(?P<t>f32)", 3)
+@form("max", r"(?P<ftz>\.ftz)?(?P<nan>\.NaN)?" + _XOR + r"\.(?P<t>f16|f16x2)", 3)
 @form("min", r"(?P<nan>\.NaN)?" + _XOR + r"\.(?P<t>bf16|bf16x2)", 3)
 @form("max", r"(?P<nan>\.NaN)?" + _XOR + r"\.(?P<t>bf16|bf16x2)", 3)
 @form("min", r"\.(?P<t>f64)", 3)
@@ -368,12 +396,15 @@ _XOR = r"(?P<xor>\.xorsign\.abs)?"
 def _min(e: Emitter, item: Instruction, named: Named) -> None:
     """-0 is below 0. Of a number and a NaN it is the number, with .NaN the NaN.
 
-    With .xorsign.abs it is that of the absolute values, negative where one operand was.
+    Of three operands it is that of the first two and the third. With .xorsign.abs it is that of the absolute values, negative where one operand was.
     """
 
     def compute(e: Emitter, llvm: str, given: Sequence[str]) -> str:
         if not named.get("xor"):
-            return _lesser(e, item.opcode, llvm, given, bool(named.get("nan")))
+            found = given[0]
+            for each in given[1:]:
+                found = _lesser(e, item.opcode, llvm, (found, each), bool(named.get("nan")))
+            return found
         x, y = (e.op(f"bitcast {F32} {each} to <32 x i32>") for each in given)
         sign = e.op(f"and <32 x i32> {e.op(f'xor <32 x i32> {x}, {y}')}, splat (i32 -2147483648)")
         sizes = [e.op(f"call {F32} @llvm.fabs.v32f32({F32} {each})") for each in given]

@@ -123,6 +123,9 @@ def _match_by_lane(name: str, bits: str) -> str:
     return by_lane(name, 2, "", body + put("%p1", "i32", "%here") + "  br label %next\n")
 
 
+_MAGNITUDE, _INFINITY = 0x7FFFFFFF, 0x7F800000
+"""Bits of a float32: all but the sign, which is also the canonical NaN; those of infinity."""
+
 _REDUCTIONS = {
     ("add", "s"): ("add", 0), ("add", "u"): ("add", 0),
     ("min", "s"): ("smin", 0x7FFFFFFF), ("min", "u"): ("umin", 0xFFFFFFFF),
@@ -142,6 +145,43 @@ def _redux(e: Emitter, item: Instruction, named: Named) -> None:
     )
     found = e.op(f"call i32 @llvm.vector.reduce.{op}.v32i32(<32 x i32> {value})")
     e.write(item.operands[0], t, e.spread(found))
+
+
+@form("redux", r"\.sync\.(?P<op>min|max)(?P<abs>\.abs)?(?P<nan>\.NaN)?\.(?P<t>f32)", 3)
+def _redux_floats(e: Emitter, item: Instruction, named: Named) -> None:
+    """Of the lanes that have a number, or with .NaN of all; -0 is below 0, a NaN canonical.
+
+    Floats are compared as integers of the same order; what is neutral there is no number.
+    """
+    words, lanes = "<32 x i32>", e.lanes()
+    bits = e.cast(e.read(item.operands[1], "f32"), "f32", "b32")
+    if named["abs"]:
+        bits = e.op(f"and {words} {bits}, {splat('i32', str(_MAGNITUDE))}")
+    size = e.op(f"and {words} {bits}, {splat('i32', str(_MAGNITUDE))}")
+    nan = e.op(f"icmp ugt {words} {size}, {splat('i32', str(_INFINITY))}")
+    op, neutral = _REDUCTIONS[kind(named, "op"), "s"]
+    skipped = e.op(f"xor <32 x i1> {nan}, {splat('i1', 'true')}")
+    some = e.op(f"and <32 x i1> {lanes}, {skipped}")
+    key = _in_order(e, words, bits)
+    key = e.op(f"select <32 x i1> {some}, {words} {key}, {words} {splat('i32', str(neutral))}")
+    found = e.op(f"call i32 @llvm.vector.reduce.{op}.v32i32({words} {key})")
+    found = _in_order(e, words, e.spread(found))
+    if named["nan"]:
+        wrong = e.op(f"bitcast <32 x i1> {e.op(f'and <32 x i1> {lanes}, {nan}')} to i32")
+        none = e.spread(e.op(f"icmp eq i32 {wrong}, 0"), "i1")
+        found = e.op(f"select <32 x i1> {none}, {words} {found}, {words} {splat('i32', '-1')}")
+    size = e.op(f"and {words} {found}, {splat('i32', str(_MAGNITUDE))}")
+    nan = e.op(f"icmp ugt {words} {size}, {splat('i32', str(_INFINITY))}")
+    clean = splat("i32", str(_MAGNITUDE))
+    found = e.op(f"select <32 x i1> {nan}, {words} {clean}, {words} {found}")
+    e.write(item.operands[0], "f32", e.cast(found, "b32", "f32"))
+
+
+def _in_order(e: Emitter, words: str, bits: str) -> str:
+    """The bits of floats as integers of the same order, and these as bits again."""
+    sign = e.op(f"ashr {words} {bits}, {splat('i32', '31')}")
+    sign = e.op(f"and {words} {sign}, {splat('i32', str(_MAGNITUDE))}")
+    return e.op(f"xor {words} {bits}, {sign}")
 
 
 @form("activemask", r"\.b32", 1)

@@ -17,6 +17,7 @@ _RULES: Final = tuple(
     for name, needed in (
         (r"wgmma\.|setmaxnreg\.", "sm_90a"),
         (r"redux\..*\.f32", "sm_100a"),
+        (r"(?:add|sub|mul|fma)\.(?:.*\.)?f32x2", "sm_100"),
         (r"cp\.(?:reduce\.)?async\.bulk|cp\.async\.mbarrier.*\.shared::cluster", "sm_90"),
         (r"st\.async|red\.async|multimem\.|griddepcontrol|elect\.|mapa|getctarank", "sm_90"),
         (r"barrier\.cluster|stmatrix|fence\.proxy\.(?:async|tensormap)|fence\.mbarrier", "sm_90"),
@@ -51,6 +52,7 @@ _RULES: Final = tuple(
         (r"(?:add|sub|mul|fma|neg|abs|setp?)\.(?:.*\.)?f16(?:x2)?\b", "sm_53"),
     )
 )
+_OF_THREE: Final = 100, ""
 _NUMBER: Final = re.compile(r"sm_(\d+)([af]?)")
 
 
@@ -66,12 +68,17 @@ def check_target(module: Module) -> None:
 
 
 def _check(item: Instruction, target: str, number: int) -> None:
-    needed = needed_target(item.name)
+    needed = _OF_THREE if _is_of_three(item) else needed_target(item.name)
     if needed is None or number > needed[0]:
         return
     if number < needed[0] or (needed[1] and not target.endswith(("a", "f"))):
         wanted = f"sm_{needed[0]}{needed[1]}"
         raise PtxError(f"{item.name} needs .target {wanted} or newer, not {target}", item.line)
+
+
+def _is_of_three(item: Instruction) -> bool:
+    """The least or largest of three numbers, whose name is that of two."""
+    return item.opcode in ("min", "max") and len(item.operands) == 4
 
 
 @lru_cache(maxsize=4096)
