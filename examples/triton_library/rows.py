@@ -67,8 +67,8 @@ def compiled(
 
 
 def apart(dtype: str, stride: str, most: int = LARGEST) -> str:
-    """Rows that may be apart; what is in a row lies side by side."""
-    return f"*{dtype}[m, 1<=n<={most}: {stride}, 1]"
+    """Rows that are only read (`*k`), and may be apart; what is in a row lies side by side."""
+    return f"*k{dtype}[m, 1<=n<={most}: {stride}, 1]"
 
 
 def made(dtype: str) -> str:
@@ -82,7 +82,7 @@ def rms_norm(dtype: str, most: int) -> fe.Function:
         "rms_norm",
         {
             "x": apart(dtype, "s_x", most),
-            "weight": f"*{dtype}[n]",
+            "weight": f"*k{dtype}[n]",
             "y": made(dtype),
             "rstd": "*fp32[m]",
         },
@@ -100,8 +100,8 @@ def rms_norm_backward(dtype: str, most: int) -> fe.Function:
         {
             "grad_y": apart(dtype, "s_grad_y", most),
             "x": apart(dtype, "s_x", most),
-            "weight": f"*{dtype}[n]",
-            "rstd": "*fp32[m]",
+            "weight": f"*k{dtype}[n]",
+            "rstd": "*kfp32[m]",
             "grad_x": made(dtype),
             "parts": "*fp32[p>=1, n]",
         },
@@ -117,8 +117,8 @@ def layer_norm(dtype: str, most: int) -> fe.Function:
         "layer_norm",
         {
             "x": apart(dtype, "s_x", most),
-            "weight": f"*{dtype}[n]",
-            "bias": f"*{dtype}[n]",
+            "weight": f"*k{dtype}[n]",
+            "bias": f"*k{dtype}[n]",
             "y": made(dtype),
             "mean": "*fp32[m]",
             "rstd": "*fp32[m]",
@@ -137,9 +137,9 @@ def layer_norm_backward(dtype: str, most: int) -> fe.Function:
         {
             "grad_y": apart(dtype, "s_grad_y", most),
             "x": apart(dtype, "s_x", most),
-            "weight": f"*{dtype}[n]",
-            "mean": "*fp32[m]",
-            "rstd": "*fp32[m]",
+            "weight": f"*k{dtype}[n]",
+            "mean": "*kfp32[m]",
+            "rstd": "*kfp32[m]",
             "grad_x": made(dtype),
             "weight_parts": "*fp32[p>=1, n]",
             "bias_parts": "*fp32[p>=1, n]",
@@ -176,8 +176,8 @@ def cross_entropy(dtype: str) -> fe.Function:
         kernels.cross_entropy_kernel,
         "cross_entropy",
         {
-            "logits": f"*{dtype}[m, n>=1: s_logits, 1]",
-            "target": "*i64[m]",
+            "logits": f"*k{dtype}[m, n>=1: s_logits, 1]",
+            "target": "*ki64[m]",
             "loss": "*fp32[m]",
             "logsum": "*fp32[m]",
         },
@@ -193,10 +193,10 @@ def cross_entropy_backward(dtype: str) -> fe.Function:
         kernels.cross_entropy_backward_kernel,
         "cross_entropy_backward",
         {
-            "grad_loss": "*fp32[m]",
-            "logits": f"*{dtype}[m, n>=1: s_logits, 1]",
-            "target": "*i64[m]",
-            "logsum": "*fp32[m]",
+            "grad_loss": "*kfp32[m]",
+            "logits": f"*k{dtype}[m, n>=1: s_logits, 1]",
+            "target": "*ki64[m]",
+            "logsum": "*kfp32[m]",
             "grad_logits": made(dtype),
         },
         lambda meta: (meta["logits"].shape[0], triton.cdiv(meta["logits"].shape[1], meta["BLOCK"])),
@@ -212,9 +212,11 @@ def rope(dtype: str, backward: bool = False) -> fe.Function:
 
     shape = b, s, h, 2 * half
     strides = *(specs.sym_int64(symbol=f"s_{dim}") for dim in range(3)), 1
-    x = specs.Tensor("x", shape, DTYPES[dtype], strides=strides)
+    x = specs.Tensor("x", shape, DTYPES[dtype], strides=strides, read_only=True)
     tensors = [x, specs.Tensor("y", shape, DTYPES[dtype])]
-    tensors += [specs.Tensor(name, (s, half), "float32") for name in ("cosines", "sines")]
+    tensors += [
+        specs.Tensor(name, (s, half), "float32", read_only=True) for name in ("cosines", "sines")
+    ]
     return compiled(
         kernels.rope_kernel,
         "rope_backward" if backward else "rope",

@@ -396,7 +396,8 @@ _XOR = r"(?P<xor>\.xorsign\.abs)?"
 def _min(e: Emitter, item: Instruction, named: Named) -> None:
     """-0 is below 0. Of a number and a NaN it is the number, with .NaN the NaN.
 
-    Of three operands it is that of the first two and the third. With .xorsign.abs it is that of the absolute values, negative where one operand was.
+    Of three operands it is that of the first two, and then of that and the third. With
+    .xorsign.abs it is that of the absolute values, negative where one operand was.
     """
 
     def compute(e: Emitter, llvm: str, given: Sequence[str]) -> str:

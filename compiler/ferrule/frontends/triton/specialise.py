@@ -228,7 +228,9 @@ class _Specialiser:
                 f"{self._what(name)} is annotated as {parameter.type}, but the example is a tensor"
             )
         found = pointer_type(argument.read_as or tensor.dtype, self._what(name))
-        self.types[name] = parameter.type or ("*k" + found[1:] if parameter.reads else found)
+        # Triton refuses a kernel that writes to what is said to be read only.
+        is_read = parameter.reads or tensor.read_only
+        self.types[name] = parameter.type or ("*k" + found[1:] if is_read else found)
         self.packed.append(tensor.data)
         if not (parameter.specialised and parameter.aligned):
             return

@@ -125,7 +125,9 @@ class Tensors:
         strides = None if text.strides is None else [self._dim(word) for word in text.strides]
         align = max(16, text.dtype.itemsize) if text.hint == "16" else None
         try:
-            return Tensor(name, shape, text.dtype, strides=strides, align=align)
+            return Tensor(
+                name, shape, text.dtype, strides=strides, align=align, read_only=text.read_only
+            )
         except ValueError as error:
             raise CompileError(f"{self.what(name)} is no tensor that can be: {error}") from None
 

@@ -7,6 +7,7 @@ The text of an example adds a tensor's sizes and strides, and the assumptions:
     "*fp16[m, k: s, 1]"  one with these strides, in elements
     "*fp16[m, k<=4096]"  whose last size is at most 4096; "16<=k<=4096" and "k>=16" are bounds, too
     "*fp16[m, k]:16"     whose address 16 divides
+    "*kfp16[m, k]"       to which the kernel does not write
     "i32", "i32:16"      an integer, one that 16 divides
     "i32:1"              one that is 1
 """
@@ -74,6 +75,7 @@ class TypeText:
     shape: tuple[str, ...] = ()
     strides: tuple[str, ...] | None = None
     hint: str | None = None
+    read_only: bool = False
 
 
 def pointer_type(dtype: DType, what: str) -> str:
@@ -119,7 +121,7 @@ def read_type(text: str, what: str) -> TypeText:
     if not is_pointer:
         return TypeText(dtype, hint=found["hint"])
     shape, strides = _dims(found["dims"], text, what)
-    return TypeText(dtype, True, shape, strides, found["hint"])
+    return TypeText(dtype, True, shape, strides, found["hint"], found["pointer"] == "*k")
 
 
 def _dims(dims: str | None, text: str, what: str) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
