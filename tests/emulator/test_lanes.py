@@ -77,6 +77,34 @@ def test_reductions(name: str) -> None:
     assert (lanes(f"redux.sync.{name} %r9, %r2, -1;", VALUES) == wanted).all()
 
 
+REDUCED_FLOATS = (
+    ("max", [-1.5, 3.0, -0.0, 2.0], 3.0),
+    ("min", [-1.5, 3.0, float("inf"), float("-inf")], float("-inf")),
+    ("max", [-0.0, 0.0], 0.0),
+    ("min", [-0.0, 0.0], -0.0),
+    ("max", [float("nan"), -7.0], -7.0),
+    ("min", [float("nan")], float("nan")),
+    ("max.NaN", [float("nan"), -7.0], float("nan")),
+    ("min.abs", [-5.0, 4.0, -3.0], 3.0),
+    ("max.abs.NaN", [-5.0, 4.0], 5.0),
+    ("max", [-1e-40, -1e-45], -1e-45),
+)
+
+
+@pytest.mark.parametrize(("name", "values", "wanted"), REDUCED_FLOATS)
+def test_reductions_of_floats(name: str, values: list[float], wanted: float) -> None:
+    """Of some lanes: the others have what would win."""
+    given = np.full(32, 1e38 if "max" in name else -1e38 if "abs" not in name else 0, np.float32)
+    given[::2] = np.resize(np.array(values, np.float32), 16)
+    mask = "and.b32 %r3, %r1, 1; setp.eq.u32 %p1, %r3, 0; mov.u32 %r9, 0;\n"
+    body = f"{mask}@%p1 redux.sync.{name}.f32 %r9, %r2, 0x55555555;"
+    text = kernel(START + body + "\n" + OUT + "st.global.u32 [%rd3], %r9;\nret;", pointers(2))
+    text = text.replace(".target sm_90a", ".target sm_100a")
+    found = launch(text, [np.zeros(32, np.uint32), given.view(np.uint32)], block=(32, 1, 1))[0]
+    bits = 0x7FFFFFFF if wanted != wanted else np.array([wanted], np.float32).view(np.uint32)[0]
+    assert (found[::2] == bits).all() and (found[1::2] == 0).all()
+
+
 def test_matches() -> None:
     values = np.arange(32) % 5
     found = lanes("match.any.sync.b32 %r9, %r2, -1;", values)

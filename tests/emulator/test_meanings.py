@@ -110,8 +110,9 @@ def operands(kind: str, slot: int) -> Array:
         large = rng.choice([255, 256, 1 << 31, (1 << 32) - 1, 31, 32, 33, 64], LANES)
         return np.where(rng.random(LANES) < 0.8, small, large).astype(np.uint32)
     if kind.endswith("x2"):
-        low, high = (operands(kind[:-2], slot + 10 * i).astype(np.uint32) for i in (1, 2))
-        return low | high << 16
+        whole = np.dtype(f"uint{width(kind)}")
+        low, high = (operands(kind[:-2], slot + 10 * i).astype(whole) for i in (1, 2))
+        return low | high << whole.type(width(kind) // 2)
     if kind in ("f16", "f32", "f64"):
         found = floats({"f16": np.float16, "f32": np.float32, "f64": np.float64}[kind], LANES, seed)
         return found.view(f"uint{width(kind)}")
@@ -227,8 +228,10 @@ def right(found: int, wanted: object, kind: str) -> bool:
         return is_near(found, wanted)
     assert isinstance(wanted, int)
     halves = kind.removesuffix("x2")
-    if halves != kind and halves in ("f16", "bf16"):
-        return all(right(found >> i & 0xFFFF, wanted >> i & 0xFFFF, halves) for i in (0, 16))
+    if halves != kind and halves in ("f16", "bf16", "f32"):
+        size = width(halves)
+        most = (1 << size) - 1
+        return all(right(found >> i & most, wanted >> i & most, halves) for i in (0, size))
     if kind in ("f16", "bf16", "f32", "f64") and decoded(wanted, kind).nan:
         return decoded(found, kind).nan
     return found == wanted

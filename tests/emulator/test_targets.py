@@ -18,6 +18,8 @@ from ferrule.emulator.machine import PtxError
         ("elect.sync %r1|%p1, -1", "sm_80", "sm_90"),
         ("setmaxnreg.inc.sync.aligned.u32 128", "sm_90", "sm_90a"),
         ("mbarrier.init.shared.b64 [%r1], 1", "sm_75", "sm_80"),
+        ("max.f32 %f1, %f2, %f3, %f4", "sm_90a", "sm_100"),
+        ("fma.rn.f32x2 %rd1, %rd2, %rd3, %rd4", "sm_90a", "sm_100"),
     ],
 )
 def test_an_older_target_is_refused(instruction: str, target: str, wanted: str) -> None:

@@ -49,7 +49,7 @@ def test_names_come_from_jobs_and_from_compiled_functions() -> None:
         ((7, [JOB]), {}, TypeError, "must be a str, but got 7"),
         (("k", []), {}, ValueError, "has no functions"),
         (("k", [JOB, JOB]), {}, ValueError, "two functions named 'doubled'"),
-        (("k", [doubled]), {}, TypeError, r"made of jobs \(ferrule.Job\) and compiled functions"),
+        (("k", [doubled]), {}, TypeError, r"made of jobs .*, recipes .* and compiled functions"),
         (("k", [WORD]), {}, ValueError, "cannot have a function named 'lambda', a word of Python"),
         (("k", JOB), {}, TypeError, "must be a list"),
         (("k", "doubled"), {}, TypeError, "must be a list"),

@@ -137,17 +137,20 @@ def on_integers(
 def halves(kinds: Sequence[str], result: str, one: Callable[..., Result]) -> Meaning:
     """The same on the lower and on the upper half."""
 
+    size = width(result) // 2
+    most = (1 << size) - 1
+
     def compute(*bits: int) -> Result:
         parts = []
-        for place in (0, 16):
+        for place in (0, size):
             given = [
-                b >> place & 0xFFFF if k.endswith("x2") else b
+                b >> place & most if k.endswith("x2") else b
                 for b, k in zip(bits, kinds, strict=True)
             ]
             parts.append(one(*given))
         low, high = parts
         if not isinstance(low, int) or not isinstance(high, int):
             return None
-        return low | high << 16
+        return low | high << size
 
     return Meaning(tuple(kinds), (result,), compute)
