@@ -28,7 +28,10 @@ from ferrule.frontends.triton.types import (
         ("*fp32[]", TypeText(specs.Float32, True)),
         ("*fp16[m, 64]:16", TypeText(specs.Float16, True, ("m", "64"), hint="16")),
         ("*i8[1 <= m <= 4, n]", TypeText(specs.Int8, True, ("1<=m<=4", "n"))),
-        ("*kfp8e4nv[m,n: s, 1]", TypeText(specs.Float8E4M3FN, True, ("m", "n"), ("s", "1"))),
+        (
+            "*kfp8e4nv[m,n: s, 1]",
+            TypeText(specs.Float8E4M3FN, True, ("m", "n"), ("s", "1"), read_only=True),
+        ),
     ],
 )
 def test_texts(text: str, read: TypeText) -> None:
