@@ -55,6 +55,10 @@ def call(function: Any, *arguments: Any) -> None:
     function(*(each.view if isinstance(each, OnGpu) else each for each in arguments))
 
 
+errors: list[float] = []
+"""The largest error of each comparison since the list was cleared, in units in the last place."""
+
+
 def near(found: torch.Tensor, wanted: torch.Tensor, ulps: float = 1.0, around: float = 0.1) -> bool:
     """Whether two tensors are equal but for rounding; NaN is equal to NaN.
 
@@ -65,4 +69,12 @@ def near(found: torch.Tensor, wanted: torch.Tensor, ulps: float = 1.0, around: f
     unit = torch.finfo(found.dtype).eps
     exact = wanted.double()
     slack = (1e-5 if found.dtype == torch.float32 else 0.0) + ulps * unit
+    apart = (found.double() - exact).abs() / (exact.abs().clamp(min=around) * unit)
+    errors.append(_largest(apart))
     return torch.allclose(found.double(), exact, rtol=slack, atol=slack * around, equal_nan=True)
+
+
+def _largest(numbers: torch.Tensor) -> float:
+    """Of the finite ones; 0 without any."""
+    finite = numbers[numbers.isfinite()]
+    return finite.max().item() if len(finite) else 0.0

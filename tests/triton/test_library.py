@@ -42,7 +42,7 @@ def said(program: str, *arguments: str) -> dict[str, str]:
 
 def checked(arch: str, dtype: str, *names: str) -> None:
     found = said("emulated_rows", arch, dtype, *names)
-    assert found and set(found.values()) == {"right"}, found
+    assert found and all(each.split(",")[0] == "right" for each in found.values()), found
 
 
 def test_some_kernels_are_right() -> None:
