@@ -284,6 +284,148 @@ BOX = (
 )
 
 
+# ---- columns of im2col ----
+
+Corners = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def column(
+    tensor: Array, start: tuple[int, ...], box: tuple[int, int], steps: tuple[int, ...],
+    corners: Corners, offsets: tuple[int, ...], fill: Any,
+) -> Array:  # fmt: skip
+    """Pixels one after the other; all but offsets and corners is here with the channels last."""
+    pixels, channels = box
+    found = np.full((pixels, channels), fill, tensor.dtype)
+    *at, first = start
+    for pixel in found:
+        where = [at[0], *(x + offset for x, offset in zip(at[1:], offsets[::-1], strict=True))]
+        if all(0 <= x < n for x, n in zip(where, tensor.shape[:-1], strict=True)):
+            for c in range(channels):
+                if 0 <= first + c < tensor.shape[-1]:
+                    pixel[c] = tensor[(*where, first + c)]
+        for dim in range(len(at) - 1, 0, -1):
+            at[dim] += steps[dim]
+            if at[dim] <= tensor.shape[dim] - 1 + corners[1][-dim]:
+                break
+            at[dim] = corners[0][-dim]
+        else:
+            at[0] += 1
+    return found
+
+
+COLUMNS = [
+    # A convolution of 3 in a row of 9 with a margin of 1, and one of 3x3 with strides of 2.
+    ((2, 9, 16), (0, 3, 0), (16, 16), (1, 1, 1), ((-1,), (-1,)), (2,), 6, 1, 0),
+    ((3, 7, 6, 40), (0, -1, 1, 32), (32, 16), (1, 2, 2, 1), ((-1, -1), (-1, -1)), (1, 2), 6, 0, 0),
+    ((3, 7, 6, 32), (1, 4, 4, 0), (40, 32), (1, 1, 1, 1), ((0, 0), (-1, -2)), (1, 0), 7, 3, 1),
+    ((2, 3, 4, 5, 16), (0, 0, -1, 3, 8), (64, 8), (1, 1, 3, 2, 1),
+     ((1, -1, -1), (0, 0, -1)), (0, 2, 1), 2, 0, 0),
+]  # fmt: skip
+
+
+def column_map(gpu: Machine, tensor: Array, case: Any) -> tuple[int, Array]:
+    """The tensor in memory, and its map for im2col."""
+    _, _, box, steps, corners, _, dtype, mode, fill = case
+    address = gpu.memory.allocate(tensor.nbytes)
+    given = dtype, address, tensor.shape[::-1], tensor.strides[-2::-1], box[::-1], steps[::-1]
+    made = TensorMap(*given, swizzle=mode, fill=fill, corners=corners).encoded()
+    return address, np.frombuffer(made, np.uint8)
+
+
+@pytest.mark.parametrize("case", COLUMNS)
+def test_columns(case: Any) -> None:
+    shape, start, box, steps, corners, offsets, dtype, mode, fill = case
+    gpu = machine()
+    tensor = values(shape, dtype)
+    address, made = column_map(gpu, tensor, case)
+    put(address, tensor)
+    wanted = column(tensor, start, box, steps, corners, offsets, np.nan if fill else 0)
+    text = (
+        f"cp.async.bulk.tensor.{len(shape)}d.shared::cluster.global.im2col"
+        f".mbarrier::complete_tx::bytes [%r2], [%rd0, {{{', '.join(map(str, start[::-1]))}}}], "
+        f"[%r1], {{{', '.join(map(str, offsets))}}};"
+    )
+    ptx = program(load(text, wanted.nbytes) + WAIT + out(1, wanted.nbytes), 2)
+    found = launch(ptx, [made, np.zeros(wanted.nbytes, np.uint8)], on=gpu)[1]
+    whole = wanted.tobytes().ljust(-(-wanted.nbytes // 1024) * 1024, b"\0")
+    expected = np.frombuffer(swizzle(whole, mode)[: wanted.nbytes], tensor.dtype)
+    assert np.array_equal(found.view(tensor.dtype), expected, equal_nan=bool(fill))
+
+
+def test_columns_are_stored() -> None:
+    """Without offsets: pixels outside of the tensor are left out."""
+    case = COLUMNS[1]
+    shape, start, box, steps, corners, _, dtype, _, _ = case
+    gpu = machine()
+    tensor, given = values(shape, dtype), values(box, dtype)
+    address, made = column_map(gpu, tensor, case)
+    put(address, tensor)
+    places = np.arange(1, tensor.size + 1).reshape(shape)
+    where = column(places, start, box, steps, corners, (0, 0), 0)
+    wanted = np.append(tensor.ravel(), 0)
+    wanted[where.ravel() - 1] = given.ravel()
+    at = ", ".join(map(str, start[::-1]))
+    body = (
+        into(1, given.nbytes)
+        + f"""
+    @%p0 cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group
+        [%rd0, {{{at}}}], [%r2];
+    cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;"""
+    )
+    launch(program(body, 2), [made, given.view(np.uint8).ravel()], on=gpu)
+    assert np.array_equal(got(address, tensor).ravel(), wanted[:-1])
+
+
+@pytest.mark.parametrize(("start", "mode", "offsets", "words"), [
+    ("0, 5, 0, 0", ".im2col", ", {0, 0}", "no pixel of the bounding box"),
+    ("0, 0, 0, 0", ".im2col", ", {0, 0}", "no pixel of the bounding box"),
+    ("0, 1, 1, 0", ".tile", "", "is for im2col, the other not"),
+])  # fmt: skip
+def test_wrong_columns(start: str, mode: str, offsets: str, words: str) -> None:
+    """Behind the box, between two steps, of the other mode."""
+    gpu = machine()
+    address, made = column_map(gpu, values(COLUMNS[1][0], 6), COLUMNS[1])
+    text = (
+        f"cp.async.bulk.tensor.4d.shared::cluster.global{mode}.mbarrier::complete_tx::bytes "
+        f"[%r2], [%rd0, {{{start}}}], [%r1]{offsets};"
+    )
+    with pytest.raises(Fault, match=words):
+        launch(program(load(text, 1024) + WAIT, 1), [made], on=gpu)
+
+
+# ---- padded elements of 4 bits ----
+
+
+@pytest.mark.parametrize("mode", [0, 3])
+def test_padded_boxes(mode: int) -> None:
+    """8 bytes of 16 elements, and a gap of 8; the mbarrier counts the bytes without gaps."""
+    gpu = machine()
+    tensor = values((6, 128), 0)
+    address = gpu.memory.allocate(tensor.nbytes)
+    put(address, tensor)
+    made = TensorMap(14, address, (256, 6), (128,), (128, 8), (1, 1), swizzle=mode).encoded()
+    text = BOX.format(dims=2, tile=".tile", at="{128, 2}")
+    ptx = program(load(text, 512) + WAIT + out(1, 2048), 2)
+    found = launch(ptx, [np.frombuffer(made, np.uint8), np.zeros(2048, np.uint8)], on=gpu)[1]
+    lines = np.full((8, 8, 16), 0xCD, np.uint8)
+    lines[:, :, :8] = boxed(tensor, (2, 64), (8, 64), (1, 1), 0).reshape(8, 8, 8)
+    expected = np.frombuffer(swizzle(lines.tobytes(), mode), np.uint8)
+    assert np.array_equal(found[:1024], expected) and set(found[1024:]) == {0xCD}
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    (BOX.format(dims=2, tile="", at="{64, 0}"), "multiple of 128"),
+    ("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd0, {0, 0}], [%r2];",
+     "only loaded"),
+])  # fmt: skip
+def test_wrong_padded_boxes(text: str, words: str) -> None:
+    gpu = machine()
+    address = gpu.memory.allocate(256)
+    made = TensorMap(14, address, (256, 2), (128,), (128, 2), (1, 1)).encoded()
+    with pytest.raises(Fault, match=words):
+        launch(program(load(text, 128) + WAIT, 1), [np.frombuffer(made, np.uint8)], on=gpu)
+
+
 def test_a_map_of_another_driver_is_refused() -> None:
     text = BOX.format(dims=1, tile=".tile", at="{%r0}")
     with pytest.raises(Fault, match="no tensor map"):
@@ -301,6 +443,9 @@ def test_a_tensor_that_was_freed_is_named() -> None:
     assert caught.value.kind == "memory"
 
 
+IMAGE: dict[str, Any] = {"dims": (64, 8, 2), "strides": (128, 1024), "steps": (1, 1, 1)}
+
+
 @pytest.mark.parametrize(("change", "words", "known"), [
     ({"dims": (0, 8)}, "dims", True), ({"box": (3, 8)}, "no multiple of 16", True),
     ({"strides": (24,)}, "strides", True), ({"address": 8}, "address", True),
@@ -308,6 +453,15 @@ def test_a_tensor_that_was_freed_is_named() -> None:
     ({"swizzle": 3}, "swizzle of 128", False),
     ({"dtype": 11}, "not emulated", False), ({"fill": 1, "dtype": 2}, "fill", True),
     ({"box": (128, 8), "swizzle": 1}, "do not fit", True),
+    ({"dtype": 14}, "row has 128", True), ({"dtype": 14, "address": 16}, "multiple of 32", True),
+    ({"dtype": 14, "strides": (16,)}, "multiples of 32", True),
+    ({"dtype": 14, "fill": 1}, "fill", True), ({"dtype": 14, "swizzle": 2}, "swizzle 2", True),
+    ({"dtype": 13}, "not emulated", False), ({"dtype": 16}, "not emulated", True),
+    ({"corners": ((0,), (0,))}, "from 3 to 5 dims", True),
+    (IMAGE | {"corners": ((8,), (0,))}, "is empty", True),
+    (IMAGE | {"corners": ((1 << 15,), (0,))}, "from -32768 to 32767", True),
+    (IMAGE | {"box": (16, 1025), "corners": ((0,), (0,))}, "1024 pixels", True),
+    (IMAGE | {"corners": ((0, 0), (0, 0))}, "have 1", True),
 ])  # fmt: skip
 def test_wrong_maps(change: dict[str, Any], words: str, known: bool) -> None:
     given: dict[str, Any] = {

@@ -314,19 +314,23 @@ def arrives_later(w: u64, mask: u32, p0: u64, how: u64) -> i32:
         ended(area, t, q, load_u32(q + Q_ISSUED))
     return enters(w, mask, p0, how)
 
-def map_at(area: u64, maps: u64, i: u64, dims: u64) -> u64:
+def map_at(area: u64, maps: u64, i: u64, form: u64) -> u64:
     map = load_u64(maps + i * 8)
     world = load_u64(area + R_WORLD)
     if map - load_u64(world + W_BASE) >= load_u64(world + W_SIZE) or map & 63 != 0:
         return 0
-    if load_u64(map) != MAGIC or load_u32(map + T_RANK) != u32(dims):
+    if load_u64(map) != MAGIC or load_u32(map + T_RANK) != u32(form & 0xFF):
+        return 0
+    if u64(load_u8(map + T_IM2COL)) != form >> 16:
         return 0
     return map
 
-def box(w: u64, area: u64, t: u32, map: u64, p: u64, how: u64) -> i32:
+def box(w: u64, area: u64, t: u32, map: u64, p: u64, form: u64, how: u64) -> i32:
     at = local(32)
-    for dim in range(u64(load_u32(map + T_RANK))):
-        store_u32(at + dim * 4, load_u32(p + (dim + 1) * 256 + u64(t & 31) * 4))
+    at_place(map, p + 256, u64(t & 31), (form >> 8) & 0xFF, at)
+    if form >> 16 != 0:
+        if not in_bounding_box(map, at):
+            return 0
     element = i64(load_u32(map + T_SIZE))
     first = first_inside(map, at)
     last = last_inside(map, at)
@@ -397,29 +401,29 @@ def fetches(w: u64, mask: u32, p0: u64, p1: u64, p2: u64, p3: u64, ranks: u64, h
             return 1
     return 0
 
-def fetches_box(w: u64, mask: u32, p: u64, dims: u64, cast: u64, how: u64) -> i32:
+def fetches_box(w: u64, mask: u32, p: u64, form: u64, cast: u64, how: u64) -> i32:
     area = entered(w)
     if area == 0:
         return 0
-    rest = p + (dims + 1) * 256
+    rest = p + ((form & 0xFF) + ((form >> 8) & 0xFF) + 1) * 256
     m = mask
     while m != 0:
         lane = ctz(m)
         m = m & (m - 1)
         i = u64(lane)
         t = load_u32(w + WARP_ID) * 32 + lane
-        map = map_at(area, p, i, dims)
+        map = map_at(area, p, i, form)
         if map != 0:
-            if box(w, area, t, map, p, how | HOW_READS | HOW_PROXY) != 0:
+            if box(w, area, t, map, p, form, how | HOW_READS | HOW_PROXY) != 0:
                 return 1
             to = real(w, load_u64(rest + i * 8), how)
             at = real(w, load_u64(rest + 256 + i * 8), how)
             if cast == 0:
-                if receive(w, area, t, to, at, box_bytes(map), how) != 0:
+                if receive(w, area, t, to, at, shared_bytes(map), how) != 0:
                     return 1
             else:
                 ranks = load_u32(rest + 512 + i * 4)
-                if receive_all(w, area, t, to, at, box_bytes(map), ranks, how) != 0:
+                if receive_all(w, area, t, to, at, shared_bytes(map), ranks, how) != 0:
                     return 1
     return 0
 
@@ -452,23 +456,23 @@ def sends(w: u64, mask: u32, p0: u64, p1: u64, sizes: u64, how: u64) -> i32:
                 return 1
     return 0
 
-def sends_box(w: u64, mask: u32, p: u64, dims: u64, how: u64) -> i32:
+def sends_box(w: u64, mask: u32, p: u64, form: u64, how: u64) -> i32:
     area = entered(w)
     if area == 0:
         return 0
-    rest = p + (dims + 1) * 256
+    rest = p + ((form & 0xFF) + 1) * 256
     writes = how | HOW_WRITES | HOW_PENDING | (u64(BULK_WRITES) << HOW_QUEUE_SHIFT)
     m = mask
     while m != 0:
         lane = ctz(m)
         m = m & (m - 1)
         t = load_u32(w + WARP_ID) * 32 + lane
-        map = map_at(area, p, u64(lane), dims)
+        map = map_at(area, p, u64(lane), form)
         if map != 0:
             a = real(w, load_u64(rest + u64(lane) * 8), how)
             if leave_shared(w, area, t, a, box_bytes(map), how) != 0:
                 return 1
-            if box(w, area, t, map, p, writes) != 0:
+            if box(w, area, t, map, p, form, writes) != 0:
                 return 1
     return 0
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _NO_RESERVE: Final = 0x4000
 _MULTICAST: Final = 1 << 20
-_VALUE_BYTES: Final = 256
 """Where a value of all lanes follows the one before it, for helpers with many."""
 _HANDED: Final = frozenset({"param", "param::entry", "param::func", "const"})
 
@@ -103,7 +102,7 @@ class InitWatch:
         elif entry == "bulk_store":
             call(e, "init:sends", [places[0], places[2]], mask)
         elif entry == "tensor_store":
-            call(e, "init:sends_box", [places[0], places[1], number(_VALUE_BYTES)], mask)
+            call(e, "init:sends_box", [places[0], places[1]], mask)
 
 
 class Init:

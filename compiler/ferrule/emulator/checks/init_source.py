@@ -148,7 +148,7 @@ def bytes_of_box(map: u64, sizes: u64, i: u64) -> u64:
     at = load_u64(map + i * 8)
     if load_u64(at) != MAGIC:
         return 0
-    return box_bytes(at)
+    return shared_bytes(at)
 
 def receives(w: u64, mask: u32, p0: u64, map: u64, sizes: u64, how: u64) -> i32:
     area = begun(w)
@@ -178,7 +178,7 @@ def sends(w: u64, mask: u32, p0: u64, sizes: u64) -> i32:
         mark(area, load_u64(p0 + i * 8), u64(load_u32(sizes + i * 4)))
     return 0
 
-def sends_box(w: u64, mask: u32, map: u64, coordinates: u64, stride: u64) -> i32:
+def sends_box(w: u64, mask: u32, map: u64, coordinates: u64) -> i32:
     area = begun(w)
     if area == 0:
         return 0
@@ -189,8 +189,7 @@ def sends_box(w: u64, mask: u32, map: u64, coordinates: u64, stride: u64) -> i32
         m = m & (m - 1)
         it = load_u64(map + i * 8)
         if load_u64(it) == MAGIC:
-            for dim in range(u64(load_u32(it + T_RANK))):
-                store_u32(at + dim * 4, load_u32(coordinates + dim * stride + i * 4))
+            at_place(it, coordinates, i, 0, at)
             mark_box(area, it, at)
     return 0
 

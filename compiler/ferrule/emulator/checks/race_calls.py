@@ -169,7 +169,8 @@ class RaceWatch:
         how = e.index << HOW_INDEX_SHIFT | HOW_SHARED
         if "FROM_SHARED=1" in settings:
             how |= HOW_FROM_SHARED
-        dims = number(_setting(settings, "RANK_OF_COPY"))
+        dims, offsets = _setting(settings, "RANK_OF_COPY"), _setting(settings, "OFFSETS")
+        form = number(dims | offsets << 8 | _setting(settings, "IM2COL") << 16)
         cast = "MULTICAST=1" in settings
         if entry.endswith("store") and _setting(settings, "HOW"):
             how |= HOW_ATOMIC | OF_GPU << HOW_LEVEL_SHIFT
@@ -177,11 +178,11 @@ class RaceWatch:
             ranks = places[4] if cast else "null"
             call(e, "race:fetches", [*places[:4], ranks, number(how)], mask)
         elif entry == "tensor_load":
-            call(e, "race:fetches_box", [places[0], dims, number(int(cast)), number(how)], mask)
+            call(e, "race:fetches_box", [places[0], form, number(int(cast)), number(how)], mask)
         elif entry == "bulk_store":
             call(e, "race:sends", [*places[:3], number(how)], mask)
         else:
-            call(e, "race:sends_box", [places[0], dims, number(how)], mask)
+            call(e, "race:sends_box", [places[0], form, number(how)], mask)
 
     def _product(self, e: Emitter, places: Sequence[str], mask: str) -> None:
         """A product of matrices in shared memory, before it is put into its queue."""

@@ -58,6 +58,53 @@ def encode_tiled(
     put_bytes(out, _encoded(tensor))
 
 
+@exports("cuTensorMapEncodeIm2col", "oiupppppuupiiii", Needs.NOTHING)
+def encode_im2col(
+    driver: Driver,
+    out: int,
+    dtype: int,
+    rank: int,
+    address: int,
+    dims: int,
+    strides: int,
+    lower: int,
+    upper: int,
+    channels: int,
+    pixels: int,
+    steps: int,
+    interleave: int,
+    swizzle: int,
+    promotion: int,
+    fill: int,
+) -> None:
+    if not 3 <= rank <= 5:
+        raise DriverError(
+            Result.INVALID_VALUE, f"a tensor map for im2col has from 3 to 5 dims, not {rank}"
+        )
+    if not (address and dims and strides and lower and upper and steps) or out % _ALIGN:
+        raise DriverError(
+            Result.INVALID_VALUE, f"an address is null, or the map's no multiple of {_ALIGN}"
+        )
+    tensor = TensorMap(
+        dtype,
+        address,
+        get_words(dims, rank),
+        get_words(strides, rank - 1),
+        (channels, pixels),
+        _numbers(steps, rank),
+        interleave,
+        swizzle,
+        fill,
+        (_signed(lower, rank - 2), _signed(upper, rank - 2)),
+    )
+    put_bytes(out, _encoded(tensor))
+
+
+def _signed(address: int, count: int) -> tuple[int, ...]:
+    """So many ints."""
+    return struct.unpack(f"<{count}i", ctypes.string_at(address, 4 * count))
+
+
 def _encoded(tensor: TensorMap) -> bytes:
     try:
         return tensor.encoded()

@@ -2,6 +2,13 @@
 
 A row of the innermost dim is contiguous. The rest of the dims are numbered together, and are
 outside where a coordinate is. Lines of 16 bytes in shared memory change places by their address.
+
+Of a map for im2col a row is the channels of a pixel. Pixels are numbered from the one at the
+coordinates on, inside of the bounding box and then in the next image; the offsets are added to what
+is found there. Of 4-bit floats that are padded, which are counted in bytes here, 8 bytes and a gap
+of 8 make a line.
+
+A place is 28 bytes: five coordinates, and three offsets of 16 bits.
 """
 
 from __future__ import annotations
@@ -29,7 +36,21 @@ def stride_of(map: u64, dim: u64) -> u64:
     low = u64(load_u32(map + T_STRIDES + (dim - 1) * 4))
     return (low | (u64(load_u8(map + T_STRIDES + 16 + dim - 1)) << 32)) << 4
 
+def at_place(map: u64, p: u64, i: u64, offsets: u64, at: u64) -> i32:
+    rank = u64(load_u32(map + T_RANK))
+    for dim in range(rank):
+        store_u32(at + dim * 4, load_u32(p + dim * 256 + i * 4))
+    if load_u8(map + T_PADDED) != 0:
+        store_i32(at, load_i32(at) >> 1)
+    for k in range(u64(3)):
+        store_u16(at + 20 + k * 2, u16(0))
+        if k < offsets:
+            store_u16(at + 20 + k * 2, u16(load_u32(p + (rank + k) * 256 + i * 4)))
+    return 0
+
 def rows_of(map: u64) -> i64:
+    if load_u8(map + T_IM2COL) != 0:
+        return i64(load_u32(map + T_BOX + 4))
     rows = i64(1)
     for dim in range(u64(1), u64(load_u32(map + T_RANK))):
         rows = rows * steps_of(map, dim)
@@ -38,7 +59,49 @@ def rows_of(map: u64) -> i64:
 def box_bytes(map: u64) -> u64:
     return u64(rows_of(map) * steps_of(map, 0)) * u64(load_u32(map + T_SIZE))
 
+def shared_bytes(map: u64) -> u64:
+    return box_bytes(map) << u64(load_u8(map + T_PADDED))
+
+def lower_of(map: u64, dim: u64) -> i64:
+    return i64(load_i16(map + T_LOWER + (dim - 1) * 2))
+
+def upper_of(map: u64, dim: u64) -> i64:
+    upper = i64(load_i16(map + T_UPPER + (dim - 1) * 2))
+    return i64(load_u32(map + T_DIMS + dim * 4)) + upper
+
+def in_bounding_box(map: u64, at: u64) -> i1:
+    for dim in range(u64(1), u64(load_u32(map + T_RANK)) - 1):
+        where = i64(load_i32(at + dim * 4))
+        step = i64(load_u32(map + T_STEPS + dim * 4))
+        lower = lower_of(map, dim)
+        if where < lower or where > upper_of(map, dim) or (where - lower) % step != 0:
+            return 0
+    return 1
+
+def pixel_at(map: u64, at: u64, row: i64) -> u64:
+    left = row
+    place = load_u64(map + T_ADDRESS)
+    last = u64(load_u32(map + T_RANK)) - 1
+    for dim in range(u64(1), last + 1):
+        step = i64(load_u32(map + T_STEPS + dim * 4))
+        where = i64(load_i32(at + dim * 4))
+        if dim == last:
+            where = where + left * step
+        else:
+            lower = lower_of(map, dim)
+            many = (upper_of(map, dim) - lower) // step + 1
+            left = left + (where - lower) // step
+            offset = i64(load_u16(at + 20 + (dim - 1) * 2))
+            where = lower + (left % many) * step + offset
+            left = left // many
+        if where < 0 or where > i64(load_u32(map + T_DIMS + dim * 4)):
+            return 0
+        place = place + u64(where) * stride_of(map, dim)
+    return place
+
 def row_at(map: u64, at: u64, row: i64) -> u64:
+    if load_u8(map + T_IM2COL) != 0:
+        return pixel_at(map, at, row)
     left = row
     place = load_u64(map + T_ADDRESS)
     for dim in range(u64(1), u64(load_u32(map + T_RANK))):
@@ -63,13 +126,22 @@ def last_inside(map: u64, at: u64) -> i64:
 
 def fill_row(buffer: u64, map: u64, size: u64) -> i32:
     fill(buffer, 0, size)
-    if load_u32(map + T_FILL) != 0:
+    if load_u8(map + T_FILL) != 0:
         element = u64(load_u32(map + T_SIZE))
         at = u64(0)
         while at < size:
             fill(buffer + at, 255, element)
             store_u8(buffer + at + element - 1, 127)
             at = at + element
+    return 0
+
+def pad_row(to: u64, buffer: u64, size: u64, mode: u32) -> i32:
+    chunk = u64(0)
+    while chunk < size:
+        there = swizzled(to + chunk * 2, mode)
+        copy(there, buffer + chunk, 8)
+        fill(there + 8, 205, 8)
+        chunk = chunk + 8
     return 0
 
 def do_tensor(entry: u64) -> i32:
@@ -96,6 +168,9 @@ def do_tensor(entry: u64) -> i32:
             fill_row(buffer, map, size)
             if inside:
                 copy(buffer + skip, place, count)
+            if load_u8(map + T_PADDED) != 0:
+                pad_row(shared + u64(row) * size * 2, buffer, size, mode)
+                continue
         chunk = u64(0)
         while chunk < size:
             there = swizzled(shared + u64(row) * size + chunk, mode)

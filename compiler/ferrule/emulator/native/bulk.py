@@ -293,6 +293,9 @@ def map_place(w: u64, lane: u32, a: u64) -> u64:
     if load_u32(map + T_RANK) != RANK_OF_COPY:
         wrong(w, lane, a, OTHER_RANK)
         return 0
+    if load_u8(map + T_IM2COL) != IM2COL:
+        wrong(w, lane, a, OTHER_MODE)
+        return 0
     return map
 
 def tensor_op(kind: u32) -> u32:
@@ -325,6 +328,17 @@ def can_reduce(kind: u32, op: u32) -> i1:
         return kind == TYPE_U32
     return 1
 
+def checked_place(w: u64, lane: u32, a: u64, map: u64, at: u64, what: u32) -> i32:
+    if load_u8(map + T_PADDED) != 0:
+        if what != LOADS_TENSOR:
+            return wrong(w, lane, a, LOADS_ALONE)
+        if load_i32(at) & 63 != 0:
+            return wrong(w, lane, a, ODD_START)
+    if IM2COL != 0:
+        if not in_bounding_box(map, at):
+            return wrong(w, lane, a, OUTSIDE_OF_BOX)
+    return 0
+
 def tensor_entry(w: u64, lane: u32, p: u64, what: u32) -> u64:
     i = u64(lane)
     map = map_place(w, lane, load_u64(p + i * 8))
@@ -335,8 +349,9 @@ def tensor_entry(w: u64, lane: u32, p: u64, what: u32) -> u64:
         return 0
     store_u64(entry + B_DO, address_of(do_tensor))
     store_u64(entry + B_MAP, map)
-    for dim in range(u64(RANK_OF_COPY)):
-        store_u32(entry + B_AT + dim * 4, load_u32(p + (dim + 1) * 256 + i * 4))
+    at_place(map, p + 256, i, OFFSETS, entry + B_AT)
+    if checked_place(w, lane, load_u64(p + i * 8), map, entry + B_AT, what) != 0:
+        return 0
     store_u64(entry + B_SIZE, box_bytes(map))
     if CHECKED != 0:
         if check_tensor(w, lane, entry) != 0:
@@ -344,7 +359,7 @@ def tensor_entry(w: u64, lane: u32, p: u64, what: u32) -> u64:
     return entry
 
 def tensor_load(w: u64, mask: u32, p: u64) -> i32:
-    rest = p + (RANK_OF_COPY + 1) * 256
+    rest = p + (RANK_OF_COPY + 1 + OFFSETS) * 256
     m = mask
     while m != 0:
         lane = ctz(m)
@@ -353,7 +368,8 @@ def tensor_load(w: u64, mask: u32, p: u64) -> i32:
         entry = tensor_entry(w, lane, p, LOADS_TENSOR)
         if entry == 0:
             return 1
-        to = cluster_place(w, lane, load_u64(rest + i * 8), load_u64(entry + B_SIZE), 128)
+        size = shared_bytes(load_u64(entry + B_MAP))
+        to = cluster_place(w, lane, load_u64(rest + i * 8), size, 128)
         if to == 0:
             return 1
         at = cluster_place(w, lane, load_u64(rest + 256 + i * 8), 8, 8)

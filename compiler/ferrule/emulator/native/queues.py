@@ -27,14 +27,14 @@ B_TO, B_FROM, B_SIZE, B_MAP, B_AT, B_OP, B_DO, B_REDUCE, B_DATA = (
     48,
     56,
     64,
-    88,
+    92,
     96,
     104,
     112,
 )
 """Whether it is done, what it is; the thread and its group; the mbarrier, or 0; to, from, bytes;
-the tensor map, coordinates; the reduction's operation; the functions that do it, 0 for plain
-copies, and that reduce; what a store has of its own, 16 bytes."""
+the tensor map, the place in the tensor (see `boxes`); the reduction's operation; the functions that
+do it, 0 for plain copies, and that reduce; what a store has of its own, 16 bytes."""
 PLAIN, LOADS_TENSOR, STORES_TENSOR = range(3)
 
 CONSTANTS: Final = (
@@ -43,7 +43,7 @@ CONSTANTS: Final = (
     | {name: value for name, value in vars().items() if name.isupper() and type(value) is int}
     | {"GENERIC": 0, "IN_CLUSTER": 0, "REMOTE": 0, "NO_COMPLETE": 0, "DROPS": 0, "EXPECTS": 0}
     | {"INCREASES": 0, "SIZE": 0, "PENDING": 0, "BY_PARITY": 0, "MULTICAST": 0, "HOW": 0}
-    | {"FROM_SHARED": 0, "VALUES": 1, "RANK_OF_COPY": 1}
+    | {"FROM_SHARED": 0, "VALUES": 1, "RANK_OF_COPY": 1, "IM2COL": 0, "OFFSETS": 0}
 )
 
 SOURCE: Final = (

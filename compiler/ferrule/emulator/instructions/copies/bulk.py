@@ -129,12 +129,13 @@ def _wait(e: Emitter, item: Instruction, named: Named) -> None:
 @form(
     "cp", r"\.async\.bulk\.prefetch\.tensor\.[1-5]d\.L2\.global(\.tile)?(\.L2::cache_hint)?", 1, 2
 )
+@form("cp", r"\.async\.bulk\.prefetch\.tensor\.[3-5]d\.L2\.global\.im2col(\.L2::cache_hint)?", 2, 3)
 @form("prefetch", r"(\.(param|const))?\.tensormap", 1)
 def _nothing(e: Emitter, item: Instruction, named: Named) -> None:
     """Nothing takes time."""
 
 
-# ---- boxes of tensor maps ----
+# ---- boxes of tensor maps, and columns of im2col ----
 
 
 def _box(e: Emitter, operand: Operand, dims: int) -> list[tuple[str, str]]:
@@ -154,12 +155,38 @@ def _load_tensor(e: Emitter, item: Instruction, named: Named) -> None:
     operands = _without_hint(item, named)
     if len(operands) < 3 or (named["to"] == "cta" and named["cast"]):
         raise e.refuse(f"it has {len(item.operands)} operands")
+    _fetch(e, named, operands, [], {})
+
+
+@form("cp", r"\.async\.bulk\.tensor\.(?P<dims>[3-5])d\.shared::(?P<to>cluster|cta)\.global"
+      r"\.im2col" + _BYTES + _CAST + _HINT, 4, 5, 6)  # fmt: skip
+def _load_columns(e: Emitter, item: Instruction, named: Named) -> None:
+    """The pixels of an image for a column of a matrix; offsets of 16 bits follow the mbarrier."""
+    operands = _without_hint(item, named)
+    if len(operands) < 4 or (named["to"] == "cta" and named["cast"]):
+        raise e.refuse(f"it has {len(item.operands)} operands")
+    offsets = operands.pop(3)
+    items = offsets.items if isinstance(offsets, Group) else (offsets,)
+    if len(items) != int(kind(named, "dims")) - 2:
+        raise e.refuse(f"wanted {int(kind(named, 'dims')) - 2} offsets")
+    values = [e.read(each, "b16") for each in items]
+    wide = [("<32 x i32>", e.op(f"zext <32 x i16> {each} to <32 x i32>")) for each in values]
+    _fetch(e, named, operands, wide, {"IM2COL": 1, "OFFSETS": len(items)})
+
+
+def _fetch(
+    e: Emitter,
+    named: Named,
+    operands: list[Operand],
+    offsets: list[tuple[str, str]],
+    settings: dict[str, int],
+) -> None:
     to, box, barrier, *rest = operands
     mask = _mask(e, named, rest)
     dims = int(kind(named, "dims"))
-    given = _box(e, box, dims)
+    given = [*_box(e, box, dims), *offsets]
     given += [address(e, to, "cluster"), address(e, barrier, "cluster"), mask]
-    settings = {"RANK_OF_COPY": dims, "MULTICAST": int(bool(named["cast"]))}
+    settings = {"RANK_OF_COPY": dims, "MULTICAST": int(bool(named["cast"])), **settings}
     e.call_many(named_helper(e, "tensor_load", **settings), given, [])
 
 
@@ -167,8 +194,11 @@ _TENSOR_STORE: Final = r"\.async\.bulk\.tensor\.(?P<dims>[1-5])d\.global\.shared
 _TENSOR_OPS: Final = r"\.(?P<op>add|min|max|inc|dec|and|or|xor)"
 
 
-@form("cp", _TENSOR_STORE + _TILE + r"\.bulk_group" + _HINT, 2, 3)
-@form("cp", r"\.reduce" + _TENSOR_STORE + _TENSOR_OPS + _TILE + r"\.bulk_group" + _HINT, 2, 3)
+_MODE: Final = r"(\.tile|(?P<im2col>\.im2col_no_offs))?"
+
+
+@form("cp", _TENSOR_STORE + _MODE + r"\.bulk_group" + _HINT, 2, 3)
+@form("cp", r"\.reduce" + _TENSOR_STORE + _TENSOR_OPS + _MODE + r"\.bulk_group" + _HINT, 2, 3)
 def _store_tensor(e: Emitter, item: Instruction, named: Named) -> None:
     operands = _without_hint(item, named)
     if len(operands) != 2:
@@ -176,5 +206,6 @@ def _store_tensor(e: Emitter, item: Instruction, named: Named) -> None:
     dims = int(kind(named, "dims"))
     op = named.get("op")
     given = [*_box(e, operands[0], dims), address(e, operands[1], "shared")]
-    how = 1 + OPS.index(op) if op else 0
-    e.call_many(named_helper(e, "tensor_store", RANK_OF_COPY=dims, HOW=how), given, [])
+    settings = {"RANK_OF_COPY": dims, "HOW": 1 + OPS.index(op) if op else 0}
+    settings["IM2COL"] = int(bool(named.get("im2col")))
+    e.call_many(named_helper(e, "tensor_store", **settings), given, [])
