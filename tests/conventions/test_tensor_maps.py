@@ -13,7 +13,14 @@ from tensor_maps import Map, decoded
 
 import ferrule as fe
 from ferrule import compiler, specs
-from ferrule.compiler.conventions import CudaLaunch, Struct, TensorMap, cast
+from ferrule.compiler.conventions import (
+    CudaLaunch,
+    Im2colMap,
+    Sequence,
+    Struct,
+    TensorMap,
+    cast,
+)
 from ferrule.compiler.cuda.code import DeviceCode, KernelImage
 from ferrule.compiler.cuda.tilings import DataType, Swizzle
 
@@ -114,6 +121,105 @@ def test_what_only_the_call_tells_is_refused_there(fake_cuda: FakeCuda) -> None:
     with pytest.raises(fe.CudaError, match=r"for the tensor map of x in the call of copy: address"):
         call(forged(aligned(10, 64)))
     assert (fake_cuda.depth, fake_cuda.launches()) == (0, [])
+
+
+# ---- images, and elements of 4 bits ----
+
+
+def images(channels: int = 64) -> specs.Signature:
+    """Of images with symbolic sizes but channels."""
+    n, h, w = specs.sym_int(), specs.sym_int(), specs.sym_int()
+    return specs.Signature("copy", [specs.Tensor("x", (n, h, w, channels), "float16")])
+
+
+def test_a_map_for_im2col(fake_cuda: FakeCuda) -> None:
+    sig, x = images(), aligned(3 * 7 * 6, 64).reshape(3, 7, 6, 64)
+    columns = Im2colMap(sig["x"], 64, 1024, (-1, -2), (0, 1), (1, 2, 3, 1), swizzle="128B")
+    assert str(columns.tiling) == (
+        "1024 pixels of 64 channels, corners (-2, -1) and (1, 0), element strides (1, 3, 2, 1), "
+        "swizzle 128B of float16"
+    )
+    call = compiled(sig, columns, cast(7, "int32"))
+    call(forged(x))
+    assert decoded(fake_cuda.launches()[0].parameters[0]) == Map(
+        DataType.FLOAT16, x.ctypes.data, (64, 6, 7, 3), (128, 768, 5376), (64, 1024), (1, 3, 2, 1),
+        swizzle=Swizzle.B128, corners=((-2, -1), (1, 0)),
+    )  # fmt: skip
+    fake_cuda.fail("cuTensorMapEncodeIm2col", 1)
+    message = r"cuTensorMapEncodeIm2col failed with .* sizes \(64, 6, 7, 3\), .*, 1024 pixels of 64"
+    with pytest.raises(fe.CudaError, match=message):
+        call(forged(x))
+
+
+def test_both_kinds_of_maps_in_one_object(fake_cuda: FakeCuda) -> None:
+    """Each finds its own function of the driver."""
+    sig, x = images(), aligned(3 * 7 * 6, 64).reshape(3, 7, 6, 64)
+    steps = [
+        CudaLaunch(CODE, "copy", [each, cast(7, "int32")], grid=1, block=32)
+        for each in (
+            TensorMap(sig["x"], (1, 1, 1, 64)),
+            Im2colMap(sig["x"], 8, 8, (0, 0), (0, 0)),
+        )
+    ]
+    compiler.build(sig, Sequence(steps))(forged(x))
+    kinds = [decoded(each.parameters[0]).corners for each in fake_cuda.launches()]
+    assert kinds == [None, ((0, 0), (0, 0))]
+
+
+def test_padded_elements_of_4_bits(fake_cuda: FakeCuda) -> None:
+    sig = signature(dtype="uint8")
+    given = compiled(sig, TensorMap(sig["x"], (8, 128), padded_fp4=True), cast(7, "int32"))
+    x = aligned(10, 64).view(np.uint8)
+    given(forged(x))
+    found = decoded(fake_cuda.launches()[0].parameters[0])
+    assert (found.dtype, found.sizes, found.strides) == (14, (256, 10), (128,))
+    assert found.box == (128, 8)
+    message = "x has rows of 192 elements in the call of copy, but its tensor map, box (128, 8) of "
+    message += "float4_padded, needs a multiple of 128"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        given(forged(aligned(10, 48).view(np.uint8).reshape(10, 96)))
+    with pytest.raises(ValueError, match="needs a multiple of 32"):
+        given(forged(aligned(10, 72).view(np.uint8).reshape(-1)[16:1296].reshape(10, 128)))
+
+
+IM2COL: dict[str, tuple[dict[str, Any], str]] = {
+    "corners": ({"lower": (0, -129)}, "corners of 2 offsets are from -128 to 127, but got (-129, 0)"
+                " and (0, 0)"),
+    "rank": ({"lower": (0,), "upper": (0,)}, "wanted 3 of dims, one for each dim, but got 4"),
+    "number": ({"upper": (0,)}, "corners of 1 to 3 offsets"),
+    "pixels": ({"pixels": 1025}, "pixels[0] must be in [1, 1024], but got 1025"),
+    "channels": ({"channels": 4}, "a multiple of 16 bytes, but 4 elements of 2 are 8"),
+    "steps": ({"element_strides": (1, 1)}, "wanted 4 of element_strides, one for each dim"),
+    "padded": ({"padded_fp4": True}, "tensors of bytes with two elements each"),
+    "swizzle": ({"swizzle": "32B"}, "at most 32 bytes with this swizzle"),
+    "view": ({"shape": (1, 1, 1, 64), "strides": (64, 64, 1, 64)}, "channels as the last dim"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", IM2COL)
+def test_what_is_wrong_with_columns(what: str) -> None:
+    change, message = IM2COL[what]
+    given = {"channels": 64, "pixels": 8, "lower": (0, 0), "upper": (0, 0)}
+    with pytest.raises(ValueError, match=f"^Im2colMap of x: .*{re.escape(message)}"):
+        Im2colMap(images()["x"], **given | change)
+
+
+def test_what_is_wrong_with_padded_elements() -> None:
+    x = specs.Tensor("x", (8, 96), "uint8")
+    for box, more, message in (
+        ((8, 64), {}, "has 128 of them in a box's row"),
+        ((8, 128), {"swizzle": "64B"}, "at most 64 bytes with this swizzle"),
+        ((8, 128), {}, "rows of 192 elements, but wanted a multiple of 128"),
+        ((8, 128), {"oob_fill": "nan"}, "NaN fills only maps of floats"),
+    ):
+        with pytest.raises(ValueError, match=f"^TensorMap of x: .*{message}"):
+            TensorMap(x, box, padded_fp4=True, **more)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="^Im2colMap: expected a tensor"):
+        Im2colMap(3, 8, 8, (0,), (0,))  # type: ignore[arg-type]
+    with pytest.raises(
+        TypeError, match="^Im2colMap of x: lower has offsets of pixels, but got 0.5"
+    ):
+        Im2colMap(images()["x"], 8, 8, (0.5, 0), (0, 0))  # type: ignore[arg-type]
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {

@@ -79,6 +79,8 @@ def test_spaces_and_vectors(space: str) -> None:
 def test_constants_and_parameters() -> None:
     body = """ld.param.u64 %rd2, [a0]; ld.param.v2.u16 {%h1, %h2}, [p]; ld.param.s8 %r3, [p+4];
     mov.b64 %rd5, p; cvta.param.u64 %rd5, %rd5; ld.u32 %r4, [%rd5+8]; ld.param.u32 %r5, [%rd7+4];
+    mov.b32 %r9, p; cvt.u64.u32 %rd6, %r9; cvta.param.u64 %rd6, %rd6; setp.ne.u64 %p1, %rd5, %rd6;
+    @%p1 trap; ld.param.u32 %r9, [%r9+8]; setp.ne.u32 %p1, %r4, %r9; @%p1 trap;
     mov.u32 %r1, %tid.x; mul.wide.u32 %rd4, %r1, 4; mov.u64 %rd8, c; add.u64 %rd9, %rd8, %rd4;
     ld.const.u32 %r6, [%rd9]; ld.const.u32 %r7, [c+8]; cvt.u32.u16 %r8, %h2; add.u32 %r8, %r8, %r3;
     add.u32 %r8, %r8, %r4; add.u32 %r8, %r8, %r6; add.u32 %r8, %r8, %r7;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-_MAP = struct.Struct("<I6B5BxQ5Q4Q5H")
+_MAP = struct.Struct("<I6B5BBQ5Q4Q5H6h")
 _MAGIC = 0x50414D54
 
 
@@ -23,6 +23,7 @@ class Map:
     swizzle: int = 0
     promotion: int = 0
     fill: int = 0
+    corners: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
 
 def decoded(data: bytes) -> Map:
@@ -30,6 +31,9 @@ def decoded(data: bytes) -> Map:
     assert len(data) == 128
     magic, dtype, rank, interleave, swizzle, promotion, fill, *rest = _MAP.unpack_from(data)
     assert magic == _MAGIC, "no tensor map"
-    steps, address, sizes, strides, box = rest[:5], rest[5], rest[6:11], rest[11:15], rest[15:]
+    steps, is_im2col, address, sizes, strides = rest[:5], rest[5], rest[6], rest[7:12], rest[12:16]
+    box, lower, upper = rest[16 : 18 if is_im2col else 21], rest[21:24], rest[24:]
     dims = (tuple(each[:rank]) for each in (sizes, strides[: rank - 1], box, steps))
-    return Map(dtype, address, *dims, interleave, swizzle, promotion, fill)
+    corners = tuple(lower[: rank - 2]), tuple(upper[: rank - 2])
+    modes = interleave, swizzle, promotion, fill
+    return Map(dtype, address, *dims, *modes, corners if is_im2col else None)

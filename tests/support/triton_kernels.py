@@ -8,6 +8,7 @@ import triton
 import triton.language as tl
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma
 
 
 @triton.jit
@@ -143,6 +144,42 @@ def gluon_block(source, out, SIZE: gl.constexpr):
     gl.allocate_shared_memory(source.dtype, source.block_type.shape, source.layout)
     at = gl.arange(0, SIZE, layout)
     gl.store(out + at, gl.full([SIZE], 1.0, gl.float16, layout))
+
+
+@gluon.jit
+def gluon_column(source, out, n, h, w, c, down, right, PIXELS: gl.constexpr, WIDE: gl.constexpr):
+    # The pixels of images from one on, each moved by `down` and `right`: what im2col is for.
+    arrived = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
+    mbarrier.init(arrived, count=1)
+    block = gl.allocate_shared_memory(source.dtype, source.block_type.shape, source.layout)
+    mbarrier.expect(arrived, source.nbytes_per_cta)
+    moved = [down.to(gl.int16), right.to(gl.int16)]
+    tma.async_load_im2col(source, [n, h, w, c], moved, arrived, block)
+    mbarrier.wait(arrived, phase=0)
+    layout: gl.constexpr = gl.BlockedLayout([1, 8], [8, 4], [4, 1], [1, 0])
+    row = gl.arange(0, PIXELS, gl.SliceLayout(1, layout))[:, None]
+    column = gl.arange(0, WIDE, gl.SliceLayout(0, layout))[None, :]
+    gl.store(out + row * WIDE + column, block.load(layout))
+
+
+@triton.jit
+def mixed_matmul(
+    a, b, a_scale, b_scale, out, n, k,
+    TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr,
+):  # fmt: skip
+    # mxfp8 by mxfp4: on sm_100 the 4-bit elements come through a descriptor that pads them.
+    at_m = tl.program_id(0) * TILE_M + tl.arange(0, TILE_M)
+    at_n = tl.program_id(1) * TILE_N + tl.arange(0, TILE_N)
+    at_scale = tl.arange(0, TILE_K // 32)[None, :]
+    total = tl.zeros((TILE_M, TILE_N), tl.float32)
+    for first in range(0, k, TILE_K):
+        left = a.load([tl.program_id(0) * TILE_M, first])
+        right = b.load([tl.program_id(1) * TILE_N, first // 2])
+        step = first // 32 + at_scale
+        left_scale = tl.load(a_scale + at_m[:, None] * (k // 32) + step)
+        right_scale = tl.load(b_scale + at_n[:, None] * (k // 32) + step)
+        total = tl.dot_scaled(left, left_scale, "e4m3", right.T, right_scale, "e2m1", total)
+    tl.store(out + at_m[:, None] * n + at_n[None, :], total)
 
 
 @triton.jit

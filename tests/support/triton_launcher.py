@@ -51,7 +51,7 @@ def tensor(
     memory = np.zeros(int(np.prod(shape)) * itemsize + 128, np.uint8)
     start = -memory.ctypes.data % 64 + shift
     array = memory[start : start + int(np.prod(shape)) * itemsize].view(dtype).reshape(shape)
-    name = {"f": "fp", "i": "i"}[array.dtype.kind] + str(8 * itemsize)
+    name = {"f": "fp", "i": "i", "u": "u"}[array.dtype.kind] + str(8 * itemsize)
     return forged(array, device), Address(name, array.ctypes.data)
 
 

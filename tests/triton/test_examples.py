@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_device import FakeCuda, Launch, forged
+from cuda_device import FakeCuda, Launch, forged, forged_at
 from tensor_maps import decoded
-from triton_launcher import described, own_launch, same, tensor
+from triton_launcher import Address, described, own_launch, same, tensor
 
 import ferrule as fe
 from ferrule import specs
@@ -212,6 +212,65 @@ def test_a_descriptor_of_gluon(gpu: FakeCuda, kernels: ModuleType) -> None:
     given = descriptor(Kind, at, layout=layout), to
     theirs = own_launch(gpu, kernels.gluon_block, (1,), *given, SIZE=64)
     same(launched(gpu, function, source, target), theirs)
+
+
+def test_a_descriptor_for_im2col(gpu: FakeCuda, kernels: ModuleType) -> None:
+    """Its block is pixels and channels; corners and steps are in the order of the tensor's dims."""
+    from triton.experimental.gluon import language as gl
+
+    hopper = pytest.importorskip("triton.experimental.gluon.nvidia.hopper")
+    if not hasattr(hopper, "TensorDescriptorIm2Col"):
+        pytest.skip("this version of Triton has no im2col")
+    (source, at), (out, to) = (
+        tensor(3, 7, 6, 64, dtype=np.float16),
+        tensor(32, 64, dtype=np.float16),
+    )
+    more = {
+        "strides": [7 * 6 * 64, 6 * 64, 64, 1],
+        "layout": gl.NVMMASharedLayout.get_default_for([32, 64], gl.float16),
+        "pixel_box_lower_corner": [-1, -2], "pixel_box_upper_corner": [0, -1],
+        "element_strides": [1, 2, 1, 1],
+    }  # fmt: skip
+    kind = hopper.TensorDescriptorIm2Col
+    given = described(source, [3, 7, 6, 64], [32, 64], kind=kind, **more)
+    where, sizes = (2, 3, 5, 0, 6, 7), {"PIXELS": 32, "WIDE": 64}
+    function = compiled(kernels.gluon_column, given, "*fp16[r, 64]:16", *["i32"] * 6, **sizes)
+    assert str(function.signature).startswith("gluon_column(source: Tensor([n0, n1, n2, 64]")
+    ours = launched(gpu, function, source, out, *where)
+    found = decoded(ours.parameters[0])
+    assert (found.sizes, found.box, found.steps) == ((64, 6, 7, 3), (64, 32), (1, 1, 2, 1))
+    assert found.corners == ((-2, -1), (-1, 0)) and found.strides == (128, 768, 5376)
+    theirs = described(at, [3, 7, 6, 64], [32, 64], kind=kind, **more), to, *where
+    same(ours, own_launch(gpu, kernels.gluon_column, (1,), *theirs, **sizes))
+
+
+def test_a_descriptor_of_padded_elements(gpu: FakeCuda, kernels: ModuleType) -> None:
+    """mxfp8 by mxfp4: the kernel decides that bytes are pairs of elements of 4 bits."""
+    shapes = (256, 256), (256, 128), (256, 8), (256, 8)
+    pairs = [tensor(*shape, dtype=np.uint8) for shape in shapes] + [tensor(256, 256)]
+    tiles = {"TILE_M": 128, "TILE_N": 128, "TILE_K": 128}
+    signature = {
+        "a": frontend.descriptor("*fp8e4nv[m, k]:16", (128, 128)),
+        "b": frontend.descriptor("*u8[n, h]:16", (128, 64)),
+        "a_scale": "*u8[m, s]:16", "b_scale": "*u8[n, s]:16", "out": "*fp32[m, n]:16",
+        "n": "n", "k": "k",
+    }  # fmt: skip
+    function = frontend.compile(
+        kernels.mixed_matmul, signature=signature, constexprs=tiles, grid=frontend.fixed((2, 2)),
+        specialize=[{"n": 16, "k": 16}], target="sm_100a",
+    )  # fmt: skip
+    gpu.set_capability(0, 100)
+    (_, at_a), *rest = pairs
+    float8 = 10 | 8 << 8 | 1 << 16  # as DLPack has it
+    a = forged_at(at_a.address, (256, 256), (256, 1), float8)
+    ours = launched(gpu, function, a, *(each for each, _ in rest))
+    found = decoded(ours.parameters[5])
+    assert (found.dtype, found.sizes, found.strides) == (14, (256, 256), (128,))
+    assert (found.box, found.swizzle, found.address) == ((128, 128), 3, rest[0][1].address)
+    left = described(Address("fp8e4nv", at_a.address), [256, 256], [128, 128])
+    right = described(rest[0][1], [256, 128], [128, 64])
+    given = left, right, *(at for _, at in rest[1:]), 256, 256
+    same(ours, own_launch(gpu, kernels.mixed_matmul, (2, 2), *given, **tiles, arch=100))
 
 
 def test_a_descriptor_of_what_is_no_tensor_is_refused(kernels: ModuleType) -> None:

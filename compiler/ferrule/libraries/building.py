@@ -45,7 +45,8 @@ def compile_library(library: Library, workers: int = 1) -> Functions:
 
     CompileAllError, with the error of each job and recipe that does not compile.
     """
-    every = [*_jobs_compiled(list(library.jobs()), workers)]
+    every: list[tuple[Job | Recipe, Function | Exception | None]] = []
+    every += _jobs_compiled(list(library.jobs()), workers)
     every += _recipes_made(list(library.recipes()), workers)
     errors = [(each, found) for each, found in every if isinstance(found, Exception)]
     if errors:

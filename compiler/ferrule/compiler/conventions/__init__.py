@@ -29,7 +29,7 @@ from ferrule.compiler.conventions.c.structs import Array, Struct, TensorStruct, 
 from ferrule.compiler.conventions.c.texts import CString
 from ferrule.compiler.conventions.give import Give
 from ferrule.compiler.conventions.launches.cuda import CudaLaunch
-from ferrule.compiler.conventions.launches.tensor_maps import TensorMap
+from ferrule.compiler.conventions.launches.tensor_maps import Im2colMap, TensorMap
 from ferrule.compiler.conventions.memref import Memref, Unranked
 from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.conventions.requirements import Require
@@ -61,6 +61,7 @@ __all__ = [
     "Handle",
     "HostArgument",
     "HostCode",
+    "Im2colMap",
     "InMemory",
     "Memref",
     "Out",

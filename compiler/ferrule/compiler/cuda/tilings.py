@@ -1,7 +1,8 @@
 """The compile-time part of a tensor map: its box and its modes.
 
 Every list of dims begins with the innermost one, whose elements are contiguous in memory.  Numbers
-and rules are those of `cuTensorMapEncodeTiled` in the reference of the CUDA Driver API.
+and rules are those of `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col` in the reference of
+the CUDA Driver API.
 """
 
 from __future__ import annotations
@@ -32,12 +33,17 @@ from ferrule.specs.deferred import dataclass
 MAX_RANK: Final = 5
 MAX_BOX: Final = 256
 MAX_ELEMENT_STRIDE: Final = 8
+MAX_PIXELS: Final = 1024
 MAX_SIZE: Final = 1 << 32
 STRIDE_LIMIT: Final = 1 << 40
 
 
 class DataType(IntEnum):
-    """`CUtensorMapDataType`, those of whole bytes."""
+    """`CUtensorMapDataType`, those that are whole bytes in shared memory.
+
+    FLOAT4_PADDED is CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B: 16 elements of 4 bits, 8 bytes of the
+    tensor, are followed by a gap of 8 bytes in shared memory.
+    """
 
     UINT8 = 0
     UINT16 = 1
@@ -52,19 +58,30 @@ class DataType(IntEnum):
     FLOAT32_FTZ = 10
     TFLOAT32 = 11
     TFLOAT32_FTZ = 12
+    FLOAT4_PADDED = 14
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element."""
+        """Bytes of an element in shared memory."""
         return _ITEMSIZES[self]
+
+    @property
+    def alignment(self) -> int:
+        """The least alignment of the tensor's address and its strides, in bytes."""
+        return 32 if self is DataType.FLOAT4_PADDED else 16
+
+    @property
+    def row(self) -> int:
+        """What divides the size of the innermost dim."""
+        return 128 if self is DataType.FLOAT4_PADDED else 1
 
     @property
     def is_float(self) -> bool:
         """Whether NaN can be the value outside of the tensor."""
-        return self >= DataType.FLOAT16
+        return DataType.FLOAT16 <= self <= DataType.TFLOAT32_FTZ
 
 
-_ITEMSIZES: Final = (1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4)
+_ITEMSIZES: Final = (1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4, 0, 1)
 
 
 class Interleave(IntEnum):
@@ -93,6 +110,7 @@ class Swizzle(IntEnum):
 
 
 _SPANS: Final = (None, 32, 64, 128, 128, 128, 128)
+_PADDED_SWIZZLES: Final = (Swizzle.NONE, Swizzle.B128, Swizzle.B128_ATOM_32B)
 
 
 class L2Promotion(IntEnum):
@@ -161,15 +179,17 @@ class Tiling:
     def __post_init__(self) -> None:
         _check_dims(self)
         _check_inner(self)
-        if self.oob_fill is OobFill.NAN and not self.dtype.is_float:
-            raise ValueError(
-                f"NaN fills only maps of floats, but this one is of {self.dtype.name.lower()}"
-            )
+        _check_modes(self)
 
     @property
     def rank(self) -> int:
         """The number of dims, from 1 to 5."""
         return len(self.box)
+
+    @property
+    def corners(self) -> None:
+        """A box has none; see `Columns`."""
+        return None
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -186,19 +206,123 @@ class Tiling:
     @property
     def alignment(self) -> int:
         """The required alignment of the address and the strides, in bytes."""
-        return 32 if self.interleave is Interleave.B32 else 16
+        return 32 if self.interleave is Interleave.B32 else self.dtype.alignment
 
     def __str__(self) -> str:
         """The text in a message."""
-        parts = [f"box {self.box}"]
-        parts += [f"element strides {self.steps}"] if any(s != 1 for s in self.steps) else []
-        named = (("interleave", self.interleave), ("swizzle", self.swizzle))
-        parts += [f"{name} {shown(kind)}" for name, kind in named if kind]
-        return f"{', '.join(parts)} of {self.dtype.name.lower()}"
+        return _text([f"box {self.box}"], self)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The compile-time part of a map for im2col: pixels of images, one after the other.
+
+    The dims of the tensor are channels, width, height and depth (as many of them as the corners
+    have), and images.  `lower` and `upper` are the corners of the bounding box of pixels, offsets
+    from the first and from the last pixel of an image.  One copy has `channels` of each of
+    `pixels`.  Raises ValueError for values that the driver would refuse.
+    """
+
+    dtype: DataType
+    channels: int
+    pixels: int
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+    element_strides: tuple[int, ...] = ()
+    swizzle: Swizzle = Swizzle.NONE
+    l2_promotion: L2Promotion = L2Promotion.NONE
+    oob_fill: OobFill = OobFill.ZERO
+
+    def __post_init__(self) -> None:
+        _check_corners(self)
+        if not 1 <= self.channels <= MAX_BOX or not 1 <= self.pixels <= MAX_PIXELS:
+            raise ValueError(
+                f"a column has from 1 to {MAX_PIXELS} pixels of 1 to {MAX_BOX} channels, but got "
+                f"{self.pixels} of {self.channels}"
+            )
+        _check_steps(self)
+        _check_inner(self)
+        _check_modes(self)
+
+    @property
+    def rank(self) -> int:
+        """The number of dims, from 3 to 5."""
+        return len(self.lower) + 2
+
+    @property
+    def box(self) -> tuple[int, ...]:
+        """What a copy has."""
+        return self.channels, self.pixels
+
+    @property
+    def corners(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The lower and the upper one."""
+        return self.lower, self.upper
+
+    @property
+    def interleave(self) -> Interleave:
+        """There is none."""
+        return Interleave.NONE
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The element strides of all dims."""
+        return self.element_strides or (1,) * self.rank
+
+    @property
+    def alignment(self) -> int:
+        """The required alignment of the address and the strides, in bytes."""
+        return self.dtype.alignment
+
+    def __str__(self) -> str:
+        """The text in a message."""
+        corners = f"corners {self.lower} and {self.upper}"
+        return _text([f"{self.pixels} pixels of {self.channels} channels", corners], self)
+
+
+_CORNERS: Final = MappingProxyType({1: 1 << 15, 2: 1 << 7, 3: 1 << 4})
+"""The limits of a corner's offsets, by their number: from -limit to limit - 1."""
+
+
+def _text(parts: list[str], map: Tiling | Columns) -> str:
+    parts += [f"element strides {map.steps}"] if any(s != 1 for s in map.steps) else []
+    named = (("interleave", map.interleave), ("swizzle", map.swizzle))
+    parts += [f"{name} {shown(kind)}" for name, kind in named if kind]
+    return f"{', '.join(parts)} of {map.dtype.name.lower()}"
+
+
+def _check_corners(columns: Columns) -> None:
+    limit = _CORNERS.get(len(columns.lower))
+    if limit is None or len(columns.upper) != len(columns.lower):
+        raise ValueError(
+            "a map for im2col has corners of 1 to 3 offsets, those of width, height and depth, but "
+            f"got {columns.lower} and {columns.upper}"
+        )
+    if not all(-limit <= each < limit for each in (*columns.lower, *columns.upper)):
+        raise ValueError(
+            f"corners of {len(columns.lower)} offsets are from {-limit} to {limit - 1}, but got "
+            f"{columns.lower} and {columns.upper}"
+        )
+
+
+def _check_modes(map: Tiling | Columns) -> None:
+    if map.oob_fill is OobFill.NAN and not map.dtype.is_float:
+        raise ValueError(
+            f"NaN fills only maps of floats, but this one is of {map.dtype.name.lower()}"
+        )
+    if map.dtype is not DataType.FLOAT4_PADDED:
+        return
+    if map.swizzle not in _PADDED_SWIZZLES or map.interleave or map.box[0] != map.dtype.row:
+        allowed = ", ".join(shown(each) for each in _PADDED_SWIZZLES)
+        raise ValueError(
+            f"a map of padded 4-bit elements has {map.dtype.row} of them in a box's row, a swizzle "
+            f"of {allowed}, and no interleave, but got {map.box[0]}, {shown(map.swizzle)} and "
+            f"{shown(map.interleave)}"
+        )
 
 
 def _check_dims(tiling: Tiling) -> None:
-    box, steps = tiling.box, tiling.steps
+    box = tiling.box
     least = 1 if tiling.interleave is Interleave.NONE else 3
     if not least <= len(box) <= MAX_RANK:
         which = "" if least == 1 else " with an interleave"
@@ -207,14 +331,18 @@ def _check_dims(tiling: Tiling) -> None:
         )
     if not all(1 <= size <= MAX_BOX for size in box):
         raise ValueError(f"each size of a box is from 1 to {MAX_BOX}, but the box is {box}")
-    if len(steps) != len(box) or not all(1 <= step <= MAX_ELEMENT_STRIDE for step in steps):
+    _check_steps(tiling)
+
+
+def _check_steps(map: Tiling | Columns) -> None:
+    steps, rank = map.steps, map.rank
+    if len(steps) != rank or not all(1 <= step <= MAX_ELEMENT_STRIDE for step in steps):
         raise ValueError(
-            f"wanted {len(box)} element strides, each from 1 to {MAX_ELEMENT_STRIDE}, but got "
-            f"{steps}"
+            f"wanted {rank} element strides, each from 1 to {MAX_ELEMENT_STRIDE}, but got {steps}"
         )
 
 
-def _check_inner(tiling: Tiling) -> None:
+def _check_inner(tiling: Tiling | Columns) -> None:
     """The rules of the innermost dim, and those of the modes together."""
     inner, span = tiling.box[0] * tiling.dtype.itemsize, tiling.swizzle.span
     if tiling.interleave is Interleave.B32 and tiling.swizzle is not Swizzle.B32:

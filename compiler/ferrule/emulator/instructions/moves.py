@@ -51,6 +51,8 @@ def _symbol(e: Emitter, source: Symbol, t: str) -> str:
     space, value = e.symbol(source)
     if bits_of(t) == 64:
         return value
+    if bits_of(t) == 32 and space == "param":
+        return splat("i32", str(e.names.symbols[source.name][1] + source.offset))
     if bits_of(t) != 32 or space not in ("shared", "local"):
         raise e.refuse(f"the address of {source.name} in {bits_of(t)} bits")
     return e.op(f"trunc <32 x i64> {value} to <32 x i32>")
@@ -104,6 +106,8 @@ def _cvta(e: Emitter, item: Instruction, named: Named) -> None:
         value = e.op(f"{'sub' if named['to'] else 'add'} <32 x i64> {value}, {base}")
     if space == "local":
         value = e.op(f"{'sub' if named['to'] else 'add'} <32 x i64> {value}, %locals")
+    if space == "param":
+        value = e.in_parameters(value)
     e.write(to, "u64", value)
 
 

@@ -384,9 +384,16 @@ class Emitter:
         if space == "code" and symbol.offset:
             raise self.refuse(f"an address inside of the function {symbol.name}")
         if space == "param":
-            base = self.op(f"ptrtoint ptr {self.op('getelementptr i8, ptr %params, i64 0')} to i64")
-            return space, self.spread(self.op(f"add i64 {base}, {where}"), "i64")
+            return space, self.in_parameters(splat("i64", str(where)))
         return space, splat("i64", str(where))
+
+    def in_parameters(self, value: str) -> str:
+        """Addresses of the space .param, whose numbers fit 32 bits, as those of memory; which are
+        so already stay as they are."""
+        base = self.op(f"ptrtoint ptr {self.op('getelementptr i8, ptr %params, i64 0')} to i64")
+        found = self.op(f"add <32 x i64> {value}, {self.spread(base, 'i64')}")
+        small = self.op(f"icmp ult <32 x i64> {value}, {splat('i64', str(_PARAMETERS))}")
+        return self.op(f"select <32 x i1> {small}, <32 x i64> {found}, <32 x i64> {value}")
 
     def address(self, operand: Operand, space: str) -> str:
         """An address operand as a vector of i64: where it is, of shared memory in its window."""
@@ -403,13 +410,15 @@ class Emitter:
                     raise self.refuse(f"{base.name} is in .{found}")
             return self.own(value) if found == "local" else value
         bits = bits_of(self.kind_of(base.name))
-        if bits not in (32, 64) or (bits == 32 and space not in ("shared", "local", "cluster")):
+        if bits not in (32, 64) or (bits == 32 and space not in _NARROW):
             raise self.refuse(f"the address {base.name} has {bits} bits")
         value = self.raw(base.name)
         if bits == 32:
             value = self.op(f"zext <32 x i32> {value} to <32 x i64>")
         if operand.offset:
             value = self.op(f"add <32 x i64> {value}, {splat('i64', str(operand.offset))}")
+        if space == "param":
+            return self.in_parameters(value)
         return self.own(value) if space == "local" else value
 
     def own(self, value: str) -> str:
@@ -482,6 +491,12 @@ class Emitter:
 
 
 SCRATCH: Final = 9
+
+_PARAMETERS: Final = 1 << 16
+"""More than all parameters of a kernel have, and less than any address of memory."""
+
+_NARROW: Final = ("shared", "local", "cluster", "param")
+"""Spaces whose addresses fit 32 bits."""
 
 
 def items_of(group: Operand) -> tuple[Operand, ...]:

@@ -62,13 +62,23 @@ class NumberArgument:
 
 
 @dataclass(frozen=True, slots=True)
+class Pixels:
+    """What a descriptor for im2col has beside its block of pixels and channels: the corners of the
+    bounding box, and a step for each dim of the tensor.  All are in the order of the dims."""
+
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+    element_strides: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DescriptorArgument:
     """A tensor with the block that is copied at once, as a tensor map.
 
     `padding` is the value of elements outside the tensor: "zero" or "nan"; `layout` is that of the
     block in shared memory, in Gluon's notation; `rounded`: the copy rounds float32 to tfloat32.
     `made` and `fill` are as in `PointerArgument`; `flatten`: the tensor's first dims are merged
-    into one.
+    into one.  `pixels`: it is for im2col.
     """
 
     name: str
@@ -80,6 +90,7 @@ class DescriptorArgument:
     made: bool = False
     fill: int | None = None
     flatten: bool = False
+    pixels: Pixels | None = None
 
     @property
     def viewed(self) -> Tensor:
@@ -189,6 +200,7 @@ class Descriptor:
     layout: str = ""
     rounded: bool = False
     flatten: bool = False
+    pixels: Pixels | None = None
 
 
 @dataclass(frozen=True, slots=True)

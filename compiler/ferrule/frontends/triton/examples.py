@@ -166,6 +166,7 @@ class _Reader:
             made=made is not None,
             fill=made.fill if made else None,
             flatten=example.flatten,
+            pixels=example.pixels,
         )
 
     def _read_as(self, name: str, tensor: Tensor, example: Reinterpreted) -> DType:

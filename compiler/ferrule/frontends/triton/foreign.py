@@ -14,7 +14,7 @@ from typing import Any, Final
 from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import Seen
-from ferrule.frontends.triton.arguments import Descriptor, Fixed, Reinterpreted
+from ferrule.frontends.triton.arguments import Descriptor, Fixed, Pixels, Reinterpreted
 from ferrule.frontends.triton.tuples import nest
 from ferrule.frontends.triton.types import DTYPES, pointer_type
 from ferrule.runtime.values.views import view_of
@@ -55,7 +55,7 @@ def fixed(example: Any) -> Any:
 
 def _of_triton(example: Any, name: str) -> Any:
     match type(example).__name__:
-        case "TensorDescriptor":
+        case "TensorDescriptor" | "TensorDescriptorIm2Col":
             return _descriptor(example, name)
         case "TensorWrapper" if _name(example.dtype) in DTYPES:
             return Reinterpreted(own(example.base, name), DTYPES[_name(example.dtype)])
@@ -76,14 +76,6 @@ def _name(dtype: Any) -> str:
 
 def _descriptor(given: Any, name: str) -> Descriptor:
     """The example for a `TensorDescriptor` of Triton or Gluon: callers pass its tensor."""
-    if hasattr(given, "element_strides"):
-        raise CompileError(
-            Diagnostic(
-                f"the example of {name!r} is a descriptor for im2col",
-                expected="a TensorDescriptor of whole blocks",
-                hint="launch the kernel with Triton",
-            )
-        )
     try:
         view = view_of(given.base)
     except (TypeError, ValueError, BufferError, RuntimeError) as error:
@@ -101,7 +93,14 @@ def _descriptor(given: Any, name: str) -> Descriptor:
         given.padding,
         "" if layout is None else repr(layout),
         bool(getattr(given, "round_f32_to_tf32", False)),
+        pixels=_pixels(given) if hasattr(given, "pixel_box_lower_corner") else None,
     )
+
+
+def _pixels(given: Any) -> Pixels:
+    steps = given.element_strides or (1,) * len(given.shape)
+    lower, upper = given.pixel_box_lower_corner, given.pixel_box_upper_corner
+    return Pixels(_plain(lower), _plain(upper), _plain(steps))
 
 
 def _plain(sizes: Sequence[Any]) -> tuple[int, ...]:

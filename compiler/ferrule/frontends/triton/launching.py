@@ -23,7 +23,7 @@ from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.tilings import DataType
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.triton.archs import ByArchitecture
-from ferrule.frontends.triton.arguments import DescriptorArgument
+from ferrule.frontends.triton.arguments import DescriptorArgument, Pixels
 from ferrule.frontends.triton.grids import Grid
 from ferrule.frontends.triton.offline import Compiled, DescriptorLayout, Scratch
 from ferrule.frontends.triton.specialise import Assumption, Specialisation
@@ -254,11 +254,35 @@ def _behind(tensor: Tensor) -> Iterator[Argument]:
 def _descriptor(argument: DescriptorArgument, layout: DescriptorLayout | None) -> Iterator[Any]:
     """`CUtensorMap`, then the sizes as int32 and the strides in elements as int64."""
     tensor = argument.viewed
-    if layout is None or layout.fp4_padded or layout.swizzle >= len(_SWIZZLES):
+    if layout is None or layout.swizzle >= len(_SWIZZLES):
         raise CompileError(
             f"the descriptor {argument.name!r} is of a kind that cannot be made here: "
             "launch the kernel with Triton"
         )
+    kind = _element(argument, layout)
+    shape = (*tensor.shape[:-1], tensor.shape[-1] * 2) if layout.fp4_padded else tensor.shape
+    modes: dict[str, Any] = {
+        "shape": shape,
+        "strides": tensor.strides,
+        "swizzle": _SWIZZLES[layout.swizzle],
+        "l2_promotion": "128B",
+        "oob_fill": "nan" if argument.padding == "nan" else "zero",
+        "padded_fp4": layout.fp4_padded,
+        "dtype": specs.TFloat32 if argument.rounded else kind,
+    }
+    if layout.is_im2col:
+        assert argument.pixels is not None
+        yield _im2col(argument, argument.pixels, layout, modes)
+    else:
+        yield conventions.TensorMap(argument.tensor, layout.block, **modes)
+    yield from _behind(tensor)
+
+
+def _element(argument: DescriptorArgument, layout: DescriptorLayout) -> specs.DType | None:
+    """The dtype of a map's elements; None for those of 4 bits."""
+    if layout.fp4_padded:
+        return None
+    tensor = argument.viewed
     element = _DRIVER.get(layout.element) or DataType(layout.element)
     dtype = _DTYPES.get(element)
     if dtype is None or dtype.bits != tensor.dtype.bits:
@@ -266,14 +290,14 @@ def _descriptor(argument: DescriptorArgument, layout: DescriptorLayout | None) -
             f"the descriptor {argument.name!r} has elements of {tensor.dtype.name}, but Triton "
             f"wants a tensor map of {element.name.lower()}"
         )
-    yield conventions.TensorMap(
-        argument.tensor,
-        layout.block,
-        shape=tensor.shape,
-        strides=tensor.strides,
-        swizzle=_SWIZZLES[layout.swizzle],
-        l2_promotion="128B",
-        oob_fill="nan" if argument.padding == "nan" else "zero",
-        dtype=specs.TFloat32 if argument.rounded else dtype,
+    return dtype
+
+
+def _im2col(
+    argument: DescriptorArgument, pixels: Pixels, layout: DescriptorLayout, modes: dict[str, Any]
+) -> conventions.Im2colMap:
+    count, channels = layout.block
+    corners = pixels.lower, pixels.upper
+    return conventions.Im2colMap(
+        argument.tensor, channels, count, *corners, pixels.element_strides, **modes
     )
-    yield from _behind(tensor)

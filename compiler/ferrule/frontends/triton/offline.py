@@ -36,6 +36,8 @@ class DescriptorLayout:
 
     `block` counts elements, the innermost last; `element` is the number of a type in the driver's
     enumeration (except 8 to 10, see `CUtensorMapDataType`), `swizzle` is the driver's own number.
+    `fp4_padded`: a byte is two elements of 4 bits, which `block` counts, with gaps in shared
+    memory.  `is_im2col`: the block is pixels and channels.
     """
 
     swizzle: int
@@ -43,6 +45,7 @@ class DescriptorLayout:
     element_size: int
     block: tuple[int, ...]
     fp4_padded: bool
+    is_im2col: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +208,7 @@ def _facts(metadata: Any) -> LaunchFacts:
 
 
 def _descriptor(meta: Any) -> DescriptorLayout:
-    if meta is None or meta.get("is_im2col"):
+    if meta is None:
         raise CompileError("a descriptor of this kind cannot be made here: launch it with Triton")
     return DescriptorLayout(
         int(meta["swizzle"]),
@@ -213,4 +216,5 @@ def _descriptor(meta: Any) -> DescriptorLayout:
         int(meta["elem_size"]),
         tuple(int(size) for size in meta["block_size"]),
         bool(meta["fp4_padded"]),
+        bool(meta.get("is_im2col")),
     )

@@ -332,7 +332,7 @@ class _Specialiser:
     def _descriptor(self, parameter: KernelParameter, argument: DescriptorArgument) -> None:
         name, tensor = parameter.name, argument.viewed
         element = pointer_type(tensor.dtype, self._what(name))[1:]
-        if len(argument.block) != len(tensor.shape):
+        if argument.pixels is None and len(argument.block) != len(tensor.shape):
             raise CompileError(
                 f"{self._what(name)}: the block {argument.block} has {len(argument.block)} dims, "
                 f"but the tensor has {len(tensor.shape)}"
@@ -344,7 +344,10 @@ class _Specialiser:
             )
         block = ",".join(map(str, argument.block))
         layout = f",{argument.layout}" if argument.layout else ""
-        self.types[name] = f"tensordesc<{element}[{block}]{layout}>"
+        kind = ""
+        if argument.pixels is not None:
+            kind, layout = "_im2col", f",input_rank={len(tensor.shape)}{layout}"
+        self.types[name] = f"tensordesc{kind}<{element}[{block}]{layout}>"
         self.packed.append(argument)
 
 

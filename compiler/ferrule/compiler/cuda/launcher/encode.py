@@ -17,13 +17,15 @@ from ferrule.compiler.cuda.launcher.tensor_maps import (
     BYTES,
     FUNCTION,
     FUNCTION_TYPE,
+    IM2COL,
+    IM2COL_TYPE,
     TILING,
     Encoded,
     tiling_constant,
 )
-from ferrule.compiler.cuda.tilings import MAX_SIZE, STRIDE_LIMIT, Tiling
+from ferrule.compiler.cuda.tilings import MAX_SIZE, STRIDE_LIMIT, Columns, Tiling
 from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import I8, I64, PTR
+from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 
 _SLOT: Final = "cuda.encode"
 _MODES: Final = ("interleave", "swizzle", "l2_promotion", "oob_fill")
@@ -42,7 +44,7 @@ def tensor_map(emitter: Emitter) -> ir.Value:
 def encode(
     emitter: Emitter,
     state: ir.Value,
-    tiling: Tiling,
+    tiling: Tiling | Columns,
     place: ir.Value,
     address: ir.Value,
     sizes: Sequence[ir.Value],
@@ -60,7 +62,8 @@ def encode(
     constant.align = TILING.align
     arrays = [_stored(emitter, numbers) for numbers in (sizes, strides)]
     function = emitter.symbol(ENCODE, COLD_PROTOTYPES[ENCODE])
-    given = [state, _slot(emitter), constant, place, address, *arrays, values]
+    slot = _slot(emitter, _SLOT if tiling.corners is None else f"{_SLOT}_im2col")
+    given = [state, slot, constant, place, address, *arrays, values]
     return emitter.call(function, given, "encoded")
 
 
@@ -73,12 +76,12 @@ def _stored(emitter: Emitter, numbers: Sequence[ir.Value]) -> ir.Value:
     return first
 
 
-def _slot(emitter: Emitter) -> ir.Value:
-    """The variable of the object that caches the address of the driver's function, null at
+def _slot(emitter: Emitter, name: str) -> ir.Value:
+    """The variable of the object that caches the address of a function of the driver, null at
     start."""
-    known = emitter.module.globals.get(_SLOT)
+    known = emitter.module.globals.get(name)
     if known is None:
-        known = ir.GlobalVariable(emitter.module, PTR, _SLOT)
+        known = ir.GlobalVariable(emitter.module, PTR, name)
         known.linkage = "internal"
         known.initializer = ir.Constant(PTR, None)
         known.type = PTR
@@ -92,7 +95,10 @@ def define_encoding(emitter: Emitter) -> None:
     """`ENCODE`: the map of a tensor without elements is all zeros, and no copy may use it."""
     with entry(emitter, ENCODE) as arguments:
         state, slot, tiling, place, address, sizes, strides, values = arguments
-        function = _found(emitter, slot, values)
+        none = emitter.const_i32(0)
+        im2col = emitter.icmp("ne", emitter.load_field(tiling, TILING, "im2col"), none)
+        name = emitter.select(im2col, emitter.cstring(IM2COL), emitter.cstring(FUNCTION))
+        function = _found(emitter, slot, name, values)
         rank = emitter.load_field(tiling, TILING, "rank", name="rank")
         count = emitter.builder.zext(rank, I64)
         _check_sizes(emitter, count, sizes, place, values)
@@ -101,16 +107,49 @@ def define_encoding(emitter: Emitter) -> None:
         with emitter.if_then(odd, likely=False):
             end(emitter, _as_status(Encoded.MISPLACED), values, address)
         _check_strides(emitter, count, strides, alignment, values)
-        modes = [emitter.load_field(tiling, TILING, name) for name in _MODES]
-        arrays = [emitter.field_ptr(tiling, TILING, name) for name in ("box", "steps")]
-        kind = emitter.load_field(tiling, TILING, "dtype")
-        given = [place, kind, rank, address, sizes, strides, *arrays, *modes]
-        result = emitter.call_pointer(function, FUNCTION_TYPE, given, name="result")
+        _check_row(emitter, tiling, sizes, values)
+        given = [place, emitter.load_field(tiling, TILING, "dtype"), rank, address, sizes, strides]
+        result = _encoded(emitter, function, im2col, tiling, given)
         with unless(emitter, result):
-            failed(emitter, state, result, emitter.cstring(FUNCTION), values)
+            failed(emitter, state, result, name, values)
             _show(emitter, count, address, sizes, strides, values)
             emitter.ret(emitter.const_i32(Encoded.CALL_FAILED))
         emitter.ret(emitter.const_i32(Encoded.DONE))
+
+
+def _encoded(
+    emitter: Emitter,
+    function: ir.Value,
+    im2col: ir.Value,
+    tiling: ir.Value,
+    given: Sequence[ir.Value],
+) -> ir.Value:
+    """The result of the driver's function, whose arguments begin alike."""
+    modes = [emitter.load_field(tiling, TILING, name) for name in _MODES]
+    box, steps, lower, upper = (
+        emitter.field_ptr(tiling, TILING, name) for name in ("box", "steps", "lower", "upper")
+    )
+    result = emitter.alloca(I32, name="result")
+    tiled, columns, done = (emitter.block(f"cuda.{name}") for name in ("tiled", "columns", "done"))
+    emitter.cond_branch(im2col, columns, tiled)
+    emitter.at(tiled)
+    arguments = [*given, box, steps, *modes]
+    emitter.store(emitter.call_pointer(function, FUNCTION_TYPE, arguments), result)
+    emitter.branch(done)
+    emitter.at(columns)
+    sizes = [emitter.load(emitter.index(box, I32, number), I32) for number in range(2)]
+    arguments = [*given, lower, upper, *sizes, steps, *modes]
+    emitter.store(emitter.call_pointer(function, IM2COL_TYPE, arguments), result)
+    emitter.branch(done)
+    emitter.at(done)
+    return emitter.load(result, I32)
+
+
+def _check_row(emitter: Emitter, tiling: ir.Value, sizes: ir.Value, values: ir.Value) -> None:
+    size = emitter.load(sizes, I64, name="row")
+    odd = _is_odd(emitter, size, emitter.load_field(tiling, TILING, "row"))
+    with emitter.if_then(odd, likely=False):
+        end(emitter, _as_status(Encoded.ODD_ROW), values, size)
 
 
 def _as_status(encoded: Encoded) -> Status:
@@ -118,13 +157,13 @@ def _as_status(encoded: Encoded) -> Status:
     return Status(int(encoded))
 
 
-def _found(emitter: Emitter, slot: ir.Value, values: ir.Value) -> ir.Value:
+def _found(emitter: Emitter, slot: ir.Value, name: ir.Value, values: ir.Value) -> ir.Value:
     """The driver's function; ends the function if there is none."""
     place = emitter.alloca(PTR, name="function")
     emitter.store(emitter.builder.load_atomic(slot, "monotonic", 8, typ=PTR), place)
     with emitter.if_then(emitter.is_null(emitter.load(place, PTR)), likely=False):
         path, now = emitter.cstring(LIBRARY), emitter.const_i32(RTLD_NOW)
-        library, name = emitter.call("dlopen", [path, now], "library"), emitter.cstring(FUNCTION)
+        library = emitter.call("dlopen", [path, now], "library")
         found = emitter.call("dlsym", [library, name])
         with emitter.if_then(emitter.is_null(found), likely=False):
             end(

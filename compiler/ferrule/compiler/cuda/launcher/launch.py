@@ -53,7 +53,7 @@ from ferrule.compiler.cuda.launcher.state import (
     status,
 )
 from ferrule.compiler.cuda.limits import PORTABLE_CLUSTER
-from ferrule.compiler.cuda.tilings import Tiling
+from ferrule.compiler.cuda.tilings import Columns, Tiling
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I1, I8, I32, I64, PTR, VOID
@@ -198,7 +198,7 @@ class Launcher:
 
     def encode_tensor_map(
         self,
-        tiling: Tiling,
+        tiling: Tiling | Columns,
         place: ir.Value,
         address: ir.Value,
         sizes: Sequence[ir.Value],
