@@ -18,6 +18,7 @@ from ferrule.emulator.machine import PtxError
         ("elect.sync %r1|%p1, -1", "sm_80", "sm_90"),
         ("setmaxnreg.inc.sync.aligned.u32 128", "sm_90", "sm_90a"),
         ("mbarrier.init.shared.b64 [%r1], 1", "sm_75", "sm_80"),
+        ("tensormap.replace.tile.rank.global.b1024.b32 [%rd1], 1", "sm_90", "sm_90a"),
         ("max.f32 %f1, %f2, %f3, %f4", "sm_90a", "sm_100"),
         ("fma.rn.f32x2 %rd1, %rd2, %rd3, %rd4", "sm_90a", "sm_100"),
     ],

@@ -10,8 +10,9 @@ from cuda_device import data_ptr, forged_at
 
 import ferrule as fe
 
-_CODES = {torch.bfloat16: 4, torch.float16: 2, torch.float32: 2, torch.int64: 0, torch.int32: 0}
-_CODES |= {torch.uint8: 1, torch.int8: 0, torch.float64: 2}
+DLPACK_CODES = {torch.bfloat16: 4, torch.float16: 2, torch.float32: 2, torch.float64: 2}
+DLPACK_CODES |= {torch.int64: 0, torch.int32: 0, torch.int8: 0, torch.uint8: 1}
+"""The kinds of dtypes, as DLPack numbers them."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class OnGpu:
         flat = torch.empty(0, dtype=host.dtype).set_(host.untyped_storage())
         memory = fe.cuda.array(flat if len(flat) else torch.full((1,), 7, dtype=host.dtype))
         size = host.element_size()
-        kind = _CODES[host.dtype] | 8 * size << 8 | 1 << 16
+        kind = DLPACK_CODES[host.dtype] | 8 * size << 8 | 1 << 16
         address = data_ptr(memory) + size * host.storage_offset()
         view = forged_at(address, tuple(host.shape), tuple(host.stride()), kind)
         return cls(host, memory, view)

@@ -20,7 +20,8 @@ _SCOPE = r"(\.(cta|cluster|gpu|sys))?"
 _SPACE = r"(\.(?P<space>global|shared|shared::cta|shared::cluster))?"
 _WHERE = rf"(\.(relaxed|acquire|release|acq_rel))?{_SCOPE}{_SPACE}"
 _OLDER = rf"{_SPACE}\.(cta|cluster|gpu|sys)(\.(relaxed|acquire|release|acq_rel))?"
-"""NVRTC and Triton write scope and order behind the space."""
+_BEHIND = rf"{_SPACE}\.(relaxed|acquire|release|acq_rel)\.(cta|cluster|gpu|sys)"
+"""NVRTC and Triton write scope and order behind the space, either first."""
 _FORMS: Final = (
     r"\.(?P<op>and|or|xor)\.(?P<t>b32|b64)",
     r"\.(?P<op>add)\.(?P<t>u32|s32|u64|f32|f64)",
@@ -69,7 +70,7 @@ def _wide_atom(e: Emitter, item: Instruction, named: Named) -> None:
         e.write(register, "b64", value)
 
 
-for _where in (_WHERE, _OLDER):
+for _where in (_WHERE, _OLDER, _BEHIND):
     form("atom", _where + r"\.(?P<op>exch)\.b128", 3)(_wide_atom)
     form("atom", _where + r"\.(?P<op>cas)\.b128", 4)(_wide_atom)
     for _form in _FORMS:

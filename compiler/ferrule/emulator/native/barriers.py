@@ -15,7 +15,7 @@ from ferrule.emulator.native.clusters import SOURCE as CLUSTERS
 NOT_INITIALISED, TOO_MANY_ARRIVALS, BAD_COUNT, BAD_BYTES, COMPLETES = range(1, 6)
 NO_MAP, OTHER_RANK, OTHER_TYPE, ARRIVED_TWICE, NEVER_ARRIVED = range(6, 11)
 NOT_WHOLE, NO_WARPGROUP, BASE_OFFSET, OTHER_MASKS = range(11, 15)
-OTHER_MODE, OUTSIDE_OF_BOX, ODD_START, LOADS_ALONE = range(15, 19)
+OTHER_MODE, OUTSIDE_OF_BOX, ODD_START, LOADS_ALONE, BAD_FIELD, NOT_USABLE = range(15, 21)
 
 FAULTS: Final = {
     NOT_INITIALISED: "the mbarrier at {:#x} is not initialised",
@@ -32,6 +32,9 @@ FAULTS: Final = {
     ODD_START: "the first coordinate must be a multiple of 128, as the tensor map at {:#x} is of "
     "padded 4-bit elements",
     LOADS_ALONE: "the tensor map at {:#x} is of padded 4-bit elements, which are only loaded",
+    BAD_FIELD: "no tensor map has the value {} in this field, or it is not emulated",
+    NOT_USABLE: "the tensor map at {:#x} has no elements, or a box whose rows do not have the "
+    "bytes of its swizzle, which is not emulated",
     ARRIVED_TWICE: "the thread arrives at the barrier of the cluster and has not waited before",
     NOT_WHOLE: "it takes all 32 threads of a warp, but the mask of those here is {:#x}",
     NO_WARPGROUP: "it takes four warps, but the block ends before",
@@ -47,7 +50,7 @@ CONSTANTS: Final = {
     "BAD_COUNT": BAD_COUNT, "BAD_BYTES": BAD_BYTES, "COMPLETES": COMPLETES,
     "NO_MAP": NO_MAP, "OTHER_RANK": OTHER_RANK, "OTHER_TYPE": OTHER_TYPE,
     "OTHER_MODE": OTHER_MODE, "OUTSIDE_OF_BOX": OUTSIDE_OF_BOX, "ODD_START": ODD_START,
-    "LOADS_ALONE": LOADS_ALONE,
+    "LOADS_ALONE": LOADS_ALONE, "BAD_FIELD": BAD_FIELD, "NOT_USABLE": NOT_USABLE,
     "NOT_WHOLE": NOT_WHOLE, "NO_WARPGROUP": NO_WARPGROUP, "BASE_OFFSET": BASE_OFFSET,
     "ARRIVED_TWICE": ARRIVED_TWICE, "NEVER_ARRIVED": NEVER_ARRIVED,
 }  # fmt: skip

@@ -296,7 +296,108 @@ def map_place(w: u64, lane: u32, a: u64) -> u64:
     if load_u8(map + T_IM2COL) != IM2COL:
         wrong(w, lane, a, OTHER_MODE)
         return 0
+    if not is_usable(map):
+        wrong(w, lane, a, NOT_USABLE)
+        return 0
     return map
+
+def is_usable(map: u64) -> i1:
+    row = load_u32(map + T_BOX) * load_u32(map + T_SIZE)
+    if row == 0 or row & 15 != 0:
+        return 0
+    if load_u8(map + T_PADDED) != 0:
+        row = row * 2
+    mode = load_u32(map + T_SWIZZLE)
+    return mode == 0 or row == u32(16) << mode
+
+def host_type(kind: u64) -> u64:
+    if kind == 9:
+        return 8
+    if kind == 10:
+        return 9
+    if kind == 8:
+        return 99
+    return kind
+
+def bytes_of_type(kind: u64) -> u32:
+    if kind < 1:
+        return 1
+    if kind == 1 or kind == 6 or kind == 9:
+        return 2
+    if kind == 2 or kind == 3 or kind == 7:
+        return 4
+    return 8
+
+def replace_dim(map: u64, dim: u64, value: u64) -> i1:
+    at = map + dim * 4
+    if dim >= 5:
+        return 0
+    if FIELD == 2:
+        store_u32(at + T_BOX, u32(value))
+        return value > 0 and value <= 256
+    if FIELD == 3:
+        store_u32(at + T_DIMS, u32(value) - 1)
+        return value > 0
+    if FIELD == 5:
+        store_u32(at + T_STEPS, u32(value))
+        return value > 0 and value <= 8
+    store_u32(at + T_STRIDES, u32(value >> 4))
+    store_u8(map + T_STRIDES + 16 + dim, u8(value >> 36))
+    return dim < 4 and value & 15 == 0 and value >> 40 == 0
+
+def replace_field(map: u64, dim: u64, value: u64) -> i1:
+    store_u64(map, MAGIC)
+    if FIELD == 0:
+        store_u64(map + T_ADDRESS, value)
+        return value & 15 == 0
+    if FIELD == 1:
+        store_u32(map + T_RANK, u32(value) + 1)
+        return value < 5
+    if FIELD < 6:
+        return replace_dim(map, dim, value)
+    if FIELD == 6:
+        kind = host_type(value)
+        store_u32(map + T_TYPE, u32(kind))
+        store_u32(map + T_SIZE, bytes_of_type(kind))
+        return kind < 10
+    if FIELD == 7:
+        return value == 0
+    if FIELD == 8:
+        store_u32(map + T_SWIZZLE, u32(value))
+        return value < 4
+    store_u8(map + T_FILL, u8(value))
+    return value < 2
+
+def map_replace(w: u64, mask: u32, p0: u64, p1: u64, p2: u64) -> i32:
+    m = mask
+    while m != 0:
+        lane = ctz(m)
+        m = m & (m - 1)
+        i = u64(lane)
+        map = u64(0)
+        if FROM_SHARED != 0:
+            map = shared_place(w, lane, load_u64(p0 + i * 8), 128, 64)
+        else:
+            map = global_place(w, lane, load_u64(p0 + i * 8), 128, 64)
+        if map == 0:
+            return 1
+        value = load_u64(p2 + i * 8)
+        if not replace_field(map, u64(load_u32(p1 + i * 4)), value):
+            return wrong(w, lane, value, BAD_FIELD)
+    return 0
+
+def map_copy(w: u64, mask: u32, p0: u64, p1: u64) -> i32:
+    if mask == 0:
+        return 0
+    lane = ctz(mask)
+    to = global_place(w, lane, load_u64(p0 + u64(lane) * 8), 128, 64)
+    if to == 0:
+        return 1
+    source = shared_place(w, lane, load_u64(p1 + u64(lane) * 8), 128, 64)
+    if source == 0:
+        return 1
+    copy(to, source, 128)
+    return 0
 
 def tensor_op(kind: u32) -> u32:
     if kind == 2:

@@ -43,7 +43,7 @@ CONSTANTS: Final = (
     | {name: value for name, value in vars().items() if name.isupper() and type(value) is int}
     | {"GENERIC": 0, "IN_CLUSTER": 0, "REMOTE": 0, "NO_COMPLETE": 0, "DROPS": 0, "EXPECTS": 0}
     | {"INCREASES": 0, "SIZE": 0, "PENDING": 0, "BY_PARITY": 0, "MULTICAST": 0, "HOW": 0}
-    | {"FROM_SHARED": 0, "VALUES": 1, "RANK_OF_COPY": 1, "IM2COL": 0, "OFFSETS": 0}
+    | {"FROM_SHARED": 0, "VALUES": 1, "RANK_OF_COPY": 1, "IM2COL": 0, "OFFSETS": 0, "FIELD": 0}
 )
 
 SOURCE: Final = (

@@ -17,6 +17,8 @@ _RULES: Final = tuple(
     for name, needed in (
         (r"wgmma\.|setmaxnreg\.", "sm_90a"),
         (r"redux\..*\.f32", "sm_100a"),
+        (r"tensormap\.replace", "sm_90a"),
+        (r"tensormap\.", "sm_90"),
         (r"(?:add|sub|mul|fma)\.(?:.*\.)?f32x2", "sm_100"),
         (r"cp\.(?:reduce\.)?async\.bulk|cp\.async\.mbarrier.*\.shared::cluster", "sm_90"),
         (r"st\.async|red\.async|multimem\.|griddepcontrol|elect\.|mapa|getctarank", "sm_90"),

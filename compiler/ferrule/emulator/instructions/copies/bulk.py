@@ -135,6 +135,44 @@ def _nothing(e: Emitter, item: Instruction, named: Named) -> None:
     """Nothing takes time."""
 
 
+# ---- tensor maps that kernels make ----
+
+_FIELDS: Final = (
+    "global_address", "rank", "box_dim", "global_dim", "global_stride", "element_stride",
+    "elemtype", "interleave_layout", "swizzle_mode", "fill_mode",
+)  # fmt: skip
+_OF_DIMS: Final = frozenset(_FIELDS[2:6])
+_REPLACE: Final = r"\.replace\.tile\.(?P<field>{})(\.(?P<space>global|shared::cta))?\.b1024"
+
+
+@form("tensormap", _REPLACE.format("global_address") + r"\.(?P<t>b64)", 2)
+@form("tensormap", _REPLACE.format("global_stride") + r"\.(?P<t>b64)", 3)
+@form("tensormap", _REPLACE.format("global_dim|box_dim|element_stride") + r"\.(?P<t>b32)", 3)
+@form("tensormap", _REPLACE.format("rank|elemtype|interleave_layout|swizzle_mode|fill_mode")
+      + r"\.(?P<t>b32)", 2)  # fmt: skip
+def _replace(e: Emitter, item: Instruction, named: Named) -> None:
+    """A rank is one less than it is; types of elements have numbers that are not the driver's."""
+    place, *rest = item.operands
+    space = (named["space"] or "generic").partition("::")[0]
+    dim = word(e, rest[0] if kind(named, "field") in _OF_DIMS else None)
+    value = e.read(rest[-1], kind(named))
+    if kind(named) == "b32":
+        value = e.op(f"zext <32 x i32> {value} to <32 x i64>")
+    settings = {"FIELD": _FIELDS.index(kind(named, "field")), "FROM_SHARED": int(space == "shared")}
+    given = [address(e, place, space), dim, ("<32 x i64>", value)]
+    e.call(named_helper(e, "map_replace", **settings), given, [])
+
+
+@form("tensormap", r"\.cp_fenceproxy\.global\.shared::cta\.tensormap::generic\.release"
+      r"\.(cta|cluster|gpu|sys)\.sync\.aligned", 3)  # fmt: skip
+def _copy_map(e: Emitter, item: Instruction, named: Named) -> None:
+    """The warp copies one map, of 128 bytes."""
+    if getattr(item.operands[2], "value", 128) != 128:
+        raise e.refuse("a tensor map has 128 bytes")
+    given = [address(e, item.operands[0], "global"), address(e, item.operands[1], "shared")]
+    e.call(named_helper(e, "map_copy"), given, [])
+
+
 # ---- boxes of tensor maps, and columns of im2col ----
 
 
