@@ -11,7 +11,13 @@ from cuda_device import data_ptr, forged_at
 import ferrule as fe
 
 DLPACK_CODES = {torch.bfloat16: 4, torch.float16: 2, torch.float32: 2, torch.float64: 2}
-DLPACK_CODES |= {torch.int64: 0, torch.int32: 0, torch.int8: 0, torch.uint8: 1}
+DLPACK_CODES |= {
+    torch.int64: 0,
+    torch.int32: 0,
+    torch.int8: 0,
+    torch.uint8: 1,
+    torch.float8_e4m3fn: 10,
+}
 """The kinds of dtypes, as DLPack numbers them."""
 
 

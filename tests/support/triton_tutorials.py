@@ -1,6 +1,6 @@
 """The kernels of Triton's tutorials on an emulated GPU, compared with PyTorch.
 
-`python triton_tutorials.py FOLDER sm_90a matmul attention` executes what the files of a folder
+`python triton_tutorials.py FOLDER sm_90a 03 06` executes what the files of a folder
 have, `python/tutorials` of Triton's sources, and prints for each kernel the largest error and the
 seconds; without names it executes all. Of the files only functions are taken: what they do when
 they are run needs a GPU.
@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -337,6 +338,58 @@ def dependent_add(gpu: Gpu, m: Any) -> Found:
     yield "add_kernel", error_of(out, x + y), 0.0
 
 
+FP4 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
+"""The numbers of e2m1 by their bits."""
+
+
+def drawn(rows: int, k: int, is_packed: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """Numbers that 4 bits have, as bytes of two or as float8, and what they are."""
+    codes = torch.randint(0, 16, (rows, k))
+    if is_packed:
+        return (codes[:, ::2] | codes[:, 1::2] << 4).to(torch.uint8), FP4[codes]
+    return FP4[codes].to(torch.float8_e4m3fn), FP4[codes]
+
+
+def scales(rows: int, k: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """A scale for so many numbers, in the order of the tensor cores, and one for each number."""
+    packed = torch.randint(122, 132, (rows // 128, k // size // 4, 32, 4, 4), dtype=torch.uint8)
+    values = packed
+    if size == 16:
+        packed = torch.rand(packed.shape).to(torch.float8_e4m3fn)
+        values = packed.double()
+    else:
+        values = 2.0 ** (packed.double() - 127)
+    plain = values.permute(0, 3, 2, 1, 4).reshape(rows, k // size)
+    shape = 1, rows // 128, k // size // 4, 2, 256
+    return packed.view(torch.uint8).reshape(shape).view(packed.dtype), plain.repeat_interleave(
+        size, 1
+    )
+
+
+def block_scaled(kind: str, gpu: Gpu, m: Any) -> Found:
+    rows, columns, k, bm, bn = 256, 256, 512, 128, 256
+    bk, size = (256 if "fp4" in kind else 128), (16 if kind == "nvfp4" else 32)
+    many = 2 if "fp4" in kind else 1, 1 if kind == "mxfp8" else 2
+    a, left = drawn(rows, k, many[0] == 2)
+    b, right = drawn(columns, k, many[1] == 2)
+    (sa, scale_a), (sb, scale_b) = scales(rows, k, size), scales(columns, k, size)
+    c = gpu.empty(rows, columns)
+    rep_k = bk // size // 4
+    boxes = [bm, bk // many[0]], [1, bm // 128, rep_k, 2, 256], [bn, bk // many[1]]
+    blocks = *boxes, [1, bn // 128, rep_k, 2, 256], [bm, bn]
+    given = [*map(gpu.tensor, (a, sa, b, sb)), c]
+    described = [
+        TensorDescriptor.from_tensor(each, box) for each, box in zip(given, blocks, strict=True)
+    ]
+    sizes = {"M": rows, "N": columns, "K": k, "output_type": 0}
+    how = {**sizes, "ELEM_PER_BYTE_A": many[0], "ELEM_PER_BYTE_B": many[1], "VEC_SIZE": size}
+    how |= {"BLOCK_M": bm, "BLOCK_N": bn, "BLOCK_K": bk, "rep_m": 1, "rep_n": 2, "rep_k": rep_k}
+    how |= {"NUM_STAGES": 1, "disallow_acc_multi_buffer": True, "num_warps": 8}
+    gpu(m.block_scaled_matmul_kernel, 2, *described, **how)
+    wanted = (left.double() * scale_a) @ (right.double() * scale_b).T
+    yield f"block_scaled_matmul_kernel {kind}", error_of(c, wanted), SINGLE
+
+
 TUTORIALS: Mapping[str, Callable[[Gpu, Any], Found]] = {
     "01": vector_add,
     "02": softmax,
@@ -347,6 +400,7 @@ TUTORIALS: Mapping[str, Callable[[Gpu, Any], Found]] = {
     "07": asin,
     "08": grouped,
     "09": persistent,
+    **{f"10 {kind}": partial(block_scaled, kind) for kind in ("mxfp8", "mixed", "mxfp4", "nvfp4")},
     "11": dependent_add,
 }
 
@@ -354,25 +408,26 @@ TUTORIALS: Mapping[str, Callable[[Gpu, Any], Found]] = {
 def execute(folder: Path, arch: str, names: tuple[str, ...]) -> Iterator[str]:
     """A line for each kernel."""
     with tempfile.TemporaryDirectory() as place, fe.emulated_gpu(arch), allocating():
-        for number, run in TUTORIALS.items():
-            if names and number not in names and run.__name__ not in names:
+        for name, run in TUTORIALS.items():
+            number = name[:2]
+            if names and name not in names and number not in names:
                 continue
             torch.manual_seed(0)
-            yield from executed(number, run, kernels_of(folder, number, Path(place)), arch)
+            yield from executed(name, run, kernels_of(folder, number, Path(place)), arch)
 
 
 def executed(
-    number: str, run: Callable[[Gpu, Any], Found], module: Any, arch: str
+    tutorial: str, run: Callable[[Gpu, Any], Found], module: Any, arch: str
 ) -> Iterator[str]:
     began = time.perf_counter()
     try:
         for name, error, most in run(Gpu(arch), module):
             now = time.perf_counter()
             said = "right" if error <= most else "wrong"
-            yield f"{number} {name}: {said}, {error:.1e}, {now - began:.1f} s"
+            yield f"{tutorial[:2]} {name}: {said}, {error:.1e}, {now - began:.1f} s"
             began = now
     except (fe.CudaError, fe.CompileError, RuntimeError, TypeError, AssertionError) as error:
-        yield f"{number} {run.__name__}: {type(error).__name__}: {str(error)[:700]}"
+        yield f"{tutorial}: {type(error).__name__}: {str(error)[:700]}"
 
 
 def main(folder: str, arch: str, *names: str) -> None:

@@ -138,10 +138,11 @@ def _to_whole_float(e: Emitter, item: Instruction, named: Named) -> None:
 @form("cvt", rf"{_ROUND}(?P<ftz>\.ftz)?(?P<sat>\.sat)?\.(?P<d>f32)\.(?P<t>f64)", 2)
 @form("cvt", rf"{_ROUND}(?P<sat>\.sat)?\.(?P<d>f16)\.(?P<t>f64)", 2)
 @form("cvt", rf"{_ROUND}\.(?P<d>bf16)\.(?P<t>f64)", 2)
-@form("cvt", rf"{_ROUND}\.(?P<d>bf16)\.(?P<t>f16)", 2)
+@form("cvt", rf"({_ROUND})?\.(?P<d>bf16)\.(?P<t>f16)", 2)
 @form("cvt", rf"{_ROUND}\.(?P<d>f16)\.(?P<t>bf16)", 2)
 @form("cvt", r"(?P<sat>\.sat)\.(?P<d>f16)\.(?P<t>f16)", 2)
 def _floats(e: Emitter, item: Instruction, named: Named) -> None:
+    """Triton writes cvt.bf16.f16, which NVIDIA's assembler takes for .rn."""
     d, t = kind(named, "d"), kind(named)
     value = widened(e, e.read(item.operands[1], t), t)
     if named.get("ftz") and t == "f32":
