@@ -101,6 +101,7 @@ def test_names() -> None:
     for name in ("atom.add.u32", "atom.gpu.global.add.u32",
                  "atom.acq_rel.sys.shared::cta.cas.b64", "red.relaxed.gpu.global.add.f32",
                  "atom.global.sys.add.u64", "atom.global.gpu.acq_rel.add.f32",
+                 "atom.global.acq_rel.gpu.cas.b32",
                  "atom.relaxed.cta.shared.exch.b32"):  # fmt: skip
         assert found(name), name
     for name in ("atom.add.s64", "atom.min.f32", "atom.global.global.add.u32", "atom.add.f16",

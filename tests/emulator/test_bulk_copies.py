@@ -284,6 +284,77 @@ BOX = (
 )
 
 
+# ---- maps that kernels make ----
+
+
+def replaced(space: str, place: str, address: int, tensor: Array, box: tuple[int, ...],
+             elements: int, mode: int) -> str:  # fmt: skip
+    """Thread 0 replaces every field of a map; what is not said is 0."""
+    head = f"@%p0 tensormap.replace.tile.{{}}.{space}.b1024.{{}} [{place}], {{}};\n"
+    text = f"mov.b64 %rd9, {address};\n" + head.format("global_address", "b64", "%rd9")
+    text += head.format("rank", "b32", tensor.ndim - 1)
+    for dim in range(tensor.ndim):
+        for field, value in (
+            ("box_dim", box[::-1][dim]), ("global_dim", tensor.shape[::-1][dim]),
+            ("element_stride", 1),
+        ):  # fmt: skip
+            text += f"mov.b32 %r9, {value};\n" + head.format(field, "b32", f"{dim}, %r9")
+    for dim, stride in enumerate(tensor.strides[-2::-1]):
+        text += f"mov.b64 %rd9, {stride};\n" + head.format("global_stride", "b64", f"{dim}, %rd9")
+    text += head.format("elemtype", "b32", elements) + head.format("fill_mode", "b32", 1)
+    return text + head.format("swizzle_mode", "b32", mode)
+
+
+@pytest.mark.parametrize("elements", [6, 9, 10])
+@pytest.mark.parametrize("space", ["global", "shared::cta"])
+def test_a_map_that_the_kernel_makes(space: str, elements: int) -> None:
+    """Numbers of types are those of the instruction, where 9 is float64 and 10 bfloat16."""
+    gpu = machine()
+    dtype = {6: 6, 9: 8, 10: 1}[elements]
+    wide = np.dtype(DTYPES[dtype]).itemsize
+    tensor, box = values((6, 5, 128 // wide), dtype), (2, 3, 64 // wide)
+    address = gpu.memory.allocate(tensor.nbytes)
+    put(address, tensor)
+    in_shared = space != "global"
+    body = replaced(space, "%r2" if in_shared else "%rd0", address, tensor, box, elements, 2)
+    if in_shared:
+        zeros = "mad.lo.u32 %r9, %r0, 4, %r2; mov.b32 %r8, 0; st.shared.b32 [%r9], %r8;\n"
+        body = zeros + "bar.warp.sync -1;\n" + body + "bar.warp.sync -1;\n"
+        body += (
+            "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
+            " [%rd0], [%r2], 128;\n"
+        )
+    body += "fence.proxy.tensormap::generic.acquire.gpu [%rd0], 128;\n"
+    nan = {6: np.nan, 9: np.nan, 10: 0x7FFF}[elements]
+    wanted = boxed(tensor, (5, 1, 0), box, (1, 1, 1), nan)
+    copy = BOX.format(dims=3, tile=".tile", at="{0, 1, 5}")
+    text = program(body + load(copy, wanted.nbytes) + WAIT + out(1, wanted.nbytes), 2)
+    arrays = [np.zeros(128, np.uint8), np.zeros(wanted.nbytes, np.uint8)]
+    found = launch(text, arrays, on=gpu)[1].view(tensor.dtype)
+    expected = np.frombuffer(swizzle(wanted.tobytes().ljust(1024, b"\0"), 2), tensor.dtype)
+    assert np.array_equal(found, expected[: found.size], equal_nan=elements != 10)
+
+
+@pytest.mark.parametrize(("field", "words"), [
+    ("box_dim.global.b1024.b32 [%rd0], 0, 257", "the value 257"),
+    ("element_stride.global.b1024.b32 [%rd0], 1, 9", "the value 9"),
+    ("global_stride.global.b1024.b64 [%rd0], 0, 24", "the value 24"),
+    ("global_address.global.b1024.b64 [%rd0], 8", "the value 8"),
+    ("elemtype.global.b1024.b32 [%rd0], 14", "the value 14"),
+    ("rank.global.b1024.b32 [%rd0], 5", "the value 5"),
+    ("interleave_layout.global.b1024.b32 [%rd0], 1", "the value 1"),
+    ("swizzle_mode.global.b1024.b32 [%rd0], 4", "the value 4"),
+    ("box_dim.global.b1024.b32 [%rd0], 5, 1", "the value 1"),
+    ("rank.global.b1024.b32 [%rd0], 0", "has no elements"),
+    ("rank.shared::cta.b1024.b32 [%r2+32], 0", "no multiple of 64"),
+])  # fmt: skip
+def test_wrong_fields(field: str, words: str) -> None:
+    text = f"@%p0 tensormap.replace.tile.{field};\n"
+    text += load(BOX.format(dims=1, tile="", at="{%r0}"), 16)
+    with pytest.raises(Fault, match=words):
+        launch(program(text + WAIT, 1), [np.zeros(128, np.uint8)])
+
+
 # ---- columns of im2col ----
 
 Corners = tuple[tuple[int, ...], tuple[int, ...]]

@@ -214,18 +214,19 @@ def layer_norm(gpu: Gpu, m: Any) -> Found:
 
 
 def attention(gpu: Gpu, m: Any) -> Found:
-    z, h, n, d = 1, 2, 256, 64
-    scale = 0.5
+    z, h, n, d, scale = 1, 2, 256, 64, 0.5
     q, k, v, do = (gpu.tensor((0.5 * torch.randn(z, h, n, d)).half()) for _ in "qkvo")
     exact = [each.double().requires_grad_() for each in (q, k, v)]
-    for causal in (True, False):
+    for causal, on_device in ((True, False), (True, True), (False, False)):
+        if on_device and gpu.capability < 90:
+            continue
         o, lse = gpu.empty(z, h, n, d, dtype=torch.float16), gpu.empty(z, h, n)
         scores = exact[0] @ exact[1].transpose(2, 3) * scale
         if causal:
             scores = scores.masked_fill(torch.ones(n, n).tril() == 0, float("-inf"))
         wanted = torch.softmax(scores, -1) @ exact[2]
         given = [q, k, v, o]
-        if gpu.capability >= 90:
+        if gpu.capability >= 90 and not on_device:
             blocks = [[128, d], [64, d], [64, d], [128, d]]
             given = [
                 TensorDescriptor(each, [z * h * n, d], [d, 1], block)
@@ -238,7 +239,8 @@ def attention(gpu: Gpu, m: Any) -> Found:
         places = [] if named else [n]
         grid = triton.cdiv(n, 128), z * h
         gpu(m._attn_fwd, grid, scale, lse, z, h, *given, *places, **named, **how)
-        yield f"_attn_fwd{' causal' if causal else ''}", error_of(o, wanted.detach()), HALF
+        which = ", causal" * causal + ", descriptors of its own" * on_device
+        yield f"_attn_fwd{which}", error_of(o, wanted.detach()), HALF
     yield from attention_backward(gpu, m, (q, k, v, o, do, lse), exact, wanted, scale)
 
 
@@ -325,9 +327,10 @@ def persistent(gpu: Gpu, m: Any) -> Found:
             ),
         }  # fmt: skip
     for name, (grid, given, more) in runs.items():
-        c = gpu.empty(rows, columns, dtype=torch.float16)
-        gpu(getattr(m, name), grid, *given(c), **how, **more)
-        yield name, error_of(c, wanted), HALF
+        for which in ({}, {"WARP_SPECIALIZE": True}) if "WARP_SPECIALIZE" in more else ({},):
+            c = gpu.empty(rows, columns, dtype=torch.float16)
+            gpu(getattr(m, name), grid, *given(c), **how, **more | which)
+            yield name + ", warps specialised" * len(which), error_of(c, wanted), HALF
 
 
 def dependent_add(gpu: Gpu, m: Any) -> Found:
