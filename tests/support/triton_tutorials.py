@@ -327,10 +327,9 @@ def persistent(gpu: Gpu, m: Any) -> Found:
             ),
         }  # fmt: skip
     for name, (grid, given, more) in runs.items():
-        for which in ({}, {"WARP_SPECIALIZE": True}) if "WARP_SPECIALIZE" in more else ({},):
-            c = gpu.empty(rows, columns, dtype=torch.float16)
-            gpu(getattr(m, name), grid, *given(c), **how, **more | which)
-            yield name + ", warps specialised" * len(which), error_of(c, wanted), HALF
+        c = gpu.empty(rows, columns, dtype=torch.float16)
+        gpu(getattr(m, name), grid, *given(c), **how, **more)
+        yield name, error_of(c, wanted), HALF
 
 
 def dependent_add(gpu: Gpu, m: Any) -> Found:
@@ -430,7 +429,7 @@ def executed(
             yield f"{tutorial[:2]} {name}: {said}, {error:.1e}, {now - began:.1f} s"
             began = now
     except (fe.CudaError, fe.CompileError, RuntimeError, TypeError, AssertionError) as error:
-        yield f"{tutorial}: {type(error).__name__}: {str(error)[:700]}"
+        yield f"{tutorial}: {type(error).__name__}: {' '.join(str(error).split())[:900]}"
 
 
 def main(folder: str, arch: str, *names: str) -> None:
