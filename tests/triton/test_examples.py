@@ -242,6 +242,10 @@ def test_a_descriptor_for_im2col(gpu: FakeCuda, kernels: ModuleType) -> None:
     assert found.corners == ((-2, -1), (-1, 0)) and found.strides == (128, 768, 5376)
     theirs = described(at, [3, 7, 6, 64], [32, 64], kind=kind, **more), to, *where
     same(ours, own_launch(gpu, kernels.gluon_column, (1,), *theirs, **sizes))
+    given.pixel_box_upper_corner = [0, 128]
+    message = r"descriptor 'source' cannot be encoded: Im2colMap of source: corners of 2 .* to 127"
+    with pytest.raises(fe.CompileError, match=message):
+        compiled(kernels.gluon_column, given, "*fp16[r, 64]:16", *["i32"] * 6, **sizes)
 
 
 def test_a_descriptor_of_padded_elements(gpu: FakeCuda, kernels: ModuleType) -> None:

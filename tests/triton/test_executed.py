@@ -1,6 +1,6 @@
 """Kernels of Triton executed from their PTX: the examples, and where they are, the tutorials.
 
-The tutorials are not a part of Triton's wheel: `FERRULE_TRITON_TUTORIALS` names the folder
+The tutorials are not a part of Triton's wheel: `TRITON_TUTORIALS` names the folder
 `python/tutorials` of its sources.
 """
 
@@ -15,7 +15,7 @@ import pytest
 
 SUPPORT = Path(__file__).parents[1] / "support"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "triton"
-TUTORIALS = os.environ.get("FERRULE_TRITON_TUTORIALS", "")
+TUTORIALS = os.environ.get("TRITON_TUTORIALS", "")
 
 pytestmark = [pytest.mark.needs_cc, pytest.mark.needs_torch]
 
@@ -52,7 +52,7 @@ def test_all_examples_are_right(arch: str) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.skipif(not TUTORIALS, reason="FERRULE_TRITON_TUTORIALS names no folder of tutorials")
+@pytest.mark.skipif(not TUTORIALS, reason="TRITON_TUTORIALS names no folder of tutorials")
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_tutorials_are_right(arch: str) -> None:
     found = wrong(said("triton_tutorials", TUTORIALS, arch))

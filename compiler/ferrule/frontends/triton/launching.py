@@ -253,12 +253,20 @@ def _behind(tensor: Tensor) -> Iterator[Argument]:
 
 def _descriptor(argument: DescriptorArgument, layout: DescriptorLayout | None) -> Iterator[Any]:
     """`CUtensorMap`, then the sizes as int32 and the strides in elements as int64."""
-    tensor = argument.viewed
     if layout is None or layout.swizzle >= len(_SWIZZLES):
         raise CompileError(
             f"the descriptor {argument.name!r} is of a kind that cannot be made here: "
             "launch the kernel with Triton"
         )
+    try:
+        yield _tensor_map(argument, layout)
+    except ValueError as error:
+        raise CompileError(f"the descriptor {argument.name!r} cannot be encoded: {error}") from None
+    yield from _behind(argument.viewed)
+
+
+def _tensor_map(argument: DescriptorArgument, layout: DescriptorLayout) -> conventions.TensorMap:
+    tensor = argument.viewed
     kind = _element(argument, layout)
     shape = (*tensor.shape[:-1], tensor.shape[-1] * 2) if layout.fp4_padded else tensor.shape
     modes: dict[str, Any] = {
@@ -270,12 +278,10 @@ def _descriptor(argument: DescriptorArgument, layout: DescriptorLayout | None) -
         "padded_fp4": layout.fp4_padded,
         "dtype": specs.TFloat32 if argument.rounded else kind,
     }
-    if layout.is_im2col:
-        assert argument.pixels is not None
-        yield _im2col(argument, argument.pixels, layout, modes)
-    else:
-        yield conventions.TensorMap(argument.tensor, layout.block, **modes)
-    yield from _behind(tensor)
+    if not layout.is_im2col:
+        return conventions.TensorMap(argument.tensor, layout.block, **modes)
+    assert argument.pixels is not None
+    return _im2col(argument, argument.pixels, layout, modes)
 
 
 def _element(argument: DescriptorArgument, layout: DescriptorLayout) -> specs.DType | None:
