@@ -274,7 +274,9 @@ def test_a_descriptor_of_padded_elements(gpu: FakeCuda, kernels: ModuleType) -> 
     left = described(Address("fp8e4nv", at_a.address), [256, 256], [128, 128])
     right = described(rest[0][1], [256, 128], [128, 64])
     given = left, right, *(at for _, at in rest[1:]), 256, 256
-    same(ours, own_launch(gpu, kernels.mixed_matmul, (2, 2), *given, **tiles, arch=100))
+    theirs = own_launch(gpu, kernels.mixed_matmul, (2, 2), *given, **tiles, arch=100)
+    # Before 3.9 Triton's launcher tells the kernel the size in elements, not in bytes.
+    same(ours, theirs, apart={7: (128).to_bytes(4, "little")})
 
 
 def test_a_descriptor_of_what_is_no_tensor_is_refused(kernels: ModuleType) -> None:
