@@ -192,7 +192,8 @@ def test_zeros_in_managed_memory_are_in_the_order_of_the_launches(fake_cuda: Fak
     z, array = vector_on("z", "cuda_managed"), doubles()
     compiler.build(Signature("f", [z]), Zero(z))(tensor(array, MANAGED))
     assert array.tolist() == [0] * 4
-    assert not fake_cuda.names(), "nothing is launched: at once"
+    called = fake_cuda.names()  # modules of other tests may be unloaded meanwhile
+    assert not [name for name in called if "Memset" in name], "nothing is launched: at once"
     launch = CudaLaunch(TOUCH, "touch", [z.data, N], grid=1, block=1)
     other = doubles()
     compiler.build(Signature("f", [z]), Sequence([Zero(z), launch]))(tensor(other, MANAGED))

@@ -9,12 +9,16 @@ block marked `python no-run` is left out, and its first line says why in a comme
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+
+from ferrule.compiler.cache import settings
 
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = "```"
@@ -103,5 +107,8 @@ def test_snippets_run(
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, file.stem, module)
-    spec.loader.exec_module(module)
+    with patch.dict(os.environ):  # what a page sets there would hold in all later tests
+        spec.loader.exec_module(module)
+    settings.set_folder(None)
+    settings.set_limit(None)
     assert capsys.readouterr().out == output(text)
