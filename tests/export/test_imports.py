@@ -227,7 +227,7 @@ def test_a_module_of_a_system_library_has_its_imports(add_one: Function, ptx: fe
 def test_an_object_cannot_have_imports(add_one: Function, ptx: fe.Module, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="1 functions that imports others is written to a file"):
         fe.Module([add_one], imports=[ptx]).write_to_file(tmp_path / "k.o")
-    with pytest.raises(TypeError, match=f"a ferrule.Module, but got 3; {ONLY_MODULES}"):
+    with pytest.raises(TypeError, match=f"a tvm_ffi.Module, but got 3; {ONLY_MODULES}"):
         fe.Module([add_one], imports=[3])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="cannot be of kind '_lib'"):
         fe.Module.from_bytes("_lib", b"")

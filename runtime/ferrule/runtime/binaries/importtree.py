@@ -29,12 +29,20 @@ _WORD: Final = struct.Struct("<Q")
 class Node:
     """A module: its kind, its bytes, and the positions of the modules that it imports.
 
-    The library itself, of kind `_lib`, has no bytes.
+    The library itself, of kind `_lib`, has no bytes. In this process a node can be a module of
+    tvm-ffi that there is, `live`; its bytes then only tell it from others.
     """
 
     kind: str
     data: bytes
     children: tuple[int, ...]
+    live: object | None = None
+
+
+def check_kind(kind: str) -> None:
+    """ValueError for a kind that no module of bytes can have in a tree."""
+    if not kind or kind == LIBRARY or "\0" in kind:
+        raise ValueError(f"a module of bytes cannot be of kind {kind!r}")
 
 
 def write_import_tree(nodes: Iterable[Node]) -> bytes:

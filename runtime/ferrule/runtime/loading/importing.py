@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ferrule.runtime.abi import LIBRARY_CONTEXT
+from ferrule.runtime.artefacts import ObjectCode, Origin
 from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.runtime.binaries.importtree import Node
 from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.runtime.calls.function import Function, described, make_function, origin_of
 from ferrule.runtime.entry.key import ANY_FUNCTION
 from ferrule.runtime.errors import StageError
-from ferrule.runtime.linking.engine import Engine, host_triple
+from ferrule.runtime.linking.engine import host_triple
+from ferrule.runtime.linking.objectgroup import load_group
 
 
 def with_imports(function: Function, nodes: Sequence[Node]) -> Function:
@@ -20,16 +22,14 @@ def with_imports(function: Function, nodes: Sequence[Node]) -> Function:
     Otherwise a new function with its own code, which can find the modules of the tree. These
     modules are never freed.
     """
-    from llvmlite import binding
-
-    from ferrule.runtime.loading.systemlib import give_imports
+    from ferrule.runtime.loading.systemlib import give_imports, member
 
     origin = origin_of(function)
     try:
-        code = origin.emit(function.name, binding.get_host_cpu_name(), host_triple())
+        code = _object_of(origin, function.name)
         if LIBRARY_CONTEXT not in read_object(code.data).defined:
             return function
-        engine = Engine.load(code)
+        (engine,) = load_group([member(code.name, code.data)])
     except (StageError, ObjectFileError):
         return function
     give_imports([engine], nodes)
@@ -40,3 +40,16 @@ def with_imports(function: Function, nodes: Sequence[Node]) -> Function:
     return make_function(
         address, signature, origin, owner=engine, doc=doc, traits=traits, notes=notes
     )
+
+
+def _object_of(origin: Origin, name: str) -> ObjectCode:
+    """The object of a function: made for this machine, or as it was loaded.
+
+    StageError for a function of a library.
+    """
+    from llvmlite import binding
+
+    try:
+        return origin.emit(name, binding.get_host_cpu_name(), host_triple())
+    except StageError:
+        return ObjectCode(name, origin.export(name, ".o"), "", "")

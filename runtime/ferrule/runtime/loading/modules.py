@@ -3,7 +3,7 @@
 A module is only a name space: each function keeps its own code alive. A module without machine code
 (kind `ferrule.ptx`, or another kind with a registered loader) holds the bytes that represent it in
 a library. To get a module of tvm-ffi, use `tvm_ffi.load_module`, which takes the same files, or
-`Module.system_lib`.
+`Module.system_lib`; `Module.from_tvm_ffi` stands for one that there is already.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ferrule.runtime.artefacts import Stage
 from ferrule.runtime.binaries.elf import ObjectFileError
-from ferrule.runtime.binaries.importtree import LIBRARY
+from ferrule.runtime.binaries.importtree import check_kind
 from ferrule.runtime.calls.function import Function, described, origin_of
 from ferrule.runtime.errors import NoKernelsError, StageError
 from ferrule.runtime.forks import ForkLock
@@ -41,14 +41,15 @@ class Module:
     """Functions by name: `module["f"]`, `module.f`, `module.get_function("f")`.
 
     `Module([f, g])` joins compiled functions under their own names, `Module({"f": f})` under the
-    keys. `imports` are modules in which a look-up, or generated code, can find further functions.
+    keys. `imports` are modules in which a look-up, or generated code, can find further functions;
+    modules of tvm-ffi may be among them, as `from_tvm_ffi` takes them.
     """
 
     def __init__(
         self,
         functions: Iterable[Function] | Mapping[str, Function],
         *,
-        imports: Iterable[Module] = (),
+        imports: Iterable[Module | tvm_ffi.Module] = (),
     ) -> None:
         from ferrule.runtime.exporting.export import named_functions
 
@@ -58,7 +59,9 @@ class Module:
         self._given.update(given)
 
     @classmethod
-    def from_bytes(cls, kind: str, data: bytes, *, imports: Iterable[Module] = ()) -> Module:
+    def from_bytes(
+        cls, kind: str, data: bytes, *, imports: Iterable[Module | tvm_ffi.Module] = ()
+    ) -> Module:
         """A module without machine code: `data` are the bytes for the loader of its kind.
 
         The loader is the global function `ffi.Module.load_from_bytes.<kind>`. It is needed when a
@@ -66,9 +69,25 @@ class Module:
         that tvm-ffi reserves, and for imports of a module of kind `ferrule.ptx`, because its
         kernels call nothing; ObjectFileError for damaged bytes of kind `ferrule.ptx`.
         """
-        if not kind or kind == LIBRARY or "\0" in kind:
-            raise ValueError(f"a module of bytes cannot be of kind {kind!r}")
+        check_kind(kind)
         return cls.loaded(kind, None, {}, imports=imports, data=bytes(data))
+
+    @classmethod
+    def from_tvm_ffi(cls, module: tvm_ffi.Module) -> Module:
+        """The module that stands for one of tvm-ffi, which it keeps alive.
+
+        Its functions and imports are those of tvm-ffi's. In a file it is the bytes that its kind
+        makes of it; what is written raises the errors of `saved`. TypeError for anything else.
+        """
+        import tvm_ffi
+
+        from ferrule.runtime.loading.finder import Finder
+
+        if not isinstance(module, tvm_ffi.Module):
+            raise TypeError(f"from_tvm_ffi takes a tvm_ffi.Module, but got {module!r}")
+        made = cls.loaded(module.kind, None, {}, finder=Finder(module.kind, b"", module))
+        made._live = module
+        return made
 
     @classmethod
     def from_ptx(cls, image: str | bytes, kernels: Iterable[Signature | str]) -> Module:
@@ -91,7 +110,7 @@ class Module:
         path: Path | None,
         makers: Mapping[str, Callable[[], Any]],
         *,
-        imports: Iterable[Module] = (),
+        imports: Iterable[Module | tvm_ffi.Module] = (),
         data: bytes | None = None,
         finder: Finder | None = None,
     ) -> Module:
@@ -120,12 +139,13 @@ class Module:
         kind: str,
         path: Path | None,
         makers: Mapping[str, Callable[[], Any]],
-        imports: Iterable[Module],
+        imports: Iterable[Module | tvm_ffi.Module],
     ) -> None:
         self._kind = kind
         self._path = path
         self._file: tuple[str, bytes] | None = None
         self._data: bytes | None = None
+        self._live: tvm_ffi.Module | None = None
         self._finder: Finder | None = None
         self._given: dict[str, Function] = {}
         self._makers = dict(makers)
@@ -168,8 +188,23 @@ class Module:
 
     @property
     def data(self) -> bytes | None:
-        """The bytes of a module without machine code; None for other modules."""
+        """The bytes of a module that was made of bytes; None for other modules."""
         return self._data
+
+    @property
+    def live(self) -> tvm_ffi.Module | None:
+        """The module of tvm-ffi that this one stands for; None for other modules."""
+        return self._live
+
+    @property
+    def is_code(self) -> bool:
+        """Whether the functions are machine code, which becomes part of a library."""
+        return self._data is None and self._live is None
+
+    @property
+    def identity(self) -> int:
+        """A number that two modules share only if both stand for one module of tvm-ffi."""
+        return id(self) if self._live is None else int(self._live.__chandle__())
 
     @property
     def path(self) -> Path | None:
@@ -179,6 +214,9 @@ class Module:
     @property
     def imports(self) -> Sequence[Module]:
         """The modules that this one imports."""
+        if self._live is not None:
+            # Somebody may import more into it at any time.
+            return tuple(map(Module.from_tvm_ffi, self._live.imports))
         return self._imports
 
     @property
@@ -189,14 +227,14 @@ class Module:
     def implements_function(self, name: str, query_imports: bool = False) -> bool:
         """Whether this module has the function, or with `query_imports` an import has it."""
         return name in self or (
-            query_imports and any(m.implements_function(name, True) for m in self._imports)
+            query_imports and any(m.implements_function(name, True) for m in self.imports)
         )
 
     def get_function(self, name: str, query_imports: bool = False) -> Any:
         """The function of this name. AttributeError, whose message lists the functions."""
         if name in self:
             return self[name]
-        for module in self._imports if query_imports else ():
+        for module in self.imports if query_imports else ():
             if module.implements_function(name, True):
                 return module.get_function(name, True)
         raise AttributeError(self._missing(name))
@@ -233,9 +271,10 @@ class Module:
         `.hpp`), a stub (`.pyi`), `.ptx` for kernels; for a single function also any form of code.
 
         A library contains the code of all imported modules, and an import tree with the modules
-        without machine code. A loaded file is written unchanged, byte for byte. ValueError for
-        another suffix, and for modules that cannot form one library. Otherwise it raises the errors
-        of `export_library` and `Function.export_to_c`.
+        without machine code; modules of tvm-ffi are saved by their kinds, which raises the errors
+        of `saved`. A loaded file is written unchanged, byte for byte. ValueError for another
+        suffix, and for modules that cannot form one library. Otherwise it raises the errors of
+        `export_library` and `Function.export_to_c`.
         """
         from ferrule.runtime.exporting.export import (
             export_code,
@@ -257,7 +296,7 @@ class Module:
                 write_library(path, origins, tree)
             case ".ptx" if self._kind == PTX:
                 write_again(path, self.inspect_source("ptx").encode())
-            case ".h" | ".hpp" if self._data is None:
+            case ".h" | ".hpp" if self.is_code:
                 export_header(path, self._described())
             case ".pyi":
                 export_stub(path, self._described())
@@ -266,7 +305,7 @@ class Module:
                 export_code(origin_of(self.original(name)), name, path)
             case _:
                 imports = " that imports others" if self._imports else ""
-                forms = ".so, .a, .h, .hpp or .pyi" if self._data is None else ".so, .a or .pyi"
+                forms = ".so, .a, .h, .hpp or .pyi" if self.is_code else ".so, .a or .pyi"
                 raise ValueError(
                     f"a module of {len(self)} functions{imports} is written to a file that ends in "
                     f"{forms}, but got {os.fsdecode(path)!r}"
@@ -282,15 +321,17 @@ class Module:
 
         tvm-ffi makes modules only from files, or from symbols that are registered for the life of
         the process. Therefore the code that this method registers is never freed. A `prefix` means
-        one module: the same prefix with the same functions gives the same module.
+        one module: the same prefix with the same functions gives the same module. Modules of
+        tvm-ffi are imported as they are.
         """
         from ferrule.runtime.exporting.export import with_import_tree
-        from ferrule.runtime.exporting.moduletree import flattened
+        from ferrule.runtime.exporting.moduletree import flattened, live_imports
         from ferrule.runtime.loading.systemlib import register
 
-        functions, tree = flattened(self)
+        functions, tree = flattened(self, here=True)
         objects = {name: origin_of(f).export(name, ".o") for name, f in functions.items()}
-        return register(prefix, list(with_import_tree(objects, tree).values()))
+        made = list(with_import_tree(objects, tree).values())
+        return register(prefix, made, live_imports(self))
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         if self._file is not None:
@@ -299,6 +340,10 @@ class Module:
             return load_module, (self._file[1],)
         if self._data is not None:
             return _unpickled, (self._kind, self._data, self._imports)
+        if self._live is not None:
+            from ferrule.runtime.exporting.livemodules import saved
+
+            return _unpickled, (self._kind, saved(self._live), self.imports)
         return _joined, ({name: self.original(name) for name in self}, self._imports)
 
     def __getitem__(self, name: str) -> Any:
@@ -352,9 +397,13 @@ def _unpickled(kind: str, data: bytes, imports: Sequence[Module]) -> Module:
 
 
 def _checked(module: Any) -> Module:
+    import tvm_ffi
+
+    if isinstance(module, tvm_ffi.Module):
+        return Module.from_tvm_ffi(module)
     if not isinstance(module, Module):
         raise TypeError(
-            f"a module imports others of ferrule, a ferrule.Module, but got {module!r}; "
+            f"a module imports others, a ferrule.Module or a tvm_ffi.Module, but got {module!r}; "
             f"Module.from_bytes makes one of what a loader of tvm-ffi reads"
         )
     return module

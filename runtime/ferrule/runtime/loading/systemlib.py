@@ -52,10 +52,17 @@ _REGISTERED: Final[dict[str, _Registered]] = {}
 _LOCK: Final = ForkLock()
 
 
-def register(prefix: str, objects: Sequence[bytes]) -> tvm_ffi.Module:
-    """The module of these objects' functions. ValueError if the prefix has other objects."""
-    digest = hashlib.sha256(b"".join(map(_hash, objects))).hexdigest()
-    return _module(prefix, digest, lambda: _load_objects(prefix, objects))
+def register(
+    prefix: str, objects: Sequence[bytes], imports: Sequence[tvm_ffi.Module] = ()
+) -> tvm_ffi.Module:
+    """The module of these objects' functions, which imports these modules, too.
+
+    ValueError if the prefix has other objects or imports.
+    """
+    # What is imported is never freed, so that no other module comes to have its address.
+    handles = "".join(f"{each.__chandle__()} " for each in imports)
+    digest = hashlib.sha256(b"".join(map(_hash, objects)) + handles.encode()).hexdigest()
+    return _module(prefix, digest, lambda: _load_objects(prefix, objects), imports)
 
 
 def register_code(
@@ -71,7 +78,12 @@ def register_code(
     return _module(prefix, digest, loaded)
 
 
-def _module(prefix: str, digest: str, load: Callable[[], object]) -> tvm_ffi.Module:
+def _module(
+    prefix: str,
+    digest: str,
+    load: Callable[[], object],
+    imports: Sequence[tvm_ffi.Module] = (),
+) -> tvm_ffi.Module:
     with _LOCK:
         known = _REGISTERED.get(prefix)
         if known is None:
@@ -82,7 +94,10 @@ def _module(prefix: str, digest: str, load: Callable[[], object]) -> tvm_ffi.Mod
         # Not under our lock: tvm-ffi calls loaders under its own lock, and they may need ours.
         module = tvm_ffi.system_lib(prefix)
         _share_context(known.code)
-        known.module = module
+        with _LOCK:
+            for each in imports if known.module is None else ():
+                module.import_module(each)
+            known.module = module
     return known.module
 
 
@@ -104,7 +119,7 @@ def _hash(data: bytes) -> bytes:
 
 
 def _load_objects(prefix: str, objects: Sequence[bytes]) -> list[Engine]:
-    engines = load_group([_member(prefix, data) for data in objects])
+    engines = load_group([member(prefix, data) for data in objects])
     for data in objects:
         _make_imports(data)
     symbols: dict[str, int] = {}
@@ -145,6 +160,8 @@ def give_imports(engines: Iterable[Engine], nodes: Sequence[Node]) -> None:
 def _made(nodes: Sequence[Node], at: int) -> tvm_ffi.Module:
     """The module that the loader of its kind makes from a node, with its imports."""
     node = nodes[at]
+    if isinstance(node.live, tvm_ffi.Module):
+        return node.live
     module = Finder(node.kind, node.data).module
     for child in node.children:
         # There is no module of the code itself.
@@ -153,11 +170,12 @@ def _made(nodes: Sequence[Node], at: int) -> tvm_ffi.Module:
     return module
 
 
-def _member(prefix: str, data: bytes) -> Member:
+def member(name: str, data: bytes) -> Member:
+    """An object with the links that its metadata says."""
     header = read_object(data)
     notes = (n for n in header.notes if (n.owner, n.kind) == (NOTE_OWNER, NOTE_TYPE))
     links = [link for note in notes for link in read_metadata(note.text).links]
-    return Member(ObjectCode(prefix, data, "", ""), header, tuple(links))
+    return Member(ObjectCode(name, data, "", ""), header, tuple(links))
 
 
 def _make_imports(data: bytes) -> None:
