@@ -44,6 +44,11 @@ _SPARE = (
     *("common", "appending", "available_externally"),
 )
 """The linkages of which two modules may have a symbol of one name."""
+_PASSED = ("byval", "sret", "inreg", "inalloca", "preallocated", "nest", "swift")
+_EXTENDED = ("signext", "zeroext")
+"""The attributes that say how an argument is passed."""
+_CONVENTION = re.compile(r"\b(?:cc ?\d+|\w+cc)(?= )")
+_PLACE = re.compile(r"\bthread_local\b|\baddrspace\(\d+\)")
 _MOST_REQUESTS = 1000
 _MOST_MEMORY = 1 << 30
 
@@ -63,7 +68,7 @@ def _run(request: dict[str, Any]) -> dict[str, Any]:
         except (RuntimeError, UnicodeDecodeError) as error:
             return {"error": str(error), "at": at}
     said = [[each.triple, each.data_layout] for each in modules]
-    if found := _clash(llvm, modules):
+    if found := _clash(llvm, modules, target):
         return found
     module = modules[0]
     for at, other in enumerate(modules[1:], 1):
@@ -76,30 +81,124 @@ def _run(request: dict[str, Any]) -> dict[str, Any]:
 
 def _read(llvm: Any, code: bytes) -> Any:
     is_bitcode = code.startswith(_BITCODE)
+    if not is_bitcode and b"\0" in code.rstrip(b"\0"):
+        raise RuntimeError("LLVM IR parsing error: the text goes on behind a null byte")
     module = llvm.parse_bitcode(code) if is_bitcode else llvm.parse_assembly(code.decode())
     module.verify()
     return module
 
 
-def _clash(llvm: Any, modules: list[Any]) -> dict[str, Any] | None:
-    """A symbol that two modules define, or that one declares with another type than it has."""
-    aside = {llvm.Linkage[each] for each in _SPARE}
-    defined: dict[str, tuple[int, str]] = {}
-    declared: list[tuple[str, int, str]] = []
+def _clash(llvm: Any, modules: list[Any], target: str) -> dict[str, Any] | None:
+    """A symbol that two modules define, or that one has with another type than its definition."""
+    found: dict[str, list[tuple[int, Any]]] = {}
+    hidden = (llvm.Linkage.internal, llvm.Linkage.private)
     for at, module in enumerate(modules):
         for symbol in (*module.functions, *module.global_variables):
-            kind = str(symbol.global_value_type) if symbol.is_function else ""
-            if symbol.is_declaration:
-                declared.append((symbol.name, at, kind))
-            elif symbol.linkage not in aside and not symbol.name.startswith(_KEPT):
-                first, _ = defined.setdefault(symbol.name, (at, kind))
-                if first != at:
-                    return {"clash": "twice", "symbol": symbol.name, "of": [first, at]}
-    for name, at, kind in declared:
-        there, found = defined.get(name, (at, kind))
-        if kind != found and not kind.endswith("(...)"):
-            return {"clash": f"{kind}, {found}", "symbol": name, "of": [at, there]}
+            if symbol.linkage not in hidden and not symbol.name.startswith(_KEPT):
+                found.setdefault(symbol.name, []).append((at, symbol))
+    aside = {llvm.Linkage[each] for each in _SPARE}
+    for name, all_of in found.items():
+        given = [each for each in all_of if not each[1].is_declaration]
+        strong = [each for each in given if each[1].linkage not in aside]
+        if len(strong) > 1:
+            return {"clash": "twice", "symbol": name, "of": [each[0] for each in strong[:2]]}
+        if len(all_of) > 1 and given:
+            shapes = _Shapes(llvm, target)
+            there, symbol = (strong or [max(given, key=lambda each: shapes.size(each[1]))])[0]
+            for at, other in all_of:
+                if at != there and (said := shapes.difference(other, symbol)):
+                    return {"clash": said, "symbol": name, "of": [at, there]}
     return None
+
+
+class _Shapes:
+    """What code takes for granted of a symbol, and what its definition has."""
+
+    def __init__(self, llvm: Any, target: str) -> None:
+        machine = llvm.Target.from_triple(target).create_target_machine()
+        self._layout = machine.target_data
+
+    def difference(self, one: Any, other: Any) -> str:
+        """What the first has and the second, the definition, has not; empty if they fit."""
+        both = (one, other)
+        if one.is_function and other.is_function:
+            fits = _is_called_as(one, other)
+        else:
+            fits = one.is_function == other.is_function and self._is_within(one, other)
+        words = (_called_as(each) if each.is_function else self._shown(each) for each in both)
+        return "" if fits else ", ".join(words)
+
+    def _is_within(self, one: Any, other: Any) -> bool:
+        """Whether a variable has what code that declares it so takes for granted."""
+        sizes, aligns = ([get(one), get(other)] for get in (self.size, self._align))
+        is_less = sizes[0] <= sizes[1] and aligns[0] <= aligns[1]
+        return is_less and _place(one) == _place(other)
+
+    def _shown(self, variable: Any) -> str:
+        size, align = self.size(variable), self._align(variable)
+        kind = f"{variable.global_value_type}{_place(variable)}"
+        return f"a variable {kind} of {size} bytes, align {align}"
+
+    def size(self, symbol: Any) -> int:
+        """The bytes of a variable; 0 for a function, and for a type without a size."""
+        kind = symbol.global_value_type
+        if symbol.is_function or _is_opaque(kind):
+            return 0
+        return int(self._layout.get_abi_size(kind))
+
+    def _align(self, symbol: Any) -> int:
+        """The alignment that a module assumes, or has: by default that of the type."""
+        if said := re.search(r", align (\d+)", re.sub(r'"[^"]*"', "", str(symbol))):
+            return int(said[1])
+        kind = symbol.global_value_type
+        return 1 if _is_opaque(kind) else int(self._layout.get_abi_alignment(kind))
+
+
+def _is_called_as(one: Any, other: Any) -> bool:
+    """Whether calls of a function as the first are right for the second, its definition.
+
+    What is extended for nothing does no harm.
+    """
+    types = [str(each.global_value_type) for each in (one, other)]
+    passed, wanted = _passed(one), _passed(other)
+    extended = {each for each in passed ^ wanted if each.endswith(_EXTENDED)}
+    if types[0].endswith("(...)"):
+        return _convention(one) == _convention(other)
+    same = types[0] == types[1] and _convention(one) == _convention(other)
+    return same and passed ^ wanted == extended and not extended - passed
+
+
+def _called_as(function: Any) -> str:
+    """The type of a function with what decides about registers: `fastcc i8 (i8) #0 signext`."""
+    words = (_convention(function), str(function.global_value_type), *sorted(_passed(function)))
+    return " ".join(filter(None, words))
+
+
+def _convention(function: Any) -> str:
+    lines = str(function).splitlines()
+    head = next(line for line in lines if line.startswith(("define", "declare")))
+    found = _CONVENTION.search(head.partition("@")[0])
+    return found[0] if found else ""
+
+
+def _passed(function: Any) -> set[str]:
+    """The attributes that say how arguments are passed, with their positions."""
+    return {
+        f"#{at} {word.decode()}"
+        for at, each in enumerate(function.arguments)
+        for word in each.attributes
+        if word.decode().startswith((*_PASSED, *_EXTENDED))
+    }
+
+
+def _is_opaque(kind: Any) -> bool:
+    return bool(kind.is_struct and kind.is_opaque_struct)
+
+
+def _place(variable: Any) -> str:
+    """The words for thread-local data, and for another address space."""
+    head = str(variable).partition(str(variable.global_value_type))[0]
+    return "".join(f" {each[0]}" for each in _PLACE.finditer(head.rpartition("=")[2]))
 
 
 def _made(llvm: Any, module: Any, prefix: str, target: str) -> dict[str, Any]:

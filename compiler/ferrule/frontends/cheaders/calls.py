@@ -62,7 +62,8 @@ def _lengths(function: Declared) -> Iterator[tuple[str, Size]]:
     for name, kind in function.parameters.items():
         if isinstance(kind, Address) and kind.length is not None:
             known = isinstance(kind.length, int) or kind.length in function.parameters
-            if known:
+            # An array of structs, or of rows with a size of the call, has no dtype.
+            if known and not isinstance(kind.to, Opaque):
                 yield name, kind.length
 
 
