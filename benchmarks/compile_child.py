@@ -10,12 +10,36 @@ import json
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import stages
 import subjects
 
 import ferrule as fe
+
+
+LLVM: Final = """
+define void @axpy(ptr %x, ptr %y, i64 %n) {{
+entry:
+  %some = icmp sgt i64 %n, 0
+  br i1 %some, label %loop, label %end
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %from = getelementptr float, ptr %x, i64 %i
+  %to = getelementptr float, ptr %y, i64 %i
+  %a = load float, ptr %from
+  %b = load float, ptr %to
+  %scaled = fmul float %a, {}.0
+  %sum = fadd float %scaled, %b
+  store float %sum, ptr %to
+  %next = add nsw i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}}
+"""
+"""A module as a generator writes it, with a number of its own."""
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -53,6 +77,19 @@ def first_calls(kernels: Any) -> dict[str, float]:
     }
 
 
+def llvm_modules(repeated: int) -> dict[str, float]:
+    """The seconds of `HostCode.from_llvm` for the first module of the process, and medians of
+    `repeated` others and of the same ones again."""
+    from ferrule.compiler.conventions import HostCode
+
+    first, *texts = (LLVM.format(at) for at in range(repeated + 1))
+    return {
+        "llvm_first": seconds(lambda: HostCode.from_llvm(first)),
+        "llvm_new": statistics.median([seconds(lambda: HostCode.from_llvm(t)) for t in texts]),
+        "llvm_again": statistics.median([seconds(lambda: HostCode.from_llvm(t)) for t in texts]),
+    }
+
+
 def main(repeated: int) -> None:
     """Compile add_one twice, then the other kernels; then each `repeated` times, by stage."""
     kernels = subjects.quickstart()
@@ -81,6 +118,7 @@ def main(repeated: int) -> None:
         "gpu_first": seconds(add_one_gpu),
         "gpu_second": seconds(add_one_gpu),
         **first_calls(kernels),
+        **llvm_modules(repeated),
     }
     works = (add_one, softmax, rms_norm, add_one_gpu)
     split = {work.__name__: stage_split(work, repeated) for work in works}

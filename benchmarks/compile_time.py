@@ -73,6 +73,9 @@ NAMES: Final = MappingProxyType(
         "prepare_first": "the machine code for its calls, made at the 16th or by prepare()",
         "call_other": "the first call of one with other kinds of parameters",
         "prepare_other": "the machine code for its calls",
+        "llvm_first": "HostCode.from_llvm of a loop, the first in a process",
+        "llvm_new": "HostCode.from_llvm, other modules",
+        "llvm_again": "HostCode.from_llvm, the same modules again",
     }
 )
 """The rows of what is timed in new processes."""
@@ -239,6 +242,9 @@ def goals(imports: Row, done: Compilations, sizes: Sequence[WrapperSize]) -> Ite
     yield Goal("compiling `add_one`, the second compilation in a process", 25, second, "ms")
     second = statistics.median(done.whole["gpu_second"]) * MS.scale
     yield Goal("compiling `add_one` for a GPU (sm_90a), the second time", 25, second, "ms")
+    new, again = (statistics.median(done.whole[f"llvm_{each}"]) for each in ("new", "again"))
+    yield Goal("`HostCode.from_llvm` of a new module", 15, new * MS.scale, "ms")
+    yield Goal("`HostCode.from_llvm` of the same module again", 0.1, again * MS.scale, "ms")
     twenty = next((size for size in sizes if size.count == 20), None)
     if twenty is not None:
         time_of = twenty.total * MS.scale

@@ -90,6 +90,78 @@ def test_texts_that_do_not_fit_are_named(other: str, message: str) -> None:
         HostCode.from_llvm([FIRST, other])
 
 
+READS = """
+@v = {} {}
+define i32 @reads(i32 %i) {{
+  %p = getelementptr i32, ptr {}@v, i32 %i
+  %n = load i32, ptr {}%p
+  ret i32 %n
+}}
+"""
+SAME = "define i32 @g({}) {{\n ret i32 7\n}}\n"
+CALLS = "declare {} i32 @g({})\ndefine i32 @reads(i32 %i) {{\n {}\n ret i32 %n\n}}\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "message"),
+    [
+        (("external global", "i64"), "@v = global i32 5", "i64 of 8 bytes.* i32 of 4 bytes"),
+        (("common global", "[2 x i32] zeroinitializer"), "@v = global i32 5", "i32. of 8 bytes"),
+        (("external thread_local global", "i32"), "@v = global i32 5", "i32 thread_local of 4"),
+        (("external global", "i32, align 64"), "@v = global i32 5, align 4", "align 64, .*align 4"),
+        (
+            ("external global", "i32"),
+            SAME.format("i32 %i").replace("@g", "@v"),
+            r"a variable i32 .*, i32 \(i32\)",
+        ),
+    ],
+)
+def test_variables_have_what_others_take_for_granted(
+    first: tuple[str, str], other: str, message: str
+) -> None:
+    with pytest.raises(CompileError, match=f"another type than LLVM IR #1 .*: .*{message}"):
+        HostCode.from_llvm([READS.format(*first, "", ""), f"{other}\n"])
+
+
+@pytest.mark.parametrize(
+    ("convention", "declared", "call", "defined", "message"),
+    [
+        ("fastcc", "i32", "%n = call fastcc i32 @g(i32 %i)", "i32 %i", r"fastcc i32 \(i32\), i32"),
+        ("", "ptr", "%n = call i32 @g(ptr null)", "ptr byval(i32) %p", r"#0 byval\(i32\)"),
+        ("", "i8", "%n = call i32 @g(i8 -1)", "i8 signext %i", "#0 signext"),
+        ("", "i64", "%n = call i32 @g(i64 1)", "i32 %i", r"i32 \(i64\), i32 \(i32\)"),
+    ],
+)
+def test_functions_are_called_as_they_are_defined(
+    convention: str, declared: str, call: str, defined: str, message: str
+) -> None:
+    caller = CALLS.format(convention, declared, call)
+    # A definition that another may replace is one, too.
+    for linkage in ("define i32", "define weak i32"):
+        with pytest.raises(CompileError, match=f"another type than .*: .*{message}"):
+            HostCode.from_llvm([caller, SAME.format(defined).replace("define i32", linkage)])
+
+
+def test_what_is_larger_or_extended_for_nothing_fits() -> None:
+    pair = '@v = global [2 x i32] [i32 4, i32 5]\n@text = constant [9 x i8] c", align 8"\n'
+    reads = READS.format("external global", "[0 x i32]", "", "")
+    assert built(HostCode.from_llvm([reads, pair]), "reads")(1) == 5
+    commons = (
+        READS.format("common global", f"[{n} x i32] zeroinitializer", "", "") for n in (1, 3)
+    )
+    one, three = commons
+    three = three.replace("@reads", "@others")
+    assert built(HostCode.from_llvm([one, three]), "others")(2) == 0
+    caller = CALLS.format("", "i8 signext", "%n = call i32 @g(i8 signext 1)")
+    assert built(HostCode.from_llvm([caller, SAME.format("i8 %i")]), "reads")(0) == 7
+
+
+def test_a_text_behind_a_null_byte_is_not_forgotten() -> None:
+    assert built(HostCode.from_llvm(SAME.format("i32 %i") + "\0"), "g")(0) == 7
+    with pytest.raises(CompileError, match="the text goes on behind a null byte"):
+        HostCode.from_llvm(SAME.format("i32 %i") + "\0@x = global i32 1")
+
+
 def test_lists_of_nothing_and_of_something_else() -> None:
     for make in (HostCode.from_llvm, HostCode.from_object):
         with pytest.raises(ValueError, match="at least one code in the list"):

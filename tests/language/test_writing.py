@@ -116,7 +116,9 @@ def test_functions_are_those_of_math_with_every_dtype_of_floats(dtype: str) -> N
 
 def refused(write: Any) -> str:
     w = fe.ir.Writer("f", [*vectors("float32", "x", "out"), Scalar("k", "int32")])
-    with pytest.raises((TypeError, ValueError, OverflowError, KeyError, fe.CompileError)) as caught:
+    with pytest.raises(
+        (TypeError, ValueError, OverflowError, KeyError, fe.CompileError, IndexError)
+    ) as caught:
         write(w, w["x"], w["k"])
         w.build("--target cpu")
     return f"{type(caught.value).__name__}: {caught.value}"
@@ -137,7 +139,13 @@ def test_what_does_not_fit_is_refused_when_it_is_written() -> None:
         "TypeError: where: expected a Boolean": lambda w, x, k: k.where(x[0], 1),
         'KeyError: "f(x': lambda w, x, k: w["y"],
         "TypeError: expected a size": lambda w, x, k: w.size(1.5),
-        "TypeError: cast: expected a dtype": lambda w, x, k: k.cast("float32"),
+        "TypeError: cast: expected a dtype": lambda w, x, k: k.cast(3),
+        "ValueError: 'float33' is no dtype": lambda w, x, k: k.cast("float33"),
+        "IndexError: -1 is no index of x, whose size there is n: the last": lambda w, x, k: x[-1],
+        "TypeError: range: a loop carries numbers of the program, but got 0.5": lambda w, x, k: (
+            w.range(0, N, [0.5]).__enter__()
+        ),
+        "TypeError: expected Float32, but got array": lambda w, x, k: x[0] + np.ones(1),
         "CompileError: a loop that carries": lambda w, x, k: (
             w.range(0, N, [k]).__enter__()._yields()
         ),
@@ -156,6 +164,11 @@ def test_numbers_outside_of_their_loop_and_loops_at_wrong_places() -> None:
         with w.parallel(N), w.parallel(N):
             pass
 
+    def too_early(w: Any, x: Any, k: Any) -> None:
+        with w.when(k > 0):
+            w.build("--target cpu")
+
+    assert refused(too_early).startswith("CompileError: f is asked for inside of a loop or branch")
     assert refused(outside).startswith("CompileError: the program f breaks a rule: ")
     assert refused(inside).startswith("CompileError: a parallel loop stands in the function's body")
     with pytest.raises(TypeError, match="s: expected a Tensor or a Scalar of ferrule.specs, but"):
@@ -163,6 +176,22 @@ def test_numbers_outside_of_their_loop_and_loops_at_wrong_places() -> None:
     other = fe.ir.Writer("g", vectors("float32", "x"))
     foreign = other["x"][0]
     assert refused(lambda w, x, k: x[0] + foreign).startswith("CompileError: the program f breaks")
+
+
+def test_sizes_numbers_of_numpy_and_names_of_dtypes() -> None:
+    w = fe.ir.Writer("f", [*vectors("int32", "x"), *vectors("float32", "out")])
+    with pytest.raises(KeyError), w.parallel(N):
+        raise KeyError
+    # A loop that failed is none.
+    with w.parallel(N) as (i,):
+        away = abs(w["x"][i] - np.int32(3)).cast("float32")
+        w["out"][i] = abs(-away) + np.float32(0.5)
+    w["out"][N - 1] = w["out"][w.size(N) - 1] + (w.size(N) * N).cast("float32")
+    out = np.zeros(4, np.float32)
+    w.build("--target cpu")(np.array([1, 3, 5, -4], np.int32), out)
+    assert out.tolist() == [2.5, 0.5, 2.5, 7.5 + 16]
+    with pytest.raises(IndexError, match="4 is no index of y, whose size there is 4"):
+        fe.ir.Writer("g", [Tensor("y", (4,), "int8")])["y"][4]
 
 
 def test_the_example_of_sympy() -> None:

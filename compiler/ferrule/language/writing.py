@@ -24,8 +24,8 @@ from ferrule.language.ir.scalars import BINARY, UNARY
 from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.values import Value
 from ferrule.runtime.calls.function import Function
-from ferrule.specs import Boolean, Dim, DType, Float32, Int64, Param, Signature
-from ferrule.specs.expr import is_dim
+from ferrule.specs import Boolean, Dim, DType, Float32, Int64, Param, Signature, as_dtype
+from ferrule.specs.expr import Compound, Sym, is_dim
 from ferrule.specs.params import Scalar, Tensor
 from ferrule.specs.rounding import nearest
 
@@ -51,11 +51,14 @@ class Number:
         assert isinstance(self.value.type, DType)
         return self.value.type
 
-    def cast(self, dtype: DType) -> Number:
-        """The number in another dtype, as `ferrule.Int32(x)` would convert it."""
-        if not isinstance(dtype, DType):
+    def cast(self, dtype: DType | str) -> Number:
+        """The number in another dtype or one by its name, as `ferrule.Int32(x)` would convert it.
+
+        TypeError and ValueError for what is none.
+        """
+        if not isinstance(dtype, (DType, str)):
             raise TypeError(f"cast: expected a dtype, such as ferrule.Float32, but got {dtype!r}")
-        return Number(self._writer, self._writer.builder.cast(dtype, self.value))
+        return Number(self._writer, self._writer.builder.cast(as_dtype(dtype), self.value))
 
     def where(self, on_true: Number | float, on_false: Number | float) -> Number:
         """One of two numbers, by this Boolean; both are computed."""
@@ -68,10 +71,13 @@ class Number:
         return Number(self._writer, self._writer.builder.select(self.value, one.value, other.value))
 
     def with_(self, other: object) -> Number:
-        """Another number of the same dtype: as it is, or a constant for a number of Python.
+        """Another number of the same dtype: as it is, or a constant for a number of Python or
+        NumPy; for an Int64 also a size.
 
         Raises TypeError for another dtype.
         """
+        if self.dtype is Int64 and isinstance(other, (Sym, Compound)):
+            return self._writer.size(other)
         if not isinstance(other, Number):
             return self._writer.constant(self.dtype, other)
         if other.dtype is not self.dtype:
@@ -105,6 +111,14 @@ class Number:
             "a number of a program has no value yet: write condition.where(x, y), or "
             "with w.when(condition)"
         )
+
+    def __repr__(self) -> str:
+        return f"<a {self.dtype} of a program>"
+
+    def __abs__(self) -> Number:
+        if self.dtype.kind == "float":
+            return self.apply("fabs")
+        return (self < 0).where(-self, self) if self.dtype.kind == "int" else self.apply("add", 0)
 
     def __neg__(self) -> Number:
         return self.apply("neg")
@@ -212,14 +226,16 @@ def _is_rounded(op: str) -> bool:
     return row is not None and row.function == "rounded"
 
 
-Index = Number | int
-"""An index: an integer number of the program, or of Python."""
+Index = Number | Dim
+"""An index: an integer number of the program, a size, or a number of Python."""
 
 
 class Array:
     """A tensor of a program that is being written: `array[i, j]` reads and writes its elements.
 
-    Indices are not checked: a program that reads outside of a tensor reads other memory.
+    An index is a number of the program, a size, or a number of Python, which lies in the tensor as
+    far as its size is known.  Others are not checked: a program that reads outside of a tensor
+    reads other memory.
     """
 
     __slots__ = ("_writer", "value")
@@ -254,10 +270,23 @@ class Array:
 
     def _indices(self, indices: Index | tuple[Index, ...]) -> tuple[Value, ...]:
         given = indices if isinstance(indices, tuple) else (indices,)
-        wanted = len(self.value.tensor.shape)
-        if len(given) != wanted:
-            raise TypeError(f"{self.value.hint} has {wanted} dims, but got {len(given)} indices")
+        shape = self.value.tensor.shape
+        if len(given) != len(shape):
+            name, count = self.value.hint, len(shape)
+            raise TypeError(f"{name} has {count} dims, but got {len(given)} indices")
+        for each, size in zip(given, shape, strict=True):
+            self._check_inside(each, size)
         return tuple(self._writer.whole(each, f"an index of {self.value.hint}") for each in given)
+
+    def _check_inside(self, index: Index, size: Dim) -> None:
+        """Raises IndexError for a number of Python that no tensor of this size has."""
+        if not isinstance(index, int) or (index >= 0 and not isinstance(size, int)):
+            return
+        if index < 0 or index >= int(size):
+            raise IndexError(
+                f"{index} is no index of {self.value.hint}, whose size there is {size}"
+                + (f": the last one is w.size({size} - 1)" if index < 0 else "")
+            )
 
 
 class Loop:
@@ -307,6 +336,7 @@ class Writer:
             for param, value in zip(self.signature.params, self._values, strict=True)
         }
         self._inside = False
+        self._blocks = 0
         # The function's body is open as long as the writer lives.
         self._opened: Final = ExitStack()
         self._opened.enter_context(self.builder.region(self._region))
@@ -321,6 +351,8 @@ class Writer:
     def constant(self, dtype: DType, number: object) -> Number:
         """A number of a dtype.  Raises TypeError for one of another kind, OverflowError for an
         integer that does not fit."""
+        if getattr(number, "shape", None) == () and hasattr(number, "item"):
+            number = number.item()
         kinds = {"float": (int, float), "bool": (bool,)}.get(dtype.kind, (int,))
         is_flag = isinstance(number, bool)
         if not isinstance(number, kinds) or (is_flag and dtype.kind != "bool"):
@@ -340,7 +372,9 @@ class Writer:
         return Number(self, self.builder.size(Int64, dim))
 
     def whole(self, number: object, what: str) -> Value:
-        """An integer number of the program; a Python int becomes an Int64."""
+        """An integer number of the program; a Python int and a size become an Int64."""
+        if isinstance(number, (Sym, Compound)):
+            return self.size(number).value
         if isinstance(number, int) and not isinstance(number, bool):
             return self.constant(Int64, number).value
         if isinstance(number, Number) and number.dtype.kind in ("int", "uint"):
@@ -362,22 +396,39 @@ class Writer:
         counts = tuple(self.size(each).value for each in extents)
         indices = tuple(Value(Int64, f"i{axis}") for axis, _ in enumerate(extents))
         self._inside = True
-        with self.builder.region() as region:
-            yield tuple(Number(self, each) for each in indices)
-        self._inside = False
+        try:
+            with self._block() as region:
+                yield tuple(Number(self, each) for each in indices)
+        finally:
+            self._inside = False
         self.builder.append(ops.Parallel(indices, counts, region.freeze()))
+
+    @contextmanager
+    def _block(self) -> Iterator[OpenRegion]:
+        self._blocks += 1
+        try:
+            with self.builder.region() as region:
+                yield region
+        finally:
+            self._blocks -= 1
 
     @contextmanager
     def range(
         self, start: Dim | Number, stop: Dim | Number, carried: Sequence[Number] = ()
     ) -> Iterator[Loop]:
         """Write a loop in order, whose bounds are sizes or Int64 numbers, as Python's `range`."""
+        for each in carried:
+            if not isinstance(each, Number):
+                raise TypeError(
+                    f"range: a loop carries numbers of the program, but got {each!r}: "
+                    "w.constant(dtype, number) makes one"
+                )
         first, last = self._bound(start), self._bound(stop)
         step = self.constant(Int64, 1).value
         index = Value(Int64, "k")
         inner = tuple(Value(each.dtype, "carried") for each in carried)
         loop = Loop(self, Number(self, index), tuple(Number(self, each) for each in inner))
-        with self.builder.region() as region:
+        with self._block() as region:
             yield loop
         results = tuple(Value(each.dtype, "result") for each in carried)
         initial = tuple(each.value for each in carried)
@@ -397,13 +448,18 @@ class Writer:
         """Write what is done if a Boolean is true."""
         if not isinstance(condition, Number) or condition.dtype is not Boolean:
             raise TypeError("when: expected a Boolean of the program, such as x < y")
-        with self.builder.region() as region:
+        with self._block() as region:
             yield
         self.builder.if_(condition.value, region.freeze(), OpenRegion().freeze(), ())
 
     def program(self) -> ops.Program:
         """What was written until now, verified.  Raises CompileError, such as for a number that is
-        used outside of the loop that it belongs to."""
+        used outside of the loop that it belongs to, and inside of a loop or branch."""
+        if self._blocks:
+            raise CompileError(
+                f"{self.signature.name} is asked for inside of a loop or branch, which is not a "
+                "part of it yet: build it behind the block"
+            )
         from ferrule.language.ir.rules.verifier import VerifierError, verify
 
         name = self.signature.name
