@@ -58,6 +58,7 @@ void copy(const float *restrict a, float *restrict b, long n) {
 int each(int (*visit)(int), int n) { return visit(n); }
 point moved(point p) { return p; }
 int last(const int *n) { return *n; }
+double corner(int n, int m, const point p[n], const double x[n][m]) { return p[0].y + x[1][0]; }
 """
 HEADER = """\
 #ifndef LIB_H
@@ -81,6 +82,7 @@ API point moved(point p);
 API int say(const char *format, ...);
 API int gone(int);
 API int last(const int *n);
+API double corner(int n, int m, const point p[n], const double x[n][m]);
 API long double wide(long double);
 static inline int hidden(int a) { return ({ int b = a; b; }); }
 #endif
@@ -176,6 +178,13 @@ def test_what_the_header_says_is_checked_at_the_call(lib: Any) -> None:
         lib.copy(a, np.zeros(3, np.float32))
 
 
+def test_arrays_without_a_dtype_are_addresses(lib: Any) -> None:
+    wanted = "corner(n: int32, m: int32, p: Pointer(), x: Pointer()) -> float64"
+    assert str(lib.corner.signature) == wanted
+    points, rows = np.array([[1, 2]], np.int32), np.array([[0.0, 1.0, 2.0], [0.5, 0.0, 0.0]])
+    assert lib.corner(2, 3, points.ctypes.data, rows.ctypes.data) == 2.5
+
+
 def test_what_is_left_out_has_a_reason(lib: Any, folder: Path) -> None:
     assert dict(lib.left_out) == {
         "each": "it takes visit, the address of a function",
@@ -187,7 +196,7 @@ def test_what_is_left_out_has_a_reason(lib: Any, folder: Path) -> None:
         "wide": "the library does not have it",
     }
     assert "total" in dir(lib) and "12" not in dir(lib)
-    assert repr(lib) == f"<Library {folder}/lib.h: 8 functions, 6 left out>"
+    assert repr(lib) == f"<Library {folder}/lib.h: 9 functions, 6 left out>"
     with pytest.raises(AttributeError, match="each is left out: it takes visit, the address"):
         lib.each  # noqa: B018
     with pytest.raises(AttributeError, match="has no function totall; there are total"):
