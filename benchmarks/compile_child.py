@@ -17,7 +17,6 @@ import subjects
 
 import ferrule as fe
 
-
 LLVM: Final = """
 define void @axpy(ptr %x, ptr %y, i64 %n) {{
 entry:
@@ -83,10 +82,14 @@ def llvm_modules(repeated: int) -> dict[str, float]:
     from ferrule.compiler.conventions import HostCode
 
     first, *texts = (LLVM.format(at) for at in range(repeated + 1))
+
+    def read(text: str) -> float:
+        return seconds(lambda: HostCode.from_llvm(text))
+
     return {
-        "llvm_first": seconds(lambda: HostCode.from_llvm(first)),
-        "llvm_new": statistics.median([seconds(lambda: HostCode.from_llvm(t)) for t in texts]),
-        "llvm_again": statistics.median([seconds(lambda: HostCode.from_llvm(t)) for t in texts]),
+        "llvm_first": read(first),
+        "llvm_new": statistics.median(map(read, texts)),
+        "llvm_again": statistics.median(map(read, texts)),
     }
 
 
