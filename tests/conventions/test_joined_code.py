@@ -176,6 +176,15 @@ def test_the_same_text_again_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> No
     assert HostCode.from_llvm(SECOND) is code
 
 
+@pytest.mark.needs_cc
+def test_a_common_variable_of_an_object_is_named(tmp_path: Path) -> None:
+    (tmp_path / "k.c").write_text("int tally;\nint f(int i) { return tally + i; }\n")
+    command = ["gcc", "-fcommon", "-fPIC", "-c", "k.c", "-o", "k.o"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    with pytest.raises(CompileError, match="the variable 'tally' is common, .* -fno-common"):
+        HostCode.from_object(tmp_path / "k.o")
+
+
 # ---- hostile texts, and the process that gets them ----
 
 

@@ -63,6 +63,7 @@ SHT_DYNSYM: Final = 11
 SHN_UNDEF: Final = 0
 SHN_RESERVED: Final = 0xFF00
 SHN_ABS: Final = 0xFFF1
+SHN_COMMON: Final = 0xFFF2
 STB_LOCAL: Final = 0
 STB_WEAK: Final = 2
 STV_VISIBLE: Final = (0, 3)  # default, protected
@@ -268,6 +269,11 @@ def read_constant(
 def _check_place(sections: Sequence[Section], name: str, where: int, value: int, size: int) -> None:
     if where in (SHN_UNDEF, SHN_ABS):
         return
+    if where == SHN_COMMON:
+        raise ObjectFileError(
+            f"the variable {name!r} is common, which only a linker places: compile it with "
+            "-fno-common"
+        )
     if where >= SHN_RESERVED or where >= len(sections):
         raise ObjectFileError(f"symbol {name!r} is in section {where} of {len(sections)}")
     limit = sections[where].size
