@@ -201,6 +201,43 @@ def test_later_steps_take_a_size_that_is_told() -> None:
     assert (found.shape, half, numbers.tolist()) == ((1,), 2, [1] * 5 + [0] * 3)
 
 
+def test_a_capacity_fits_the_width_of_its_symbol() -> None:
+    """The size has its value until a call tells it, and goes in its own width."""
+    k, n = specs.sym_int(symbol="k"), specs.sym_int64(symbol="n")
+    out, count = Tensor("out", (k, 0), "int8", capacity=n), Scalar("count", "int64")
+    sig = Signature("f", [specs.Shape("shape", (n,)), count])
+    told = Sized(CFunction("labs", [count], returns="int64"), k)
+    made = compiler.build(sig, told, results=[out])
+    assert made(((1 << 31) - 1,), (1 << 31) - 1).shape == ((1 << 31) - 1, 0)
+    with pytest.raises(ValueError, match="the capacity of out is 2147483648, expected at most"):
+        made((1 << 31,), 1)
+
+
+def test_the_size_before_the_call_is_the_capacity_whatever_its_bounds_are() -> None:
+    """What overflows with the capacity ends the call, although the bounds of the size forbid it."""
+    k = specs.sym_int64(symbol="k", max=4)
+    out = Tensor("out", (k,), "int8", capacity=N)
+    told = Sized(CFunction("abs", [cast(1, "int32")], returns="int32"), k)
+    steps = [CFunction("labs", [k * (1 << 61)]), told]
+    made = compiler.build(Signature("f", [X]), Sequence(steps), results=[out])
+    assert made(np.zeros(1, np.int64)).shape == (1,)
+    with pytest.raises(ValueError, match="of labs overflows 64 bits"):
+        made(np.zeros(4, np.int64))
+
+
+def test_a_convention_in_another_is_named() -> None:
+    big = Tensor("big", (9,), "int8")
+    call = DLTensors("rank", [big], returns="int32", code=CODE)
+    out = Tensor("out", (K,), "int8", capacity=0)
+    made = compiler.build(
+        Signature("f", [X]),
+        Sequence([Sized(call, K)], temporaries=[big]),
+        results=[out],
+    )
+    with pytest.raises(RuntimeError, match="^rank gave k = "):
+        made(np.zeros(1, np.int64))
+
+
 def test_files_have_it_all(function: fe.Function, tmp_path: Path) -> None:
     function.export_library(tmp_path / "kept.so")
     loaded = fe.runtime.load_module(tmp_path / "kept.so").kept
@@ -249,9 +286,9 @@ ABS = CFunction("abs", [1], returns="int32")
         ),
         (lambda: Signature("f", [OUT]), ValueError, "'out' has a capacity, which only a result"),
         (lambda: Sequence([ABS], temporaries=[OUT]), ValueError, "temporary 'out' has a capacity"),
-        (lambda: Sized(ABS), ValueError, "gives back 1 values, so expected as many symbols"),
-        (lambda: Sized(ABS, None), ValueError, "expected as many symbols"),
-        (lambda: Sized(VOID, K), ValueError, "gives back 0 values"),
+        (lambda: Sized(ABS), ValueError, "value that the call gives back, 1, but got 0"),
+        (lambda: Sized(ABS, None), ValueError, "at least one value, but all are None"),
+        (lambda: Sized(VOID, K), ValueError, "gives back, 0, but got 1"),
         (lambda: Sized(ABS, 3), TypeError, "a size is a symbol"),  # type: ignore[arg-type]
         (lambda: Sized("abs", K), TypeError, "must be a calling convention"),  # type: ignore[arg-type]
         (lambda: Sized(CFunction("cos", [], returns="float64"), K), ValueError, "is an integer"),

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+import weakref
 from typing import Any
 
 import numpy as np
 import pytest
+import tvm_ffi
 
 import ferrule as fe
 from ferrule import compiler, specs
-from ferrule.compiler.conventions import CFunction, Give, Out, Sequence, cast
+from ferrule.compiler.conventions import CFunction, Give, Out, Require, Sequence, cast
 from ferrule.specs import Pointer, Scalar, Signature, Tensor
 
 N, M = (specs.sym_int(symbol=name) for name in "nm")
 X = Tensor("x", (N, M), "float32")
+
+
+class Called:
+    """A callable that can be referred to weakly."""
+
+    def __call__(self) -> int:
+        return 1
 
 
 def test_parameters_sizes_and_addresses(tmp_path: Any) -> None:
@@ -42,10 +53,55 @@ def test_what_a_call_wrote_behind_the_call() -> None:
         compiler.build(Signature("twice", [x]), Sequence(steps[::-1]))
 
 
+TEXTS = ["", "short", "long enough to be an object", "\u00e9\0b"]
+
+
+def test_texts_and_objects_come_back_and_are_owned(tmp_path: Any) -> None:
+    """An object is the same one, and is released with the last who has it."""
+    kept = [
+        specs.String("s", default="x"),
+        specs.Bytes("b"),
+        specs.DataType("t"),
+        specs.Device("d"),
+    ]
+    objects = [specs.Function("f"), specs.Array("l"), specs.Map("m")]
+    f = compiler.build(Signature("same", [*kept, *objects]), Give(*kept, *objects))
+    assert str(f.signature).endswith(
+        "Tuple[str, bytes, dtype, Device, Function, Array[Any], Map[Any, Any]]"
+    )
+    f.export_to_c(tmp_path / "same.o")
+    call, numbers = Called(), tvm_ffi.convert([1])
+    for each in (f, fe.runtime.load_module(tmp_path / "same.o").same):
+        for text in TEXTS:
+            given = text, text.encode(), "int8", "cuda:1"
+            s, b, t, d, function, back, mapped = each(*given, call, numbers, {"a": 1})
+            assert (s, b, str(t), str(d)) == given
+            assert function() == 1 and back.same_as(numbers) and mapped["a"] == 1
+    gone = weakref.ref(call)
+    del call, function
+    gc.collect()
+    assert gone() is None
+
+
+def test_an_error_behind_it_releases_nothing_twice() -> None:
+    f, k = specs.Function("f"), Scalar("k", "int32")
+    call, checked = Called(), Require(k.value > 0, "none", when=k.value < 5)
+    function = compiler.build(Signature("same", [f, k]), Sequence([Give(f), checked]))
+    before = sys.getrefcount(call)
+    for _ in range(3):
+        with pytest.raises(ValueError, match="same: expected k > 0, but got k = 0: none"):
+            function(call, 0)
+        assert function(call, 7)() == 1
+    gc.collect()
+    assert sys.getrefcount(call) == before
+
+
 def test_other_values_are_refused() -> None:
-    for wrong in (X, specs.String("s"), 1.5, None, True, "n"):
-        with pytest.raises(TypeError, match="Give: expected a size, a number or a Pointer"):
+    for wrong in (X, specs.Stream("s"), specs.AnyValue("v"), 1.5, None, True, "n"):
+        with pytest.raises(TypeError, match="Give: expected a size, a number, an address, a text"):
             Give(wrong)
+    with pytest.raises(TypeError, match="'x': its caller has it; a copy is memcpy's, with results"):
+        Give(X)
     with pytest.raises(ValueError, match="expected a size or a parameter"):
         Give()
     with pytest.raises(ValueError, match="in no parameter of f"):

@@ -15,12 +15,17 @@ from ferrule import compiler, specs
 from ferrule.compiler.conventions import (
     CODE,
     NULL,
+    Array,
     CFunction,
     CString,
+    DLTensors,
     HostCode,
+    Memref,
     Out,
+    Reference,
     ReturnCode,
     Sequence,
+    Struct,
     cast,
 )
 from ferrule.specs import Signature
@@ -46,6 +51,18 @@ int make(char **text, int k) {
 }
 void drop(void *text) { alive--; freed++; free(text); }
 int state(void) { return alive * 100 + freed; }
+struct inner { char tag; int *code; };
+struct box { long k; struct inner inner; char **text; long *all[2]; };
+int store(const struct box *box, int fails) {
+    *box->inner.code = box->k; *box->all[0] += 1; *box->all[1] += 2;
+    make(box->text, 3);
+    return fails;
+}
+typedef struct { int a; double b; } pair;
+void _mlir_ciface_both(pair *made, long *to) { made->a = 1; made->b = 0.5; *to = 7; }
+int same(int k) { return k; }
+unsigned long given(unsigned long value) { return value; }
+double as_double(double value) { return value; }
 void numbers(_Bool *a, signed char *b, unsigned short *c, unsigned long *d, float *e, double *f,
              void **g) {
     *a = !*a; *b -= 100; *c += 1; *d -= 1; *e *= 2; *f /= 2; *g = (char*)*g + 1;
@@ -81,6 +98,51 @@ def test_every_type_arrives_and_comes_back(code: HostCode) -> None:
     assert [getattr(each, "value", each) for each in got] == [
         True, -128, 0, 2**64 - 1, 0.5, 1.5, 1,
     ]  # fmt: skip
+
+
+@pytest.mark.needs_cc
+@pytest.mark.parametrize("convention", [CFunction, DLTensors])
+def test_fields_of_structs_are_given_back_and_freed(code: HostCode, convention: Any) -> None:
+    """At any depth, once if a place stands there twice, and read by a ReturnCode."""
+    count, text = Out("int64", "count"), Out(CString, "text", free="drop")
+    inner = Struct([cast(7, "int8"), info := Out("int32", "info")])
+    box = Struct([cast(K, "int64"), inner, text, Array([count, count])])
+    returns = ReturnCode("int32", errors={5: OSError}, text=text)
+    store = convention(
+        "store", [Reference(box, True), cast(K, "int32")], returns=returns, code=code
+    )
+    state = CFunction("state", returns="int32", code=code)
+    fn = build("f", [K], Sequence([state, store]))
+    assert fn.signature.text() == "f(k: int32) -> Tuple[int32, int32, str, int64]"
+    assert fn(0) == (0, 0, "aaa", 3)
+    with pytest.raises(OSError, match="^store returned 5: aaa$"):
+        fn(5)
+    assert fn(0)[0] == 2
+    code_of = convention("store", [Reference(box, True), cast(0, "int32")], code=code)
+    checked = CFunction("same", [K], returns=ReturnCode(of=info), code=code)
+    with pytest.raises(RuntimeError, match="same left 3 in info"):
+        build("f", [K], Sequence([code_of, checked]))(3)
+
+
+@pytest.mark.needs_cc
+def test_a_memref_function_with_several_results_gives_it_back(code: HostCode) -> None:
+    both = Memref("both", [Out("int64", "to")], returns=["int32", "float64"], code=code)
+    fn = build("f", [], both)
+    assert fn.signature.text() == "f() -> Tuple[int32, float64, int64]" and fn() == (1, 0.5, 7)
+
+
+@pytest.mark.needs_cc
+def test_all_bits_of_a_uint64_are_handed_on(code: HostCode) -> None:
+    u = Scalar("u", "uint64")
+    value = Out("uint64", "value", initial=u)
+    calls = [
+        CFunction("given", [value.value], returns="uint64", code=code),
+        CFunction("given", [cast(value.value, "uint64")], returns="uint64", code=code),
+        CFunction("as_double", [cast(value.value, "float64")], returns="float64", code=code),
+    ]
+    fn = build("f", [u], Sequence([CFunction("state", [value], code=code), *calls]))
+    for number in (0, 1 << 63, (1 << 64) - 1):
+        assert fn(number) == (number, number, number, float(number))
 
 
 @pytest.mark.needs_cc
@@ -147,6 +209,10 @@ def test_outs_work_from_a_file_and_as_text(code: HostCode, tmp_path: Path) -> No
 
 
 P, S = Pointer("p"), String("s")
+OUT = Out("int32", "later")
+FREED = Out("pointer", "freed", free="free")
+ANSWER = Out("float64", "answer")
+TEXT = Out(CString, "why")
 
 
 @pytest.mark.parametrize(
@@ -168,6 +234,14 @@ P, S = Pointer("p"), String("s")
         (lambda: ReturnCode("pointer", fails="zero"), ValueError, "a pointer fails='null'"),
         (lambda: ReturnCode("pointer", errors={1: (OSError, "")}), ValueError, "has no code"),
         (lambda: ReturnCode(value=Out("int64")), ValueError, "returns int32, but the Out 'out' is"),
+        (lambda: ReturnCode("bool"), ValueError, "but got bool: a _Bool comes back as a 'uint8'"),
+        (lambda: ANSWER.value > 3, TypeError, "the Out 'answer', a float64 is no size"),  # type: ignore[operator]
+        (
+            lambda: Tensor("t", (ANSWER.value,), "int8"),  # type: ignore[arg-type]
+            TypeError,
+            "int or a symbolic int, but got the value of the Out 'answer', a float64$",
+        ),
+        (lambda: specs.present(FREED.value), TypeError, "got the value of the Out 'freed'"),  # type: ignore[arg-type]
         (lambda: ReturnCode(errors={3: OSError}), TypeError, "an error is written as"),
         (lambda: ReturnCode(errno=True, errors={-1: (OSError, "")}), ValueError, "errno is never"),
     ],
@@ -177,10 +251,6 @@ def test_what_is_refused_where_it_is_written(
 ) -> None:
     with pytest.raises(error, match=match):
         made()
-
-
-OUT = Out("int32", "later")
-FREED = Out("pointer", "freed", free="free")
 
 
 @pytest.mark.parametrize(
@@ -216,6 +286,21 @@ FREED = Out("pointer", "freed", free="free")
             lambda: CFunction("time", [OUT], returns=OUT),
             ValueError,
             "returns to the Out 'later' and",
+        ),
+        (
+            lambda: CFunction("time", [Reference(Struct([OUT]))], returns=OUT),
+            ValueError,
+            "returns to the Out 'later' and",
+        ),
+        (
+            lambda: CFunction("abs", [cast(1, "int32")], returns=ReturnCode(of=OUT)),
+            ValueError,
+            "abs: the code of its ReturnCode: the Out 'later' has no value before a call",
+        ),
+        (
+            lambda: CFunction("abs", [cast(1, "int32")], returns=ReturnCode(text=TEXT)),
+            ValueError,
+            "f: the text of a ReturnCode: the Out 'why' has no value before a call",
         ),
     ],
 )

@@ -105,8 +105,8 @@ def test_what_is_no_requirement_of_every_call_is_checked_where_it_stands() -> No
     function(np.ones(16, np.float32), whole, 1)
     function(np.ones(4, np.float32), whole[:3], 0)  # which is no call to learn from
     for given, text in (
-        ((17, whole, 1), "f: expected n % 4 == 0: whole vectors"),
-        ((4, whole[:3], 1), "f: expected m >= n"),
+        ((17, whole, 1), "f: expected n % 4 == 0, but got n = 17: whole vectors"),
+        ((4, whole[:3], 1), "f: expected m >= n, but got m = 3, n = 4"),
         ((4, whole[1:9], 1), "f: expected y is 64-byte aligned: for the cache"),
     ):
         with pytest.raises(ValueError) as refused:

@@ -296,6 +296,9 @@ def values(call: Call, argument: Argument, what: str) -> list[ir.Value]:
         case PointerCast():
             return values(call, argument.value, what)
         case int() | Sym() | Compound():
+            bits = call.unsigned(argument, what)
+            if bits is not None:
+                return [bits]
             value = call.size(argument, what)
             narrow = isinstance(argument, Sym) and argument.width == 32
             return [e.builder.trunc(value, I32) if narrow else value]

@@ -34,6 +34,7 @@ from ferrule.specs import (
     Signature,
     Sym,
     Tensor,
+    Uint64,
     ValueOf,
     compact_strides,
     symbols_of,
@@ -107,6 +108,7 @@ class Call(Flow):
     _told: set[Sym] = field(default_factory=set)
     _endings: list[Callable[[bool], None]] = field(default_factory=list)
     _given_once: set[int] = field(default_factory=set)
+    _referred: set[int] = field(default_factory=set)
 
     # ---- values of the call ----
 
@@ -153,10 +155,17 @@ class Call(Flow):
         """
         self.check_known(dim, what)
         fault = Fault(kind, f"{literal(what)} overflows 64 bits or divides by zero")
-        ranges = {symbol: symbol.interval() for symbol in symbols_of(dim) if symbol in self.symbols}
+        ranges = {each: each.interval() for each in symbols_of(dim) if self._is_bound(each)}
         symbols = {symbol: self.symbol(symbol, what) for symbol in symbols_of(dim)}
         lowering = Sizes(self.emitter, symbols, ranges, lambda flag: self.refuse(flag, fault))
         return lowering.lower(dim).value
+
+    def _is_bound(self, symbol: Sym) -> bool:
+        """Whether the value of a symbol is in its bounds: not a capacity's, which stands for it."""
+        awaited = symbol not in self._told and any(
+            tensor.shape[0] == symbol for tensor, _ in self._larger
+        )
+        return symbol in self.symbols and not awaited
 
     def check_known(self, dim: Dim, what: str) -> None:
         """Raise ValueError for a size with a symbol that this signature does not bind."""
@@ -172,6 +181,14 @@ class Call(Flow):
                     f"{what}: the symbol {symbol} is in no parameter of {self.signature}, so a "
                     f"call does not tell its value"
                 )
+
+    def unsigned(self, dim: Dim, what: str) -> ir.Value | None:
+        """The value of an `Out("uint64")` alone, of which all bits count; None for another size."""
+        place = self.places.get(dim.key) if isinstance(dim, Sym) else None
+        if place is None or not isinstance(place.param, Scalar) or place.param.dtype != Uint64:
+            return None
+        place.check_written(what)
+        return self.emitter.load(place.address, I64)
 
     def symbol(self, symbol: Sym, what: str) -> ir.Value:
         """The value of a symbol, i64."""
@@ -330,8 +347,18 @@ class Call(Flow):
                 f"{self.signature.name}: {given[0].name} and {tensor.name} have one size, but not "
                 f"one capacity: name two sizes"
             )
-        if not given:
-            self.symbols = {**self.symbols, size: self.size(capacity, what)}
+        if given:
+            return
+        value = self.size(capacity, what)
+        most = self.emitter.const_i64((1 << size.width - 1) - 1)
+        fault = Fault(
+            "ValueError",
+            f"{literal(what)} is {{}}, expected at most {{}}, the most of {size}: use a symbol of "
+            f"64 bits",
+        )
+        if size.width < 64:
+            self.refuse(self.emitter.icmp("sgt", value, most), fault, [value, most])
+        self.symbols = {**self.symbols, size: value}
 
     def tell(self, size: Sym, value: ir.Value, teller: str) -> None:
         """Give a size the value, i64, that a function has returned: it is that from here on, and
@@ -383,6 +410,12 @@ class Call(Flow):
             prototype = self.dltensor(tensor, self.address(tensor.data))
             status = tensors.shrink(self.emitter, prototype, place)
             self.require(status, [Fault(*NO_VIEWS)])
+
+    def refers_again(self, argument: object) -> bool:
+        """Whether this object, an argument, was asked about before."""
+        known = id(argument) in self._referred
+        self._referred.add(id(argument))
+        return known
 
     def makes(self, tensor: Tensor) -> bool:
         """Whether the call allocated this tensor, a result or a temporary."""

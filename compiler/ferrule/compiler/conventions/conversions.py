@@ -11,7 +11,7 @@ from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.runtime.llvm.layouts import F32, F64, I8, I16, I32, I64, PTR
-from ferrule.specs import BFloat16, Dim, DType, Float16, Scalar
+from ferrule.specs import BFloat16, Dim, DType, Float16, Scalar, Uint64
 
 TYPES: Final[dict[str, ir.Type]] = {
     "ptr": PTR,
@@ -56,6 +56,11 @@ def converted(call: Call, source: Dim | float | Scalar, wanted: DType, what: str
             return _from_integer(call, value, wanted, signed=False)
         number = call.wide(value, source, what)
     else:
+        bits = call.unsigned(source, what)
+        if bits is not None and wanted == Uint64:
+            return bits
+        if bits is not None and wanted.kind == "float":
+            return _from_integer(call, bits, wanted, signed=False)
         number = call.size(source, what)
     if wanted.kind == "float":
         return _from_integer(call, number, wanted, signed=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
 
 from llvmlite import ir
 
@@ -10,23 +11,30 @@ from ferrule.compiler.conventions.arguments import Cast, shown
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.conversions import converted
 from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.specs import Dim, Int64, Param, Pointer, Scalar
+from ferrule.specs import Dim, Int64, Param, Pointer, Scalar, Tensor
+from ferrule.specs import params as kinds
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_dim
+from ferrule.specs.params.base import REQUIRED
 
-Value: TypeAlias = "Dim | Scalar | Pointer | Cast"
+Value: TypeAlias = "Dim | Param | Cast"
+_WHOLE: Final = (Scalar, Pointer, kinds.DataType, kinds.Device)
+_PAYLOADS: Final = (kinds.Payload.BYTES, kinds.Payload.OBJECT)
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Give:
-    """Gives numbers and addresses of the call back, in this order.
+    """Gives sizes and parameters of the call back, in this order.
 
         build(Signature("shape", [x]), Give(n, m))                 # (n, m)
+        build(Signature("same", [text]), Give(text))
         Sequence([CFunction("getrf", [.., info]), Give(info.value)])
 
-    A size is an int64, a parameter has its own type, `cast(n, "int32")` another one.  Raises
-    TypeError for anything else, also for tensors: the caller has those that it hands over, and a
-    call makes others as `results` of `build`.
+    A size is an int64, a number has its own type, `cast(n, "int32")` another one.  Of parameters
+    it takes numbers, addresses, texts, bytes, dtypes, devices, and objects of tvm-ffi, such as a
+    Function or a List, which come back as the same object.  Raises TypeError for anything else,
+    also for tensors: the caller has those that it hands over, and a call makes others as `results`
+    of `build`.
     """
 
     values: tuple[Value, ...]
@@ -35,10 +43,13 @@ class Give:
         if not values:
             raise ValueError("Give: expected a size or a parameter to give back")
         for each in values:
-            if not (is_dim(each) or isinstance(each, Scalar | Pointer | Cast)):
+            if not (is_dim(each) or isinstance(each, Cast) or _comes_back(each)):
+                hint = ""
+                if isinstance(each, Tensor):
+                    hint = ": its caller has it; a copy is memcpy's, with results=[…]"
                 raise TypeError(
-                    f"Give: expected a size, a number or a Pointer of the signature, but got "
-                    f"{shown(each)}"
+                    f"Give: expected a size, a number, an address, a text or an object of the "
+                    f"signature, but got {shown(each)}{hint}"
                 )
         object.__setattr__(self, "values", values)
 
@@ -58,22 +69,27 @@ class Give:
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
         for position, each in enumerate(self.values):
-            call.give([_value(call, each, f"#{position} of what is given back")])
+            call.give(_leaves(call, each, f"#{position} of what is given back"))
 
 
-def _result(value: Value) -> Param:
+def _comes_back(value: object) -> bool:
+    """Whether this is a parameter that a call can return as it is."""
+    return isinstance(value, _WHOLE) or kinds.payload_of(value) in _PAYLOADS
+
+
+def _result(value: Any) -> Param:
     match value:
-        case Scalar(dtype=dtype) | Cast(dtype=dtype):
+        case Cast(dtype=dtype):
             return Scalar("result", dtype)
         case Pointer():
             return Pointer("result")
+    if _comes_back(value):
+        made: Param = replace(value, name="result", default=REQUIRED)
+        return made
     return Scalar("result", Int64)
 
 
-def _value(call: Call, value: Value, what: str) -> ir.Value:
-    match value:
-        case Scalar() | Pointer():
-            return call.leaves(value)[0]
-        case Cast(value=inner, dtype=dtype):
-            return converted(call, inner, dtype, what)
-    return call.size(value, what)
+def _leaves(call: Call, value: Any, what: str) -> list[ir.Value]:
+    if isinstance(value, Cast):
+        return [converted(call, value.value, value.dtype, what)]
+    return call.leaves(value) if _comes_back(value) else [call.size(value, what)]

@@ -194,9 +194,8 @@ class Memref:
         """See `CallingConvention`."""
         if not self.given:
             return self.function.results()
-        return tuple(
-            each if isinstance(each, Tensor) else Scalar("result", each) for each in self.given
-        )
+        made = (each if isinstance(each, Tensor) else Scalar("result", each) for each in self.given)
+        return (*made, *self.function.results())
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
@@ -208,6 +207,7 @@ class Memref:
         arguments = [OnStack(place), *self.function.arguments]
         self._value(call, CFunction(self.function.function, arguments, code=self.function.code))
         layout.give(call, place, [call.address(tensor.data) for tensor in self.tensors])
+        self.function.give_written(call)
 
     def _value(self, call: Call, function: CFunction) -> ir.Value:
         """The function's result; with `raises` the call ends if the function reported an error."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from ferrule.compiler.artefacts import Fault, literal
+from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault, literal
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.specs import Condition, Param, Requirement, Signature, format_condition, require
-from ferrule.specs.conditions import checked_condition
+from ferrule.specs.conditions import checked_condition, condition_symbols
 from ferrule.specs.deferred import dataclass
+from ferrule.specs.expr import format_dim
 from ferrule.specs.requirements import is_of_sizes
 
 
@@ -50,15 +51,17 @@ class Require:
         """See `CallingConvention`."""
         if self.when is None and self.requirement in call.signature.requires:
             return
-        text = format_condition(self.condition, call.signature.known)
+        names = call.signature.known
+        text = format_condition(self.condition, names)
         hint = f": {self.message}" if self.message else ""
-        fault = Fault("ValueError", literal(f"{call.signature.name}: expected {text}{hint}"))
-        call.refuse(call.emitter.not_(call.condition(self.condition)), fault)
-        when = (
-            ""
-            if self.when is None
-            else f" where {format_condition(self.when, call.signature.known)}"
-        )
+        symbols = tuple(dict.fromkeys(condition_symbols(self.condition)))[:MAX_FAULT_VALUES]
+        got = ", ".join(f"{literal(format_dim(each, names))} = {{}}" for each in symbols)
+        but = f", but got {got}" if got else ""
+        expected = literal(f"{call.signature.name}: expected {text}")
+        flag = call.emitter.not_(call.condition(self.condition))
+        values = [call.size(each, "a size of a condition") for each in symbols]
+        call.refuse(flag, Fault("ValueError", f"{expected}{but}{literal(hint)}"), values)
+        when = "" if self.when is None else f" where {format_condition(self.when, names)}"
         call.assumed[text + when] = None
 
     @property

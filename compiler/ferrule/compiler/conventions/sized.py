@@ -14,6 +14,7 @@ from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.arguments import shown
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.protocol import CallingConvention, check_convention
+from ferrule.compiler.conventions.steps import teller
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import Condition, DType, Param, Scalar, Sym
@@ -54,11 +55,13 @@ class Sized:
         if call.when is not None:
             raise ValueError("Sized: a call that may not be made cannot tell a size")
         given = call.results()
-        if len(given) != len(sizes) or all(each is None for each in sizes):
+        if len(given) != len(sizes):
             raise ValueError(
-                f"Sized: the call gives back {len(given)} values, so expected as many symbols, of "
-                f"which None leaves one alone, but got {len(sizes)}"
+                f"Sized: expected a symbol, or None, for each value that the call gives back, "
+                f"{len(given)}, but got {len(sizes)}"
             )
+        if all(each is None for each in sizes):
+            raise ValueError("Sized: expected a symbol for at least one value, but all are None")
         for each, result in zip(sizes, given, strict=True):
             if each is not None and not _is_integer(result):
                 raise ValueError(f"Sized: a size is an integer, but {shown(result)} is none")
@@ -88,25 +91,25 @@ class Sized:
         self.step.emit(call)
         given = call.given_back[before:]
         del call.given_back[before:]
-        teller = str(getattr(self.step, "function", type(self.step).__name__))
+        name = teller(self.step)
         for leaves, result, size in zip(given, self.step.results(), self.sizes, strict=True):
             if size is None:
                 call.given_back.append(leaves)
                 continue
             assert isinstance(result, Scalar)
-            call.tell(size, _wide(call, leaves()[0], result.dtype, teller), teller)
+            call.tell(size, _wide(call, leaves()[0], result.dtype, name), name)
 
 
 def _is_integer(result: Param) -> bool:
     return isinstance(result, Scalar) and result.dtype.kind in ("int", "uint")
 
 
-def _wide(call: Call, value: ir.Value, dtype: DType, teller: str) -> ir.Value:
+def _wide(call: Call, value: ir.Value, dtype: DType, name: str) -> ir.Value:
     """An integer as i64; one that does not fit ends the call."""
     if dtype.bits < 64:
         return getattr(call.emitter.builder, "sext" if dtype.kind == "int" else "zext")(value, I64)
     if dtype.kind == "uint":
         beyond = call.emitter.icmp("slt", value, call.emitter.const_i64(0))
-        message = f"{literal(teller)} gave {{unsigned}}, which is no size"
+        message = f"{literal(name)} gave {{unsigned}}, which is no size"
         call.refuse(beyond, Fault("RuntimeError", message), [value])
     return value

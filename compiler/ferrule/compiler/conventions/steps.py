@@ -14,6 +14,17 @@ from ferrule.specs import AnyValue, Param, Tensor
 
 _PLAIN: Final = (str, int, float, type(None), Out, Callback, UserData, *get_args(Param))
 """What has no arguments inside."""
+_PARTS: Final = (
+    "steps",
+    "choices",
+    "function",
+    "arguments",
+    "returns",
+    "text",
+    "fields",
+    "value",
+)
+"""Where a convention has others, and where a call or an argument has arguments."""
 
 
 def allocates(convention: object) -> bool:
@@ -35,6 +46,14 @@ def gives_tensors(convention: CallingConvention) -> bool:
     """Whether it returns tensors that it makes, or values that can be such tensors."""
     parts = (each for result in convention.results() for each in result_parts(result))
     return any(isinstance(each, Tensor | AnyValue) for each in parts)
+
+
+def teller(convention: object) -> str:
+    """The function that a convention calls, or the name of the convention, for errors."""
+    function = getattr(convention, "function", None)
+    if function is None:
+        return type(convention).__name__
+    return function if isinstance(function, str) else teller(function)
 
 
 def undefined(convention: object) -> Iterator[str]:
@@ -70,7 +89,7 @@ def _inside(part: object) -> Iterator[object]:
         return
     if isinstance(part, _PLAIN):
         return
-    for name in ("steps", "choices", "arguments", "returns", "text", "fields", "value"):
+    for name in _PARTS:
         yield from _inside(getattr(part, name, ()))
 
 

@@ -72,7 +72,7 @@ class CFunction:
     `Reference`; integers narrower than an int are extended as C requires, a 2-byte float is passed
     as its bits, uint16_t, except to LLVM IR, which may take `half`.  A `Struct` goes by value, as
     on x86-64 and AArch64; a complex number is a struct of two floats.  Behind its
-    result, the call returns the value of each `Out` among the arguments.
+    result, the call returns the value of each `Out` among the arguments and their fields.
 
     `returns` is None to ignore the result, "status" for an int that is 0 on success (any other
     value is a RuntimeError of the call), a `ReturnCode`, or an `Out` for the value.  With a
@@ -117,7 +117,7 @@ class CFunction:
             check_c(argument, f"argument #{position} of {name}")
         check_named(name, found, variadic_from, len(self.arguments))
         returned = self._returned_to()
-        if returned is not None and returned in self.arguments:
+        if returned is not None and returned in self._written():
             raise ValueError(
                 f"{name}: it returns to the Out {returned.name!r} and gets its address"
             )
@@ -146,8 +146,13 @@ class CFunction:
     def _outs(self) -> tuple[Out, ...]:
         """Where the function writes to, and what it returns to."""
         returned = self._returned_to()
-        given = tuple(dict.fromkeys(each for each in self.arguments if isinstance(each, Out)))
+        given = self._written()
         return given if returned is None else (returned, *given)
+
+    def _written(self) -> tuple[Out, ...]:
+        """Each `Out` among the arguments, also as a field of a struct."""
+        found = (each for each in places_of(self.arguments) if isinstance(each, Out))
+        return tuple(dict.fromkeys(found))
 
     def _returned_to(self) -> Out | None:
         """The `Out` for what the function returns."""
@@ -188,6 +193,10 @@ class CFunction:
             call.give(text_leaves(call, value, null))
         elif self._returned():
             call.give([value])
+        self.give_written(call)
+
+    def give_written(self, call: Call) -> None:
+        """Return the value of each `Out`, as it is at the end of the call."""
         for out in self._outs():
             if out.result:
                 call.give_once(out.param, partial(out.given, call))
@@ -232,6 +241,7 @@ class CFunction:
         """Add a remark if numbers that the function may write are lost."""
         if not any(isinstance(each, Reference) for each in self.arguments):
             return
+        self._say_what_is_copied(call)
         promises = iter(self.code.promises(self.function))
         for position, argument in enumerate(self.arguments):
             if isinstance(argument, InMemory):
@@ -247,6 +257,18 @@ class CFunction:
                 f"or say reads_only=True",
                 quiet=not known,
             )
+
+    def _say_what_is_copied(self, call: Call) -> None:
+        """Warn of a struct that two calls get and may write: each gets one of its own."""
+        for position, argument in enumerate(self.arguments):
+            if not isinstance(argument, Reference) or argument.reads_only:
+                continue
+            if call.refers_again(argument) and isinstance(argument.value, InMemory):
+                call.remark(
+                    f"argument #{position} of {self.function} is a Reference that is handed over "
+                    f"before: it is made anew here, so what C wrote there is lost; the .data of a "
+                    f"temporary keeps it, and reads_only=True says that C writes nothing"
+                )
 
     def _has_structs(self) -> bool:
         """Whether a struct is passed or returned by value."""

@@ -244,6 +244,16 @@ class OutValue:
 
     out: Out
 
+    def __repr__(self) -> str:
+        kind = self.out.dtype
+        type_name = kind.name if isinstance(kind, DType) else kind
+        return f"the value of the Out {self.out.name!r}, a {type_name}"
+
+    def _no_side(self, _: object) -> bool:
+        raise TypeError(f"{self!r} is no size: a condition compares integers")
+
+    __lt__ = __le__ = __gt__ = __ge__ = _no_side
+
     def types(self) -> list[ir.Type]:
         """See `HostArgument`."""
         return [self.out.kind]

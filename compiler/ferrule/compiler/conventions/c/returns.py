@@ -165,7 +165,10 @@ class ReturnCode:
                 f"ReturnCode: expected fails='nonzero', 'negative' or 'zero', got {self.fails!r}"
             )
         if self.dtype.kind not in ("int", "uint"):
-            raise ValueError(f"ReturnCode: expected an integer dtype, but got {self.dtype.name}")
+            hint = ": a _Bool comes back as a 'uint8'" if self.dtype.kind == "bool" else ""
+            raise ValueError(
+                f"ReturnCode: expected an integer dtype, but got {self.dtype.name}{hint}"
+            )
         if self.fails == "negative" and self.dtype.kind == "uint":
             raise ValueError(f"ReturnCode: {self.dtype.name} is never negative")
 

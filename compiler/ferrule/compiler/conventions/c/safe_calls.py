@@ -8,7 +8,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import RAISED, Fault, literal
-from ferrule.compiler.conventions.arguments import cast, check_argument, listed, values
+from ferrule.compiler.conventions.arguments import cast, check_argument, listed, shown, values
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.c.dltensors import Lent
 from ferrule.compiler.conventions.c.functions import chosen_function, declared
@@ -138,7 +138,7 @@ def _check_any(argument: object, what: str) -> None:
     if not is_dim(argument):
         raise TypeError(
             f"{what} must be a tensor, its .data, a number, a size, a pointer or a stream, but got "
-            f"{argument!r}"
+            f"{shown(argument)}"
         )
     check_argument(argument, what)
 

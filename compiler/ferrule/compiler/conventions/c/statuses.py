@@ -29,6 +29,7 @@ def check_status(call: Call, function: str, status: ReturnCode, value: ir.Value 
     """End the call if a function failed; `value` is what it returned."""
     e = call.emitter
     if status.of is not None:
+        status.of.open(call).check_written(f"{function}: the code of its ReturnCode")
         (value,) = status.of.given(call)
     assert value is not None
     failed = e.is_null(value) if value.type == PTR else _has_failed(call, status, value)
@@ -108,7 +109,9 @@ def _text(call: Call, status: ReturnCode, code: ir.Value) -> ir.Value:
     text = status.text
     assert text is not None
     if isinstance(text, Out):
-        return call.emitter.load(text.open(call).address, PTR)
+        place = text.open(call)
+        place.check_written(f"{call.signature.name}: the text of a ReturnCode")
+        return call.emitter.load(place.address, PTR)
     before, call.code = call.code, code
     value = text.value(call)
     call.code = before
