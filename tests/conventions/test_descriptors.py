@@ -15,6 +15,7 @@ from gpu_functions import floats
 
 import ferrule as fe
 from ferrule import compiler, specs
+from ferrule.compiler import conventions
 from ferrule.compiler.conventions import (
     NULL,
     Array,
@@ -351,3 +352,17 @@ def test_a_large_union_goes_by_value() -> None:
     given = Struct([Union(cast(9, "int64"), size=72)])
     call = CFunction("get", [given], returns="int64", code=code)
     assert compiler.build(Signature("f", []), call)() == 9
+
+
+def test_a_struct_for_two_calls_is_warned_of() -> None:
+    """Each call gets a new one: what the first writes there is lost, as GMP's numbers would be."""
+    shared = Reference(Struct([cast(1, "int64"), NULL]))
+    steps = [CFunction("memset", [shared, cast(0, "int32"), cast(16, "uint64")]) for _ in range(2)]
+    lost = "argument #0 of memset is a Reference that is handed over before: it is made anew here"
+    with pytest.warns(compiler.BuildWarning, match=lost):
+        compiler.build(Signature("f", []), conventions.Sequence(steps))
+    read = Reference(shared.value, reads_only=True)
+    number = Reference(cast(1, "int64"))
+    for kept in (read, number):
+        twice = [CFunction("memchr", [kept, cast(1, "int32"), cast(8, "uint64")])] * 2
+        assert compiler.build(Signature("f", []), conventions.Sequence(twice)).signature
