@@ -20,6 +20,11 @@ def _blocks(text: str, info: str) -> list[str]:
     return found
 
 
+def blocks_of(name: str, info: str) -> list[str]:
+    """The blocks of a page that begin with these words behind the fence."""
+    return _blocks((DOCS / name).read_text(encoding="utf-8"), info)
+
+
 def run_page(name: str, folder: Path, without: str = " nothing ") -> None:
     """Run the blocks `python no-run` of a page, as one program; it prints what the page says.
 

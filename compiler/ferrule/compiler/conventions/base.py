@@ -141,8 +141,9 @@ class Call(Flow):
         Null for an absent optional tensor.
         """
         self._handed.add(id(data.tensor))
-        made = next((at for each, at in reversed(self._made) if each is data.tensor), None)
-        first = self.leaves(data.tensor)[0] if made is None else made
+        made = [at for each, at in self._made if each is data.tensor]
+        made = made or [at for each, at in self._made if each == data.tensor]
+        first = made[-1] if made else self.leaves(data.tensor)[0]
         if data.offset == 0:
             return first
         offset = self.size(data.offset, f"the offset of {data.tensor.name}")

@@ -81,9 +81,9 @@ def failures(
         ),
         Status.NO_ALLOCATOR: (
             "RuntimeError",
-            f"there is no allocator for a new tensor on {device}: call with a torch tensor, or "
-            f"register one, ferrule.runtime.use_allocator(allocate, free), from other languages "
-            f"TVMFFIEnvSetDLPackManagedTensorAllocator",
+            f"there is no allocator for a new tensor on {device}: in C and other languages "
+            f"register one by TVMFFIEnvSetDLPackManagedTensorAllocator; in Python by "
+            f"ferrule.runtime.use_allocator(allocate, free), or call with a torch tensor",
         ),
         Status.NO_MEMORY: ("MemoryError", "there is no memory for a new tensor of {} bytes"),
         Status.MISALIGNED: (

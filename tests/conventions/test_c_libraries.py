@@ -1,0 +1,90 @@
+"""The blocks of `docs/conventions/c_libraries.md`, each where its library is installed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pages import blocks_of
+
+from ferrule import CompileError
+from ferrule.compiler.conventions import HostCode
+
+PAGE = "conventions/c_libraries.md"
+(BEGIN,) = blocks_of(PAGE, "python")
+BLOCKS = {
+    re.search(r"it needs (\w+);", each)[1]: each  # type: ignore[index]
+    for each in blocks_of(PAGE, "python no-run")
+}
+
+
+def ran(name: str) -> dict[str, Any]:
+    """The names of a block after it has run."""
+    for library in re.findall(r'from_library\("([^"]+)"\)', BLOCKS[name]):
+        try:
+            HostCode.from_library(library)
+        except CompileError:
+            pytest.skip(f"{name} is not installed: {library}")
+    names: dict[str, Any] = {}
+    exec(compile(BEGIN + BLOCKS[name], str(Path(PAGE).name), "exec"), names)
+    return names
+
+
+def test_lapack() -> None:
+    solve = ran("LAPACK")["solve"]
+    rng = np.random.default_rng(0)
+    a, b = rng.random((5, 5)), rng.random((3, 5))
+    x = b.copy()
+    pivots = np.from_dlpack(solve(a.copy(), x))
+    np.testing.assert_allclose(x @ a, b, rtol=1e-9)
+    assert pivots.min() >= 1 and pivots.max() <= 5
+    with pytest.raises(RuntimeError, match="^dgesv_ left 1 in info$"):
+        solve(np.zeros((2, 2)), np.ones((1, 2)))
+    with pytest.raises(ValueError, match="expected to be at least 1, but got 0"):
+        solve(np.zeros((0, 0)), np.ones((1, 0)))
+
+
+def test_lapacke() -> None:
+    eigen, a = ran("LAPACKE")["eigen"], np.random.default_rng(1).random((6, 6))
+    symmetric = a + a.T
+    wanted = np.linalg.eigvalsh(symmetric)
+    np.testing.assert_allclose(np.from_dlpack(eigen(symmetric)), wanted, atol=1e-12)
+
+
+def test_gsl() -> None:
+    integrate = ran("GSL")["integrate"]
+
+    def inner(x: float) -> float:
+        return float(integrate(lambda y: x * y, 0, 1)[0])  # a call in a callback
+
+    assert abs(integrate(inner, 0, 2)[0] - 1) < 1e-9
+    with pytest.raises(RuntimeError, match="qng returned 14: failed to reach the specified tol"):
+        integrate(lambda x: abs(x) ** -0.5 if x else 0.0, 0, 1)
+    with pytest.raises(ZeroDivisionError):
+        integrate(lambda x: 1 / x, -1, 1)
+
+
+def test_nlopt() -> None:
+    minimise, calls = ran("NLopt")["minimise"], []
+
+    def fails(*given: object) -> float:
+        calls.append(given)
+        raise KeyError("no such point")
+
+    with pytest.raises(KeyError, match="no such point"):
+        minimise(fails, np.zeros(3))
+    assert len(calls) == 1
+
+
+def test_gmp() -> None:
+    square = ran("GMP")["square"]
+    assert [square(each) for each in ("0", "-12")] == ["0", "144"]
+    with pytest.raises(ValueError, match="^no decimal number$"):
+        square("12x")
+
+
+def test_every_block_has_a_test() -> None:
+    assert {f"test_{name.lower()}" for name in BLOCKS} <= set(globals())
