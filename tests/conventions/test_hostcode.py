@@ -194,7 +194,7 @@ def test_another_machine_gets_no_object(tmp_path: Path) -> None:
 CANNOT = {
     "constructor": ("int g; __attribute__((constructor)) void f(void) { g = 1; }", (), "runs when"),
     "thread-local": ("_Thread_local int x; int f(void) { return x; }", (), "thread-local"),
-    "common": ("int x; int f(void) { return x; }", ("-fcommon",), "section"),
+    "common": ("int x; int f(void) { return x; }", ("-fcommon",), "the variable 'x' is common"),
     "nowhere": ("void no_such(void); void f(void) { no_such(); }", (), "needs no_such, which"),
 }
 

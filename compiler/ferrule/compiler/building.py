@@ -23,7 +23,7 @@ from ferrule.compiler.cache.keys import Key, Uncacheable, key_of
 from ferrule.compiler.cache.telling import Telling
 from ferrule.compiler.cache.through import Wanted, through
 from ferrule.compiler.cache.toolchain import parts_of
-from ferrule.compiler.conventions.arguments import TYPES, is_object
+from ferrule.compiler.conventions.arguments import TYPES
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.conventions.requirements import with_requirements
@@ -363,7 +363,7 @@ class _Building:
         slots, position = [], 0
         for result in (*self.results, *self.convention.results()):
             for part in result_parts(result):
-                if isinstance(part, Tensor | kinds.Function) or is_object(part):
+                if isinstance(part, Tensor) or kinds.payload_of(part) is kinds.Payload.OBJECT:
                     slots.append(position)
                 position += len(result_leaves(part))
         return slots
