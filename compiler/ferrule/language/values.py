@@ -97,6 +97,19 @@ class PointerView(_Opaque):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Fielded(_Opaque):
+    """Memory of tuples, named tuples or dataclasses: a tensor or a pointer for each number of them.
+
+    `form` is such a value with a dtype in place of each number; `items` are in the order of its
+    leaves.
+    """
+
+    form: Any
+    items: tuple[TensorView | PointerView, ...]
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class TensorMapView(_Opaque):
     """A tensor map; in a kernel, of its parameter `value`."""
 
@@ -236,6 +249,7 @@ RunTime = (
     Number
     | TensorView
     | PointerView
+    | Fielded
     | TensorMapView
     | Whole
     | Vector
@@ -249,6 +263,7 @@ RUN_TIME: Final = (
     Number,
     TensorView,
     PointerView,
+    Fielded,
     TensorMapView,
     Whole,
     Vector,

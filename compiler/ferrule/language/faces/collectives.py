@@ -1,8 +1,9 @@
 """Collective operations of the threads of a warp or block, written in the kernel language itself.
 
-A reduction or scan accepts any associative function of two numbers; for a reduction it must also be
-commutative: a helper, a lambda, `max`, `operator.add`, a `ReductionOp`.  The order of operations
-depends only on the size of the block, so results are the same in every run and on every target.
+A reduction or scan accepts any associative function of two values; for a reduction it must also be
+commutative: a helper, a lambda, `max`, `operator.add`, a `ReductionOp`.  A value is a number, a
+vector, or a tuple, named tuple or dataclass of numbers.  The order of operations depends only on
+the size of the block, so results are the same in every run and on every target.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import operator
 from typing import Any, Final
 
 from ferrule.language.faces import maths
-from ferrule.language.faces.base import range_constexpr, static_assert
+from ferrule.language.faces.base import outside, range_constexpr, static_assert
 from ferrule.language.faces.threads import (
     alloc_smem,
     block_dim,
@@ -36,8 +37,28 @@ _FUNCTIONS: Final[dict[Any, Any]] = {
 }
 
 
+def numbers_of(val: Any, name: str) -> Any:
+    """The value with a run-time number for each constant in it; refuses what is no number."""
+    outside(name)
+
+
+def form_of(val: Any) -> Any:
+    """The element type of memory that holds such values."""
+    outside("form_of")
+
+
+def result_like(result: Any, like: Any) -> Any:
+    """A result of `op`, which must be of the kind of its arguments."""
+    outside("result_like")
+
+
+def initial_like(initial: Any, like: Any) -> Any:
+    """An initial value, converted as in a store."""
+    outside("initial_like")
+
+
 def _combined(op: Any, x: Any, y: Any) -> Any:
-    return _FUNCTIONS.get(op, op)(x, y)
+    return result_like(_FUNCTIONS.get(op, op)(x, y), x)
 
 
 def _block_size() -> Any:
@@ -54,11 +75,12 @@ def warp_reduction(val: Any, op: Any, threads_in_group: int = 32) -> Any:
     """`op` of the values of neighbouring lanes, in groups of this size; each lane gets its group's
     result.
 
-    A group at the end of the block may have fewer lanes.  The value may be a vector.
+    A group at the end of the block may have fewer lanes.
     """
     static_assert(
         threads_in_group in _GROUPS, f"threads_in_group is one of {_GROUPS}: {threads_in_group}"
     )
+    val = numbers_of(val, "warp_reduction")
     # The condition is uniform in the block: no warp diverges.
     if _block_size() & (threads_in_group - 1) == 0:
         total = _of_full_groups(val, op, threads_in_group)
@@ -110,7 +132,7 @@ def _first_of_warp(val: Any, op: Any, lane: Any, warp: Any) -> Any:
 
 def warp_scan(val: Any, op: Any) -> Any:
     """`op` of the values of the lanes up to and including this one."""
-    lane = lane_idx()
+    lane, val = lane_idx(), numbers_of(val, "warp_scan")
     for step in range_constexpr(5):
         other = shuffle_sync_up(val, 1 << step)
         val = _combined(op, other, val) if lane >= 1 << step else val
@@ -122,7 +144,8 @@ def block_reduction(val: Any, op: Any) -> Any:
 
     A block may have any size.  All threads must call it; it has two barriers.
     """
-    parts = alloc_smem(type(val), _WARPS)
+    val = numbers_of(val, "block_reduction")
+    parts = alloc_smem(form_of(val), _WARPS)
     lane, warp = lane_idx(), warp_idx()
     own = _first_of_warp(val, op, lane, warp)
     if lane == 0:
@@ -141,7 +164,8 @@ def block_scan(val: Any, op: Any) -> Any:
 
     A block may have any size.  All threads must call it; it has two barriers.
     """
-    parts = alloc_smem(type(val), _WARPS)
+    val = numbers_of(val, "block_scan")
+    parts = alloc_smem(form_of(val), _WARPS)
     own, warp = warp_scan(val, op), warp_idx()
     if lane_idx() == _lanes(warp) - 1:
         parts[warp] = own
@@ -157,12 +181,13 @@ def block_scan(val: Any, op: Any) -> Any:
 
 def block_scan_exclusive(val: Any, op: Any, initial: Any) -> Any:
     """`op` of `initial` and the values of the threads before this one; see `block_scan`."""
-    parts = alloc_smem(type(val), _WARPS)
+    val = numbers_of(val, "block_scan_exclusive")
+    parts = alloc_smem(form_of(val), _WARPS)
     sums, lane, warp = warp_scan(val, op), lane_idx(), warp_idx()
     if lane == _lanes(warp) - 1:
         parts[warp] = sums
     sync_threads()
-    own = type(val)(initial)
+    own = initial_like(initial, val)
     for other in range(warp):
         own = _combined(op, own, parts[other])
     below = shuffle_sync_up(sums, 1)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import field, replace
 from inspect import Signature
-from typing import Any, Literal, NoReturn
+from typing import Any, Final, Literal, NoReturn
 
 from ferrule.compiler.artefacts import Fault, Location, Relation, literal
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -29,6 +29,8 @@ MAX_INLINE_DEPTH = 50
 MAX_NOTES = 5
 MAX_UNROLL = 10_000
 MAX_UNROLLED = 100_000
+_LIBRARY: Final = "ferrule.language.faces."
+"""The modules with functions that are written in the language itself."""
 
 
 @dataclass(slots=True)
@@ -54,6 +56,16 @@ class Frame:
     def depth(self) -> int:
         """The call depth of this frame."""
         return 0 if self.caller is None else 1 + self.caller.depth()
+
+
+def users(frame: Frame, node: ast.AST) -> tuple[Frame, ast.AST]:
+    """The place in the user's code from which a place in a library function of ours was reached."""
+    while str(frame.source.outer.get("__name__")).startswith(_LIBRARY):
+        if frame.caller is None or frame.call_node is None:
+            break
+        node = frame.call_node
+        frame = frame.caller
+    return frame, node
 
 
 @dataclass(slots=True)
@@ -366,13 +378,13 @@ class Lowering:
     ) -> CompileError:
         """The error that `fail` raises."""
         notes = [] if note is None else [note]
-        frame = self.frame
+        first, node = frame, _ = users(self.frame, node)
         while frame.caller is not None and frame.call_node is not None:
-            place = frame.caller.source.location(frame.call_node)
+            frame, call = users(frame.caller, frame.call_node)
+            place = frame.source.location(call)
             notes.append(f'called from "{place.file}", line {place.line}, in {place.function}')
-            frame = frame.caller
         if len(notes) > MAX_NOTES:
             left_out = f"... {len(notes) - MAX_NOTES} more calls ..."
             notes[MAX_NOTES - 1 : -1] = [left_out]
-        span = self.frame.source.span(node)
+        span = first.source.span(node)
         return CompileError(Diagnostic(message, span, expected, hint, tuple(notes)))

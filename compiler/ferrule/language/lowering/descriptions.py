@@ -7,6 +7,7 @@ import types
 from ferrule.language.layouts import Layout, format_tuple
 from ferrule.language.lowering.closures import Closure
 from ferrule.language.values import (
+    Fielded,
     Handle,
     KernelCall,
     Maybe,
@@ -46,6 +47,9 @@ def describe(value: object, *, plain: bool = False) -> str:
             return f"the tensor {value.name}"
         case PointerView():
             return f"the pointer {value.name}"
+        case Fielded():
+            kind = "pointer" if isinstance(value.items[0], PointerView) else "tensor"
+            return f"the {kind} {value.name} of several numbers"
         case TensorMapView():
             return f"the tensor map of {value.name}"
         case Layout():
@@ -86,7 +90,7 @@ def usage_hint(value: object) -> str | None:
     if isinstance(value, TensorView):
         name = value.name
         return f"read an element, {name}[i], or in a host function the whole tensor, {name}[:]"
-    if isinstance(value, PointerView):
+    if isinstance(value, (PointerView, Fielded)):
         return f"read an element, {value.name}[i]"
     if isinstance(value, Handle) and isinstance(value.param, (params.Array, params.List)):
         return f"its length is known at the call alone: take its elements, {value.name}[i]"

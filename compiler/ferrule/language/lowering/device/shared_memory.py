@@ -14,9 +14,9 @@ from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.threads import integer, place, require_kernel
-from ferrule.language.lowering.numbers import scalars
-from ferrule.language.lowering.tensors import access, views
-from ferrule.language.values import Number, PointerView, TensorView, is_run_time
+from ferrule.language.lowering.numbers import forms, scalars
+from ferrule.language.lowering.tensors import access, fields, views
+from ferrule.language.values import Fielded, Number, PointerView, TensorView, is_run_time
 from ferrule.specs import AddressSpace, DType, Int32
 from ferrule.specs.dtypes import as_dtype
 from ferrule.specs.expr import INT64_MAX
@@ -30,13 +30,26 @@ _LEAST: Final = 4
 _SHOWN: Final = 6
 
 
-def _alloc(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> PointerView:
+def _alloc(
+    low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> PointerView | Fielded:
     """`fe.arch.alloc_smem(element_type, size_in_elems, alignment=None)`."""
     words = "element_type size_in_elems alignment="
     wanted, count, alignment = bound(low, words, args, kwargs, node)
     require_kernel(low, "alloc_smem", node)
-    dtype = _dtype(low, "alloc_smem", wanted, node)
+    form = forms.of_elements(low, wanted, "the element_type of alloc_smem", node)
     size = _count(low, count, node)
+
+    def one(dtype: DType) -> PointerView:
+        return _of_dtype(low, dtype, size, alignment, node)
+
+    return one(form) if isinstance(form, DType) else fields.allocated(form, "smem", one)
+
+
+def _of_dtype(
+    low: Lowering, dtype: DType, size: int, alignment: Any, node: ast.Call
+) -> PointerView:
+    access.require_element(low, dtype, node)
     align = max(_LEAST, _alignment(low, dtype, alignment, node))
     type_ = TensorType(dtype, (size,), (1,), align, AddressSpace.smem)
     low.shared.append((type_, place(low, node).line))

@@ -10,14 +10,11 @@ from ferrule.language.faces import threads as faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.rules.threads import MATCHED
 from ferrule.language.lowering.arguments import Intrinsic, bound
-from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.context import Lowering, users
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
-from ferrule.language.lowering.tensors import whole_tensors
+from ferrule.language.lowering.numbers import forms, scalars
 from ferrule.language.values import Number
 from ferrule.specs import Boolean, DType, Int32, Uint32
-
-_LIBRARY: Final = "ferrule.language.faces.collectives"
 
 
 def require_kernel(low: Lowering, name: str, node: ast.AST) -> None:
@@ -28,12 +25,7 @@ def require_kernel(low: Lowering, name: str, node: ast.AST) -> None:
 
 def place(low: Lowering, node: ast.AST) -> Location:
     """The place in the user's code, not in the library that is written in the language."""
-    frame, at = low.frame, node
-    while frame.source.outer.get("__name__") == _LIBRARY:
-        if frame.caller is None or frame.call_node is None:
-            break
-        at = frame.call_node
-        frame = frame.caller
+    frame, at = users(low.frame, node)
     return frame.source.location(at)
 
 
@@ -182,11 +174,10 @@ def _shuffle(name: str, op: ops.ShuffleOp, clamp: int) -> Intrinsic:
         bound_ = integer(low, given, Int32, "mask_and_clamp", node)
         where = place(low, node)
 
-        def one(x: Any) -> Number:
-            number = scalars.as_number(low, x, node)
+        def one(number: Number) -> Number:
             return Number(low.builder.shuffle(op, number.value, lane, lanes, bound_, where))
 
-        return whole_tensors.lift(low, (value,), node, one)
+        return forms.each(low, value, name, node, one)
 
     return emit
 

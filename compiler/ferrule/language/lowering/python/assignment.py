@@ -10,9 +10,10 @@ from ferrule.language.lowering.control import mutation
 from ferrule.language.lowering.descriptions import describe, usage_hint
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import container_methods, containers, reflection
-from ferrule.language.lowering.tensors import coordinates, elements
+from ferrule.language.lowering.tensors import coordinates, elements, fields
 from ferrule.language.values import (
     RUN_TIME,
+    Fielded,
     Handle,
     PointerView,
     TensorView,
@@ -80,6 +81,8 @@ class Place:
         """The element at this place."""
         if isinstance(self.base, (TensorView, PointerView)):
             return elements.read(self.low, self.base, self.key, self.node)
+        if isinstance(self.base, Fielded):
+            return fields.read(self.low, self.base, self.key, self.node)
         if isinstance(self.base, Handle):
             return containers.item(self.low, self.base, self.key, self.node)
         return scalars.at_compile_time(self.low, self.node, lambda: self.base[self.key])
@@ -88,6 +91,8 @@ class Place:
         """Stores a value at this place."""
         if isinstance(self.base, (TensorView, PointerView)):
             elements.write(self.low, self.base, self.key, value, self.node)
+        elif isinstance(self.base, Fielded):
+            fields.write(self.low, self.base, self.key, value, self.node)
         elif isinstance(self.base, Handle):
             container_methods.write(self.low, self.base, self.key, value, self.node)
         else:
@@ -101,7 +106,7 @@ class Place:
 def place(low: Lowering, node: ast.Subscript) -> Place:
     """The place of a subscript, for an assignment."""
     base = low.evaluate(node.value)
-    if isinstance(base, (TensorView, PointerView)):
+    if isinstance(base, (TensorView, PointerView, Fielded)):
         return Place(low, node, base, coordinates.subscript(low, node.slice))
     if isinstance(base, Handle) and isinstance(base.param, (params.Elements, params.Pairs)):
         return Place(low, node, base, low.evaluate(node.slice))

@@ -20,6 +20,7 @@ from ferrule.language.lowering.objects import container_methods, containers, ref
 from ferrule.language.lowering.python import conversions
 from ferrule.language.lowering.tensors import (
     devices,
+    fields,
     tensor_facts,
     tensor_methods,
     vector_functions,
@@ -29,6 +30,7 @@ from ferrule.language.lowering.tensors import (
 from ferrule.language.values import (
     RUN_TIME,
     BoundMethod,
+    Fielded,
     Handle,
     KernelCall,
     Number,
@@ -123,6 +125,11 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
             return _from_table(low, _TENSOR, value, attr, node)
         case PointerView():
             return _from_table(low, _POINTER, value, attr, node)
+        case Fielded() if attr == "fill" and not fields.is_pointer(value):
+            return BoundMethod(partial(fields.fill, value), "fill")
+        case Fielded():
+            known = fields.POINTER if fields.is_pointer(value) else fields.TENSOR
+            return _from_table(low, known, value, attr, node)
         case Layout() if attr in ("shape", "stride"):
             return size_numbers(low, getattr(value, attr))
         case Number():

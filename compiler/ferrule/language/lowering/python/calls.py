@@ -17,6 +17,7 @@ from ferrule.language.faces.base import OutsideKernel
 from ferrule.language.faces.calls import ExternFunction, ImportedFunction
 from ferrule.language.faces.containers import type_key_of
 from ferrule.language.layouts import Layout, is_static
+from ferrule.language.lowering import structures
 from ferrule.language.lowering.closures import Closure
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control.mutation import require_inside, require_seen
@@ -272,7 +273,7 @@ def _annotates_numbers(callee: Any) -> bool:
     """Whether a function annotates a parameter with a dtype."""
     if not isinstance(callee, types.FunctionType):
         return False
-    hints = records.hints(callee)
+    hints = structures.hints(callee)
     return any(isinstance(hints[name], DType) for name in hints.keys() - {"return"})
 
 

@@ -16,9 +16,10 @@ from ferrule.language.lowering.descriptions import describe, usage_hint
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import containers
 from ferrule.language.lowering.python import calls, comprehensions, operators, records
-from ferrule.language.lowering.tensors import coordinates, elements, vectors
+from ferrule.language.lowering.tensors import coordinates, elements, fields, vectors
 from ferrule.language.values import (
     RUN_TIME,
+    Fielded,
     Generated,
     Number,
     PointerView,
@@ -240,6 +241,8 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
     base = low.evaluate(node.value)
     if isinstance(base, (TensorView, PointerView)):
         return elements.read(low, base, coordinates.subscript(low, node.slice), node)
+    if isinstance(base, Fielded):
+        return fields.read(low, base, coordinates.subscript(low, node.slice), node)
     if isinstance(base, Vector):
         return vectors.item(low, base, coordinates.subscript(low, node.slice), node)
     if containers.is_container(base):

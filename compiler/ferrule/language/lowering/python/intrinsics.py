@@ -27,6 +27,7 @@ from ferrule.language.lowering.device import (
     arch_numbers,
     asynchronous,
     atomics,
+    collectives,
     mbarriers,
     shared_memory,
     tensor_cores,
@@ -44,7 +45,7 @@ from ferrule.language.lowering.objects import (
     texts,
 )
 from ferrule.language.lowering.objects.parameters import is_kind
-from ferrule.language.lowering.python import assertions, folds, mathematics, operators
+from ferrule.language.lowering.python import assertions, folds, mathematics
 from ferrule.language.lowering.tensors import (
     allocation,
     filling,
@@ -200,7 +201,7 @@ def _operator(op: ast.operator) -> Intrinsic:
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         _require(low, args, kwargs, 2, type(op).__name__.lower(), node)
-        return operators.binary(low, op, args[0], args[1], node)
+        return low.binary(op, args[0], args[1], node)
 
     return emit
 
@@ -216,6 +217,7 @@ _PYTHON_OPERATORS: Final[dict[Any, Intrinsic]] = {
 
 _TABLE: Final[dict[Any, Intrinsic]] = {
     **threads.TABLE,
+    **collectives.TABLE,
     **atomics.TABLE,
     **shared_memory.TABLE,
     **tensor_cores.TABLE,

@@ -21,9 +21,9 @@ from ferrule.language.lowering.numbers.scalars import (
 )
 from ferrule.language.lowering.numbers.tables import IR_BINARY, PYTHON_BINARY, PYTHON_UNARY
 from ferrule.language.lowering.objects import containers, texts
-from ferrule.language.lowering.tensors import views
+from ferrule.language.lowering.tensors import fields, views
 from ferrule.language.lowering.tensors.whole_tensors import lift
-from ferrule.language.values import RUN_TIME, Handle, Number, PointerView, Whole
+from ferrule.language.values import RUN_TIME, Fielded, Handle, Number, PointerView, Whole
 from ferrule.specs import Boolean, Int32, Numeric
 from ferrule.specs.expr import make
 
@@ -41,6 +41,8 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
         return at_compile_time(low, node, lambda: python(*untyped(left, right)))
     if isinstance(left, PointerView) or isinstance(right, PointerView):
         return views.arithmetic(low, op, left, right, node)
+    if isinstance(left, Fielded) or isinstance(right, Fielded):
+        return fields.arithmetic(low, op, left, right, node)
     if isinstance(left, Handle) or isinstance(right, Handle):
         given = left if isinstance(left, Handle) else right
         low.fail(

@@ -10,7 +10,6 @@ import ast
 import dataclasses
 import inspect
 import types
-import typing
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -82,7 +81,7 @@ def construct(
         bound = inspect.signature(cls).bind(*args, **kwargs)
     except TypeError as error:
         low.fail(node, f"{cls.__name__}(): {error}")
-    annotations = hints(cls)
+    annotations = structures.hints(cls)
     given = {
         name: conversions.annotated(low, value, annotations.get(name), node, name)
         for name, value in bound.arguments.items()
@@ -129,20 +128,12 @@ def _defaults(low: Lowering, cls: type, given: dict[str, Any], node: ast.AST) ->
     return values
 
 
-def hints(of: Any) -> dict[str, Any]:
-    """The annotations of a class or function."""
-    try:
-        return typing.get_type_hints(of)
-    except Exception:  # names for type checkers only
-        return dict(getattr(of, "__annotations__", {}))
-
-
 def has_numbers(value: Any) -> bool:
     """Whether this is an object with a field annotated with a dtype: it holds numbers of that
     dtype."""
     if isinstance(value, (type, *RUN_TIME)) or not is_record_class(type(value)):
         return False
-    return any(isinstance(hint, DType) for hint in hints(type(value)).values())
+    return any(isinstance(hint, DType) for hint in structures.hints(type(value)).values())
 
 
 def replace(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
@@ -182,7 +173,7 @@ def attribute(low: Lowering, value: Any, name: str, node: ast.AST) -> Any:
     got = attributes.get(low, value, name, node)
     if not scalars.is_python_number(got) or not has_numbers(value):
         return got
-    return conversions.annotated(low, got, hints(type(value)).get(name), node, name)
+    return conversions.annotated(low, got, structures.hints(type(value)).get(name), node, name)
 
 
 def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:

@@ -13,11 +13,11 @@ from ferrule.language.layouts import Layout, format_tuple
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import forms, scalars
 from ferrule.language.lowering.numbers.sizes import as_dims, named
-from ferrule.language.lowering.tensors import access, views
+from ferrule.language.lowering.tensors import access, fields, views
 from ferrule.language.lowering.tensors.coordinates import refusals
-from ferrule.language.values import TensorView, Vector
+from ferrule.language.values import Fielded, TensorView, Vector
 from ferrule.specs import AddressSpace, DType
 from ferrule.specs.dtypes import as_dtype
 
@@ -27,13 +27,18 @@ MAX_BYTES_TOGETHER: Final = 262144
 _ALIGN: Final = 16
 
 
-def _make(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> TensorView:
+def _make(
+    low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> TensorView | Fielded:
     """`fe.make_fragment(layout_or_shape, dtype)`."""
     wanted, dtype = bound(low, "layout_or_shape dtype", args, kwargs, node)
     layout = as_dims(low, wanted, node)
     with refusals(low, node):
         checked = layout if isinstance(layout, Layout) else layouts.make_layout(layout)
-    return _fragment(low, checked, dtype, node)
+    form = forms.of_elements(low, dtype, "the dtype of a fragment", node)
+    if isinstance(form, DType):
+        return _fragment(low, checked, form, node)
+    return fields.allocated(form, "fragment", lambda each: _fragment(low, checked, each, node))
 
 
 def _make_like(
@@ -102,7 +107,7 @@ def _tensor(low: Lowering, layout: Layout, kind: DType) -> TensorView:
     return TensorView(low.builder.fragment(type_), "fragment", nested)
 
 
-TABLE: Final[dict[Any, Callable[..., TensorView]]] = {
+TABLE: Final[dict[Any, Callable[..., TensorView | Fielded]]] = {
     faces.make_fragment: _make,
     faces.make_rmem_tensor: _make,
     faces.make_fragment_like: _make_like,

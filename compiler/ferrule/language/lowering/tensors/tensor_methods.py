@@ -15,7 +15,7 @@ from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.numbers.sizes import as_dims, named
 from ferrule.language.lowering.tensors import views
 from ferrule.language.lowering.tensors.coordinates import refusals
-from ferrule.language.values import PointerView, TensorView
+from ferrule.language.values import Fielded, PointerView, TensorView
 from ferrule.specs import DType
 from ferrule.specs.dtypes import as_dtype
 from ferrule.specs.expr import is_dim
@@ -118,14 +118,17 @@ def _dtype(low: Lowering, args: Arguments, kwargs: Keywords, node: ast.Call) -> 
     return checked
 
 
-def make_tensor(low: Lowering, args: Arguments, kwargs: Keywords, node: ast.Call) -> TensorView:
+def make_tensor(
+    low: Lowering, args: Arguments, kwargs: Keywords, node: ast.Call
+) -> TensorView | Fielded:
     """`fe.make_tensor(pointer, layout)`: the elements from an address on, with a layout or
     shape."""
     given = {**dict(zip(("iterator", "layout"), args, strict=False)), **kwargs}
     if len(args) > 2 or set(given) != {"iterator", "layout"}:
         low.fail(node, "make_tensor takes two arguments", expected="fe.make_tensor(p, layout)")
     pointer = given["iterator"]
-    if not isinstance(pointer, PointerView):
+    several = isinstance(pointer, Fielded) and isinstance(pointer.items[0], PointerView)
+    if not isinstance(pointer, PointerView) and not several:
         low.fail(
             node,
             f"make_tensor: the iterator is {describe(pointer)}",
@@ -134,4 +137,7 @@ def make_tensor(low: Lowering, args: Arguments, kwargs: Keywords, node: ast.Call
     layout = as_dims(low, given["layout"], node)
     with refusals(low, node):
         checked = layout if isinstance(layout, Layout) else layouts.make_layout(layout)
+    if isinstance(pointer, Fielded):
+        items = tuple(views.relaid(low, each, checked) for each in pointer.items)
+        return Fielded(pointer.form, items, pointer.name)
     return views.relaid(low, pointer, checked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Any, Final
 
 from ferrule.language import layouts
@@ -10,6 +11,7 @@ from ferrule.language.faces import vectors as faces
 from ferrule.language.faces.vectors import ReductionOp
 from ferrule.language.ir import ops
 from ferrule.language.layouts import Layout
+from ferrule.language.lowering import structures
 from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
@@ -99,7 +101,25 @@ def _where(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Cal
         return typed_constants.folded(low, lambda: one(*given))
     if not is_run_time(given):
         return scalars.at_compile_time(low, node, lambda: given[1] if given[0] else given[2])
+    if structures.parts(given[1]) is not None or structures.parts(given[2]) is not None:
+        return _where_of_several(low, given, node, one)
     return whole_tensors.lift(low, given, node, one)
+
+
+def _where_of_several(
+    low: Lowering, given: tuple[Any, ...], node: ast.AST, one: Callable[..., Number]
+) -> Any:
+    """`fe.where` of vectors, and of tuples or dataclasses of numbers, field by field."""
+    condition, x, y = given
+    if isinstance(x, Vector) or isinstance(y, Vector):
+        return whole_tensors.lift(low, given, node, one)
+    if not structures.same_form(x, y):
+        low.fail(
+            node,
+            f"where chooses between {describe(x)} and {describe(y)}",
+            expected="two values of one kind, with as many numbers",
+        )
+    return structures.mapped(lambda a, b: one(condition, a, b), x, y)
 
 
 TABLE: Final[dict[Any, Intrinsic]] = {
