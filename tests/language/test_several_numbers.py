@@ -137,7 +137,7 @@ def test_shared_memory_and_fragments_have_a_place_for_each_number() -> None:
         own[1, 2] = Nested(Best(a[t], t), (t * 2,))
         arch.sync_threads()
         last = shared
-        for i in range(3):
+        for i in fe.range_constexpr(3):
             last = last + i
         best, (x, (y, z)) = last[60 - t // 2], rows[None, 7 - t // 8][7 - t % 8]
         both = own[1, 2].best.at + own[0, 0].pair[0]

@@ -73,7 +73,7 @@ def text(form: Any) -> str:
     """A form in messages: `float32`, `(float32, int32)`, `Step(z=float32, count=int32)`."""
     if isinstance(form, DType):
         return form.name
-    found = structures.parts(form) or ()
+    found = list(structures.parts(form) or ())
     if isinstance(form, Vector):
         return f"a vector of {len(found)} {text(found[0][1])}"
     if type(form) is tuple:
