@@ -113,7 +113,7 @@ def test_other_compiled_functions_take_them_too(fake_cuda: FakeCuda) -> None:
 
     x = doubles()
     on_cpu = fe.compile(total, vector(fe.Float64), options="--target cpu")
-    on_gpu = fe.compile(double, vector(fe.Float64), options="--target cuda")
+    on_gpu = fe.compile(double, vector(fe.Float64), options="--target cuda --gpu-arch sm_80")
     assert on_cpu(tensor(x, HOST)) == 6
     on_gpu(tensor(x, MANAGED, 1))
     (launch,) = fake_cuda.launches()
