@@ -203,8 +203,10 @@ class _Splitter:
         if form.goes_up is None:
             into.done.append(loop)
             return
-        other = Open(into.guards, pending=[op])
-        self.cut.flush(other)
+        # Results of its own: those of the loop are in slots, which a copy of them may share.
+        results = tuple(ops.Value(value.type, value.hint) for value in op.results)
+        other = Open(into.guards, pending=[replace(op, results=results)])
+        self.cut.flush(other, self.cut.moves(op.carried, results))
         sides = ops.Region((loop,)), ops.Region(tuple(other.done))
         into.done.append(ops.If((), form.goes_up, *sides))
 
