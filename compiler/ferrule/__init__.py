@@ -192,6 +192,7 @@ if TYPE_CHECKING:
     from ferrule.specs import make_fake_tensor as make_fake_tensor
     from ferrule.specs import make_ptr as make_ptr
     from ferrule.specs import nullptr as nullptr
+    from ferrule.specs import row_major as row_major
     from ferrule.specs import sym_dtype as sym_dtype
     from ferrule.specs import sym_int as sym_int
     from ferrule.specs import sym_int32 as sym_int32
@@ -203,7 +204,8 @@ _SPECS = (
     "BFloat16 Boolean Complex128 Complex64 Float16 Float32 Float4E2M1FN Float64 Float6E2M3FN "
     "Float6E3M2FN Float8E3M4 Float8E4M3 Float8E4M3B11FNUZ Float8E4M3FN Float8E4M3FNUZ Float8E5M2 "
     "Float8E5M2FNUZ Float8E8M0FNU Int16 Int32 Int4 Int64 Int8 Numeric TFloat32 Uint16 "
-    "Uint32 Uint4 Uint64 Uint8 ceil_div make_fake_compact_tensor make_fake_tensor sym_dtype "
+    "Uint32 Uint4 Uint64 Uint8 ceil_div make_fake_compact_tensor make_fake_tensor "
+    "row_major sym_dtype "
     "sym_int sym_int32 sym_int64"
 )
 _FACES = (

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from typing import Any, Optional
 
+import numpy as np
 import pytest
 
 from ferrule import specs
@@ -116,6 +118,39 @@ def test_as_dtype() -> None:
         as_dtype(3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="expected a dtype"):
         as_dtype(Numeric)
+
+
+def test_dtypes_of_numpy() -> None:
+    kinds = [np.bool_, np.int8, np.uint16, np.int32, np.intc, np.int64, np.float16, np.float32,
+             np.float64, np.complex64]  # fmt: skip
+    for kind in kinds:
+        name = np.dtype(kind).name
+        assert as_dtype(kind) is as_dtype(np.dtype(kind)) is as_dtype(name)
+    for wrong in (np.generic, np.floating, np.float32(3), np.zeros(3), np.dtype("M8[s]"), np.str_,
+                  np.dtype([("a", "f4")]), np):  # fmt: skip
+        with pytest.raises(TypeError, match="expected a dtype"):
+            as_dtype(wrong)
+    with pytest.raises(ValueError, match="dtype.'>f4'. is in another byte order than this"):
+        as_dtype(np.dtype(">f4") if sys.byteorder == "little" else np.dtype("<f4"))
+
+
+def test_dtypes_of_ml_dtypes() -> None:
+    other = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
+    for name in ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz"):
+        kind = getattr(other, name)
+        assert as_dtype(kind) is as_dtype(np.dtype(kind)) is as_dtype(name)
+
+
+@pytest.mark.needs_torch
+def test_dtypes_of_torch() -> None:
+    import torch
+
+    for name in ("bool", "uint8", "int64", "float16", "bfloat16", "float32", "float8_e4m3fn"):
+        assert as_dtype(getattr(torch, name)) is as_dtype(name)
+    assert as_dtype(torch.half) is as_dtype("float16")
+    for wrong in (torch.quint8, torch.strided, torch.dtype, torch.zeros(3)):
+        with pytest.raises(TypeError, match="expected a dtype"):
+            as_dtype(wrong)
 
 
 def test_integer_ranges() -> None:

@@ -11,7 +11,15 @@ from typing import Any
 import pytest
 
 from ferrule import specs
-from ferrule.specs import AddressSpace, Float16, Float32, make_fake_compact_tensor, make_fake_tensor
+from ferrule.specs import (
+    AddressSpace,
+    Float16,
+    Float32,
+    make_fake_compact_tensor,
+    make_fake_tensor,
+    row_major,
+    sym_int,
+)
 
 
 def spec(example: specs.SupportsSpec) -> specs.Param:
@@ -138,3 +146,16 @@ def test_the_facade_has_cutes_names() -> None:
     for name in names:
         assert getattr(fe, name) is getattr(fe.runtime, name)
         assert name in dir(fe)
+
+
+def test_row_major_is_the_order_of_arrays() -> None:
+    n = sym_int(symbol="n")
+    for shape in ((), (3,), (2, 3, 4), (n, 8)):
+        order = tuple(reversed(range(len(shape))))
+        assert row_major(shape, "float16", device="cpu") == make_fake_compact_tensor(
+            "float16", shape, stride_order=order, device="cpu"
+        )
+    with pytest.raises(TypeError, match="row_major: the order is row-major"):
+        row_major((2,), "float32", stride_order=(0,))
+    with pytest.raises(TypeError, match="expected a dtype"):
+        row_major((2,), (2,))

@@ -80,6 +80,7 @@ from ferrule.specs.fakes import (
     SupportsSpec,
     make_fake_compact_tensor,
     make_fake_tensor,
+    row_major,
 )
 from ferrule.specs.free_dtypes import DTypeSym, sym_dtype
 from ferrule.specs.overloads import Overloads
@@ -226,6 +227,7 @@ __all__ = [
     "minimum",
     "nullptr",
     "parse_signature",
+    "row_major",
     "sym_dtype",
     "sym_int",
     "sym_int32",

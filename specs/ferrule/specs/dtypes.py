@@ -14,6 +14,7 @@ Codes and names: DLPack 1.3 (`DLDataTypeCode`); names in messages come from this
 from __future__ import annotations
 
 import operator
+import sys
 from typing import Any, Final, Literal, TypeVar
 
 from ferrule.specs import rounding
@@ -316,10 +317,12 @@ BY_DLPACK: Final[dict[int, DType]] = {
 """The dtype of a tensor's memory."""
 
 
-def as_dtype(value: DType | str) -> DType:
-    """The dtype with this name, or the dtype itself.
+def as_dtype(value: DType | str | Any) -> DType:
+    """The dtype with this name, the dtype itself, or that of NumPy, ml_dtypes or PyTorch:
+    `np.float32`, `x.dtype`, `torch.bfloat16`.
 
-    Raises ValueError for an unknown name and TypeError for anything else.
+    Raises ValueError for an unknown name, or a dtype in another byte order, and TypeError for
+    anything else.
     """
     if isinstance(value, DType) and value is not Numeric:
         return value
@@ -327,4 +330,31 @@ def as_dtype(value: DType | str) -> DType:
         if value in BY_NAME:
             return BY_NAME[value]
         raise ValueError(f"{value!r} is no dtype; known are {', '.join(BY_NAME)}")
+    name = _name_elsewhere(value)
+    if name in BY_NAME:
+        return BY_NAME[name]
     raise TypeError(f"expected a dtype such as Float32 or 'float32', but got {value!r}")
+
+
+def _name_elsewhere(value: object) -> str | None:
+    """The name of a dtype of a framework; which one it is, tells the module of its class.
+
+    Nothing is imported: who has such an object has imported its module.
+    """
+    kind = value if isinstance(value, type) else type(value)
+    module = kind.__module__.partition(".")[0]
+    if module == "torch" and kind.__name__ == "dtype" and kind is not value:
+        return str(value).removeprefix("torch.")
+    if module not in ("numpy", "ml_dtypes"):
+        return None
+    numpy: Any = sys.modules["numpy"]
+    if kind is value:
+        # Of abstract classes such as np.floating older versions of NumPy make a dtype of another.
+        if kind not in numpy.sctypeDict.values() and module == "numpy":
+            return None
+    elif not isinstance(value, numpy.dtype):
+        return None
+    found = numpy.dtype(value)
+    if not found.isnative:
+        raise ValueError(f"{value!r} is in another byte order than this machine's")
+    return str(found.name)

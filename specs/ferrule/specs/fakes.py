@@ -187,6 +187,24 @@ def make_fake_compact_tensor(
     )
 
 
+def row_major(
+    shape: Sequence[Dim],
+    dtype: DType | str | DTypeSym | Sequence[DType | str],
+    **facts: Any,
+) -> FakeTensor:
+    """A fake tensor without gaps, row-major, as arrays of NumPy and PyTorch are: `fe.row_major((m,
+    n), "float32")`, or `fe.row_major((m, n), x.dtype)`.
+
+    `facts` are the keywords of `make_fake_compact_tensor`, without `stride_order`; so are its
+    errors.
+    """
+    if "stride_order" in facts:
+        raise TypeError("row_major: the order is row-major; make_fake_compact_tensor takes others")
+    sizes = check_dims("shape", shape)
+    order = tuple(reversed(range(len(sizes))))
+    return make_fake_compact_tensor(dtype, sizes, stride_order=order, **facts)
+
+
 def _check_memspace(memspace: AddressSpace) -> None:
     if not isinstance(memspace, AddressSpace):
         raise TypeError(f"memspace must be an AddressSpace, but got {memspace!r}")
