@@ -98,8 +98,9 @@ ADVICE: Final[Mapping[str, Advice]] = MappingProxyType(
         ),
         "CALL21": _advice(
             "If the size varies, put `sym_int()` in the example. If it is a stride, the tensor has "
-            "another layout than the example: fake tensors are column-major unless "
-            "`stride_order` says otherwise, and rows with gaps need `make_fake_tensor`.",
+            "another layout than the example: `make_fake_compact_tensor` is column-major unless "
+            "`stride_order` says otherwise, `row_major` is the other order, and rows with gaps "
+            "need `make_fake_tensor`.",
             _MATRIX,
             what="a.strides[0]",
             expected="1",
