@@ -194,8 +194,8 @@ def kernels_assemble(
 
     collector, lower_cpu = Collector(), codegen.lower_cpu
 
-    def lower_and_collect(program: Any) -> Any:
-        body = lower_cpu(program)
+    def lower_and_collect(program: Any, *more: Any, **named: Any) -> Any:
+        body = lower_cpu(program, *more, **named)
         collector.add(program)
         return body
 

@@ -17,6 +17,7 @@ VIEWS: Final = {
     "ir": "kernel IR, of sources",
     "llvm": "LLVM's IR before optimisation, of sources",
     "asm": "assembly of the host code",
+    "remarks": "what became of each loop and launch on the CPU, of sources",
     "ptx": "PTX of the kernels",
     "sass": "machine code of the kernels, by nvdisasm or cuobjdump",
     "metadata": "what a file says of its functions, as JSON",

@@ -138,6 +138,7 @@ def _of_function(name: str, function: Function) -> Shown:
     signature, doc = described(function)
     views["signature"] = lambda: _signature(signature.renamed(name), doc)
     views["asm"] = lambda: _assembly(name, origin)
+    views["remarks"] = lambda: str(function.remarks)
     views["sass"] = lambda: sass_of(_ptx_by_arch(function), [])
     views["metadata"] = lambda: _metadata(metadata_of(name, function))
     return Shown(name, views)
@@ -211,9 +212,16 @@ def _of_metadata(path: Path, part: Part, metadata: Metadata) -> Shown:
         view: partial(origin.text, stage) for view, stage in _STAGES.items()
     }
     views["signature"] = lambda: metadata.signature.text()
+    views["remarks"] = _no_remarks
     views["sass"] = sass
     views["metadata"] = lambda: _metadata(metadata)
     return Shown(metadata.name, views)
+
+
+def _no_remarks() -> Any:
+    raise StageError(
+        "remarks", (), "it is machine code: what LLVM made of loops is known of sources"
+    )
 
 
 def _of_unknown(path: Path, name: str) -> Shown:

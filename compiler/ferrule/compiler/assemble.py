@@ -119,6 +119,20 @@ def wrapper_text(module: HostModule, target: HostTarget, description: str) -> st
         return str(linked)
 
 
+def optimised_alone(part: Part, opt_level: int, target: HostTarget) -> bool:
+    """Optimises the code of a body as `assemble` does, for what LLVM says meanwhile; whether loops
+    become vectors."""
+    machine = targets.machine(target, min(opt_level, 2))
+    part, context = _with_instructions(part, target), llvm.create_context()
+    with ExitStack() as opened:
+
+        def parsed(text: str) -> Any:
+            return opened.enter_context(_parse(text, target.triple, machine, context))
+
+        may_be_huge = _lines(part) > _HUGE
+        return _optimise(_whole(part, parsed), machine, opt_level, may_be_huge=may_be_huge)
+
+
 def _for_target(module: HostModule, target: HostTarget) -> tuple[HostModule, Any]:
     """The module with the parts for this target, and LLVM's target machine."""
     part = _with_instructions(module.body.part, target)
@@ -311,7 +325,8 @@ def _parse(text: str, triple: str, machine: Any, context: Any) -> Iterator[Any]:
         yield module
 
 
-def _optimise(module: Any, machine: Any, level: int, *, may_be_huge: bool = False) -> None:
+def _optimise(module: Any, machine: Any, level: int, *, may_be_huge: bool = False) -> bool:
+    """Runs LLVM's pipeline; whether loops become vectors."""
     # LLVM's level 3 takes a quarter more time and does not make such code faster.  Nor does it help
     # to unroll loops with an unknown trip count; short loops have metadata that unrolls them.
     options = llvm.create_pipeline_tuning_options(speed_level=min(level, 2))
@@ -319,6 +334,7 @@ def _optimise(module: Any, machine: Any, level: int, *, may_be_huge: bool = Fals
     options.loop_vectorization = level > 1 and not (may_be_huge and _is_huge(module))
     options.loop_unrolling = False
     run_pipeline(module, machine, options)
+    return bool(options.loop_vectorization)
 
 
 def _lines(part: Part) -> int:

@@ -18,7 +18,14 @@ from ferrule.compiler.exports import ExportTarget, export_target
 from ferrule.compiler.wrapper.builder import wrapper_parts
 from ferrule.compiler.wrapper.callee import BodyCall
 from ferrule.runtime.abi import SYMBOL_PREFIX
-from ferrule.runtime.artefacts import ExportForm, KernelInfo, ObjectCode, OperatorCode, Stage
+from ferrule.runtime.artefacts import (
+    ExportForm,
+    KernelInfo,
+    ObjectCode,
+    OperatorCode,
+    Remarks,
+    Stage,
+)
 from ferrule.runtime.binaries.digest import sealed_object
 from ferrule.runtime.binaries.metadata import DeviceImage, Metadata
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits
@@ -65,6 +72,7 @@ class CompiledOrigin:
         "_module",
         "_notes",
         "_objects",
+        "_remarks",
         "_sources",
         "_target",
         "_traits",
@@ -82,13 +90,14 @@ class CompiledOrigin:
         traits: CallTraits = ANY_FUNCTION,
         sources: Mapping[str, Function] = _NO_SOURCES,
         mlir: Callable[[], str] | None = None,
+        remarks: Callable[[], Remarks] | None = None,
         notes: Mapping[str, Any] = _NO_NOTES,
     ) -> None:
         """`ir` is the text of the kernel IR, or a function that makes it on demand.  `target` is
         the target of `export`, by default the baseline CPU of this machine's platform; `doc` and
         `traits` are the docstring and the traits of the exported function.  `sources` are functions
-        that the code needs, by symbol.  `mlir` makes the kernel IR as MLIR. `notes` are stored in
-        exported files.
+        that the code needs, by symbol.  `mlir` makes the kernel IR as MLIR, `remarks` says
+        what became of its loops. `notes` are stored in exported files.
         """
         self.key: Key | None = None
         """Of the cache, where it keeps the function."""
@@ -96,6 +105,7 @@ class CompiledOrigin:
         """Whether the compilation gave warnings, which belong to each compilation."""
         self._notes: Final = notes
         self._mlir: Final = mlir
+        self._remarks: Remarks | Callable[[], Remarks] | None = remarks
         self._sources: Final = sources
         self._module: Final = module
         self._ir = ir
@@ -254,6 +264,19 @@ class CompiledOrigin:
                 return assemble.assembly_text(self._module, here.cpu, here.triple)
             case "ptx":
                 return "\n".join(self.ptx().values())
+
+    def remarks(self) -> Remarks:
+        """What became of each loop and launch, asked once.
+
+        StageError if the function was not compiled from Python for the CPU.
+        """
+        found = self._remarks
+        if found is None:
+            why = "only what was compiled from one Python function for the CPU has them"
+            raise StageError("remarks", ("llvm", "asm"), why)
+        if not isinstance(found, Remarks):
+            found = self._remarks = found()
+        return found
 
     def ptx(self) -> Mapping[str, str]:
         """The PTX of the kernels by architecture.  StageError if the function has no PTX."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ferrule.compiler.origin import CompiledOrigin
     from ferrule.language.ir.ops import Op, Program, Value
     from ferrule.runtime import Function
+    from ferrule.runtime.artefacts import Remarks
 
 T = TypeVar("T")
 
@@ -398,10 +399,16 @@ def _lowered(program: Program, options: Options, origins: dict[Op, object] | Non
 
         return lower_cpu_by_mlir(program)
     from ferrule.language.codegen import lower_cpu
+
+    return lower_cpu(_for_cpu(program))
+
+
+def _for_cpu(program: Program) -> Program:
+    """The program with its functions expanded, some of them apart from sums."""
     from ferrule.language.codegen.passes.separated import separated
     from ferrule.language.mathlib import expand_maths
 
-    return lower_cpu(expand_maths(separated(program)))
+    return expand_maths(separated(program))
 
 
 def build(job: Job) -> Function:
@@ -458,6 +465,9 @@ def _origin(
     shown = origins if placed else None
     body = _body(program, options, signature.name, shown).placed(place)
     on_gpu = options.gpu_arch is not None
+    told = None
+    if origins is not None and not on_gpu and options.pipeline != "mlir":
+        told = partial(_remarks, program, options, origins)
     return CompiledOrigin(
         host_module(signature, body, opt_level=options.opt_level),
         partial(print_program, program),
@@ -466,6 +476,7 @@ def _origin(
         traits=traits_of(program, signature, on_gpu=on_gpu, release_gil=options.release_gil),
         sources=sources_of(program),
         mlir=partial(_mlir, program, origins or {}),
+        remarks=told,
     )
 
 
@@ -531,3 +542,17 @@ def _mlir(program: Program, origins: dict[Op, object]) -> str:
         return program_text(program, Places.of(origins))
     except CodegenError as error:
         raise CompileError(f"{program.name}: {error}") from None
+
+
+def _remarks(program: Program, options: Options, origins: dict[Op, object]) -> Remarks:
+    """What became of the loops of a program for the CPU."""
+    from ferrule.compiler.targets import host
+    from ferrule.language.checks.places import Places
+    from ferrule.language.codegen import lower_cpu
+    from ferrule.language.codegen.functions.report import Report
+    from ferrule.language.ir.collapse import collapse
+    from ferrule.language.remarks import remarks
+
+    report = Report(Places.of(origins))
+    body = lower_cpu(_for_cpu(collapse(program)), lines=report.begin)
+    return remarks(report, body, options.opt_level, host(), program.symbols)

@@ -10,6 +10,7 @@ from ferrule.compiler.cache.keys import Uncacheable
 from ferrule.compiler.cache.restored import RestoredOrigin
 from ferrule.compiler.cache.through import Wanted, through
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.runtime.artefacts import Remarks
 from ferrule.runtime.entry.key import CallTraits
 
 if TYPE_CHECKING:
@@ -96,7 +97,13 @@ def joined(
     target, traits = origins[0].target, _traits([origin.traits for origin in origins])
     sources = {symbol: f for each in origins for symbol, f in each.sources.items()}
     return CompiledOrigin(
-        module, lambda: _ir(origins), doc=doc, target=target, traits=traits, sources=sources
+        module,
+        lambda: _ir(origins),
+        doc=doc,
+        target=target,
+        traits=traits,
+        sources=sources,
+        remarks=lambda: Remarks(each for origin in origins for each in origin.remarks()),
     )
 
 

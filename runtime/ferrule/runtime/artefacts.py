@@ -69,6 +69,46 @@ class KernelInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Remark:
+    """What became of a loop, an expression or a launch in code for the CPU.
+
+    `file`, `function` and `line` are its place, `what` is "loop", "expression", "kernel" or
+    "launch".  `lanes` is the number of elements of a vector: 1 if it is not vectorised, None if
+    nothing is left to vectorise.  `text` says all that is known, `hint` what would help, or "".
+    """
+
+    file: str
+    function: str
+    line: int
+    what: str
+    lanes: int | None
+    text: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{self.file}:{self.line}: {self.text}{hint}"
+
+
+class Remarks(tuple[Remark, ...]):
+    """The remarks about a function, in the order of its lines; as text, a line for each."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self))
+
+
+@runtime_checkable
+class RemarkedOrigin(Protocol):
+    """An origin that can say what became of its loops."""
+
+    def remarks(self) -> Remarks:
+        """What became of each loop and launch; `StageError` where that is unknown."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class OperatorCode:
     """An object that makes a function an operator of a framework, and the libraries that it needs,
     by their paths on this machine; a process that uses the framework has loaded them."""

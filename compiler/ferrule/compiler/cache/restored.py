@@ -11,7 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.compiler.cache.keys import Key, Uncacheable, differing
-from ferrule.runtime.artefacts import ExportForm, KernelInfo, ObjectCode, OperatorCode, Stage
+from ferrule.runtime.artefacts import (
+    ExportForm,
+    KernelInfo,
+    ObjectCode,
+    OperatorCode,
+    Remarks,
+    Stage,
+)
 from ferrule.runtime.errors import StageError
 from ferrule.runtime.forks import ForkLock
 
@@ -141,6 +148,10 @@ class RestoredOrigin:
     def text(self, stage: Stage) -> str:
         """The text of a stage."""
         return self.compiled().text(stage)
+
+    def remarks(self) -> Remarks:
+        """What became of each loop and launch."""
+        return self.compiled().remarks()
 
     def ptx(self) -> Mapping[str, str]:
         """The PTX of the kernels by architecture."""

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Final
 import tvm_ffi
 
 from ferrule import specs
-from ferrule.runtime.artefacts import KernelInfo, ObjectCode, Origin
+from ferrule.runtime.artefacts import KernelInfo, ObjectCode, Origin, RemarkedOrigin, Remarks
 from ferrule.runtime.calls.callpath import name_hidden, ordered, prepare_call, ways_of
 from ferrule.runtime.calls.dynamo import keep_out
 from ferrule.runtime.calls.heaptype import HeapType, make_heap_type
@@ -218,6 +218,19 @@ class _Members:
         StageError if the function has no kernels for a GPU, CompileError without an assembler.
         """
         return kernel_info_of(_state_of(self).origin)
+
+    @property
+    def remarks(self) -> Remarks:
+        """What became of each loop and launch on the CPU: vectorised or not, and why not.
+
+        It compiles the function once more, in a process of its own, and is remembered. StageError
+        if the function was not compiled from Python for the CPU, CompileError if that process
+        cannot run.
+        """
+        origin = _state_of(self).origin
+        if not isinstance(origin, RemarkedOrigin):
+            raise StageError("remarks", (), "it was loaded as machine code")
+        return origin.remarks()
 
     def export_to_c(
         self,

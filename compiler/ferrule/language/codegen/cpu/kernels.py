@@ -70,6 +70,8 @@ def emit_blocks(
         lowering.coordinates["block_dim", axis] = shape.block[axis]
     straight = lanes.has_wide_parts(kernel)
     lowering.group = hints.access_group(lowering.emitter, straight=straight)
+    if plans[0].fused:
+        lowering.say("its blocks along x are one loop over all their threads")
     sizes = [shape.grid[axis] for axis in _OUTER_FIRST]
     with ExitStack() as open_loops:
         row = open_loops.enter_context(rows(lowering.emitter, *blocks, sizes, "blocks"))
@@ -108,6 +110,7 @@ def _thread_loops(
 ) -> None:
     """Emits the loops over the threads of these spans."""
     with ExitStack() as open_loops:
+        open_loops.enter_context(lowering.inside(kernel.body, "threads", kernel.name))
         for axis in _OUTER_FIRST[:-1]:
             piece = open_loops.enter_context(_piece(lowering, plans[axis], shape, spans[axis]))
             loop = _threads(lowering, plans[axis], piece, piece.first, piece.end)

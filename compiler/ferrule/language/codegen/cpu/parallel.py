@@ -38,7 +38,17 @@ MOST_WHOLE: Final = 4096
 
 def lower(lowering: FunctionLowering, op: ops.Parallel) -> Work:
     """The loops, with the body in the innermost."""
+    return _work(lowering, op) if lowering.lines is None else _told(lowering, op)
+
+
+def _told(lowering: FunctionLowering, op: ops.Parallel) -> Work:
+    with lowering.inside(op, "elements"):
+        yield from _work(lowering, op)
+
+
+def _work(lowering: FunctionLowering, op: ops.Parallel) -> Work:
     if not is_shared(lowering, op):
+        lowering.say("one thread of the machine runs it: it is too little work to share")
         return _straight(lowering, op)
     extents = [lowering.values[op.extents[axis]] for axis in loop_order(op)]
     cost = cost_of(op.body)
@@ -91,7 +101,9 @@ def _shared(
     captured = _Captured.of(lowering, op)
     name = e.module.get_unique_name("parallel")
     with sharing.part(e, name, captured.frame) as part:
-        inner = FunctionLowering(e, lowering.faults, multiples=lowering.multiples)
+        inner = FunctionLowering(
+            e, lowering.faults, multiples=lowering.multiples, lines=lowering.lines
+        )
         inner.fault_values = part.values
         captured.define(inner, lowering, part.frame)
         inner.group = hints.access_group(e)
@@ -104,7 +116,8 @@ def _shared(
                 inner.define_integer(op.indices[axis], at)
             index = op.indices[order[-1]]
             limits = (ZERO, length) if whole else (row.begin, row.end)
-            with counted(e, *limits, index.hint or "index", inner.group) as at:
+            loop = counted(e, *limits, index.hint or "index", inner.group)
+            with inner.inside(op, "elements"), loop as at:
                 inner.define_integer(index, at)
                 yield emit_region(inner, op.body)
     frame = captured.frame.store(e, captured.given)

@@ -123,6 +123,7 @@ def emit_work(
         fault = ir.Constant(I32, lowering.faults.number(bad_setting()))
         return e.select(is_setting, fault, status)
 
+    lowering.say(_spread(work, little=little))
     if little:
         status = alone()
     elif not work.bounded:
@@ -137,6 +138,15 @@ def emit_work(
         for value, block in ways:
             status.add_incoming(value, block)
     _end_if_failed(e, status)
+
+
+def _spread(work: Work, *, little: bool) -> str:
+    """Which threads of the machine do the work, for remarks."""
+    if isinstance(work.count, ir.Constant) and work.count.constant <= 1:
+        return "one thread of the machine runs it: it is one piece"
+    if little:
+        return "one thread of the machine runs it: it is too little work to share"
+    return "the threads of the machine share it, above some 40 µs of work"
 
 
 def _end_if_failed(emitter: Emitter, status: ir.Value) -> None:

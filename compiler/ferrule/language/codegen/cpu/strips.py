@@ -233,10 +233,12 @@ def _emit_strips(
     with _strips(lowering, first, end) as (low, high):
         with _part(lowering, form, threads, low, high) as place:
             carried.store(place, loop.initial)
-        with _iterations(lowering, form), _part(lowering, form, threads, low, high) as place:
-            carried.load(place, loop.carried)
-            drive(emit_region(lowering, loop.body))
-            carried.store(place, loop.body.yields)
+        with lowering.inside(loop, "strips"):
+            lowering.say(f"its lanes are threads, in strips of {WIDTH}")
+            with _iterations(lowering, form), _part(lowering, form, threads, low, high) as place:
+                carried.load(place, loop.carried)
+                drive(emit_region(lowering, loop.body))
+                carried.store(place, loop.body.yields)
         with _part(lowering, form, threads, low, high) as place:
             carried.load(place, loop.results)
             drive(emit_region(lowering, form.after))

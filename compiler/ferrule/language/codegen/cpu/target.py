@@ -8,7 +8,7 @@ object.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Final, Protocol, TypeVar
 
@@ -23,7 +23,12 @@ from ferrule.language.codegen.facts import guards
 from ferrule.language.codegen.facts.costs import cost_of
 from ferrule.language.codegen.facts.launched import Launched, launched
 from ferrule.language.codegen.functions.loops import ONE, ZERO
-from ferrule.language.codegen.functions.lowering import Faults, FunctionLowering, HostOp
+from ferrule.language.codegen.functions.lowering import (
+    Faults,
+    FunctionLowering,
+    HostOp,
+    Lines,
+)
 from ferrule.language.codegen.host.allocation import (
     Allocator,
     declare_inner,
@@ -81,14 +86,23 @@ class KernelsElsewhere(Protocol):
         that is elsewhere; None if `call` runs the blocks."""
 
 
-def lower_cpu(program: ops.Program, elsewhere: KernelsElsewhere | None = None) -> Body:
-    """The body of a program for the CPU.  Raises CodegenError for ops that the target does not
-    support."""
-    program = decided(synchronous(program))
-    module = _Module(program, Emitter(program.name), elsewhere=elsewhere)
+def lower_cpu(
+    program: ops.Program,
+    elsewhere: KernelsElsewhere | None = None,
+    lines: Callable[[Emitter], Lines] | None = None,
+) -> Body:
+    """The body of a program for the CPU; `lines` makes its source lines.
+
+    Raises CodegenError for ops that the target does not support.
+    """
+    program, emitter = decided(synchronous(program)), Emitter(program.name)
+    module = _Module(program, emitter, elsewhere=elsewhere)
+    module.lines = None if lines is None else lines(emitter)
     for fault in () if elsewhere is None else elsewhere.faults:
         module.faults.number(fault)
     module.emit()
+    if module.lines is not None:
+        module.lines.finish()
     return finished(program, module.emitter, module.faults)
 
 
@@ -117,6 +131,7 @@ class _Module:
     shares: bool = False
     repeats: bool = False
     elsewhere: KernelsElsewhere | None = None
+    lines: Lines | None = None
 
     def emit(self) -> None:
         facts = launched(self.program)
@@ -152,8 +167,10 @@ class _Module:
 
     def emit_host(self, arguments: Sequence[ir.Value]) -> None:
         """The code of the host function."""
-        e = self.emitter
-        emit_host(self.program, e, self.faults, arguments, self.host_op, interrupts.watch)
+        lowering = FunctionLowering(
+            self.emitter, self.faults, host_op=self.host_op, lines=self.lines
+        )
+        emit_host(self.program, lowering, arguments, interrupts.watch)
 
     def kernel(self, kernel: ops.Function, known: Launched) -> None:
         """The function that runs blocks of a kernel; sizes that are constant in every launch are
@@ -161,7 +178,7 @@ class _Module:
         frame = self.frame(kernel, known)
         with sharing.part(self.emitter, f"blocks_{kernel.name}", frame) as part:
             given = iter(part.frame)
-            lowering = FunctionLowering(self.emitter, self.faults)
+            lowering = FunctionLowering(self.emitter, self.faults, lines=self.lines)
             lowering.fault_values = part.values
             lowering.values = {param: next(given) for param in kernel.params}
             lowering.symbols = {symbol: next(given) for symbol in self.program.symbols}
@@ -172,17 +189,22 @@ class _Module:
             fused = False
             dynamic = next(given) if uses_dynamic(kernel) else ZERO
             thread = None if self.elsewhere is None else self.elsewhere.thread(kernel)
-            if self.elsewhere is not None and thread is None:
-                self.call_elsewhere(lowering, kernel, shape, (dynamic, part.first, part.last))
-            elif cooperates(kernel) or self.is_cut(kernel, known):
-                from ferrule.language.codegen.cpu.cooperate.blocks import emit_cooperating
+            if lowering.lines is not None:
+                lowering.lines.enter(kernel)
+            blocks = (part.first, part.last)
+            with lowering.inside(kernel.body, "kernel", kernel.name):
+                lowering.say(_size_of(known))
+                if self.elsewhere is not None and thread is None:
+                    self.call_elsewhere(lowering, kernel, shape, (dynamic, *blocks))
+                elif cooperates(kernel) or self.is_cut(kernel, known):
+                    from ferrule.language.codegen.cpu.cooperate.blocks import emit_cooperating
 
-                emit_cooperating(lowering, kernel, shape, dynamic, (part.first, part.last), thread)
-            else:
-                plans = guards.plan(kernel, known.blocks)
-                lowering.thread_op = atomics.alone
-                emit_blocks(lowering, kernel, shape, plans, (part.first, part.last))
-                fused = bool(plans[0].fused)
+                    emit_cooperating(lowering, kernel, shape, dynamic, blocks, thread)
+                else:
+                    plans = guards.plan(kernel, known.blocks)
+                    lowering.thread_op = atomics.alone
+                    emit_blocks(lowering, kernel, shape, plans, blocks)
+                    fused = bool(plans[0].fused)
         self.kernels[kernel.name] = _Kernel(part.function, frame, fused, known)
 
     def is_cut(self, kernel: ops.Function, known: Launched) -> bool:
@@ -238,7 +260,8 @@ class _Module:
                 return parallel.lower(lowering, op)
             case ops.Launch():
                 self.shares = True
-                self.launch(lowering, op)
+                with lowering.inside(op, "launch", op.kernel):
+                    self.launch(lowering, op)
                 return None
             case ops.CallDevice(result):
                 lowering.values[result] = self.emitter.const_i64(DeviceType.CPU)
@@ -273,6 +296,14 @@ class _Module:
     def symbol_values(self, symbols: Mapping[Sym, ir.Value]) -> list[ir.Value]:
         """The values of the program's symbols, in their order."""
         return [symbols[symbol] for symbol in self.program.symbols]
+
+
+def _size_of(known: Launched) -> str:
+    """The size of a block, for remarks."""
+    sizes = [str(size) if size is not None else "any number" for size in known.blocks]
+    while len(sizes) > 1 and sizes[-1] == "1":
+        sizes.pop()
+    return f"blocks of {' by '.join(sizes)} thread{'' if sizes == ['1'] else 's'}"
 
 
 def _strip(b: ir.IRBuilder, block: ir.Value) -> ir.Value:

@@ -22,7 +22,6 @@ from ferrule.compiler.cuda.limits import MAX_THREADS
 from ferrule.compiler.cuda.options import DeviceOptions
 from ferrule.compiler.cuda.selection import select_ptx
 from ferrule.language.checks.places import Places
-from ferrule.language.codegen.cuda.lines import LineInfo
 from ferrule.language.codegen.cuda.maths import DeviceMaths
 from ferrule.language.codegen.cuda.output import DeviceOutput
 from ferrule.language.codegen.cuda.parameters import (
@@ -38,6 +37,7 @@ from ferrule.language.codegen.cuda.threads import DeviceThreads, require_coopera
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.facts.launched import Launched, launched
 from ferrule.language.codegen.functions.dispatch import emit_region
+from ferrule.language.codegen.functions.lines import LineInfo
 from ferrule.language.codegen.functions.lowering import Faults, FunctionLowering
 from ferrule.language.codegen.passes import clusters
 from ferrule.language.ir import ops
@@ -109,6 +109,8 @@ def device_module(
         if options.noalias:
             built.lowering.unwritten = unwritten_tensors(program, kernel)
         built.emit(names[kernel.name])
+    if lines is not None:
+        lines.finish()
     return emitter.text()
 
 
@@ -183,7 +185,7 @@ class _Kernel:
             for bound in self._bounds():
                 set.add(function.attributes, bound)
             if self.lines is not None:
-                self.lines.enter(self.kernel, function)
+                self.lines.enter(self.kernel)
             for parameter, argument in zip(parameters, function.args, strict=True):
                 self._receive(parameter, argument)
             self.lowering.symbols, self.lowering.narrow = self.symbols, True

@@ -114,7 +114,8 @@ def _without_kernels(program: ops.Program) -> Body:
         if not needs_frame(program):
             index = at_least_0(emitter, function.args[-1]) if on_device else emitter.const_i32(0)
             arguments = function.args[:-1] if on_device else function.args
-            emit_host(program, emitter, faults, arguments, partial(_calls, index))
+            lowering = FunctionLowering(emitter, faults, host_op=partial(_calls, index))
+            emit_host(program, lowering, arguments)
         else:
             inner = declare_inner(emitter, types, names)
             frame(program, emitter, inner, function.args)
@@ -124,7 +125,8 @@ def _without_kernels(program: ops.Program) -> Body:
             places = places_of(program, emitter, inner.args)
             allocator = Allocator(places, DeviceType.CUDA, index)
             arguments = inner.args[1:-1] if on_device else inner.args[1:]
-            emit_host(program, emitter, faults, arguments, partial(_allocations, allocator))
+            host_op = partial(_allocations, allocator)
+            emit_host(program, FunctionLowering(emitter, faults, host_op=host_op), arguments)
     return finished(program, emitter, faults, takes_device=on_device)
 
 
@@ -204,7 +206,8 @@ class _Module:
             places = places_of(self.program, self.emitter, arguments)
             self.allocator = Allocator(places, DeviceType.CUDA, self.device)
             arguments = arguments[1:]
-        emit_host(self.program, self.emitter, self.faults, arguments[:-1], self.host_op)
+        lowering = FunctionLowering(self.emitter, self.faults, host_op=self.host_op)
+        emit_host(self.program, lowering, arguments[:-1])
 
     def attributes(self) -> tuple[str, ...]:
         """The attributes of the host function: straight-line code is inlined into its caller."""

@@ -29,7 +29,11 @@ from ferrule.specs.deferred import dataclass
 
 
 class Divergent(Exception):
-    """The threads of a kernel may wait at different places."""
+    """The threads of a kernel may wait at different places; `op` is the first that makes them."""
+
+    def __init__(self, op: ops.Op) -> None:
+        super().__init__()
+        self.op: Final = op
 
 
 def waits(op: ops.Op) -> bool:
@@ -82,14 +86,14 @@ class Uniform:
         match op:
             case ops.Barrier(number, count):
                 if masked or count is not None or not (number is None or number in self):
-                    raise Divergent
+                    raise Divergent(op)
                 return False
             case ops.MBarrierWait():
-                raise Divergent
+                raise Divergent(op)
             case _ if isinstance(op, ops.Synchronising):
                 return False
             case _ if "waits" in op.effects:
-                raise Divergent  # it is unknown which threads it is for
+                raise Divergent(op)  # it is unknown which threads it is for
             case ops.If() if self.in_frame(op):
                 return self.branch(op, dirty, masked)
             case ops.For() if self.in_frame(op):
@@ -123,7 +127,7 @@ class Uniform:
         if not alike and any(
             isinstance(inner, ops.Barrier | ops.While) for inner in all_ops(ops.Region((op,)))
         ):
-            raise Divergent
+            raise Divergent(op)
         inside = masked or not alike
         after = [self.region(each, dirty=dirty, masked=inside) for each in (op.then, op.otherwise)]
         pairs = zip(op.results, op.then.yields, op.otherwise.yields, strict=True)
@@ -133,16 +137,16 @@ class Uniform:
 
     def counted(self, op: ops.For, dirty: bool, masked: bool) -> bool:
         if not self.all((op.start, op.stop, op.step)):
-            raise Divergent
+            raise Divergent(op)
         self.values.add(op.index)
         return self.loop(op, (op.body,), dirty, masked)
 
     def conditional(self, op: ops.While, dirty: bool, masked: bool) -> bool:
         if masked:
-            raise Divergent  # if no thread takes the branch, it need not end
+            raise Divergent(op)  # if no thread takes the branch, it need not end
         after = self.loop(op, (op.test, op.body), dirty, masked)
         if not self.all(op.test.yields):
-            raise Divergent
+            raise Divergent(op)
         return after
 
     def loop(

@@ -37,9 +37,9 @@ def _op(lowering: FunctionLowering, op: ops.Op) -> Work | None:
         case ops.If():
             return control.if_(lowering, op, emit_region)
         case ops.For():
-            return control.for_(lowering, op, emit_region)
+            return _looped(lowering, op, control.for_(lowering, op, emit_region))
         case ops.While():
-            return control.while_(lowering, op, emit_region)
+            return _looped(lowering, op, control.while_(lowering, op, emit_region))
         case _ if isinstance(op, HostOp):
             return _hosted(lowering, op)
         case ops.Store(tensor, indices, value):
@@ -56,6 +56,16 @@ def _op(lowering: FunctionLowering, op: ops.Op) -> Work | None:
         case _:
             emit_simple(lowering, op)
     return None
+
+
+def _looped(lowering: FunctionLowering, op: ops.For | ops.While, work: Work) -> Work:
+    """The work of a loop of the program."""
+    return work if lowering.lines is None else _told(lowering, op, work)
+
+
+def _told(lowering: FunctionLowering, op: ops.For | ops.While, work: Work) -> Work:
+    with lowering.inside(op, "loop"):
+        yield from work
 
 
 def _hosted(lowering: FunctionLowering, op: HostOp) -> Work | None:

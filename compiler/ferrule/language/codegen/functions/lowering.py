@@ -11,9 +11,9 @@ Sizes that need no check are computed once, in the entry block.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from llvmlite import ir
 
@@ -60,11 +60,34 @@ class Watch(Protocol):
         """Emits the code for the end of an iteration."""
 
 
+LoopKind = Literal["kernel", "launch", "threads", "strips", "elements", "loop"]
+"""What a loop in LLVM is of: the threads of a block, the elements of a tensor, a loop of the
+program, or one with a loop over threads, in strips of them, in it.  The code of a kernel and its
+launch have loops in them."""
+
+
 class Lines(Protocol):
-    """Emits source locations."""
+    """Emits source locations, and takes what is decided about loops."""
+
+    def enter(self, function: ops.Function) -> None:
+        """The code that follows is the beginning of this function."""
 
     def at(self, op: ops.Op) -> None:
         """The code that follows belongs to this op."""
+
+    def inside(
+        self, loop: ops.Op | ops.Region, kind: LoopKind, name: str = ""
+    ) -> AbstractContextManager[None]:
+        """The code in the block is a loop; `name` is that of the kernel."""
+
+    def say(self, words: str) -> None:
+        """This was decided about the innermost loop that is being emitted."""
+
+    def where(self, op: ops.Op) -> str:
+        """The place of an op, as the end of a sentence."""
+
+    def finish(self) -> None:
+        """The module is complete."""
 
 
 class Output(Protocol):
@@ -138,7 +161,7 @@ class FunctionLowering:
     unwritten: Set[ops.Value] = frozenset()
     """The tensors whose memory is not written while the function runs."""
     lines: Lines | None = None
-    """The source lines, for a GPU."""
+    """The source lines, where they are wanted."""
     tensor_maps: dict[tuple[ops.Value, ops.Boxes], ir.Value] = field(default_factory=dict)
     """The addresses of tensor maps, on a GPU."""
     narrow: bool = False
@@ -199,6 +222,19 @@ class FunctionLowering:
         values, wide, coordinates = dict(self.values), dict(self.wide), dict(self.coordinates)
         yield
         self.values, self.wide, self.coordinates = values, wide, coordinates
+
+    # ---- lines ----
+
+    def inside(
+        self, loop: ops.Op | ops.Region, kind: LoopKind, name: str = ""
+    ) -> AbstractContextManager[None]:
+        """The code in the block is a loop, see `Lines`."""
+        return nullcontext() if self.lines is None else self.lines.inside(loop, kind, name)
+
+    def say(self, words: str) -> None:
+        """This was decided about the innermost loop, see `Lines`."""
+        if self.lines is not None:
+            self.lines.say(words)
 
     # ---- faults ----
 

@@ -16,7 +16,7 @@ from ferrule.compiler.artefacts import Body
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.language.codegen.functions import hints
 from ferrule.language.codegen.functions.dispatch import emit_region
-from ferrule.language.codegen.functions.lowering import Faults, FunctionLowering, HostOps, Watch
+from ferrule.language.codegen.functions.lowering import Faults, FunctionLowering, Watch
 from ferrule.language.codegen.host.allocation import keeps, owned_tensors
 from ferrule.language.codegen.host.linking import device_code_of, links_of, parts_of
 from ferrule.language.codegen.values.scalars import memory_type, value_type
@@ -44,17 +44,16 @@ def host_types(program: ops.Program) -> tuple[list[ir.Type], list[str]]:
 
 def emit_host(
     program: ops.Program,
-    emitter: Emitter,
-    faults: Faults,
+    lowering: FunctionLowering,
     arguments: Sequence[ir.Value],
-    host_op: HostOps,
     watch: Callable[[ops.Function, FunctionLowering], Watch | None] | None = None,
 ) -> None:
     """The code of the host function, up to the `ret`, at the beginning of a function with these
     arguments.  `watch` starts the checks for signals in its loops."""
+    emitter, rest = lowering.emitter, iter(arguments)
     hints.prefer_wide_vectors(emitter.current)
-    rest = iter(arguments)
-    lowering = FunctionLowering(emitter, faults, host_op=host_op)
+    if lowering.lines is not None:
+        lowering.lines.enter(program.host)
     lowering.watch = None if watch is None else watch(program.host, lowering)
     lowering.owned = owned_tensors(program)
     lowering.fault_values = next(rest)

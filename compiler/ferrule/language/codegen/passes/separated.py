@@ -137,9 +137,8 @@ class _Parts:
         """The first inner loop."""
         place = ops.Value(Int32, "j")
         with b.region() as region:
-            index = _index(b, base, place)
-            inner = substitute(ops.Region(tuple(self.before)), {self.loop.index: index})
-            b.current.ops.extend(inner.ops)
+            _index(b, base, place, self.loop.index)
+            b.current.ops.extend(self.before)
             for buffer, value in zip(buffers, self.kept, strict=True):
                 b.store(buffer, (place,), value)
         b.append(ops.For((), place, *bounds, (), (), region.freeze()))
@@ -157,7 +156,7 @@ class _Parts:
         results = tuple(ops.Value(value.type, value.hint) for value in loop.carried)
         values = dict(zip(loop.carried, inside, strict=True))
         with b.region() as region:
-            values[loop.index] = _index(b, base, place)
+            values[loop.index] = _index(b, base, place, ops.Value(base.type, loop.index.hint))
             for buffer, value in zip(buffers, self.kept, strict=True):
                 values[value] = b.load(buffer, (place,))
             inner = substitute(ops.Region(tuple(self.after), loop.body.yields), values)
@@ -167,9 +166,11 @@ class _Parts:
         return results
 
 
-def _index(b: Builder, base: ops.Value, place: ops.Value) -> ops.Value:
+def _index(b: Builder, base: ops.Value, place: ops.Value, result: ops.Value) -> ops.Value:
+    """Defines the index of an iteration, from the start of its chunk and its place there."""
     assert isinstance(base.type, DType)
-    return b.binary("add", base, b.cast(base.type, place))
+    b.append(ops.Binary(result, "add", base, b.cast(base.type, place)))
+    return result
 
 
 def _buffer(value: ops.Value) -> TensorType:

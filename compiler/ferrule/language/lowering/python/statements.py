@@ -32,8 +32,10 @@ from ferrule.language.values import KernelCall
 
 def execute(low: Lowering, body: list[ast.stmt]) -> Returned | None:
     """Runs statements in order; returns how the function ended, if one of them ended it."""
+    outer = low.builder.at
     if body:
         branches.run(low, [partial(_statement, low, statement) for statement in body], body[0])
+    low.builder.at = outer  # what follows, such as the loop around them, belongs to itself
     return exits.returned(low)
 
 

@@ -18,14 +18,18 @@ from ferrule.compiler.artefacts import Fault
 from ferrule.compiler.cuda.limits import MAX_THREADS
 from ferrule.language.codegen.cpu.cooperate import matrices
 from ferrule.language.codegen.cpu.cooperate.coroutines import Coroutines
+from ferrule.language.codegen.cpu.cooperate.frames import Frames
 from ferrule.language.codegen.cpu.cooperate.phased import Phased
-from ferrule.language.codegen.cpu.cooperate.phases import split
+from ferrule.language.codegen.cpu.cooperate.phases import Split, split
 from ferrule.language.codegen.cpu.cooperate.team import Team
 from ferrule.language.codegen.cpu.kernels import Shape
+from ferrule.language.codegen.facts.uniform import Divergent
 from ferrule.language.codegen.functions.loops import counted
-from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.codegen.functions.lowering import FunctionLowering, Lines
 from ferrule.language.ir import ops, shared
+from ferrule.language.ir.facts import all_ops
 from ferrule.language.ir.rules import divergence
+from ferrule.language.ir.shared import cooperates
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 
 ALIGN: Final = 128
@@ -58,6 +62,8 @@ def emit_cooperating(
     flat = all(_is_one(size) for size in shape.block[1:])
     most = min(prod(high for _, high in shape.launched.block), MAX_THREADS)
     phases = None if thread_elsewhere else split(kernel, flat=flat, threads=most)
+    if lowering.lines is not None and thread_elsewhere is None:
+        lowering.say(_form(kernel, phases, lowering.lines))
     form: Coroutines | Phased
     form = Coroutines.of(team, thread_elsewhere) if phases is None else Phased(team, phases)
     start = b.add(e.const_i64(static), _rounded(b, dynamic))
@@ -68,6 +74,23 @@ def emit_cooperating(
         with counted(e, *blocks, "block") as number:
             _locate(lowering, shape, number)
             form.run(rest)
+
+
+def _form(kernel: ops.Function, phases: Split | None, lines: Lines) -> str:
+    """How the threads run, for remarks."""
+    if phases is not None:
+        count = sum(isinstance(op, ops.Parallel) for op in all_ops(phases.body))
+        cut = "where they wait" if cooperates(kernel) else "around its loops"
+        return f"its threads run in {count} phases, cut {cut}: in each, a loop over the threads"
+    where = ""
+    try:
+        Frames.of(kernel).uniform(kernel)
+    except Divergent as why:
+        where = lines.where(why.op)
+    return (
+        f"its threads are coroutines, one by one and not as lanes: they may wait at different "
+        f"places{where}"
+    )
 
 
 @contextmanager

@@ -196,7 +196,7 @@ class _Thread:
         """The arguments of the function, by name."""
         outer, rest = team.lowering, iter(function.args)
         frame = next(rest)
-        lowering = FunctionLowering(outer.emitter, outer.faults)
+        lowering = FunctionLowering(outer.emitter, outer.faults, lines=outer.lines)
         lowering.fault_values = next(rest)
         lowering.values = {param: next(rest) for param in team.kernel.params}
         lowering.values |= {tensor: next(rest) for tensor in team.shared}
@@ -226,7 +226,8 @@ class _Thread:
         self.handle = intrinsics.begin(e, token, self.frame)
         self.record = e.index(self.records, RECORD, self.number)
         self.warp = self.define_warp()
-        drive(emit_region(self.lowering, self.kernel.body))
+        with self.lowering.inside(self.kernel.body, "threads", self.kernel.name):
+            drive(emit_region(self.lowering, self.kernel.body))
         self.state(State.DONE)
         e.branch(self.final)
         self.close()

@@ -1,0 +1,85 @@
+"""Accesses of a loop whose next iteration is not at the next element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ferrule.compiler.artefacts import Location
+from ferrule.language.checks.places import Places
+from ferrule.language.codegen.facts.spine import coefficient
+from ferrule.language.ir import ops
+from ferrule.language.ir.facts import all_ops
+from ferrule.specs import Dim
+from ferrule.specs.deferred import dataclass
+
+_X: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """An access: the tensor's name, whether it is written, and the elements from one iteration to
+    the next, None if they may be anywhere."""
+
+    tensor: str
+    writes: bool
+    stride: Dim | None
+    location: Location | None
+
+
+def accesses_apart(body: ops.Region, index: ops.Value | None, places: Places) -> tuple[Apart, ...]:
+    """The accesses in a loop over this index, or over the threads along x."""
+    return tuple(dict.fromkeys(_found(body, index, places)))
+
+
+def _found(body: ops.Region, index: ops.Value | None, places: Places) -> Iterator[Apart]:
+    degrees: dict[ops.Value, int | None] = {} if index is None else {index: 1}
+    for op in all_ops(body):
+        match op:
+            case ops.For() | ops.While():
+                carried = (*op.carried, *op.results)
+                degrees.update(dict.fromkeys(carried))
+                if isinstance(op, ops.For):
+                    bounds = (op.start, op.step)
+                    degrees[op.index] = None if any(degrees.get(b, 0) for b in bounds) else 0
+                continue
+            case ops.If():
+                degrees.update(dict.fromkeys(op.results))
+                continue
+            case ops.Load(_, tensor, indices):
+                yield from _apart(tensor, indices, degrees, places.at(op), writes=False)
+            case ops.Store(tensor, indices):
+                yield from _apart(tensor, indices, degrees, places.at(op), writes=True)
+        if isinstance(op, ops.Special) and index is not None:
+            continue  # the thread of a loop's iterations is one and the same
+        if isinstance(op, ops.SimpleOp):
+            operands = [degrees.get(value, 0) for value in op.operands]
+            degree = coefficient(op, _X, operands)
+            if degree != 0:
+                degrees[op.result] = degree
+
+
+def _apart(
+    tensor: ops.Value,
+    indices: tuple[ops.Value, ...],
+    degrees: dict[ops.Value, int | None],
+    at: Location | None,
+    *,
+    writes: bool,
+) -> Iterator[Apart]:
+    """The access, if its next iteration is elsewhere than at the next or the same element."""
+    if tensor.tensor.is_own or tensor.tensor.is_shared or degrees.get(tensor, 0) != 0:
+        return
+    strides = tensor.tensor.strides
+    moving = [
+        (degrees[index], stride)
+        for index, stride in zip(indices, strides, strict=True)
+        if degrees.get(index, 0) != 0 and stride != 0
+    ]
+    match moving:
+        case [] | [(1, 1)]:
+            return
+        case [(1, stride)]:
+            yield Apart(tensor.hint, writes, stride, at)
+        case _:
+            yield Apart(tensor.hint, writes, None, at)
