@@ -31,9 +31,11 @@ if TYPE_CHECKING:
     from ferrule.compiler.cache.keys import Key
     from ferrule.compiler.cache.through import Wanted
     from ferrule.compiler.origin import CompiledOrigin
+    from ferrule.language.codegen.functions.lowering import Lines
     from ferrule.language.ir.ops import Op, Program, Value
     from ferrule.runtime import Function
     from ferrule.runtime.artefacts import Remarks
+    from ferrule.runtime.llvm.emitter import Emitter
 
 T = TypeVar("T")
 
@@ -397,10 +399,29 @@ def _lowered(program: Program, options: Options, origins: dict[Op, object] | Non
     if options.pipeline == "mlir":
         from ferrule.language.mlir.pipeline import lower_cpu_by_mlir
 
+        if options.generate_line_info:
+            raise CompileError(
+                Diagnostic(
+                    "--generate-line-info with --pipeline mlir is for GPUs",
+                    hint="leave one of them out: MLIR's code for the CPU has no lines",
+                )
+            )
         return lower_cpu_by_mlir(program)
     from ferrule.language.codegen import lower_cpu
 
-    return lower_cpu(_for_cpu(program))
+    lines = None if origins is None else _line_tables(origins, options)
+    return lower_cpu(_for_cpu(program), lines=lines)
+
+
+def _line_tables(origins: dict[Op, object], options: Options) -> Callable[[Emitter], Lines] | None:
+    """What puts the lines of the source into code for the CPU, if the options ask for it."""
+    if not options.generate_line_info:
+        return None
+    from ferrule.language.checks.places import Places
+    from ferrule.language.codegen.functions.lines import LineInfo
+
+    places, paths = Places.of(origins), not options.strip_paths
+    return lambda emitter: LineInfo(emitter, places, paths=paths, emission="LineTablesOnly")
 
 
 def _for_cpu(program: Program) -> Program:
@@ -460,8 +481,7 @@ def _origin(
     from ferrule.language.ir.printer import print_program
     from ferrule.language.traits import traits_of
 
-    lines = options.gpu_arch is not None and options.generate_line_info
-    placed = options.enable_checks or lines
+    placed = options.enable_checks or options.generate_line_info
     shown = origins if placed else None
     body = _body(program, options, signature.name, shown).placed(place)
     on_gpu = options.gpu_arch is not None

@@ -162,12 +162,13 @@ _LOCK: Final = ForkLock()  # a finaliser may release a block meanwhile
 _CURRENT: Final[list[_Arena]] = []
 
 
-def allocate(sizes: Sizes, align: int) -> Block:
-    """A block with parts of these sizes, each at a multiple of `align`.  NoMemoryError where there
-    is none."""
+def allocate(sizes: Sizes, align: int, *, alone: bool = False) -> Block:
+    """A block with parts of these sizes, each at a multiple of `align`; `alone`: in anonymous
+    memory of its own.  NoMemoryError where there is none."""
     if sum(sizes) > _LARGEST or align > PAGE:
         raise NoMemoryError(f"it takes {sum(sizes)} bytes at a multiple of {align}")
-    if align <= _LINE and all(size <= most for size, most in zip(sizes, _SMALL, strict=True)):
+    small = all(size <= most for size, most in zip(sizes, _SMALL, strict=True))
+    if small and align <= _LINE and not alone:
         with _LOCK:
             block = _shared(sizes)
         if block is not None:

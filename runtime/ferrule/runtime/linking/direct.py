@@ -9,6 +9,7 @@ links the object instead. `read_object` has checked the object's structure.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -26,6 +27,12 @@ from ferrule.runtime.linking.codememory import (
 from ferrule.runtime.linking.relocation import U64, Site, Unlinkable
 
 __all__ = ["Linked", "Unlinkable", "link"]
+
+VARIABLE: Final = "FERRULE_JIT_INFO"
+"""Asks for information about the code, see `jitinfo`."""
+
+_NAMED: Final = "perfmap"
+"""Asks for a map of functions, which perf looks up in anonymous memory alone."""
 
 _WRITE, _EXECUTE = 1, 4
 _KINDS: Final = frozenset((1, elf.SHT_NOTE, elf.SHT_NOBITS, 14, 15, 0x70000001))
@@ -69,7 +76,17 @@ def link(
 
     Returns it with the addresses of these names.  Unlinkable where only LLVM can link it.
     """
-    return _Linking(data, _rules(machine), imports).linked(names)
+    linking = _Linking(data, _rules(machine), imports)
+    linked = linking.linked(names)
+    if _asked():
+        from ferrule.runtime.linking import jitinfo
+
+        jitinfo.tell(data, linking.code)
+    return linked
+
+
+def _asked() -> str:
+    return os.environ.get(VARIABLE, "")
 
 
 def _rules(machine: Machine) -> Any:
@@ -111,6 +128,8 @@ class _Linking:
         self._table = self._size = 0
         self._align = 1
         self._symbols = list(self._read_symbols())
+        self.code: dict[int, int] = {}
+        """The addresses of the sections with code, once it is linked."""
 
     def linked(self, names: tuple[str, ...]) -> Linked:
         """The object, linked."""
@@ -119,7 +138,8 @@ class _Linking:
         self._place_table(relocations)
         code, constants, _ = map(len, self._parts)
         try:
-            block = codememory.allocate((code, constants, self._size), self._align)
+            sizes = code, constants, self._size
+            block = codememory.allocate(sizes, self._align, alone=_NAMED in _asked())
         except NoMemoryError as error:
             raise Unlinkable(str(error)) from None
         try:
@@ -139,6 +159,8 @@ class _Linking:
         found = {name: at for (name, _), at in zip(self._symbols, addresses, strict=True)}
         defined = {name: _known(found.get(name)) for name in names}
         block.fill(self._parts)
+        homes = self._homes.items()
+        self.code = {i: bases[CODE] + at for i, (part, at) in homes if part == CODE}
         for at in frames:
             unwinding.register(at)
         return Linked(block, frames, defined)

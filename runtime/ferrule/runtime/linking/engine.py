@@ -10,6 +10,7 @@ collide and the memory is freed together with the engine.
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Collection, Mapping
 from functools import cache
 from types import MappingProxyType
@@ -171,6 +172,13 @@ def _check_known(name: str, symbols: Collection[str]) -> None:
 
 
 def _link(data: bytes, header: ObjectFile, imports: Mapping[str, int]) -> Linked:
+    if os.environ.get(direct.VARIABLE):
+        from ferrule.runtime.linking import jitinfo
+
+        if jitinfo.GDB in jitinfo.wanted():
+            from ferrule.runtime.linking import mcjit
+
+            return mcjit.link(data, header.machine, imports, header.defined)
     try:
         return direct.link(data, header.machine, imports, header.defined)
     except direct.Unlinkable:

@@ -36,7 +36,7 @@ def link(
 
     # LLVM's other linker maps each section separately.  In a process with gigabytes of libraries
     # two sections can be too far apart for a relocation between them, and LLVM ends the process.
-    lljit = binding.create_lljit_compiler(_linking_machine(), use_jit_link=True)
+    lljit = binding.create_lljit_compiler(linking_machine(), use_jit_link=True)
     data = without_relaxing(data, machine, imports.values())
     library = binding.JITLibraryBuilder().add_object_img(data)
     for name, address in imports.items():
@@ -50,7 +50,7 @@ def link(
 
 
 @cache
-def _linking_machine() -> Any:
+def linking_machine() -> Any:
     """LLVM's target machine for all linkers: they compile nothing, but each would make its own."""
     from llvmlite import binding
 
