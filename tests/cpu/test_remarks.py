@@ -114,7 +114,7 @@ def test_each_loop_has_its_reason():
     assert search.what == "loop" and search.lanes == 1
     assert "not vectorised: it ends in several ways" in search.text
     rows, columns = at(found, many, "# rows"), at(found, many, "# columns")
-    assert f"around the loop in line {columns.line}" in rows.text
+    assert f"around what is in line {columns.line}" in rows.text
     assert columns.lanes is not None and columns.lanes > 1 and "steps" not in columns.text
     down = at(found, many, "down a column")
     assert "it reads m in steps of n1 elements; it writes m in steps of n1 elements" in down.text
@@ -179,7 +179,7 @@ def test_launches_say_how_threads_run():
     launch = at(found, row_sums, ".launch")
     assert (launch.what, launch.lanes) == ("launch", None)
     assert "blocks of 128 threads; its threads run in" in launch.text
-    assert "phases, cut where they wait" in launch.text
+    assert "phases, cut where they wait: each is a loop over the threads" in launch.text
 
     found = remarks_of(column_sums, MATRIX, OTHER)
     assert "its lanes are threads, in strips of 256" in at(found, column_sums_kernel, "for j").text

@@ -70,7 +70,7 @@ def test_the_map_names_functions_and_goes_with_a_fork(program):
     pids = run(program, "perfmap", forked).split()
     names = []
     for pid in dict.fromkeys(pids):
-        path = Path(f"/tmp/perf-{pid}.map")
+        path = Path("/", "tmp", f"perf-{pid}.map")
         lines = [line.split() for line in path.read_text().splitlines()]
         path.unlink()
         assert all(int(at, 16) > 4096 and int(size, 16) > 0 for at, size, _ in lines)

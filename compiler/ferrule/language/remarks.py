@@ -95,7 +95,7 @@ class _Unit:
             return None, "; ".join(changes) + straight, ""
         if self.around:
             lines = ", ".join(map(str, dict.fromkeys(self.around)))
-            return _SCALAR, f"around the loop in line {lines}", ""
+            return _SCALAR, f"around what is in line {lines}", ""
         if never:
             return _SCALAR, f"not vectorised: {never}", ""
         return None, "LLVM says nothing of it: it was computed or unrolled away", ""
@@ -127,7 +127,7 @@ def _units(subjects: Sequence[Subject], said: Mapping[int, list[Said]]) -> list[
         unit.subjects.append(subject)
         unit.said += said.get(number, ())
         outer = None if subject.inside is None else subjects[subject.inside - 1]
-        if subject.is_loop and outer is not None and outer.kind not in ("launch", "kernel"):
+        if outer is not None and outer.kind not in ("launch", "kernel"):
             above = outer.location
             if above is not None and (above.file, above.line) != (at.file, at.line):
                 units[above.file, above.line].around.append(at.line)

@@ -1,6 +1,6 @@
 """Files by which perf knows the code in this process.
 
-* the map, `/tmp/perf-<pid>.map`: a line with address, size and name of each function;
+* the map, `perf-<pid>.map` in the folder `/tmp`, where perf looks for it: a line with address, size and name of each function;
 * the dump, `jit-<pid>.dump` in the folder JITDUMPDIR, by default that of temporary files: records
   with the code and its source lines, of which `perf inject --jit` makes objects.  Its format is in
   tools/perf/Documentation/jitdump-specification.txt of Linux.
@@ -26,6 +26,9 @@ from ferrule.runtime.forks import ForkLock
 from ferrule.runtime.host import host_machine
 from ferrule.runtime.linking.jitinfo import JIT_DUMP, PERF_MAP, CodeFunction
 from ferrule.specs.deferred import dataclass
+
+_FOLDER: Final = Path("/", "tmp")
+"""Where perf looks for maps, whatever the folder of temporary files is."""
 
 _HEADER: Final = struct.Struct("<IIIIIIQQ")
 _MAGIC: Final = 0x4A695444
@@ -89,7 +92,7 @@ class _Map:
 
     def __init__(self) -> None:
         self.pid: Final = os.getpid()
-        self._path: Final = Path(f"/tmp/perf-{self.pid}.map")
+        self._path: Final = _FOLDER / f"perf-{self.pid}.map"
         self._path.write_text("")
         self._done = 0
 

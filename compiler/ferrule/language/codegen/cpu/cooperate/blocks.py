@@ -81,7 +81,8 @@ def _form(kernel: ops.Function, phases: Split | None, lines: Lines) -> str:
     if phases is not None:
         count = sum(isinstance(op, ops.Parallel) for op in all_ops(phases.body))
         cut = "where they wait" if cooperates(kernel) else "around its loops"
-        return f"its threads run in {count} phases, cut {cut}: in each, a loop over the threads"
+        many = f"{count} phases, cut {cut}: each is" if count > 1 else "one phase:"
+        return f"its threads run in {many} a loop over the threads"
     where = ""
     try:
         Frames.of(kernel).uniform(kernel)
