@@ -1,6 +1,7 @@
 """Files by which perf knows the code in this process.
 
-* the map, `perf-<pid>.map` in the folder `/tmp`, where perf looks for it: a line with address, size and name of each function;
+* the map, `perf-<pid>.map` in the folder `/tmp`, where perf looks for it: a line with address, size
+  and name of each function;
 * the dump, `jit-<pid>.dump` in the folder JITDUMPDIR, by default that of temporary files: records
   with the code and its source lines, of which `perf inject --jit` makes objects.  Its format is in
   tools/perf/Documentation/jitdump-specification.txt of Linux.
