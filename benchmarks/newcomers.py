@@ -1,0 +1,111 @@
+"""Kernels that people write first, beside Numba's loops and C's, with the same flags.
+
+    python benchmarks/newcomers.py [--quick] [--only FAMILY] [--json FILE]
+
+One thread.  C is compiled by gcc (or CC) with `-O3 -march=native`; where sums may be made in any order,
+all three may.  The results are compared first.  A second table has the time per element at half, once and
+twice the size: a factor of more than two between neighbours is a cliff.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+os.environ.setdefault("FERRULE_NUM_THREADS", "1")
+
+import numpy as np
+from harness import (
+    FULL,
+    QUICK,
+    US,
+    Effort,
+    Goal,
+    Result,
+    Row,
+    Table,
+    arguments,
+    call_side,
+    finish,
+    measure,
+)
+from newcomer_kernels.cases import Case
+from newcomer_kernels.points import POINTS
+from newcomer_kernels.products import PRODUCTS
+from newcomer_kernels.rows import ROWS
+from newcomer_kernels.sequences import SEQUENCES
+
+OURS: Final = "ferrule"
+NUMBA: Final = "Numba"
+C: Final = "C"
+FAMILIES: Final = {
+    "rows": ROWS,
+    "products": PRODUCTS,
+    "sequences": SEQUENCES,
+    "points": POINTS,
+}
+
+
+def row(case: Case, effort: Effort) -> Row:
+    """The three sides of a kernel."""
+    values = case.arguments(case.size)
+    functions = {OURS: case.compiled(values), NUMBA: case.numba()}
+    calls = {name: (lambda f=f: f(*values)) for name, f in functions.items()}
+    calls[C] = case.native(values)
+    results = {name: outputs(case, values, call) for name, call in calls.items()}
+    for name in (NUMBA, C):
+        for ours, theirs in zip(results[OURS], results[name], strict=True):
+            tolerance = case.tolerance
+            np.testing.assert_allclose(ours, theirs, tolerance, tolerance, err_msg=case.name)
+    sides = [call_side(name, call, (), effort) for name, call in calls.items()]
+    return measure(case.name, sides, effort)
+
+
+def outputs(case: Case, values: Sequence[Any], call: Any) -> list[np.ndarray]:
+    """What a call writes."""
+    arrays = [value for value in values if isinstance(value, np.ndarray)][-case.outputs :]
+    for array in arrays:
+        array[...] = 0
+    call()
+    return [array.copy() for array in arrays]
+
+
+def cliffs(case: Case, effort: Effort) -> Row:
+    """The time per element at three sizes."""
+    sides = []
+    for name, factor in (("half", 0.5), ("once", 1.0), ("twice", 2.0)):
+        values = case.arguments(int(case.size * factor))
+        function = case.compiled(values)
+        call = call_side(name, function, values, effort)
+        sides.append(type(call)(name, lambda call=call, factor=factor: call.sample() / factor))
+    return measure(case.name, sides, effort)
+
+
+def run(effort: Effort, families: Sequence[str]) -> Result:
+    """Measure all of it."""
+    cases = [case for family in families for case in FAMILIES[family]]
+    rows = tuple(row(case, effort) for case in cases)
+    steps = tuple(cliffs(case, effort.fewer(4)) for case in cases)
+    tables = (
+        Table("Kernels", US, rows, (OURS, C)),
+        Table("Per element of the middle size", US, steps, ("twice", "once")),
+    )
+    goals = [Goal(r.name, 1.1, r.ratio(OURS, best_of(r)), f"times {best_of(r)}") for r in rows]
+    return Result(tables, tuple(goals))
+
+
+def best_of(row: Row) -> str:
+    """The faster one of the two others."""
+    return min((NUMBA, C), key=lambda name: row.ratio(name, OURS))
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure and show."""
+    given = arguments("Kernels that people write first", argv, tuple(FAMILIES))
+    families = (given.only,) if given.only else tuple(FAMILIES)
+    finish("newcomers", run(QUICK if given.quick else FULL, families), given)
+
+
+if __name__ == "__main__":
+    main()
