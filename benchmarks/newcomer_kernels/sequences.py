@@ -505,7 +505,12 @@ EDITS: Final = Case(
         }
     }
     out[0] = row[n];""",
-    lambda n: (indices(4, 200), indices(4, n), zeros(n + 1, dtype=np.int32), zeros(1, dtype=np.int32)),
+    lambda n: (
+        indices(4, 200),
+        indices(4, n),
+        zeros(n + 1, dtype=np.int32),
+        zeros(1, dtype=np.int32),
+    ),
     1000,
 )
 
@@ -567,7 +572,12 @@ ALIGN: Final = Case(
         }
     }
     out[0] = best;""",
-    lambda n: (indices(4, 200), indices(4, n), zeros(n + 1, dtype=np.int32), zeros(1, dtype=np.int32)),
+    lambda n: (
+        indices(4, 200),
+        indices(4, n),
+        zeros(n + 1, dtype=np.int32),
+        zeros(1, dtype=np.int32),
+    ),
     1000,
 )
 

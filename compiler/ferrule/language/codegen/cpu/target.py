@@ -196,10 +196,10 @@ class _Module:
                 lowering.say(_size_of(known))
                 if self.elsewhere is not None and thread is None:
                     self.call_elsewhere(lowering, kernel, shape, (dynamic, *blocks))
-                elif cooperates(kernel) or self.is_cut(kernel, known):
+                elif (cut := self.cut(kernel, known)) is not None:
                     from ferrule.language.codegen.cpu.cooperate.blocks import emit_cooperating
 
-                    emit_cooperating(lowering, kernel, shape, dynamic, blocks, thread)
+                    emit_cooperating(lowering, cut, shape, dynamic, blocks, thread)
                 else:
                     plans = guards.plan(kernel, known.blocks)
                     lowering.thread_op = atomics.alone
@@ -207,13 +207,16 @@ class _Module:
                     fused = bool(plans[0].fused)
         self.kernels[kernel.name] = _Kernel(part.function, frame, fused, known)
 
-    def is_cut(self, kernel: ops.Function, known: Launched) -> bool:
-        """Whether the threads of a block run phases for the sake of a kernel's loops."""
+    def cut(self, kernel: ops.Function, known: Launched) -> ops.Function | None:
+        """The kernel as it is cut where its threads wait, or into phases for the sake of its
+        loops; None if it is not cut."""
         if known.block[0][0] < _ROW or not kernel.facts.has(ops.For):
-            return False
+            return kernel if cooperates(kernel) else None
         from ferrule.language.codegen.cpu.cooperate import frames
+        from ferrule.language.codegen.cpu.cooperate.opened import opened
 
-        return frames.pays(kernel)
+        form = opened(kernel)
+        return form if cooperates(kernel) or frames.pays(form) else None
 
     def call_elsewhere(
         self,

@@ -45,10 +45,13 @@ class Strided:
 
 def find(op: ops.For, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> Strided | None:
     """The parts of a loop of this form."""
+    return parts(op, uniform, makers) if _goes_side_by_side(op) else None
+
+
+def parts(op: ops.For, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> Strided | None:
+    """The parts of a loop with such bounds, whatever is in it."""
     start = _start(op.start, uniform, makers)
     if start is None or op.stop not in uniform or op.step not in uniform:
-        return None
-    if not _goes_side_by_side(op):
         return None
     assert isinstance(op.index.type, DType)
     b, dtype = Builder(), op.index.type
