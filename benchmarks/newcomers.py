@@ -2,15 +2,15 @@
 
     python benchmarks/newcomers.py [--quick] [--only FAMILY] [--json FILE]
 
-One thread.  C is compiled by gcc (or CC) with `-O3 -march=native`; where sums may be made in any order,
-all three may.  The results are compared first.  A second table has the time per element at half, once and
-twice the size: a factor of more than two between neighbours is a cliff.
+One thread.  C is compiled by gcc (or CC) with `-O3 -march=native`; where sums may be made in any
+order, all three may.  The results are compared first.  A second table has the time per element at
+half, once and twice the size: a factor of more than two between neighbours is a cliff.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 os.environ.setdefault("FERRULE_NUM_THREADS", "1")
@@ -78,7 +78,9 @@ def cliffs(case: Case, effort: Effort) -> Row:
         values = case.arguments(int(case.size * factor))
         function = case.compiled(values)
         call = call_side(name, function, values, effort)
-        sides.append(type(call)(name, lambda call=call, factor=factor: call.sample() / factor))
+        sides.append(
+            type(call)(name, lambda call=call, factor=factor**case.power: call.sample() / factor)
+        )
     return measure(case.name, sides, effort)
 
 

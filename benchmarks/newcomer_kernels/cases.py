@@ -29,11 +29,13 @@ _ELEMENTS: Final = {"float32": "float", "float64": "double"}
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A kernel: `ours` is a `@fe.jit` function, `loops` the function for Numba, `c` the body of a C
-    function.  Its parameters have these `names`, and a 2-D array `a` brings its sizes, `a0` and `a1`.
+    """A kernel: `ours` is a `@fe.jit` function, `loops` the function for Numba, `c` the body of a
+    C function.  Its parameters have these `names`, and a 2-D array `a` brings its sizes, `a0` and
+    `a1`.
 
-    `arguments` makes them for a size: arrays, ints and floats; the last `outputs` arrays are written.
-    `size` is the size that is measured.  `fast`: sums in any order are allowed to all.
+    `arguments` makes them for a size: arrays, ints and floats; the last `outputs` arrays are
+    written.  `size` is the size that is measured; the work grows with its `power`.  `fast`: sums in
+    any order are allowed to all.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Case:
     outputs: int = 1
     fast: bool = False
     tolerance: float = 2e-4
+    power: int = 1
 
     def compiled(self, arguments: Sequence[Any]) -> fe.Function:
         """The function for arrays of these ranks and dtypes, of any sizes."""

@@ -10,7 +10,7 @@ from newcomer_kernels.cases import Case, floats, zeros
 import ferrule as fe
 
 arch = fe.arch
-BLOCK: Final = 64
+BLOCK: Final = 256
 
 
 def integers(low: int, high: int, *shape: int, dtype: type = np.int8) -> np.ndarray:
@@ -204,7 +204,7 @@ def add(x, y):
 
 @fe.kernel
 def decode_kernel(q, keys, values, window: fe.Int32, out):
-    """q: (heads, 64); keys, values: (tokens, heads / 4, 64); a block of 64 threads for each head."""
+    """q: (heads, 64); keys, values: (tokens, heads / 4, 64); a block of 64 threads for a head."""
     head, thread = arch.block_idx()[0], arch.thread_idx()[0]
     tokens, group = keys.shape[0], head // 4
     first = max(tokens - window, 0)
@@ -212,7 +212,7 @@ def decode_kernel(q, keys, values, window: fe.Int32, out):
     largest = fe.Float32(-1e30)
     for t in range(first + thread, tokens, 64):
         total = fe.Float32(0)
-        for d in range(64):
+        for d in fe.range(64, reassociate=True):
             total += q[head, d] * keys[t, group, d]
         total *= 0.125
         chances[t - first] = total
@@ -278,7 +278,10 @@ DECODE: Final = Case(
             chances[t] = total * 0.125f;
             largest = chances[t] > largest ? chances[t] : largest;
         }
-        for (long t = 0; t < count; t++) { chances[t] = expf(chances[t] - largest); sum += chances[t]; }
+        for (long t = 0; t < count; t++) {
+            chances[t] = expf(chances[t] - largest);
+            sum += chances[t];
+        }
         for (long d = 0; d < 64; d++) o[d] = 0;
         for (long t = 0; t < count; t++)
             for (long d = 0; d < 64; d++)
@@ -294,7 +297,7 @@ DECODE: Final = Case(
         zeros(16, 64),
     ),
     2048,
-    fast=False,
+    fast=True,
 )
 
 

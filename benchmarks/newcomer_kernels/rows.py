@@ -316,18 +316,17 @@ GROUP_NORM: Final = Case(
 
 @fe.kernel
 def rope_kernel(x, cos, sin, out):
-    """x: (tokens, heads, 2 * pairs); a block for each token and head."""
-    token, head = arch.block_idx()[0], arch.block_idx()[1]
-    for i in range(arch.thread_idx()[0], cos.shape[1], 32):
-        a, b = x[token, head, 2 * i], x[token, head, 2 * i + 1]
-        c, s = cos[token, i], sin[token, i]
-        out[token, head, 2 * i] = a * c - b * s
-        out[token, head, 2 * i + 1] = a * s + b * c
+    """x: (tokens, heads, 128); a block for each token and head, a thread for each pair."""
+    token, head, i = arch.block_idx()[0], arch.block_idx()[1], arch.thread_idx()[0]
+    a, b = x[token, head, 2 * i], x[token, head, 2 * i + 1]
+    c, s = cos[token, i], sin[token, i]
+    out[token, head, 2 * i] = a * c - b * s
+    out[token, head, 2 * i + 1] = a * s + b * c
 
 
 @fe.jit
 def rope(x, cos, sin, out):
-    rope_kernel(x, cos, sin, out).launch(grid=(x.shape[0], x.shape[1]), block=32)
+    rope_kernel(x, cos, sin, out).launch(grid=(x.shape[0], x.shape[1]), block=64)
 
 
 def numba_rope(x, cos, sin, out):

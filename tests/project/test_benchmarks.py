@@ -65,6 +65,16 @@ def test_runs_and_writes_its_figures(root: Path, tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.needs_cc
+def test_kernels_are_measured_beside_numba_and_c(tmp_path: Path) -> None:
+    pytest.importorskip("numba", reason="Numba is not installed")
+    path = tmp_path / "newcomers.json"
+    content = quick_run("newcomers", path, torch=False, only="points")
+    kernels, sizes = content["tables"]
+    assert all(len(row["sides"]) == 3 for row in (*kernels["rows"], *sizes["rows"]))
+    assert len(content["goals"]) == len(kernels["rows"]) == len(sizes["rows"]) == 5
+
+
+@pytest.mark.needs_cc
 def test_launches_are_measured_beside_a_driver_that_does_nothing(tmp_path: Path) -> None:
     content = quick_run("launch_overhead", tmp_path / "launches.json", torch=False)
     (row,) = (row for table in content["tables"] for row in table["rows"])
