@@ -456,12 +456,12 @@ def edits(a, b, row, out):
     for j in range(n + 1):
         row[j] = j
     for i in range(a.shape[0]):
-        corner = row[0]
+        corner, letter = row[0], a[i]
         row[0] = i + 1
         left = row[0]
         for j in range(n):
             above = row[j + 1]
-            same = corner + (0 if a[i] == b[j] else 1)
+            same = corner + (0 if letter == b[j] else 1)
             left = min(same, min(left, above) + 1)
             row[j + 1] = left
             corner = above
@@ -522,10 +522,10 @@ def align(a, b, row, out):
         row[j] = 0
     best = fe.Int32(0)
     for i in range(a.shape[0]):
-        corner, left = fe.Int32(0), fe.Int32(0)
+        corner, left, letter = fe.Int32(0), fe.Int32(0), a[i]
         for j in range(n):
             above = row[j + 1]
-            same = corner + (2 if a[i] == b[j] else -1)
+            same = corner + (2 if letter == b[j] else -1)
             left = max(max(same, 0), max(left, above) - 1)
             row[j + 1] = left
             best = max(best, left)
