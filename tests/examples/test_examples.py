@@ -29,7 +29,7 @@ COMPILED = (
     "tensor_core_matmul",
 )
 # The quickstart compiles three functions; tests/cuda has them.
-EXAMPLES = ("quickstart", *COMPILED)
+EXAMPLES = ("quickstart", "register_tiles", *COMPILED)
 
 
 def load(name: str) -> ModuleType:
