@@ -1,6 +1,8 @@
 """A matrix product and a convolution whose sums stay in registers, for the CPU.
 
-    python examples/register_tiles.py [--time]     # beside NumPy and PyTorch, if it is installed
+    python examples/register_tiles.py
+
+With `--time` it stands beside NumPy and, if it is installed, PyTorch.
 
 A processor with vectors of 512 bits adds 32 products in a cycle and loads two vectors.  A loop that
 loads both factors of each product spends its time on loads.  So a block of one thread computes a
