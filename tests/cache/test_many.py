@@ -165,12 +165,26 @@ def test_processes_that_import_anew(module: ModuleType, monkeypatch: pytest.Monk
 
 
 def test_a_function_that_no_worker_can_import(folder: Path) -> None:
+    class Own:
+        factor = 3.0
+
+    factor = Own.factor
+
     @fe.jit
     def local(a: fe.Tensor):
-        a[0] = 1.0
+        a[0] = factor
 
+    @fe.jit
+    def of_a_class(a: fe.Tensor):
+        a[0] = Own.factor
+
+    job = fe.Job(local, (vector(),), options="--target cpu")
+    (function,) = fe.compile_all([job])
+    a = np.zeros(2, np.float32)
+    function(a)
+    assert a.tolist() == [3, 0]
     with pytest.raises(fe.CompileAllError, match="cannot be given to another process") as told:
-        fe.compile_all([fe.Job(local, (vector(),), options="--target cpu")])
+        fe.compile_all([fe.Job(of_a_class, (vector(),), options="--target cpu")])
     assert "define the function at the top of a module" in str(told.value.errors[0][1])
 
 

@@ -494,13 +494,6 @@ def test_marked_functions_are_copied_and_pickled_as_functions_are() -> None:
         assert copy.deepcopy([each])[0] is each
         assert pickle.loads(pickle.dumps(each)) is each
 
-    @fe.jit
-    def inside(n: fe.Int32):
-        return n
-
-    with pytest.raises((AttributeError, pickle.PicklingError), match="local object"):
-        pickle.dumps(inside)
-
 
 @dataclass
 class Options:

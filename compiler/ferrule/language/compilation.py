@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
@@ -73,6 +74,7 @@ def compile(
     from ferrule.compiler.cache.through import through
     from ferrule.language.cachekeys.again import asked, recall, remember
 
+    fn, args = _unbound(fn, args)
     function = _host_function(fn)
     call = None if requires else asked(args, kwargs, options)
     known = None if call is None else recall(function, call)
@@ -93,6 +95,7 @@ def wanted_of(
     requires: Sequence[Condition | Requirement] = (),
 ) -> Wanted:
     """The compilation that `compile` makes of these arguments, not done yet."""
+    fn, args = _unbound(fn, tuple(args))
     function = _host_function(fn)
     required = checked_requirements(function.__name__, requires)
     free = free_examples(function, tuple(args), dict(kwargs))
@@ -230,6 +233,17 @@ def _guarded(function: Callable[..., Any], compute: Callable[[], T]) -> T:
         raise error.with_traceback(None) from None
     except RecursionError:
         raise too_deep(place_of(function)) from None
+
+
+def _unbound(fn: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """A function and its arguments; for a method or an object that is called, its object is the
+    first."""
+    if not callable(fn) or isinstance(fn, (JitFunction, KernelFunction, types.FunctionType)):
+        return fn, args
+    if isinstance(fn, types.MethodType):
+        return fn.__func__, (fn.__self__, *args)
+    method = inspect.getattr_static(type(fn), "__call__", None)
+    return (method, (fn, *args)) if isinstance(method, JitFunction) else (fn, args)
 
 
 def _host_function(fn: Any) -> Callable[..., Any]:

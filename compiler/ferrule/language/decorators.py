@@ -7,7 +7,7 @@ import inspect
 import types
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NoReturn, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, overload
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.language.dependencies.edited import remember
@@ -29,10 +29,18 @@ _VERSIONS: Final = 8
 """The number of versions of the outer values for which compiled code is cached."""
 
 
-class _Named:
-    """Copied and pickled like Python's functions: as itself, and by its name."""
+class _Marked:
+    """A marked function: a method of the objects of its class, copied as itself like Python's
+    functions, and pickled as `pickling` says."""
 
     function: Callable[..., Any]
+    _decorator: ClassVar[str]
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+    def __get__(self, owner: object, cls: type | None = None) -> Any:
+        return self if owner is None else types.MethodType(self, owner)
 
     def __copy__(self) -> Self:
         return self
@@ -40,16 +48,20 @@ class _Named:
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
-    def __reduce__(self) -> str:
-        return self.function.__qualname__
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        from ferrule.language.pickling import reduced
+
+        return reduced(self, self._decorator)
 
 
-class KernelFunction(_Named):
+class KernelFunction(_Marked):
     """A kernel, which many threads run; a host function calls and launches it.
 
     `function` is the Python function.  Its source is read when a host function that launches it is
     compiled.
     """
+
+    _decorator = "kernel"
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -65,13 +77,15 @@ class KernelFunction(_Named):
         return f"<ferrule kernel {self.function.__qualname__}>"
 
 
-class JitFunction(_Named):
+class JitFunction(_Marked):
     """A host function.  A call compiles it for its arguments' specs and caches the result as long
     as the outer values that the function uses stay the same.
 
     `function` is the Python function.  `ferrule.compile` compiles it for examples instead, so that
     one compiled function serves many sizes.
     """
+
+    _decorator = "jit"
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function

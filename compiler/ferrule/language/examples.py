@@ -129,9 +129,31 @@ def bind_examples(
     given = dict(bound.arguments)
     bound.apply_defaults()
     examples = Examples(given=given)
-    for parameter in signature.parameters.values():
-        _derive_parameter(name, parameter, bound.arguments[parameter.name], examples)
+    for place, parameter in enumerate(signature.parameters.values()):
+        example = bound.arguments[parameter.name]
+        if place == 0 and parameter.annotation is _EMPTY and is_object_of(function, example):
+            examples.constants[parameter.name] = example
+        else:
+            _derive_parameter(name, parameter, example, examples)
     return examples
+
+
+def is_object_of(function: Callable[..., Any], example: Any) -> bool:
+    """Whether a function is a method that was called on this object or class, which is not an
+    argument by itself, as a dataclass is."""
+    cls, _, _ = function.__qualname__.rpartition(".")
+    owners = example.__mro__ if isinstance(example, type) else type(example).__mro__
+    if not any((o.__module__, o.__qualname__) == (function.__module__, cls) for o in owners):
+        return False
+    try:
+        _Derivation(function.__name__, {}).plain("self", example, _EMPTY, (0,))
+    except (CompileError, ValueError):
+        return isinstance(example, type) or not _is_record(example)
+    return False
+
+
+def _is_record(example: Any) -> bool:
+    return dataclasses.is_dataclass(example) or isinstance(example, tuple)
 
 
 def check_binds(
@@ -152,17 +174,7 @@ def check_binds(
         try:
             scope[name](*args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"{error}{_method_hint(signature)}") from None
-
-
-def _method_hint(signature: inspect.Signature) -> str:
-    """The hint if a method was marked: it does not get its object."""
-    if next(iter(signature.parameters), None) != "self":
-        return ""
-    return (
-        "; a @ferrule.jit function does not get the object that it is called on: write "
-        "@staticmethod above @ferrule.jit, and pass what it needs as arguments"
-    )
+            raise TypeError(str(error)) from None
 
 
 def _derive_parameter(

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ferrule.language.dependencies.snapshots import Same, snapshot
 from ferrule.specs.deferred import dataclass
 
 _PLAIN: Final = frozenset({int, float, bool, str, bytes, types.NoneType})
@@ -143,6 +144,10 @@ def _add_constant(parts: list[object], place: int | str, value: Any) -> bool:
         return True
     if kind is float:
         parts += (place, kind, value.hex())  # 0.0 is not -0.0
+        return True
+    known = snapshot(value)
+    if isinstance(known, Same):  # the witness knows what was read of it
+        parts += (place, known)
         return True
     return False
 

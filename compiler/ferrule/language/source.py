@@ -7,6 +7,7 @@ import ast
 import inspect
 import linecache
 import os
+import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
@@ -16,14 +17,14 @@ from typing import Any, Final
 from ferrule.compiler.artefacts import Location
 from ferrule.compiler.errors import CompileError, Diagnostic, Span
 from ferrule.language.decorators import fast_math_of
-from ferrule.language.dependencies.edited import check_unedited
+from ferrule.language.dependencies.edited import check_unedited, is_code_of
 from ferrule.language.dependencies.witness import Outer
 from ferrule.language.sourcetexts import lines_of
 from ferrule.specs.deferred import dataclass
 
 _LAMBDA: Final = "<lambda>"
 
-_KEEPS_NONE: Final = "exec(), python -c, python - and the plain prompt keep no source"
+_KEEPS_NONE: Final = "exec(), python - and the plain prompt keep no source"
 
 SPLIT: Final = (
     "split long expressions and chains of elif, and write recursion as a loop: one that a value of "
@@ -88,7 +89,7 @@ def read_source(function: Callable[..., Any], *, helper: bool = False) -> Source
     returned.
 
     Raises CompileError if it is not a Python function, its source cannot be found, or it is a
-    generator, a coroutine or, unless it is a `helper` of another function, a lambda.
+    coroutine or, unless it is a `helper` of another function, a generator or a lambda.
     """
     if not isinstance(function, types.FunctionType):
         raise CompileError(f"{function!r} is no Python function, so it has no source to compile")
@@ -96,7 +97,7 @@ def read_source(function: Callable[..., Any], *, helper: bool = False) -> Source
         return _read_lambda(function)
     rest, first_line = _lines(function)
     place = _place(function, rest, first_line)
-    refuse_kinds(function, place)
+    refuse_kinds(function, place, helper=helper)
     check_unedited(function, place, _all_lines(function))
     try:
         lines, node = _statement(rest, first_line)
@@ -133,7 +134,7 @@ def _read_lambda(function: types.FunctionType) -> Source:
         raise too_deep(place) from None
     every = (node for node in ast.walk(tree) if isinstance(node, ast.Lambda))
     found = [node for node in every if node.lineno == first_line and _may_be(node, function)]
-    if len(found) != 1:
+    if len({ast.dump(node) for node in found}) != 1:  # of equal ones it may be any
         wanted = "one lambda in a line" if found else "a lambda as it stands in its file"
         raise CompileError(
             Diagnostic(
@@ -216,10 +217,27 @@ def _all_lines(function: types.FunctionType) -> list[str]:
     if lines is None:
         file = _source_file(code)
         linecache.checkcache(file)
-        lines = linecache.getlines(file, function.__globals__)
+        lines = linecache.getlines(file, function.__globals__) or _of_command_line(function)
     if len(lines) < code.co_firstlineno:
         raise _no_source(function)
     return lines
+
+
+def text_of(function: types.FunctionType) -> str:
+    """The text of the file of a function.  Raises CompileError if there is none."""
+    return "".join(_all_lines(function))
+
+
+def _of_command_line(function: types.FunctionType) -> list[str]:
+    """The lines of the text after `python -c`, if the function is one of it.
+
+    Since Python 3.13 `linecache` has them.
+    """
+    arguments = sys.orig_argv
+    if function.__code__.co_filename != "<string>" or "-c" not in arguments[:-1]:
+        return []
+    text = arguments[arguments.index("-c") + 1]
+    return text.splitlines(keepends=True) if is_code_of(text, function) else []
 
 
 def _source_file(code: types.CodeType) -> str:
@@ -311,16 +329,16 @@ def is_hashable(value: object) -> bool:
     return True
 
 
-def refuse_kinds(function: Callable[..., Any], place: Span) -> None:
-    """Raise CompileError for a function that cannot be compiled: a lambda, a generator."""
+def refuse_kinds(function: Callable[..., Any], place: Span, *, helper: bool = False) -> None:
+    """Raise CompileError for a function that cannot be compiled: a lambda; a generator that is no
+    `helper` of another function."""
     assert isinstance(function, types.FunctionType)
     if function.__code__.co_name == _LAMBDA:
         raise CompileError(
             Diagnostic("a lambda cannot be compiled by itself", place, hint="write a def statement")
         )
-    if function.__code__.co_flags & (
-        inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-    ):
+    asynchronous = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+    if function.__code__.co_flags & (asynchronous | (0 if helper else inspect.CO_GENERATOR)):
         raise CompileError(
             Diagnostic(
                 f"{function.__qualname__!r} is a generator or a coroutine, "
@@ -329,6 +347,20 @@ def refuse_kinds(function: Callable[..., Any], place: Span) -> None:
                 hint="write results to a tensor, and leave yield and await away",
             )
         )
+
+
+def is_generator(node: ast.FunctionDef | ast.Lambda) -> bool:
+    """Whether a function has a `yield` of its own."""
+    if isinstance(node, ast.Lambda):
+        return False
+    todo: list[ast.AST] = list(node.body)
+    while todo:
+        each = todo.pop()
+        if isinstance(each, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(each, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
+            todo += ast.iter_child_nodes(each)
+    return False
 
 
 def outer_names(function: types.FunctionType) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic, Span
 
-_HELD: Final = "__ferrule_sources__"
+HELD: Final = "__ferrule_sources__"
 """The name of the list, in a namespace, that keeps the texts of its functions alive."""
 
 
@@ -45,16 +45,12 @@ def from_source(
     """
     _check(text, namespace, filename)
     names: dict[str, Any] = {"fe": sys.modules["ferrule"]} if namespace is None else namespace
-    held = Text(text)
-    name, known = _name(text, filename)
-    held = _TEXTS.setdefault(name, held) if known is None else known
+    name, held, is_new = _named(text, filename)
     code = _compiled(text, name, held)
-    if known is None:
-        # With no time a text is not looked for on the disk.
-        linecache.cache[name] = (len(text), None, held.lines, name)
-        weakref.finalize(held, linecache.cache.pop, name, None)
+    if is_new:
+        _show(name, held)
     names.setdefault("__name__", "__generated__")
-    names.setdefault(_HELD, []).append(held)
+    names.setdefault(HELD, []).append(held)
     exec(code, names)
     return names
 
@@ -63,6 +59,38 @@ def lines_of(file: str) -> list[str] | None:
     """The lines of a text by its name; None if there is none."""
     found = _TEXTS.get(file)
     return None if found is None else found.lines
+
+
+def text_file(text: str, file: str) -> tuple[str, Text | None]:
+    """The name under which this process shows the text of a file, and the text to be kept alive.
+
+    The name is that of the file, unless there is a file here with another text.
+    """
+    here = "".join(lines_of(file) or linecache.getlines(file))
+    if here == text and file not in _TEXTS:
+        return file, None
+    name, held, is_new = _named(text, file if here in ("", text) else f"{file}#{_digest(text)}")
+    if is_new:
+        _show(name, held)
+    return name, held
+
+
+def _named(text: str, filename: str | None) -> tuple[str, Text, bool]:
+    """The name of a text, the text, and whether it is new."""
+    held = Text(text)
+    name, known = _name(text, filename)
+    return name, (_TEXTS.setdefault(name, held) if known is None else known), known is None
+
+
+def _show(name: str, held: Text) -> None:
+    """Let Python's tracebacks show a text as long as it lives."""
+    # With no time a text is not looked for on the disk.
+    linecache.cache[name] = (len(held.text), None, held.lines, name)
+    weakref.finalize(held, linecache.cache.pop, name, None)
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def _check(text: object, namespace: object, filename: object) -> None:

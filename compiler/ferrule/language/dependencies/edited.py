@@ -62,17 +62,32 @@ def _stamp(function: types.FunctionType) -> _Stamp | None:
 
 def _is_there(function: types.FunctionType, lines: list[str]) -> bool:
     """Whether Python compiles these lines to the code of a function; True in doubt."""
-    own = function.__code__
     if type(function.__globals__.get("__loader__")) is not SourceFileLoader:
         return True
     try:
-        module = compile("".join(lines), own.co_filename, "exec", dont_inherit=True)
+        return is_code_of("".join(lines), function)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return True
-    return any(
-        code.co_firstlineno == own.co_firstlineno and _traits(code) == _traits(own)
-        for code in _codes(module)
-    )
+
+
+def is_code_of(text: str, function: types.FunctionType) -> bool:
+    """Whether Python compiles a text to the code of a function.
+
+    Raises what `compile` raises.
+    """
+    own = function.__code__
+    every = codes_of(text, own.co_filename, own.co_name, own.co_firstlineno)
+    return any(is_same(code, own) for code in every)
+
+
+def codes_of(text: str, file: str, name: str, line: int) -> list[types.CodeType]:
+    """The code of the functions of a text that have this name and begin in this line.
+
+    Raises what `compile` raises.
+    """
+    module = compile(text, file, "exec", dont_inherit=True)
+    begin = name, line
+    return [code for code in _codes(module) if (code.co_name, code.co_firstlineno) == begin]
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -81,6 +96,11 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
     for each in code.co_consts:
         if isinstance(each, types.CodeType):
             yield from _codes(each)
+
+
+def is_same(code: types.CodeType, other: types.CodeType) -> bool:
+    """Whether two codes do the same, wherever they stand."""
+    return _traits(code) == _traits(other)
 
 
 def _traits(code: types.CodeType) -> list[object]:

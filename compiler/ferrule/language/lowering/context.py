@@ -38,7 +38,7 @@ class Frame:
     """A function that is being interpreted: its names, and its depth in run-time regions.
 
     `tails` are regions with the rest of the function, after a branch that has returned; `loops` are
-    the enclosing run-time loops, for `assumptions`.
+    the enclosing run-time loops, for `assumptions`.  `yielded`: the items of a generator so far.
     """
 
     source: Source
@@ -48,6 +48,7 @@ class Frame:
     regions: int = 0
     tails: int = 0
     loops: list[Any] = field(default_factory=list)
+    yielded: list[Any] | None = None
 
     def depth_of_regions(self) -> int:
         """The number of open regions of this function."""

@@ -27,6 +27,7 @@ from ferrule.language.lowering.objects import compiled_calls, containers, foreig
 from ferrule.language.lowering.python import (
     comprehensions,
     conversions,
+    functionals,
     inlining,
     intrinsics,
     records,
@@ -104,6 +105,8 @@ def apply(
         case functools.partial():
             given = {**callee.keywords, **kwargs}
             return apply(low, callee.func, [*callee.args, *args], given, node)
+        case types.MethodType(__func__=(JitFunction() | KernelFunction()) as marked):
+            return apply(low, marked, [callee.__self__, *args], kwargs, node)
         case Function():
             return compiled_calls.call_compiled(low, callee, args, kwargs, node)
         case ExternFunction():
@@ -196,6 +199,9 @@ def _python(
         found = _compiled_in_place(low, callee, args, kwargs, node)
         if found is not None:
             return found[0]
+        emit = functionals.emitter(callee)
+        if emit is not None:
+            return emit(low, args, kwargs, node)
     if callee in _CONTAINERS and any(map(containers.is_container, args)):
         low.fail(
             node,

@@ -15,21 +15,38 @@ from typing import Any
 from ferrule.language.lowering.closures import visible_from
 from ferrule.language.lowering.context import MAX_UNROLL, Lowering
 from ferrule.language.lowering.control import branches
-from ferrule.language.lowering.numbers import typed_constants
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars, typed_constants
 from ferrule.language.lowering.python import assignment, operators
-from ferrule.language.values import Number
+from ferrule.language.values import Number, is_run_time
 from ferrule.specs import Boolean
 from ferrule.specs.deferred import dataclass
 
-Comprehension = ast.ListComp | ast.GeneratorExp
+Comprehension = ast.ListComp | ast.GeneratorExp | ast.DictComp
 
 
-def as_list(low: Lowering, node: Comprehension) -> list[Any]:
+def as_list(low: Lowering, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:
     """`[f(x) for x in items if …]`; a generator becomes a list."""
     result: list[Any] = []
 
     def take() -> bool:
         result.append(low.evaluate(node.elt))
+        return True
+
+    _go_through(low, node, take)
+    return result
+
+
+def as_dict(low: Lowering, node: ast.DictComp) -> dict[Any, Any]:
+    """`{k: f(k) for k in items if …}`, with keys that are known at compile time."""
+    result: dict[Any, Any] = {}
+
+    def take() -> bool:
+        key = low.evaluate(node.key)
+        if is_run_time(key):
+            low.fail(node.key, f"{describe(key)} cannot be the key of a dict")
+        value = low.evaluate(node.value)
+        scalars.at_compile_time(low, node.key, lambda: result.__setitem__(key, value))
         return True
 
     _go_through(low, node, take)

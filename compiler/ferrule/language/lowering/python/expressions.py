@@ -15,7 +15,13 @@ from ferrule.language.lowering.control.narrowing import narrow
 from ferrule.language.lowering.descriptions import describe, usage_hint
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import containers
-from ferrule.language.lowering.python import calls, comprehensions, operators, records
+from ferrule.language.lowering.python import (
+    calls,
+    comprehensions,
+    generators,
+    operators,
+    records,
+)
 from ferrule.language.lowering.tensors import coordinates, elements, fields, vectors
 from ferrule.language.values import (
     RUN_TIME,
@@ -64,9 +70,13 @@ def evaluate(low: Lowering, node: ast.expr) -> Any:
             return close(low, node)
         case ast.ListComp():
             return comprehensions.as_list(low, node)
+        case ast.DictComp():
+            return comprehensions.as_dict(low, node)
         case ast.GeneratorExp():
             return Generated(comprehensions.as_list(low, node))
-        case ast.Starred() | ast.Await() | ast.Yield() | ast.YieldFrom() | ast.NamedExpr():
+        case ast.Yield() | ast.YieldFrom():
+            return generators.give(low, node)
+        case ast.Starred() | ast.Await() | ast.NamedExpr():
             low.fail(node, f"{_NAMES[type(node)]} is not supported in a compiled function")
     return _as_python(low, node)
 
@@ -74,8 +84,6 @@ def evaluate(low: Lowering, node: ast.expr) -> Any:
 _NAMES: Final[dict[type[ast.expr], str]] = {
     ast.Starred: "a starred expression",
     ast.Await: "await",
-    ast.Yield: "yield",
-    ast.YieldFrom: "yield from",
     ast.NamedExpr: "an assignment expression (:=)",
 }
 
@@ -141,8 +149,6 @@ def _kind_of(node: ast.expr) -> str:
             return "an f-string"
         case ast.Set() | ast.SetComp():
             return "a set"
-        case ast.DictComp():
-            return "a dict comprehension"
     return "this kind of expression"
 
 

@@ -98,7 +98,7 @@ _UNSUPPORTED: Final[dict[type[ast.stmt], tuple[str, str]]] = {
     ast.Import: ("import", "import at the top of the module"),
     ast.ImportFrom: ("import", "import at the top of the module"),
     ast.Global: ("global", "pass the value as an argument"),
-    ast.Nonlocal: ("nonlocal", "pass the value as an argument"),
+    ast.Nonlocal: ("nonlocal", "pass the value as an argument, and return the new one"),
     ast.Try: ("try", "check the condition with if"),
     ast.With: ("with", "do it outside of the compiled function"),
     ast.Delete: ("del", "just leave the name alone"),
