@@ -191,7 +191,7 @@ def bit_operation(a):
 
 
 def run_time_list_index(a):
-    values = [1.0, 2.0]
+    values = [a[0], 2.0]
     a[0] = values[fe.Int32(a[1])]
 
 

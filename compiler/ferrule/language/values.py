@@ -84,6 +84,22 @@ class TensorView(_Opaque):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ConstantTable(_Opaque):
+    """Numbers that were a list or an array at compile time, in constant memory: the part of them
+    at the `indices` of the first dims."""
+
+    value: ops.Value
+    indices: tuple[ops.Value, ...]
+    name: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the other dims."""
+        sizes = self.value.tensor.shape[len(self.indices) :]
+        return tuple(size for size in sizes if isinstance(size, int))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class PointerView(_Opaque):
     """The address of elements of a dtype: a tensor of one dim, with stride 1 and an unknown end."""
 
@@ -248,6 +264,7 @@ class Undefined(_Opaque):
 RunTime = (
     Number
     | TensorView
+    | ConstantTable
     | PointerView
     | Fielded
     | TensorMapView
@@ -262,6 +279,7 @@ RunTime = (
 RUN_TIME: Final = (
     Number,
     TensorView,
+    ConstantTable,
     PointerView,
     Fielded,
     TensorMapView,

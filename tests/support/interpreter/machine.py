@@ -146,7 +146,7 @@ class Machine:
             case ops.View(result, tensor, indices):
                 offset = self.offset(tensor, indices, values) if indices else 0
                 values[result] = values[tensor].at(offset)
-            case ops.Fragment() | ops.Shared() | ops.DynamicShared():
+            case ops.Fragment() | ops.Shared() | ops.DynamicShared() | ops.Table():
                 values[op.result] = self.room(op, thread.block)
             case ops.Special(result, register, axis):
                 values[result] = thread.registers[register][axis]
@@ -221,9 +221,13 @@ class Machine:
                 shape, strides = ([self.dim(dim) for dim in each] for each in dims)
                 boxes.run(op, values, shape, strides, thread.block.barriers)
 
-    def room(self, op: ops.Fragment | ops.Shared | ops.DynamicShared, block: Block) -> Memory:
-        """The memory of a tensor of the thread or of its block."""
+    def room(
+        self, op: ops.Fragment | ops.Shared | ops.DynamicShared | ops.Table, block: Block
+    ) -> Memory:
+        """The memory of a tensor of the thread or of its block, or of constants."""
         match op:
+            case ops.Table(_, data):
+                return Memory(np.frombuffer(data, np.uint8))
             case ops.Fragment(result):
                 declared.seen("makes")
                 return self.fragment(result)

@@ -170,6 +170,12 @@ class Builder:
         self.append(ir.Fragment(result))
         return result
 
+    def table(self, type_: TensorType, data: bytes, hint: str) -> ir.Value:
+        """A tensor of this type with constant elements."""
+        result = ir.Value(type_, hint)
+        self.append(ir.Table(result, data))
+        return result
+
     def store(self, tensor: ir.Value, indices: tuple[ir.Value, ...], value: ir.Value) -> None:
         """Writes an element of a tensor."""
         self.append(ir.Store(tensor, indices, value))

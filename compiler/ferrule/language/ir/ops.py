@@ -304,6 +304,17 @@ class Fragment(Operation, text="fragment", effects=("makes",)):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Table(Operation, text="table {data:bytes}", effects=(), uniform=True, speculative=True):
+    """A tensor of constants, which live as long as the code; nothing writes to it.
+
+    `data` are its elements in row-major order, as a little-endian machine has them in memory.
+    """
+
+    result: Result
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Alloc(Operation, text="alloc ({sizes})", effects=("makes", "blocks", "asks"), place="host"):
     """A new tensor (host only).  `sizes` are the values of its dims: Int64, none negative."""
 
@@ -447,6 +458,7 @@ SimpleOp = (
     | Load
     | View
     | Fragment
+    | Table
     | Alloc
     | Shrink
     | Text

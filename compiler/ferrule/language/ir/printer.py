@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from hashlib import sha256
 from operator import attrgetter
 from string import Formatter
 from typing import Any, Final
@@ -16,6 +17,7 @@ from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.specs import Dim, Sym, format_dim
 
 _INDENT: Final = "  "
+_SHOWN_BYTES: Final = 32
 
 
 def print_program(program: ops.Program) -> str:
@@ -100,6 +102,13 @@ def _word(printer: _Printer, item: Any, name: str) -> str:
     return f" {name}({_plain(printer, item, name)})" if item not in (None, ()) else ""
 
 
+def _shown_bytes(data: bytes) -> str:
+    """Bytes as hexadecimal digits; many of them as their beginning, and a digest of all."""
+    if len(data) <= _SHOWN_BYTES:
+        return data.hex()
+    return f"{data[:_SHOWN_BYTES].hex()}... sha256({sha256(data).hexdigest()[:16]})"
+
+
 _FORMS: Final[Mapping[str, _Field]] = {
     "": _plain,
     "repr": lambda printer, item, name: repr(item),
@@ -113,6 +122,7 @@ _FORMS: Final[Mapping[str, _Field]] = {
     "at": lambda printer, item, name: f"[{printer.use(item)}]" if item else "",
     "axis": lambda printer, item, name: ops.AXES[item],
     "dim": lambda printer, item, name: printer.dim(item),
+    "bytes": lambda printer, item, name: _shown_bytes(item),
     "callee": lambda printer, item, name: printer.callee(item),
 }
 

@@ -86,7 +86,8 @@ class ProgramState:
     functions of other objects that are called, by name; `name` is that of the function itself.
     `places`: the frame and node of each op, if requested.  `witness`: the outer values that were
     read.  `region` is the innermost enclosing code under a run-time condition.  `outside`: objects
-    from outside of the program's functions.
+    from outside of the program's functions.  `tables`: the contents of constant tables, with their
+    sizes.
     """
 
     symbols: dict[Sym, str]
@@ -111,6 +112,7 @@ class ProgramState:
     witness: Witness = field(default_factory=Witness)
     region: Region | None = None
     outside: Search = field(default_factory=Search)
+    tables: dict[bytes, int] = field(default_factory=dict)
 
     @contextmanager
     def undone_by(self, error: type[Exception]) -> Iterator[None]:

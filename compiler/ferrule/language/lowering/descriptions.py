@@ -7,6 +7,7 @@ import types
 from ferrule.language.layouts import Layout, format_tuple
 from ferrule.language.lowering.closures import Closure
 from ferrule.language.values import (
+    ConstantTable,
     Fielded,
     Handle,
     KernelCall,
@@ -45,6 +46,8 @@ def describe(value: object, *, plain: bool = False) -> str:
             return f"a run-time {value.dtype.name}"
         case TensorView():
             return f"the tensor {value.name}"
+        case ConstantTable():
+            return f"a part of the table {value.name}"
         case PointerView():
             return f"the pointer {value.name}"
         case Fielded():

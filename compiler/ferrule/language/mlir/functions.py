@@ -186,7 +186,7 @@ class FunctionText:
                 self.integer(result, self.dim(dim))
             case ops.Special(result, register, axis):
                 self.integer(result, self.coordinates[register, axis])
-            case ops.View(result) | ops.Load(result) | ops.Fragment(result):
+            case ops.View(result) | ops.Load(result) | ops.Fragment(result) | ops.Table(result):
                 self.values[result] = self.of_memory(op)
             case ops.Text(result, data):
                 self.values[result] = self.bytes_constant(data)
@@ -208,7 +208,7 @@ class FunctionText:
             case _:
                 self.where.other(self, op)
 
-    def of_memory(self, op: ops.View | ops.Load | ops.Fragment) -> str:
+    def of_memory(self, op: ops.View | ops.Load | ops.Fragment | ops.Table) -> str:
         """The value of an op that gives an element or a tensor."""
         match op:
             case ops.View():
@@ -217,6 +217,10 @@ class FunctionText:
                 return memory.load(self, op)
             case ops.Fragment(result):
                 return memory.room(self, result)
+            case ops.Table(result, data):
+                type_ = result.tensor
+                place = self.bytes_constant(data, self.spaces.of(type_), type_.align)
+                return memory.at_pointer(self, type_, place)
 
     def computed(self, op: ops.Unary | ops.Binary | ops.Compare | ops.Cast | ops.Bitcast) -> str:
         """The value of an op on scalars."""
@@ -271,15 +275,18 @@ class FunctionText:
         self.where.check(self, ok, fault, shown)
         self.integer(op.result, size.value)
 
-    def bytes_constant(self, data: bytes) -> str:
-        """The address of constant bytes, followed by a NUL."""
-        symbol, known = f"bytes_{data.hex()}", self.t.declared
+    def bytes_constant(self, data: bytes, space: int = 0, align: int = 1) -> str:
+        """The address of constant bytes, followed by a NUL, in a memory space."""
+        symbol, known = f"bytes_{data.hex()}_{space}_{align}", self.t.declared
         if symbol not in known:
             number = sum(name.startswith("bytes_") for name in known)
             value = f"({escaped(data + bytes(1))})"
-            known[symbol] = f"  llvm.mlir.global internal constant @bytes_{number}{value}"
+            where = f"addr_space = {space} : i32, alignment = {align} : i64"
+            facts = f" {{{where}}}" if (space, align) != (0, 1) else ""
+            known[symbol] = f"  llvm.mlir.global internal constant @bytes_{number}{value}{facts}"
         name = known[symbol].split("@")[1].split("(")[0]
-        return self.t.op(f"llvm.mlir.addressof @{name} : !llvm.ptr", "!llvm.ptr")
+        pointer = f"!llvm.ptr<{space}>" if space else "!llvm.ptr"
+        return self.t.op(f"llvm.mlir.addressof @{name} : {pointer}", pointer)
 
     def address(self, operand: ops.Value) -> str:
         """The address of a handle's target, or of the first element of a tensor, as a number."""

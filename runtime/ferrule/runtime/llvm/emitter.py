@@ -60,7 +60,7 @@ class Emitter:
         self.module.triple = triple
         self.module.data_layout = data_layout
         self._builders: list[ir.IRBuilder] = []
-        self._bytes: dict[bytes, ir.GlobalVariable] = {}
+        self._bytes: dict[tuple[bytes, int], ir.GlobalVariable] = {}
         self._byte_arrays: dict[bytes, ir.GlobalVariable] = {}
 
     @property
@@ -246,12 +246,13 @@ class Emitter:
         """The address of a NUL-terminated UTF-8 constant, one for equal texts."""
         return self.bytes_constant(text.encode() + b"\0")
 
-    def bytes_constant(self, data: bytes, *, align: int = 1) -> ir.Value:
-        """The address of a private constant, one for equal bytes."""
-        known = self._bytes.get(data)
+    def bytes_constant(self, data: bytes, *, align: int = 1, space: int = 0) -> ir.Value:
+        """The address of a private constant, one for equal bytes in an address space."""
+        known = self._bytes.get((data, space))
         if known is None:
             value = ir.Constant(ir.ArrayType(I8, len(data)), bytearray(data))
-            known = self._bytes[data] = self.global_constant(f".bytes.{len(self._bytes)}", value)
+            name = f".bytes.{len(self._bytes)}"
+            known = self._bytes[data, space] = self.global_constant(name, value, space)
         known.align = max(align, known.align or 1)
         return known
 
@@ -266,16 +267,16 @@ class Emitter:
             known.align = BYTE_ARRAY.align
         return known
 
-    def global_constant(self, name: str, value: ir.Constant) -> ir.GlobalVariable:
+    def global_constant(self, name: str, value: ir.Constant, space: int = 0) -> ir.GlobalVariable:
         """A constant that only this module sees and whose address means nothing."""
         if name in self.module.globals:
             raise ValueError(f"the module has a {name} already")
-        variable = ir.GlobalVariable(self.module, value.type, name)
+        variable = ir.GlobalVariable(self.module, value.type, name, space)
         variable.global_constant = True
         variable.linkage = "private"
         variable.unnamed_addr = True
         variable.initializer = value
-        variable.type = PTR
+        variable.type = PTR if space == 0 else ir.PointerType(addrspace=space)
         return variable
 
     # ---- arithmetic: see `Arithmetic` ----

@@ -48,6 +48,7 @@ from ferrule.runtime.llvm.layouts import I8, I32, I64, VOID
 from ferrule.runtime.llvm.passes import run_pipeline
 from ferrule.specs import Boolean, Sym
 
+_CONSTANT: Final = 4
 _GLOBAL: Final = ir.PointerType(addrspace=1)
 _REGISTERS: Final[dict[ops.Register, str]] = {
     "thread_idx": "tid",
@@ -163,6 +164,7 @@ class _Kernel:
             emitter,
             Faults(),
             maths=DeviceMaths(options.libdevice),
+            constant_space=_CONSTANT,
             lines=lines,
             output=DeviceOutput(kernel.name, options.paths),
         )

@@ -104,6 +104,10 @@ def emit_simple(lowering: FunctionLowering, op: ops.SimpleOp) -> None:
             raise TypeError(f"only a host function has a {type(op).__name__}")
         case ops.Text(_, data):
             lowering.values[result] = lowering.emitter.bytes_constant(data)
+        case ops.Table(_, data):
+            lowering.values[result] = lowering.emitter.bytes_constant(
+                data, align=result.tensor.align, space=lowering.constant_space
+            )
         case ops.Address(_, operand):
             handle = lowering.objects.get(operand, lowering.values[operand])
             lowering.values[result] = lowering.b.ptrtoint(handle, I64)

@@ -167,6 +167,8 @@ class FunctionLowering:
     narrow: bool = False
     """Whether offsets of elements are computed in 32 bits where bounds of sizes say that they fit:
     a GPU multiplies 64 bits in several instructions."""
+    constant_space: int = 0
+    """The address space of constant tables."""
     output: Output | None = None
     """Printing and failing in a kernel on a GPU."""
     _sizes: Sizes | None = None

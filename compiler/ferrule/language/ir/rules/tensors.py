@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.rules.checker import Checker
@@ -11,7 +12,7 @@ from ferrule.language.ir.scalars import INTEGERS
 from ferrule.language.ir.types import HandleType, TensorType
 from ferrule.specs import Int64, compact_strides
 
-TensorOp = ops.Load | ops.View | ops.Fragment | ops.Alloc | ops.Shrink
+TensorOp = ops.Load | ops.View | ops.Fragment | ops.Table | ops.Alloc | ops.Shrink
 
 
 def simple(checker: Checker, op: TensorOp) -> None:
@@ -23,6 +24,8 @@ def simple(checker: Checker, op: TensorOp) -> None:
             _view(checker, op)
         case ops.Fragment(result):
             _fragment(checker, result)
+        case ops.Table(result, data):
+            _table(checker, result, data)
         case ops.Alloc():
             _alloc(checker, op)
         case ops.Shrink():
@@ -68,6 +71,22 @@ def _fragment(checker: Checker, result: ops.Value) -> None:
     dims = (*result.tensor.shape, *result.tensor.strides)
     constant = all(isinstance(dim, int) and dim >= 0 for dim in dims)
     checker.require(constant, "a fragment has constant sizes and strides, none negative")
+
+
+def _table(checker: Checker, result: ops.Value, data: bytes) -> None:
+    type_ = result.type
+    known = isinstance(type_, TensorType) and not (type_.is_own or type_.is_shared)
+    checker.require(known and all(isinstance(dim, int) for dim in result.tensor.shape), _OF_TABLES)
+    shape = result.tensor.shape
+    row_major = compact_strides(shape, tuple(reversed(range(len(shape)))))
+    size = result.tensor.dtype.itemsize
+    for dim in shape:
+        assert isinstance(dim, int)
+        size *= dim
+    checker.require(result.tensor.strides == row_major and size == len(data), _OF_TABLES)
+
+
+_OF_TABLES: Final = "a Table has the bytes of a compact row-major tensor of constant sizes"
 
 
 def _alloc(checker: Checker, op: ops.Alloc) -> None:

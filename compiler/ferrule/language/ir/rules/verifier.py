@@ -44,7 +44,9 @@ tensors
 * a View is a tensor, of a tensor of its dtype; without indices also of one of another dtype, or of
   a pointer; it is in registers (`rmem`) or in shared memory (`smem`) if that tensor is;
 * a Fragment is a tensor in registers of constant sizes and strides, none negative; no Launch takes
-  a tensor in registers or shared memory, and no op inside a Parallel uses one in registers.
+  a tensor in registers or shared memory, and no op inside a Parallel uses one in registers;
+* a Table has the bytes of a compact row-major tensor of constant sizes, not in registers or shared
+  memory; only a Load uses it.
 
 threads
 * Shared, DynamicShared, Barrier, WarpBarrier, Fence, Shuffle, Vote, Match, Atomic are in kernels;
@@ -145,6 +147,7 @@ class _Checker:
     function: ops.Function
     defined: set[ops.Value]
     visible: set[ops.Value] = field(default_factory=set)
+    tables: set[ops.Value] = field(default_factory=set)
     parallel: bool = False
     op: ops.Op | None = None
 
@@ -219,11 +222,15 @@ class _Checker:
                 self.define((op.result,))
                 continue
             self.place(op)
+            if not self.tables.isdisjoint(op.operands):
+                self.require(False, "only a Load uses a Table")
             if isinstance(op, ops.RegionOp):
                 yield self.structured(op)
             elif isinstance(op, ops.SimpleOp):
                 self.simple(op)
                 self.define([op.result])
+                if isinstance(op, ops.Table):
+                    self.tables.add(op.result)
             elif isinstance(op, effect_rules.Effect):
                 effect_rules.effect(self, op, self.program)
             elif isinstance(op, thread_rules.Effect):

@@ -22,8 +22,8 @@ from ferrule.language.lowering.control.joins import NOTHING, Clash, Sides, choic
 from ferrule.language.lowering.control.mutation import require_own, require_seen, unchanged
 from ferrule.language.lowering.control.narrowing import narrow
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
-from ferrule.language.values import RUN_TIME, Number, Undefined
+from ferrule.language.lowering.numbers import constant_tables, scalars
+from ferrule.language.values import RUN_TIME, ConstantTable, Number, Undefined
 from ferrule.specs import Boolean
 from ferrule.specs.deferred import dataclass
 
@@ -41,6 +41,8 @@ def compile_time_items(
     `may_leave` tells whether a run-time condition may have left the loop by now, besides its
     `break` and `return`.
     """
+    if isinstance(value, ConstantTable):
+        value = constant_tables.items(low, value, node)
     if isinstance(value, RUN_TIME):
         low.fail(
             node,

@@ -57,6 +57,15 @@ def operand(low: Lowering, value: Any, node: ast.AST) -> Number:
 
 def constant(low: Lowering, value: bool | int | float, dtype: DType, node: ast.AST) -> Number:
     """A constant of this dtype.  A CompileError if it does not fit."""
+    value = fitted(low, value, dtype, node)
+    dim = int(value) if dtype.is_integer else None
+    return Number(low.builder.constant(dtype, value), dim)
+
+
+def fitted(
+    low: Lowering, value: bool | int | float, dtype: DType, node: ast.AST
+) -> bool | int | float:
+    """A Python number as a value of this dtype.  A CompileError if it does not fit."""
     if dtype.is_integer:
         smallest, largest = dtype.range
         if not smallest <= value <= largest:
@@ -71,8 +80,7 @@ def constant(low: Lowering, value: bool | int | float, dtype: DType, node: ast.A
         if type(value) is not float:
             wide = at_compile_time(low, node, functools.partial(float, value))
             value = nearest(dtype, value) if isinstance(value, int) else wide
-    dim = int(value) if dtype.is_integer else None
-    return Number(low.builder.constant(dtype, value), dim)
+    return value
 
 
 def _wide_enough(value: int) -> str | None:

@@ -30,6 +30,7 @@ from ferrule.language.lowering.tensors import (
 from ferrule.language.values import (
     RUN_TIME,
     BoundMethod,
+    ConstantTable,
     Fielded,
     Handle,
     KernelCall,
@@ -123,6 +124,8 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
             return devices.device_of(low, value, node)
         case TensorView():
             return _from_table(low, _TENSOR, value, attr, node)
+        case ConstantTable() if attr == "shape":
+            return value.shape
         case PointerView():
             return _from_table(low, _POINTER, value, attr, node)
         case Fielded() if attr == "fill" and not fields.is_pointer(value):

@@ -22,7 +22,7 @@ from ferrule.language.lowering.closures import Closure
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control.mutation import require_inside, require_seen
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars, typed_constants
+from ferrule.language.lowering.numbers import constant_tables, scalars, typed_constants
 from ferrule.language.lowering.objects import compiled_calls, containers, foreign_calls, reflection
 from ferrule.language.lowering.python import (
     comprehensions,
@@ -36,6 +36,7 @@ from ferrule.language.lowering.tensors import layout_functions, tensor_facts
 from ferrule.language.values import (
     RUN_TIME,
     BoundMethod,
+    ConstantTable,
     Handle,
     KernelCall,
     TensorView,
@@ -45,6 +46,7 @@ from ferrule.runtime import Function
 from ferrule.specs import DType
 
 _CONTAINERS: Final = (zip, enumerate, tuple, list, reversed, dict, functools.partial)
+_TAKE_ITEMS: Final = (*_CONTAINERS, sum, min, max, any, all, map, filter, sorted)
 _MOVES: Final = (
     "append",
     "extend",
@@ -124,6 +126,8 @@ def apply(
         return _super(low, args, kwargs, node)
     if isinstance(callee, DType):
         return conversions.convert_to(low, callee, args, kwargs, node)
+    if any(isinstance(each, ConstantTable) for each in args) and callee in _TAKE_ITEMS:
+        args = [_unrolled(low, each, node) for each in args]
     key = type_key_of(callee)
     if key is not None:
         return reflection.construct(low, key, args, kwargs, node)
@@ -131,6 +135,11 @@ def apply(
     if intrinsic is not None:
         return intrinsic(low, args, kwargs, node)
     return _python(low, callee, args, kwargs, node)
+
+
+def _unrolled(low: Lowering, value: Any, node: ast.AST) -> Any:
+    """The items of a part of a table; any other value as it is."""
+    return constant_tables.items(low, value, node) if isinstance(value, ConstantTable) else value
 
 
 def _super(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
@@ -152,7 +161,7 @@ def _arguments(low: Lowering, node: ast.Call) -> list[Any]:
     args: list[Any] = []
     for argument in node.args:
         if isinstance(argument, ast.Starred):
-            value = low.evaluate(argument.value)
+            value = _unrolled(low, low.evaluate(argument.value), argument)
             if isinstance(value, RUN_TIME):
                 low.fail(argument, f"{describe(value)} cannot be unpacked")
             args += scalars.at_compile_time(low, argument, functools.partial(list, value))

@@ -7,13 +7,15 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final
 
+import numpy as np
+
 from ferrule.language.decorators import KernelFunction
 from ferrule.language.lowering.closures import close
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import branches
 from ferrule.language.lowering.control.narrowing import narrow
 from ferrule.language.lowering.descriptions import describe, usage_hint
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import constant_tables, scalars
 from ferrule.language.lowering.objects import containers
 from ferrule.language.lowering.python import (
     calls,
@@ -22,9 +24,16 @@ from ferrule.language.lowering.python import (
     operators,
     records,
 )
-from ferrule.language.lowering.tensors import coordinates, elements, fields, vectors
+from ferrule.language.lowering.tensors import (
+    access,
+    coordinates,
+    elements,
+    fields,
+    vectors,
+)
 from ferrule.language.values import (
     RUN_TIME,
+    ConstantTable,
     Fielded,
     Generated,
     Number,
@@ -34,6 +43,7 @@ from ferrule.language.values import (
     is_run_time,
 )
 from ferrule.specs import Boolean, Numeric
+from ferrule.specs.dtypes import as_dtype
 
 
 def evaluate(low: Lowering, node: ast.expr) -> Any:
@@ -251,6 +261,8 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
         return fields.read(low, base, coordinates.subscript(low, node.slice), node)
     if isinstance(base, Vector):
         return vectors.item(low, base, coordinates.subscript(low, node.slice), node)
+    if isinstance(base, ConstantTable):
+        return constant_tables.item(low, base, scalars.plain(low.evaluate(node.slice)), node)
     if containers.is_container(base):
         return containers.item(low, base, low.evaluate(node.slice), node)
     if isinstance(base, RUN_TIME):
@@ -265,6 +277,11 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
         )
     index = scalars.plain(low.evaluate(node.slice))
     if is_run_time(index):
+        if constant_tables.is_table(base):
+            if isinstance(base, np.ndarray):
+                dtype = scalars.at_compile_time(low, node, partial(as_dtype, base.dtype))
+                access.require_element(low, dtype, node)
+            return constant_tables.chosen(low, base, index, node)
         low.fail(
             node.slice,
             f"{type(base).__name__}s are indexed while compiling, "

@@ -58,6 +58,7 @@ from ferrule.language.lowering.tensors import (
 )
 from ferrule.language.values import (
     RUN_TIME,
+    ConstantTable,
     Handle,
     Number,
     OneOf,
@@ -159,6 +160,8 @@ def _length(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
     value = args[0]
     if isinstance(value, TensorView) and value.type.shape:
         return size_number(low, layouts.size(value.layout, [0]))
+    if isinstance(value, ConstantTable):
+        return value.shape[0]
     if texts.is_text(value):
         return texts.length(low, value)
     if containers.is_container(value):
