@@ -285,7 +285,7 @@ WRONG: list[tuple[Callable[..., Any], Callable[[], list[Any]]]] = [
     (launches_returning, ONE),
     (launches_nested, ONE),
     (coordinate_in_host, ONE),
-    (ranks_differ, lambda: [vector(), matrix()]),
+    (ranks_differ, lambda: [matrix(), vector()]),
     (shapes_differ, lambda: [fixed(4), fixed(5)]),
     (no_common_type, lambda: [vector(fe.Uint64), vector(fe.Int64)]),
     (power, lambda: [vector(), int_vector()]),

@@ -348,7 +348,7 @@ def printf_with_names(a, n):
 
 @wrong
 def printf_of_an_f_string(a, n):
-    fe.printf(f"n = {n}")
+    fe.printf(f"n = {n:,}")
 
 
 @wrong

@@ -13,6 +13,8 @@ from lowered import vector
 import ferrule as fe
 from ferrule.runtime.binaries.objectfile import read_object
 
+CPU = "--target cpu"
+
 
 @dataclass(frozen=True)
 class Point:
@@ -47,6 +49,45 @@ def test_forms(capfd: pytest.CaptureFixture[str]) -> None:
     f = fe.compile(forms, *examples, options="--target cpu")
     f(np.zeros(2, np.float32), 5, 2.5, 2**64 - 1, -2)
     assert capfd.readouterr().out == FORMS
+
+
+def f_strings(n: fe.Int32, u: fe.Uint8, x: fe.Float64, b: fe.Boolean, s: str):
+    k, width = 7, 6
+    fe.printf(f"{n} {n:5d}|{n:<5}|{u:02x}|{x:8.3f}|{x:+e}|{b}|{n=}|{x!r}|{n:{width}}")
+    fe.printf(f"{s}|{s:4}|{s:>4}|{k:^9,}|{k!s:>4}|{{}} 100% %d|{(n, k)}", end="!\n")
+    fe.printf(f"{k} known")
+
+
+F_STRINGS = """\
+3     3|3    |c8|   1.500|+1.500000e+00|True|n=3|1.5|     3
+ab|ab  |  ab|    7    |   7|{} 100% %d|(3, 7)!
+7 known
+"""
+
+
+def test_f_strings(capfd: pytest.CaptureFixture[str]) -> None:
+    f = fe.compile(f_strings, fe.Int32(1), fe.Uint8(1), 1.0, fe.Boolean, str, options=CPU)
+    f(3, 200, 1.5, True, "ab")
+    assert capfd.readouterr().out == F_STRINGS
+
+
+WRONG_F_STRINGS = {
+    "{n:,}": "the field {:,} of printf is not supported",
+    "{n:^5}": "the field {:^5} of printf is not supported",
+    "{n:b}": "%b of printf cannot show a run-time int32",
+    "{s!r}": "the field {!r} of printf is not supported",
+    "{s:d}": "the string s is printed as %d",
+    "{n:{n}}": "the run-time value 'n' cannot be used in an f-string",
+    "{n}', '{n}": "an f-string of printf has its values inside, but more are given",
+}
+
+
+@pytest.mark.parametrize("text", WRONG_F_STRINGS)
+def test_f_strings_that_c_cannot_print(text: str) -> None:
+    names = fe.from_source(f"def f(n: fe.Int32, s: str):\n    fe.printf(f'{text}')\n")
+    with pytest.raises(fe.CompileError) as caught:
+        fe.compile(names["f"], 1, str, options=CPU)
+    assert str(caught.value).startswith(WRONG_F_STRINGS[text])
 
 
 @fe.kernel

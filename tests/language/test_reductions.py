@@ -177,8 +177,8 @@ WRONG = [
     (of_an_axis_twice, "fe.sum: an axis of (1, -1) is given twice"),
     (of_an_axis_at_run_time, "fe.sum: the axis is a run-time int32"),
     (to_what_is_reduced, "is written while the same memory is reduced"),
-    (to_another_shape, "the ranks of a whole-tensor expression differ"),
-    (whole_beside_its_sum, "the ranks of a whole-tensor expression differ"),
+    (to_another_shape, "an expression of 2 dims is assigned to b, which has 1"),
+    (whole_beside_its_sum, "a reduction of a is broadcast: it would be computed for each element"),
 ]
 
 

@@ -140,7 +140,8 @@ class Whole(_Opaque):
 
     `element` emits the ops of one element, given Int64 coordinates.  `name` is the name in messages
     of the tensor with its shape.  A computed one (not `a[:]` itself) uses the contents of the
-    tensors at the time `since` it was evaluated: the count of writes then.
+    tensors at the time `since` it was evaluated: the count of writes then.  `reduces`: whether it
+    computes a reduction for each element.
     """
 
     shape: tuple[Dim, ...]
@@ -148,6 +149,7 @@ class Whole(_Opaque):
     dtype: DType
     element: Callable[[tuple[ops.Value, ...]], Number]
     since: int | None = None
+    reduces: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

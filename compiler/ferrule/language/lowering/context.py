@@ -335,7 +335,7 @@ class Lowering:
                 node,
                 f"the shapes of a whole-tensor expression differ: {names[0]} is {left}, "
                 f"but {names[1]} is {right}",
-                expected="equal shapes; nothing is broadcast except scalars",
+                expected="equal sizes, or a size of 1 that is known at compile time",
             )
         if self._made_in(left) or self._made_in(right):
             self._compare(left, right, names, node)

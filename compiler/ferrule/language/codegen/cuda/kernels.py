@@ -42,6 +42,7 @@ from ferrule.language.codegen.functions.lowering import Faults, FunctionLowering
 from ferrule.language.codegen.passes import clusters
 from ferrule.language.ir import ops
 from ferrule.language.ir.effects import unwritten_tensors
+from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.walk import drive
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, VOID
@@ -101,18 +102,26 @@ def device_module(
     emitter = Emitter(program.name, archs.TRIPLE, str(archs.machine(arch).target_data))
     facts = launched(program)
     lines = None if places is None else LineInfo(emitter, places, paths=options.paths)
+    sizes = _sizes(program)
     for kernel in program.kernels:
         require_cooperation(kernel, arch)
         if archs.capability(arch) < clusters.LEAST:
             kernel = clusters.without_clusters(kernel)
         known = facts.get(kernel.name, Launched())
         built = _Kernel(emitter, kernel, known, options, lines)
+        built.lowering.sizes = sizes
         if options.noalias:
             built.lowering.unwritten = unwritten_tensors(program, kernel)
         built.emit(names[kernel.name])
     if lines is not None:
         lines.finish()
     return emitter.text()
+
+
+def _sizes(program: ops.Program) -> frozenset[Sym]:
+    """The symbols that are sizes of the caller's tensors, which a call checks."""
+    tensors = (param.type for param in program.host.params if isinstance(param.type, TensorType))
+    return frozenset(dim for type_ in tensors for dim in type_.shape if isinstance(dim, Sym))
 
 
 def entry_names(program: ops.Program) -> dict[str, str]:

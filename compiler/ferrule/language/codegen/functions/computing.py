@@ -28,6 +28,9 @@ def computed(
         case ops.Unary(_, name, operand):
             made = arithmetic.unary(e, name, dtype, values[operand])
             return arithmetic.flagged(made, op.flags)
+        case ops.Binary(_, "floordiv" | "mod" as name, lhs, rhs) if rhs in lowering.least:
+            least = lowering.least[rhs]
+            return arithmetic.divide_by_size(lowering.b, name, values[lhs], values[rhs], least)
         case ops.Binary(_, name, lhs, rhs):
             made = arithmetic.binary(e, name, dtype, values[lhs], values[rhs])
             return arithmetic.flagged(made, op.flags)
@@ -49,6 +52,8 @@ def computed(
 def _cast(lowering: FunctionLowering, result: ops.Value, operand: ops.Value) -> ir.Value:
     """A cast; one that widens an integer uses its known 64-bit value."""
     source, target = dtype_of(operand), dtype_of(result)
+    if operand in lowering.least and target.kind == "int" and target.bits >= source.bits:
+        lowering.least[result] = lowering.least[operand]
     if operand in lowering.wide and target.is_integer and target.bits == 64:
         return lowering.wide[operand]
     return casts.cast(lowering.emitter, source, target, lowering.values[operand])

@@ -15,7 +15,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType
 from ferrule.language.ir.walk import Work, drive, is_plain
 from ferrule.runtime.llvm.layouts import I1, I8, I32, I64
-from ferrule.specs import Boolean
+from ferrule.specs import Boolean, Sym
 
 
 def emit_region(lowering: FunctionLowering, region: ops.Region) -> Work:
@@ -95,6 +95,8 @@ def emit_simple(lowering: FunctionLowering, op: ops.SimpleOp) -> None:
         case ops.Size(_, dim, fault):
             checked = fault is not None
             wide = lowering.checked_size(op) if checked else lowering.dim(dim)
+            if isinstance(dim, Sym) and dim in lowering.sizes:
+                lowering.least[result] = max(dim.min or 0, 0)
             lowering.define_integer(result, wide)
         case ops.Special(_, register, axis):
             lowering.define_integer(result, lowering.coordinates[register, axis])

@@ -167,6 +167,10 @@ class FunctionLowering:
     narrow: bool = False
     """Whether offsets of elements are computed in 32 bits where bounds of sizes say that they fit:
     a GPU multiplies 64 bits in several instructions."""
+    sizes: Set[Sym] = frozenset()
+    """Symbols that are sizes of tensors, which are never negative."""
+    least: dict[ops.Value, int] = field(default_factory=dict)
+    """Signed integers that are never negative, with a lower bound of each."""
     constant_space: int = 0
     """The address space of constant tables."""
     output: Output | None = None

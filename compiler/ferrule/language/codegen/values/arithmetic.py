@@ -97,6 +97,23 @@ def floor_modulo(b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
     return b.select(down, b.add(remainder, divisor), remainder)
 
 
+def divide_by_size(
+    b: ir.IRBuilder, op: ops.BinaryOp, lhs: ir.Value, rhs: ir.Value, least: int
+) -> ir.Value:
+    """`floordiv` or `mod` of signed integers by a number that is at least this one, 0 or more.
+
+    So no division overflows, and only a negative remainder is not Python's.
+    """
+    zero, one = ir.Constant(lhs.type, 0), ir.Constant(lhs.type, 1)
+    divisor = rhs if least else b.select(_is_zero(b, rhs), one, rhs)
+    remainder = b.srem(lhs, divisor)
+    negative = b.icmp_signed("<", remainder, zero)
+    if op == "mod":
+        return b.select(negative, b.add(remainder, divisor), remainder)
+    quotient = b.sub(b.sdiv(lhs, divisor), b.zext(negative, lhs.type))
+    return quotient if least else _or_zero(b, rhs, quotient)
+
+
 def _divided(
     b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value
 ) -> tuple[ir.Value, ir.Value, ir.Value, ir.Value]:

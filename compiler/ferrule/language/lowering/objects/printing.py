@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from string import Formatter
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ from ferrule.specs import (
     Float64,
     Int32,
     Int64,
+    Numeric,
     Uint8,
     Uint16,
     Uint32,
@@ -54,7 +56,11 @@ def printf(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Cal
     if not isinstance(end, str):
         low.fail(node, f"the end of printf is {describe(end)}", expected="a string")
     text = _Text(low, node)
-    if args and isinstance(args[0], str):
+    if args and isinstance(args[0], FString):
+        if len(args) > 1:
+            low.fail(node, "an f-string of printf has its values inside, but more are given")
+        text.pieces(args[0])
+    elif args and isinstance(args[0], str):
         text.formatted(args[0], args[1:])
     else:
         for position, value in enumerate(args):
@@ -63,6 +69,27 @@ def printf(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Cal
     if not (end == "\n" and text.format.endswith("\n")):
         text.literal(end)
     low.builder.append(ops.Print(text.format, tuple(text.values), low.location(node)))
+
+
+@dataclass(frozen=True, slots=True)
+class FString:
+    """An f-string with its values: texts, and fields with a value, a conversion such as `r`, and a
+    format."""
+
+    pieces: tuple[str | tuple[Any, str, str], ...]
+
+    @classmethod
+    def of(cls, low: Lowering, node: ast.JoinedStr) -> FString:
+        """The values of an f-string, each evaluated once, in order."""
+        return cls(tuple(_field(low, piece) for piece in node.values))
+
+
+def _field(low: Lowering, piece: ast.expr) -> str | tuple[Any, str, str]:
+    if not isinstance(piece, ast.FormattedValue):
+        return str(low.evaluate(piece))
+    value = low.evaluate(piece.value)
+    spec = "" if piece.format_spec is None else low.evaluate(piece.format_spec)
+    return value, "" if piece.conversion == -1 else chr(piece.conversion), str(spec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +147,31 @@ class _Text:
                 self.literal(piece)
             else:
                 self.value(next(rest), piece)
+
+    def pieces(self, given: FString) -> None:
+        """The pieces of an f-string; Python itself formats values known at compile time."""
+        for piece in given.pieces:
+            if isinstance(piece, str):
+                self.literal(piece)
+                continue
+            value, conversion, spec = piece
+            if not is_run_time(value):
+                self.literal(self._formatted(value, conversion, spec))
+                continue
+            if isinstance(value, Number):  # str, repr and ascii of a number are the same
+                conversion = ""
+            wanted = self._python_spec("", spec, conversion or None)
+            if isinstance(value, Handle) and wanted.width and not spec.startswith(">"):
+                wanted = replace(wanted, flags="-")  # texts begin at the left
+            self.value(value, wanted)
+
+    def _formatted(self, value: Any, conversion: str, spec: str) -> str:
+        converters: dict[str, Callable[[Any], Any]] = {"s": str, "r": repr, "a": ascii}
+        known = value.value if isinstance(value, Numeric) else value
+        known = known.name if isinstance(known, DType) and not conversion else known
+        compute = scalars.at_compile_time
+        shown = converters[conversion](known) if conversion else known
+        return str(compute(self.low, self.node, lambda: format(shown, spec)))
 
     def _in_order(self, fields: list[_Spec], values: list[Any]) -> list[Any]:
         """The value of each field, all of which have an index."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ferrule.language.decorators import JitFunction, KernelFunction
 from ferrule.language.faces import maths
-from ferrule.language.faces.base import OutsideKernel
+from ferrule.language.faces.base import OutsideKernel, printf
 from ferrule.language.faces.calls import ExternFunction, ImportedFunction
 from ferrule.language.faces.containers import type_key_of
 from ferrule.language.layouts import Layout, is_static
@@ -23,7 +23,13 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control.mutation import require_inside, require_seen
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import constant_tables, scalars, typed_constants
-from ferrule.language.lowering.objects import compiled_calls, containers, foreign_calls, reflection
+from ferrule.language.lowering.objects import (
+    compiled_calls,
+    containers,
+    foreign_calls,
+    printing,
+    reflection,
+)
 from ferrule.language.lowering.python import (
     comprehensions,
     conversions,
@@ -78,6 +84,10 @@ def call(low: Lowering, node: ast.Call) -> Any:
     if (callee is builtins.any or callee is builtins.all) and not node.keywords:
         if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
             return comprehensions.truth_of(low, node.args[0], is_any=callee is builtins.any)
+    if callee is printf and node.args and isinstance(node.args[0], ast.JoinedStr):
+        rest = [low.evaluate(each) for each in node.args[1:]]
+        given = [printing.FString.of(low, node.args[0]), *rest]
+        return printing.printf(low, given, _keywords(low, node), node)
     return apply(low, callee, _arguments(low, node), _keywords(low, node), node)
 
 

@@ -21,6 +21,7 @@ from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import foreign_calls
 from ferrule.language.lowering.objects.call_results import UNIONS
 from ferrule.language.lowering.python import return_annotations
+from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.values import (
     Handle,
     Maybe,
@@ -42,10 +43,28 @@ def given_back(low: Lowering, value: Any, node: ast.Return) -> Any:
     """
     if low.kind != "host" or low.frame is not low.root:
         return value
+    value = _computed(low, value, node)
     wanted = return_annotations.declared(low, value, low.state.returns, node)
     if low.state.returns is Any or typing.get_origin(low.state.returns) in UNIONS:
         return _any(low, wanted, node)
     return _packed(low, wanted, node)
+
+
+def _computed(low: Lowering, value: Any, node: ast.AST) -> Any:
+    """A value with reductions of everything as numbers, which the host computes."""
+    if type(value) is tuple:
+        return tuple(_computed(low, each, node) for each in value)
+    if not isinstance(value, Whole) or value.shape:
+        return value
+    whole_tensors.check_current(low, value, node)
+    if low.state.target != "cpu":
+        low.fail(
+            node,
+            f"{_what(low, node)} returns {describe(value)}, which a GPU computes: the host would "
+            "wait for it",
+            hint="return a tensor: t = fe.empty((), dtype); t[()] = fe.sum(...); return t",
+        )
+    return value.element(())
 
 
 def finish(low: Lowering, source_node: ast.AST, name: str) -> params.Param | None:

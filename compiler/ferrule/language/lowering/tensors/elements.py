@@ -106,7 +106,7 @@ def _write_whole(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -
         value = whole_tensors.whole(low, value, node)
     if isinstance(value, Whole):
         whole_tensors.check_current(low, value, node)
-        whole_tensors.same_shape(low, tensor.type.shape, tensor.name, value.shape, value.name, node)
+        value = whole_tensors.fitted(low, tensor, value, node)
     extents = tuple(low.builder.size(Int64, dim) for dim in tensor.type.shape)
     indices = tuple(ops.Value(Int64, f"i{axis}") for axis in range(len(extents)))
     with low.builder.region() as region:
@@ -124,11 +124,13 @@ def _require_one_order(
     low: Lowering, tensor: TensorView, region: OpenRegion, node: ast.AST
 ) -> None:
     """Refuses `a[:] = a.transpose()[:]`: elements would be written before they are read."""
-    roots, here = low.state.roots, tensor.value
+    roots, bases, here = low.state.roots, low.state.bases, tensor.value
     for op in region.ops:
         if isinstance(op, ops.Load) and op.tensor is not here:
             one = roots.get(op.tensor, op.tensor) is roots.get(here, here)
-            if one and op.tensor.tensor.strides != here.tensor.strides:
+            same = bases.get(op.tensor, op.tensor) is bases.get(here, here)
+            spread = whole_tensors.is_spread(op.tensor.tensor.shape, here.tensor.shape)
+            if (one and op.tensor.tensor.strides != here.tensor.strides) or (same and spread):
                 low.fail(
                     node,
                     f"{tensor.name} is written while the same memory is read in another layout",

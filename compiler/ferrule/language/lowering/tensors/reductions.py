@@ -156,7 +156,7 @@ def _of_whole(
         for axis, size in enumerate(source.shape)
         if keepdims or axis in kept
     )
-    return Whole(shape, source.name, dtype, element, source.since)
+    return Whole(shape, source.name, dtype, element, source.since, reduces=True)
 
 
 def _loops(

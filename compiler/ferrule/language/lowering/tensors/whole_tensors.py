@@ -6,7 +6,7 @@ They are computed where they are assigned, element by element.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from ferrule.language.ir import ops
@@ -15,7 +15,7 @@ from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers.scalars import is_python_number
 from ferrule.language.lowering.tensors import access, vectors
 from ferrule.language.values import Number, TensorView, Vector, Whole
-from ferrule.specs import DType, Int64
+from ferrule.specs import Dim, DType, Int64
 
 
 def whole(low: Lowering, tensor: TensorView, node: ast.AST) -> Whole:
@@ -53,16 +53,66 @@ def lift(
     for whole in wholes:
         check_current(low, whole, node)
     first = wholes[0]
-    for other in wholes[1:]:
-        same_shape(low, other.shape, other.name, first.shape, first.name, node)
+    shape = _common_shape(low, wholes, node)
+    operands = tuple(broadcast(low, o, shape, node) for o in operands)
     captured = tuple(o if isinstance(o, Whole) else _capture(low, o, node) for o in operands)
 
     def element(coordinates: tuple[ops.Value, ...]) -> Number:
         with low.in_elements():
             return emit(*(o.element(coordinates) if isinstance(o, Whole) else o for o in captured))
 
-    dtype = _dtype_of(low, first, element)
-    return Whole(first.shape, first.name, dtype, element, low.state.writes)
+    dtype = _dtype_of(low, shape, element)
+    name = next((each.name for each in wholes if each.shape == shape), first.name)
+    reduces = any(each.reduces for each in wholes)
+    return Whole(shape, name, dtype, element, low.state.writes, reduces)
+
+
+def _common_shape(low: Lowering, wholes: list[Whole], node: ast.AST) -> tuple[Dim, ...]:
+    """NumPy's shape of these together: a dim of size 1, or a missing first one, fits any other.
+
+    Sizes that are known at the call alone must be equal.
+    """
+    rank = max(len(each.shape) for each in wholes)
+    shape: list[Dim] = []
+    for axis in range(rank):
+        sizes = [each for each in _sizes(wholes, rank, axis) if each[1] != 1]
+        first, *rest = sizes or [("", 1)]
+        for name, size in rest:
+            low.relate(size, first[1], (name, first[0]), node)
+        shape.append(first[1])
+    return tuple(shape)
+
+
+def _sizes(wholes: list[Whole], rank: int, axis: int) -> Iterator[tuple[str, Dim]]:
+    """The names and sizes of a dim, counted from the last one."""
+    for each in wholes:
+        own = axis - rank + len(each.shape)
+        if own >= 0:
+            yield f"{each.name}.shape[{own}]", each.shape[own]
+
+
+def broadcast(low: Lowering, value: Any, shape: tuple[Dim, ...], node: ast.AST) -> Any:
+    """A whole tensor in a shape that it fits, as NumPy broadcasts it; any other value as it is."""
+    if not isinstance(value, Whole):
+        return value
+    missing = len(shape) - len(value.shape)
+    if not is_spread(value.shape, shape):
+        return value
+    single = [a == 1 and b != 1 for a, b in zip(value.shape, shape[missing:], strict=True)]
+    if value.reduces:
+        low.fail(
+            node,
+            f"a reduction of {value.name} is broadcast: it would be computed for each element",
+            expected="a tensor that it was stored to" if value.shape else None,
+            hint=_STORED if value.shape else _SINGLE,
+        )
+
+    def element(coordinates: tuple[ops.Value, ...]) -> Number:
+        zero = low.builder.constant(Int64, 0)
+        own = zip(coordinates[missing:], single, strict=True)
+        return value.element(tuple(zero if is_single else at for at, is_single in own))
+
+    return Whole(shape, value.name, value.dtype, element, value.since)
 
 
 def _as_whole(low: Lowering, value: Any, node: ast.AST) -> Any:
@@ -92,11 +142,11 @@ def _capture(low: Lowering, operand: Any, node: ast.AST) -> Any:
 
 
 def _dtype_of(
-    low: Lowering, whole: Whole, element: Callable[[tuple[ops.Value, ...]], Number]
+    low: Lowering, shape: tuple[Dim, ...], element: Callable[[tuple[ops.Value, ...]], Number]
 ) -> DType:
     """The dtype of an element, found by emitting one into a region that is discarded."""
     with low.builder.region():
-        return element(tuple(ops.Value(Int64) for _ in whole.shape)).dtype
+        return element(tuple(ops.Value(Int64) for _ in shape)).dtype
 
 
 _SINGLE: Final = (
@@ -105,22 +155,31 @@ _SINGLE: Final = (
 )
 
 
-def same_shape(
-    low: Lowering,
-    left: tuple[Any, ...],
-    left_name: str,
-    right: tuple[Any, ...],
-    right_name: str,
-    node: ast.AST,
-) -> None:
-    """Requires two whole tensors to have one shape."""
-    if len(left) != len(right):
+def is_spread(shape: tuple[Dim, ...], over: tuple[Dim, ...]) -> bool:
+    """Whether elements of this shape are used several times in another shape."""
+    pairs = zip(reversed(shape), reversed(over), strict=False)
+    return len(shape) < len(over) or any(a == 1 and b != 1 for a, b in pairs)
+
+
+_STORED: Final = "store it first, t[:] = fe.max(a[:], axis=1, keepdims=True), and use t[:]"
+
+
+def fitted(low: Lowering, tensor: TensorView, value: Whole, node: ast.AST) -> Whole:
+    """An expression in the shape of the tensor that it is assigned to."""
+    shape, missing = tensor.type.shape, len(tensor.type.shape) - len(value.shape)
+    if missing < 0:
         low.fail(
             node,
-            f"the ranks of a whole-tensor expression differ: {left_name} has {len(left)} dims, "
-            f"but {right_name} has {len(right)}",
-            expected="equal shapes; nothing is broadcast except scalars",
-            hint=_SINGLE if () in (left, right) else None,
+            f"an expression of {len(value.shape)} dims is assigned to {tensor.name}, which has "
+            f"{len(shape)}",
+            expected=f"at most {len(shape)} dims",
         )
-    for axis, (a, b) in enumerate(zip(left, right, strict=True)):
-        low.relate(a, b, (f"{left_name}.shape[{axis}]", f"{right_name}.shape[{axis}]"), node)
+    for axis, size in enumerate(value.shape):
+        at = axis + missing
+        if size != 1 or shape[at] == 1 or value.reduces:
+            names = f"{tensor.name}.shape[{at}]", f"{value.name}.shape[{axis}]"
+            low.relate(shape[at], size, names, node)
+    if value.reduces and not missing:
+        return value
+    found: Whole = broadcast(low, value, shape, node)
+    return found
