@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import numpy as np
-import pytest
+from emulated_alone import run_alone
 
 import ferrule as fe
 
@@ -23,9 +23,13 @@ def divided(x: fe.Tensor, y: fe.Tensor, q: fe.Tensor, r: fe.Tensor):
     divided_kernel(x, y, q, r).launch(grid=1, block=x.shape[0])
 
 
-@pytest.mark.parametrize("least", [None, 1])
-@pytest.mark.parametrize("dtype", [fe.Int32, fe.Int64], ids=lambda dtype: dtype.name)
-def test_it_is_pythons(dtype: Any, least: int | None) -> None:
+def test_it_is_pythons() -> None:
+    run_alone(
+        __file__, "for dtype in (fe.Int32, fe.Int64):\n  for n in (None, 1): here.check(dtype, n)"
+    )
+
+
+def check(dtype: Any, least: int | None) -> None:
     info = np.iinfo(dtype.name)
     x = np.array([info.min, info.min + 1, -7, -6, -1, 0, 1, 6, 7, info.max], dtype.name)
     like, sized = (

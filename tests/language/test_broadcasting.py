@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from emulated_alone import run_alone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lowered import lower, matrix, vector
@@ -41,6 +42,10 @@ def test_it_broadcasts_as_numpy_does(data: st.DataObject, sides: tuple[int, ...]
 
 
 def test_it_broadcasts_on_a_gpu() -> None:
+    run_alone(__file__, "here.broadcasts_on_a_gpu()")
+
+
+def broadcasts_on_a_gpu() -> None:
     a, b, c = (
         np.ones((3, 1), np.float32),
         np.arange(4, dtype=np.float32),

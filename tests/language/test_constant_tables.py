@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from agreement import run_all_ways
+from emulated_alone import run_alone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lowered import lower, text, vector
@@ -93,6 +94,10 @@ def test_it_reads_what_python_does(program: Any) -> None:
 
 
 def test_it_reads_on_a_gpu_from_constant_memory() -> None:
+    run_alone(__file__, "here.reads_on_a_gpu()")
+
+
+def reads_on_a_gpu() -> None:
     fake = fe.make_fake_compact_tensor(fe.Float32, (64,))
     wanted = np.zeros(64, np.float32)
     fe.compile(met, fake, options=CPU)(wanted)
