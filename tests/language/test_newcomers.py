@@ -346,6 +346,53 @@ def printf_with_names(a, n):
     fe.printf("n = {n}", n)
 
 
+@fe.kernel
+def sets_kernel(a):
+    a[0] = 1.0
+
+
+@wrong
+def launch_with_names_of_others(a, n):
+    sets_kernel(a).launch(blocks=1, threads=2)
+
+
+@wrong
+def launch_without_a_grid(a, n):
+    sets_kernel(a).launch(block=32)
+
+
+@wrong
+def launch_without_keywords(a, n):
+    sets_kernel(a).launch(1, 32)
+
+
+@wrong
+def kernel_with_an_index(a, n):
+    sets_kernel[1, 32](a)
+
+
+@wrong
+def name_like_its_own(a, n):
+    a[0] = name_like_its_ow  # noqa: F821  (what it is about)
+
+
+@wrong
+def print_of_an_f_string(a, n):
+    print(f"n = {n}")
+
+
+@wrong
+def nonlocal_name(a, n):
+    k = n
+
+    def more():
+        nonlocal k
+        k = k + 1
+
+    more()
+    a[0] = k
+
+
 @wrong
 def printf_of_an_f_string(a, n):
     fe.printf(f"n = {n:,}")
@@ -403,3 +450,21 @@ def test_newcomer(function: Callable[..., Any], golden: Any) -> None:
 
 def test_there_are_fifty() -> None:
     assert len(WRONG) >= 50
+
+
+def test_a_marked_function_outside_of_a_compiled_one() -> None:
+    with pytest.raises(TypeError, match=r"sets_kernel cannot be indexed: .*launch\("):
+        sets_kernel[1, 32](np.zeros(1))
+
+
+def typed(a: fe.Tensor, n: fe.Int32, s: fe.Constexpr = 3, d: fe.Float32 = 1.0):
+    pass
+
+
+def test_signatures_have_the_names_that_users_write() -> None:
+    with pytest.raises(fe.CompileError) as caught:
+        fe.compile(typed, np.zeros(1))
+    assert caught.value.diagnostic.expected == (
+        "one example for each parameter of typed"
+        "(a: 'fe.Tensor', n: 'fe.Int32', s: 'fe.Constexpr' = 3, d: 'fe.Float32' = 1.0)"
+    ).replace("'", "")

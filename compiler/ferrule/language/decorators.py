@@ -42,6 +42,13 @@ class _Marked:
     def __get__(self, owner: object, cls: type | None = None) -> Any:
         return self if owner is None else types.MethodType(self, owner)
 
+    def __getitem__(self, sizes: object) -> NoReturn:
+        name = self.function.__name__
+        raise TypeError(
+            f"{name} cannot be indexed: a @ferrule.jit function launches kernels with "
+            "kernel(...).launch(grid=..., block=...), and is called itself without sizes"
+        )
+
     def __copy__(self) -> Self:
         return self
 

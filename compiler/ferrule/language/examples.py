@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -123,7 +124,7 @@ def bind_examples(
         raise CompileError(
             Diagnostic(
                 f"{name}: the example arguments do not fit: {error}",
-                expected=f"one example for each parameter of {name}{signature}",
+                expected=f"one example for each parameter of {name}{_shown(signature)}",
             )
         ) from None
     given = dict(bound.arguments)
@@ -154,6 +155,11 @@ def is_object_of(function: Callable[..., Any], example: Any) -> bool:
 
 def _is_record(example: Any) -> bool:
     return dataclasses.is_dataclass(example) or isinstance(example, tuple)
+
+
+def _shown(signature: inspect.Signature) -> str:
+    """A signature with the names that users write, such as `fe.Tensor`."""
+    return re.sub(r"\bferrule(?:\.\w+)*\.(\w+)", r"fe.\1", str(signature))
 
 
 def check_binds(

@@ -251,8 +251,8 @@ def _no_source(function: types.FunctionType) -> CompileError:
         Diagnostic(
             f"the source of {function.__qualname__!r} cannot be found",
             expected="a function that is defined in a file",
-            hint=f"{_KEEPS_NONE}: write the function into a module, or make it of its text, "
-            "ferrule.from_source(text)",
+            hint=f"{_KEEPS_NONE}: write the function into a module or a notebook, put its text "
+            "into linecache, or make it of its text, ferrule.from_source(text)",
         )
     )
 

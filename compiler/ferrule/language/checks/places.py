@@ -12,7 +12,8 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.facts import all_ops
 from ferrule.specs.deferred import dataclass
 
-_LIBRARY = "ferrule.language.faces.collectives"
+_LIBRARY = "ferrule.language.faces."
+"""The modules with functions that are written in the language itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,9 @@ class Places:
         if found is None:
             return None
         frame, node = found
-        while frame.source.outer.get("__name__") == _LIBRARY and frame.caller is not None:
+        while str(frame.source.outer.get("__name__")).startswith(_LIBRARY):
+            if frame.caller is None:
+                break
             frame, node = frame.caller, frame.call_node
         return frame, node
 

@@ -234,8 +234,10 @@ class Lowering:
         return self.frame.names
 
     def location(self, node: ast.AST) -> Location:
-        """The place of a node in the current function."""
-        return self.frame.source.location(node)
+        """The place of a node in the current function; in a library function of ours, of its
+        call."""
+        frame, node = users(self.frame, node)
+        return frame.source.location(node)
 
     @contextmanager
     def entered(self, frame: Frame) -> Iterator[None]:
@@ -305,7 +307,7 @@ class Lowering:
         if hasattr(builtins, name):
             return getattr(builtins, name)
         known = [*filter(str.isidentifier, self.frame.names), *self.frame.source.outer]
-        near = difflib.get_close_matches(name, known, n=1)
+        near = difflib.get_close_matches(name, {*known} - {self.frame.source.name}, n=1)
         self.fail(
             node,
             f"the name {name!r} is not defined",

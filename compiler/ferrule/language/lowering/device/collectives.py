@@ -12,7 +12,7 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.device.threads import require_kernel
 from ferrule.language.lowering.numbers import forms, scalars
 from ferrule.language.values import Number
-from ferrule.specs import Boolean, Int32
+from ferrule.specs import Boolean, Int32, Numeric
 
 
 def _numbers(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
@@ -32,6 +32,8 @@ def _result(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
     form = forms.of_value(like)
 
     def one(leaf: Any, dtype: Any) -> Number:
+        if not isinstance(scalars.plain(leaf), (Number, Numeric, int, float)):
+            _refuse(low, value, form, node)
         number = scalars.as_number(low, leaf, node, dtype)
         is_count = dtype is Boolean and number.dtype is Int32  # a sum of Booleans is one
         if number.dtype is not dtype and not is_count:

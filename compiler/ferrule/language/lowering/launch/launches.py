@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, Final
 
 from ferrule.compiler.cuda.limits import SMEM_LIMIT
 from ferrule.language.fastmath import united
@@ -45,11 +45,7 @@ def launch(
     low: Lowering, call: KernelCall, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> None:
     """`kernel(...).launch(grid=..., block=...)`."""
-    if args or not {"grid", "block"} <= set(kwargs):
-        low.fail(node, "launch takes keywords", expected=".launch(grid=(x, y, z), block=(x, y, z))")
-    known = ("grid", "block", "smem", "stream", *ASKED)
-    for name in sorted(set(kwargs) - set(known)):
-        low.fail(node, f"launch has no argument {name!r}", expected=", ".join(known))
+    _check_names(low, args, kwargs, node)
     low.state.unlaunched.pop(call, None)
     low.state.writes += 1
     stream = _stream(low, kwargs.get("stream"), node)
@@ -66,6 +62,25 @@ def launch(
     sizes, where = ((x, y, z), (bx, by, bz)), low.location(node)
     op = ops.Launch(kernel.name, *sizes, arguments, stream, smem, where, **asked, options=options)
     low.builder.append(op)
+
+
+def _check_names(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
+    known = ("grid", "block", "smem", "stream", *ASKED)
+    for name in sorted(set(kwargs) - set(known)):
+        hint = f"write {_OTHER_NAMES[name]}=" if name in _OTHER_NAMES else None
+        low.fail(node, f"launch has no argument {name!r}", expected=", ".join(known), hint=hint)
+    missing = [name for name in ("grid", "block") if name not in kwargs]
+    if args or missing:
+        what = "takes keywords, but got a value without one" if args else f"lacks {missing[0]}"
+        low.fail(node, f"launch {what}", expected=".launch(grid=(x, y, z), block=(x, y, z))")
+
+
+_OTHER_NAMES: Final = {
+    **dict.fromkeys(("blocks", "num_blocks", "grid_dim", "gridDim", "griddim"), "grid"),
+    **dict.fromkeys(("threads", "num_threads", "block_dim", "blockDim", "blockdim"), "block"),
+    **dict.fromkeys(("shared", "smem_bytes", "shared_mem", "sharedMem"), "smem"),
+}
+"""Names of other languages for the arguments of a launch."""
 
 
 def _smem(low: Lowering, smem: Any, kernel: ops.Function, node: ast.Call) -> ops.Value | None:

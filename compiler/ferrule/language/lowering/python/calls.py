@@ -200,7 +200,7 @@ def _python(
     low: Lowering, callee: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> Any:
     """A call of ordinary Python; a function with run-time values is inlined instead."""
-    if isinstance(callee, RUN_TIME):
+    if isinstance(callee, RUN_TIME) or not callable(callee):
         low.fail(node, f"{describe(callee)} cannot be called")
     asked = next((each for each in _FRAMED if each is callee), None)
     if asked is not None and (not args or asked in (builtins.eval, builtins.exec)):

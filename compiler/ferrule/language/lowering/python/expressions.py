@@ -141,7 +141,7 @@ def _as_python(low: Lowering, node: ast.expr) -> Any:
                 inner,
                 f"the run-time value {inner.id!r} cannot be used in {_kind_of(node)}",
                 expected="values known at compile time only",
-                hint='to print it, write fe.printf("{}", x)'
+                hint="fe.printf(f'...') prints values of the call"
                 if isinstance(node, ast.JoinedStr)
                 else None,
             )
