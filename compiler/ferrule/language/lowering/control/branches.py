@@ -22,7 +22,7 @@ from ferrule.language.lowering.control.joins import NOTHING, Clash, Sides, choic
 from ferrule.language.lowering.control.mutation import require_own, require_seen, unchanged
 from ferrule.language.lowering.control.narrowing import narrow
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import constant_tables, scalars
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.values import RUN_TIME, ConstantTable, Number, Undefined
 from ferrule.specs import Boolean
 from ferrule.specs.deferred import dataclass
@@ -42,6 +42,8 @@ def compile_time_items(
     `break` and `return`.
     """
     if isinstance(value, ConstantTable):
+        from ferrule.language.lowering.numbers import constant_tables
+
         value = constant_tables.items(low, value, node)
     if isinstance(value, RUN_TIME):
         low.fail(

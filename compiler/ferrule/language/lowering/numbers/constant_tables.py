@@ -11,7 +11,7 @@ import marshal
 import pickle
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ferrule.language.ir.types import TensorType
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
-from ferrule.language.values import ConstantTable, Number, is_run_time
+from ferrule.language.values import ConstantTable, Number
 from ferrule.specs import (
     Boolean,
     DType,
@@ -42,12 +42,6 @@ _MOST_BYTES: Final = {"cuda": 1 << 16, "cpu": 1 << 20}
 """The bytes of all tables of a program: constant memory of a GPU has 64 KiB."""
 _ALIGN: Final = 16
 _HINT: Final = "pass it as an argument: a tensor may have any size"
-
-
-def is_table(value: Any) -> TypeGuard[list[Any] | tuple[Any, ...] | np.ndarray]:
-    """Whether a run-time index may choose from a value: a list or array without values of the
-    call."""
-    return isinstance(value, (list, tuple, np.ndarray)) and not is_run_time(value)
 
 
 def chosen(low: Lowering, base: Any, index: Any, node: ast.Subscript) -> Any:

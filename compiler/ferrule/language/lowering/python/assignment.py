@@ -8,7 +8,7 @@ from typing import Any
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import mutation
 from ferrule.language.lowering.descriptions import describe, usage_hint
-from ferrule.language.lowering.numbers import constant_tables, scalars
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import container_methods, containers, reflection
 from ferrule.language.lowering.tensors import coordinates, elements, fields
 from ferrule.language.values import (
@@ -53,6 +53,8 @@ def bind(low: Lowering, target: ast.expr, value: Any) -> None:
 
 def _unpack(low: Lowering, target: ast.expr, elts: list[ast.expr], value: Any) -> None:
     if isinstance(value, ConstantTable):
+        from ferrule.language.lowering.numbers import constant_tables
+
         value = constant_tables.items(low, value, target)
     if isinstance(value, RUN_TIME):
         low.fail(

@@ -22,7 +22,7 @@ from ferrule.language.lowering.closures import Closure
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control.mutation import require_inside, require_seen
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import constant_tables, scalars, typed_constants
+from ferrule.language.lowering.numbers import scalars, typed_constants
 from ferrule.language.lowering.objects import (
     compiled_calls,
     containers,
@@ -33,7 +33,6 @@ from ferrule.language.lowering.objects import (
 from ferrule.language.lowering.python import (
     comprehensions,
     conversions,
-    functionals,
     inlining,
     intrinsics,
     records,
@@ -149,7 +148,11 @@ def apply(
 
 def _unrolled(low: Lowering, value: Any, node: ast.AST) -> Any:
     """The items of a part of a table; any other value as it is."""
-    return constant_tables.items(low, value, node) if isinstance(value, ConstantTable) else value
+    if not isinstance(value, ConstantTable):
+        return value
+    from ferrule.language.lowering.numbers import constant_tables
+
+    return constant_tables.items(low, value, node)
 
 
 def _super(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
@@ -218,9 +221,10 @@ def _python(
         found = _compiled_in_place(low, callee, args, kwargs, node)
         if found is not None:
             return found[0]
-        emit = functionals.emitter(callee)
-        if emit is not None:
-            return emit(low, args, kwargs, node)
+        if callee in (map, filter, sorted, functools.reduce):
+            from ferrule.language.lowering.python import functionals
+
+            return functionals.emitter(callee)(low, args, kwargs, node)
     if callee in _CONTAINERS and any(map(containers.is_container, args)):
         low.fail(
             node,

@@ -15,12 +15,11 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import branches
 from ferrule.language.lowering.control.narrowing import narrow
 from ferrule.language.lowering.descriptions import describe, usage_hint
-from ferrule.language.lowering.numbers import constant_tables, scalars
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import containers
 from ferrule.language.lowering.python import (
     calls,
     comprehensions,
-    generators,
     operators,
     records,
 )
@@ -85,6 +84,8 @@ def evaluate(low: Lowering, node: ast.expr) -> Any:
         case ast.GeneratorExp():
             return Generated(comprehensions.as_list(low, node))
         case ast.Yield() | ast.YieldFrom():
+            from ferrule.language.lowering.python import generators
+
             return generators.give(low, node)
         case ast.Starred() | ast.Await() | ast.NamedExpr():
             low.fail(node, f"{_NAMES[type(node)]} is not supported in a compiled function")
@@ -262,6 +263,8 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
     if isinstance(base, Vector):
         return vectors.item(low, base, coordinates.subscript(low, node.slice), node)
     if isinstance(base, ConstantTable):
+        from ferrule.language.lowering.numbers import constant_tables
+
         return constant_tables.item(low, base, scalars.plain(low.evaluate(node.slice)), node)
     if containers.is_container(base):
         return containers.item(low, base, low.evaluate(node.slice), node)
@@ -277,11 +280,8 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
         )
     index = scalars.plain(low.evaluate(node.slice))
     if is_run_time(index):
-        if constant_tables.is_table(base):
-            if isinstance(base, np.ndarray):
-                dtype = scalars.at_compile_time(low, node, partial(as_dtype, base.dtype))
-                access.require_element(low, dtype, node)
-            return constant_tables.chosen(low, base, index, node)
+        if isinstance(base, (list, tuple, np.ndarray)) and not is_run_time(base):
+            return _from_table(low, base, index, node)
         low.fail(
             node.slice,
             f"{type(base).__name__}s are indexed while compiling, "
@@ -292,6 +292,16 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
         _check_position(low, base, index, node)
     low.state.witness.add_special(base, "__getitem__")
     return scalars.at_compile_time(low, node, lambda: base[index])
+
+
+def _from_table(low: Lowering, base: Any, index: Any, node: ast.Subscript) -> Any:
+    """An item of a list or an array at a run-time index."""
+    from ferrule.language.lowering.numbers import constant_tables
+
+    if isinstance(base, np.ndarray):
+        dtype = scalars.at_compile_time(low, node, partial(as_dtype, base.dtype))
+        access.require_element(low, dtype, node)
+    return constant_tables.chosen(low, base, index, node)
 
 
 def _check_position(low: Lowering, base: tuple[Any, ...], index: int, node: ast.Subscript) -> None:

@@ -21,9 +21,9 @@ from ferrule.language.values import Generated, is_run_time
 Emit = Callable[[Lowering, list[Any], dict[str, Any], ast.Call], Any]
 
 
-def emitter(callee: Any) -> Emit | None:
-    """The lowering of a function of Python that takes a function; None for any other."""
-    return next((emit for known, emit in _EMITTERS.items() if known is callee), None)
+def emitter(callee: Any) -> Emit:
+    """The lowering of a function of Python that takes a function."""
+    return _EMITTERS[callee]
 
 
 def _map(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Generated:

@@ -10,7 +10,7 @@ from ferrule.compiler.errors import CompileError
 from ferrule.language.lowering.context import MAX_INLINE_DEPTH, Frame, Lowering
 from ferrule.language.lowering.control import exits
 from ferrule.language.lowering.numbers import scalars
-from ferrule.language.lowering.python import conversions, generators
+from ferrule.language.lowering.python import conversions
 from ferrule.language.source import Source, is_generator, read_source
 from ferrule.language.values import Generated
 
@@ -100,6 +100,8 @@ def inline(
         if isinstance(source.node, ast.Lambda):
             return low.evaluate(source.node.body)
         if is_generator(source.node):
+            from ferrule.language.lowering.python import generators
+
             return generators.items_of(low, source.node)
         low.execute(source.node.body)
         return exits.result(low, source.node, source.name)
