@@ -220,3 +220,20 @@ def summed(x, to, n, BLOCK: tl.constexpr):
     inside = at < n
     before = tl.load(to + at, mask=inside)
     tl.store(to + at, before + tl.load(x + at, mask=inside), mask=inside)
+
+
+@triton.jit
+def joined(a, b, c, s, t, n, BLOCK: tl.constexpr):
+    """The sum of two vectors with strides of their own."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    left = tl.load(a + at * s, mask=inside)
+    tl.store(c + at, left + tl.load(b + at * t, mask=inside), mask=inside)
+
+
+@triton.jit
+def shifted(x, y, n, factor, by, BLOCK: tl.constexpr):
+    """Adds one number, which is in memory."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    values = tl.load(x + at, mask=at < n) * factor + tl.load(by)
+    tl.store(y + at, values, mask=at < n)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -12,6 +13,7 @@ from triton_launcher import tensor
 
 import ferrule as fe
 from ferrule.frontends import triton as frontend
+from ferrule.runtime.errors import StageError
 
 pytestmark = pytest.mark.needs_cc
 
@@ -27,7 +29,9 @@ def kernels() -> ModuleType:
     return pytest.importorskip("triton_kernels")
 
 
-def compiled(kernel: Any, signature: dict[str, Any], **options: Any) -> fe.Function:
+def compiled(
+    kernel: Any, signature: dict[str, Any], block: int = 128, **options: Any
+) -> fe.Function:
     """The function for one architecture, a block of the kernel for each row or 128 elements."""
     grid = (
         (lambda meta: (meta["rows"],))
@@ -37,7 +41,7 @@ def compiled(kernel: Any, signature: dict[str, Any], **options: Any) -> fe.Funct
     return frontend.compile(
         kernel,
         signature=signature,
-        constexprs={"BLOCK": 128},
+        constexprs={"BLOCK": block},
         grid=grid,
         target="sm_90a",
         **options,
@@ -71,14 +75,133 @@ def test_what_a_spec_guarantees_is_assumed(kernels: ModuleType) -> None:
     assert attributes(kernels.scale, signature) == [{"x": 16, "n": 16, "BLOCK": 128}]
 
 
-def test_dispatch_compiles_for_everything_for_addresses_and_for_nothing(
-    kernels: ModuleType,
-) -> None:
+def test_dispatch_leaves_out_one_operand_at_a_time(kernels: ModuleType) -> None:
     assert attributes(kernels.scale, SCALE, specialize="dispatch") == [
         {"x": 16, "y": 16, "n": 16, "BLOCK": 128},
+        {"y": 16, "n": 16, "BLOCK": 128},
+        {"x": 16, "n": 16, "BLOCK": 128},
         {"x": 16, "y": 16, "BLOCK": 128},
         {"BLOCK": 128},
     ]
+    known = {"a": "*fp32[n: s]", "b": "*fp32[n: t]", "c": "*fp32[n]", "s": "s", "t": "t"}
+    assert attributes(kernels.joined, {**known, "n": "n"}, specialize="dispatch") == [
+        {"a": 16, "b": 16, "c": 16, "s": 1, "t": 1, "n": 16, "BLOCK": 128},
+        {"b": 16, "c": 16, "t": 1, "n": 16, "BLOCK": 128},
+        {"a": 16, "c": 16, "s": 1, "n": 16, "BLOCK": 128},
+        {"a": 16, "b": 16, "s": 1, "t": 1, "n": 16, "BLOCK": 128},
+        {"a": 16, "b": 16, "c": 16, "s": 1, "t": 1, "BLOCK": 128},
+        {"a": 16, "b": 16, "c": 16, "BLOCK": 128},
+        {"BLOCK": 128},
+    ]
+
+
+JOINED = {"a": "*fp32[n: s]", "b": "*fp32[n: t]", "c": "*fp32[n]", "s": "s", "t": "t"}
+
+
+@pytest.fixture(scope="module")
+def joined() -> tuple[fe.Function, frontend.Counts]:
+    """Sums of two vectors, with their counts."""
+    kernels = pytest.importorskip("triton_kernels")
+    counts = frontend.Counts()
+    with_grid: dict[str, Any] = {"specialize": "dispatch", "counts": counts}
+    return compiled(kernels.joined, JOINED, 1024, **with_grid), counts
+
+
+def vector(n: int, step: int = 1, shift: int = 0) -> Any:
+    """A vector on the stand-in's GPU, with this stride, `shift` bytes past a multiple of 64."""
+    memory = np.zeros(n * step + 64, np.float32)
+    start = (-memory.ctypes.data % 64 + shift) // 4
+    return forged(memory[start:][: n * step : step])
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "parameters", "told"),
+    [
+        ({}, {}, 6, "joined takes all"),
+        ({"step": 2}, {}, 7, "  not all: s == 1, but s = 2"),
+        (
+            {},
+            {"shift": 4},
+            7,
+            "  not all: b is 16-byte aligned, but its address is 4 bytes past a multiple of 16",
+        ),
+        ({"step": 2}, {"step": 3}, 8, "  not all but a: t == 1, but t = 3"),
+    ],
+)
+def test_an_unusual_operand_costs_its_own_assumptions(
+    gpu: FakeCuda,
+    joined: tuple[fe.Function, frontend.Counts],
+    a: dict[str, int],
+    b: dict[str, int],
+    parameters: int,
+    told: str,
+) -> None:
+    """The stride of the other one stays folded; what was taken is told, and counted."""
+    function, counts = joined
+    call = vector(1024, **a), vector(1024, **b), vector(1024)
+    explained = function.explain(*call)
+    counts.clear()
+    function(*call)
+    (launch,) = gpu.launches()
+    assert len(launch.parameters) == parameters
+    assert told in str(explained).splitlines()
+    assert str(counts) == str({explained.variant: 1})
+    assert counts[str(explained.variant)] == 1
+
+
+def test_variants_are_explained_of_files_and_by_keywords(
+    kernels: ModuleType, tmp_path: Path
+) -> None:
+    function = compiled(kernels.joined, JOINED, 1024, specialize="dispatch")
+    function.export_to_c(tmp_path / "joined.o")
+    loaded = fe.runtime.load_module(tmp_path / "joined.o").joined
+    a, b = vector(1000), vector(1000)
+    explained = loaded.explain(a, c=b, b=b)
+    assert explained == function.explain(a, b, b)
+    assert explained.variant == "all but sizes"
+    assert explained.lacking["all"] == ("n % 16 == 0, but n = 1000",)
+    with pytest.raises(ValueError, match="joined: b has 2 dims, expected 1"):
+        loaded.explain(a, tensor(2, 2)[0], b)
+    with pytest.raises(TypeError, match="missing"):
+        loaded.explain(a)
+
+
+def test_a_function_of_one_variant_has_nothing_to_explain(kernels: ModuleType) -> None:
+    x, _ = tensor(64)
+    with pytest.raises(ValueError, match="scale has one variant, which every call takes"):
+        compiled(kernels.scale, SCALE).explain(x, x, 1.0)
+    listed = compiled(kernels.scale, SCALE, specialize=[{"n": 16}])
+    assert listed.explain(x, x, 1.0).variant == "#0"
+    refused = listed.explain(tensor(63)[0], x, 1.0)
+    assert refused.variant is None
+    assert str(refused).startswith("scale takes no variant: the call is refused\n  not #0: n % 16")
+
+
+def test_what_does_not_change_the_code_is_not_asked_for(kernels: ModuleType) -> None:
+    """Triton loads one number, wherever it lies: no variant is about its address."""
+    function = compiled(kernels.shifted, {**SCALE, "by": "*fp32[1]"}, 1024, specialize="dispatch")
+    (group,) = function.notes["variants"]
+    assert [each["name"] for each in group["variants"]][:3] == ["all", "all but x", "all but y"]
+    assert group["variants"][0]["assumes"] == [
+        "x is 16-byte aligned",
+        "y is 16-byte aligned",
+        "n % 16 == 0",
+    ]
+
+
+def test_counts_are_of_variants(kernels: ModuleType) -> None:
+    with pytest.raises(fe.CompileError, match='specialize="check" makes one'):
+        compiled(kernels.scale, SCALE, counts=frontend.Counts())
+    wrong: Any = {}
+    with pytest.raises(TypeError, match=r"counts must be frontend.Counts\(\), but got {}"):
+        compiled(kernels.scale, SCALE, specialize="dispatch", counts=wrong)
+
+
+def test_functions_that_count_stay_in_their_process(
+    joined: tuple[fe.Function, frontend.Counts], tmp_path: Path
+) -> None:
+    with pytest.raises(StageError, match="in this process"):
+        joined[0].export_to_c(tmp_path / "joined.o")
 
 
 def test_what_a_kernel_forbids_to_specialise_stays_so(kernels: ModuleType) -> None:
@@ -131,7 +254,7 @@ def test_dispatch_launches_the_first_kernel_that_fits(
     gpu: FakeCuda, kernels: ModuleType, shift: int, n: int
 ) -> None:
     """Each kernel is a library of its own, loaded when it is launched first."""
-    function = compiled(kernels.scale, SCALE, specialize="dispatch")
+    function = compiled(kernels.scale, SCALE, 1024, specialize="dispatch")
     (x, at), (y, to) = tensor(n, shift=shift), tensor(n)
     function(x, y, 2.0)
     (launch,) = gpu.launches()

@@ -9,7 +9,7 @@ The wrapper checks the arguments of the signature; the convention generates the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -117,6 +117,30 @@ def build(
 
     name = getattr(signature, "name", "build")
     return through(Wanted(name, lambda: _key(name, given, sources, chosen), make, chosen.cache))
+
+
+def build_later(
+    name: str,
+    told: Callable[[], Iterable[object]],
+    make: Callable[[], Mapping[str, Any]],
+    options: str | Options | None = None,
+) -> Function:
+    """A function of which `make` gives the arguments of `build`, without the options, only if it is
+    not in the cache.
+
+    `told` gives all that decides these arguments, as values that a key can hold; it raises
+    Uncacheable if something else decides them, too.
+    """
+    chosen = parse_options(options)
+
+    def key() -> Key:
+        parts = {"what decides it": Telling().items("", told())}
+        return key_of(f"build of {name}", {**parts, **parts_of(chosen)})
+
+    def made() -> CompiledOrigin:
+        return compiled(options=chosen, **make())
+
+    return through(Wanted(name, key, made, chosen.cache))
 
 
 def _key(

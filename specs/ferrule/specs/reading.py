@@ -9,9 +9,9 @@ import tokenize
 from collections.abc import Callable
 from functools import reduce
 from operator import and_, or_
-from typing import Any, Final, get_args
+from typing import Any, Final, TypeGuard, get_args
 
-from ferrule.specs.conditions import ComparisonOp, Condition, compare
+from ferrule.specs.conditions import ComparisonOp, Condition, aligned, compare
 from ferrule.specs.dtypes import BY_NAME, as_dtype
 from ferrule.specs.expr import Dim, ExprOp, Sym, make, sym_int
 from ferrule.specs.literals import read_literal
@@ -58,6 +58,33 @@ def parse_signature(text: str) -> Signature:
         return _parse_any(text)
     except (TypeError, KeyError, OverflowError, SyntaxError, tokenize.TokenError) as error:
         raise ValueError(f"{text!r} is no signature: {error}") from error
+
+
+_ALIGNED: Final = re.compile(r"(\w+) is (\d+)-byte aligned")
+
+
+def parse_condition(text: str, signature: Signature) -> Condition:
+    """The condition with this text, over the sizes, integers and tensors of a signature, as
+    `format_condition` writes it with the names of `signature.known`.
+
+    Raises ValueError for any other text; a junction of alignments cannot be read.
+    """
+    found = _ALIGNED.fullmatch(text)
+    if found is not None:
+        tensors = {each.name: each for each in signature.params if isinstance(each, Tensor)}
+        if found[1] in tensors:
+            return aligned(tensors[found[1]].data, int(found[2]))
+    symbols = {name: symbol for symbol, name in signature.known.items()}
+    values = {each.name: each.value for each in signature.params if _is_integer(each)}
+    try:
+        node = ast.parse(text, mode="eval").body
+        return _Reader(text, symbols, values).condition(node)
+    except (SyntaxError, TypeError, KeyError) as error:
+        raise ValueError(f"{text!r} is no condition of {signature}: {error}") from error
+
+
+def _is_integer(param: Param) -> TypeGuard[Scalar]:
+    return isinstance(param, Scalar) and param.dtype.kind != "float"
 
 
 def _parse_any(text: str) -> Signature:

@@ -12,11 +12,13 @@ from __future__ import annotations
 from ferrule.frontends.told import fixed
 from ferrule.frontends.triton.autotuned.tuning import tune
 from ferrule.frontends.triton.compiling import compile
+from ferrule.frontends.triton.counting import Counts
 from ferrule.frontends.triton.grids import ceil_div, maximum, minimum
 from ferrule.frontends.triton.makers import descriptor, empty, like, zeros
 from ferrule.frontends.triton.recording import RecordedLaunch, Recorder
 
 __all__ = [
+    "Counts",
     "RecordedLaunch",
     "Recorder",
     "ceil_div",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
-from ferrule import compiler
 from ferrule.compiler import conventions
+from ferrule.compiler.building import build_later
+from ferrule.compiler.cache.keys import Uncacheable
 from ferrule.compiler.cuda.archs import NO_GPU, choose
 from ferrule.compiler.errors import Diagnostic
 from ferrule.compiler.options import Options, default_environment
@@ -22,16 +23,19 @@ from ferrule.frontends.triton.arguments import (
     PointerArgument,
 )
 from ferrule.frontends.triton.autotuned.configs import Version, condition_of, versions_of
+from ferrule.frontends.triton.counting import Counts, check_counts
 from ferrule.frontends.triton.examples import arguments_of, tied_constants
 from ferrule.frontends.triton.fills import filling
 from ferrule.frontends.triton.installed import Kernel, kernel_of
 from ferrule.frontends.triton.jobs import Job, as_constants, job_of
 from ferrule.frontends.triton.launching import Candidate, convention
-from ferrule.frontends.triton.offline import Compiled, architectures, compile_offline
-from ferrule.frontends.triton.planning import Plan, Planner
-from ferrule.frontends.triton.specialise import Specialisation, Specialise, specialisations
+from ferrule.frontends.triton.levels import Specialise
+from ferrule.frontends.triton.offline import Wanted, architectures, keys_of
+from ferrule.frontends.triton.planning import Planner
+from ferrule.frontends.triton.specialise import specialisations
 from ferrule.frontends.triton.traced.paths import outcomes
 from ferrule.frontends.triton.tuples import flattened
+from ferrule.frontends.triton.variants import Codes, Group, Planned, joined, variants_note
 from ferrule.runtime.devices import cuda_devices
 from ferrule.specs.deferred import dataclass
 
@@ -52,6 +56,7 @@ def compile(
     target: str | Sequence[str] | None = None,
     specialize: Specialise = "check",
     config: Any = None,
+    counts: Counts | None = None,
     name: str | None = None,
     doc: str | None = None,
     requires: Sequence[Condition | Requirement] = (),
@@ -77,25 +82,27 @@ def compile(
     `grid` has the form that Triton takes: one to three sizes, or a function of the arguments, see
     `grids`.  `target` is an architecture or several, the first GPU's by default.  `specialize`
     selects the treatment of Triton's assumptions about a call's arguments: "check" refuses calls
-    that violate them, "dispatch" also compiles the kernel without assumptions and selects a version
-    in each call, a list gives the assumptions of each version.  `config` is the configuration of an
-    autotuned kernel: a `triton.Config`, the number of one of the kernel's, or a dict of these by
-    key, such as `tune` gives.  `more` are arguments of the kernel and Triton's options (num_warps,
-    num_stages, num_ctas, maxnreg, launch_pdl, launch_cooperative_grid).  `requires` as for
-    `fe.compile`, `options` are those of `build`.
+    that violate them, "dispatch" also compiles variants of the kernel with fewer assumptions, of
+    which each call takes the first that fits it, a list gives the assumptions of each variant;
+    `explain` of the function says which one a call takes, and `counts` counts their calls.
+    `config` is the configuration of an autotuned kernel: a `triton.Config`, the number of one of
+    the kernel's, or a dict of these by key, such as `tune` gives.  `more` are arguments of the
+    kernel and Triton's options (num_warps, num_stages, num_ctas, maxnreg, launch_pdl,
+    launch_cooperative_grid).  `requires` as for `fe.compile`, `options` are those of `build`.
 
     Raises ImportError if Triton is not installed, CompileError for a kernel that cannot be
     compiled.
     """
+    check_counts(counts, specialize)
     prepared = _prepared(kernel, examples, signature, constexprs, config, more)
-    compilation = _Compilation(*prepared, name, specialize, _archs(target), grid)
+    compilation = _Compilation(*prepared, name, specialize, _archs(target), grid, counts)
     return compilation.function(doc, requires, options)
 
 
 def arguments_for(kernel: Any, how: Mapping[str, Any]) -> Arguments:
     """The arguments with which a kernel is compiled, with its first configuration if none is named;
     `how` are the keyword arguments of `compile`."""
-    beside = ("signature", "constexprs", "grid", "target", "specialize", "name", "doc")
+    beside = ("signature", "constexprs", "grid", "target", "specialize", "counts", "name", "doc")
     more = {k: v for k, v in how.items() if k not in (*beside, "requires", "options")}
     given = how.get("signature"), how.get("constexprs")
     return _Compilation(*_prepared(kernel, (), *given, 0, more)).arguments()
@@ -138,7 +145,7 @@ class _Compilation:
     specialize: Specialise = "check"
     archs: tuple[int, ...] = ()
     grid: Any = None
-    known: list[tuple[Any, tuple[Compiled, ...]]] = field(default_factory=list)
+    counts: Counts | None = None
 
     @property
     def name(self) -> str:
@@ -153,16 +160,28 @@ class _Compilation:
         if not isinstance(doc, str | None):
             raise TypeError(f"{self.name}: doc must be a str, but got {doc!r}")
         arguments = self.arguments()
-        return compiler.build(
-            requiring(arguments.signature, requires),
-            self._convention(arguments),
-            results=arguments.results,
-            doc=self._documented(doc),
-            options=options,
-            location=location_of(self.kernel.function.fn),
-            notes={**self._notes(), **self._remarks(arguments)},
-            assumes=compiled_in(self.kernel.function.fn),
-        )
+        planned = [self._planned(arguments, version) for version in self._reached()]
+        known = {
+            "signature": requiring(arguments.signature, requires),
+            "results": arguments.results,
+            "doc": self._documented(doc),
+            "location": location_of(self.kernel.function.fn),
+            "assumes": compiled_in(self.kernel.function.fn),
+        }
+        notes = {**self._notes(), **self._remarks(arguments)}
+
+        def make() -> dict[str, Any]:
+            step, groups = self._convention(planned)
+            told = variants_note(groups, arguments.signature.known)
+            return {**known, "convention": step, "notes": {**notes, **told}}
+
+        def told() -> list[object]:
+            if self.counts is not None:
+                raise Uncacheable("it counts in this process")
+            each = [one.told() for several in planned for one in several]
+            return [self.name, self.archs, known, notes, each, *self._keys(planned)]
+
+        return build_later(self.name, told, make, options)
 
     def arguments(self) -> Arguments:
         """The arguments of all versions: the constants that a version sets have no value yet."""
@@ -171,50 +190,59 @@ class _Compilation:
         open_ones = as_constants(dict.fromkeys(unknown))
         return arguments_of(self.kernel, self.name, {**self.job.given, **open_ones})
 
-    def _convention(self, arguments: Arguments) -> CallingConvention:
+    def _convention(
+        self, planned: Sequence[Sequence[Planned]]
+    ) -> tuple[CallingConvention, list[Group]]:
+        """The launches of all versions, and the variants among them for the function's notes."""
+        codes = Codes.compiled(self.kernel, self._wanted(planned), self.archs)
+        chosen = [[(one, one.candidates(codes)) for one in several] for several in planned]
+        groups = [
+            Group(joined(one.version, one.when), found) for each in chosen for one, found in each
+        ]
         steps = []
-        for version in self.versions:
-            step = self._version(arguments, version)
-            if version.key is None:
-                steps.append(step)
-                break
-            when = condition_of(self.kernel, arguments, version.key)
-            steps.append(conventions.Sequence([step], when=when))
-        return steps[0] if steps[0].when is None else conventions.FirstOf(steps)
+        for several in chosen:
+            step = self._version([self._launch(one, found) for one, found in several])
+            when = several[0][0].version
+            steps.append(step if when is None else conventions.Sequence([step], when=when))
+        return steps[0] if steps[0].when is None else conventions.FirstOf(steps), groups
 
-    def _version(self, arguments: Arguments, version: Version) -> CallingConvention:
-        """The launch of the kernel in a version, for each outcome of the traced functions."""
+    def _wanted(self, planned: Sequence[Sequence[Planned]]) -> list[Wanted]:
+        return [each for several in planned for one in several for each in one.wanted()]
+
+    def _keys(self, planned: Sequence[Sequence[Planned]]) -> list[str]:
+        """The keys of all kernels.  Raises Uncacheable if one has none."""
+        found = keys_of(self.kernel, self._wanted(planned), self.archs)
+        keys = [key for key in found if key is not None]
+        if len(keys) < len(found):
+            raise Uncacheable("Triton is told to do something while it compiles")
+        return keys
+
+    def _reached(self) -> list[Version]:
+        """The versions up to the first that is for every call."""
+        keys = [version.key for version in self.versions]
+        return list(self.versions[: keys.index(None) + 1 if None in keys else None])
+
+    def _planned(self, arguments: Arguments, version: Version) -> list[Planned]:
+        """The launches of the kernel in a version, one for each outcome of the traced functions."""
         planner = Planner(self.kernel, self.name, self.job, self.grid)
-        found = outcomes(lambda path: planner.plan(arguments, version, path), self.name)
-        steps = [(when, self._launch(plan)) for when, plan in found]
-        if len(steps) == 1:
-            return steps[0][1]
-        return conventions.FirstOf(
-            [conventions.Sequence([step], when=when) for when, step in steps]
-        )
+        found = list(outcomes(lambda path: planner.plan(arguments, version, path), self.name))
+        key = version.key
+        of_version = None if key is None else condition_of(self.kernel, arguments, key)
+        made = [specialisations(self.kernel, plan.arguments, self.specialize) for _, plan in found]
+        return [
+            Planned(plan, kinds, whole, when, of_version)
+            for (when, plan), (kinds, whole) in zip(found, made, strict=True)
+        ]
 
-    def _launch(self, plan: Plan) -> CallingConvention:
-        kinds, whole = specialisations(self.kernel, plan.arguments, self.specialize)
-        candidates = []
-        for each in kinds:
-            compiled = self._compiled(each, plan.options)
-            candidates.append(Candidate(each, compiled, plan.grid))
-            if not each.conditions:
-                break
-        step = convention(self.name, candidates, whole=whole)
-        fills = [filling(self.name, fill, self.archs) for fill in plan.fills]
-        return conventions.Sequence([*fills, step]) if fills else step
+    def _version(self, steps: Sequence[CallingConvention]) -> CallingConvention:
+        return steps[0] if len(steps) == 1 else conventions.FirstOf(steps)
 
-    def _compiled(self, each: Specialisation, options: Mapping[str, Any]) -> tuple[Compiled, ...]:
-        """The compiled kernel of a specialisation; it is shared by outcomes that differ only in the
-        grid."""
-        wanted = each.types, each.constants, each.attributes, options
-        for known, compiled in self.known:
-            if known == wanted:
-                return compiled
-        compiled = compile_offline(self.kernel, each, options, self.archs)
-        self.known.append((wanted, compiled))
-        return compiled
+    def _launch(self, one: Planned, candidates: Sequence[Candidate]) -> CallingConvention:
+        step = convention(self.name, candidates, whole=one.whole, counts=self.counts)
+        fills = [filling(self.name, fill, self.archs) for fill in one.plan.fills]
+        if not fills and one.when is None:
+            return step
+        return conventions.Sequence([*fills, step], when=one.when)
 
     def _notes(self) -> dict[str, Any]:
         """As data: the configurations in the order in which they are tried, and the fixed

@@ -19,7 +19,7 @@ from ferrule.frontends.triton.arguments import (
 )
 from ferrule.frontends.triton.installed import kernel_of, triton
 from ferrule.frontends.triton.launching import Candidate, convention
-from ferrule.frontends.triton.offline import compile_offline
+from ferrule.frontends.triton.offline import Wanted, compile_offline
 from ferrule.frontends.triton.specialise import specialisations
 from ferrule.specs import Signature, Tensor
 from ferrule.specs.deferred import dataclass
@@ -61,7 +61,7 @@ def filling(name: str, fill: Fill, archs: Sequence[int]) -> CallingConvention:
     )
     arguments = Arguments(Signature(name, (tensor,)), (), given)
     ((only,), _) = specialisations(kernel, arguments, [{}])
-    compiled = compile_offline(kernel, only, {}, archs)
+    (compiled,) = compile_offline(kernel, [Wanted(only, {})], archs)
     grid = specs.ceil_div(tensor.numel, _BLOCK), 1, 1
     return convention(name, [Candidate(only, compiled, grid)], whole=True)
 

@@ -24,8 +24,10 @@ from ferrule.compiler.cuda.tilings import DataType
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.triton.archs import ByArchitecture
 from ferrule.frontends.triton.arguments import DescriptorArgument, Pixels
+from ferrule.frontends.triton.counting import Counted, Counts
+from ferrule.frontends.triton.facts import DescriptorLayout, Scratch
 from ferrule.frontends.triton.grids import Grid
-from ferrule.frontends.triton.offline import Compiled, DescriptorLayout, Scratch
+from ferrule.frontends.triton.offline import Compiled
 from ferrule.frontends.triton.specialise import Assumption, Specialisation
 from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import Condition, Dim, Param, Tensor
@@ -95,26 +97,35 @@ class Assuming:
             step.emit(call)
 
 
-def convention(name: str, candidates: Sequence[Candidate], *, whole: bool) -> CallingConvention:
+def convention(
+    name: str, candidates: Sequence[Candidate], *, whole: bool, counts: Counts | None = None
+) -> CallingConvention:
     """The convention that launches the first of these candidates that fits a call.
 
     `whole`: the conditions select a candidate; otherwise there is one candidate, whose conditions
-    must hold.
+    must hold.  `counts` are those of the candidates' names.
     """
     if len(candidates) == 1 and not whole:
         (only,) = candidates
         assumptions = only.specialisation.conditions
-        step = _by_architecture(name, only, None)
+        step = _counted(_by_architecture(name, only, None), only, counts)
         return Assuming(name, assumptions, (step,)) if assumptions else step
     choices = []
     for each in candidates:
         when: Condition | None = None
         for assumption in each.specialisation.conditions:
             when = assumption.condition if when is None else when & assumption.condition
-        choices.append(_by_architecture(name, each, when))
+        choices.append(_counted(_by_architecture(name, each, when), each, counts))
         if when is None:
             break
     return choices[0] if choices[0].when is None else conventions.FirstOf(choices)
+
+
+def _counted(step: CallingConvention, each: Candidate, counts: Counts | None) -> CallingConvention:
+    if counts is None:
+        return step
+    number = counts.place(each.specialisation.name)
+    return conventions.Sequence([Counted(number), step], when=step.when)
 
 
 def _by_architecture(name: str, each: Candidate, when: Condition | None) -> CallingConvention:

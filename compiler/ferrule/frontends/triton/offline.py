@@ -7,65 +7,22 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import groupby
+from multiprocessing import process
 from typing import Any, Final
 
+from ferrule.compiler import workers
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.launcher.images import Serves, images_of
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends import packages
+from ferrule.frontends.triton import kept
+from ferrule.frontends.triton.facts import WARP, Built, LaunchFacts, facts_of
 from ferrule.frontends.triton.installed import Kernel, triton
 from ferrule.frontends.triton.specialise import Specialisation
 from ferrule.specs.deferred import dataclass
 
 _ARCH: Final = re.compile(r"sm_?(\d{2,3})([af]?)")
 _KNOWN: Final = frozenset({70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121})
-_WARP: Final = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Scratch:
-    """Memory that a kernel needs for each of its blocks: its size in bytes and its alignment."""
-
-    size: int
-    align: int
-
-
-@dataclass(frozen=True, slots=True)
-class DescriptorLayout:
-    """The required form of a descriptor's tensor map, as the compiled kernel reads it.
-
-    `block` counts elements, the innermost last; `element` is the number of a type in the driver's
-    enumeration (except 8 to 10, see `CUtensorMapDataType`), `swizzle` is the driver's own number.
-    `fp4_padded`: a byte is two elements of 4 bits, which `block` counts, with gaps in shared
-    memory.  `is_im2col`: the block is pixels and channels.
-    """
-
-    swizzle: int
-    element: int
-    element_size: int
-    block: tuple[int, ...]
-    fp4_padded: bool
-    is_im2col: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchFacts:
-    """The facts about a compiled kernel that its launch needs."""
-
-    kernel: str
-    warps: int
-    ctas: int
-    shared: int
-    global_scratch: Scratch
-    profile_scratch: Scratch
-    use_pdl: bool
-    cooperative: bool
-    descriptors: tuple[DescriptorLayout, ...]
-
-    @property
-    def block(self) -> tuple[int, int, int]:
-        """The number of threads of a block, along each axis."""
-        return _WARP * self.warps, 1, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,25 +66,129 @@ def architectures(target: str | Sequence[str]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(numbers))
 
 
-def compile_offline(
-    kernel: Kernel,
-    specialisation: Specialisation,
-    options: Mapping[str, Any],
-    archs: Sequence[int],
-) -> tuple[Compiled, ...]:
-    """A specialisation for these architectures, grouped by equal launch facts.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A specialisation with Triton's options: all that Triton compiles of."""
 
-    Raises CompileError with Triton's message for a kernel that it cannot compile.
+    specialisation: Specialisation
+    options: Mapping[str, Any]
+
+    def is_like(self, other: Wanted) -> bool:
+        """Whether Triton compiles the same for both."""
+        return self.options == other.options and self.specialisation.is_like(other.specialisation)
+
+
+def compile_offline(
+    kernel: Kernel, wanted: Sequence[Wanted], archs: Sequence[int]
+) -> list[tuple[Compiled, ...]]:
+    """Each specialisation for these architectures, grouped by equal launch facts.
+
+    What is not kept from before is compiled at once, in a process for each processor, where this
+    process can fork.  Raises CompileError with Triton's message for a kernel that it cannot
+    compile, and for one with which it ends its process.
     """
-    made = [(arch, *_compile(kernel, specialisation, options, arch)) for arch in archs]
-    made.sort(key=lambda each: repr(each[2]))
+    jobs = [_Job(kernel, each, arch) for each in wanted for arch in archs]
+    made = dict(_known(jobs))
+    todo = [at for at in range(len(jobs)) if at not in made]
+    made |= _elsewhere(jobs, todo)
+    for at in todo:
+        if at not in made:
+            made[at] = jobs[at].done()
+    each = len(archs)
+    return [
+        _grouped({arch: made[at * each + i] for i, arch in enumerate(archs)})
+        for at in range(len(wanted))
+    ]
+
+
+def keys_of(kernel: Kernel, wanted: Sequence[Wanted], archs: Sequence[int]) -> list[str | None]:
+    """The keys of these specialisations for each architecture; None for one that is not kept."""
+    return [_Job(kernel, each, arch).key() for each in wanted for arch in archs]
+
+
+def _grouped(built: Mapping[int, Built]) -> tuple[Compiled, ...]:
+    made = sorted(built.items(), key=lambda each: repr(each[1].facts))
     groups = []
-    for _, several in groupby(made, key=lambda each: each[2]):
+    for facts, several in groupby(made, key=lambda each: each[1].facts):
         members = sorted(several, key=lambda each: each[0])
-        images = [image for _, each, _ in members for image in each]
-        code = DeviceCode.from_images(images, [members[0][2].kernel])
-        groups.append((members[0][0], Compiled(code, members[0][2])))
+        images = [image for _, each in members for image in each.images]
+        code = DeviceCode.from_images(images, [facts.kernel])
+        groups.append((members[0][0], Compiled(code, facts)))
     return tuple(compiled for _, compiled in sorted(groups, key=lambda each: each[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A specialisation for one architecture."""
+
+    kernel: Kernel
+    wanted: Wanted
+    arch: int
+
+    def key(self) -> str | None:
+        """The key under which it is kept; None if it must be compiled."""
+        source, backend, options = self._given()
+        with _failures(self.kernel, self.arch):
+            return kept.key_of(source, backend, options, self.arch)
+
+    def done(self) -> Built:
+        """What Triton compiles, which is kept."""
+        source, backend, options = self._given()
+        with _failures(self.kernel, self.arch):
+            compiled = triton().compile(source, target=backend.target, options=options)
+            images = bytes(compiled.asm["cubin"]), str(compiled.asm["ptx"]).encode()
+        built = Built(images, facts_of(compiled.metadata))
+        key = self.key()
+        if key is not None:
+            kept.keep(key, built)
+        return built
+
+    def _given(self) -> tuple[Any, Any, dict[str, Any]]:
+        """The source, the backend and the options, as Triton's compiler takes them."""
+        special = self.wanted.specialisation
+        source = _source(self.kernel)(
+            fn=self.kernel.function,
+            signature=dict(special.types),
+            constexprs=dict(special.constants),
+            attrs=dict(special.attributes),
+        )
+        backends = packages.load("triton.backends.compiler", "triton")
+        target = backends.GPUTarget("cuda", self.arch, WARP)
+        backend = packages.load("triton.compiler.compiler", "triton").make_backend(target)
+        return source, backend, dict(self.wanted.options)
+
+
+def _known(jobs: Sequence[_Job]) -> Iterator[tuple[int, Built]]:
+    """What is kept from before."""
+    for at, job in enumerate(jobs):
+        key = job.key()
+        built = None if key is None else kept.read(key)
+        if built is not None:
+            yield at, built
+
+
+def _elsewhere(jobs: Sequence[_Job], todo: Sequence[int]) -> dict[int, Built]:
+    """What other processes compile.  A job that fails there is left for this one, whose error has
+    its cause; one that ends its process is a CompileError."""
+    count = min(workers.cores(), len(todo))
+    # A process of a pool, which is a daemon, can start none.
+    if count < 2 or not workers.forks() or process.current_process().daemon:
+        return {}
+
+    def work(payload: bytes) -> Built | None:
+        with contextlib.suppress(Exception):
+            return jobs[todo[int(payload)]].done()
+        return None
+
+    warm()
+    made = {}
+    for at, built in workers.run(work, [str(at).encode() for at in range(len(todo))], count):
+        if isinstance(built, workers.WorkerDied):
+            job = jobs[todo[at]]
+            raise CompileError(f"Triton compiles {job.kernel.name} for sm_{job.arch}: {built}")
+        if built is not None:
+            made[todo[at]] = built
+    return made
 
 
 def warm() -> None:
@@ -141,25 +202,6 @@ def warm() -> None:
     digest = getattr(package.runtime.cache, "triton_key", None)
     if digest is not None:  # some versions have it elsewhere, and only the time is lost
         digest()
-
-
-def _compile(
-    kernel: Kernel, specialisation: Specialisation, options: Mapping[str, Any], arch: int
-) -> tuple[list[bytes], LaunchFacts]:
-    """Cubin and PTX for one architecture, and the facts for its launch."""
-    package = triton()
-    source = _source(kernel)(
-        fn=kernel.function,
-        signature=dict(specialisation.types),
-        constexprs=dict(specialisation.constants),
-        attrs=dict(specialisation.attributes),
-    )
-    backends = packages.load("triton.backends.compiler", "triton")
-    target = backends.GPUTarget("cuda", arch, _WARP)
-    with _failures(kernel, arch):
-        compiled = package.compile(source, target=target, options=dict(options))
-        images = [bytes(compiled.asm["cubin"]), str(compiled.asm["ptx"]).encode()]
-    return images, _facts(compiled.metadata)
 
 
 def _source(kernel: Kernel) -> Any:
@@ -187,34 +229,3 @@ def _said(error: BaseException) -> str:
     while first.__cause__ is not None:
         first = first.__cause__
     return text if str(first) in text else f"{text}\n{type(first).__name__}: {first}"
-
-
-def _facts(metadata: Any) -> LaunchFacts:
-    def scratch(name: str) -> Scratch:
-        size = getattr(metadata, f"{name}_scratch_size", 0)
-        return Scratch(int(size or 0), int(getattr(metadata, f"{name}_scratch_align", 1) or 1))
-
-    return LaunchFacts(
-        str(metadata.name),
-        int(metadata.num_warps),
-        int(metadata.num_ctas),
-        int(metadata.shared),
-        scratch("global"),
-        scratch("profile"),
-        bool(metadata.launch_pdl),
-        bool(metadata.launch_cooperative_grid),
-        tuple(_descriptor(each) for each in getattr(metadata, "tensordesc_meta", None) or ()),
-    )
-
-
-def _descriptor(meta: Any) -> DescriptorLayout:
-    if meta is None:
-        raise CompileError("a descriptor of this kind cannot be made here: launch it with Triton")
-    return DescriptorLayout(
-        int(meta["swizzle"]),
-        int(meta["elem_type"]),
-        int(meta["elem_size"]),
-        tuple(int(size) for size in meta["block_size"]),
-        bool(meta["fp4_padded"]),
-        bool(meta.get("is_im2col")),
-    )

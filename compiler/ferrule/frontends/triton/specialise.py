@@ -9,13 +9,13 @@ conditions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ferrule import specs
 from ferrule.compiler.conventions import arguments as conventions
-from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.errors import CompileError
 from ferrule.frontends.triton.arguments import (
     Arguments,
     ConstantArgument,
@@ -25,11 +25,12 @@ from ferrule.frontends.triton.arguments import (
     PointerArgument,
 )
 from ferrule.frontends.triton.installed import Kernel, KernelParameter
+from ferrule.frontends.triton.levels import Assumed, Specialise, levels
 from ferrule.frontends.triton.tuples import nest
 from ferrule.frontends.triton.types import DTYPES, INTEGERS, is_float, number_type, pointer_type
-from ferrule.specs import Condition, Dim, DType, Scalar, Tensor, divisibility_of, symbols_of
+from ferrule.specs import Condition, Dim, DType, Scalar, divisibility_of, symbols_of
 from ferrule.specs.deferred import dataclass
-from ferrule.specs.expr import Compound, Sym, ValueOf
+from ferrule.specs.expr import Sym, ValueOf
 from ferrule.specs.intervals import interval, is_bounded
 
 INT32_MIN: Final = -(1 << 31)
@@ -37,20 +38,6 @@ INT32_MAX: Final = (1 << 31) - 1
 
 Packed: TypeAlias = "conventions.Argument | DescriptorArgument"
 """A descriptor is packed later, when it is known how the compiled kernel reads it."""
-
-Specialise = Literal["check", "dispatch"] | Sequence[Mapping[str, object]]
-
-
-@dataclass(frozen=True, slots=True)
-class Assumed:
-    """The assumptions of one specialisation that specs do not guarantee, as names of parameters.
-
-    `divisible`: a multiple of 16; `one`: equal to 1; `narrow`: fits 32 bits.
-    """
-
-    divisible: frozenset[str] = frozenset()
-    one: frozenset[str] = frozenset()
-    narrow: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +55,7 @@ class Specialisation:
 
     `types` by parameter (tuples of types for tuples), `constants` and `attributes` by path are the
     arguments of Triton's compiler; `conditions` must hold in a call; `packed` are the arguments of
-    the compiled kernel, without those that Triton adds.
+    the compiled kernel, without those that Triton adds.  `name` is that of the variant.
     """
 
     types: Mapping[str, Any]
@@ -76,6 +63,12 @@ class Specialisation:
     attributes: Mapping[tuple[int, ...], list[list[Any]]]
     conditions: tuple[Assumption, ...]
     packed: tuple[Packed, ...]
+    name: str = ""
+
+    def is_like(self, other: Specialisation) -> bool:
+        """Whether Triton compiles the same for both."""
+        ours, theirs = ((each.types, each.constants, each.attributes) for each in (self, other))
+        return ours == theirs
 
 
 def specialisations(
@@ -84,91 +77,16 @@ def specialisations(
     """The specialisations to compile, the most special first, and whether the last one accepts
     every call that the signature accepts.
 
-    "check" gives one, with the properties of the examples as assumptions.  "dispatch" gives up to
-    three: all assumptions, those about addresses, none.  A sequence gives the assumptions of each.
+    "check" gives one, with the properties of the examples as assumptions.  "dispatch" gives one
+    for each of its `levels` at which something else is assumed.  A sequence gives the assumptions
+    of each.
     """
-    if asked == "check":
-        assumed = [_as_examples_say(kernel, arguments)]
-    elif asked == "dispatch":
-        assumed = _levels(kernel, arguments)
-    else:
-        assumed = [_named(kernel, arguments, each) for each in _sequence(kernel, asked)]
-    made = [_Specialiser(kernel, arguments, each).make() for each in dict.fromkeys(assumed)]
-    return tuple(made), asked == "dispatch"
-
-
-def _as_examples_say(kernel: Kernel, arguments: Arguments) -> Assumed:
-    return Assumed(
-        frozenset(a.name for a in _hinted(arguments) if a.hint == 16),
-        frozenset(a.name for a in _hinted(arguments) if a.hint == 1),
-        frozenset(
-            a.name
-            for a in arguments.each
-            if isinstance(a, IntegerArgument) and a.scalar is None and _is_narrow(a.size)
-        ),
-    )
-
-
-def _levels(kernel: Kernel, arguments: Arguments) -> list[Assumed]:
-    """All assumptions; those about addresses; none.  The stride of a last dim is mostly 1."""
-    integers = [a for a in arguments.each if isinstance(a, IntegerArgument)]
-    pointers = frozenset(a.name for a in arguments.each if isinstance(a, PointerArgument))
-    last = {tensor.strides[-1] for tensor in _tensors(arguments) if tensor.strides}
-    one = frozenset(a.name for a in integers if a.hint == 1 or a.size in last)
-    narrow = frozenset(a.name for a in integers if a.scalar is None)
-    divisible = frozenset(a.name for a in integers) - one
-    return [
-        Assumed(pointers | divisible, one, narrow),
-        Assumed(pointers, frozenset(), narrow),
-        Assumed(),
-    ]
-
-
-def _tensors(arguments: Arguments) -> list[Tensor]:
-    kinds = PointerArgument | DescriptorArgument
-    return [a.tensor for a in arguments.each if isinstance(a, kinds)]
-
-
-def _hinted(arguments: Arguments) -> list[PointerArgument | IntegerArgument]:
-    return [a for a in arguments.each if isinstance(a, PointerArgument | IntegerArgument)]
-
-
-def _sequence(kernel: Kernel, asked: object) -> Sequence[Mapping[str, object]]:
-    if (
-        isinstance(asked, str)
-        or not isinstance(asked, Sequence)
-        or not asked
-        or not all(isinstance(each, Mapping) for each in asked)
-    ):
-        raise CompileError(
-            Diagnostic(
-                f"{kernel.name}: specialize is {asked!r}",
-                expected='"check", "dispatch", or a list with what each specialisation assumes, '
-                'such as [{"x": 16, "n": 16}, {"x": 16}, {}]',
-            )
-        )
-    return asked
-
-
-def _named(kernel: Kernel, arguments: Arguments, asked: Mapping[str, object]) -> Assumed:
-    known = {a.name: a for a in _hinted(arguments)}
-    for name, value in asked.items():
-        integer = isinstance(known.get(name), IntegerArgument)
-        allowed = ("16, 1, 'i32'" if integer else "16") if name in known else None
-        values = (16, 1, "i32") if integer else (16,)
-        if allowed is None or isinstance(value, bool) or value not in values:
-            raise CompileError(
-                Diagnostic(
-                    f"{kernel.name}: specialize says {value!r} of {name!r}",
-                    expected=allowed
-                    or f"what is assumed of an integer or a tensor: {', '.join(known)}",
-                )
-            )
-    return Assumed(
-        frozenset(name for name, value in asked.items() if value == 16),
-        frozenset(name for name, value in asked.items() if value == 1),
-        frozenset(name for name, value in asked.items() if value == "i32"),
-    )
+    found: list[Specialisation] = []
+    for assumed in levels(kernel, arguments, asked):
+        made = _Specialiser(kernel, arguments, assumed).make()
+        if not any(made.is_like(each) for each in found):
+            found.append(made)
+    return tuple(found), asked == "dispatch"
 
 
 @dataclass(slots=True)
@@ -201,6 +119,7 @@ class _Specialiser:
             self.attributes,
             tuple(self.conditions),
             tuple(self.packed),
+            self.assumed.name,
         )
 
     def _nested_types(self) -> dict[str, Any]:
@@ -353,9 +272,3 @@ class _Specialiser:
 
 def _is_scalar(size: Dim) -> bool:
     return any(isinstance(symbol.key, ValueOf) for symbol in symbols_of(size))
-
-
-def _is_narrow(size: Dim) -> bool:
-    """Whether an expression consists of 32-bit sizes, so that its value is expected to fit 32
-    bits."""
-    return isinstance(size, Compound) and all(symbol.width == 32 for symbol in symbols_of(size))

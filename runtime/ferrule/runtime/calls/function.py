@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ferrule.runtime.calls.gate import Gate
+    from ferrule.runtime.calls.variants import Explanation
     from ferrule.runtime.exporting.export import StrPath
     from ferrule.runtime.exporting.headers import Described
 
@@ -184,6 +185,23 @@ class _Members:
             name_hidden(self, values)
             raise
         return bound
+
+    def explain(self, /, *args: Any, **kwargs: Any) -> Explanation:
+        """The variant of the code that a call with these arguments takes, and what it lacks for
+        each better one; nothing is called.
+
+            print(rms_norm.explain(x, w))
+            # rms_norm takes all but x
+            #   not all: x is 16-byte aligned, but its address is 2 bytes past a multiple of 16
+
+        The variants are in `notes["variants"]`.  Raises ValueError for a function without variants,
+        TypeError and ValueError for arguments that it does not take.
+        """
+        from ferrule.runtime.calls.variants import explained
+
+        state, given = _state_of(self), (*args, *kwargs.values())
+        signature, arguments = ordered(self, given, tuple(kwargs))
+        return explained(state.notes, signature, arguments)
 
     def inspect_ir(self) -> str:
         """The kernel IR as text."""

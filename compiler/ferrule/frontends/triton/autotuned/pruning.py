@@ -26,9 +26,8 @@ from ferrule.frontends.triton.arguments import (
 from ferrule.frontends.triton.installed import Kernel
 from ferrule.frontends.triton.traced.tensors import TracedTensor
 from ferrule.frontends.triton.tuples import nest
-from ferrule.runtime.values.views import view_of
+from ferrule.runtime.calls.variants import call_values
 from ferrule.specs import REQUIRED, Dim, Scalar, Sym, Tensor
-from ferrule.specs.binding import ACTUAL
 from ferrule.specs.expr import evaluate
 
 
@@ -71,7 +70,7 @@ def launched_with(kernel: Kernel, arguments: Arguments, call: Sequence[Any]) -> 
                 expected=str(arguments.signature),
             )
         )
-    values = _sizes(arguments, given)
+    values = call_values(arguments.signature, given)
     chosen = {*kernel.heuristics, *(name for config in kernel.configs for name in config.kwargs)}
     seen = {
         argument.name: _value(argument, given, values)
@@ -101,17 +100,6 @@ def _value(argument: Argument, given: Mapping[str, Any], values: Mapping[Sym, in
             return value
         case _:
             assert_never(argument)
-
-
-def _sizes(arguments: Arguments, given: Mapping[str, Any]) -> dict[Sym, int]:
-    """The values of the symbols, as a call binds them."""
-    values: dict[Sym, int] = {}
-    for binding in arguments.signature.bindings:
-        place = binding.places[0]
-        view = view_of(given[place.param.name])
-        actual = (view.shape if place.kind == "shape" else view.strides)[place.axis]
-        values[binding.symbol] = evaluate(binding.solution, {**values, ACTUAL: actual})
-    return values
 
 
 def _known(tensor: Tensor, values: Mapping[Sym, int]) -> Tensor:
