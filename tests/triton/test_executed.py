@@ -7,35 +7,13 @@ The tutorials are not a part of Triton's wheel: `TRITON_TUTORIALS` names the fol
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from programs import said, wrong
 
-SUPPORT = Path(__file__).parents[1] / "support"
-EXAMPLES = Path(__file__).parents[2] / "examples" / "triton"
 TUTORIALS = os.environ.get("TRITON_TUTORIALS", "")
 
 pytestmark = [pytest.mark.needs_cc, pytest.mark.needs_torch]
-
-
-def said(program: str, *arguments: str) -> dict[str, str]:
-    """What a program of tests/support prints, by the words before the colon."""
-    paths = os.pathsep.join((str(SUPPORT), str(EXAMPLES), *filter(None, sys.path)))
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", SUPPORT / f"{program}.py", *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": paths, "FERRULE_GPU": ""},
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return dict(line.split(": ", 1) for line in done.stdout.splitlines())
-
-
-def wrong(found: dict[str, str]) -> dict[str, str]:
-    return {name: text for name, text in found.items() if not text.startswith("right")}
 
 
 def test_examples_are_right() -> None:

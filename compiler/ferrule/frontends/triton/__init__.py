@@ -15,10 +15,11 @@ from ferrule.frontends.triton.compiling import compile
 from ferrule.frontends.triton.counting import Counts
 from ferrule.frontends.triton.grids import ceil_div, maximum, minimum
 from ferrule.frontends.triton.makers import descriptor, empty, like, zeros
-from ferrule.frontends.triton.recording import RecordedLaunch, Recorder
+from ferrule.frontends.triton.recorded.recorder import Launches, RecordedLaunch, Recorder, recording
 
 __all__ = [
     "Counts",
+    "Launches",
     "RecordedLaunch",
     "Recorder",
     "ceil_div",
@@ -29,6 +30,7 @@ __all__ = [
     "like",
     "maximum",
     "minimum",
+    "recording",
     "tune",
     "zeros",
 ]

@@ -94,8 +94,8 @@ def compile(
     compiled.
     """
     check_counts(counts, specialize)
-    prepared = _prepared(kernel, examples, signature, constexprs, config, more)
-    compilation = _Compilation(*prepared, name, specialize, _archs(target), grid, counts)
+    parts = prepared(kernel, examples, signature, constexprs, config, more)
+    compilation = Compilation(*parts, name, specialize, archs_of(target), grid, counts)
     return compilation.function(doc, requires, options)
 
 
@@ -105,10 +105,10 @@ def arguments_for(kernel: Any, how: Mapping[str, Any]) -> Arguments:
     beside = ("signature", "constexprs", "grid", "target", "specialize", "counts", "name", "doc")
     more = {k: v for k, v in how.items() if k not in (*beside, "requires", "options")}
     given = how.get("signature"), how.get("constexprs")
-    return _Compilation(*_prepared(kernel, (), *given, 0, more)).arguments()
+    return Compilation(*prepared(kernel, (), *given, 0, more)).arguments()
 
 
-def _prepared(
+def prepared(
     kernel: Any,
     examples: Sequence[Any],
     signature: Mapping[str, Any] | None,
@@ -124,7 +124,8 @@ def _prepared(
     return found, replace(job, given=given), versions
 
 
-def _archs(target: str | Sequence[str] | None) -> tuple[int, ...]:
+def archs_of(target: str | Sequence[str] | None) -> tuple[int, ...]:
+    """The architectures of a target, by default the first GPU's.  CompileError without one."""
     lacking = Diagnostic(
         f"a Triton kernel is compiled for an architecture: {NO_GPU}",
         expected='target="sm_90a", or several: target=["sm_80", "sm_90a"]',
@@ -137,7 +138,9 @@ def _read(_: str, given: str | Sequence[str]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Compilation:
+class Compilation:
+    """A kernel with its examples, on the way to launches."""
+
     kernel: Kernel
     job: Job
     versions: tuple[Version, ...]
@@ -182,6 +185,11 @@ class _Compilation:
             return [self.name, self.archs, known, notes, each, *self._keys(planned)]
 
         return build_later(self.name, told, make, options)
+
+    def step(self, arguments: Arguments) -> CallingConvention:
+        """The launches for these arguments, as a step of another function."""
+        planned = [self._planned(arguments, version) for version in self._reached()]
+        return self._convention(planned)[0]
 
     def arguments(self) -> Arguments:
         """The arguments of all versions: the constants that a version sets have no value yet."""

@@ -59,7 +59,7 @@ def filling(name: str, fill: Fill, archs: Sequence[int]) -> CallingConvention:
         ConstantArgument("VALUE", fill.value),
         ConstantArgument("BLOCK", _BLOCK),
     )
-    arguments = Arguments(Signature(name, (tensor,)), (), given)
+    arguments = Arguments(Signature(name, ()), (), given)
     ((only,), _) = specialisations(kernel, arguments, [{}])
     (compiled,) = compile_offline(kernel, [Wanted(only, {})], archs)
     grid = specs.ceil_div(tensor.numel, _BLOCK), 1, 1

@@ -1,0 +1,158 @@
+"""What `recording` changes in Triton and PyTorch while it records: launches are told, not made."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from ferrule.frontends import packages
+from ferrule.frontends.triton.facts import WARP
+from ferrule.frontends.triton.installed import triton
+from ferrule.frontends.triton.recorded.tensors import Recorded, is_torch, recorded
+from ferrule.specs.deferred import dataclass
+
+_ALLOCATES: Final = frozenset({"empty", "empty_like", "empty_strided", "new_empty"})
+_FILLS: Final = {"zeros": 0, "zeros_like": 0, "new_zeros": 0, "zero_": 0, "ones": 1, "ones_like": 1}
+_FILLS_WITH: Final = ("full", "full_like", "new_full", "fill_")
+_VIEWS: Final = frozenset(
+    "view _unsafe_view reshape _reshape_alias transpose t permute slice select expand as_strided "
+    "detach alias unsqueeze squeeze split split_with_sizes unbind narrow chunk unfold".split()
+)
+
+Told = Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], None]
+
+
+@contextlib.contextmanager
+def launches_told(told: Told, arch: int) -> Iterator[None]:
+    """Inside, `kernel[grid](…)` of every kernel object calls `told` with the object, the grid, the
+    arguments and the keywords, and launches nothing.
+
+    Where the machine has no GPU, Triton's driver is one for the architecture `arch`.
+    """
+    driver = packages.load("triton.runtime", "triton").driver
+    active = driver._active
+    with contextlib.ExitStack() as undo:
+        for kind in _kinds(triton().KernelInterface):
+            if "run" in vars(kind):
+                undo.callback(setattr, kind, "run", kind.run)
+                kind.run = _teller(told)
+        undo.callback(driver.set_active, active)
+        driver.set_active(_Driver(arch))
+        _without_cuda(undo)
+        yield
+
+
+def _kinds(kind: Any) -> Iterator[Any]:
+    yield kind
+    for each in kind.__subclasses__():
+        yield from _kinds(each)
+
+
+def _teller(told: Told) -> Callable[..., None]:
+    def run(self: Any, *args: Any, grid: Any, warmup: bool = False, **keywords: Any) -> None:
+        if not warmup:
+            told(self, grid, args, keywords)
+
+    return run
+
+
+class _Driver:
+    """What host functions ask of Triton's driver before a launch."""
+
+    def __init__(self, arch: int) -> None:
+        backends = packages.load("triton.backends.compiler", "triton")
+        self.target = backends.GPUTarget("cuda", arch, WARP)
+        self.utils = self
+
+    def get_current_target(self) -> Any:
+        """The GPU for which is recorded."""
+        return self.target
+
+    def get_current_device(self) -> int:
+        """The first GPU."""
+        return 0
+
+    def get_current_stream(self, device: int = 0) -> int:
+        """The default stream."""
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        """There is one."""
+
+    def get_active_torch_device(self) -> Any:
+        """Where host functions make tensors."""
+        return packages.load("torch", "torch").device("cpu")
+
+    def get_device_properties(self, device: int = 0) -> dict[str, int]:
+        """Those of an H100."""
+        shared, registers = 232448, 65536
+        return {
+            "max_shared_mem": shared,
+            "max_num_regs": registers,
+            "multiprocessor_count": 132,
+            "warpSize": WARP,
+            "sm_clock_rate": 1980000,
+            "mem_clock_rate": 2619000,
+            "mem_bus_width": 5120,
+        }
+
+
+def _without_cuda(undo: contextlib.ExitStack) -> None:
+    """`with torch.cuda.device(…)`, which host functions write around launches, does nothing where
+    PyTorch has no GPU."""
+    torch = sys.modules.get("torch")
+    if torch is None or torch.cuda.is_available():
+        return
+    undo.callback(setattr, torch.cuda, "device", torch.cuda.device)
+    torch.cuda.device = lambda _: contextlib.nullcontext()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How an operation of PyTorch wrote a tensor: into new memory, all of it with one number, or as
+    a computation."""
+
+    is_new: bool = False
+    value: Any = None
+    is_computed: bool = False
+
+
+def operations_told(told: Callable[[str, Recorded, Written], None]) -> Any:
+    """A context in which `told` is called for each tensor that an operation of PyTorch writes."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return contextlib.nullcontext()
+    base: Any = packages.load("torch.utils._python_dispatch", "torch").TorchDispatchMode
+
+    class Mode(base):  # type: ignore[misc]
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            result = func(*args, **(kwargs or {}))
+            name = func.__name__.partition(".")[0]
+            if name not in _VIEWS:
+                for each in _tensors(result):
+                    told(name, each, _written(name, args))
+            return result
+
+    mode: Any = Mode
+    return mode()
+
+
+def _written(name: str, args: tuple[Any, ...]) -> Written:
+    if name in _ALLOCATES:
+        return Written(is_new=True)
+    if name in _FILLS or name in _FILLS_WITH:
+        value = _FILLS[name] if name in _FILLS else args[-1]
+        return Written(not name.endswith("_"), value)
+    return Written(not name.endswith("_"), is_computed=True)
+
+
+def _tensors(result: Any) -> Iterator[Recorded]:
+    if isinstance(result, tuple | list):
+        for each in result:
+            yield from _tensors(each)
+    elif is_torch(result):
+        yield recorded("a tensor", result)

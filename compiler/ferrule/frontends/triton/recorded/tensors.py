@@ -1,0 +1,66 @@
+"""Tensors of PyTorch in a recording, also those without memory: fake ones, and on device meta."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any
+
+from ferrule.frontends.examples import Seen
+from ferrule.frontends.triton.foreign import own
+from ferrule.specs import DType, compact_strides
+from ferrule.specs.deferred import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A tensor as a launch saw it.
+
+    `storage` is the memory that it is a view of, from element `offset` on; two tensors of a
+    recording with the same storage are views of the same.
+    """
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: DType
+    storage: int
+    offset: int
+    aligned: bool
+    owner: Any = field(compare=False, repr=False)
+
+    @property
+    def is_compact(self) -> bool:
+        """Whether its elements lie one behind the other."""
+        row_major = compact_strides(self.shape, tuple(reversed(range(len(self.shape)))))
+        return tuple(row_major) == self.strides or 0 in self.shape
+
+    def seen(self) -> Seen:
+        """The same as an example."""
+        return Seen(self.shape, self.strides, self.dtype, self.aligned)
+
+
+def is_torch(value: object) -> bool:
+    """Whether this is a tensor of PyTorch, with or without memory."""
+    return all(hasattr(value, name) for name in ("untyped_storage", "storage_offset", "data_ptr"))
+
+
+def recorded(name: str, tensor: Any) -> Recorded:
+    """A tensor of PyTorch as it is now.  TypeError for a dtype that no kernel can have."""
+    dtype = own(tensor.dtype, name)
+    if not isinstance(dtype, DType):
+        raise TypeError(f"{name} is a tensor of {tensor.dtype}, which ferrule does not have")
+    offset, storage = int(tensor.storage_offset()), tensor.untyped_storage()
+    return Recorded(
+        tuple(map(int, tensor.shape)),
+        tuple(map(int, tensor.stride())),
+        dtype,
+        int(storage._cdata),
+        offset,
+        _address(tensor, offset) % 16 == 0,
+        storage,
+    )
+
+
+def _address(tensor: Any, offset: int) -> int:
+    """The address, as far as its alignment goes: memory that is only imagined is aligned."""
+    imagined = tensor.device.type == "meta" or type(tensor).__name__ == "FakeTensor"
+    return offset * int(tensor.element_size()) if imagined else int(tensor.data_ptr())

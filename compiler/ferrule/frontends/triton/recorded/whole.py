@@ -1,0 +1,244 @@
+"""A recorded host function as one function: its launches in order, its temporaries, its results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any
+
+from ferrule import specs
+from ferrule.compiler.building import build
+from ferrule.compiler.conventions import Sequence as Steps
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.triton.arguments import (
+    Argument,
+    Arguments,
+    Hint,
+    IntegerArgument,
+    NumberArgument,
+    PointerArgument,
+)
+from ferrule.frontends.triton.compiling import Compilation, archs_of, prepared
+from ferrule.frontends.triton.fills import Fill, filling
+from ferrule.frontends.triton.levels import Specialise
+from ferrule.frontends.triton.recorded.launches import Together, example_of, tensor_over
+from ferrule.frontends.triton.recorded.sizes import Sizes, Values
+from ferrule.frontends.triton.recorded.tensors import Recorded
+from ferrule.specs import Dim, Scalar, Signature, Tensor
+from ferrule.specs.deferred import dataclass
+
+if TYPE_CHECKING:
+    from ferrule.compiler.conventions.protocol import CallingConvention
+    from ferrule.runtime import Function
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One recording of a host function.
+
+    `inputs` are tensors that callers give, by name, `results` those that it returns.  `made` are
+    the storages that it allocated, `computed` those that operations of PyTorch wrote, by the
+    operation.
+    """
+
+    inputs: Mapping[str, Recorded]
+    results: Sequence[Recorded]
+    made: frozenset[int]
+    computed: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """Memory that was filled with a number, in the recording, before the launch number `before`."""
+
+    storage: int
+    value: int | float
+    before: int
+
+
+@dataclass(slots=True)
+class Whole:
+    """The function of several recordings of one host function."""
+
+    name: str
+    hosts: Sequence[Host]
+    launches: Sequence[Together]
+    fills: Sequence[Filled]
+    target: Any
+    specialize: Specialise
+    tensors: dict[int, Tensor] = field(default_factory=dict)
+    given: dict[str, Tensor | Scalar] = field(default_factory=dict)
+    temporaries: list[Tensor] = field(default_factory=list)
+
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes that all launches share."""
+        return self.launches[0].sizes
+
+    def covered(self) -> frozenset[Values]:
+        """The values of the symbols of which the grids are made."""
+        self._read_inputs()
+        return frozenset().union(*(each.covered() for each in self.launches))
+
+    def function(self, doc: str | None, options: Any) -> Function:
+        """The function.  Raises CompileError for what is no sequence of launches."""
+        self._check_computed()
+        self._read_inputs()
+        results = self._results()
+        steps: list[CallingConvention] = []
+        for at, launch in enumerate(self.launches):
+            steps += [self._fill(each) for each in self.fills if each.before == at]
+            steps.append(self._launch(launch))
+        late = [each for each in self.fills if each.before >= len(self.launches)]
+        steps += [self._fill(each) for each in late]
+        signature = Signature(self.name, tuple(self.given.values()))
+        step = Steps(steps, temporaries=self.temporaries)
+        return build(signature, step, results=results, doc=doc, options=options)
+
+    # ---- tensors ----
+
+    def _check_computed(self) -> None:
+        """Every tensor of a launch, and every result, is an input or is written by launches."""
+        host = self.hosts[0]
+        views = [each for launch in self.launches for each in launch.tensors()]
+        used = {each[0].storage: name for name, each in views}
+        used |= {each.storage: f"result {at}" for at, each in enumerate(host.results)}
+        for storage, name in used.items():
+            operation = host.computed.get(storage)
+            if operation is not None:
+                raise CompileError(
+                    Diagnostic(
+                        f"{self.name}: {name} is computed by torch's {operation}, which is no "
+                        "launch",
+                        hint="do that in a function around this one, or record what is before and "
+                        "behind it apart",
+                    )
+                )
+
+    def _read_inputs(self) -> None:
+        """The named inputs, then the other tensors that launches take, by their parameter."""
+        named = self.hosts[0].inputs
+        for name in named:
+            self._take(name, [host.inputs[name] for host in self.hosts])
+        for launch in self.launches:
+            for name, each in launch.tensors():
+                storage = each[0].storage
+                if storage not in self.hosts[0].made and storage not in self.tensors:
+                    self._take(name, each)
+        self.sizes.closed = True
+        for launch in self.launches:
+            launch.read_tensors()
+
+    def _take(self, name: str, each: Sequence[Recorded]) -> None:
+        aligned = self.specialize == "check"
+        tensor = tensor_over(self._free_name(name), each, self.sizes, aligned=aligned)
+        self.tensors[each[0].storage] = tensor
+        self.given[tensor.name] = tensor
+
+    def _results(self) -> list[Tensor]:
+        """The results, compact and in order; a result that is an input is no result."""
+        found = []
+        for at, first in enumerate(self.hosts[0].results):
+            each = [host.results[at] for host in self.hosts]
+            what = f"{self.name}: result {at}"
+            if first.storage not in self.hosts[0].made:
+                raise CompileError(f"{what} is a tensor that the caller gives: leave it out")
+            if not all(one.is_compact and one.offset == 0 for one in each):
+                raise CompileError(f"{what} is a part of a tensor: return the whole")
+            if first.storage in self.tensors:
+                raise CompileError(f"{what} is an earlier result again")
+            shape = self._shape(each, what)
+            tensor = Tensor(self._free_name(f"result_{at}"), shape, first.dtype)
+            self.tensors[first.storage] = tensor
+            found.append(tensor)
+        return found
+
+    def _shape(self, each: Sequence[Recorded], what: str) -> tuple[Dim, ...]:
+        return tuple(
+            self.sizes.following(tuple(one.shape[at] for one in each), f"{what}, dim {at},")
+            for at in range(len(each[0].shape))
+        )
+
+    def _tensor(self, name: str, each: Sequence[Recorded]) -> Tensor:
+        """The memory of a view: an input, a result, or a temporary that is made now."""
+        first = each[0]
+        known = self.tensors.get(first.storage)
+        if known is None:
+            shape = self._shape(each, f"{self.name}: {name}")
+            known = Tensor(self._free_name(name), shape, first.dtype, device="cuda")
+            self.tensors[first.storage] = known
+            self.temporaries.append(known)
+        begins = 0 if known.name not in self.given else self._begin(known.name, first)
+        if first.offset != begins:
+            raise CompileError(
+                f"{self.name}: {name} is a part of {known.name} that begins at element "
+                f"{first.offset}: give it to the host function as a tensor of its own"
+            )
+        return known
+
+    def _begin(self, name: str, first: Recorded) -> int:
+        given = self.hosts[0].inputs.get(name)
+        views = (v.each[0] for each in self.launches for v in each.views.values())
+        same = given or next(each for each in views if each.storage == first.storage)
+        return same.offset
+
+    def _free_name(self, name: str) -> str:
+        taken = {*self.given, *(each.name for each in self.tensors.values())}
+        number = 2
+        found = name
+        while found in taken:
+            found, number = f"{name}_{number}", number + 1
+        return found
+
+    # ---- steps ----
+
+    def _fill(self, each: Filled) -> CallingConvention:
+        tensor = self.tensors.get(each.storage)
+        if tensor is None:
+            views = (v for launch in self.launches for v in launch.views.items())
+            name, view = next((n, v) for n, v in views if v.each[0].storage == each.storage)
+            tensor = self._tensor(name, view.each)
+        return filling(self.name, Fill(tensor, each.value), archs_of(self.target))
+
+    def _launch(self, launch: Together) -> CallingConvention:
+        """The step of one launch: a kernel's arguments, over the tensors of the whole."""
+        numbers = launch.numbers()
+        views = {name: _placeholder(view.tensor) for name, view in launch.views.items()}
+        examples: dict[str, Any] = {**views, **launch.constants()}
+        examples |= {name: example_of(each) for name, each in numbers.items()}
+        over = {name: each for name, each in numbers.items() if isinstance(each, specs.IntExpr)}
+        examples |= dict.fromkeys(over, example_of(0))
+        more = dict(launch.options)
+        parts = prepared(launch.launches[0].kernel_object, (), examples, None, launch.config, more)
+        grid = launch.grid()
+        compilation = Compilation(*parts, None, self.specialize, archs_of(self.target), grid)
+        arguments = self._own(launch, compilation.arguments(), over)
+        return compilation.step(arguments)
+
+    def _own(self, launch: Together, arguments: Arguments, over: Mapping[str, Dim]) -> Arguments:
+        each = tuple(self._own_argument(launch, one, over) for one in arguments.each)
+        signature = Signature(self.name, tuple(self.given.values()))
+        return replace(arguments, each=each, signature=signature)
+
+    def _own_argument(self, launch: Together, one: Argument, over: Mapping[str, Dim]) -> Argument:
+        match one:
+            case PointerArgument(name=name):
+                view = launch.views[name]
+                tensor = self._tensor(name, view.each)
+                read_as = view.tensor.dtype if view.tensor.dtype is not tensor.dtype else None
+                made = tensor.name not in self.given
+                hint: Hint | None = 16 if view.tensor.align >= 16 else None
+                return PointerArgument(name, tensor, hint, made=made, read_as=read_as)
+            case IntegerArgument(name=name) if name in over:
+                return IntegerArgument(name, over[name])
+            case NumberArgument(name=name, scalar=Scalar() as scalar):
+                own = Scalar(self._free_name(name), scalar.dtype)
+                self.given[own.name] = own
+                return NumberArgument(name, own)
+        return one
+
+
+def _placeholder(tensor: Tensor) -> Tensor:
+    """An example whose sizes are its own: the argument is one over the tensors of the whole."""
+    shape = tuple(specs.sym_int() for _ in tensor.shape)
+    return Tensor(tensor.name, shape, tensor.dtype)
