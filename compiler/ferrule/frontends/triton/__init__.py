@@ -10,6 +10,7 @@ Triton 3.6 and newer; it is imported when a kernel is compiled.
 from __future__ import annotations
 
 from ferrule.frontends.told import fixed
+from ferrule.frontends.triton.autotuned.choosing import by_size, fla_configs, vllm_configs
 from ferrule.frontends.triton.autotuned.tuning import tune
 from ferrule.frontends.triton.compiling import compile
 from ferrule.frontends.triton.counting import Counts
@@ -22,15 +23,18 @@ __all__ = [
     "Launches",
     "RecordedLaunch",
     "Recorder",
+    "by_size",
     "ceil_div",
     "compile",
     "descriptor",
     "empty",
     "fixed",
+    "fla_configs",
     "like",
     "maximum",
     "minimum",
     "recording",
     "tune",
+    "vllm_configs",
     "zeros",
 ]

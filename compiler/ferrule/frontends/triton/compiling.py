@@ -11,7 +11,7 @@ from ferrule.compiler import conventions
 from ferrule.compiler.building import build_later
 from ferrule.compiler.cache.keys import Uncacheable
 from ferrule.compiler.cuda.archs import NO_GPU, choose
-from ferrule.compiler.errors import Diagnostic
+from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Options, default_environment
 from ferrule.frontends.captured import compiled_in
 from ferrule.frontends.given import location_of, requiring
@@ -22,7 +22,8 @@ from ferrule.frontends.triton.arguments import (
     Fixed,
     PointerArgument,
 )
-from ferrule.frontends.triton.autotuned.configs import Version, condition_of, versions_of
+from ferrule.frontends.triton.autotuned.choosing import Choice
+from ferrule.frontends.triton.autotuned.configs import Version, one_of, versions_of
 from ferrule.frontends.triton.counting import Counts, check_counts
 from ferrule.frontends.triton.examples import arguments_of, tied_constants
 from ferrule.frontends.triton.fills import filling
@@ -56,6 +57,7 @@ def compile(
     target: str | Sequence[str] | None = None,
     specialize: Specialise = "check",
     config: Any = None,
+    choose: Choice | None = None,
     counts: Counts | None = None,
     name: str | None = None,
     doc: str | None = None,
@@ -86,15 +88,18 @@ def compile(
     which each call takes the first that fits it, a list gives the assumptions of each variant;
     `explain` of the function says which one a call takes, and `counts` counts their calls.
     `config` is the configuration of an autotuned kernel: a `triton.Config`, the number of one of
-    the kernel's, or a dict of these by key, such as `tune` gives.  `more` are arguments of the
-    kernel and Triton's options (num_warps, num_stages, num_ctas, maxnreg, launch_pdl,
-    launch_cooperative_grid).  `requires` as for `fe.compile`, `options` are those of `build`.
+    the kernel's, or a dict of these by key, such as `tune` gives; `choose` are configurations by
+    buckets of a size, or of a library's file: `by_size`, `vllm_configs`, `fla_configs`.  `more` are
+    arguments of the kernel and Triton's options (num_warps, num_stages, num_ctas, maxnreg,
+    launch_pdl, launch_cooperative_grid).  `requires` as for `fe.compile`, `options` are those of
+    `build`.
 
     Raises ImportError if Triton is not installed, CompileError for a kernel that cannot be
     compiled.
     """
     check_counts(counts, specialize)
-    parts = prepared(kernel, examples, signature, constexprs, config, more)
+    chosen = one_of(config, choose)
+    parts = prepared(kernel, examples, signature, constexprs, chosen, more)
     compilation = Compilation(*parts, name, specialize, archs_of(target), grid, counts)
     return compilation.function(doc, requires, options)
 
@@ -163,7 +168,7 @@ class Compilation:
         if not isinstance(doc, str | None):
             raise TypeError(f"{self.name}: doc must be a str, but got {doc!r}")
         arguments = self.arguments()
-        planned = [self._planned(arguments, version) for version in self._reached()]
+        planned = self._planned(arguments)
         known = {
             "signature": requiring(arguments.signature, requires),
             "results": arguments.results,
@@ -188,7 +193,7 @@ class Compilation:
 
     def step(self, arguments: Arguments) -> CallingConvention:
         """The launches for these arguments, as a step of another function."""
-        planned = [self._planned(arguments, version) for version in self._reached()]
+        planned = self._planned(arguments)
         return self._convention(planned)[0]
 
     def arguments(self) -> Arguments:
@@ -225,17 +230,33 @@ class Compilation:
             raise Uncacheable("Triton is told to do something while it compiles")
         return keys
 
-    def _reached(self) -> list[Version]:
-        """The versions up to the first that is for every call."""
-        keys = [version.key for version in self.versions]
-        return list(self.versions[: keys.index(None) + 1 if None in keys else None])
+    def _planned(self, arguments: Arguments) -> list[list[Planned]]:
+        """The launches of each version, up to the first that is for every call.
 
-    def _planned(self, arguments: Arguments, version: Version) -> list[Planned]:
-        """The launches of the kernel in a version, one for each outcome of the traced functions."""
+        Raises CompileError if there is a version for no call.
+        """
+        found = []
+        for version in self.versions:
+            when = version.condition(self.kernel, arguments)
+            if when is not False:
+                found.append(self._of_version(arguments, version, None if when is True else when))
+            if when is True:
+                break
+        if not found:
+            raise CompileError(
+                Diagnostic(
+                    f"{self.name}: no config is for these arguments",
+                    expected="; or ".join(str(each.fit) for each in self.versions),
+                )
+            )
+        return found
+
+    def _of_version(
+        self, arguments: Arguments, version: Version, of_version: Condition | None
+    ) -> list[Planned]:
+        """The launches of a version, one for each outcome of the traced functions."""
         planner = Planner(self.kernel, self.name, self.job, self.grid)
         found = list(outcomes(lambda path: planner.plan(arguments, version, path), self.name))
-        key = version.key
-        of_version = None if key is None else condition_of(self.kernel, arguments, key)
         made = [specialisations(self.kernel, plan.arguments, self.specialize) for _, plan in found]
         return [
             Planned(plan, kinds, whole, when, of_version)
@@ -268,14 +289,12 @@ class Compilation:
         return remarks_on(self.name, self.kernel.function.fn, open_ones, _FILL)
 
     def _configs(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "key": dict(zip(self.kernel.key, version.key or (), strict=False)),
-                "config": version.text,
-            }
-            for version in self.versions
-            if version.text
-        ]
+        return [self._config(version) for version in self.versions if version.text]
+
+    def _config(self, version: Version) -> dict[str, Any]:
+        key = dict(zip(self.kernel.key, version.key or (), strict=False))
+        told = {"key": key, "config": version.text}
+        return told if version.fit is None else {**told, "when": str(version.fit)}
 
     def _fixed(self) -> dict[str, int | float | bool | str]:
         """The numbers that are the same in every call, and constants that may be an example's
@@ -294,6 +313,7 @@ class Compilation:
         if fixed:
             lines.append(f"In every call: {fixed}")
         for each in self._configs():
-            where = ", ".join(f"{name} = {value}" for name, value in each["key"].items())
+            key = ", ".join(f"{name} = {value}" for name, value in each["key"].items())
+            where = each.get("when", key)
             lines.append(f"Triton config{' for ' + where if where else ''}: {each['config']}")
         return "\n".join(lines) or None

@@ -7,12 +7,14 @@ consists of the values of the parameters that the autotuner names.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any, Final
 
 from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.triton.arguments import Arguments, ConstantArgument, IntegerArgument
+from ferrule.frontends.triton.autotuned.choosing import Choice, Fit
 from ferrule.frontends.triton.installed import Kernel
 from ferrule.specs import Condition
 from ferrule.specs.deferred import dataclass
@@ -23,6 +25,7 @@ class Version:
     """The kernel with the constants and options of a configuration, for a key; None: for all keys.
 
     `hook` is the configuration's pre_hook, which is called with the arguments before each launch.
+    `fit` are the calls for which it was chosen, None: all.
     """
 
     text: str
@@ -30,6 +33,13 @@ class Version:
     options: Mapping[str, Any]
     key: tuple[int, ...] | None = None
     hook: Callable[[dict[str, Any]], Any] | None = None
+    fit: Fit | None = None
+
+    def condition(self, kernel: Kernel, arguments: Arguments) -> Condition | bool:
+        """The condition of the calls that it is for; False for no call, True for every one."""
+        if self.key is not None:
+            return condition_of(kernel, arguments, self.key)
+        return True if self.fit is None else self.fit.condition(kernel, arguments)
 
 
 _PLAIN: Final = Version("", {}, {})
@@ -41,6 +51,11 @@ def versions_of(kernel: Kernel, config: Any) -> tuple[Version, ...]:
     Raises CompileError if a kernel has several configurations and none is named, and for a
     duplicate key.
     """
+    if isinstance(config, Choice):
+        return tuple(
+            replace(_version(kernel, _found(kernel, each), None), fit=fit)
+            for fit, each in config.cases
+        )
     if not isinstance(config, Mapping):
         return (_version(kernel, _found(kernel, config), None),)
     if not config:
@@ -57,6 +72,22 @@ def versions_of(kernel: Kernel, config: Any) -> tuple[Version, ...]:
     if None in config:
         keyed.append(_version(kernel, _found(kernel, config[None]), None))
     return tuple(keyed)
+
+
+def one_of(config: Any, choose: Choice | None) -> Any:
+    """The argument `config` or `choose`, of which one is given at most.
+
+    Raises TypeError for a `choose` of another kind, CompileError for both.
+    """
+    if choose is None:
+        return config
+    if not isinstance(choose, Choice):
+        raise TypeError(
+            f"choose must be by_size(…), vllm_configs(…) or fla_configs(…), but got {choose!r}"
+        )
+    if config is not None:
+        raise CompileError("config= names a config, and choose= several: give one of them")
+    return choose
 
 
 def condition_of(kernel: Kernel, arguments: Arguments, key: tuple[int, ...]) -> Condition:
