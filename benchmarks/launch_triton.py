@@ -40,6 +40,7 @@ class Case:
     tensors: int = 0
     numbers: tuple[int | float, ...] = ()
     constants: tuple[int, ...] = ()
+    specialize: str = "check"
 
     def given(self, tensors: Sequence[Any]) -> list[Any]:
         """Tensors and numbers."""
@@ -58,11 +59,12 @@ class Case:
             constexprs=constants,
             grid=frontend.fixed(GRID),
             target="sm_90a",
+            specialize=self.specialize,
         )
 
 
 def cases() -> tuple[Case, ...]:
-    """No arguments, 5 and 19."""
+    """No arguments, 5 and 19, and 19 of which a call chooses a variant."""
     import triton_launched as kernels
 
     integers = (1000, 64, 3, 5, 7, 9, 11, 13, 17)
@@ -72,6 +74,10 @@ def cases() -> tuple[Case, ...]:
         Case(
             "19 arguments: 5 tensors, 9 numbers, 5 constants",
             *(kernels.nineteen, 5, integers, (1, 2, 4, 8, 64)),
+        ),
+        Case(
+            '19 arguments: 5 tensors, 10 numbers, 4 constants, "dispatch"',
+            *(kernels.rows, 5, (*[1024] * 5, 1, 1, 1, 1, 1024), (1, 2, 4, 1024), "dispatch"),
         ),
     )
 

@@ -107,5 +107,14 @@ def test_launches_of_triton_kernels_are_measured_beside_tritons_launchers(tmp_pa
     pytest.importorskip("triton", reason="Triton is not installed")
     content = quick_run("launch", tmp_path / "launch.json", only="triton")
     (table,) = content["tables"]
-    assert [len(row["sides"]) for row in table["rows"]] == [3, 3, 3]
-    assert len(content["goals"]) == 6
+    assert [len(row["sides"]) for row in table["rows"]] == [3, 3, 3, 3]
+    assert len(content["goals"]) == 8
+
+
+@pytest.mark.nightly
+def test_compilations_of_triton_kernels_are_measured(tmp_path: Path) -> None:
+    pytest.importorskip("triton", reason="Triton is not installed")
+    content = quick_run("triton_compile", tmp_path / "compile.json", torch=False)
+    (table,) = content["tables"]
+    assert [row["name"] for row in table["rows"]] == ["first", "warm", "kept"]
+    assert {goal["verdict"] for goal in content["goals"]} <= VERDICTS
