@@ -159,6 +159,24 @@ def test_what_no_launch_does_is_refused(hosts: ModuleType) -> None:
     )
     refused("result 0 is a tensor that the caller gives", recorded(into, zeros(3, 40), zeros(3)))
     refused("total is a part of result_0 that begins at element 3", recorded(part, zeros(3, 40)))
+
+    def cleared(x: Any) -> Any:
+        total = torch.zeros(x.shape[0])
+        hosts.squares[(x.shape[0],)](x, total, x.stride(0), x.shape[1], BLOCK=64)
+        total[0].zero_()
+        return total
+
+    def half(x: Any) -> Any:
+        total, out = torch.zeros(2 * x.shape[0]), torch.empty(x.shape[0])
+        for each in (total[: x.shape[0]], out):
+            hosts.squares[(x.shape[0],)](x, each, x.stride(0), x.shape[1], BLOCK=64)
+        return out
+
+    refused("result 0 is computed by torch's zero_", recorded(cleared, zeros(3, 40)))
+    refused("total is a part of a temporary", recorded(half, zeros(3, 40)))
+    wide = zeros(3, 80)
+    more = recorded(lambda x: into(wide, zeros(3)), wide[:, :40])
+    refused("reaches beyond x, of which it is another view", more, results=())
     refused("has no launch", recorded(lambda x: None, zeros(3)), results=())
     with frontend.recording() as launches:
         halved(zeros(3, 40))
@@ -183,6 +201,27 @@ def test_recordings_that_say_too_little_are_refused(hosts: ModuleType) -> None:
     refused("BLOCK is 64 in one recording and 128 in another", one(3, 40, 3), one(5, 90, 5, 128))
     two = hosts.recording(3, 5, 48)
     refused("one recording launches squares, another squares, scaled, doubled", one(3, 4, 3), two)
+
+
+def test_numbers_that_differ_are_given_by_callers(gpu: FakeCuda, hosts: ModuleType) -> None:
+    import torch
+
+    def one(rows: int, columns: int, eps: float) -> frontend.Launches:
+        def scaled(x: Any, weight: Any, total: Any) -> Any:
+            out = torch.empty_like(x)
+            hosts.scaled[(rows,)](x, total, weight, out, columns, columns, eps, BLOCK=64)
+            return out
+
+        return recorded(scaled, zeros(rows, columns), zeros(columns), zeros(rows))
+
+    recordings = one(3, 40, 0.5), one(5, 50, 0.25)
+    assert '"eps": "fp32"' in recordings[0][0].signature(recordings[1][0])
+    function = recordings[0].compile(recordings[1], target="sm_90a")
+    assert [each.name for each in function.signature.params] == ["x", "weight", "total", "eps"]
+    with pytest.raises(fe.CompileError, match="total is recorded as a tuple"):
+        with frontend.recording() as launches:
+            hosts.squares[(3,)](zeros(3, 40), (zeros(3),), 40, 40, BLOCK=64)
+        launches[0].signature()
 
 
 def test_sizes_beyond_a_recording_are_refused_where_no_grid_covers_them(

@@ -144,10 +144,26 @@ class Together:
 
     def _is_constant(self, name: str) -> bool:
         values = self._values(name)
+        for value in values:
+            self._check_kind(name, value)
         others = (bool, int, float)
         is_number = all(isinstance(own(each, name), others) for each in values)
         is_tensor = all(map(is_torch, values))
         return name in self.kernel.constexprs or not (is_number or is_tensor)
+
+    def _check_kind(self, name: str, value: Any) -> None:
+        """Raises CompileError for tuples and descriptors, which have tensors inside."""
+        if name not in self.kernel.constexprs and (
+            isinstance(value, tuple | list) or type(value).__name__.startswith("TensorDescriptor")
+        ):
+            raise CompileError(
+                Diagnostic(
+                    f"{self.kernel.name}: {name} is recorded as a {type(value).__name__}",
+                    expected="tensors and numbers, of which sizes can be told",
+                    hint="the launch alone can be compiled for the recorded sizes, or with "
+                    "signature= and grid=",
+                )
+            )
 
     def _values(self, name: str) -> list[Any]:
         missing = object()

@@ -145,7 +145,8 @@ class Launches:
         recording, under the names of its parameters, and what it returns are the results."""
         given = _named(function, args, kwargs)
         self._inputs = {name: recorded(name, each) for name, each in given.items()}
-        self._name = getattr(function, "__name__", "")
+        name = getattr(function, "__name__", "")
+        self._name = name if name.isidentifier() else ""
         result = function(*args, **kwargs)
         self._results = list(result) if isinstance(result, tuple | list) else [result]
         return result
@@ -231,9 +232,9 @@ class Launches:
         storage = written.storage
         if kind.is_new:
             self._made.add(storage)
-        if kind.value is not None:
+        if kind.value is not None and written.is_whole:
             self._fills.append(Filled(storage, kind.value, len(self._launches)))
-        elif kind.is_computed:
+        elif kind.is_computed or kind.value is not None:
             self._computed.setdefault(storage, operation)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
+from math import prod
 from typing import Any
 
 from ferrule.frontends.examples import Seen
@@ -15,14 +16,15 @@ from ferrule.specs.deferred import dataclass
 class Recorded:
     """A tensor as a launch saw it.
 
-    `storage` is the memory that it is a view of, from element `offset` on; two tensors of a
-    recording with the same storage are views of the same.
+    `storage` is the memory that it is a view of, from element `offset` on, of `memory` bytes; two
+    tensors of a recording with the same storage are views of the same.
     """
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: DType
     storage: int
+    memory: int
     offset: int
     aligned: bool
     owner: Any = field(compare=False, repr=False)
@@ -32,6 +34,19 @@ class Recorded:
         """Whether its elements lie one behind the other."""
         row_major = compact_strides(self.shape, tuple(reversed(range(len(self.shape)))))
         return tuple(row_major) == self.strides or 0 in self.shape
+
+    @property
+    def reach(self) -> int:
+        """The bytes of memory up to the end of its last element, from its first one on."""
+        if 0 in self.shape:
+            return 0
+        steps = zip(self.shape, self.strides, strict=True)
+        return (1 + sum((size - 1) * step for size, step in steps)) * self.dtype.bits // 8
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all of its memory, and nothing in it is left out."""
+        return self.offset == 0 and prod(self.shape) * self.dtype.bits // 8 == self.memory
 
     def seen(self) -> Seen:
         """The same as an example."""
@@ -54,6 +69,7 @@ def recorded(name: str, tensor: Any) -> Recorded:
         tuple(map(int, tensor.stride())),
         dtype,
         int(storage._cdata),
+        int(storage.nbytes()),
         offset,
         _address(tensor, offset) % 16 == 0,
         storage,

@@ -69,6 +69,7 @@ class Whole:
     tensors: dict[int, Tensor] = field(default_factory=dict)
     given: dict[str, Tensor | Scalar] = field(default_factory=dict)
     temporaries: list[Tensor] = field(default_factory=list)
+    origins: dict[int, Sequence[Recorded]] = field(default_factory=dict)
 
     @property
     def sizes(self) -> Sizes:
@@ -133,6 +134,7 @@ class Whole:
         aligned = self.specialize == "check"
         tensor = tensor_over(self._free_name(name), each, self.sizes, aligned=aligned)
         self.tensors[each[0].storage] = tensor
+        self.origins[each[0].storage] = each
         self.given[tensor.name] = tensor
 
     def _results(self) -> list[Tensor]:
@@ -143,13 +145,14 @@ class Whole:
             what = f"{self.name}: result {at}"
             if first.storage not in self.hosts[0].made:
                 raise CompileError(f"{what} is a tensor that the caller gives: leave it out")
-            if not all(one.is_compact and one.offset == 0 for one in each):
+            if not all(one.is_compact and one.is_whole for one in each):
                 raise CompileError(f"{what} is a part of a tensor: return the whole")
             if first.storage in self.tensors:
                 raise CompileError(f"{what} is an earlier result again")
             shape = self._shape(each, what)
             tensor = Tensor(self._free_name(f"result_{at}"), shape, first.dtype)
             self.tensors[first.storage] = tensor
+            self.origins[first.storage] = each
             found.append(tensor)
         return found
 
@@ -164,23 +167,25 @@ class Whole:
         first = each[0]
         known = self.tensors.get(first.storage)
         if known is None:
+            if not all(one.is_whole for one in each):
+                raise CompileError(f"{self.name}: {name} is a part of a temporary: use the whole")
             shape = self._shape(each, f"{self.name}: {name}")
             known = Tensor(self._free_name(name), shape, first.dtype, device="cuda")
             self.tensors[first.storage] = known
+            self.origins[first.storage] = each
             self.temporaries.append(known)
-        begins = 0 if known.name not in self.given else self._begin(known.name, first)
+        origins = self.origins[first.storage]
+        if any(one.reach > of.reach for one, of in zip(each, origins, strict=True)):
+            raise CompileError(
+                f"{self.name}: {name} reaches beyond {known.name}, of which it is another view"
+            )
+        begins = origins[0].offset
         if first.offset != begins:
             raise CompileError(
                 f"{self.name}: {name} is a part of {known.name} that begins at element "
                 f"{first.offset}: give it to the host function as a tensor of its own"
             )
         return known
-
-    def _begin(self, name: str, first: Recorded) -> int:
-        given = self.hosts[0].inputs.get(name)
-        views = (v.each[0] for each in self.launches for v in each.views.values())
-        same = given or next(each for each in views if each.storage == first.storage)
-        return same.offset
 
     def _free_name(self, name: str) -> str:
         taken = {*self.given, *(each.name for each in self.tensors.values())}
