@@ -173,18 +173,41 @@ def refused(text: str, **more: Any) -> str:
         (["%v = memref.load %x[%c1] : memref<?xf32>", "memref.store %v, %x[%n] : memref<?xf32>"],
          "memref.load cannot"),
         (["func.call @g() : () -> ()"], "func.call cannot"),
-        (["scf.for %i = %c1 to %n step %c1 {", launch(), "}"], "scf.for cannot"),
-        (["%q = arith.cmpi slt, %n, %c1 : index", "scf.if %q {", launch(), "}"],
-         "a grid of 0 blocks, a size like any other, launches nothing"),
+        (["%k = scf.for %i = %c1 to %n step %c1 iter_args(%k = %n) -> (index) {",
+          "%m = arith.muli %k, %k : index", launch("%k"), "scf.yield %m : index", "}"],
+         "scf.for cannot be part of a function that launches kernels: it carries values"),
+        (["%q = arith.cmpi ult, %n, %c1 : index", "scf.if %q {", launch(), "}"],
+         "arith.cmpi cannot be part of a function that launches kernels: its operands may be neg"),
+        (["%q = arith.cmpi slt, %n, %c1 : index", "%k = scf.if %q -> index {",
+          "%v = memref.load %x[%c1] : memref<?xf32>", "memref.store %v, %x[%n] : memref<?xf32>",
+          "scf.yield %n : index", "} else {", "scf.yield %c1 : index", "}", launch("%k")],
+         "memref.load cannot"),
+        (["scf.while : () -> () {", "%q = arith.cmpi slt, %n, %c1 : index", "scf.condition(%q)",
+          "} do {", launch(), "scf.yield", "}"], "scf.while cannot"),
         (["%m = gpu.alloc () : memref<4xf32>", "gpu.dealloc %m : memref<4xf32>"],
          "give memory for what lies between launches as an argument"),
     ],
-    ids=["load", "call", "loop", "branch", "memory"],
+    ids=["load", "call", "carried", "negative", "result", "while", "memory"],
 )  # fmt: skip
 def test_other_code_between_launches_is_an_error(lines: list[str], said: str) -> None:
     declared = "\nfunc.func private @g()"
     found = refused(body(ONE, *lines, launch()) + declared)
     assert said in found and "cannot be part of a function that launches kernels" in found
+
+
+def test_a_branch_decides_which_launch_is_made(fake_cuda: FakeCuda) -> None:
+    text = body(
+        ONE,
+        "%q = arith.cmpi slt, %n, %c1 : index",
+        "%no = arith.constant false",
+        "%r = arith.ori %q, %no : i1",
+        "scf.if %r {",
+        *("} else {", "%f = arith.muli %n, %n : index", launch("%f"), "}"),
+    )
+    fn = mlir.compile(text, options=SM_90A)
+    for n in (-1, 0, 3):
+        fn(floats(16), n)
+    assert [each.grid for each in fake_cuda.launches()] == [(9, 1, 1)]
 
 
 def test_launches_of_functions_that_are_called_are_launches(fake_cuda: FakeCuda) -> None:
@@ -247,6 +270,8 @@ def test_tensors_are_no_arguments_of_launches() -> None:
 
 
 def test_what_lies_between_launches_is_shown() -> None:
-    found = refused(body(ONE, "scf.for %i = %c1 to %n step %c1 {", launch(), "}"))
+    store = "memref.store %c1, %y[%c1] : memref<?xindex>"
+    arguments = "%x: memref<?xf32>, %y: memref<?xindex>"
+    found = refused(body(ONE, store, launch(), arguments=arguments))
     assert '  File "<mlir>", line 3, in module' in found
-    assert "    3 | scf.for %i = %c1 to %n step %c1 {" in found
+    assert "    3 | memref.store %c1, %y[%c1] : memref<?xindex>" in found

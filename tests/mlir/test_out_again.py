@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -132,10 +133,31 @@ def test_what_the_signature_promises_is_asserted() -> None:
 
 
 def test_kernels_and_launches_give_the_same_on_a_gpu() -> None:
-    """Also reductions in subgroups, for which there are no kernels of the language."""
+    """Also reductions in subgroups, for which there are no kernels of the language, and what is
+    around launches."""
     command = [sys.executable, emulated_mlir.__file__]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout.split() == [*emulated_mlir.REDUCED, *emulated_mlir.SHAPES], done.stderr
+    wanted = [*emulated_mlir.REDUCED, "steps", *emulated_mlir.SHAPES, "assert"]
+    assert done.stdout.split() == wanted, done.stderr
+
+
+def test_unsigned_integers_stay_unsigned() -> None:
+    def host(x: fe.Tensor, n: fe.Uint32):
+        y = fe.empty_like(x)
+        y[:] = x[:] // n
+        return y, n - 1
+
+    first, second = both(host, vector(fe.Uint64), fe.Uint32(1))
+    said = (
+        r"\(x: Tensor\(\[n0?\], uint64\), n: uint32\) -> Tuple\[Tensor\(\[n1?\], uint64\), uint32\]"
+    )
+    for function in (first, second):
+        assert re.search(said, str(function.signature))
+    x = np.array([2**64 - 1, 7], np.uint64)
+    (y, less), (again_y, again_less) = first(x, 2), second(x, 2)
+    np.testing.assert_array_equal(np.from_dlpack(y), np.from_dlpack(again_y))
+    assert less == again_less == 1
+    assert first(x, 0)[1] == second(x, 0)[1] == 2**32 - 1
 
 
 def test_sizes_that_the_text_asserts_may_not_be_given_away() -> None:

@@ -22,11 +22,21 @@ PARTS = (
 """Files of `tests/language`; `pytest tests/language --pipeline mlir` takes all of them."""
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+AGAIN = (
+    "test_kernel_programs",
+    "test_leaving_early",
+    "test_programs",
+    "test_records",
+    "test_views",
+)
+"""Files whose programs are compiled again; `pytest tests/language --pipeline again` takes all."""
+
+
+def run(pipeline: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """pytest with everything that tests compile going through MLIR."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
     return subprocess.run(
-        [*command, "--pipeline", "mlir", *arguments],
+        [*command, "--pipeline", pipeline, *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -36,11 +46,21 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @needs_mlir
 def test_tests_of_the_language_hold_of_what_goes_through_mlir() -> None:
-    done = run(*(f"tests/language/{name}.py" for name in PARTS))
+    done = run("mlir", *(f"tests/language/{name}.py" for name in PARTS))
     assert done.returncode == 0, done.stdout[-8000:]
     (through,) = map(int, re.findall(r"(\d+) through MLIR", done.stdout))
     assert through > 200
     assert re.search(r"\d+ kernels of \d+ programs as PTX", done.stdout)
+
+
+@needs_mlir
+def test_programs_are_compiled_again_from_their_text() -> None:
+    done = run("again", *(f"tests/language/{name}.py" for name in AGAIN))
+    assert done.returncode == 0, done.stdout[-8000:]
+    said = r"(\d+) programs for the CPU, (\d+) for an emulated GPU, (\d+) refused"
+    ((on_cpu, on_gpu, refused),) = re.findall(said, done.stdout)
+    assert int(on_cpu) > 50 and int(on_gpu) > 10
+    assert int(refused) <= 3, "a float decides, a host function reads memory, a part of a tensor"
 
 
 def test_a_program_that_is_refused_is_compiled_by_the_first_pipeline_and_noted() -> None:

@@ -151,6 +151,21 @@ def _actual(place: Place, arguments: Sequence[Any]) -> int | None:
     return int(value.strides[place.axis] // value.itemsize) if size > 1 and value.size else None
 
 
+@dataclass(frozen=True)
+class Compiled:
+    """A function that `run_all_ways` has compiled and called: what it left behind, and how far
+    another way may be from that."""
+
+    function: fe.Function
+    arguments: tuple[Any, ...]
+    found: Outcome
+    tolerance: float
+
+
+MORE_WAYS: list[Callable[[Compiled], None]] = []
+"""What else runs each program, and compares; see `compiled_again`."""
+
+
 def run_all_ways(
     function: Callable[..., Any],
     arguments: Sequence[Any],
@@ -165,7 +180,8 @@ def run_all_ways(
     computes maths in its own way.  `plain`: False where the source means something else there.
     """
     given = examples(*arguments)
-    compiled = outcome(fe.compile(function, *given, options=options), arguments)
+    made = fe.compile(function, *given, options=options)
+    compiled = outcome(made, arguments)
     form = lowered(function, *given)
     simple = form.expanded()
     for order in (interpreter.upwards, interpreter.downwards):
@@ -178,6 +194,8 @@ def run_all_ways(
         with plain_python():
             wanted = outcome(_python(function), arguments)
         require_same(compiled, wanted, "in plain Python", tolerance)
+    for way in MORE_WAYS:
+        way(Compiled(made, tuple(arguments), compiled, tolerance))
     return compiled
 
 

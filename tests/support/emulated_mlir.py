@@ -40,6 +40,71 @@ REDUCED: dict[str, tuple[str, str, Any]] = {
         lambda x: np.tile(x.reshape(4, 4, 2).sum(1)[:, None], (1, 4, 1)).reshape(32),
     ),
 }
+STEPS = """
+func.func @f(%n: index, %many: i1, %m: index, %more: i32 {ferrule.unsigned}, %x: memref<?xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c5 = arith.constant 5 : index
+  %high = arith.constant 100 : i32
+  %size = memref.dim %x, %c0 : memref<?xi32>
+  %fits = index.cmp sle(%n, %size)
+  cf.assert %fits, "at most {the size} %s"
+  scf.if %many {
+    scf.for %i = %c1 to %m step %c2 {
+      %other = arith.cmpi ne, %i, %c5 : index
+      cf.assert %other, "not five"
+      scf.for %j = %c0 to %i step %c1 {
+        %k = arith.addi %i, %j : index
+        %l = arith.index_cast %k : index to i32
+        gpu.launch blocks(%b, %by, %bz) in (%gx = %n, %gy = %c1, %gz = %c1)
+                   threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+          %v = memref.load %x[%b] : memref<?xi32>
+          %w = arith.addi %v, %l : i32
+          memref.store %w, %x[%b] : memref<?xi32>
+          gpu.terminator
+        }
+      }
+    }
+  } else {
+    %wide = arith.extui %more : i32 to i64
+    %blocks = arith.index_cast %wide : i64 to index
+    %few = arith.minui %blocks, %size : index
+    gpu.launch blocks(%b, %by, %bz) in (%gx = %few, %gy = %c1, %gz = %c1)
+               threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+      memref.store %high, %x[%b] : memref<?xi32>
+      gpu.terminator
+    }
+  }
+  return
+}
+"""
+"""Branches, loops and assertions around launches."""
+ASSERTED = """
+func.func @f(%x: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  gpu.launch blocks(%b, %by, %bz) in (%gx = %n, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %v = memref.load %x[%b] : memref<?xf32>
+    %fine = arith.cmpf oge, %v, %v : f32
+    cf.assert %fine, "not a number"
+    memref.store %v, %x[%b] : memref<?xf32>
+    gpu.terminator
+  }
+  return
+}
+"""
+"""Its kernel asserts."""
+CALLS = {
+    (3, True, 5, 0): [13, 14, 15, 3],
+    (3, True, -5, 0): [0, 1, 2, 3],
+    (3, False, 5, 2): [100, 100, 2, 3],
+    (3, False, 5, 2**32 - 1): [100] * 4,
+    (5, True, 5, 0): "f: at most {the size} %s",
+    (2, True, 9, 0): "f: not five",
+}
 SHAPES = {
     "matmul": [(33, 17), (17, 9), (33, 9)],
     "swiglu": [(5, 64), (5, 32)],
@@ -73,6 +138,30 @@ def reduced(kind: str) -> None:
     np.testing.assert_allclose(ran(function, [x, np.zeros_like(x)]), wanted(x), rtol=1e-5)
 
 
+def stepped() -> None:
+    """Launches in branches and loops, and failed assertions between them."""
+    function = fe.frontends.mlir.compile(STEPS, target="sm_90a")
+    for given, wanted in CALLS.items():
+        x = fe.cuda.array(np.arange(4, dtype=np.int32))
+        try:
+            function(*given, x)
+        except RuntimeError as error:
+            assert str(error) == wanted
+        else:
+            np.testing.assert_array_equal(fe.cuda.to_numpy(x), wanted)
+
+
+def asserted() -> None:
+    """An assertion of a kernel that fails, after which the GPU is of no use."""
+    function = fe.frontends.mlir.compile(ASSERTED, target="sm_90a")
+    ran(function, [np.ones(3, np.float32)])
+    try:
+        ran(function, [np.array([1, np.nan], np.float32)])
+    except fe.CudaError as error:
+        assert "assertion failed: not a number" in str(error)
+        print("assert")
+
+
 def again(name: str) -> None:
     """An example, and the function that its text describes."""
     first = example(name)
@@ -88,6 +177,9 @@ if __name__ == "__main__":
         for kind in REDUCED:
             reduced(kind)
             print(kind)
+        stepped()
+        print("steps")
         for name in SHAPES:
             again(name)
             print(name)
+        asserted()

@@ -102,6 +102,7 @@ def write(file: BinaryIO, data: bytes) -> None:
 def serve() -> None:
     """The process of `Forking`."""
     from ferrule.compiler.mlir import bindings
+    from ferrule.frontends.mlir import lowering as lowering
     from ferrule.language.mlir import pipeline as pipeline
 
     bindings.open_mlir()
@@ -251,9 +252,10 @@ OPTION = "--pipeline"
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         OPTION,
-        choices=("llvm", "mlir"),
+        choices=("llvm", "mlir", "again"),
         default="llvm",
-        help="what lowers the functions that tests compile",
+        help="what lowers the functions that tests compile; again: the text that people read is "
+        "compiled as well, see compiled_again",
     )
 
 
@@ -264,6 +266,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for pattern, reason in OTHERS.items():
             if re.search(pattern, item.nodeid):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def is_compiled_again(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Programs that are run in all ways are so through their text, too, if that was asked for."""
+    if request.config.getoption(OPTION) != "again":
+        yield
+        return
+    from compiled_again import comparing
+
+    with comparing() as again:
+        yield
+    ptx_collector.say(request.config, again.summary())
 
 
 @pytest.fixture(scope="session", autouse=True)

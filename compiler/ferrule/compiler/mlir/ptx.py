@@ -14,7 +14,7 @@ from ferrule.compiler.mlir.child import alone
 from ferrule.compiler.mlir.said import Step
 from ferrule.compiler.mlir.session import Report
 
-_KNOWN: Final = ("llvm.", "__nvvm_reflect", "vprintf")
+_KNOWN: Final = ("llvm.", "__nvvm_reflect", "vprintf", "__assertfail")
 """Functions that LLVM or the driver replaces."""
 
 

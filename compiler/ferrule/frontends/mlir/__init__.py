@@ -72,25 +72,25 @@ def compile(
 
     Raises ImportError if no package with MLIR is installed; CompileError with MLIR's diagnostics
     for an invalid module or pipeline, for types that no argument can have, for host code between
-    launches other than arithmetic on sizes, and for a target that does not fit the module; OSError
-    for a file that cannot be read, TypeError for a module, a text or a list of libraries of another
-    type.
+    launches other than branches, counted loops and assertions of integers, and for a target that
+    does not fit the module; OSError for a file that cannot be read, TypeError for a module, a text
+    or a list of libraries of another type.
     """
     chosen = with_target(parse_options(options), target)
     request = Request(function, pipeline, asserts, checks)
     named = texts("libraries", libraries)
     lowered = in_child(lower, without_stablehlo(read_module(module)), request)
-    require_target(lowered.function.symbol, chosen, launches=bool(lowered.launches))
+    require_target(lowered.function.symbol, chosen, launches=bool(lowered.steps))
     # Imported here, because the process of MLIR imports this module too.
     from ferrule.compiler.building import build
     from ferrule.frontends.mlir.signatures import signature_of
 
     wanted = requiring(signature_of(lowered.function, name, specs, signature), requires)
-    if lowered.launches:
+    if lowered.steps:
         from ferrule.frontends.mlir.launching import device_code, launching
 
         code = device_code(lowered.kernels, chosen)
-        convention = launching(lowered.launches, code, wanted)
+        convention = launching(lowered.steps, code, wanted)
         used = replace(chosen, gpu_arch=None, cubin=False, ptxas_options="")
         return build(wanted, convention, options=used, doc=doc)
     return build(wanted, _call(lowered, wanted, named), options=chosen, doc=doc)

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mlir.session import Session
+from ferrule.frontends.mlir.reading import is_unsigned
 from ferrule.specs.deferred import dataclass
 
 Operator: TypeAlias = Literal["add", "sub", "mul", "floordiv", "mod", "ceildiv", "min", "max"]
@@ -21,6 +22,7 @@ class ArgumentValue:
     """An argument of the function, by its position: a number, or a memref as a whole."""
 
     position: int
+    unsigned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +43,22 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True)
+class LoopValue:
+    """The value that the `scf.for` around a launch counts; `depth` is the number of loops around
+    that loop, `start` its first value."""
+
+    depth: int
+    start: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class FloatConstant:
     """A constant that is not an integer."""
 
     value: float
 
 
-Expression: TypeAlias = "int | FloatConstant | ArgumentValue | SizeOf | Operation"
+Expression: TypeAlias = "int | FloatConstant | ArgumentValue | SizeOf | LoopValue | Operation"
 
 _EXACT: Final[dict[str, Operator]] = {
     "arith.addi": "add",
@@ -86,6 +97,16 @@ _OF_POSITIVE: Final[dict[str, Operator]] = {
 _SAME: Final = ("arith.index_cast", "arith.extsi", "arith.trunci", "index.casts")
 _SAME_POSITIVE: Final = ("arith.index_castui", "arith.extui", "index.castu")
 
+_WITH_SIGN: Final = frozenset(
+    {
+        *("arith.index_cast", "arith.extsi", "index.casts", "arith.ceildivsi", "arith.minsi"),
+        *("arith.floordivsi", "arith.divsi", "arith.remsi", "arith.maxsi"),
+    }
+)
+"""Operations for which the first bit of an operand is a sign."""
+
+LOOP: Final = "scf.for"
+
 PURE: Final = frozenset(
     {
         *_EXACT,
@@ -104,7 +125,7 @@ def expression(session: Session, value: Any) -> Expression:
     expressed."""
     ir = session.ir
     if isinstance(value.owner, ir.Block):
-        return ArgumentValue(ir.BlockArgument(value).arg_number)
+        return _argument(session, value)
     operation = value.owner.operation
     name, operands = operation.name, list(operation.operands)
     if name in ("arith.constant", "index.constant"):
@@ -116,6 +137,8 @@ def expression(session: Session, value: Any) -> Expression:
     if name.startswith("affine."):
         return _affine(session, operation)
     found = [expression(session, each) for each in operands] if name in PURE else []
+    if name in _WITH_SIGN and any(map(_is_unsigned, found)) and not _is_wide(operands[0]):
+        raise refused(session, operation, "its operand is unsigned")
     if name in _SAME or (name in _SAME_POSITIVE and is_positive(found[0])):
         return found[0]
     if name in _EXACT:
@@ -125,6 +148,26 @@ def expression(session: Session, value: Any) -> Expression:
     raise refused(session, operation, "its operands may be negative" if name in PURE else None)
 
 
+def _argument(session: Session, value: Any) -> Expression:
+    """The value of an argument of the function, or what a loop counts."""
+    number = int(session.ir.BlockArgument(value).arg_number)
+    owner = value.owner.owner.operation
+    if owner.name != LOOP:
+        return ArgumentValue(number, is_unsigned(owner, number))
+    if number:
+        raise refused(session, owner, "it carries values from one iteration to the next")
+    return LoopValue(depth_of(owner), expression(session, owner.operands[0]))
+
+
+def depth_of(loop: Any) -> int:
+    """The number of loops around a loop."""
+    depth, parent = 0, loop.parent
+    while parent is not None:
+        depth += parent.operation.name == LOOP
+        parent = parent.operation.parent
+    return depth
+
+
 def refused(session: Session, operation: Any, reason: str | None = None) -> CompileError:
     """The error for an operation that cannot be between launches on the host."""
     return CompileError(
@@ -132,7 +175,8 @@ def refused(session: Session, operation: Any, reason: str | None = None) -> Comp
             f"{operation.name} cannot be part of a function that launches kernels"
             + (f": {reason}" if reason else ""),
             session.place(operation),
-            expected="launches, and sizes made of its arguments by integer arithmetic",
+            expected="launches, branches, loops and assertions of integers that are made of its "
+            "arguments by arithmetic",
             hint=_hint(operation.name),
         )
     )
@@ -147,13 +191,30 @@ def _hint(name: str) -> str:
     return "move it into a kernel, or give its value as an argument"
 
 
+def takes_sign(session: Session, value: Any) -> bool:
+    """Whether the first bit of a value would be taken for a sign, although it is none."""
+    return _is_unsigned(expression(session, value)) and not _is_wide(value)
+
+
+def _is_unsigned(found: Expression) -> bool:
+    """Whether a value is that of an unsigned argument, of which the first bit is no sign."""
+    return isinstance(found, ArgumentValue) and found.unsigned
+
+
+def _is_wide(value: Any) -> bool:
+    """Whether a value has 64 bits, of which a call refuses numbers with the first bit."""
+    return str(value.type) in ("i64", "index")
+
+
 def is_positive(found: Expression) -> bool:
     """Whether a value is known not to be negative."""
     match found:
         case int():
             return found >= 0
-        case SizeOf():
+        case SizeOf() | ArgumentValue(unsigned=True):
             return True
+        case LoopValue(_, start):
+            return is_positive(start)
         case Operation("sub"):
             return False
         case Operation("max", left, right):

@@ -1,20 +1,27 @@
 """In the process of MLIR: the launches of a host function, as data.
 
-A function that launches kernels must be straight-line code: launches, and the arithmetic of their
-sizes.  Any other operation would have to run on the host, and is an error.
+A function that launches kernels consists of launches, the branches, counted loops and assertions
+around them, and the arithmetic of integers that decides them.  Any other operation would have to
+run on the host, and is an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from ferrule.compiler.errors import CompileError
+from typing_extensions import assert_never
+
+from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mlir.session import Session
+from ferrule.frontends.mlir.conditions import Test, condition
 from ferrule.frontends.mlir.expressions import (
+    LOOP,
     PURE,
     ArgumentValue,
     Expression,
+    depth_of,
     expression,
     refused,
 )
@@ -23,8 +30,8 @@ from ferrule.specs.deferred import dataclass
 
 Sizes: TypeAlias = "tuple[Expression, Expression, Expression]"
 
-_LAUNCH: Final = "gpu.launch_func"
-_IGNORED: Final = ("func.return", "gpu.wait")
+_IGNORED: Final = ("gpu.wait",)
+_ENDS: Final = ("func.return", "scf.yield")
 _SEGMENTS: Final = "operandSegmentSizes"
 _VALUES: Final = ("arith.", "index.", "math.")
 _KERNEL_MARKS: Final = ("nvvm.kernel", "gpu.kernel")
@@ -56,24 +63,139 @@ class Launch:
     name: str = ""
 
 
-def launches_of(session: Session, function: Any) -> tuple[Launch, ...]:
-    """The launches of a function in order.  Raises CompileError for any other operation in it."""
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """A `cf.assert`: an error of the call with this message unless a condition holds."""
+
+    condition: Test
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Steps that are executed if a condition holds, and those that are executed otherwise."""
+
+    condition: Test
+    steps: Steps
+    otherwise: Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Steps that are executed for each number from `start` on, below `stop`; `depth` as for
+    `LoopValue`."""
+
+    depth: int
+    start: Expression
+    stop: Expression
+    step: Expression
+    steps: Steps
+
+
+Step: TypeAlias = "Launch | Assertion | Branch | Loop"
+Steps: TypeAlias = "tuple[Step, ...]"
+
+
+def launches_in(steps: Steps) -> Iterator[Launch]:
+    """The launches among steps, at any depth."""
+    for each in steps:
+        match each:
+            case Launch():
+                yield each
+            case Branch(_, inner, otherwise):
+                yield from launches_in((*inner, *otherwise))
+            case Loop():
+                yield from launches_in(each.steps)
+
+
+def named(steps: Steps, names: Mapping[tuple[str, str], str]) -> Steps:
+    """The steps with the names that their kernels have in the code compiled from all modules."""
+    return tuple(_named(each, names) for each in steps)
+
+
+def _named(step: Step, names: Mapping[tuple[str, str], str]) -> Step:
+    match step:
+        case Launch():
+            return replace(step, name=names[step.kernel])
+        case Branch():
+            inner, otherwise = named(step.steps, names), named(step.otherwise, names)
+            return replace(step, steps=inner, otherwise=otherwise)
+        case Loop():
+            return replace(step, steps=named(step.steps, names))
+        case Assertion():
+            return step
+        case _:
+            assert_never(step)
+
+
+def steps_of(session: Session, function: Any) -> Steps:
+    """The launches of a function in order, with the branches, loops and assertions around them.
+
+    Raises CompileError for any other operation in it.
+    """
     blocks = list(function.regions[0].blocks)
     if len(blocks) != 1:
         raise CompileError(
-            f"@{symbol(function)} launches kernels and branches: give a launch a grid of 0 blocks "
-            f"where there is to be none"
+            f"@{symbol(function)} launches kernels and jumps between blocks: write its branches "
+            "and loops with scf.if and scf.for"
         )
-    found = []
-    for each in blocks[0].operations:
-        operation = each.operation
-        if operation.name == _LAUNCH:
-            found.append(_launch(session, operation))
-        elif operation.name not in _IGNORED and not _is_unused(operation):
+    return _steps(session, blocks[0])
+
+
+def _steps(session: Session, block: Any) -> Steps:
+    operations = [each.operation for each in block.operations]
+    return tuple(step for each in operations for step in _step(session, each))
+
+
+def _step(session: Session, operation: Any) -> Iterator[Step]:
+    match operation.name:
+        case "gpu.launch_func":
+            yield _launch(session, operation)
+        case "cf.assert":
+            yield _assertion(session, operation)
+        case "scf.if":
+            yield _branch(session, operation)
+        case name if name == LOOP:
+            yield _loop(session, operation)
+        case name if name in _ENDS and len(operation.operands):
+            where = "it can return nothing" if name == "func.return" else "it gives values"
+            raise refused(session, operation, where)
+        case name if name not in (*_IGNORED, *_ENDS) and not _is_unused(operation):
             raise refused(session, operation)
-        elif operation.name == "func.return" and len(operation.operands):
-            raise refused(session, operation, "it can return nothing")
-    return tuple(found)
+
+
+def _assertion(session: Session, operation: Any) -> Assertion:
+    message = str(operation.attributes["msg"].value)
+    try:
+        return Assertion(condition(session, operation.operands[0]), message)
+    except CompileError as error:
+        raise CompileError(
+            Diagnostic(
+                "the function launches kernels, and asserts something that no host code decides",
+                session.place(operation),
+                expected="comparisons of integers that are made of its arguments by arithmetic",
+                notes=(error.diagnostic.message,),
+                hint="asserts=False leaves assertions out, and does what they forbid",
+            )
+        ) from None
+
+
+def _branch(session: Session, operation: Any) -> Branch:
+    then, otherwise = (list(region.blocks) for region in operation.regions)
+    return Branch(
+        condition(session, operation.operands[0]),
+        _steps(session, then[0]),
+        _steps(session, otherwise[0]) if otherwise else (),
+    )
+
+
+def _loop(session: Session, operation: Any) -> Loop:
+    if len(operation.results) or attribute(operation, "unsignedCmp") is not None:
+        has = "carries values" if len(operation.results) else "compares without signs"
+        raise refused(session, operation, f"it {has}")
+    start, stop, step = (expression(session, each) for each in list(operation.operands)[:3])
+    steps = _steps(session, operation.regions[0].blocks[0])
+    return Loop(depth_of(operation), start, stop, step, steps)
 
 
 def _is_unused(operation: Any) -> bool:

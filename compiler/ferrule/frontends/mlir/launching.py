@@ -1,9 +1,11 @@
-"""From the launches of a host function to the calling convention that executes them."""
+"""From the steps of a host function to the calling convention that executes them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+
+from typing_extensions import assert_never
 
 from ferrule.compiler import conventions
 from ferrule.compiler.conventions import Argument, CallingConvention, CudaLaunch, cast
@@ -13,14 +15,26 @@ from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mlir.ptx import to_ptx
 from ferrule.compiler.options import Options, default_environment
+from ferrule.frontends.mlir.conditions import Compared, Inverted, Joined, Test
 from ferrule.frontends.mlir.expressions import (
     ArgumentValue,
     FloatConstant,
 )
 from ferrule.frontends.mlir.kinds import DTYPES
-from ferrule.frontends.mlir.launches import Launch, Operand, Sizes
-from ferrule.frontends.mlir.signatures import size
-from ferrule.specs import Dim, Signature, Tensor
+from ferrule.frontends.mlir.launches import (
+    Assertion,
+    Branch,
+    Launch,
+    Loop,
+    Operand,
+    Sizes,
+    Steps,
+)
+from ferrule.frontends.mlir.repeated import Asserted, Repeated
+from ferrule.frontends.mlir.signatures import loop_value, size
+from ferrule.specs import Condition, Dim, Signature, Tensor
+from ferrule.specs.conditions import compare
+from ferrule.specs.expr import make
 from ferrule.specs.params import Scalar
 
 
@@ -37,12 +51,54 @@ def device_code(kernels: Sequence[str], options: Options) -> DeviceCode:
     return replace(code, images=tuple(with_cubin(each, words) for each in code.images))
 
 
-def launching(
-    launches: Sequence[Launch], code: DeviceCode, signature: Signature
-) -> CallingConvention:
-    """The convention that executes these launches, in order."""
-    steps = [_launch(each, code, signature) for each in launches]
-    return steps[0] if len(steps) == 1 else conventions.Sequence(steps)
+def launching(steps: Steps, code: DeviceCode, signature: Signature) -> CallingConvention:
+    """The convention that executes these steps, in order."""
+    made = list(_conventions(steps, code, signature))
+    return made[0] if len(made) == 1 else conventions.Sequence(made)
+
+
+def _conventions(
+    steps: Steps, code: DeviceCode, signature: Signature
+) -> Iterator[CallingConvention]:
+    for step in steps:
+        match step:
+            case Launch():
+                yield _launch(step, code, signature)
+            case Assertion():
+                text = f"{signature.name}: {step.message}"
+                yield Asserted(test(step.condition, signature), text)
+            case Branch():
+                holds = test(step.condition, signature)
+                for when, inner in ((holds, step.steps), (~holds, step.otherwise)):
+                    if inner:
+                        made = list(_conventions(inner, code, signature))
+                        yield conventions.Sequence(made, when=when)
+            case Loop():
+                yield _repeated(step, code, signature)
+            case _:
+                assert_never(step)
+
+
+def _repeated(loop: Loop, code: DeviceCode, signature: Signature) -> Repeated:
+    start, stop, step = (size(each, signature) for each in (loop.start, loop.stop, loop.step))
+    count = make("ceildiv", make("sub", stop, start), step)
+    steps = tuple(_conventions(loop.steps, code, signature))
+    return Repeated(loop_value(loop.depth), start, step, make("max", count, 0), steps)
+
+
+def test(condition: Test, signature: Signature) -> Condition:
+    """A condition over the parameters of a signature."""
+    match condition:
+        case Compared(operator, left, right):
+            return compare(operator, size(left, signature), size(right, signature))
+        case Inverted(inner):
+            return ~test(inner, signature)
+        case Joined("and", left, right):
+            return test(left, signature) & test(right, signature)
+        case Joined(_, left, right):
+            return test(left, signature) | test(right, signature)
+        case _:
+            assert_never(condition)
 
 
 def _launch(launch: Launch, code: DeviceCode, signature: Signature) -> CudaLaunch:

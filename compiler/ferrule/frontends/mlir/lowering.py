@@ -9,7 +9,7 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mlir.session import Session
 from ferrule.frontends.mlir import pipelines
 from ferrule.frontends.mlir.kinds import Buffer, FunctionType, Unsupported
-from ferrule.frontends.mlir.launches import Launch, launches_of, rename_kernels
+from ferrule.frontends.mlir.launches import Steps, launches_in, named, rename_kernels, steps_of
 from ferrule.frontends.mlir.modules import Given
 from ferrule.frontends.mlir.passes import tm_tensor
 from ferrule.frontends.mlir.passes.checks import add_checks
@@ -27,6 +27,8 @@ from ferrule.frontends.mlir.writing import written
 from ferrule.specs.deferred import dataclass
 
 _C_INTERFACE: Final = "llvm.emit_c_interface"
+_READ: Final = ("llvm.", "ferrule.")
+"""The attributes of arguments that no pass may see."""
 _LAUNCHES: Final = ("gpu.launch", "gpu.launch_func")
 _LOWERED: Final = ("builtin", "llvm", "nvvm")
 OURS: Final = "the passes of ferrule.frontends.mlir.pipelines"
@@ -53,7 +55,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A function as LLVM IR: either `host` for the CPU, or the kernels' modules and their launches.
+    """A function as LLVM IR: either `host` for the CPU, or the kernels' modules and their launches,
+    with what is around them on the host.
 
     `raises`: the function has one more parameter, the address to which a failed assertion writes
     the address of its message.
@@ -62,7 +65,7 @@ class Lowered:
     function: FunctionType
     host: str = field(default="", repr=False)
     kernels: tuple[str, ...] = field(default=(), repr=False)
-    launches: tuple[Launch, ...] = ()
+    steps: Steps = ()
     raises: bool = False
 
 
@@ -82,7 +85,8 @@ def lower(session: Session, given: Given, request: Request) -> Lowered:
         ties = asserted_sizes(function)
         relations = tuple(asserted_relations(session, function))
         kind = replace(kind, ties=ties, relations=relations, relies=True)
-    _settle_asserts(session, module, keep=request.asserts, on_gpu=on_gpu)
+    if not request.asserts:
+        _remove_asserts(module)
     if on_gpu:
         return _on_gpu(session, module, kind, request)
     _mark(session, function, kind)
@@ -159,8 +163,8 @@ def _require_supported(function: FunctionType) -> None:
 
 def _on_gpu(session: Session, module: Any, kind: FunctionType, request: Request) -> Lowered:
     session.run(module, pipelines.pipeline(pipelines.OUTLINE), OURS)
-    launches = launches_of(session, find_function(module, kind.symbol))
-    if not launches:
+    steps = steps_of(session, find_function(module, kind.symbol))
+    if not any(launches_in(steps)):
         raise CompileError(
             f"@{kind.symbol} launches nothing: what its kernels do has no effect, so MLIR's "
             f"canonicalization has left none"
@@ -171,12 +175,12 @@ def _on_gpu(session: Session, module: Any, kind: FunctionType, request: Request)
     else:
         session.run(module, request.pipeline)
     names = rename_kernels(module)
-    for launch in launches:
+    for launch in launches_in(steps):
         if launch.kernel not in names:
             there = ", ".join(map(_path, names)) or "none"
             raise CompileError(f"there is no kernel {_path(launch.kernel)}; there are: {there}")
-    named = tuple(replace(each, name=names[each.kernel]) for each in launches)
-    return Lowered(kind, "", tuple(session.translate_gpu(module).values()), named)
+    kernels = tuple(session.translate_gpu(module).values())
+    return Lowered(kind, "", kernels, named(steps, names))
 
 
 def _path(kernel: tuple[str, str]) -> str:
@@ -187,7 +191,8 @@ def _mark(session: Session, function: Any, kind: FunctionType) -> None:
     """Requests the C interface, and marks tensors that are values as read-only.
 
     Attributes of the dialect llvm on arguments are removed: no call checks them, and the C
-    interface would apply them to the addresses of descriptors.
+    interface would apply them to the addresses of descriptors.  So are ferrule's own, which have
+    been read.
     """
     ir = session.ir
     function.attributes[_C_INTERFACE] = ir.UnitAttr.get()
@@ -195,48 +200,18 @@ def _mark(session: Session, function: Any, kind: FunctionType) -> None:
     attributes = []
     for position, each in enumerate(kind.arguments):
         said = [] if given is None else given[position]
-        own = {item.name: item.attr for item in said if not item.name.startswith("llvm.")}
+        own = {item.name: item.attr for item in said if not item.name.startswith(_READ)}
         if isinstance(each, Buffer) and each.is_value:
             own["bufferization.writable"] = ir.BoolAttr.get(False)
         attributes.append(ir.DictAttr.get(own))
     function.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
+    if "res_attrs" in function.attributes:
+        del function.attributes["res_attrs"]
 
 
-def _settle_asserts(session: Session, module: Any, *, keep: bool, on_gpu: bool) -> None:
-    """Removes assertions that are not wanted; refuses those in functions that launch kernels."""
-    found = [each for each in walk(module.operation) if each.name == "cf.assert"]
-    if keep and on_gpu and found:
-        if _is_on_host(found[0]):
-            raise CompileError(
-                Diagnostic(
-                    "the function launches kernels, and asserts something that no signature "
-                    "expresses",
-                    session.place(found[0]),
-                    expected="at its beginning, that sizes of its arguments are equal, are a "
-                    "multiple of a number, or are at most 2147483647",
-                    hint="asserts=False leaves assertions out, and does what they forbid",
-                )
-            )
-        raise CompileError(
-            Diagnostic(
-                "the module asserts, and launches kernels: a failed assertion of a kernel would "
-                "leave the GPU unusable for the process",
-                session.place(found[0]),
-                hint="have the kernel write to a memref what it found; asserts=False leaves "
-                "assertions out, and does what they forbid",
-            )
-        )
-    for each in [] if keep else found:
+def _remove_asserts(module: Any) -> None:
+    for each in [each for each in walk(module.operation) if each.name == "cf.assert"]:
         each.erase()
-
-
-def _is_on_host(operation: Any) -> bool:
-    """Whether an operation is outside of kernels."""
-    while (operation := operation.parent) is not None:
-        operation = operation.operation
-        if operation.name in ("gpu.launch", "gpu.func"):
-            return False
-    return True
 
 
 def _to_memrefs(session: Session, module: Any, kind: FunctionType) -> frozenset[str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.mlir.attributes import UNSIGNED
 from ferrule.compiler.mlir.session import Session
 from ferrule.frontends.mlir.kinds import (
     DTYPES,
@@ -155,11 +157,17 @@ def described(session: Session, function: Any, text: str, *, on_gpu: bool) -> Fu
     kind = function.attributes["function_type"].value
     arguments = list(function.regions[0].blocks[0].arguments)
     names = _names([str(each.location) for each in arguments], text.encode().splitlines())
-    kinds = [_kind(session, each, on_gpu) for each in kind.inputs]
+    kinds = [
+        _signed(function, "arg_attrs", position, _kind(session, each, on_gpu))
+        for position, each in enumerate(kind.inputs)
+    ]
     for position, each in enumerate(kinds):
         if isinstance(each, Buffer) and each.is_value and _writable(function, position):
-            kinds[position] = _in_place(each)
-    results = tuple(_kind(session, each, on_gpu, is_result=True) for each in kind.results)
+            kinds[position] = replace(each, is_value=False)
+    results = tuple(
+        _signed(function, "res_attrs", position, _kind(session, each, on_gpu, is_result=True))
+        for position, each in enumerate(kind.results)
+    )
     return FunctionType(symbol(function), tuple(names), tuple(kinds), results)
 
 
@@ -187,16 +195,32 @@ def _name(place: str, lines: list[bytes]) -> str | None:
 
 def _writable(function: Any, position: int) -> bool:
     """Whether the module marks a tensor argument as writable in place."""
-    given = attribute(function, "arg_attrs")
-    if given is None:
-        return False
-    attributes = given[position]
-    key = "bufferization.writable"
-    return key in attributes and str(attributes[key]) == "true"
+    return str(_said_of(function, "arg_attrs", position, "bufferization.writable")) == "true"
 
 
-def _in_place(kind: Buffer) -> Buffer:
-    return Buffer(kind.text, kind.element, kind.shape, kind.strides, kind.offset)
+def is_unsigned(function: Any, position: int) -> bool:
+    """Whether the module marks the integers of an argument as unsigned."""
+    return _said_of(function, "arg_attrs", position, UNSIGNED) is not None
+
+
+def _signed(function: Any, attributes: str, position: int, kind: Kind) -> Kind:
+    """The kind of an argument or result, unsigned where the module says so."""
+    if _said_of(function, attributes, position, UNSIGNED) is None:
+        return kind
+    if isinstance(kind, Buffer) and f"u{kind.element}" in DTYPES:
+        return replace(kind, element=f"u{kind.element}")
+    if isinstance(kind, Number) and f"u{kind.kind}" in DTYPES:
+        return Number(f"u{kind.kind}")
+    text = kind.kind if isinstance(kind, Number) else kind.text
+    return Unsupported(text, f"it is marked as {UNSIGNED}, expected integers of 8 to 64 bits")
+
+
+def _said_of(function: Any, attributes: str, position: int, name: str) -> Any:
+    """An attribute of an argument or result of a function, None if it is missing."""
+    given = attribute(function, attributes)
+    if given is None or name not in given[position]:
+        return None
+    return given[position][name]
 
 
 def _kind(session: Session, kind: Any, on_gpu: bool, *, is_result: bool = False) -> Kind:

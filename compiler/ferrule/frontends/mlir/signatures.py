@@ -16,11 +16,13 @@ from ferrule.frontends.mlir.expressions import (
     ArgumentValue,
     Expression,
     FloatConstant,
+    LoopValue,
     Operation,
     SizeOf,
 )
 from ferrule.frontends.mlir.kinds import DTYPES, Buffer, FunctionType, Kind, Number
 from ferrule.specs import DType, Param, Signature, Sym, Tensor, as_dtype, sym_int, sym_int64
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import Dim, is_name, make
 from ferrule.specs.params import Scalar
 
@@ -156,10 +158,24 @@ def size(found: Expression, signature: Signature) -> Dim:
             param = signature.params[position]
             assert isinstance(param, Scalar)
             return param.value
+        case LoopValue(depth):
+            return loop_value(depth)
         case Operation(operator, left, right):
             return make(operator, size(left, signature), size(right, signature))
         case FloatConstant(value):
             raise CompileError(f"a launch has the size {value}, expected an integer")
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """The key of what a loop around launches counts."""
+
+    depth: int
+
+
+def loop_value(depth: int) -> Sym:
+    """What the loop counts that is in this number of others."""
+    return Sym(_Counted(depth), f"i{depth}", 64)
 
 
 def _check_ties(function: FunctionType, params: Sequence[Param]) -> None:

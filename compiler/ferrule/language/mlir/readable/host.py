@@ -14,6 +14,7 @@ from dataclasses import field
 from typing import Final
 
 from ferrule.compiler.artefacts import Fault
+from ferrule.compiler.mlir.attributes import UNSIGNED
 from ferrule.language.codegen.cuda.output import still
 from ferrule.language.codegen.host.allocation import owned_tensors
 from ferrule.language.ir import ops
@@ -48,8 +49,8 @@ class ShownHost:
     unwritten: Set[ops.Value] = frozenset()
     approximates: bool = False
     native: bool = False
-    returned: list[tuple[str, str]] = field(default_factory=list)
-    """The results and their types."""
+    returned: list[tuple[str, str, str]] = field(default_factory=list)
+    """The results, their types and attributes."""
 
     def fails(self, op: ops.Op) -> bool:
         return False  # an assertion has no status
@@ -104,8 +105,9 @@ def _shrunk(f: FunctionText, result: ops.Value, tensor: ops.Value) -> str:
 
 def _results(
     f: FunctionText, program: ops.Program, values: Sequence[ops.Value]
-) -> Iterator[tuple[str, str]]:
-    """What the function returns: numbers; memrefs that it has made; pointers to other objects."""
+) -> Iterator[tuple[str, str, str]]:
+    """What the function returns, with types and attributes: numbers; memrefs that it has made;
+    pointers to other objects."""
     assert program.result is not None
     owned = owned_tensors(program)
     made = {
@@ -116,12 +118,12 @@ def _results(
     for value, is_object in zip(values, _parts(program.result), strict=True):
         if value in made:
             name = f.values[made[value]]
-            yield name, f.t.types[name]
+            yield name, f.t.types[name], _sign(made[value].type)
         elif is_object:
-            name = f.values[value]
-            yield f.t.op(f"llvm.inttoptr {name} : i64 to !llvm.ptr", "!llvm.ptr"), "!llvm.ptr"
+            name, kind = f.values[value], "!llvm.ptr"
+            yield f.t.op(f"llvm.inttoptr {name} : i64 to {kind}", kind), kind, ""
         else:
-            yield f.values[value], f.type_of(value)
+            yield f.values[value], f.type_of(value), _sign(value.type)
 
 
 def _as_objects(program: ops.Program) -> frozenset[ops.Value]:
@@ -179,14 +181,23 @@ def emit_host(t: Text, program: ops.Program, launches: Launches, lines: Lines | 
         del t.lines[start:]
         sizes.require()
         t.lines += end
-        shown = ", ".join(each for each, _ in where.returned)
-        kinds = ", ".join(kind for _, kind in where.returned)
+        shown = ", ".join(each for each, _, _ in where.returned)
+        kinds = ", ".join(kind for _, kind, _ in where.returned)
         t.line(f"return {shown} : {kinds}" if shown else "return")
-    given = [*(argument for _, argument in arguments), *sizes.more]
-    header = ", ".join(f"{each}: {t.types[each]}" for each in given)
-    arrow = f" -> ({kinds})" if len(where.returned) > 1 else f" -> {kinds}" if kinds else ""
+    given = [f"{name}: {t.types[name]}{_sign(param.type)}" for param, name in arguments]
+    header = ", ".join([*given, *(f"{each}: {t.types[each]}" for each in sizes.more)])
+    typed = ", ".join(kind + sign for _, kind, sign in where.returned)
+    plain = len(where.returned) == 1 and typed == kinds
+    arrow = f" -> {typed}" if plain else f" -> ({typed})" if typed else ""
     inside = without_unused([*t.prologue, *t.lines])
     t.lines = [*before, f"  func.func @{quoted(program.name)}({header}){arrow} {{", *inside, "  }"]
+
+
+def _sign(type_: Type) -> str:
+    """The attribute of an argument or result whose integers have no sign, which MLIR's types do not
+    say."""
+    dtype = type_.dtype if isinstance(type_, TensorType) else type_
+    return f" {{{UNSIGNED}}}" if isinstance(dtype, DType) and dtype.kind == "uint" else ""
 
 
 def _argument_type(type_: Type) -> str:
@@ -195,7 +206,7 @@ def _argument_type(type_: Type) -> str:
 
 def _free(f: FunctionText, program: ops.Program, where: ShownHost) -> None:
     """Frees the function's tensors; if it returns memrefs, MLIR's own passes know which to free."""
-    if any(kind.startswith("memref") for _, kind in where.returned):
+    if any(kind.startswith("memref") for _, kind, _ in where.returned):
         return
     for op in program.host.body.ops:
         if isinstance(op, ops.Alloc):

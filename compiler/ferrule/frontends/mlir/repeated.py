@@ -1,0 +1,66 @@
+"""Steps of a function that launches kernels which no other convention has: an assertion, a loop."""
+
+from __future__ import annotations
+
+from ferrule.compiler.artefacts import Fault, literal
+from ferrule.compiler.conventions import CallingConvention
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.specs import Condition, Dim, Param, Sym
+from ferrule.specs.deferred import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Asserted:
+    """A RuntimeError of the call, with this message, unless a condition holds."""
+
+    condition: Condition
+    message: str
+    when: Condition | None = None
+
+    def codes(self) -> tuple[DeviceCode, ...]:
+        """See `CallingConvention`."""
+        return ()
+
+    def results(self) -> tuple[Param, ...]:
+        """See `CallingConvention`."""
+        return ()
+
+    def emit(self, call: Call) -> None:
+        """See `CallingConvention`."""
+        failed = call.emitter.not_(call.condition(self.condition))
+        call.refuse(failed, Fault("RuntimeError", literal(self.message)))
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """Calls in order, so many times; `counted` is `start` at first, and then larger by `step` each
+    time."""
+
+    counted: Sym
+    start: Dim
+    step: Dim
+    count: Dim
+    steps: tuple[CallingConvention, ...]
+    when: Condition | None = None
+
+    def codes(self) -> tuple[DeviceCode, ...]:
+        """See `CallingConvention`."""
+        return tuple(dict.fromkeys(code for each in self.steps for code in each.codes()))
+
+    def results(self) -> tuple[Param, ...]:
+        """See `CallingConvention`."""
+        return ()
+
+    def emit(self, call: Call) -> None:
+        """See `CallingConvention`."""
+        e = call.emitter
+        start, step = (call.size(each, "a step of a loop") for each in (self.start, self.step))
+        with e.loop(call.size(self.count, "the count of a loop")) as index, call.apart():
+            outside = call.symbols
+            value = e.builder.add(start, e.builder.mul(index, step))
+            call.symbols = {**outside, self.counted: value}
+            for each in self.steps:
+                with call.where(each.when):
+                    each.emit(call)
+            call.symbols = outside
