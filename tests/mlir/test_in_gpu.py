@@ -13,8 +13,9 @@ from gpu_functions import floats
 from mlir_functions import needs_mlir
 from ptxas import assemble
 
+from ferrule import specs
 from ferrule.compiler.errors import CompileError
-from ferrule.frontends import mlir
+from ferrule.frontends import fixed, mlir
 
 pytestmark = needs_mlir
 
@@ -257,10 +258,100 @@ def test_a_pipeline_with_bare_pointers_is_seen(fake_cuda: FakeCuda) -> None:
     assert len(found.parameters) == 3, "the address and two constants"
 
 
-def test_kernels_without_a_launch_are_an_error_that_says_what_launches_them() -> None:
-    text = "gpu.module @kernels { gpu.func @k(%x: memref<4xf32>) kernel { gpu.return } }"
-    with pytest.raises(CompileError, match="note: @kernels::@k is a kernel: add a func.func that"):
-        mlir.compile(text, target="sm_90")
+KERNELS = """
+gpu.module @kernels {
+  gpu.func @axpy(%x: memref<?xf32>, %y: memref<?xf32>, %a: f32) workgroup(%own: memref<128xf32, 3>)
+      kernel attributes {gpu.known_block_size = array<i32: 128, 1, 1>} {
+    %b = gpu.block_id x
+    %t = gpu.thread_id x
+    %size = gpu.block_dim x
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : memref<?xf32>
+    %first = arith.muli %b, %size : index
+    %i = arith.addi %first, %t : index
+    %inside = arith.cmpi slt, %i, %n : index
+    scf.if %inside {
+      %v = memref.load %x[%i] : memref<?xf32>
+      %p = arith.mulf %v, %a : f32
+      memref.store %p, %own[%t] : memref<128xf32, 3>
+      %q = memref.load %own[%t] : memref<128xf32, 3>
+      memref.store %q, %y[%i] : memref<?xf32>
+    }
+    gpu.return
+  }
+  gpu.func @other(%x: memref<?xf32>) kernel { gpu.return }
+}
+func.func @unused() { return }
+"""
+
+
+def test_a_kernel_is_launched_with_the_sizes_of_the_caller(fake_cuda: FakeCuda) -> None:
+    """`emulated_mlir` executes it."""
+
+    def blocks(sig: specs.Signature) -> specs.Dim:
+        return specs.ceil_div(sig["x"].shape[0], 128)
+
+    fn = mlir.compile(KERNELS, "axpy", grid=blocks, smem=64, target="sm_90a")
+    assert str(fn.signature).startswith("axpy(x: Tensor([n0], float32), y: Tensor([n1], float32)")
+    fn(floats(300), floats(300), 2.0)
+    n = specs.sym_int64()
+    sized = {name: specs.Tensor(name, (n,), "float32") for name in "xy"}
+    grid = (1, specs.ceil_div(n, 2))
+    more = mlir.compile(
+        KERNELS, "kernels::other", grid=grid, block=(n, 2), specs={"x": sized["x"]}, target="sm_90"
+    )
+    more(floats(8))
+    first, second = fake_cuda.launches()
+    assert (first.kernel, first.grid, first.block, first.smem) == (
+        "axpy",
+        (3, 1, 1),
+        (128, 1, 1),
+        64,
+    )
+    assert (second.kernel, second.grid, second.block) == ("other", (1, 4, 1), (8, 2, 1))
+    with pytest.raises(CompileError, match="does not fit memref<"):
+        mlir.compile(KERNELS, "axpy", grid=grid, specs={"x": specs.Tensor("x", (n,), "int8")})
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "said"),
+    [
+        ({}, CompileError, "kernels::axpy is a kernel, which grid=… and block=… launch"),
+        ({"grid": 1}, CompileError, "(?s)has 2 kernels.*there are kernels::axpy, kernels::other"),
+        ({"grid": 1, "function": "none"}, CompileError, "has 0 kernels none"),
+        ({"grid": 3, "function": "axpy"}, CompileError, "the grid is 3 in every call, but x.shape"),
+        ({"grid": fixed(3), "function": "other"}, CompileError, "how many threads a block"),
+        ({"grid": fixed(3), "block": 64, "function": "axpy"}, CompileError,
+         r"axpy is compiled for a block of \(128, 1, 1\), as gpu.known_block_size says, but"),
+        ({"block": 3}, TypeError, "block= is a size of a launch, which grid=… asks for"),
+        ({"grid": fixed(3), "function": "axpy", "target": "cpu"}, CompileError, "launches kernels"),
+    ],
+)  # fmt: skip
+def test_wrong_launches_of_a_kernel_are_errors(more: Any, error: type, said: str) -> None:
+    rest = "" if "function" in more else "func.func private @f()"
+    text = KERNELS.replace("func.func @unused() { return }", rest)
+    with pytest.raises(error, match=said):
+        mlir.compile(text, **{"target": "sm_90", **more})
+
+
+def test_a_launch_of_another_size_than_the_kernel_is_for_is_an_error(fake_cuda: FakeCuda) -> None:
+    """The kernel would compute with the number that its module says."""
+    launching = body(
+        ONE,
+        "%c64 = arith.constant 64 : index",
+        "%v = arith.constant 1.0 : f32",
+        "gpu.launch_func @kernels::@axpy blocks in (%c1, %c1, %c1) threads in (SIZE, %c1, %c1) "
+        "args(%x : memref<?xf32>, %x : memref<?xf32>, %v : f32)",
+    )
+    text = f"module attributes {{gpu.container_module}} {{ {KERNELS} {launching} }}"
+    said = r"the block of @axpy must be \(128, 1, 1\), for which it is compiled"
+    with pytest.raises(CompileError, match=said):
+        mlir.compile(text.replace("SIZE", "%c64"), "f", target="sm_90")
+    fn = mlir.compile(text.replace("SIZE", "%n"), "f", target="sm_90")
+    fn(floats(3), 128)
+    with pytest.raises(RuntimeError, match=f"f: {said}"):
+        fn(floats(3), 127)
+    assert len(fake_cuda.launches()) == 1
 
 
 def test_tensors_are_no_arguments_of_launches() -> None:

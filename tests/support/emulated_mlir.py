@@ -14,6 +14,7 @@ import numpy as np
 
 import ferrule as fe
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "mlir"))
 FOLDER = Path(__file__).parents[2] / "examples"
 REDUCE = """
 func.func @f(%x: memref<32x{kind}>, %y: memref<32x{kind}>) {{
@@ -162,6 +163,24 @@ def asserted() -> None:
         print("assert")
 
 
+def launched() -> None:
+    """A kernel without a host function."""
+    from test_in_gpu import KERNELS
+
+    n = fe.sym_int()
+    vector = fe.make_fake_compact_tensor(fe.Float32, (n,))
+    function = fe.frontends.mlir.compile(
+        KERNELS,
+        "kernels::axpy",
+        specs={"x": vector, "y": vector},
+        grid=fe.ceil_div(n, 128),
+        target="sm_90a",
+    )
+    x, y = fe.cuda.array(np.arange(300, dtype=np.float32)), fe.cuda.zeros((300,))
+    function(x, y, 2.0)
+    np.testing.assert_array_equal(fe.cuda.to_numpy(y), np.arange(300) * 2)
+
+
 def again(name: str) -> None:
     """An example, and the function that its text describes."""
     first = example(name)
@@ -179,6 +198,8 @@ if __name__ == "__main__":
             print(kind)
         stepped()
         print("steps")
+        launched()
+        print("kernel")
         for name in SHAPES:
             again(name)
             print(name)

@@ -11,7 +11,7 @@ is called as any other code.  MLIR is not needed to call the function, or to loa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -27,7 +27,9 @@ from ferrule.frontends.mlir.targets import require_target, with_target
 
 if TYPE_CHECKING:
     from ferrule.runtime import Function
-    from ferrule.specs import Condition, Requirement, Signature
+    from ferrule.specs import Condition, Dim, Requirement, Signature
+
+    Sizes = Dim | Sequence[Dim]
 
 __all__ = ["compile"]
 
@@ -45,6 +47,10 @@ def compile(
     libraries: Sequence[str] = (),
     asserts: bool = True,
     checks: bool = False,
+    grid: Sizes | Callable[[Signature], Sizes] | None = None,
+    block: Sizes | Callable[[Signature], Sizes] | None = None,
+    smem: Dim | Callable[[Signature], Dim] | None = None,
+    cluster: Sizes | Callable[[Signature], Sizes] | None = None,
     name: str | None = None,
     doc: str | None = None,
     requires: Sequence[Condition | Requirement] = (),
@@ -70,14 +76,21 @@ def compile(
     `target` is "cpu", or for kernels an architecture such as "sm_90a", or several; by default the
     module determines it, and the architecture is that of `FERRULE_GPU_ARCH` or the first GPU.
 
+    With `grid` the function is a kernel of a `gpu.module`, named as "kernel" or "module::kernel",
+    and the call makes one launch of it.  `grid`, `block` and `cluster` are one to three sizes,
+    `smem` is the dynamic shared memory in bytes, or they are functions that compute these from the
+    signature; the default of `block` is the kernel's `gpu.known_block_size`.
+
     Raises ImportError if no package with MLIR is installed; CompileError with MLIR's diagnostics
     for an invalid module or pipeline, for types that no argument can have, for host code between
     launches other than branches, counted loops and assertions of integers, and for a target that
-    does not fit the module; OSError for a file that cannot be read, TypeError for a module, a text
-    or a list of libraries of another type.
+    does not fit the module, or for a grid that is the same in every call although sizes differ;
+    OSError for a file that cannot be read, TypeError for a module, a text or a list of libraries of
+    another type, and for a `block`, `smem` or `cluster` without a `grid`.
     """
     chosen = with_target(parse_options(options), target)
-    request = Request(function, pipeline, asserts, checks)
+    _check_grid(grid, block=block, smem=smem, cluster=cluster)
+    request = Request(function, pipeline, asserts, checks, launched=grid is not None)
     named = texts("libraries", libraries)
     lowered = in_child(lower, without_stablehlo(read_module(module)), request)
     require_target(lowered.function.symbol, chosen, launches=bool(lowered.steps))
@@ -87,13 +100,25 @@ def compile(
 
     wanted = requiring(signature_of(lowered.function, name, specs, signature), requires)
     if lowered.steps:
-        from ferrule.frontends.mlir.launching import device_code, launching
+        from ferrule.frontends.mlir.launching import Given, device_code, launched, launching
 
         code = device_code(lowered.kernels, chosen)
-        convention = launching(lowered.steps, code, wanted)
+        said = None if grid is None else Given(grid, block, smem, cluster)
+        convention = (
+            launching(lowered.steps, code, wanted)
+            if said is None
+            else launched(lowered.steps, code, wanted, said, lowered.known)
+        )
         used = replace(chosen, gpu_arch=None, cubin=False, ptxas_options="")
         return build(wanted, convention, options=used, doc=doc)
     return build(wanted, _call(lowered, wanted, named), options=chosen, doc=doc)
+
+
+def _check_grid(grid: object, **others: object) -> None:
+    """Raises TypeError for sizes of a launch without a grid."""
+    for name, given in others.items():
+        if grid is None and given is not None:
+            raise TypeError(f"{name}= is a size of a launch, which grid=… asks for")
 
 
 def _call(lowered: Lowered, signature: Signature, libraries: Sequence[str]) -> Any:

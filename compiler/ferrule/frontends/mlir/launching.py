@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from typing_extensions import assert_never
 
@@ -12,14 +13,16 @@ from ferrule.compiler.conventions import Argument, CallingConvention, CudaLaunch
 from ferrule.compiler.cuda.archs import choose_archs
 from ferrule.compiler.cuda.assembly import with_cubin
 from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.compiler.errors import CompileError
+from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mlir.ptx import to_ptx
 from ferrule.compiler.options import Options, default_environment
+from ferrule.frontends.launchsizes import checked_sizes, listed, unmarked
 from ferrule.frontends.mlir.conditions import Compared, Inverted, Joined, Test
 from ferrule.frontends.mlir.expressions import (
     ArgumentValue,
     FloatConstant,
 )
+from ferrule.frontends.mlir.kernels import Known
 from ferrule.frontends.mlir.kinds import DTYPES
 from ferrule.frontends.mlir.launches import (
     Assertion,
@@ -29,11 +32,13 @@ from ferrule.frontends.mlir.launches import (
     Operand,
     Sizes,
     Steps,
+    launches_in,
 )
 from ferrule.frontends.mlir.repeated import Asserted, Repeated
 from ferrule.frontends.mlir.signatures import loop_value, size
 from ferrule.specs import Condition, Dim, Signature, Tensor
 from ferrule.specs.conditions import compare
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import make
 from ferrule.specs.params import Scalar
 
@@ -101,13 +106,74 @@ def test(condition: Test, signature: Signature) -> Condition:
             assert_never(condition)
 
 
-def _launch(launch: Launch, code: DeviceCode, signature: Signature) -> CudaLaunch:
-    bare = len(code.parameters(launch.name).parameters) == len(launch.operands)
-    params = [each for one in launch.operands for each in _arguments(one, signature, bare=bare)]
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The sizes of a launch that the caller has said, each as for `CudaLaunch` or a function of the
+    signature."""
+
+    grid: Any
+    block: Any = None
+    smem: Any = None
+    cluster: Any = None
+
+
+def launched(
+    steps: Steps, code: DeviceCode, signature: Signature, given: Given, known: Known
+) -> CudaLaunch:
+    """The launch of a kernel with sizes that the caller has said.
+
+    Raises CompileError for a grid that is the same in every call, for sizes other than those that
+    the kernel is compiled for, and where no block is said.
+    """
+    (launch,) = launches_in(steps)
+    grid = given.grid if known.grid else checked_sizes("grid", given.grid, signature)
+    block = known.block if given.block is None else given.block
+    if block is None:
+        raise CompileError(
+            Diagnostic(
+                f"nothing says how many threads a block of {launch.name} has",
+                expected="block=…, or gpu.known_block_size of the kernel",
+            )
+        )
     return CudaLaunch(
         code,
         launch.name,
-        params,
+        _parameters(launch, code, signature),
+        _as_known("grid", _said(grid, signature), known.grid, launch.name),
+        _as_known("block", _said(block, signature), known.block, launch.name),
+        _said(given.smem, signature),
+        cluster=_said(given.cluster, signature),
+    )
+
+
+def _as_known(what: str, sizes: Any, wanted: tuple[int, int, int] | None, kernel: str) -> Any:
+    """The sizes.  Raises CompileError if they are not those that the kernel is compiled for."""
+    if wanted is not None and (*listed(sizes), 1, 1)[:3] != wanted:
+        raise CompileError(
+            Diagnostic(
+                f"{kernel} is compiled for a {what} of {wanted}, as gpu.known_{what}_size says, "
+                f"but {what} is {sizes}",
+                hint=f"{what}={wanted}, or leave the attribute out of the module",
+            )
+        )
+    return sizes
+
+
+def _said(sizes: Any, signature: Signature) -> Any:
+    """The sizes, without marks, or what a function of the signature says."""
+    return unmarked(sizes(signature) if callable(sizes) else sizes)
+
+
+def _parameters(launch: Launch, code: DeviceCode, signature: Signature) -> list[Argument]:
+    bare = len(code.parameters(launch.name).parameters) == len(launch.operands)
+    return [each for one in launch.operands for each in _arguments(one, signature, bare=bare)]
+
+
+def _launch(launch: Launch, code: DeviceCode, signature: Signature) -> CudaLaunch:
+    return CudaLaunch(
+        code,
+        launch.name,
+        _parameters(launch, code, signature),
         _sizes(launch.grid, signature),
         _sizes(launch.block, signature),
         size(launch.smem, signature),

@@ -8,6 +8,14 @@ from typing import Any, Final
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mlir.session import Session
 from ferrule.frontends.mlir import pipelines
+from ferrule.frontends.mlir.kernels import (
+    Known,
+    all_known,
+    find_kernel,
+    held_to,
+    known_sizes,
+    launch_of,
+)
 from ferrule.frontends.mlir.kinds import Buffer, FunctionType, Unsupported
 from ferrule.frontends.mlir.launches import Steps, launches_in, named, rename_kernels, steps_of
 from ferrule.frontends.mlir.modules import Given
@@ -31,12 +39,14 @@ _READ: Final = ("llvm.", "ferrule.")
 """The attributes of arguments that no pass may see."""
 _LAUNCHES: Final = ("gpu.launch", "gpu.launch_func")
 _LOWERED: Final = ("builtin", "llvm", "nvvm")
+_ANY: Final = Known()
 OURS: Final = "the passes of ferrule.frontends.mlir.pipelines"
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The parameters of a lowering; `pipeline` is the user's, None for ours.
+    """The parameters of a lowering; `pipeline` is the user's, None for ours; `launched`: the
+    function is a kernel, which the caller launches.
 
     Raises TypeError for a function or pipeline that is not a text.
     """
@@ -45,6 +55,7 @@ class Request:
     pipeline: str | None = None
     asserts: bool = True
     checks: bool = False
+    launched: bool = False
 
     def __post_init__(self) -> None:
         for what in ("function", "pipeline"):
@@ -58,14 +69,15 @@ class Lowered:
     """A function as LLVM IR: either `host` for the CPU, or the kernels' modules and their launches,
     with what is around them on the host.
 
-    `raises`: the function has one more parameter, the address to which a failed assertion writes
-    the address of its message.
+    `known`: the sizes of a launch that the kernel is compiled for.  `raises`: the function has one
+    more parameter, the address to which a failed assertion writes the address of its message.
     """
 
     function: FunctionType
     host: str = field(default="", repr=False)
     kernels: tuple[str, ...] = field(default=(), repr=False)
     steps: Steps = ()
+    known: Known = _ANY
     raises: bool = False
 
 
@@ -74,6 +86,8 @@ def lower(session: Session, given: Given, request: Request) -> Lowered:
     know_dialect(session, given)
     module = session.parse(given.source, file=given.name)
     text = given.source if isinstance(given.source, str) else ""
+    if request.launched:
+        return _kernel(session, module, text, request)
     function = find_function(module, request.function)
     on_gpu = any(each.name in _LAUNCHES for each in reached(module, function))
     kind = described(session, function, text, on_gpu=on_gpu)
@@ -163,12 +177,36 @@ def _require_supported(function: FunctionType) -> None:
 
 def _on_gpu(session: Session, module: Any, kind: FunctionType, request: Request) -> Lowered:
     session.run(module, pipelines.pipeline(pipelines.OUTLINE), OURS)
-    steps = steps_of(session, find_function(module, kind.symbol))
+    function = find_function(module, kind.symbol)
+    steps = held_to(steps_of(session, function), all_known(session, module))
     if not any(launches_in(steps)):
         raise CompileError(
             f"@{kind.symbol} launches nothing: what its kernels do has no effect, so MLIR's "
             f"canonicalization has left none"
         )
+    return _to_nvvm(session, module, kind, request, steps)
+
+
+def _kernel(session: Session, module: Any, text: str, request: Request) -> Lowered:
+    """A kernel that the caller launches."""
+    kernel = find_kernel(module, request.function)
+    kind = described(session, kernel, text, on_gpu=True)
+    _require_supported(kind)
+    kind = replace(kind, written=written(module, kernel, kind))
+    launch, known = launch_of(kernel, kind), known_sizes(session, kernel)
+    for each in [each.operation for each in module.body.operations]:
+        if each.name != "gpu.module":
+            each.erase()
+    if not request.asserts:
+        _remove_asserts(module)
+    lowered = _to_nvvm(session, module, kind, request, (launch,))
+    return replace(lowered, known=known)
+
+
+def _to_nvvm(
+    session: Session, module: Any, kind: FunctionType, request: Request, steps: Steps
+) -> Lowered:
+    """The function with these steps, and all kernels of the module."""
     if request.pipeline is None:
         lower_reductions(session, module)
         session.run(module, pipelines.pipeline(pipelines.TO_NVVM), OURS)

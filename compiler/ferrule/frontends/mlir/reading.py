@@ -115,7 +115,7 @@ def _others(module: Any) -> Iterator[str]:
             within = "a module" if where is None else f"the module @{where.value}"
             yield f"{_listed(functions)} of {within} within: give that module alone"
         elif operation.name == "gpu.module":
-            yield from map(_kernel_note, _kernels(operation))
+            yield from map(_kernel_note, kernels_of(operation))
         elif operation.name == "llvm.func" and _has_body(operation):
             yield (
                 f"@{symbol(operation)} is of the dialect llvm, which conventions.CFunction calls: "
@@ -123,19 +123,18 @@ def _others(module: Any) -> Iterator[str]:
             )
 
 
-def _kernels(gpu_module: Any) -> Iterator[str]:
+def kernels_of(gpu_module: Any) -> Iterator[Any]:
+    """The kernels of a `gpu.module`."""
     for each in gpu_module.regions[0].blocks[0].operations:
         operation = each.operation
         marks = (attribute(operation, mark) for mark in ("kernel", "gpu.kernel"))
         if operation.name == "gpu.func" and any(mark is not None for mark in marks):
-            yield f"@{symbol(gpu_module)}::@{symbol(operation)}"
+            yield operation
 
 
-def _kernel_note(kernel: str) -> str:
-    return (
-        f"{kernel} is a kernel: add a func.func that launches it, with gpu.launch_func, whose "
-        "arguments are those of the call"
-    )
+def _kernel_note(kernel: Any) -> str:
+    path = f"{symbol(kernel.parent.operation)}::{symbol(kernel)}"
+    return f"{path} is a kernel, which grid=… and block=… launch"
 
 
 def _listed(functions: dict[str, Any]) -> str:
@@ -155,7 +154,7 @@ def described(session: Session, function: Any, text: str, *, on_gpu: bool) -> Fu
     """The type of a function; `text` is the module's text, from which the names of arguments are
     read."""
     kind = function.attributes["function_type"].value
-    arguments = list(function.regions[0].blocks[0].arguments)
+    arguments = list(function.regions[0].blocks[0].arguments)[: len(kind.inputs)]
     names = _names([str(each.location) for each in arguments], text.encode().splitlines())
     kinds = [
         _signed(function, "arg_attrs", position, _kind(session, each, on_gpu))

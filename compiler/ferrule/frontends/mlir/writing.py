@@ -54,7 +54,8 @@ def written(module: Any, function: Any, kind: FunctionType) -> dict[int, str]:
     """For each argument that is written to, the operation that writes and its line; nothing for a
     tensor, because it is a value."""
     flow = _Flow.of(module)
-    rows = zip(kind.arguments, function.regions[0].blocks[0].arguments, strict=True)
+    values = list(function.regions[0].blocks[0].arguments)[: len(kind.arguments)]
+    rows = zip(kind.arguments, values, strict=True)  # a kernel's own memory follows
     found = {}
     for position, (each, value) in enumerate(rows):
         if not isinstance(each, Buffer) or each.is_value:
