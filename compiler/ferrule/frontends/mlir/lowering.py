@@ -21,6 +21,7 @@ from ferrule.frontends.mlir.launches import Steps, launches_in, named, rename_ke
 from ferrule.frontends.mlir.modules import Given
 from ferrule.frontends.mlir.passes import tm_tensor
 from ferrule.frontends.mlir.passes.checks import add_checks
+from ferrule.frontends.mlir.passes.complex_numbers import without_complex_numbers
 from ferrule.frontends.mlir.passes.decompose import decompose
 from ferrule.frontends.mlir.passes.errors import raise_asserts
 from ferrule.frontends.mlir.passes.loosen import loosen_results
@@ -89,6 +90,7 @@ def lower(session: Session, given: Given, request: Request) -> Lowered:
     if request.launched:
         return _kernel(session, module, text, request)
     function = find_function(module, request.function)
+    without_complex_numbers(session, module, function, text, schedules=request.pipeline is not None)
     on_gpu = any(each.name in _LAUNCHES for each in reached(module, function))
     kind = described(session, function, text, on_gpu=on_gpu)
     _require_supported(kind)

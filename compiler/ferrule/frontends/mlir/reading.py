@@ -154,8 +154,7 @@ def described(session: Session, function: Any, text: str, *, on_gpu: bool) -> Fu
     """The type of a function; `text` is the module's text, from which the names of arguments are
     read."""
     kind = function.attributes["function_type"].value
-    arguments = list(function.regions[0].blocks[0].arguments)[: len(kind.inputs)]
-    names = _names([str(each.location) for each in arguments], text.encode().splitlines())
+    names = argument_names(function, text)
     kinds = [
         _signed(function, "arg_attrs", position, _kind(session, each, on_gpu))
         for position, each in enumerate(kind.inputs)
@@ -168,6 +167,13 @@ def described(session: Session, function: Any, text: str, *, on_gpu: bool) -> Fu
         for position, each in enumerate(kind.results)
     )
     return FunctionType(symbol(function), tuple(names), tuple(kinds), results)
+
+
+def argument_names(function: Any, text: str) -> Iterator[str]:
+    """The names of a function's arguments; `text` as for `described`."""
+    count = len(function.attributes["function_type"].value.inputs)
+    arguments = list(function.regions[0].blocks[0].arguments)[:count]
+    return _names([str(each.location) for each in arguments], text.encode().splitlines())
 
 
 def _names(places: list[str], lines: list[bytes]) -> Iterator[str]:
