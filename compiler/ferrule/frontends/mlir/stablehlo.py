@@ -3,8 +3,8 @@
     fe.frontends.mlir.compile(jax.jit(f).lower(x))
 
 jaxlib has bindings of MLIR of its own, without upstream's lowering to LLVM IR.  They run in a
-process of their own and give the text of a module of upstream's dialects.  Loops, branches and
-sorts, which jaxlib's passes leave, become operations of `scf` before.
+process of their own and give the text of a module of upstream's dialects.  Loops, branches, sorts
+and scatters, which jaxlib's passes leave, become operations of `scf` before.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from ferrule.compiler.mlir.child import alone
 from ferrule.compiler.mlir.said import Step
 from ferrule.compiler.mlir.session import Report
 from ferrule.frontends.mlir.modules import Given, has_stablehlo
-from ferrule.frontends.mlir.passes.sort import sort_text
+from ferrule.frontends.mlir.outlined import call_for_each, end_block, last_of
 from ferrule.frontends.mlir.reading import symbol, walk
 
 _DIALECTS: Final = ("stablehlo.", "chlo.")
 _PACKAGE: Final = "jaxlib"
 _FIRST: Final = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
 _PASSES: Final = "builtin.module(stablehlo-legalize-to-linalg)"
+_SIMPLIFIED: Final = ("stablehlo.slice", "stablehlo.reduce")
 _FOREIGN: Final = ("mhlo.", "jax.", "sdy.")
 """The attributes of JAX, which other bindings do not know."""
 
@@ -85,21 +86,35 @@ def _load_dialects(ir: Any, context: Any) -> None:
 
 
 def _prepare(ir: Any, module: Any) -> None:
-    """Makes loops, branches and sorts operations of `scf`, and removes the attributes of JAX."""
+    """Makes loops and branches operations of `scf`, sorts and scatters calls of functions, and
+    removes the attributes of JAX."""
     for each in reversed(list(walk(module.operation))):  # inner ones first
         if each.name == "stablehlo.while":
             _loop(ir, each)
         elif each.name in ("stablehlo.if", "stablehlo.case"):
             _branch(ir, each)
-    for number, each in enumerate([e for e in walk(module.operation) if _is_sort(e)]):
-        _Sort(ir, module, each, number).rewrite()
+    call_for_each(ir, module)
+    for each in [each for each in walk(module.operation) if each.name in _SIMPLIFIED]:
+        _simplify(ir, each)
     _rename(ir, module)
     for each in walk(module.operation):
         _without_foreign(ir, each)
 
 
-def _is_sort(operation: Any) -> bool:
-    return bool(operation.name == "stablehlo.sort")
+def _simplify(ir: Any, operation: Any) -> None:
+    """Replaces two operations that jaxlib's passes do not lower: a slice without elements, which
+    may begin at the end, by an empty tensor, and a reduction along no dim by what it reduces."""
+    results = list(operation.results)
+    if operation.name == "stablehlo.slice" and 0 in results[0].type.shape:
+        with ir.InsertionPoint(operation), operation.location:
+            values = [ir.Operation.create("tensor.empty", [results[0].type]).result]
+    elif operation.name == "stablehlo.reduce" and not len(operation.attributes["dimensions"]):
+        values = list(operation.operands)[: len(results)]
+    else:
+        return
+    for result, value in zip(results, values, strict=True):
+        result.replace_all_uses_with(value)
+    operation.erase()
 
 
 def _rename(ir: Any, module: Any) -> None:
@@ -151,7 +166,7 @@ def _branch(ir: Any, branch: Any) -> None:
         )
     for old, new in zip([regions[-1], *regions[:-1]], made.regions, strict=True):
         list(old.blocks)[0].append_to(new)
-        _end(ir, list(new.blocks)[0], "scf.yield")
+        end_block(ir, list(new.blocks)[0], "scf.yield")
     for result, new_result in zip(branch.results, made.results, strict=True):
         result.replace_all_uses_with(new_result)
     branch.erase()
@@ -165,102 +180,28 @@ def _loop(ir: Any, loop: Any) -> None:
     for old, new in zip(loop.regions, made.regions, strict=True):
         list(old.blocks)[0].append_to(new)
     test, body = (list(region.blocks)[0] for region in made.regions)
-    holds = _last(test)
+    holds = last_of(test)
     with ir.InsertionPoint(holds), holds.location:
         bit = ir.IntegerType.get_signless(1)
         flag = ir.Operation.create("tensor.extract", [bit], [holds.operands[0]]).result
         ir.Operation.create("scf.condition", [], [flag, *test.arguments])
     holds.erase()
-    _end(ir, body, "scf.yield")
+    end_block(ir, body, "scf.yield")
     for old, new in zip(loop.results, made.results, strict=True):
         old.replace_all_uses_with(new)
     loop.erase()
 
 
-def _last(block: Any) -> Any:
-    return list(block.operations)[-1].operation
-
-
-def _end(ir: Any, block: Any, name: str) -> None:
-    """Ends a block with the operation of this name instead of `stablehlo.return`."""
-    last = _last(block)
-    with ir.InsertionPoint(last), last.location:
-        ir.Operation.create(name, [], list(last.operands))
-    last.erase()
-
-
-class _Sort:
-    """Replaces a `stablehlo.sort` by calls of a function that merges sorted runs: it is stable, and
-    compares n log n times."""
-
-    __slots__ = ("_ir", "_module", "_number", "_sort")
-
-    def __init__(self, ir: Any, module: Any, sort: Any, number: int) -> None:
-        self._ir: Final = ir
-        self._module: Final = module
-        self._sort: Final = sort
-        self._number: Final = number
-
-    def rewrite(self) -> None:
-        ir, sort = self._ir, self._sort
-        types = [each.type for each in sort.operands]
-        if not types[0].shape:  # one element is sorted
-            for old, new in zip(sort.results, sort.operands, strict=True):
-                old.replace_all_uses_with(new)
-            sort.erase()
-            return
-        if any(size < 0 for kind in types for size in kind.shape):
-            raise CompileError(f"stablehlo.sort of a dynamic size cannot be lowered: {types[0]}")
-        self._add_comparator()
-        axis = int(sort.attributes["dimension"]) % len(types[0].shape)
-        elements = [str(kind.element_type) for kind in types]
-        self._add(sort_text(self._number, list(types[0].shape), elements, axis))
-        with ir.InsertionPoint(sort), sort.location:
-            callee = ir.FlatSymbolRefAttr.get(f"ferrule_sort_{self._number}")
-            made = ir.Operation.create(
-                "func.call", types, list(sort.operands), attributes={"callee": callee}
-            )
-        for old, new in zip(sort.results, made.results, strict=True):
-            old.replace_all_uses_with(new)
-        sort.erase()
-
-    def _add_comparator(self) -> None:
-        """Moves the comparator into a function."""
-        ir = self._ir
-        block = list(self._sort.regions[0].blocks)[0]
-        kinds = [each.type for each in block.arguments]
-        results = [each.type for each in _last(block).operands]
-        attributes = {
-            "sym_name": ir.StringAttr.get(f"ferrule_less_{self._number}"),
-            "function_type": ir.TypeAttr.get(ir.FunctionType.get(kinds, results)),
-            "sym_visibility": ir.StringAttr.get("private"),
-        }
-        with ir.InsertionPoint(self._module.body):
-            made = ir.Operation.create("func.func", attributes=attributes, regions=1)
-        block.append_to(made.regions[0])
-        _end(ir, list(made.regions[0].blocks)[0], "func.return")
-
-    def _add(self, text: str) -> None:
-        """Adds the functions of a text to the module."""
-        less = next(
-            str(each.operation.attributes["function_type"].value)
-            for each in self._module.body.operations
-            if symbol(each.operation) == f"ferrule_less_{self._number}"
-        )
-        declared = f"func.func private @ferrule_less_{self._number}{less}\n"
-        module = self._ir.Module.parse(declared + text)
-        with self._ir.InsertionPoint(self._module.body):
-            for each in list(module.body.operations)[1:]:
-                each.operation.clone()
-
-
 def _require_lowered(module: Any) -> None:
     for each in walk(module.operation):
         if each.name.startswith(_DIALECTS):
+            called = "call_target_name"
+            target = f" of {each.attributes[called]}" if called in each.attributes else ""
             raise CompileError(
                 Diagnostic(
-                    f"{each.name} is left by the passes of jaxlib, which lower StableHLO to linalg",
-                    expected="operations that they lower, loops, branches and sorts",
+                    f"{each.name}{target} is left by the passes of jaxlib, which lower StableHLO "
+                    "to linalg",
+                    expected="operations that they lower, loops, branches, sorts and scatters",
                     hint="write the function with other operations of JAX, or call it with "
                     "jax.ffi from a function of JAX",
                 )

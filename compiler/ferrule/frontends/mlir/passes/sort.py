@@ -15,54 +15,55 @@ def sort_text(number: int, shape: Sequence[int], elements: Sequence[str], axis: 
     return _line(number, shape[axis], elements) + _whole(number, shape, elements, axis)
 
 
-def _listed(form: str, elements: Sequence[str]) -> str:
+def listed(form: str, elements: Sequence[str]) -> str:
     """The form for each tensor: `{i}` is its number, `{e}` its type of elements."""
     return ", ".join(form.format(i=i, e=element) for i, element in enumerate(elements))
 
 
-def _lines(form: str, elements: Sequence[str]) -> str:
+def lines(form: str, elements: Sequence[str]) -> str:
+    """The form for each tensor, each in a line of its own."""
     return "\n".join(form.format(i=i, e=element) for i, element in enumerate(elements))
 
 
 def _line(number: int, size: int, elements: Sequence[str]) -> str:
     """The function that sorts one line: a pass merges each two neighbouring runs of `%run`
     elements."""
-    types = _listed(f"tensor<{size}x{{e}}>", elements)
-    scalars = _listed("tensor<{e}>, tensor<{e}>", elements)
+    types = listed(f"tensor<{size}x{{e}}>", elements)
+    scalars = listed("tensor<{e}>, tensor<{e}>", elements)
     return f"""
-func.func private @ferrule_sort_line_{number}({_listed(f"%x{{i}}: tensor<{size}x{{e}}>", elements)})
+func.func private @ferrule_sort_line_{number}({listed(f"%x{{i}}: tensor<{size}x{{e}}>", elements)})
     -> ({types}) {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %n = arith.constant {size} : index
   %true = arith.constant true
   %false = arith.constant false
-  %r:{len(elements) + 1} = scf.while (%run = %c1, {_listed("%a{i} = %x{i}", elements)})
+  %r:{len(elements) + 1} = scf.while (%run = %c1, {listed("%a{i} = %x{i}", elements)})
       : (index, {types}) -> (index, {types}) {{
     %more = arith.cmpi ult, %run, %n : index
-    scf.condition(%more) %run, {_listed("%a{i}", elements)} : index, {types}
+    scf.condition(%more) %run, {listed("%a{i}", elements)} : index, {types}
   }} do {{
-  ^bb0(%run: index, {_listed(f"%a{{i}}: tensor<{size}x{{e}}>", elements)}):
+  ^bb0(%run: index, {listed(f"%a{{i}}: tensor<{size}x{{e}}>", elements)}):
     %two = arith.addi %run, %run : index
-{_lines(f"    %b{{i}} = tensor.empty() : tensor<{size}x{{e}}>", elements)}
+{lines(f"    %b{{i}} = tensor.empty() : tensor<{size}x{{e}}>", elements)}
     %d:{len(elements)} = scf.for %low = %c0 to %n step %two
-        iter_args({_listed("%e{i} = %b{i}", elements)}) -> ({types}) {{
+        iter_args({listed("%e{i} = %b{i}", elements)}) -> ({types}) {{
       %to_mid = arith.addi %low, %run : index
       %mid = arith.minui %to_mid, %n : index
       %to_end = arith.addi %low, %two : index
       %end = arith.minui %to_end, %n : index
       %m:{len(elements) + 2} = scf.for %k = %low to %end step %c1
-          iter_args(%i = %low, %j = %mid, {_listed("%f{i} = %e{i}", elements)})
+          iter_args(%i = %low, %j = %mid, {listed("%f{i} = %e{i}", elements)})
           -> (index, index, {types}) {{
         %has_left = arith.cmpi ult, %i, %mid : index
         %has_right = arith.cmpi ult, %j, %end : index
         %both = arith.andi %has_left, %has_right : i1
         %take = scf.if %both -> i1 {{
-{_lines(f"          %l{{i}} = tensor.extract %a{{i}}[%i] : tensor<{size}x{{e}}>", elements)}
-{_lines(f"          %g{{i}} = tensor.extract %a{{i}}[%j] : tensor<{size}x{{e}}>", elements)}
-{_lines("          %lt{i} = tensor.from_elements %l{i} : tensor<{e}>", elements)}
-{_lines("          %gt{i} = tensor.from_elements %g{i} : tensor<{e}>", elements)}
-          %less = func.call @ferrule_less_{number}({_listed("%gt{i}, %lt{i}", elements)})
+{lines(f"          %l{{i}} = tensor.extract %a{{i}}[%i] : tensor<{size}x{{e}}>", elements)}
+{lines(f"          %g{{i}} = tensor.extract %a{{i}}[%j] : tensor<{size}x{{e}}>", elements)}
+{lines("          %lt{i} = tensor.from_elements %l{i} : tensor<{e}>", elements)}
+{lines("          %gt{i} = tensor.from_elements %g{i} : tensor<{e}>", elements)}
+          %less = func.call @ferrule_less_{number}({listed("%gt{i}, %lt{i}", elements)})
               : ({scalars}) -> tensor<i1>
           %flag = tensor.extract %less[] : tensor<i1>
           scf.yield %flag : i1
@@ -74,20 +75,20 @@ func.func private @ferrule_sort_line_{number}({_listed(f"%x{{i}}: tensor<{size}x
         %next_j = arith.addi %j, %c1 : index
         %i2 = arith.select %take, %i, %next_i : index
         %j2 = arith.select %take, %next_j, %j : index
-{_lines(f"        %v{{i}} = tensor.extract %a{{i}}[%from] : tensor<{size}x{{e}}>", elements)}
-{_lines(f"%h{{i}} = tensor.insert %v{{i}} into %f{{i}}[%k] : tensor<{size}x{{e}}>", elements)}
-        scf.yield %i2, %j2, {_listed("%h{i}", elements)} : index, index, {types}
+{lines(f"        %v{{i}} = tensor.extract %a{{i}}[%from] : tensor<{size}x{{e}}>", elements)}
+{lines(f"%h{{i}} = tensor.insert %v{{i}} into %f{{i}}[%k] : tensor<{size}x{{e}}>", elements)}
+        scf.yield %i2, %j2, {listed("%h{i}", elements)} : index, index, {types}
       }}
       scf.yield {", ".join(f"%m#{i + 2}" for i in range(len(elements)))} : {types}
     }}
-    scf.yield %two, {_results("d", 0, elements)} : index, {types}
+    scf.yield %two, {results("d", 0, elements)} : index, {types}
   }}
-  return {_results("r", 1, elements)} : {types}
+  return {results("r", 1, elements)} : {types}
 }}
 """
 
 
-def _results(name: str, first: int, elements: Sequence[str]) -> str:
+def results(name: str, first: int, elements: Sequence[str]) -> str:
     """The results of an operation from one on; a single result has no number."""
     if len(elements) + first == 1:
         return f"%{name}"
@@ -97,7 +98,7 @@ def _results(name: str, first: int, elements: Sequence[str]) -> str:
 def _whole(number: int, shape: Sequence[int], elements: Sequence[str], axis: int) -> str:
     """The function that sorts each line along the axis."""
     whole, size = "x".join(map(str, shape)), shape[axis]
-    types = _listed(f"tensor<{whole}x{{e}}>", elements)
+    types = listed(f"tensor<{whole}x{{e}}>", elements)
     line = f"tensor<{size}x{{e}}>"
     others = [each for each in range(len(shape)) if each != axis]
     places = ", ".join("0" if each == axis else f"%o{each}" for each in range(len(shape)))
@@ -107,39 +108,39 @@ def _whole(number: int, shape: Sequence[int], elements: Sequence[str], axis: int
     for each in others:
         opened += (
             f"  %l{each}:{len(elements)} = scf.for %o{each} = %c0 to %s{each} step %c1 iter_args("
-            + _listed(f"%t{each}_{{i}} = {last}", elements)
+            + listed(f"%t{each}_{{i}} = {last}", elements)
             + f") -> ({types}) {{\n"
         )
         last = f"%t{each}_{{i}}"
-    taken = _lines(
+    taken = lines(
         f"  %p{{i}} = tensor.extract_slice {last}{slices} : tensor<{whole}x{{e}}> to {line}",
         elements,
     )
-    given = _lines(
-        f"  %w{{i}} = tensor.insert_slice {_one('q', elements)} into {last}{slices} "
+    given = lines(
+        f"  %w{{i}} = tensor.insert_slice {one('q', elements)} into {last}{slices} "
         f": {line} into tensor<{whole}x{{e}}>",
         elements,
     )
-    found = _listed("%w{i}", elements)
+    found = listed("%w{i}", elements)
     for each in reversed(others):
         closed += f"  scf.yield {found} : {types}\n  }}\n"
-        found = _results(f"l{each}", 0, elements)
+        found = results(f"l{each}", 0, elements)
     numbers = "\n".join(f"  %s{each} = arith.constant {shape[each]} : index" for each in others)
     return f"""
-func.func private @ferrule_sort_{number}({_listed(f"%x{{i}}: tensor<{whole}x{{e}}>", elements)})
+func.func private @ferrule_sort_{number}({listed(f"%x{{i}}: tensor<{whole}x{{e}}>", elements)})
     -> ({types}) {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
 {numbers}
 {opened}{taken}
-  %q:{len(elements)} = func.call @ferrule_sort_line_{number}({_listed("%p{i}", elements)})
-      : ({_listed(line, elements)}) -> ({_listed(line, elements)})
+  %q:{len(elements)} = func.call @ferrule_sort_line_{number}({listed("%p{i}", elements)})
+      : ({listed(line, elements)}) -> ({listed(line, elements)})
 {given}
 {closed}  return {found} : {types}
 }}
 """
 
 
-def _one(name: str, elements: Sequence[str]) -> str:
+def one(name: str, elements: Sequence[str]) -> str:
     """The form of one result of an operation."""
     return f"%{name}" if len(elements) == 1 else f"%{name}#{{i}}"
