@@ -81,6 +81,26 @@ func.func @f(%n: index, %many: i1, %m: index, %more: i32 {ferrule.unsigned}, %x:
 }
 """
 """Branches, loops and assertions around launches."""
+VECTORS = """
+gpu.module @kernels {
+  gpu.func @doubled(%x: memref<?xvector<4xf32>>) kernel {
+    %i = gpu.block_id x
+    %v = memref.load %x[%i] : memref<?xvector<4xf32>>
+    %w = arith.addf %v, %v : vector<4xf32>
+    memref.store %w, %x[%i] : memref<?xvector<4xf32>>
+    gpu.return
+  }
+}
+func.func @f(%x: memref<?xvector<4xf32>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xvector<4xf32>>
+  gpu.launch_func @kernels::@doubled blocks in (%n, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%x : memref<?xvector<4xf32>>)
+  return
+}
+"""
+"""A kernel and its launch with memory of vectors."""
 ASSERTED = """
 func.func @f(%x: memref<?xf32>) {
   %c0 = arith.constant 0 : index
@@ -181,6 +201,21 @@ def launched() -> None:
     np.testing.assert_array_equal(fe.cuda.to_numpy(y), np.arange(300) * 2)
 
 
+def of_vectors() -> None:
+    """A kernel of vectors, by a host function and alone."""
+    whole = f"module attributes {{gpu.container_module}} {{ {VECTORS} }}"
+    kernel = VECTORS.partition("func.func")[0]
+    for function in (
+        fe.frontends.mlir.compile(whole, target="sm_90a"),
+        fe.frontends.mlir.compile(
+            kernel, grid=lambda sig: sig["x"].shape[0], block=1, target="sm_90a"
+        ),
+    ):
+        assert "ld.global.v4.b32" in str(function.inspect_ptx())
+        x = np.arange(20, dtype=np.float32).reshape(5, 4)
+        np.testing.assert_array_equal(ran(function, [x]), x * 2)
+
+
 def again(name: str) -> None:
     """An example, and the function that its text describes."""
     first = example(name)
@@ -200,6 +235,8 @@ if __name__ == "__main__":
         print("steps")
         launched()
         print("kernel")
+        of_vectors()
+        print("vectors")
         for name in SHAPES:
             again(name)
             print(name)

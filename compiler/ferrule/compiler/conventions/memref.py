@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import collections.abc
 from dataclasses import replace
+from math import prod
 from typing import Final, Literal, TypeAlias
 
 from llvmlite import ir
@@ -30,6 +31,7 @@ from ferrule.specs import (
     Compound,
     Condition,
     Data,
+    Dim,
     DType,
     Int64,
     Param,
@@ -40,7 +42,7 @@ from ferrule.specs import (
 )
 from ferrule.specs import params as kinds
 from ferrule.specs.deferred import dataclass
-from ferrule.specs.expr import is_dim
+from ferrule.specs.expr import is_dim, make
 from ferrule.specs.params.numbers import check_scalar_dtype
 
 Interface: TypeAlias = Literal["c", "expanded", "bare"]
@@ -49,16 +51,20 @@ _C_PREFIX: Final = "_mlir_ciface_"
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """A tensor as a descriptor, in the form of the interface."""
+    """A tensor as a descriptor, in the form of the interface.
+
+    `inner`: the elements of the memref are vectors, which have so many of the tensor's last dims.
+    """
 
     tensor: Tensor
     interface: Interface
+    inner: int = 0
 
     def types(self) -> list[ir.Type]:
         """See `HostArgument`."""
         if self.interface != "expanded":
             return [PTR]
-        return [PTR, PTR, *[I64] * (1 + 2 * len(self.tensor.shape))]
+        return [PTR, PTR, *[I64] * (1 + 2 * (len(self.tensor.shape) - self.inner))]
 
     @property
     def addresses(self) -> list[Data | None]:
@@ -73,8 +79,16 @@ class Descriptor:
         at = call.address(self.tensor.data)
         if self.interface == "bare":
             return [at]
-        members = [at, at, call.emitter.const_i64(0), *_dims(call, self.tensor, what)]
+        members = [at, at, call.emitter.const_i64(0), *self._dims(call, what)]
         return members if self.interface == "expanded" else [_stored(call, members)]
+
+    def _dims(self, call: Call, what: str) -> list[ir.Value]:
+        sizes, strides = outer(self.tensor, self.inner)
+        return [
+            call.size(dim, f"{name}[{axis}] of {what}")
+            for name, dims in (("shape", sizes), ("strides", strides))
+            for axis, dim in enumerate(dims)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +113,12 @@ class Unranked:
         return [_stored(call, members)] if self.interface == "c" else members
 
 
-def _dims(call: Call, tensor: Tensor, what: str) -> list[ir.Value]:
-    pairs = (("shape", tensor.shape), ("strides", tensor.strides))
-    return [
-        call.size(dim, f"{name}[{axis}] of {what}")
-        for name, dims in pairs
-        for axis, dim in enumerate(dims)
-    ]
+def outer(tensor: Tensor, inner: int) -> tuple[tuple[Dim, ...], tuple[Dim, ...]]:
+    """The sizes and strides of a compact tensor in vectors that have so many of its last dims."""
+    kept = len(tensor.shape) - inner
+    whole = prod(size for size in tensor.shape[kept:] if isinstance(size, int))
+    strides = tuple(make("floordiv", each, whole) for each in tensor.strides[:kept])
+    return tensor.shape[:kept], strides
 
 
 def _stored(call: Call, members: collections.abc.Sequence[ir.Value]) -> ir.Value:

@@ -20,6 +20,7 @@ from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mlir.child import in_child
 from ferrule.compiler.options import Options, parse_options
 from ferrule.frontends.given import requiring, texts
+from ferrule.frontends.mlir.kinds import Buffer
 from ferrule.frontends.mlir.lowering import Lowered, Request, lower
 from ferrule.frontends.mlir.modules import read_module
 from ferrule.frontends.mlir.stablehlo import without_stablehlo
@@ -123,21 +124,28 @@ def _check_grid(grid: object, **others: object) -> None:
 
 def _call(lowered: Lowered, signature: Signature, libraries: Sequence[str]) -> Any:
     """The convention that calls the lowered function."""
-    from ferrule.compiler.conventions.memref import Memref
+    from ferrule.compiler.conventions.memref import Descriptor, Memref
     from ferrule.compiler.hostcode import HostCode
     from ferrule.frontends.mlir.bfloat16 import without_bfloat
     from ferrule.frontends.mlir.float16 import with_conversions
     from ferrule.frontends.mlir.returned import returns
     from ferrule.frontends.mlir.support import with_support
+    from ferrule.specs import Tensor
 
     text = without_bfloat(with_conversions(with_support(lowered.host)))
     try:
         code = HostCode.from_llvm(text, libraries=libraries)
     except CompileError as error:
         raise CompileError(f"@{lowered.function.symbol} as LLVM IR: {error}") from None
+    arguments = [
+        Descriptor(param, "c", kind.inner)
+        if isinstance(kind, Buffer) and isinstance(param, Tensor) and kind.inner
+        else param
+        for kind, param in zip(lowered.function.arguments, signature.params, strict=True)
+    ]
     return Memref(
         lowered.function.symbol,
-        signature.params,
+        arguments,
         returns=returns(lowered.function.results),
         code=code,
         raises=lowered.raises,

@@ -135,7 +135,7 @@ def _asserted(what: str, wanted: Three, sizes: Sizes) -> Iterator[Assertion]:
 def launch_of(kernel: Any, kind: FunctionType) -> Launch:
     """A launch of a kernel with the arguments of the call; the caller knows its sizes."""
     operands = tuple(
-        Operand(ArgumentValue(position), str(type_), _rank(each))
+        Operand(ArgumentValue(position), str(type_), *_ranks(each))
         for position, (type_, each) in enumerate(
             zip(kernel.attributes["function_type"].value.inputs, kind.arguments, strict=True)
         )
@@ -144,5 +144,6 @@ def launch_of(kernel: Any, kind: FunctionType) -> Launch:
     return Launch(where, _ONE, _ONE, None, 0, operands)
 
 
-def _rank(kind: object) -> int | None:
-    return len(kind.shape) if isinstance(kind, Buffer) else None
+def _ranks(kind: object) -> tuple[int | None, int]:
+    """The rank of a memref, and that of the vectors in it."""
+    return (len(kind.shape) - kind.inner, kind.inner) if isinstance(kind, Buffer) else (None, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Final, TypeAlias
@@ -43,7 +44,8 @@ class Buffer:
     """A ranked memref, or the one that a tensor becomes: None in `shape` and `strides` is dynamic.
 
     Without `strides` it is compact and row-major.  `is_value`: it is a tensor to which the function
-    must not write.
+    must not write.  `inner`: so many of the last dims are those of vectors, which are its elements
+    in MLIR.  `align`: the alignment in bytes that the code needs, None for that of the element.
     """
 
     text: str
@@ -52,6 +54,8 @@ class Buffer:
     strides: tuple[int | None, ...] | None
     offset: int | None = 0
     is_value: bool = False
+    inner: int = 0
+    align: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,19 @@ class Unsupported:
 
     text: str
     reason: str
+
+
+_VECTOR: Final = re.compile(r"vector<((?:\d+x)+)(f16|bf16|f32|f64|index|i8|i16|i32|i64)>")
+
+
+def vector(element: str) -> tuple[tuple[int, ...], str] | None:
+    """The shape and the type of the elements of a vector whose rows are in memory as those of a
+    tensor, without gaps; None for another type."""
+    found = _VECTOR.fullmatch(element)
+    if found is None:
+        return None
+    sizes = tuple(int(each) for each in found[1].split("x")[:-1])
+    return (sizes, found[2]) if sizes[-1].bit_count() == 1 else None
 
 
 Kind: TypeAlias = "Number | Buffer | Unsupported"

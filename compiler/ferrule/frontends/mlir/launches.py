@@ -25,6 +25,7 @@ from ferrule.frontends.mlir.expressions import (
     expression,
     refused,
 )
+from ferrule.frontends.mlir.kinds import vector
 from ferrule.frontends.mlir.reading import attribute, symbol
 from ferrule.specs.deferred import dataclass
 
@@ -39,12 +40,13 @@ _KERNEL_MARKS: Final = ("nvvm.kernel", "gpu.kernel")
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An argument of a kernel: a value, and the MLIR name of its type; `rank` is that of a
-    memref."""
+    """An argument of a kernel: a value, and the MLIR name of its type; `rank` is that of a memref,
+    `inner` that of the vectors in it."""
 
     value: Expression
     kind: str
     rank: int | None = None
+    inner: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +244,8 @@ def _operand(session: Session, operation: Any, value: Any) -> Operand:
     if isinstance(kind, session.ir.MemRefType):
         if not isinstance(found, ArgumentValue):
             raise refused(session, operation, "a memref is no argument of the function")
-        return Operand(found, str(kind), len(kind.shape))
+        vectors = vector(str(kind.element_type))
+        return Operand(found, str(kind), len(kind.shape), len(vectors[0]) if vectors else 0)
     return Operand(found, str(kind))
 
 

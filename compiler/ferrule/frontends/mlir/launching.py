@@ -10,6 +10,7 @@ from typing_extensions import assert_never
 
 from ferrule.compiler import conventions
 from ferrule.compiler.conventions import Argument, CallingConvention, CudaLaunch, cast
+from ferrule.compiler.conventions.memref import outer
 from ferrule.compiler.cuda.archs import choose_archs
 from ferrule.compiler.cuda.assembly import with_cubin
 from ferrule.compiler.cuda.code import DeviceCode
@@ -195,7 +196,8 @@ def _arguments(operand: Operand, signature: Signature, *, bare: bool) -> Iterato
         yield tensor.data
         if not bare:
             yield tensor.data
-            yield from (cast(dim, "int64") for dim in (0, *tensor.shape, *tensor.strides))
+            sizes, strides = outer(tensor, operand.inner)
+            yield from (cast(dim, "int64") for dim in (0, *sizes, *strides))
         return
     if operand.kind not in DTYPES:
         raise CompileError(f"a kernel gets a value of type {operand.kind}, expected a number")

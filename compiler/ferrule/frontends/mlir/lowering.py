@@ -30,6 +30,7 @@ from ferrule.frontends.mlir.passes.reach import restrict
 from ferrule.frontends.mlir.passes.signless import without_signs
 from ferrule.frontends.mlir.passes.subgroups import lower_reductions
 from ferrule.frontends.mlir.passes.tm_tensor import know_dialect
+from ferrule.frontends.mlir.passes.vectors import align_as_elements
 from ferrule.frontends.mlir.reading import attribute, described, find_function, reached, walk
 from ferrule.frontends.mlir.tying import asserted_relations, asserted_sizes, tied_sizes
 from ferrule.frontends.mlir.writing import written
@@ -115,6 +116,7 @@ def lower(session: Session, given: Given, request: Request) -> Lowered:
     else:
         kind = replace(kind, ties=tied_sizes(session, module, kind.symbol))
         _by_pipeline(session, module, request.pipeline, checks=request.checks)
+    align_as_elements(session, module, kind)
     raises = raise_asserts(session, module, _called(kind))
     return Lowered(kind, session.translate(module), raises=raises)
 

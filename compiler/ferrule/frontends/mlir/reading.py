@@ -18,7 +18,9 @@ from ferrule.frontends.mlir.kinds import (
     Kind,
     Number,
     Unsupported,
+    vector,
 )
+from ferrule.specs import as_dtype
 
 _PLACE: Final = re.compile(r'loc\("-":(\d+):(\d+)\)')
 _LINE: Final = re.compile(r'^loc\("([^"]*)":(\d+):\d+\)$')
@@ -261,7 +263,23 @@ def _memref(memref: Any, text: str, on_gpu: bool, *, is_result: bool) -> Kind:
     if identity and not _is_identity(memref):
         identity = False
     known = None if identity else tuple(None if each == dynamic else each for each in strides)
+    found = vector(str(memref.element_type))
+    if found is not None:
+        return _of_vectors(text, memref, found, on_gpu, plain=known is None and not is_result)
     return _buffer(text, memref, known, None if offset == dynamic else 0)
+
+
+def _of_vectors(
+    text: str, memref: Any, found: tuple[tuple[int, ...], str], on_gpu: bool, *, plain: bool
+) -> Kind:
+    """A memref whose elements are vectors.  Loads of them on a GPU are as wide as they."""
+    if not plain:
+        return Unsupported(text, "memrefs of vectors are compact arguments")
+    sizes, element = found
+    size = as_dtype(DTYPES[element]).bits // 8
+    whole = (*_shape(memref), *sizes)
+    align = size * sizes[-1] if on_gpu else None
+    return Buffer(text, element, whole, None, 0, inner=len(sizes), align=align)
 
 
 def _is_identity(memref: Any) -> bool:
@@ -278,8 +296,16 @@ def _buffer(
     is_value: bool = False,
 ) -> Kind:
     element = str(shaped.element_type)
+    if element.startswith("vector<"):
+        wanted = (
+            "a vector in an array is one of a power of two of floats or integers of whole bytes"
+        )
+        return Unsupported(text, wanted)
     if element not in DTYPES:
         return Unsupported(text, f"elements of an array are never {element}")
+    return Buffer(text, element, _shape(shaped), strides, offset, is_value)
+
+
+def _shape(shaped: Any) -> tuple[int | None, ...]:
     dynamic = shaped.get_dynamic_size()
-    shape = tuple(None if size == dynamic else size for size in shaped.shape)
-    return Buffer(text, element, shape, strides, offset, is_value)
+    return tuple(None if size == dynamic else size for size in shaped.shape)

@@ -226,7 +226,7 @@ def derived(name: str, kind: Kind, dims: Mapping[int, Dim] = _NO_DIMS) -> Param:
     shape = _dims(kind.shape, dims)
     strides = None if kind.strides is None else _dims(kind.strides)
     dtype = DTYPES[kind.element]
-    return Tensor(name, shape, dtype, strides=strides, read_only=kind.is_value)
+    return Tensor(name, shape, dtype, strides=strides, read_only=kind.is_value, align=kind.align)
 
 
 def _dims(sizes: tuple[int | None, ...], known: Mapping[int, Dim] = _NO_DIMS) -> list[Dim]:
@@ -307,6 +307,8 @@ def _layout_problems(kind: Buffer, spec: Tensor) -> Iterator[str]:
     for axis, (size, given) in enumerate(zip(kind.shape, spec.shape, strict=True)):
         if size is not None and given != size:
             yield f"expected shape[{axis}] to be {size}, but got {given}"
+    if kind.align is not None and spec.align % kind.align:
+        yield f"expected an alignment of {kind.align} bytes for its vectors, but got {spec.align}"
     if kind.strides is None:
         if not is_compact(spec):
             yield "expected a compact row-major tensor: it has no strides of its own"
