@@ -137,7 +137,15 @@ def test_kernels_and_launches_give_the_same_on_a_gpu() -> None:
     around launches."""
     command = [sys.executable, emulated_mlir.__file__]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    wanted = [*emulated_mlir.REDUCED, "steps", "kernel", "vectors", *emulated_mlir.SHAPES, "assert"]
+    wanted = [
+        *emulated_mlir.REDUCED,
+        "steps",
+        "kernel",
+        "vectors",
+        "unsigned",
+        *emulated_mlir.SHAPES,
+        "assert",
+    ]
     assert done.stdout.split() == wanted, done.stderr
 
 

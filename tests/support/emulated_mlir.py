@@ -101,6 +101,16 @@ func.func @f(%x: memref<?xvector<4xf32>>) {
 }
 """
 """A kernel and its launch with memory of vectors."""
+WIDE = """
+gpu.module @kernels {
+  gpu.func @stored(%x: memref<1xi32> {ferrule.unsigned}, %n: i32 {ferrule.unsigned}) kernel {
+    %c0 = arith.constant 0 : index
+    memref.store %n, %x[%c0] : memref<1xi32>
+    gpu.return
+  }
+}
+"""
+"""A kernel of an unsigned number."""
 ASSERTED = """
 func.func @f(%x: memref<?xf32>) {
   %c0 = arith.constant 0 : index
@@ -216,6 +226,14 @@ def of_vectors() -> None:
         np.testing.assert_array_equal(ran(function, [x]), x * 2)
 
 
+def unsigned() -> None:
+    """A number without a sign, all bits of which reach the kernel."""
+    function = fe.frontends.mlir.compile(WIDE, grid=fe.frontends.fixed(1), block=1, target="sm_90a")
+    x = fe.cuda.zeros((1,), dtype="uint32")
+    function(x, 2**32 - 2)
+    assert fe.cuda.to_numpy(x)[0] == 2**32 - 2
+
+
 def again(name: str) -> None:
     """An example, and the function that its text describes."""
     first = example(name)
@@ -237,6 +255,8 @@ if __name__ == "__main__":
         print("kernel")
         of_vectors()
         print("vectors")
+        unsigned()
+        print("unsigned")
         for name in SHAPES:
             again(name)
             print(name)

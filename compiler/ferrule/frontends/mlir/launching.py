@@ -208,6 +208,12 @@ def _arguments(operand: Operand, signature: Signature, *, bare: bool) -> Iterato
         case ArgumentValue(position):
             param = signature.params[position]
             assert isinstance(param, Scalar)
-            yield cast(param, dtype)
+            # The bits are the same with and without a sign.
+            yield cast(param, param.dtype.name if _is_unsigned(param, dtype) else dtype)
         case found:
             yield cast(size(found, signature), dtype)
+
+
+def _is_unsigned(param: Scalar, dtype: str) -> bool:
+    """Whether a parameter has the bits of an integer dtype, but no sign."""
+    return param.dtype.name == f"u{dtype}"
