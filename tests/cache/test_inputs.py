@@ -89,7 +89,13 @@ OF_TOOLS = {"FERRULE_MLIR", "CUDA_HOME", "CUDA_PATH", "PATH"}
 OF_LLVM = {"LLVMLITE_ENABLE_IR_LAYER_TYPED_POINTERS"}
 OF_PYTHON = {"PYTHONUSERBASE", "_PYTHON_PROJECT_BASE"}
 """What `sysconfig` asks where it is imported for the first time."""
-UNIMPORTANT = {"FERRULE_LOG", "HOME", "XDG_CACHE_HOME", "FERRULE_NUM_THREADS"}
+UNIMPORTANT = {
+    "FERRULE_JIT_INFO",
+    "FERRULE_LOG",
+    "FERRULE_NUM_THREADS",
+    "HOME",
+    "XDG_CACHE_HOME",
+}
 """What they choose changes no byte of a compilation."""
 
 

@@ -61,6 +61,6 @@ def test_a_default_that_does_not_fit_the_example_is_required() -> None:
     assert fe.compile(scaled, 3, 2.0, options="--target cpu")(3) == 3
 
 
-def test_a_method_says_what_to_do() -> None:
-    with pytest.raises(TypeError, match="'n'; a @ferrule.jit function .* @staticmethod above"):
-        Holder().method(1)
+def test_a_method_has_its_object() -> None:
+    assert Holder().method(1) == 1
+    assert fe.compile(Holder().method, 1, options="--target cpu")(n=2) == 2

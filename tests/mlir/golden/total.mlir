@@ -20,8 +20,8 @@ module {
         %add = arith.addf %found, %sqrt : f32 loc(#line38)
         scf.yield %add : f32
       }
-      scf.yield %found.2 : f32
-    }
+      scf.yield %found.2 : f32 loc(#line35)
+    } loc(#line35)
     memref.store %found.1, %out[%c0] : memref<?xf32> loc(#line39)
     return
   }
@@ -29,4 +29,5 @@ module {
 #line36 = loc("test_out_text.py":36:0)
 #line37 = loc("test_out_text.py":37:0)
 #line38 = loc("test_out_text.py":38:0)
+#line35 = loc("test_out_text.py":35:0)
 #line39 = loc("test_out_text.py":39:0)
