@@ -248,6 +248,29 @@ def test_a_process_that_cannot_run_is_an_error(monkeypatch):
         compiled.remarks  # noqa: B018
 
 
+@fe.jit
+def tile(a: fe.Tensor, b: fe.Tensor, out: fe.Tensor):
+    for row in range(a.shape[0]):
+        found = fe.make_fragment(16, fe.Float32)
+        for j in fe.range_constexpr(16):
+            found[j] = fe.Float32(0)
+        for k in range(b.shape[0]):
+            for j in fe.range_constexpr(16):
+                found[j] += a[row, k] * b[k, j]
+        for j in fe.range_constexpr(16):
+            out[row, j] = found[j]
+
+
+def test_iterations_with_vectors_of_their_own_say_where():
+    rows, tall = fe.row_major((N, 16), fe.Float32), fe.row_major((M, 16), fe.Float32)
+    remark = at(remarks_of(tile, MATRIX, tall, rows), tile, "for k")
+    stored = inspect.getsourcelines(tile.function)
+    line = stored[1] + next(i for i, each in enumerate(stored[0]) if "out[row, j] =" in each)
+    assert f"line {line} is vectorised as straight code" in remark.text
+    other = at(remarks_of(dot, VECTOR, VECTOR), dot, "for i")
+    assert "straight code" not in other.text
+
+
 def test_words_of_llvm():
     said = "loop not vectorized: "
     unknown = reason_of(said + "a new reason")

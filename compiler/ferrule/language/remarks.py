@@ -32,6 +32,7 @@ def remarks(
     for each in found:
         said.setdefault(each.line, []).append(each)
     units = _units(report.subjects, said)
+    _add_straight(units)
     why = "" if vectorises else "the function is too long for it"
     why = f"--opt-level {level} vectorises nothing" if level < 2 else why
     loops = (unit.remark(names, why) for unit in units if unit.counts)
@@ -50,6 +51,8 @@ class _Unit:
     """The lines of the loops inside."""
     is_shared: bool = False
     """Whether the threads of a block make the loop together."""
+    straight: list[int] = field(default_factory=list)
+    """The lines of the same function where code without a loop is vectorised."""
 
     @property
     def counts(self) -> bool:
@@ -103,7 +106,11 @@ class _Unit:
     def _not(self, reasons: Sequence[tuple[Said, Reason]]) -> tuple[int | None, str, str]:
         said, reason = max(reasons, key=lambda pair: pair[1].weight)
         where = f" (line {said.column})" if said.column not in (0, self.at.line) else ""
-        return _SCALAR, f"not vectorised: {reason.text}{where}", reason.hint
+        text = f"not vectorised: {reason.text}{where}"
+        if self.straight:
+            lines = ", ".join(map(str, self.straight))
+            text += f"; line {lines} is vectorised as straight code, with the values that it takes"
+        return _SCALAR, text, reason.hint
 
     def _apart(self) -> Iterator[Apart]:
         for subject in self.subjects:
@@ -134,6 +141,20 @@ def _units(subjects: Sequence[Subject], said: Mapping[int, list[Said]]) -> list[
         if subject.kind == "threads" and outer is not None and outer.kind == "loop":
             unit.is_shared |= outer.location == at
     return list(units.values())
+
+
+def _add_straight(units: Sequence[_Unit]) -> None:
+    """Tell the loops of each function where LLVM has made vectors of straight code there.
+
+    That begins at stores and goes back to what they store: the sums of an unrolled tile are such
+    vectors, also inside of a loop that itself is none.
+    """
+    lines: dict[tuple[str, str], dict[int, None]] = {}
+    for unit in units:
+        found = lines.setdefault((unit.at.file, unit.at.function), {})
+        found.update((each.column, None) for each in unit.said if is_straight(each.text))
+    for unit in units:
+        unit.straight = sorted(lines[unit.at.file, unit.at.function])
 
 
 def _launches(subjects: Sequence[Subject]) -> Iterator[Remark]:

@@ -47,6 +47,10 @@ _KNOWN: Final = (
         "cannot identify array bounds",
         Reason("where it accesses memory depends on loaded values, so accesses may overlap"),
     ),
+    (
+        "Too many SCEV assumptions",
+        Reason("too many of its strides and sizes are known only at the call"),
+    ),
     ("too many memory checks", Reason("too many tensors in it may overlap")),
     ("cannot check memory dependencies", Reason("the tensors in it may overlap")),
     (
