@@ -3,14 +3,16 @@
     python benchmarks/newcomers.py [--quick] [--only FAMILY] [--json FILE]
 
 One thread.  C is compiled by gcc (or CC) with `-O3 -march=native`; where sums may be made in any
-order, all three may.  The results are compared first.  A second table has the time per element at
-half, once and twice the size: a factor of more than two between neighbours is a cliff.
+order, all three may.  Four kernels stand beside PyTorch's own, where it is installed.  The results
+are compared first.  A second table has the time per element at half, once and twice the size: a
+factor of more than two between neighbours is a cliff.  A third one has the time to compile.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 os.environ.setdefault("FERRULE_NUM_THREADS", "1")
@@ -18,12 +20,15 @@ os.environ.setdefault("FERRULE_NUM_THREADS", "1")
 import numpy as np
 from harness import (
     FULL,
+    MS,
     QUICK,
     US,
     Effort,
     Goal,
     Result,
     Row,
+    Side,
+    Skipped,
     Table,
     arguments,
     call_side,
@@ -31,6 +36,7 @@ from harness import (
     measure,
 )
 from newcomer_kernels.cases import Case
+from newcomer_kernels.in_torch import PEERS
 from newcomer_kernels.points import POINTS
 from newcomer_kernels.products import PRODUCTS
 from newcomer_kernels.rows import ROWS
@@ -39,6 +45,7 @@ from newcomer_kernels.sequences import SEQUENCES
 OURS: Final = "ferrule"
 NUMBA: Final = "Numba"
 C: Final = "C"
+TORCH: Final = "PyTorch"
 FAMILIES: Final = {
     "rows": ROWS,
     "products": PRODUCTS,
@@ -48,13 +55,15 @@ FAMILIES: Final = {
 
 
 def row(case: Case, effort: Effort) -> Row:
-    """The three sides of a kernel."""
+    """The sides of a kernel."""
     values = case.arguments(case.size)
     functions = {OURS: case.compiled(values), NUMBA: case.numba()}
     calls = {name: (lambda f=f: f(*values)) for name, f in functions.items()}
     calls[C] = case.native(values)
+    if case.name in PEERS and has_torch():
+        calls[TORCH] = PEERS[case.name].call(values)
     results = {name: outputs(case, values, call) for name, call in calls.items()}
-    for name in (NUMBA, C):
+    for name in calls.keys() - {OURS}:
         for ours, theirs in zip(results[OURS], results[name], strict=True):
             tolerance = case.tolerance
             np.testing.assert_allclose(ours, theirs, tolerance, tolerance, err_msg=case.name)
@@ -84,17 +93,61 @@ def cliffs(case: Case, effort: Effort) -> Row:
     return measure(case.name, sides, effort)
 
 
+def compilation(case: Case, effort: Effort) -> Row:
+    """How long a kernel takes to compile: for any sizes, and from Numba's first call."""
+    values = case.arguments(case.size)
+
+    def numba() -> None:
+        case.numba()(*values)
+
+    sides = (timed(OURS, lambda: case.compiled(values)), timed(NUMBA, numba))
+    return measure(case.name, sides, effort)
+
+
+def timed(name: str, work: Callable[[], object]) -> Side:
+    """A side that is measured once a sample."""
+
+    def sample() -> float:
+        start = time.perf_counter()
+        work()
+        return time.perf_counter() - start
+
+    return Side(name, sample)
+
+
+def has_torch() -> bool:
+    """Whether PyTorch is installed; its calls then take one thread."""
+    try:
+        import torch
+    except ImportError:
+        return False
+    torch.set_num_threads(1)
+    return True
+
+
 def run(effort: Effort, families: Sequence[str]) -> Result:
     """Measure all of it."""
     cases = [case for family in families for case in FAMILIES[family]]
     rows = tuple(row(case, effort) for case in cases)
     steps = tuple(cliffs(case, effort.fewer(4)) for case in cases)
+    compilations = tuple(compilation(case, effort.fewer(12)) for case in cases)
     tables = (
         Table("Kernels", US, rows, (OURS, C)),
         Table("Per element of the middle size", US, steps, ("twice", "once")),
+        Table("Compilation", MS, compilations, (OURS, NUMBA)),
     )
     goals = [Goal(r.name, 1.1, r.ratio(OURS, best_of(r)), f"times {best_of(r)}") for r in rows]
-    return Result(tables, tuple(goals))
+    goals += [
+        Goal(r.name, PEERS[r.name].limit, r.ratio(OURS, TORCH), f"times {TORCH}")
+        for r in rows
+        if r.name in PEERS
+    ]
+    goals += [
+        Goal(f"{r.name}, compiled", 0.5, r.ratio(OURS, NUMBA), f"times {NUMBA}")
+        for r in compilations
+    ]
+    missing = () if has_torch() else (Skipped(TORCH, "it is not installed"),)
+    return Result(tables, tuple(goals), missing)
 
 
 def best_of(row: Row) -> str:

@@ -32,7 +32,7 @@ thread.x.body:
   %".19" = getelementptr float, ptr %"b", i64 %"thread.x"
   store float %".18", ptr %".19", align 4, !llvm.access.group !0
   %".21" = add nsw i64 %"thread.x", 1
-  br label %"thread.x.head", !llvm.loop !3
+  br label %"thread.x.head", !llvm.loop !2
 thread.x.end:
   ret i32 0
 }
@@ -68,7 +68,7 @@ entry.else:
 entry.endif:
   %"status.2" = phi  i32 [%"status", %"entry.if"], [%".20", %"entry.else"]
   %".22" = icmp eq i32 %"status.2", 0
-  br i1 %".22", label %"on", label %"failed", !prof !4
+  br i1 %".22", label %"on", label %"failed", !prof !3
 on:
   ret i32 0
 failed:
@@ -80,6 +80,5 @@ declare i32 @"ferrule_run_blocks"(ptr %".1", ptr %".2", ptr %".3", ptr %".4", i6
 
 !0 = distinct !{  }
 !1 = !{ !"llvm.loop.parallel_accesses", !0 }
-!2 = !{ !"llvm.loop.unroll.disable" }
-!3 = distinct !{ !3, !1, !2 }
-!4 = !{ !"branch_weights", i32 99, i32 1 }
+!2 = distinct !{ !2, !1 }
+!3 = !{ !"branch_weights", i32 99, i32 1 }

@@ -29,7 +29,7 @@ entry.else:
 entry.endif:
   %"status.2" = phi  i32 [%"status", %"entry.if"], [%".21", %"entry.else"]
   %".23" = icmp eq i32 %"status.2", 0
-  br i1 %".23", label %"on", label %"failed", !prof !4
+  br i1 %".23", label %"on", label %"failed", !prof !3
 on:
   ret i32 0
 failed:
@@ -65,7 +65,7 @@ i.body:
   %".19" = getelementptr i16, ptr %"out", i64 %"i"
   store i16 %".18", ptr %".19", align 2, !llvm.access.group !0
   %".21" = add nsw i64 %"i", 1
-  br label %"i.head", !llvm.loop !3
+  br label %"i.head", !llvm.loop !2
 i.end:
   ret i32 0
 }
@@ -127,6 +127,5 @@ declare i32 @"ferrule_run_blocks"(ptr %".1", ptr %".2", ptr %".3", ptr %".4", i6
 
 !0 = distinct !{  }
 !1 = !{ !"llvm.loop.parallel_accesses", !0 }
-!2 = !{ !"llvm.loop.unroll.disable" }
-!3 = distinct !{ !3, !1, !2 }
-!4 = !{ !"branch_weights", i32 99, i32 1 }
+!2 = distinct !{ !2, !1 }
+!3 = !{ !"branch_weights", i32 99, i32 1 }

@@ -46,6 +46,9 @@ WIDTH: Final = 256
 """The threads of a strip: enough for vectors, and their carried values fit into the first-level
 cache."""
 
+_LINE: Final = 64
+"""The alignment of carried values, in bytes: a vector in two cache lines takes twice as long."""
+
 FEWEST: Final = 8
 """The number of threads in a block below which strips do not pay off."""
 
@@ -293,6 +296,8 @@ class _Carried:
         self.lowering = lowering
         kinds = [value_type(dtype_of(value)) for value in loop.carried]
         self.arrays = [lowering.emitter.alloca(kind, WIDTH, name="carried") for kind in kinds]
+        for array in self.arrays:
+            array.align = _LINE
         self.kinds = kinds
 
     def store(self, place: ir.Value, values: tuple[ops.Value, ...]) -> None:

@@ -102,15 +102,19 @@ def mark_parallel(
 ) -> None:
     """Marks the loop that `latch` closes: no access of the group depends on another iteration.
 
-    It is not unrolled either.  LLVM would unroll a short loop before vectorising it, and cannot
-    vectorise the straight-line code, because it does not know that the addresses differ; the
-    remainder of a vector loop would also become slower.  But the vector loop is unrolled if the
-    `count` of iterations is known and small, and the iterations are small.
+    A loop with few iterations is not unrolled.  LLVM would unroll it before vectorising it, and
+    cannot vectorise the straight-line code, because it does not know that the addresses differ.
+    But its vector loop is unrolled if the iterations are small.  `count`: the number of iterations,
+    if known.  To forbid unrolling also forbids several vectors in an iteration, which long loops
+    need: that is why they may be unrolled.
     """
-    said = [["llvm.loop.parallel_accesses", group.node], ["llvm.loop.unroll.disable"]]
+    said = [["llvm.loop.parallel_accesses", group.node]]
+    few = count is not None and count <= FEW
+    if few:
+        said.append(["llvm.loop.unroll.disable"])
     if group.straight:
         said.append(["llvm.loop.vectorize.enable", ir.Constant(I1, 0)])
-    elif group.small and count is not None and count <= FEW:
+    elif group.small and few:
         said.append(["llvm.loop.vectorize.followup_vectorized", *_whole(emitter)])
     nodes = [emitter.module.add_metadata(each) for each in said]
     loop = _distinct(emitter)
