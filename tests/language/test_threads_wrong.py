@@ -229,7 +229,7 @@ def test_shared_memory_has_a_size_and_a_dtype() -> None:
         arch.alloc_smem(a[0], 4)
 
     def storage(a, h):
-        arch.alloc_smem(fe.Float8E4M3FN, 4)
+        arch.alloc_smem(fe.Float6E2M3FN, 4)
 
     assert kernel_error(run_time_size) == (
         "alloc_smem of a run-time int32 elements, which is known only at the call\n"
@@ -244,7 +244,7 @@ def test_shared_memory_has_a_size_and_a_dtype() -> None:
         "the element_type of alloc_smem is a run-time float32\n"
         "expected: a dtype, such as fe.Float32"
     )
-    assert kernel_error(storage).startswith("elements of float8_e4m3fn cannot be read or written")
+    assert kernel_error(storage).startswith("elements of float6_e2m3fn cannot be read or written")
 
 
 def test_dynamic_shared_memory_is_asked_for_by_the_launch() -> None:

@@ -23,8 +23,8 @@ def fragment_of_much(a):
     fe.make_fragment((1000, 1000), fe.Float32)
 
 
-def fragment_of_fp8(a):
-    fe.make_fragment(4, fe.Float8E4M3FN)
+def fragment_of_fp6(a):
+    fe.make_fragment(4, fe.Float6E2M3FN)
 
 
 def fragment_without_dtype(a):
@@ -142,7 +142,7 @@ WRONG = [
     (fragment_of_a_size, "whose sizes are known only at the call"),
     (fragment_of_nothing, "a fragment of shape 0 has 0 bytes"),
     (fragment_of_much, "has 4000000 bytes"),
-    (fragment_of_fp8, "float8_e4m3fn cannot be read or written yet"),
+    (fragment_of_fp6, "float6_e2m3fn cannot be read or written yet"),
     (fragment_without_dtype, "expected the arguments layout_or_shape, dtype"),
     (fragments_of_much, "have more than 262144 bytes altogether"),
     (part_that_is_added_to, "a vector is computed with the tensor"),

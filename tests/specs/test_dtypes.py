@@ -17,6 +17,7 @@ from ferrule.specs import (
     Boolean,
     Complex64,
     DType,
+    Float4E2M1FN,
     Float8E4M3FN,
     Float16,
     Float32,
@@ -100,7 +101,8 @@ def test_instances_hold_a_value() -> None:
         (Int32, "3", TypeError, "int32 takes an integer, but got '3'"),
         (Boolean, 2, TypeError, "bool takes True, False, 0 or 1, but got 2"),
         (Float32, "1", TypeError, "float32 takes a number, but got '1'"),
-        (Float8E4M3FN, 1.0, TypeError, "float8_e4m3fn is a storage type"),
+        (Float8E4M3FN, 465, OverflowError, r"465 is out of the range of .*fn, \[-448, 448\]"),
+        (Float4E2M1FN, 1.0, TypeError, "float4_e2m1fn is a storage type"),
         (Complex64, 1.0, TypeError, "complex64 is a storage type"),
     ],
 )

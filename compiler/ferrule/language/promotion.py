@@ -2,14 +2,15 @@
 
 Two run-time numbers promote like `torch.promote_types`.  If torch has no answer (Uint16, Uint32 and
 Uint64 with other integers and bools), the result is the smallest integer that holds both; there is
-none for Uint64 and a signed integer.  A TFloat32 is computed as a Float32, as in tensor cores: its
-products and sums are not TFloat32.  A Python number is weak: it gets the other operand's dtype if
-that can hold its kind.
+none for Uint64 and a signed integer.  A float of 8 bits has a common dtype with Float32 and Float64
+alone, as in `ml_dtypes`; torch has none.  A TFloat32 is computed as a Float32, as in tensor cores:
+its products and sums are not TFloat32.  A Python number is weak: it gets the other operand's dtype
+if that can hold its kind.
 """
 
 from __future__ import annotations
 
-from ferrule.specs import Boolean, DType, Float32, Int8, Int16, Int32, Int64, TFloat32
+from ferrule.specs import Boolean, DType, Float32, Float64, Int8, Int16, Int32, Int64, TFloat32
 
 _RANKS = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
 _SIGNED: dict[int, DType] = {8: Int8, 16: Int16, 32: Int32, 64: Int64}
@@ -34,6 +35,8 @@ def promote(left: DType, right: DType) -> DType:
     left, right = computed(left), computed(right)
     if left is right:
         return left
+    if left.is_narrow or right.is_narrow:
+        return _promote_narrow(left, right)
     if rank(left) != rank(right):
         return left if rank(left) > rank(right) else right
     if left.kind == "float":
@@ -43,9 +46,14 @@ def promote(left: DType, right: DType) -> DType:
     return _promote_mixed_signs(left, right)
 
 
+def _promote_narrow(left: DType, right: DType) -> DType:
+    wide = right if left.is_narrow else left
+    if wide in (Float32, Float64):
+        return wide
+    raise NoCommonType
+
+
 def _promote_floats(left: DType, right: DType) -> DType:
-    if min(left.bits, right.bits) < 16:
-        raise NoCommonType
     if left.bits == right.bits:  # float16 and bfloat16
         return Float32
     return left if left.bits > right.bits else right

@@ -13,6 +13,7 @@ Codes and names: DLPack 1.3 (`DLDataTypeCode`); names in messages come from this
 
 from __future__ import annotations
 
+import math
 import operator
 import sys
 from typing import Any, Final, Literal, TypeVar
@@ -68,6 +69,16 @@ class DType(type):
         return cls.code | cls.bits << 8 | 1 << 16
 
     @property
+    def is_narrow(cls) -> bool:
+        """Whether this is a float of fewer than 16 bits; `narrow` has their formats."""
+        return cls.kind == "float" and cls.bits < 16
+
+    @property
+    def has_values(cls) -> bool:
+        """Whether kernels read, write and compute elements of this type; others are stored only."""
+        return cls.kind != "complex" and cls.bits >= 8
+
+    @property
     def is_integer(cls) -> bool:
         """Whether this is a signed or unsigned integer type (a bool is not)."""
         return cls.kind in ("int", "uint")
@@ -113,11 +124,20 @@ class Numeric(metaclass=DType):
         """The dtype of the number, its class."""
         return type(self)
 
-    def to(self, dtype: type[_N]) -> _N:
-        """The number in another dtype, as compiled code converts it."""
+    def to(self, dtype: type[_N], *, saturate: bool = False) -> _N:
+        """The number in another dtype, as compiled code converts it.
+
+        With `saturate`, for a float of 8 bits, what is beyond its largest number becomes that.
+        Raises TypeError for anything but a dtype, and for `saturate` with another dtype.
+        """
         if not isinstance(dtype, DType) or dtype is Numeric:
             raise TypeError(f"to takes a dtype such as Float32, but got {dtype!r}")
-        return dtype(self)
+        if not saturate:
+            return dtype(self)
+        if not dtype.is_narrow:
+            raise TypeError(f"saturate is for floats of 8 bits, but the dtype is {dtype.name}")
+        _require_scalar(dtype)
+        return dtype(float(rounding.converted(dtype, self.value, saturate=True)))
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Numeric):
@@ -165,7 +185,7 @@ def _no_scalars(dtype: DType) -> TypeError:
 
 
 def _require_scalar(dtype: DType) -> None:
-    if dtype.kind == "complex" or dtype.kind == "float" and dtype.bits < 16:
+    if dtype.kind in ("complex", "float") and not dtype.has_values:
         raise _no_scalars(dtype)
 
 
@@ -185,9 +205,20 @@ def _convert_float(dtype: DType, value: Any) -> float:
     if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
         raise TypeError(f"{dtype.name} takes a number, but got {value!r}")
     try:
-        return rounding.nearest(dtype, value if isinstance(value, int) else float(value))
+        number = rounding.nearest(dtype, value if isinstance(value, int) else float(value))
     except (TypeError, ValueError):
         raise TypeError(f"{dtype.name} takes a number, but got {value!r}") from None
+    if dtype.is_narrow and not math.isfinite(number) and math.isfinite(value):
+        raise OverflowError(f"{value!r} is out of the range of {dtype.name}, {_range_of(dtype)}")
+    return number
+
+
+def _range_of(dtype: DType) -> str:
+    """The smallest and largest number of a narrow float, for messages."""
+    from ferrule.specs import narrow
+
+    form = narrow.format_of(dtype)
+    return f"[{form.minimum:g}, {form.maximum:g}]"
 
 
 class Boolean(Numeric, name="bool", kind="bool", bits=8):
@@ -266,35 +297,35 @@ class Complex128(Numeric, name="complex128", kind="complex", bits=128):
 
 
 class Float8E3M4(Numeric, name="float8_e3m4", kind="float", bits=8, code=7):
-    """8-bit float, 3 exponent and 4 mantissa bits (storage)."""
+    """8-bit float, 3 exponent and 4 mantissa bits."""
 
 
 class Float8E4M3(Numeric, name="float8_e4m3", kind="float", bits=8, code=8):
-    """8-bit float, 4 exponent and 3 mantissa bits (storage)."""
+    """8-bit float, 4 exponent and 3 mantissa bits."""
 
 
 class Float8E4M3B11FNUZ(Numeric, name="float8_e4m3b11fnuz", kind="float", bits=8, code=9):
-    """8-bit float e4m3 with bias 11, finite, one zero (storage)."""
+    """8-bit float e4m3 with bias 11, finite, one zero."""
 
 
 class Float8E4M3FN(Numeric, name="float8_e4m3fn", kind="float", bits=8, code=10):
-    """8-bit float e4m3, finite (storage)."""
+    """8-bit float e4m3, finite."""
 
 
 class Float8E4M3FNUZ(Numeric, name="float8_e4m3fnuz", kind="float", bits=8, code=11):
-    """8-bit float e4m3, finite, one zero (storage)."""
+    """8-bit float e4m3, finite, one zero."""
 
 
 class Float8E5M2(Numeric, name="float8_e5m2", kind="float", bits=8, code=12):
-    """8-bit float, 5 exponent and 2 mantissa bits (storage)."""
+    """8-bit float, 5 exponent and 2 mantissa bits."""
 
 
 class Float8E5M2FNUZ(Numeric, name="float8_e5m2fnuz", kind="float", bits=8, code=13):
-    """8-bit float e5m2, finite, one zero (storage)."""
+    """8-bit float e5m2, finite, one zero."""
 
 
 class Float8E8M0FNU(Numeric, name="float8_e8m0fnu", kind="float", bits=8, code=14):
-    """8-bit power of two (storage)."""
+    """8-bit power of two."""
 
 
 class Float6E2M3FN(Numeric, name="float6_e2m3fn", kind="float", bits=6, code=15):

@@ -18,8 +18,13 @@ _MANTISSA = 53
 
 
 def nearest(dtype: DType, value: bool | int | float) -> float:
-    """Round to the nearest number of a float dtype, as a binary64; infinity beyond the largest."""
+    """Round to the nearest number of a float dtype, as a binary64; infinity beyond the largest.
+
+    For a float of fewer than 16 bits see `narrow`.
+    """
     number = _odd(value) if isinstance(value, int) and dtype.bits < 64 else as_float(value)
+    if dtype.bits < 16:
+        return _narrow(dtype, number)
     match dtype.name:
         case "float16":
             return _unpacked("<H", "<e", float16_bits(number))
@@ -30,6 +35,12 @@ def nearest(dtype: DType, value: bool | int | float) -> float:
         case "float32":
             return float32_value(number)
     return number
+
+
+def _narrow(dtype: DType, value: float, *, saturate: bool = False) -> float:
+    from ferrule.specs import narrow
+
+    return narrow.rounded(narrow.format_of(dtype), value, saturate=saturate)
 
 
 def as_float(value: bool | int | float) -> float:
@@ -101,12 +112,17 @@ def wrapped(dtype: DType, value: int) -> int:
     return (value - low) % (1 << dtype.bits) + low
 
 
-def converted(dtype: DType, value: bool | int | float) -> bool | int | float:
+def converted(
+    dtype: DType, value: bool | int | float, *, saturate: bool = False
+) -> bool | int | float:
     """A number of some dtype in another one.
 
     An integer is cut to the width; a float is truncated and kept within an integer's range, with 0
-    for NaN; to a float it is rounded; a bool says whether it is not zero.
+    for NaN; to a float it is rounded; a bool says whether it is not zero.  With `saturate`, which
+    is for floats of fewer than 16 bits, what is beyond the largest number becomes the largest.
     """
+    if saturate:
+        return _narrow(dtype, _odd(value) if isinstance(value, int) else value, saturate=True)
     if dtype.kind == "bool":
         return value != 0
     if dtype.kind == "float":

@@ -161,15 +161,17 @@ def parameter_limit(arch: str) -> int:
     return 32764 if _order(arch)[0] >= 70 else SMALL_PARAMETERS
 
 
-def features(arch: str, parameter_bytes: int = 0) -> str:
-    """The features that the machine needs beyond the architecture for so many bytes of parameters.
+def features(arch: str, parameter_bytes: int = 0, *, narrow: bool = False) -> str:
+    """The features that the machine needs beyond the architecture for so many bytes of parameters,
+    and for conversions of floats of 8 bits.
 
-    More than `SMALL_PARAMETERS` need version 8.1 of PTX (CUDA 12.1); LLVM writes the oldest version
-    that knows the architecture, and since sm_100 that is newer.  Version 8.0 (CUDA 12.0) has all
-    instructions of sm_90; the oldest version that knows it lacks some.
+    More than `SMALL_PARAMETERS`, and these conversions on sm_89, need version 8.1 of PTX (CUDA
+    12.1); LLVM writes the oldest version that knows the architecture, and since sm_100 that is
+    newer.  Version 8.0 (CUDA 12.0) has all instructions of sm_90; the oldest version that knows it
+    lacks some.
     """
     number = _order(arch)[0]
-    if number < 100 and parameter_bytes > SMALL_PARAMETERS:
+    if (number < 100 and parameter_bytes > SMALL_PARAMETERS) or (number == 89 and narrow):
         return "+ptx81"
     return "+ptx80" if number == 90 else ""
 

@@ -81,8 +81,8 @@ def _scalar(op: ops.Constant | ops.Arithmetic, dtype: DType, values: Values) -> 
             return scalars.binary(name, dtype, _known(values, x), _known(values, y))
         case ops.Compare(_, name, x, y):
             return scalars.compare(name, _known(values, x), _known(values, y))
-        case ops.Cast(_, x):
-            return converted(dtype, _known(values, x))
+        case ops.Cast(_, x, saturate):
+            return converted(dtype, _known(values, x), saturate=saturate)
         case ops.Bitcast(_, x) if isinstance(x.type, DType):
             return scalars.bitcast(x.type, dtype, _known(values, x))
         case ops.Select(_, condition, x, y):

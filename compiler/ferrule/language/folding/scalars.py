@@ -57,6 +57,10 @@ def bitcast(source: DType, target: DType, value: Scalar) -> Scalar:
     word = _bits(source, value)
     if target.is_integer:
         return wrapped(target, word)
+    if target.is_narrow:
+        from ferrule.specs import narrow
+
+        return narrow.decode(narrow.format_of(target), word)
     if target.name == "bfloat16":
         return float(struct.unpack("<f", struct.pack("<I", word << 16))[0])
     unsigned, form = _FORMS[target.bits]
@@ -66,6 +70,10 @@ def bitcast(source: DType, target: DType, value: Scalar) -> Scalar:
 def _bits(dtype: DType, value: Scalar) -> int:
     if dtype.is_integer:
         return int(value) % (1 << dtype.bits)
+    if dtype.is_narrow:
+        from ferrule.specs import narrow
+
+        return narrow.encode(narrow.format_of(dtype), float(value))
     match dtype.name:
         case "float16":
             return float16_bits(value)

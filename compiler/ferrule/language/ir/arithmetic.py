@@ -76,11 +76,15 @@ class Compare(Operation, text="cmp {op} {lhs}, {rhs}", effects=(), uniform=True,
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cast(Operation, text="cast {operand}", effects=(), uniform=True, speculative=True):
-    """The operand in the result's dtype."""
+class Cast(
+    Operation, text="cast{saturate:saturate} {operand}", effects=(), uniform=True, speculative=True
+):
+    """The operand in the result's dtype; with `saturate`, which is for floats of fewer than 16
+    bits, what is beyond the largest number of the dtype becomes that."""
 
     result: Result
     operand: Value
+    saturate: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

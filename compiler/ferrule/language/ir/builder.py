@@ -130,12 +130,12 @@ class Builder:
         self.append(ir.Compare(result, op, lhs, rhs))
         return result
 
-    def cast(self, dtype: DType, operand: ir.Value) -> ir.Value:
+    def cast(self, dtype: DType, operand: ir.Value, *, saturate: bool = False) -> ir.Value:
         """The operand in another dtype; unchanged if it already has that dtype."""
-        if operand.type is dtype:
+        if operand.type is dtype and not saturate:
             return operand
         result = ir.Value(dtype, operand.hint)
-        self.append(ir.Cast(result, operand))
+        self.append(ir.Cast(result, operand, saturate))
         return result
 
     def bitcast(self, dtype: DType, operand: ir.Value) -> ir.Value:

@@ -3,7 +3,8 @@
 `expand_maths` replaces each op that is not a plain instruction by ops that are, so all targets have
 the same results and none needs a library.  The expansions have no tables, and no branches except a
 reduction of huge angles and the loop of `fmod`, so loops over them are vectorised. float16,
-bfloat16 and tfloat32 are computed in float32 and rounded once more.
+bfloat16 and tfloat32 are computed in float32 and rounded once more.  Floats of fewer bits have no
+other operations than these: `narrow` replaces all arithmetic on them, and their conversions.
 
 A file is a family of functions; its docstring names the method.  `formulas` and `pairs` are the
 notation for them; `tests/maths/fit.py` generates `polynomials` and `constants`.  `docs/maths.md`
@@ -17,14 +18,16 @@ from typing import TypeAlias
 
 from ferrule.language.ir import ops, scalars
 from ferrule.language.ir.builder import Builder
+from ferrule.specs import DType
 
 __all__ = ["Keep", "expand_maths", "expand_op", "keep_none"]
 
-Keep: TypeAlias = Callable[[ops.Unary | ops.Binary], bool]
-"""Whether a target has an instruction for this op of the library, with the required result."""
+Keep: TypeAlias = Callable[[ops.Unary | ops.Binary | ops.Cast], bool]
+"""Whether a target has an instruction for this op of the library, or this conversion of a float of
+fewer than 16 bits, with the required result."""
 
 
-def keep_none(_: ops.Unary | ops.Binary) -> bool:
+def keep_none(_: ops.Unary | ops.Binary | ops.Cast) -> bool:
     """For a target without such instructions."""
     return False
 
@@ -57,6 +60,14 @@ def expand_op(b: Builder, op: ops.Op) -> tuple[ops.Op, ...] | None:
 def _is_of_library(op: ops.Op) -> bool:
     """Whether the functions of the library, most of this package, are needed for an op."""
     match op:
-        case ops.Unary(op=name) | ops.Binary(op=name):
-            return scalars.EVERY[name].library
+        case ops.Unary(result, name) | ops.Binary(result, name):
+            return scalars.EVERY[name].library or _is_narrow(result)
+        case ops.Compare(_, _, operand):
+            return _is_narrow(operand)
+        case ops.Cast(result, operand):
+            return _is_narrow(result) or _is_narrow(operand)
     return isinstance(op, ops.Fma)
+
+
+def _is_narrow(value: ops.Value) -> bool:
+    return isinstance(value.type, DType) and value.type.is_narrow

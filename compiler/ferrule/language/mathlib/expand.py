@@ -19,6 +19,7 @@ from ferrule.language.mathlib import (
     inverse,
     keep_none,
     logarithms,
+    narrow,
     powers,
     remainder,
     rounding,
@@ -41,10 +42,10 @@ def expanded(program: ops.Program, keep: Keep) -> ops.Program:
 
 def expansion(b: Builder, op: ops.Op) -> tuple[ops.Op, ...] | None:
     """See `expand_op` of the package."""
-    if not isinstance(op, (ops.Unary, ops.Binary, ops.Fma)):
+    if not isinstance(op, (ops.Unary, ops.Binary, ops.Fma, ops.Compare, ops.Cast)):
         return None
     with b.region() as region:
-        if isinstance(op, ops.Fma):
+        if isinstance(op, ops.Fma) and not narrow.touches(op):
             b.append(ops.Bitcast(op.result, expand_fma(b, op.x, op.y, op.z)))
         else:
             _expand(keep_none, b, op)
@@ -53,6 +54,8 @@ def expansion(b: Builder, op: ops.Op) -> tuple[ops.Op, ...] | None:
 
 def _expand(keep: Keep, b: Builder, op: ops.Op) -> None:
     match op:
+        case _ if narrow.touches(op):
+            narrow.expand(keep, partial(_expand, keep), b, op)
         case ops.Unary(result, "rsqrt", operand, fast=True) if not keep(op):
             _define(b, result, powers.fast_rsqrt, operand)
         case ops.Unary(result, name, operand) if name in UNARY and not keep(op):

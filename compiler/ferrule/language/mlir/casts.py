@@ -7,6 +7,7 @@ from ferrule.language.mlir import halves
 from ferrule.language.mlir.text import Text
 from ferrule.language.mlir.types import HALVES, scalar_type
 from ferrule.specs import DType
+from ferrule.specs.narrow import encode, format_of
 from ferrule.specs.rounding import (
     as_float,
     bfloat16_bits,
@@ -25,6 +26,8 @@ def constant(t: Text, dtype: DType, value: bool | int | float) -> str:
     if dtype.kind != "float":
         return t.integer(int(value), type_)
     number = as_float(value)
+    if dtype.is_narrow:
+        return t.integer(encode(format_of(dtype), number), type_)
     if dtype is specs.Float16:
         return t.float_bits(float16_bits(number), type_)
     if dtype is specs.BFloat16:

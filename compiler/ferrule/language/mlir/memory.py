@@ -54,6 +54,8 @@ def loaded(f: FunctionText, tensor: ops.Value, found: str) -> str:
     """The value of an element from its form in memory."""
     if tensor.tensor.dtype is Boolean and f.t.types[found] != "i1":
         return f.t.icmp("ne", found, f.t.integer(0, "i8"))
+    if tensor.tensor.dtype.is_narrow:
+        return f.t.cast("bitcast", found, "i8")
     return f.narrowed(TFloat32, found) if tensor.tensor.dtype is TFloat32 else found
 
 
@@ -66,8 +68,10 @@ def store(f: FunctionText, op: ops.Store) -> None:
 def stored(f: FunctionText, tensor: ops.Value, value: ops.Value) -> str:
     """The form in a tensor's memory of a value."""
     found = f.values[value]
-    is_bool = tensor.tensor.dtype is Boolean
-    return f.t.cast("extui", found, f.spaces.boolean) if is_bool else found
+    dtype = tensor.tensor.dtype
+    if dtype.is_narrow:
+        return f.t.cast("bitcast", found, element_type(dtype, f.spaces))
+    return f.t.cast("extui", found, f.spaces.boolean) if dtype is Boolean else found
 
 
 def _place(f: FunctionText, tensor: ops.Value, indices: Sequence[ops.Value]) -> str:

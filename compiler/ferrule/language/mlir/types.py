@@ -25,7 +25,10 @@ _SCALARS: Final[dict[DType, str]] = {
     specs.Float32: "f32",
     specs.TFloat32: "f32",
     specs.Float64: "f64",
+    **{dtype: "i8" for dtype in specs.ALL_DTYPES if dtype.is_narrow and dtype.has_values},
 }
+"""The type of a value; a float of 8 bits is its bits, as `mathlib` has replaced what computes with
+them."""
 _STORED: Final[dict[DType, str]] = {
     specs.Complex64: "complex<f32>",
     specs.Complex128: "complex<f64>",
@@ -37,7 +40,7 @@ _STORED: Final[dict[DType, str]] = {
         )
     },
 }
-"""Dtypes that exist in memory only."""
+"""Elements whose type in memory is not that of a value, or that exist in memory only."""
 HALVES: Final = (specs.Float16, specs.BFloat16, specs.TFloat32)
 """Dtypes that are computed in float32."""
 _MOST: Final = 1 << 40

@@ -111,7 +111,11 @@ class Constant:
 
 
 def check_scalar_dtype(dtype: DType) -> DType:
-    """The dtype, if a scalar parameter can have it.  Raises ValueError for storage types."""
-    if dtype.kind == "complex" or dtype.bits < 8 or (dtype.kind == "float" and dtype.bits < 16):
+    """The dtype, if a scalar parameter can have it.  Raises ValueError for others."""
+    if not dtype.has_values:
         raise ValueError(f"a scalar parameter cannot be {dtype.name}: that is a storage type")
+    if dtype.is_narrow:
+        raise ValueError(
+            f"a scalar parameter cannot be {dtype.name}: take a float32, and convert it"
+        )
     return dtype

@@ -23,6 +23,7 @@ from ferrule.compiler.cuda.options import DeviceOptions
 from ferrule.compiler.cuda.selection import select_ptx
 from ferrule.language.checks.places import Places
 from ferrule.language.codegen.cuda.maths import DeviceMaths
+from ferrule.language.codegen.cuda.narrow import used_in
 from ferrule.language.codegen.cuda.output import DeviceOutput
 from ferrule.language.codegen.cuda.parameters import (
     KernelParameter,
@@ -278,7 +279,9 @@ def _name(parameter: KernelParameter) -> str:
 def ptx(text: str, arch: str, parameter_bytes: int = 0, opt_level: int = 3) -> str:
     """The PTX from LLVM's pipeline and back end for a module, whose kernels have at most this many
     bytes of parameters."""
-    machine = archs.machine(arch, archs.features(arch, parameter_bytes), opt_level)
+    machine = archs.machine(
+        arch, archs.features(arch, parameter_bytes, narrow=used_in(text)), opt_level
+    )
     context = llvm.create_context()
     with llvm.parse_assembly(text, context) as module:
         module.verify()

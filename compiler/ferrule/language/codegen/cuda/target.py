@@ -30,6 +30,7 @@ from ferrule.language.codegen.cuda.launch_attributes import (
     require_attributes,
 )
 from ferrule.language.codegen.cuda.maths import DeviceMaths
+from ferrule.language.codegen.cuda.narrow import have_instructions
 from ferrule.language.codegen.cuda.ordinals import at_least_0, device_bits
 from ferrule.language.codegen.cuda.parameters import (
     KernelParameter,
@@ -90,7 +91,8 @@ def lower_cuda(
     program = decided(outline(program))
     if options.fast_math:
         program = relaxed(program)
-    program = expand_maths(program, DeviceMaths(options.libdevice).keeps)
+    native = kernels is None and have_instructions(options.archs)
+    program = expand_maths(program, DeviceMaths(options.libdevice, native).keeps)
     if not program.kernels:
         return _without_kernels(program)
     require_attributes(program, options.archs)

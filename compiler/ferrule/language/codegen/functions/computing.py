@@ -9,6 +9,7 @@ from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.values import arithmetic, casts, fused
 from ferrule.language.codegen.values.scalars import constant, dtype_of
 from ferrule.language.ir import ops
+from ferrule.specs import DType
 
 
 def computed(
@@ -39,8 +40,8 @@ def computed(
             return fused.fma(e, dtype, operands, inlined)
         case ops.Compare(_, name, lhs, rhs):
             return arithmetic.compare(e, name, dtype_of(lhs), values[lhs], values[rhs])
-        case ops.Cast(result, operand):
-            return _cast(lowering, result, operand)
+        case ops.Cast():
+            return _cast(lowering, op)
         case ops.Bitcast(_, operand):
             return casts.bitcast(e, dtype_of(operand), dtype, values[operand])
         case ops.Select(_, condition, on_true, on_false):
@@ -49,11 +50,20 @@ def computed(
             return memory.load(lowering, tensor, indices)
 
 
-def _cast(lowering: FunctionLowering, result: ops.Value, operand: ops.Value) -> ir.Value:
+def _cast(lowering: FunctionLowering, op: ops.Cast) -> ir.Value:
     """A cast; one that widens an integer uses its known 64-bit value."""
+    result, operand = op.result, op.operand
     source, target = dtype_of(operand), dtype_of(result)
+    if (source.is_narrow or target.is_narrow) and source is not target:
+        return _narrow_cast(lowering, op)
     if operand in lowering.least and target.kind == "int" and target.bits >= source.bits:
         lowering.least[result] = lowering.least[operand]
     if operand in lowering.wide and target.is_integer and target.bits == 64:
         return lowering.wide[operand]
     return casts.cast(lowering.emitter, source, target, lowering.values[operand])
+
+
+def _narrow_cast(lowering: FunctionLowering, op: ops.Cast) -> ir.Value:
+    """A conversion of a float of fewer than 16 bits that `mathlib` has left: an instruction."""
+    assert lowering.maths is not None and isinstance(op.result.type, DType)
+    return lowering.maths.emit(lowering.emitter, op, op.result.type, [lowering.values[op.operand]])

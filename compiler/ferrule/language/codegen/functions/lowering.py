@@ -105,11 +105,15 @@ class Output(Protocol):
 class Maths(Protocol):
     """Functions of numbers that a target has."""
 
-    def keeps(self, op: ops.Unary | ops.Binary) -> bool:
-        """Whether the target has the function of an op."""
+    def keeps(self, op: ops.Unary | ops.Binary | ops.Cast) -> bool:
+        """Whether the target has the function, or the conversion of a narrow float, of an op."""
 
     def emit(
-        self, emitter: Emitter, op: ops.Unary | ops.Binary, dtype: DType, given: Sequence[ir.Value]
+        self,
+        emitter: Emitter,
+        op: ops.Unary | ops.Binary | ops.Cast,
+        dtype: DType,
+        given: Sequence[ir.Value],
     ) -> ir.Value:
         """The value of such an op."""
 

@@ -2,8 +2,9 @@
 
 A bool is i1 as a value and a byte in memory, where any non-zero byte is True.  A 2-byte float is
 its bits in an i16: no baseline CPU has instructions for it, and LLVM would call a library.  A
-TFloat32 is a float whose lower 13 bits are 0; in memory they are arbitrary.  Complex, 8-bit float
-and sub-byte types are for storage only; there is no arithmetic on them yet.
+TFloat32 is a float whose lower 13 bits are 0; in memory they are arbitrary.  A float of 8 bits is
+its bits in an i8, and `mathlib` has replaced what computes with them.  Complex and sub-byte types
+are for storage only; there is no arithmetic on them yet.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ _VALUES: Final[dict[DType, ir.Type]] = {
     specs.Float32: F32,
     specs.TFloat32: F32,
     specs.Float64: F64,
+    **{dtype: I8 for dtype in specs.ALL_DTYPES if dtype.is_narrow and dtype.has_values},
 }
 _HALVES: Final = (specs.Float16, specs.BFloat16, specs.TFloat32)
 _FORMS: Final[dict[str, Form]] = {"bool": "bool", "int": "int", "uint": "uint", "float": "float"}
@@ -79,6 +81,10 @@ def constant(dtype: DType, value: bool | int | float) -> ir.Constant:
     if dtype.kind != "float":
         return ir.Constant(value_type(dtype), int(value))
     number = as_float(value)
+    if dtype.is_narrow:
+        from ferrule.specs.narrow import encode, format_of
+
+        return ir.Constant(value_type(dtype), encode(format_of(dtype), number))
     if dtype is specs.Float16:
         return ir.Constant(I16, float16_bits(number))
     if dtype is specs.BFloat16:

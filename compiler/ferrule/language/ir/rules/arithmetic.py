@@ -27,9 +27,11 @@ def simple(checker: Checker, op: arithmetic.Arithmetic) -> None:
         case arithmetic.Compare(_, _, lhs, rhs):
             checker.scalar(lhs, (*BITS, *FLOATS), "the operands of a comparison")
             checker.types([rhs, result], [lhs.type, Boolean], "operands and result")
-        case arithmetic.Cast(_, operand):
+        case arithmetic.Cast(_, operand, saturate):
             for value in (operand, result):
                 checker.scalar(value, (*BITS, *FLOATS), "what is cast")
+            narrow = isinstance(result.type, DType) and result.type.is_narrow
+            checker.require(not saturate or narrow, "only floats of fewer than 16 bits saturate")
         case arithmetic.Bitcast(_, operand):
             for value in (operand, result):
                 checker.scalar(value, NUMBERS, "what is cast")

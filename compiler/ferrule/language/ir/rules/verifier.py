@@ -25,7 +25,8 @@ scalars
   sides of a Select, the bounds of a For; a Boolean for conditions;
 * `add sub mul max min neg` take integers and floats; `floordiv mod shl shr popc clz` integers; `and
   or xor not` integers and bool; comparisons any; all other functions floats;
-* a Cast is between scalars, a Bitcast between dtypes of one size, not bool;
+* a Cast is between scalars, and saturates only to a float of fewer than 16 bits; a Bitcast is
+  between dtypes of one size, not bool;
 * a Constant is a number that its dtype holds, or a null handle, 0;
 * a Size is an Int32 or Int64, a Special an Int32; the axis is 0, 1 or 2;
 * the values of a fault are integers or bools, at most as many as a fault may have;

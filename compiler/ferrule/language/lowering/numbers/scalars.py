@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -77,10 +78,26 @@ def fitted(
             )
         value = int(value)
     elif dtype is not Boolean:
+        if dtype.is_narrow:
+            _require_within(low, value, dtype, node)
         if type(value) is not float:
             wide = at_compile_time(low, node, functools.partial(float, value))
             value = nearest(dtype, value) if isinstance(value, int) else wide
     return value
+
+
+def _require_within(low: Lowering, value: bool | int | float, dtype: DType, node: ast.AST) -> None:
+    """Refuses a number that would be NaN or infinite in a float of fewer than 16 bits."""
+    if math.isfinite(value) and not math.isfinite(nearest(dtype, value)):
+        from ferrule.specs.narrow import format_of
+
+        form = format_of(dtype)
+        low.fail(
+            node,
+            f"the constant {value} does not fit {dtype.name}",
+            expected=f"a value in [{form.minimum:g}, {form.maximum:g}]",
+            hint="convert the other number to one that is wider: fe.Float32(x)",
+        )
 
 
 def _wide_enough(value: int) -> str | None:
@@ -94,12 +111,13 @@ def _holds(dtype: DType, value: int) -> bool:
     return smallest <= value <= largest
 
 
-def convert(low: Lowering, number: Number, dtype: DType) -> Number:
+def convert(low: Lowering, number: Number, dtype: DType, saturate: bool = False) -> Number:
     """A number in another dtype; it remains a known size if the integer type can hold any size."""
-    if number.dtype is dtype:
+    if number.dtype is dtype and not saturate:
         return number
     keeps = dtype in (Int32, Int64) and number.dtype.is_integer
-    return Number(low.builder.cast(dtype, number.value), number.dim if keeps else None)
+    cast = low.builder.cast(dtype, number.value, saturate=saturate)
+    return Number(cast, number.dim if keeps else None)
 
 
 def common(low: Lowering, left: Any, right: Any, sign: str, node: ast.AST) -> tuple[Number, Number]:
@@ -118,10 +136,18 @@ def common(low: Lowering, left: Any, right: Any, sign: str, node: ast.AST) -> tu
         low.fail(
             node,
             f"no type holds both operands of {sign}: {lhs.dtype.name} and {rhs.dtype.name}",
-            hint="convert one of them: fe.Int64(x) keeps negative numbers, fe.Uint64(x) those of "
-            "2**63 and more",
+            hint=_wider(lhs.dtype, rhs.dtype),
         )
     return convert(low, lhs, dtype), convert(low, rhs, dtype)
+
+
+def _wider(left: DType, right: DType) -> str:
+    if left.is_narrow or right.is_narrow:
+        return "convert the float of 8 bits: fe.Float32(x)"
+    return (
+        "convert one of them: fe.Int64(x) keeps negative numbers, fe.Uint64(x) those of 2**63 and "
+        "more"
+    )
 
 
 def are_typed_numbers(*operands: Any) -> bool:

@@ -40,7 +40,7 @@ from ferrule.language.values import (
     Vector,
     Whole,
 )
-from ferrule.specs import DType, Numeric
+from ferrule.specs import Numeric
 
 
 def _method(function: Callable[..., Any]) -> Callable[[Lowering, TensorView], BoundMethod]:
@@ -88,33 +88,22 @@ _WHOLE: Final[dict[str, Callable[[Lowering, Whole], Any]]] = {
     "element_type": lambda low, w: w.dtype,
     "dtype": lambda low, w: w.dtype,
     "ndim": lambda low, w: len(w.shape),
-    "to": lambda low, w: BoundMethod(partial(_to, w), "to"),
+    "to": lambda low, w: BoundMethod(partial(conversions.to, w), "to"),
+    "bitcast": lambda low, w: BoundMethod(partial(conversions.bitcast, w), "bitcast"),
 }
 _VECTOR: Final[dict[str, Callable[[Lowering, Vector], Any]]] = {
     "shape": lambda low, v: v.shape,
     "dtype": lambda low, v: v.dtype,
     "element_type": lambda low, v: v.dtype,
-    "to": lambda low, v: BoundMethod(partial(_to, v), "to"),
+    "to": lambda low, v: BoundMethod(partial(conversions.to, v), "to"),
+    "bitcast": lambda low, v: BoundMethod(partial(conversions.bitcast, v), "bitcast"),
     "reduce": lambda low, v: BoundMethod(partial(vector_functions.reduce, v), "reduce"),
 }
 _NUMBER: Final[dict[str, Callable[[Lowering, Number | Numeric], Any]]] = {
     "dtype": lambda low, n: n.dtype if isinstance(n, Number) else type(n),
-    "to": lambda low, n: BoundMethod(partial(_to, n), "to"),
+    "to": lambda low, n: BoundMethod(partial(conversions.to, n), "to"),
+    "bitcast": lambda low, n: BoundMethod(partial(conversions.bitcast, n), "bitcast"),
 }
-
-
-def _to(
-    number: Number | Numeric | Whole | Vector | float,
-    low: Lowering,
-    args: list[Any],
-    kwargs: dict[str, Any],
-    node: ast.Call,
-) -> Any:
-    """`x.to(fe.Int8)`: the number in another dtype; for a vector and a whole tensor every
-    number."""
-    if len(args) != 1 or kwargs or not isinstance(args[0], DType):
-        low.fail(node, "to takes one dtype", expected="x.to(fe.Float32)")
-    return conversions.convert_to(low, args[0], [number], {}, node)
 
 
 def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
@@ -152,7 +141,9 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
         case Numeric() if attr in _NUMBER:
             return _NUMBER[attr](low, value)
         case bool() | int() | float() if attr == "to":
-            return BoundMethod(partial(_to, value), "to")
+            return BoundMethod(partial(conversions.to, value), "to")
+        case bool() | int() | float() if attr == "bitcast":
+            low.fail(node, "a Python number has no size", expected="fe.Float32(x).bitcast(…)")
         case KernelCall() if attr == "launch":
             return BoundMethod(
                 lambda low, args, kwargs, call: launches.launch(low, value, args, kwargs, call),

@@ -9,11 +9,11 @@ from typing import Any
 from ferrule.language.faces.base import Constexpr
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import scalars, typed_constants
 from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.promotion import stores_implicitly
 from ferrule.language.values import RUN_TIME, Number, is_run_time
-from ferrule.specs import Boolean, DType, Numeric
+from ferrule.specs import Boolean, DType, Float64, Int64, Numeric, TFloat32
 
 
 def convert_to(
@@ -22,18 +22,25 @@ def convert_to(
     """`fe.Float32(x)`: a conversion of a run-time number, or a constant with a type."""
     if len(args) != 1 or kwargs:
         low.fail(node, f"{dtype.__name__} takes one value, but got {len(args) + len(kwargs)}")
-    value = args[0]
+    return _converted(low, dtype, args[0], node)
+
+
+def _converted(
+    low: Lowering, dtype: DType, value: Any, node: ast.Call, *, saturate: bool = False
+) -> Any:
     if isinstance(value, RUN_TIME):
         _require_scalar(low, dtype, node)
         return whole_tensors.lift(
             low,
             (value,),
             node,
-            lambda x: scalars.convert(low, scalars.as_number(low, x, node), dtype),
+            lambda x: scalars.convert(low, scalars.as_number(low, x, node), dtype, saturate),
         )
+    if saturate and isinstance(value, (int, float)):
+        value = Int64(value) if isinstance(value, int) else Float64(value)
     if isinstance(value, Numeric):
         _require_scalar(low, dtype, node)
-        return scalars.at_compile_time(low, node, lambda: dtype(value))
+        return scalars.at_compile_time(low, node, lambda: _constant(value, dtype, saturate))
     known = scalars.plain(value)
     if isinstance(known, float) and dtype.is_integer and math.isfinite(known):
         known = math.trunc(known)
@@ -42,9 +49,76 @@ def convert_to(
     return scalars.at_compile_time(low, node, lambda: dtype(known))
 
 
+def _constant(value: Numeric, dtype: DType, saturate: bool) -> Any:
+    wanted: Any = dtype
+    return value.to(wanted, saturate=saturate)
+
+
+def to(value: Any, low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """`x.to(fe.Int8)`: the number in another dtype; for a vector and a whole tensor every number.
+
+    `saturate=True`: to a float of 8 bits, with its largest number for what is beyond it.
+    """
+    saturate = kwargs.pop("saturate", False)
+    if len(args) != 1 or kwargs or not isinstance(args[0], DType):
+        low.fail(node, "to takes one dtype", expected="x.to(fe.Float32)")
+    if not isinstance(saturate, bool):
+        low.fail(node, f"saturate is {describe(saturate)}", expected="True or False")
+    if saturate and not args[0].is_narrow:
+        low.fail(
+            node,
+            f"saturate is for floats of 8 bits, but the dtype is {args[0].name}",
+            hint="integers saturate without it, and min and max limit a number"
+            if args[0].is_integer
+            else "min and max limit a number",
+        )
+    return _converted(low, args[0], value, node, saturate=saturate)
+
+
+def bitcast(
+    value: Any, low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Any:
+    """`x.bitcast(fe.Uint32)`: the bits of the number in another dtype of the same size; for a
+    vector and a whole tensor of every number."""
+    if len(args) != 1 or kwargs or not isinstance(args[0], DType):
+        low.fail(node, "bitcast takes one dtype", expected="x.bitcast(fe.Uint32)")
+    dtype = args[0]
+
+    def emit(x: Any) -> Number:
+        number = scalars.as_number(low, x, node)
+        _require_same_size(low, number.dtype, dtype, node)
+        if number.dtype is dtype:
+            return number
+        return Number(low.builder.bitcast(dtype, number.value))
+
+    if isinstance(value, Numeric):
+        return typed_constants.folded(low, lambda: emit(value))
+    return whole_tensors.lift(low, (value,), node, emit)
+
+
+def _require_same_size(low: Lowering, source: DType, target: DType, node: ast.AST) -> None:
+    """Refuses a bitcast between dtypes whose numbers have other sizes, or are no bits alone."""
+    for dtype in (source, target):
+        if dtype is Boolean or dtype is TFloat32 or not dtype.has_values:
+            low.fail(
+                node,
+                f"a bitcast from {source.name} to {target.name}: the bits of a {dtype.name} are "
+                "not its own",
+                expected="integers, and floats but for tfloat32",
+            )
+    if source.bits != target.bits:
+        low.fail(
+            node,
+            f"a bitcast from {source.name} to {target.name}, which have {source.bits} and "
+            f"{target.bits} bits",
+            expected=f"a dtype of {source.bits} bits",
+            hint=f"x.to(fe.{target.__name__}) converts the number; a.recast(…) of a tensor joins "
+            "and splits elements",
+        )
+
+
 def _require_scalar(low: Lowering, dtype: DType, node: ast.AST) -> None:
-    small_float = dtype.kind == "float" and dtype.bits < 16
-    if dtype.kind == "complex" or dtype.bits < 8 or small_float:
+    if not dtype.has_values:
         low.fail(node, f"{dtype.name} is a storage type: it has no scalar values")
 
 

@@ -26,12 +26,12 @@ def require_reachable(low: Lowering, tensor: TensorView, node: ast.AST) -> None:
 
 def require_element(low: Lowering, dtype: DType, node: ast.AST) -> None:
     """Refuses dtypes for storage only, whose elements have no values."""
-    small_float = dtype.kind == "float" and dtype.bits < 16
-    if dtype.kind == "complex" or dtype.bits < 8 or small_float:
+    if not dtype.has_values:
         low.fail(
             node,
             f"elements of {dtype.name} cannot be read or written yet",
-            expected="a bool, an integer of 8 to 64 bits, or a float of 16 to 64 bits",
+            expected="a bool, an integer or a float of 8 to 64 bits",
+            hint="its bytes can: x.recast(fe.Uint8)" if dtype.bits < 8 else None,
         )
 
 

@@ -45,15 +45,29 @@ class _Reduction:
 
 
 def _lowest(dtype: DType) -> bool | int | float:
+    if dtype.is_narrow:
+        return _ends(dtype)[0]
     if dtype.kind == "float":
         return float("-inf")
     return False if dtype is Boolean else dtype.range[0]
 
 
 def _highest(dtype: DType) -> bool | int | float:
+    if dtype.is_narrow:
+        return _ends(dtype)[1]
     if dtype.kind == "float":
         return float("inf")
     return True if dtype is Boolean else dtype.range[1]
+
+
+def _ends(dtype: DType) -> tuple[float, float]:
+    """The infinities of a narrow float, or the smallest and largest number of one without."""
+    from ferrule.specs.narrow import format_of
+
+    form = format_of(dtype)
+    if form.infinity is None:
+        return form.minimum, form.maximum
+    return float("-inf"), float("inf")
 
 
 def _reduction(reduction: _Reduction) -> Intrinsic:
