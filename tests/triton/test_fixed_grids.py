@@ -40,6 +40,14 @@ def compiled(kernel: Any, grid: Any, signature: Any = None) -> Any:
     )
 
 
+def next_power_of_2(n: int) -> int:
+    """As Triton's."""
+    n -= 1
+    for bits in (1, 2, 4, 8, 16):
+        n |= n >> bits
+    return n + 1
+
+
 class Host:
     """What a library has its sizes in."""
 
@@ -68,6 +76,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a quotient": (
         lambda: lambda meta: (ceil_div(meta["n"], 128), math.ceil(SIZE / 128)),
+        "grid's y is 8 in every call, of SIZE",
+    ),
+    "rounded up to a power of two": (
+        lambda: lambda meta: (ceil_div(meta["n"], 128), next_power_of_2(SIZE) >> 7),
         "grid's y is 8 in every call, of SIZE",
     ),
     "a default": (

@@ -11,7 +11,10 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
-_KEPT: Final = "add radd sub rsub mul rmul floordiv rfloordiv mod rmod neg pos abs".split()
+_KEPT: Final = (
+    "add radd sub rsub mul rmul floordiv rfloordiv mod rmod neg pos abs "
+    "lshift rlshift rshift rrshift and rand or ror xor rxor invert round trunc floor ceil"
+).split()
 
 
 class Told(int):
