@@ -237,3 +237,27 @@ def shifted(x, y, n, factor, by, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     values = tl.load(x + at, mask=at < n) * factor + tl.load(by)
     tl.store(y + at, values, mask=at < n)
+
+
+@triton.jit
+def row_norm(x, y, columns, eps, scaled, BLOCK: tl.constexpr, SCALED: tl.constexpr = False):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    values = tl.load(x + row * columns + at, mask=at < columns, other=0.0)
+    norm = tl.rsqrt(tl.sum(values * values) / columns + eps)
+    if SCALED:
+        norm *= scaled
+    tl.store(y + row * columns + at, values * norm, mask=at < columns)
+
+
+@triton.jit
+def parted(
+    x, y, columns, eps, scaled, BLOCK: tl.constexpr, PARTS: tl.constexpr, SCALED: tl.constexpr
+):
+    row, total = tl.program_id(0), 0.0
+    for part in tl.static_range(PARTS):
+        at = part * 1024 + tl.arange(0, 1024)
+        total += tl.sum(tl.load(x + row * columns + at, mask=at < columns, other=0.0))
+    if SCALED:
+        total *= scaled
+    at = tl.arange(0, BLOCK)
+    tl.store(y + row * columns + at, total + eps, mask=at < columns)

@@ -50,6 +50,13 @@ def widen(emitter: Emitter, dtype: DType, bits: ir.Value) -> ir.Value:
     return _call(emitter, f"{dtype.name}_to_float32", I16, F32, _WIDEN[dtype], bits)
 
 
+def to_float64(emitter: Emitter, dtype: DType, value: ir.Value) -> ir.Value:
+    """The float64 with the value of a float parameter's leaf."""
+    if dtype in (specs.Float16, specs.BFloat16):
+        value = widen(emitter, dtype, value)
+    return value if value.type == F64 else emitter.builder.fpext(value, F64)
+
+
 def narrow(emitter: Emitter, dtype: DType, value: ir.Value) -> ir.Value:
     """The narrow float that is nearest to a float32 or float64."""
     if dtype is specs.Float16 and _is_gpu(emitter):

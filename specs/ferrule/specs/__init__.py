@@ -8,6 +8,7 @@ from __future__ import annotations
 from ferrule.specs.conditions import (
     Condition,
     aligned,
+    compare_float,
     condition_symbols,
     divisible,
     equal,
@@ -134,6 +135,7 @@ __all__ = [
     "format_condition",
     "equal",
     "divisible",
+    "compare_float",
     "condition_symbols",
     "aligned",
     "Condition",

@@ -3,6 +3,7 @@
     n < 32                                    # comparisons of sizes: <, <=, >, >=
     specs.equal(n, m), specs.divisible(n, 16)
     specs.aligned(x.data, 16)
+    specs.compare_float("gt", eps, 0.0)       # of a float parameter, in its own dtype
     (n > 0) & ~specs.divisible(n, 4)          # and, or, not: &, |, ~
 
 `==` of sizes is Python's own: it compares the two expressions, not their values at the call.
@@ -19,7 +20,7 @@ from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import Dim, Sym, evaluate, format_dim, is_dim, make, symbols_of
 
 if TYPE_CHECKING:
-    from ferrule.specs.params import Data, Optional
+    from ferrule.specs.params import Data, Optional, Scalar
 
 ComparisonOp = Literal["lt", "le", "gt", "ge", "eq", "ne"]
 
@@ -52,6 +53,19 @@ class Comparison(_Logic):
     op: ComparisonOp
     lhs: Dim
     rhs: Dim
+
+    def __str__(self) -> str:
+        return format_condition(self, {})
+
+
+@dataclass(frozen=True, slots=True)
+class FloatComparison(_Logic):
+    """`param op number` of a float parameter with the value that it has in its dtype.  With NaN
+    only "ne" holds."""
+
+    op: ComparisonOp
+    param: Scalar
+    number: float
 
     def __str__(self) -> str:
         return format_condition(self, {})
@@ -100,9 +114,9 @@ class Junction(_Logic):
         return format_condition(self, {})
 
 
-Condition = Comparison | Aligned | Present | Negation | Junction
+Condition = Comparison | FloatComparison | Aligned | Present | Negation | Junction
 
-_COMPARE: Final[dict[ComparisonOp, tuple[str, Callable[[int, int], bool]]]] = {
+_COMPARE: Final[dict[ComparisonOp, tuple[str, Callable[[float, float], bool]]]] = {
     "lt": ("<", lambda a, b: a < b),
     "le": ("<=", lambda a, b: a <= b),
     "gt": (">", lambda a, b: a > b),
@@ -118,6 +132,20 @@ def compare(op: ComparisonOp, lhs: Dim, rhs: Dim) -> Comparison:
         if not is_dim(operand):
             raise TypeError(f"a size is compared with a size, but got {operand!r}")
     return Comparison(op, lhs, rhs)
+
+
+def compare_float(op: ComparisonOp, param: Scalar, number: float) -> FloatComparison:
+    """`param op number` of a float parameter; `number` is rounded to its dtype.
+
+    Raises TypeError for another parameter and for what is no number.
+    """
+    from ferrule.specs.params import Scalar
+
+    if not isinstance(param, Scalar) or param.dtype.kind != "float":
+        raise TypeError(f"compare_float: expected a float parameter, but got {param!r}")
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
+        raise TypeError(f"compare_float: expected a number, but got {number!r}")
+    return FloatComparison(op, param, float(param.dtype(float(number)).value))
 
 
 def equal(lhs: Dim, rhs: Dim) -> Comparison:
@@ -185,8 +213,10 @@ def holds(
     condition: Condition,
     symbols: Mapping[Sym, int],
     addresses: Mapping[str, int] | None = None,
+    floats: Mapping[str, float] | None = None,
 ) -> bool:
-    """Whether a condition holds for these values of symbols, and addresses of tensors by name.
+    """Whether a condition holds for these values of symbols, addresses of tensors by name, and
+    values of float parameters by name.
 
     A parameter is present if it has an address.  Raises the errors of `evaluate`.
     """
@@ -194,17 +224,19 @@ def holds(
     match condition:
         case Comparison(op, lhs, rhs):
             return _COMPARE[op][1](evaluate(lhs, symbols), evaluate(rhs, symbols))
+        case FloatComparison(op, param, number):
+            return _COMPARE[op][1]((floats or {})[param.name], number)
         case Aligned(data, to):
             address = known[data.tensor.name] + evaluate(data.offset, symbols)
             return address % to == 0
         case Present(param):
             return param.name in known
         case Negation(inner):
-            return not holds(inner, symbols, known)
+            return not holds(inner, symbols, known, floats)
         case Junction("and", lhs, rhs):
-            return holds(lhs, symbols, known) and holds(rhs, symbols, known)
+            return holds(lhs, symbols, known, floats) and holds(rhs, symbols, known, floats)
         case Junction(_, lhs, rhs):
-            return holds(lhs, symbols, known) or holds(rhs, symbols, known)
+            return holds(lhs, symbols, known, floats) or holds(rhs, symbols, known, floats)
 
 
 def format_condition(condition: Condition, names: Mapping[Sym, str]) -> str:
@@ -212,6 +244,8 @@ def format_condition(condition: Condition, names: Mapping[Sym, str]) -> str:
     match condition:
         case Comparison(op, lhs, rhs):
             return f"{format_dim(lhs, names)} {_COMPARE[op][0]} {format_dim(rhs, names)}"
+        case FloatComparison(op, param, number):
+            return f"{param.name} {_COMPARE[op][0]} {number!r}"
         case Aligned(data, to):
             return f"{data.tensor.name} is {to}-byte aligned"
         case Present(param):

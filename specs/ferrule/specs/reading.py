@@ -9,9 +9,9 @@ import tokenize
 from collections.abc import Callable
 from functools import reduce
 from operator import and_, or_
-from typing import Any, Final, TypeGuard, get_args
+from typing import Any, Final, get_args
 
-from ferrule.specs.conditions import ComparisonOp, Condition, aligned, compare
+from ferrule.specs.conditions import ComparisonOp, Condition, aligned, compare, compare_float
 from ferrule.specs.dtypes import BY_NAME, as_dtype
 from ferrule.specs.expr import Dim, ExprOp, Sym, make, sym_int
 from ferrule.specs.literals import read_literal
@@ -75,16 +75,14 @@ def parse_condition(text: str, signature: Signature) -> Condition:
         if found[1] in tensors:
             return aligned(tensors[found[1]].data, int(found[2]))
     symbols = {name: symbol for symbol, name in signature.known.items()}
-    values = {each.name: each.value for each in signature.params if _is_integer(each)}
+    scalars = [each for each in signature.params if isinstance(each, Scalar)]
+    values = {each.name: each.value for each in scalars if each.dtype.kind != "float"}
+    floats = {each.name: each for each in scalars if each.dtype.kind == "float"}
     try:
         node = ast.parse(text, mode="eval").body
-        return _Reader(text, symbols, values).condition(node)
+        return _Reader(text, symbols, values, floats).condition(node)
     except (SyntaxError, TypeError, KeyError) as error:
         raise ValueError(f"{text!r} is no condition of {signature}: {error}") from error
-
-
-def _is_integer(param: Param) -> TypeGuard[Scalar]:
-    return isinstance(param, Scalar) and param.dtype.kind != "float"
 
 
 def _parse_any(text: str) -> Signature:
@@ -230,11 +228,16 @@ class _Reader:
     """Reads the nodes of a signature's text."""
 
     def __init__(
-        self, text: str, symbols: dict[str, Sym], values: dict[str, Sym] | None = None
+        self,
+        text: str,
+        symbols: dict[str, Sym],
+        values: dict[str, Sym] | None = None,
+        floats: dict[str, Scalar] | None = None,
     ) -> None:
         self.text = text
         self.symbols = symbols
         self.values = values or {}
+        self.floats = floats or {}
 
     def refuse(self, node: ast.AST) -> ValueError:
         return ValueError(f"{self.text!r} cannot be read at {ast.unparse(node)!r}")
@@ -376,6 +379,11 @@ class _Reader:
 
     def condition(self, node: ast.expr) -> Condition:
         match node:
+            case ast.Compare(left=ast.Name(id=name), ops=[op], comparators=[right]) if (
+                name in self.floats and type(op) in _COMPARED
+            ):
+                number = float(ast.unparse(right))
+                return compare_float(_COMPARED[type(op)], self.floats[name], number)
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARED:
                 return compare(_COMPARED[type(op)], self.dim(left), self.dim(right))
             case ast.UnaryOp(op=ast.Not(), operand=operand):

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ferrule.specs.conditions import (
     Aligned,
     Condition,
+    FloatComparison,
     Junction,
     Negation,
     Present,
@@ -56,7 +57,7 @@ def require(condition: Condition, message: str | None = None) -> Requirement:
     if message is not None and not isinstance(message, str):
         raise TypeError(f"require: message must be a str or None, but got {message!r}")
     for part in _parts(checked):
-        if isinstance(part, (Aligned, Present)):
+        if isinstance(part, (Aligned, FloatComparison, Present)):
             raise ValueError(
                 f"require: {part}: a requirement compares sizes and integers; "
                 f"conventions.Require takes every condition"
@@ -68,7 +69,8 @@ def require(condition: Condition, message: str | None = None) -> Requirement:
 
 def is_of_sizes(condition: Condition) -> bool:
     """Whether a condition compares sizes and integers of a call alone, as a requirement does."""
-    known = any(isinstance(part, (Aligned, Present)) for part in _parts(condition))
+    others = (Aligned, FloatComparison, Present)
+    known = any(isinstance(part, others) for part in _parts(condition))
     return not known and next(condition_symbols(condition), None) is not None
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
+from typing import Final
 
 from llvmlite import ir
 
+from ferrule.compiler import halves
 from ferrule.compiler.artefacts import Fault, Part, literal
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.launcher.launch import Launcher
@@ -23,7 +25,7 @@ from ferrule.compiler.support.allocation import ALIGNMENT, NO_VIEWS, failures
 from ferrule.compiler.wrapper.leaves import first_slots, leaves_of
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.linking.links import Link
-from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I8, I32, I64, PTR, FieldType, size_of
+from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, F64, I8, I32, I64, PTR, FieldType, size_of
 from ferrule.specs import (
     DEVICE_CODES,
     HOST_DEVICES,
@@ -39,9 +41,18 @@ from ferrule.specs import (
     compact_strides,
     symbols_of,
 )
-from ferrule.specs.conditions import Aligned, Comparison, Junction, Negation, Present
+from ferrule.specs.conditions import (
+    Aligned,
+    Comparison,
+    FloatComparison,
+    Junction,
+    Negation,
+    Present,
+)
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import Scalar
+
+_FLOAT_PREDICATES: Final = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +237,8 @@ class Call(Flow):
             case Comparison(op, lhs, rhs):
                 left, right = (self.size(side, "a size of a condition") for side in (lhs, rhs))
                 return e.icmp(op if op in ("eq", "ne") else f"s{op}", left, right)  # type: ignore[arg-type]
+            case FloatComparison():
+                return self._float_comparison(condition)
             case Aligned(data, to):
                 bits = e.builder.ptrtoint(self.address(data), I64)
                 rest = e.binary("and", bits, e.const_i64(to - 1))
@@ -236,6 +249,12 @@ class Call(Flow):
                 return e.not_(self.condition(inner))
             case Junction(op, lhs, rhs):
                 return e.binary(op, self.condition(lhs), self.condition(rhs))
+
+    def _float_comparison(self, condition: FloatComparison) -> ir.Value:
+        e, param = self.emitter, condition.param
+        value = halves.to_float64(e, param.dtype, self.leaves(param)[0])
+        compare = e.builder.fcmp_unordered if condition.op == "ne" else e.builder.fcmp_ordered
+        return compare(_FLOAT_PREDICATES[condition.op], value, ir.Constant(F64, condition.number))
 
     # ---- control flow ----
 

@@ -11,7 +11,7 @@ from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.runtime.llvm.layouts import F32, F64, I8, I16, I32, I64, PTR
-from ferrule.specs import BFloat16, Dim, DType, Float16, Scalar, Uint64
+from ferrule.specs import Dim, DType, Scalar, Uint64
 
 TYPES: Final[dict[str, ir.Type]] = {
     "ptr": PTR,
@@ -47,7 +47,9 @@ def converted(call: Call, source: Dim | float | Scalar, wanted: DType, what: str
     if isinstance(source, float):
         return _narrowed(call, ir.Constant(F64, source), wanted)
     if isinstance(source, Scalar) and source.dtype.kind == "float":
-        return _narrowed(call, _float64(call, call.leaves(source)[0], source.dtype), wanted)
+        return _narrowed(
+            call, halves.to_float64(call.emitter, source.dtype, call.leaves(source)[0]), wanted
+        )
     if isinstance(source, Scalar):
         value = call.leaves(source)[0]
         if source.dtype is wanted:
@@ -102,13 +104,6 @@ def _fitting(call: Call, number: ir.Value, wanted: DType, what: str) -> ir.Value
         call.refuse(flag, fault, [number])
     kind = type_of(wanted)
     return number if kind == I64 else e.builder.trunc(number, kind)
-
-
-def _float64(call: Call, value: ir.Value, dtype: DType) -> ir.Value:
-    """A float parameter as float64."""
-    if dtype in (Float16, BFloat16):
-        value = halves.widen(call.emitter, dtype, value)
-    return value if value.type == F64 else call.emitter.builder.fpext(value, F64)
 
 
 def _narrowed(call: Call, value: ir.Value, wanted: DType) -> ir.Value:

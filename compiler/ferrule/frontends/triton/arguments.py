@@ -13,12 +13,14 @@ from functools import reduce
 from typing import Any, Literal
 
 from ferrule.frontends.told import Told
-from ferrule.frontends.triton.traced.functions import Unseen, traced
+from ferrule.frontends.triton.traced.functions import traced
+from ferrule.frontends.triton.traced.numbers import Unseen
 from ferrule.frontends.triton.traced.paths import Path
 from ferrule.frontends.triton.traced.tensors import TracedDescriptor, TracedTensor
 from ferrule.frontends.triton.tuples import Shape, nest
-from ferrule.specs import Dim, DType, Scalar, Signature, Tensor
+from ferrule.specs import Dim, DType, Scalar, Signature, Sym, Tensor
 from ferrule.specs.deferred import dataclass
+from ferrule.specs.expr import INT64_MAX
 
 Hint = Literal[1, 16]
 """An assumption about a number: that it is 1, or that 16 divides it; about an address only the
@@ -50,6 +52,20 @@ class IntegerArgument:
     size: Dim
     scalar: Scalar | None = None
     hint: Hint | None = None
+
+    @property
+    def ranged(self) -> Dim:
+        """The value with the range of the parameter's dtype as bounds, and those of its example."""
+        if self.scalar is None or not isinstance(self.size, Sym):
+            return self.size
+        bits, signed = self.scalar.dtype.bits, self.scalar.dtype.kind == "int"
+        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+        least, most = self.size.min, self.size.max
+        return replace(
+            self.size,
+            min=low if least is None else max(low, least),
+            max=min(high if most is None else min(high, most), INT64_MAX),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +184,11 @@ class Arguments:
                 case IntegerArgument(size=int() as size):
                     seen[argument.name] = Told(size) if told else size
                 case IntegerArgument():
-                    seen[argument.name] = traced(argument.size, path)
+                    seen[argument.name] = traced(argument.ranged, path)
                 case ConstantArgument():
                     seen[argument.name] = argument.value
-                case NumberArgument(scalar=Scalar()):
-                    seen[argument.name] = Unseen(argument.name)
+                case NumberArgument(scalar=Scalar() as scalar):
+                    seen[argument.name] = Unseen(argument.name, scalar, path)
                 case NumberArgument(scalar=number):
                     seen[argument.name] = number
         return seen | {name: nest(shape, seen.__getitem__) for name, shape in self.tuples.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +25,7 @@ from ferrule.frontends.triton.arguments import (
 )
 from ferrule.frontends.triton.autotuned.choosing import Choice
 from ferrule.frontends.triton.autotuned.configs import Version, one_of, versions_of
+from ferrule.frontends.triton.computed import with_functions
 from ferrule.frontends.triton.counting import Counts, check_counts
 from ferrule.frontends.triton.examples import arguments_of, tied_constants
 from ferrule.frontends.triton.fills import filling
@@ -32,12 +34,16 @@ from ferrule.frontends.triton.jobs import Job, as_constants, job_of
 from ferrule.frontends.triton.launching import Candidate, convention
 from ferrule.frontends.triton.levels import Specialise
 from ferrule.frontends.triton.offline import Wanted, architectures, keys_of
-from ferrule.frontends.triton.planning import Planner
+from ferrule.frontends.triton.planning import Plan, Planner, check_outcomes
+from ferrule.frontends.triton.refusing import Refusing
 from ferrule.frontends.triton.specialise import specialisations
+from ferrule.frontends.triton.traced.knowledge import sizes_in
 from ferrule.frontends.triton.traced.paths import outcomes
+from ferrule.frontends.triton.traced.refusals import Refusal
 from ferrule.frontends.triton.tuples import flattened
 from ferrule.frontends.triton.variants import Codes, Group, Planned, joined, variants_note
 from ferrule.runtime.devices import cuda_devices
+from ferrule.specs import condition_symbols
 from ferrule.specs.deferred import dataclass
 
 _FILL: Final = "frontend.zeros(…) as its example fills it"
@@ -45,7 +51,7 @@ _FILL: Final = "frontend.zeros(…) as its example fills it"
 if TYPE_CHECKING:
     from ferrule.compiler.conventions.protocol import CallingConvention
     from ferrule.runtime import Function
-    from ferrule.specs import Condition, Requirement
+    from ferrule.specs import Condition, Requirement, Sym
 
 
 def compile(
@@ -124,6 +130,9 @@ def prepared(
     """The kernel with a parameter for each element of tuples, its examples, and its versions."""
     found = kernel_of(kernel)
     versions = versions_of(found, config)
+    found, signature, constexprs, more = with_functions(
+        found, versions, signature, constexprs, more
+    )
     job = job_of(found, examples, signature, constexprs, more, versions)
     found, given = flattened(found, job.given)
     return found, replace(job, given=given), versions
@@ -256,17 +265,34 @@ class Compilation:
     ) -> list[Planned]:
         """The launches of a version, one for each outcome of the traced functions."""
         planner = Planner(self.kernel, self.name, self.job, self.grid)
-        found = list(outcomes(lambda path: planner.plan(arguments, version, path), self.name))
-        made = [specialisations(self.kernel, plan.arguments, self.specialize) for _, plan in found]
-        return [
-            Planned(plan, kinds, whole, when, of_version)
-            for (when, plan), (kinds, whole) in zip(found, made, strict=True)
+        sizes = sizes_in(arguments.signature)
+        run = partial(planner.attempt, arguments, version)
+        found = list(outcomes(run, self.name, sizes))
+        check_outcomes(self.name, [plan for _, plan in found])
+        asked = [
+            symbol for when, _ in found if when is not None for symbol in condition_symbols(when)
         ]
+        shown = tuple(dict.fromkeys(asked))
+        return [self._planned_as(plan, when, of_version, shown) for when, plan in found]
+
+    def _planned_as(
+        self,
+        plan: Plan | Refusal,
+        when: Condition | None,
+        of_version: Condition | None,
+        shown: tuple[Sym, ...],
+    ) -> Planned:
+        if isinstance(plan, Refusal):
+            return Planned(replace(plan, symbols=shown), (), False, when, of_version)
+        kinds, whole = specialisations(self.kernel, plan.arguments, self.specialize)
+        return Planned(plan, kinds, whole, when, of_version)
 
     def _version(self, steps: Sequence[CallingConvention]) -> CallingConvention:
         return steps[0] if len(steps) == 1 else conventions.FirstOf(steps)
 
     def _launch(self, one: Planned, candidates: Sequence[Candidate]) -> CallingConvention:
+        if isinstance(one.plan, Refusal):
+            return Refusing(one.plan, one.when)
         step = convention(self.name, candidates, whole=one.whole, counts=self.counts)
         fills = [filling(self.name, fill, self.archs) for fill in one.plan.fills]
         if not fills and one.when is None:

@@ -130,7 +130,9 @@ class _Reader:
             return IntegerArgument(name, self._called(name, example))
         if isinstance(example, Sym) and not self.tensors.is_known(example):
             dtype = specs.Int32 if example.width == 32 else specs.Int64
-            return self._scalar(Scalar(name, dtype), _hint(example.divisibility))
+            scalar = Scalar(name, dtype)
+            size = replace(scalar.value, min=example.min, max=example.max)
+            return IntegerArgument(name, size, scalar, _hint(example.divisibility))
         if isinstance(example, specs.Compound | Sym):
             return IntegerArgument(name, self._checked(name, example))
         return self._number(parameter, example)

@@ -10,7 +10,8 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.launchsizes import check_sizes, free_of
 from ferrule.frontends.surroundings import probed
 from ferrule.frontends.triton.arguments import Arguments
-from ferrule.frontends.triton.traced.functions import Quotient, Unseen, compute, trace, untraced
+from ferrule.frontends.triton.traced.functions import Quotient, compute, trace, untraced
+from ferrule.frontends.triton.traced.numbers import Unseen
 from ferrule.frontends.triton.traced.paths import Path
 from ferrule.specs import Dim
 from ferrule.specs.expr import is_dim
@@ -47,10 +48,10 @@ def checked_grid(grid: Any, arguments: Arguments, path: Path | None, where: str)
     """The three sizes of a grid for these arguments.
 
     Also raises CompileError for sizes that are the same in every call, although the arguments'
-    sizes differ: see `fixed`.
+    sizes differ, see `fixed`; CallRefused for what a function raises on this path.
     """
     before = 0 if path is None else path.asked
-    sizes = _sizes(grid, arguments.traced(path, told=True), where)
+    sizes = _sizes(grid, arguments.traced(path, told=True), where, path)
     found = _three(sizes, where)
     decided = path is not None and path.asked > before
     marked: Any = ()
@@ -69,11 +70,13 @@ def checked_grid(grid: Any, arguments: Arguments, path: Path | None, where: str)
     return found
 
 
-def _sizes(grid: Any, arguments: Mapping[str, Any], where: str) -> Sequence[Any]:
+def _sizes(
+    grid: Any, arguments: Mapping[str, Any], where: str, path: Path | None = None
+) -> Sequence[Any]:
     """The sizes of a grid, or those that a grid function returns."""
     found = grid
     if callable(grid):
-        found = trace(lambda seen: _known(grid(seen)), arguments, f"{where}: the grid")
+        found = trace(lambda seen: _known(grid(seen)), arguments, f"{where}: the grid", path=path)
     sizes = _listed(found)
     if not 1 <= len(sizes) <= 3:
         raise CompileError(

@@ -15,6 +15,7 @@ from ferrule.frontends.triton.launching import Candidate
 from ferrule.frontends.triton.offline import Compiled, Wanted, compile_offline
 from ferrule.frontends.triton.planning import Plan
 from ferrule.frontends.triton.specialise import Specialisation
+from ferrule.frontends.triton.traced.refusals import Refusal
 from ferrule.specs import Condition, Sym
 from ferrule.specs.conditions import Junction, format_condition
 from ferrule.specs.deferred import dataclass
@@ -22,13 +23,13 @@ from ferrule.specs.deferred import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A launch before its kernel is compiled, with its specialisations.
+    """A launch before its kernel is compiled, with its specialisations; or the error of a call.
 
     `whole`: the last of them accepts every call.  `when` is the condition of its outcome, None for
     the last; `version` that of its configuration.
     """
 
-    plan: Plan
+    plan: Plan | Refusal
     kinds: tuple[Specialisation, ...]
     whole: bool
     when: Condition | None = None
@@ -41,10 +42,14 @@ class Planned:
             for each in self.wanted()
         ]
         plan = self.plan
+        if isinstance(plan, Refusal):
+            return [plan, self.when, self.version]
         return [plan.grid, plan.fills, kinds, self.whole, self.when, self.version]
 
     def wanted(self) -> Iterator[Wanted]:
         """What is compiled, up to the first that fits every call."""
+        if isinstance(self.plan, Refusal):
+            return
         for each in self.kinds:
             yield Wanted(each, self.plan.options)
             if not each.conditions:
@@ -52,9 +57,10 @@ class Planned:
 
     def candidates(self, codes: Codes) -> list[Candidate]:
         """The specialisations with their code, without those that another makes needless."""
-        found = [
-            Candidate(each.specialisation, codes.of(each), self.plan.grid) for each in self.wanted()
-        ]
+        if isinstance(self.plan, Refusal):
+            return []
+        grid = self.plan.grid
+        found = [Candidate(each.specialisation, codes.of(each), grid) for each in self.wanted()]
         return _needed(found) if self.whole else found
 
 

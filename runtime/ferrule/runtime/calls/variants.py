@@ -69,11 +69,12 @@ def _chosen(call: _Call, variants: Sequence[Mapping[str, Any]]) -> Explanation:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """The values of a call: of symbols, and the addresses of tensors by name."""
+    """The values of a call: of symbols, the addresses of tensors by name, floats by name."""
 
     signature: Signature
     values: Mapping[Sym, int]
     addresses: Mapping[str, int]
+    floats: Mapping[str, float]
 
     @classmethod
     def of(cls, signature: Signature, arguments: Sequence[Any]) -> _Call:
@@ -92,11 +93,16 @@ class _Call:
                     )
         values = call_values(signature, given)
         addresses = {name: view.address for name, view in views.items()}
-        return cls(signature, values, addresses)
+        floats = {
+            param.name: float(param.dtype(given[param.name]).value)
+            for param in signature.params
+            if isinstance(param, Scalar) and param.dtype.kind == "float"
+        }
+        return cls(signature, values, addresses, floats)
 
     def holds(self, condition: Condition) -> bool:
         """Whether a condition holds in this call."""
-        return holds(condition, self.values, self.addresses)
+        return holds(condition, self.values, self.addresses, self.floats)
 
     def told(self, text: str, condition: Condition) -> str:
         """A condition that does not hold, with the values that it is about."""

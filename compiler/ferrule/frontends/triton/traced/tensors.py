@@ -8,8 +8,9 @@ from typing import Any, Final, NoReturn
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import is_compact
-from ferrule.frontends.triton.traced.functions import traced, undecided
+from ferrule.frontends.triton.traced.functions import traced
 from ferrule.frontends.triton.traced.paths import Path
+from ferrule.frontends.triton.traced.refusals import undecided
 from ferrule.specs import Tensor
 from ferrule.specs.deferred import dataclass
 
