@@ -170,6 +170,83 @@ def of_a_tuple(x: fe.Tensor, t):
     x[0] = t[0]
 
 
+def test_a_gpu_computes_in_32_bits_what_a_required_product_allows() -> None:
+    m, n = (fe.sym_int(symbol=name) for name in "mn")
+    examples = matrix(m, n), matrix(m, n)
+
+    def ptx(*requires: Any) -> Any:
+        return fe.compile(scale, *examples, options=GPU, requires=requires).inspect_ptx()
+
+    assert "mad.lo.s64" in ptx(m * n <= 1 << 40)
+    small = ptx(m * n <= 1 << 20)
+    assert "mad.lo.s64" not in small and "mad.lo.s32" in small and small.count("setp") == 2
+    assert ptx(m * n <= 1 << 20, n <= 4096).count("setp") == 1
+
+
+REQUIRED = EMULATED.replace("(min=1, max=4096)", "()").replace(
+    "options=here.GPU)", "options=here.GPU, requires=[m * n <= 900, n <= 4096])"
+)
+
+
+def test_what_is_required_changes_no_number() -> None:
+    assert "requires" in REQUIRED
+    run_alone(__file__, REQUIRED)
+
+
+def test_requirements_decide_branches_and_guards_on_the_cpu() -> None:
+    @fe.jit
+    def chosen(x: fe.Tensor, y: fe.Tensor):
+        n, m = x.shape[0], y.shape[0]
+        if n % 8 != 0:
+            fe.printf("a rest\n")
+        if n > 4096:
+            fe.printf("many rows\n")
+        for i in range(n):
+            if i >= m:
+                fe.printf("outside\n")
+        return n + m
+
+    n, m = (fe.sym_int64(symbol=name) for name in "nm")
+    examples = [fe.make_fake_compact_tensor(fe.Int8, (each,)) for each in (n, m)]
+    required = [specs.divisible(n, 8), n <= 4096, n <= m]
+    function = fe.compile(chosen, *examples, options=CPU, requires=required)
+    free = fe.compile(chosen, *examples, options=CPU)
+    for text in ("a rest", "many rows", "outside"):
+        assert text in free.inspect_asm() and text not in function.inspect_asm()
+    x = np.zeros(4104, np.int8)
+    assert function(x[:16], x[:20]) == 36
+    for sizes, text in (((9, 20), "n % 8 == 0"), ((4104, 4104), "n <= 4096"), ((8, 7), "n <= m")):
+        with pytest.raises(ValueError, match=f"expected {text}"):
+            function(x[: sizes[0]], x[: sizes[1]])
+
+
+def test_a_result_does_not_show_what_is_required_of_the_arguments() -> None:
+    @fe.jit
+    def twice(x: fe.Tensor):
+        y = fe.empty_like(x)
+        for i in range(x.shape[0]):
+            y[i] = x[i] * 2
+        return y
+
+    n = fe.sym_int(symbol="n")
+    function = fe.compile(twice, vector(), options=CPU, requires=[n <= 8, n > 0])
+    assert str(function.signature) == "twice(x: Tensor([n], float32)) -> Tensor([n], float32)"
+    assert function.signature.text().endswith("where n: int32 requires n <= 8, n > 0")
+    assert np.from_dlpack(function(np.ones(3, np.float32))).tolist() == [2, 2, 2]
+
+
+def test_what_no_call_keeps_is_compiled_and_refused() -> None:
+    @fe.jit
+    def first(x: fe.Tensor):
+        return x[0]
+
+    n = fe.sym_int(symbol="n")
+    for required in ([n < 0], [n > 5, n < 5], [specs.divisible(n, 16), n > 16, n < 32]):
+        function = fe.compile(first, vector(), options=CPU, requires=required)
+        with pytest.raises(ValueError, match="Invalid sizes"):
+            function(np.zeros(17, np.float32))
+
+
 def test_free_dtypes_have_the_requirements() -> None:
     @fe.jit
     def first(x: fe.Tensor):

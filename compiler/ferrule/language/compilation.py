@@ -23,7 +23,7 @@ from ferrule.language.stacks import on_enough_stack
 from ferrule.runtime.devices import cuda_devices, emulated_arch
 from ferrule.runtime.garbage import with_fewer_collections
 from ferrule.specs import Condition, Requirement, Signature, params
-from ferrule.specs.changing import changed, mapped
+from ferrule.specs.changing import changed, mapped, substituted
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.requirements import checked_requirements
 
@@ -367,7 +367,9 @@ def _with_read_only(signature: Signature, program: Program) -> Signature:
 
     written, values = written_params(program), iter(program.host.params)
     marked = tuple(_writable(param, values, written)[1] for param in signature.params)
-    return signature.altered(params=marked, result=program.result)
+    own = {symbol: symbol for symbol in signature.symbols}  # in the program they are tighter
+    result = None if program.result is None else substituted(program.result, own)
+    return signature.altered(params=marked, result=result)
 
 
 def _writable(
@@ -523,7 +525,7 @@ def _program(job: Job) -> tuple[Program, Signature, dict[Op, object]]:
     origins: dict[Op, object] = {}
     program = lower_program(
         job.function,
-        job.signature,
+        _tightened(job.signature),
         examples.constants,
         examples.classes,
         examples.variadic,
@@ -541,6 +543,15 @@ def _program(job: Job) -> tuple[Program, Signature, dict[Op, object]]:
         program = instrument(program, Places.of(origins, stripped=options.strip_paths))
         verify(program)
     return program, signature, origins
+
+
+def _tightened(signature: Signature) -> Signature:
+    """The signature for the lowering, whose symbols say what the requirements imply."""
+    if not signature.requires:
+        return signature
+    from ferrule.specs.implied import tightened
+
+    return tightened(signature)
 
 
 def _fast_math(options: Options) -> tuple[str, ...]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from ferrule.specs import params
+from ferrule.specs.expr import Compound, Dim, Sym, make
 
 S = TypeVar("S")
 
@@ -49,3 +50,30 @@ def placed(param: params.Param, device: str) -> params.Param:
         return each
 
     return mapped(param, change)
+
+
+def substituted(param: params.Param, dims: Mapping[Sym, Dim]) -> params.Param:
+    """A spec with sizes substituted for its symbols; other symbols are unchanged."""
+
+    def sizes(before: tuple[Dim, ...]) -> tuple[Dim, ...]:
+        return tuple(substitute(dim, dims) for dim in before)
+
+    def change(each: params.Param) -> params.Param:
+        match each:
+            case params.Tensor(shape=shape, strides=strides):
+                return changed(each, shape=sizes(shape), strides=sizes(strides))
+            case params.Shape(dims=before):
+                return changed(each, dims=sizes(before))
+        return each
+
+    return mapped(param, change)
+
+
+def substitute(dim: Dim, dims: Mapping[Sym, Dim]) -> Dim:
+    """A size with sizes substituted for its symbols."""
+    match dim:
+        case Sym():
+            return dims.get(dim, dim)
+        case Compound(op, lhs, rhs):
+            return make(op, substitute(lhs, dims), substitute(rhs, dims))
+    return dim

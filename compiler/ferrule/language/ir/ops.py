@@ -127,6 +127,7 @@ from ferrule.language.ir.threads import (
 )
 from ferrule.language.ir.values import AXES, LaunchOptions, Region, Value
 from ferrule.specs import Dim, Param, Sym
+from ferrule.specs.conditions import Comparison
 from ferrule.specs.deferred import dataclass
 
 __all__ = [  # names that other modules define
@@ -505,7 +506,7 @@ class Program:
 
     `symbols` maps every symbol to its name in text; the host function's caller provides their
     values, except for `made` symbols, which get them from an `Alloc` or `Shrink`.  `result`: its
-    result.
+    result.  `facts` hold of the symbols in every call, which the caller has checked.
     """
 
     name: str
@@ -515,6 +516,7 @@ class Program:
     relations: tuple[Relation, ...] = ()
     result: Param | None = None
     made: frozenset[Sym] = frozenset()
+    facts: tuple[Comparison, ...] = ()
 
     @property
     def given(self) -> dict[Sym, str]:

@@ -20,6 +20,7 @@ from ferrule.language.lowering.python.statements import execute
 from ferrule.language.source import read_source
 from ferrule.specs import Signature, Sym
 from ferrule.specs.binding import Path
+from ferrule.specs.conditions import Comparison
 
 _PYTHON: Final = Interpreter(
     evaluate,
@@ -83,8 +84,18 @@ def lower_program(
     made = frozenset(_made(host, signature))
     symbols = {s: n for s, n in state.symbols.items() if s in signature.symbols or s in made}
     relations = tuple(state.relations)
-    program = ops.Program(signature.name, kernels, host, symbols, relations, result, made)
+    facts = _facts(signature)
+    program = ops.Program(signature.name, kernels, host, symbols, relations, result, made, facts)
     return remove_unused(program)
+
+
+def _facts(signature: Signature) -> tuple[Comparison, ...]:
+    """What the requirements of the function say of its symbols."""
+    if not signature.requires:
+        return ()
+    from ferrule.specs.implied import comparisons
+
+    return comparisons(signature.requires)
 
 
 def _made(host: ops.Function, signature: Signature) -> Iterator[Sym]:

@@ -182,7 +182,7 @@ class _Module:
             lowering.fault_values = part.values
             lowering.values = {param: next(given) for param in kernel.params}
             lowering.symbols = {symbol: next(given) for symbol in self.program.symbols}
-            lowering.assume_bounds()
+            lowering.assume_bounds(self.program.facts)
             grid = tuple(_constant(size) or next(given) for size in known.grid)
             block = tuple(_constant(size) or next(given) for size in known.block)
             shape = Shape(grid, block, known)

@@ -7,9 +7,9 @@ for one architecture, made by LLVM after its ordinary pipeline.  Nothing in it r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from llvmlite import binding as llvm
 from llvmlite import ir
@@ -49,6 +49,10 @@ from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, VOID
 from ferrule.runtime.llvm.passes import run_pipeline
 from ferrule.specs import Boolean, Sym
+from ferrule.specs.conditions import Comparison
+
+if TYPE_CHECKING:
+    from ferrule.specs.implied import Product
 
 _CONSTANT: Final = 4
 _GLOBAL: Final = ir.PointerType(addrspace=1)
@@ -110,10 +114,10 @@ def device_module(
             kernel = clusters.without_clusters(kernel)
         known = facts.get(kernel.name, Launched())
         built = _Kernel(emitter, kernel, known, options, lines)
-        built.lowering.sizes = sizes
+        built.lowering.sizes, built.lowering.limits = sizes, _limits(program.facts)
         if options.noalias:
             built.lowering.unwritten = unwritten_tensors(program, kernel)
-        built.emit(names[kernel.name])
+        built.emit(names[kernel.name], program.facts)
     if lines is not None:
         lines.finish()
     return emitter.text()
@@ -155,6 +159,15 @@ def parameter_bytes(program: ops.Program, limit: int) -> int:
     return most
 
 
+def _limits(facts: Sequence[Comparison]) -> Sequence[Product]:
+    """What is known of products of sizes."""
+    if not facts:
+        return ()
+    from ferrule.specs.implied import products
+
+    return products(facts)
+
+
 class _Kernel:
     """One kernel under construction."""
 
@@ -180,7 +193,7 @@ class _Kernel:
         )
         self.symbols: Final[dict[Sym, ir.Value]] = {}
 
-    def emit(self, name: str) -> None:
+    def emit(self, name: str, facts: Sequence[Comparison]) -> None:
         """The entry point: loads the parameters, then runs the body for this thread."""
         parameters = kernel_parameters(self.kernel)
         types = [parameter.type for parameter in parameters]
@@ -201,7 +214,7 @@ class _Kernel:
             for parameter, argument in zip(parameters, function.args, strict=True):
                 self._receive(parameter, argument)
             self.lowering.symbols, self.lowering.narrow = self.symbols, True
-            self.lowering.assume_bounds()
+            self.lowering.assume_bounds(facts)
             self.lowering.thread_op = DeviceThreads.of(self.kernel, name).lower
             self._coordinates()
             drive(emit_region(self.lowering, self.kernel.body))

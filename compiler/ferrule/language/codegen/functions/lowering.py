@@ -10,15 +10,16 @@ Sizes that need no check are computed once, in the entry block.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import field
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault
 from ferrule.compiler.sizes import Sizes
+from ferrule.compiler.wrapper.hot import PREDICATES
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.facts.alignment import Multiples
 from ferrule.language.codegen.functions import hints
@@ -29,7 +30,11 @@ from ferrule.language.ir.walk import Work
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I1, I32, I64
 from ferrule.specs import Dim, DType, Sym, symbols_of
+from ferrule.specs.conditions import Comparison
 from ferrule.specs.deferred import dataclass
+
+if TYPE_CHECKING:
+    from ferrule.specs.implied import Product
 
 Coordinates = dict[tuple[ops.Register, int], ir.Value]
 """The i64 value of each register of a kernel's thread."""
@@ -171,6 +176,8 @@ class FunctionLowering:
     narrow: bool = False
     """Whether offsets of elements are computed in 32 bits where bounds of sizes say that they fit:
     a GPU multiplies 64 bits in several instructions."""
+    limits: Sequence[Product] = ()
+    """Of products of sizes, which the call has checked."""
     sizes: Set[Sym] = frozenset()
     """Symbols that are sizes of tensors, which are never negative."""
     least: dict[ops.Value, int] = field(default_factory=dict)
@@ -186,13 +193,30 @@ class FunctionLowering:
         """llvmlite's builder at the insertion point."""
         return self.emitter.builder
 
-    def assume_bounds(self) -> None:
-        """Tell LLVM the bounds of the symbols, which the call has checked, at the entry."""
+    def assume_bounds(self, facts: Iterable[Comparison] = ()) -> None:
+        """Tell LLVM what the call has checked of the symbols, at the entry: their bounds and
+        divisors, and `facts`."""
         for symbol, value in self.symbols.items():
             for predicate, bound in ((">=", symbol.min), ("<=", symbol.max)):
                 if bound is not None:
                     limit = ir.Constant(I64, bound)
                     self.b.assume(self.b.icmp_signed(predicate, value, limit))
+            if zeros := (symbol.divisibility & -symbol.divisibility) - 1:
+                low = self.b.and_(value, ir.Constant(I64, zeros))
+                self.b.assume(self.b.icmp_signed("==", low, ir.Constant(I64, 0)))
+        for fact in facts:
+            self._assume(fact)
+
+    def _assume(self, fact: Comparison) -> None:
+        """Tell LLVM a relation between symbols that this function has, if no side can overflow."""
+        symbols = {*symbols_of(fact.lhs), *symbols_of(fact.rhs)}
+        if len(symbols) < 2 or not symbols <= self.symbols.keys():
+            return
+        sizes = self.new_sizes()
+        left, right = sizes.lower(fact.lhs), sizes.lower(fact.rhs)
+        if left.undefined is None and right.undefined is None:
+            holds = self.emitter.icmp(PREDICATES[fact.op], left.value, right.value)
+            self.b.assume(holds)
 
     # ---- values ----
 

@@ -65,7 +65,7 @@ def emit_host(
     given = {symbol: _widened(emitter, next(rest)) for symbol in program.given}
     lowering.made = {symbol: _place(emitter, program.symbols[symbol]) for symbol in program.made}
     lowering.symbols = given
-    lowering.assume_bounds()
+    lowering.assume_bounds(program.facts)
     if lowering.made:
         lowering.symbols = _Symbols(emitter, given, lowering.made)
     drive(emit_region(lowering, program.host.body))

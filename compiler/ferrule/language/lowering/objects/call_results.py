@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import types
 import typing
-from collections.abc import Mapping
 from typing import Any, Final, get_args
 
 from ferrule.compiler.artefacts import Fault, literal
@@ -19,8 +18,6 @@ from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.objects.parameters import Receiver
 from ferrule.specs import (
     Boolean,
-    Compound,
-    Dim,
     DType,
     Float64,
     Int64,
@@ -29,9 +26,9 @@ from ferrule.specs import (
     Sym,
     params,
 )
-from ferrule.specs.changing import changed, mapped
+from ferrule.specs.changing import changed, substituted
 from ferrule.specs.deferred import dataclass
-from ferrule.specs.expr import make, sym_int64
+from ferrule.specs.expr import sym_int64
 
 _EXPECTED: Final = (
     "a dtype, str, bytes, Any, a fake tensor, a spec such as fe.Array[str], the class of an "
@@ -203,30 +200,3 @@ class Parts(Receiver):
         found = Receiver.receive(self, param, path, name)
         self.owner = owner
         return found
-
-
-def substituted(param: params.Param, dims: Mapping[Sym, Dim]) -> params.Param:
-    """A spec with sizes substituted for its symbols; other symbols are unchanged."""
-
-    def sizes(before: tuple[Dim, ...]) -> tuple[Dim, ...]:
-        return tuple(substitute(dim, dims) for dim in before)
-
-    def change(each: params.Param) -> params.Param:
-        match each:
-            case params.Tensor(shape=shape, strides=strides):
-                return changed(each, shape=sizes(shape), strides=sizes(strides))
-            case params.Shape(dims=before):
-                return changed(each, dims=sizes(before))
-        return each
-
-    return mapped(param, change)
-
-
-def substitute(dim: Dim, dims: Mapping[Sym, Dim]) -> Dim:
-    """A size with sizes substituted for its symbols."""
-    match dim:
-        case Sym():
-            return dims.get(dim, dim)
-        case Compound(op, lhs, rhs):
-            return make(op, substitute(lhs, dims), substitute(rhs, dims))
-    return dim

@@ -25,7 +25,7 @@ from ferrule.runtime.calls.callpath import ways_of
 from ferrule.runtime.calls.function import origin_of
 from ferrule.runtime.linking.links import Link
 from ferrule.specs import REQUIRED, Dim, Int32, Int64, Signature, Sym, params
-from ferrule.specs.changing import changed
+from ferrule.specs.changing import changed, substitute, substituted
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import sym_int64
 
@@ -84,7 +84,7 @@ def _packed(
         return foreign_calls.emit_wanted(low, callee, given, dtype, node)
     value = foreign_calls.emit_packed(low, callee, given, "any", node)
     fresh = {symbol: _like(symbol) for symbol in signature.names}
-    result = call_results.placed(low, call_results.substituted(signature.result, fresh))
+    result = call_results.placed(low, substituted(signature.result, fresh))
     return call_results.received(low, value, changed(result, name="result"), signature.name, node)
 
 
@@ -179,7 +179,7 @@ def _call_body(
         low.state.made[low.builder.size(Int64, each.symbol)] = each.symbol
     known = {**proof.dims, **{symbol: each.symbol for symbol, each in made.items()}}
     parts = call_results.Parts(low, {}, [], result)
-    spec = call_results.substituted(signature.result, known)
+    spec = substituted(signature.result, known)
     return parts.receive(spec, (0,), f"the result of {signature.name}")
 
 
@@ -196,9 +196,7 @@ def _proof(low: Lowering, module: HostModule, given: Mapping[str, Any], node: as
     if not all(symbol in proof.dims for symbol in signature.symbols):
         raise Unproved
     for relation in module.body.relations:
-        left, right = (
-            call_results.substitute(dim, proof.dims) for dim in (relation.left, relation.right)
-        )
+        left, right = (substitute(dim, proof.dims) for dim in (relation.left, relation.right))
         if left != right:
             raise Unproved
     return proof

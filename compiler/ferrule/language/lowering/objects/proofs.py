@@ -10,7 +10,7 @@ from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint
 from ferrule.language.lowering.numbers import scalars
-from ferrule.language.lowering.objects import call_results, foreign_calls
+from ferrule.language.lowering.objects import foreign_calls
 from ferrule.language.values import Handle, Number, TensorView
 from ferrule.specs import (
     Boolean,
@@ -22,7 +22,7 @@ from ferrule.specs import (
     divisibility_of,
     params,
 )
-from ferrule.specs.changing import changed
+from ferrule.specs.changing import changed, substitute
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.intervals import Interval, interval, is_bounded
 
@@ -128,7 +128,7 @@ class Proof:
             self.refuse(param, value)
         type_ = value.type
         dims = (*param.shape, *param.strides)
-        known = tuple(call_results.substitute(dim, self.dims) for dim in dims)
+        known = tuple(substitute(dim, self.dims) for dim in dims)
         same = known == (*type_.shape, *type_.strides)
         special = param.packed or param.owning or param.device_id is not None
         if not same or special or type_.align < param.align or value.nested is not None:
