@@ -18,6 +18,7 @@ from draws import GivenUp, Seeded, Source, booleans, integers, permutations, see
 from fuzz import __main__ as fuzz
 from fuzz import calls, programs, working
 from fuzz.campaigns import SHARES, Failure, campaign
+from mlir_functions import needs_mlir
 from oracle.wrapped import Wrapped
 
 ROOT = Path(__file__).parents[2]
@@ -93,6 +94,18 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     assert "calls, 0 disagreements" in done.stdout
     assert re.search(r"ptx: +[1-9]\d* programs, 0 disagreements", done.stdout)
     assert not (tmp_path / "failures").exists()
+
+
+@needs_mlir
+def test_both_pipelines_are_compared_where_that_is_asked_for(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "fuzz", "--minutes", "0.05", "--jobs", "1", "--seed", "2"]
+    command += ["--campaign", "pipelines", "--save", str(tmp_path / "failures")]
+    path = os.pathsep.join(filter(None, (*sys.path, str(ROOT / "tests/support"))))
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"pipelines: +[1-9]\d* programs through MLIR, 0 dis", done.stdout)
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 3), (-(1 << 63), (1 << 63) - 1), (-128, 127)])

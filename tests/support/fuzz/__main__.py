@@ -2,6 +2,7 @@
 
     make fuzz MINUTES=30
     PYTHONPATH=compiler:runtime:specs:tests/support python -m fuzz --minutes 30 --jobs 2
+    … python -m fuzz --minutes 30 --campaign pipelines   (needs MLIR)
     PYTHONPATH=compiler:runtime:specs:tests/support python -m fuzz replay fuzz-failures/*.json
 
 Prints the first seed, then what passed.  Cases that fail are saved, each in a file; the exit status
@@ -24,7 +25,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from fuzz.campaigns import SHARES, Failure, campaign
+from fuzz.campaigns import ASKED, SHARES, Failure, campaign
 
 SEEDS: Final = dict.fromkeys(("programs", "ptx", "constants", "cooperation", "files", "calls"), 100)
 """How many seeds a child runs; the next one begins with fresh memory."""
@@ -63,7 +64,8 @@ def main(arguments: Sequence[str]) -> int:
         return max([0, *map(replay, map(Path, arguments[1:]))])
     given = _parsed(arguments)
     print(f"first seed {given.seed}, {given.minutes} minutes, {given.jobs} jobs", flush=True)
-    shares = {name: SHARES[name] for name in given.campaign or SHARES}
+    known = {**SHARES, **ASKED}
+    shares = {name: known[name] for name in given.campaign or SHARES}
     tallies = {}
     for name, share in shares.items():
         seconds = 60 * given.minutes * share / sum(shares.values())
@@ -89,7 +91,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, default=int(time.time()) * 1000)
-    parser.add_argument("--campaign", action="append", choices=list(SHARES))
+    parser.add_argument("--campaign", action="append", choices=[*SHARES, *ASKED])
     parser.add_argument("--save", type=Path, default=Path("fuzz-failures"), metavar="FOLDER")
     return parser.parse_args(arguments)
 

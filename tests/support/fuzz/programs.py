@@ -34,12 +34,17 @@ _LENGTHS: Final = (SHORT, SHORT, SHORT, SHORT, LONG)
 
 def run(seed: int) -> Iterator[int | Failure]:
     """One program."""
+    case = saved(*drawn(seed))
+    problem = replay(case)
+    yield Failure(case, problem) if problem else 1
+
+
+def drawn(seed: int) -> tuple[Generated, str]:
+    """The program of a seed, and options for it."""
     choose = random.Random(seed)
     size, lengths = choose.choice(_SIZES), choose.choice(_LENGTHS)
     generated = programs(size, lengths).of(Seeded(choose))
-    case = saved(generated, choose.choice(OPTIONS))
-    problem = replay(case)
-    yield Failure(case, problem) if problem else 1
+    return generated, choose.choice(OPTIONS)
 
 
 def replay(case: Case) -> str | None:
