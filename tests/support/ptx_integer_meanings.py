@@ -287,22 +287,3 @@ def dotted(name: Name) -> Meaning:
         return found
 
     return Meaning(("b32", "b32", "b32"), ("b32",), lambda *bits: cut(compute(*bits), "b32"))
-
-
-@means("vabsdiff4", "vabsdiff2")
-def distances(name: Name) -> Meaning | None:
-    if len(set(name.types)) > 1 and not name.has("add"):
-        return REFUSED
-    bits = 8 if name.opcode == "vabsdiff4" else 16
-    _, first, second = name.types
-
-    def compute(a: int, b: int, c: int) -> Result:
-        sizes = [
-            abs(signed(a >> i, f"{first[0]}{bits}") - signed(b >> i, f"{second[0]}{bits}"))
-            for i in range(0, 32, bits)
-        ]
-        if name.has("add"):
-            return cut(c + sum(sizes), "b32")
-        return sum((each & (1 << bits) - 1) << bits * i for i, each in enumerate(sizes))
-
-    return Meaning(("b32", "b32", "b32"), ("b32",), compute)

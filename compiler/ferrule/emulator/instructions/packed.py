@@ -81,26 +81,3 @@ def _dp2a(e: Emitter, item: Instruction, named: Named) -> None:
         y = part(e, b, f"{kind(named, 's')[0]}8", first + place)
         total = e.op(f"add {_WORDS} {total}, {e.op(f'mul {_WORDS} {x}, {y}')}")
     e.write(item.operands[0], "b32", total)
-
-
-@form("vabsdiff4", r"\.(?P<d>[us]32)\.(?P<t>[us]32)\.(?P<s>[us]32)(?P<add>\.add)?", 4)
-@form("vabsdiff2", r"\.(?P<d>[us]32)\.(?P<t>[us]32)\.(?P<s>[us]32)(?P<add>\.add)?", 4)
-def _vabsdiff(e: Emitter, item: Instruction, named: Named) -> None:
-    """The distances of four bytes or two halves each, or with .add their sum and c."""
-    if len({named["d"], named["t"], named["s"]}) > 1 and named["add"] is None:
-        raise e.refuse("types that differ")
-    bits = 8 if item.opcode == "vabsdiff4" else 16
-    a, b, total = (e.read(each, "b32") for each in item.operands[1:4])
-    value = "zeroinitializer"
-    for place in range(32 // bits):
-        x = part(e, a, f"{kind(named)[0]}{bits}", place)
-        y = part(e, b, f"{kind(named, 's')[0]}{bits}", place)
-        distance = e.op(f"call {_WORDS} @llvm.abs.v32i32({_WORDS} "
-                        f"{e.op(f'sub {_WORDS} {x}, {y}')}, i1 false)")  # fmt: skip
-        if named["add"]:
-            total = e.op(f"add {_WORDS} {total}, {distance}")
-            continue
-        low = e.op(f"and {_WORDS} {distance}, {splat('i32', str((1 << bits) - 1))}")
-        low = e.op(f"shl {_WORDS} {low}, {splat('i32', str(bits * place))}")
-        value = e.op(f"or {_WORDS} {value}, {low}")
-    e.write(item.operands[0], "b32", total if named["add"] else value)

@@ -17,6 +17,7 @@ from ferrule.emulator.ptx.module import (
     Label,
     Negated,
     Operand,
+    Part,
     Place,
     Prototype,
     PtxError,
@@ -259,15 +260,31 @@ class Body:
             return self._group("(", ")")
         if parser.taken("!"):
             return Negated(self._resolved(parser.word("a predicate").text))
+        if token.text == "-" and parser.after.kind == "word":
+            return self._negative()
         if token.kind == "number" or token.text == "-":
             return parser.constant()
         if token.text in _NAMED:
             return Immediate(_NAMED[parser.take().text])
         return self._name()
 
-    def _name(self) -> Register | Symbol | Group:
+    def _negative(self) -> Part:
+        self._parser.expect("-")
+        found = self._part(self._parser.word("a register").text)
+        return Part(found.name, found.selector, negated=True)
+
+    def _part(self, word: str) -> Part:
+        """`%r1.h0`, of video instructions."""
+        name, _, selector = word.partition(".")
+        return Part(self._resolved(name), selector)
+
+    def _name(self) -> Register | Symbol | Group | Part:
         parser = self._parser
-        name = self._resolved(parser.word("an operand").text)
+        word = parser.word("an operand").text
+        part = self._part(word)
+        if part.selector and part.name in self.registers:
+            return part
+        name = self._resolved(word)
         if name in self._wide:
             return self._wide[name]
         if name in self.registers or name.startswith("%") or name == "_":
@@ -302,6 +319,8 @@ class Body:
         base, offset = self._name(), 0
         if isinstance(base, Group):
             raise PtxError("an address has 128 bits", line)
+        if isinstance(base, Part):
+            raise PtxError(f"an address is a part of {base.name}", line)
         if isinstance(base, Symbol):
             base, offset = Symbol(base.name), base.offset
         if parser.taken("+") or parser.next.text == "-":

@@ -72,7 +72,17 @@ class Group:
     items: tuple[Operand, ...]
 
 
-Operand = Register | Negated | Immediate | FloatImmediate | Symbol | Address | Group
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`r.h1` or `-r`, as video instructions have them: what is taken of a register."""
+
+    name: str
+    selector: str
+    """`h1`; empty for the whole register."""
+    negated: bool = False
+
+
+Operand = Register | Negated | Immediate | FloatImmediate | Symbol | Address | Group | Part
 
 
 @dataclass(frozen=True, slots=True)

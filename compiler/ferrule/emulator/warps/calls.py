@@ -22,6 +22,7 @@ from ferrule.emulator.ptx.module import (
     Module,
     Negated,
     Operand,
+    Part,
     Prototype,
     PtxError,
     Register,
@@ -335,6 +336,8 @@ def _renamed(operand: Operand, names: Mapping[str, str]) -> Operand:
         return Register(names.get(operand.name, operand.name))
     if isinstance(operand, Negated):
         return Negated(names.get(operand.name, operand.name))
+    if isinstance(operand, Part):
+        return replace(operand, name=names.get(operand.name, operand.name))
     if isinstance(operand, Symbol):
         return Symbol(names.get(operand.name, operand.name), operand.offset)
     if isinstance(operand, Group):

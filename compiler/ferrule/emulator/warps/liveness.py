@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ferrule.emulator.ptx.module import Address, Group, Instruction, Negated, Operand, Register
+from ferrule.emulator.ptx.module import (
+    Address,
+    Group,
+    Instruction,
+    Negated,
+    Operand,
+    Part,
+    Register,
+)
 from ferrule.emulator.warps.carry import CARRY
 from ferrule.emulator.warps.flow import Block
 
@@ -41,7 +49,7 @@ def reads_and_writes(item: Instruction) -> tuple[set[str], set[str]]:
 
 
 def _registers(operand: Operand) -> Iterator[str]:
-    if isinstance(operand, (Register, Negated)):
+    if isinstance(operand, (Register, Negated, Part)):
         yield operand.name
     elif isinstance(operand, Address) and isinstance(operand.base, Register):
         yield operand.base.name
