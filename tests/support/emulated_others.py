@@ -25,6 +25,26 @@ extern "C" __global__ void scaled(float* x, float by, int n) {
   if (i < n) x[i] = tile[threadIdx.x] + __shfl_xor_sync(~0u, 0.0f, 1);
 }
 """
+DEEP = """
+__device__ __noinline__ void sort(int* a, int low, int high) {
+  int i = low, j = high, middle = a[(low + high) / 2];
+  while (i <= j) {
+    while (a[i] < middle) i++;
+    while (a[j] > middle) j--;
+    if (i <= j) { int t = a[i]; a[i++] = a[j]; a[j--] = t; }
+  }
+  if (low < j) sort(a, low, j);
+  if (i < high) sort(a, i, high);
+}
+extern "C" __global__ void sorted(int* x, int n) {
+  int own[20];
+  int first = 20 * threadIdx.x;
+  if (first >= n) return;
+  for (int i = 0; i < 20; i++) own[i] = x[first + i];
+  sort(own, 0, 19);
+  for (int i = 0; i < 20; i++) x[first + i] = own[i];
+}
+"""
 PTX = """
 .version 7.0
 .target sm_70
@@ -54,12 +74,36 @@ PTX = """
 """
 
 
-def nvrtc() -> bool | None:
-    """By the frontend: PTX with the lines of the source, as the process emulates a GPU."""
+def has_compiler() -> bool:
     from ferrule.frontends.cuda.nvcc import find_nvcc
     from ferrule.frontends.cuda.nvrtc import find_nvrtc
 
-    if find_nvrtc() is None and find_nvcc() is None:
+    return find_nvrtc() is not None or find_nvcc() is not None
+
+
+def recursion() -> bool | None:
+    """A function of C++ that calls itself, on memory of each thread."""
+    if not has_compiler():
+        return None
+    n = fe.sym_int32()
+    x = fe.specs.Tensor("x", (n,), "int32")
+    function = fe.frontends.cuda.compile(
+        DEEP,
+        fe.specs.Signature("sorted", [x]),
+        params=[x.data, n],
+        grid=fe.ceil_div(n, 1280),
+        block=64,
+        target="sm_90a",
+    )
+    values = np.random.default_rng(1).integers(-50, 50, (50, 20), np.int32)
+    held = fe.cuda.array(values.reshape(-1))
+    function(held)
+    return bool((fe.cuda.to_numpy(held).reshape(50, 20) == np.sort(values)).all())
+
+
+def nvrtc() -> bool | None:
+    """By the frontend: PTX with the lines of the source, as the process emulates a GPU."""
+    if not has_compiler():
         return None
     n = fe.sym_int32()
     x = fe.specs.Tensor("x", (n,), "float32")
@@ -127,6 +171,7 @@ def numba() -> bool | None:
 
 CHECKS: dict[str, Callable[[], bool | None]] = {
     "NVRTC": nvrtc,
+    "recursion": recursion,
     "bindings": bindings,
     "Numba": numba,
 }

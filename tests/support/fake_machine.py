@@ -71,7 +71,9 @@ class FakeKernel:
     required_block: tuple[int, int, int] | None = None
     required_cluster: tuple[int, int, int] | None = None
 
-    def launch(self, grid: Any, block: Any, *, smem: int, cluster: Any, parameters: bytes) -> None:
+    def launch(
+        self, grid: Any, block: Any, *, smem: int, cluster: Any, parameters: bytes, stack: int
+    ) -> None:
         self.machine.launches.append((self.name, grid, block, smem, cluster, parameters))
         work = WORK.get(self.name)
         if work is not None:

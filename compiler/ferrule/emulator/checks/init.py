@@ -21,6 +21,7 @@ from ferrule.emulator.instructions.helpers import helper
 from ferrule.emulator.native.language import functions, helper_text
 from ferrule.emulator.ptx.cursor import BYTES
 from ferrule.emulator.warps import layout
+from ferrule.emulator.warps.frames import handed
 
 if TYPE_CHECKING:
     from ferrule.emulator.machine.memory import Memory
@@ -73,7 +74,7 @@ class InitWatch:
         """All is checked where helpers are called."""
 
     def _move(self, e: Emitter, what: str, size: int, space: str, place: str, mask: str) -> None:
-        if set(e.item.modifiers) & _HANDED and what == "load":
+        if what == "load" and (set(e.item.modifiers) & _HANDED or handed(e.item)):
             return
         if what == "load" and self._swaps and self._swaps.begins(e.item.operands[1]):
             return

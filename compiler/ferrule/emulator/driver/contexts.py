@@ -7,13 +7,13 @@ from typing import Final
 from ferrule.emulator.driver.library.exports import Exports, Needs
 from ferrule.emulator.driver.places import put_int, put_word
 from ferrule.emulator.driver.results import DriverError, Result
-from ferrule.emulator.driver.state import Context, Driver
+from ferrule.emulator.driver.state import LIMITS, STACK_SIZE, Context, Driver
 
 exports: Final = Exports()
 
 _FLAGS: Final = 0xFF
-_LIMITS: Final = {0: 1024, 1: 1 << 20, 2: 8 << 20, 3: 2, 4: 2048, 5: 64, 6: 0}
-"""`CUlimit`, with what each is at first."""
+_MOST_LOCAL: Final = 512 << 10
+"""Bytes of memory of a thread's own."""
 _CACHES: Final = range(4)
 _VERSION: Final = 3020
 
@@ -202,17 +202,21 @@ def synchronize_with(driver: Driver, handle: int) -> None:
 @exports("cuCtxGetLimit", "oi")
 def get_limit(driver: Driver, out: int, limit: int) -> None:
     _check_limit(limit)
-    put_word(out, driver.current().limits.get(limit, _LIMITS[limit]))
+    put_word(out, driver.current().limits.get(limit, LIMITS[limit]))
 
 
 @exports("cuCtxSetLimit", "iz")
 def set_limit(driver: Driver, limit: int, value: int) -> None:
     _check_limit(limit)
+    if limit == STACK_SIZE and value > _MOST_LOCAL:
+        raise DriverError(
+            Result.INVALID_VALUE, f"a stack of {value} bytes; a thread has at most {_MOST_LOCAL}"
+        )
     driver.current().limits[limit] = value
 
 
 def _check_limit(limit: int) -> None:
-    if limit not in _LIMITS:
+    if limit not in LIMITS:
         raise DriverError(Result.UNSUPPORTED_LIMIT, f"no limit {limit}")
 
 

@@ -25,7 +25,7 @@ from ferrule.emulator.driver.nodes import NodeKind, Parameters
 from ferrule.emulator.driver.places import get_int, get_word, get_words
 from ferrule.emulator.driver.properties import BLOCK, GRID, THREADS_PER_BLOCK, compute_capability
 from ferrule.emulator.driver.results import DriverError, Result
-from ferrule.emulator.driver.state import Context, Driver
+from ferrule.emulator.driver.state import LIMITS, STACK_SIZE, Context, Driver
 from ferrule.emulator.driver.streams import Event, note_time, stream_of, submit
 from ferrule.specs.deferred import dataclass
 
@@ -47,6 +47,7 @@ _FAULTS: Final = {
     "space": Result.INVALID_ADDRESS_SPACE,
     "assert": Result.ASSERT,
     "deadlock": Result.LAUNCH_TIMEOUT,
+    "stack": Result.HARDWARE_STACK_ERROR,
     "cluster": Result.NOT_SUPPORTED,
 }
 """The results for the kinds of faults that a machine knows; LAUNCH_FAILED for others."""
@@ -62,6 +63,7 @@ class Launch:
     shared: int
     cluster: Sizes
     parameters: bytes
+    stack: int
     events: tuple[Event, ...] = ()
 
     def run(self) -> None:
@@ -76,6 +78,7 @@ class Launch:
                 smem=self.shared,
                 cluster=self.cluster,
                 parameters=self.parameters,
+                stack=self.stack,
             )
         except Exception as error:
             raise _fault(error) from None
@@ -125,10 +128,15 @@ def checked(
             f"{shared} bytes of dynamic shared memory; {kernel.name} is allowed "
             f"{dynamic_shared(function)}: cuFuncSetAttribute allows more",
         )
-    launch = Launch(function, grid, block, shared, (1, 1, 1), parameters)
+    launch = Launch(function, grid, block, shared, (1, 1, 1), parameters, _stack(driver))
     if attributes[1] or kernel.required_cluster is not None or function.attributes:
         _apply(driver, launch, *attributes)
     return launch
+
+
+def _stack(driver: Driver) -> int:
+    """The bytes of a thread's stack."""
+    return driver.current().limits.get(STACK_SIZE, LIMITS[STACK_SIZE])
 
 
 def _each(address: int, count: int) -> list[tuple[int, int]]:

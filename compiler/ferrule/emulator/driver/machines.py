@@ -42,7 +42,14 @@ class Kernel(Protocol):
     def required_cluster(self) -> Sizes | None: ...
 
     def launch(
-        self, grid: Sizes, block: Sizes, *, smem: int, cluster: Sizes, parameters: bytes
+        self,
+        grid: Sizes,
+        block: Sizes,
+        *,
+        smem: int,
+        cluster: Sizes,
+        parameters: bytes,
+        stack: int,
     ) -> None:
         """Run it to its end; raises an error with `kind` and `text` where a thread fails."""
 

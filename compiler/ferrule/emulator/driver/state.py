@@ -30,6 +30,11 @@ _MOST_TEXT: Final = 900
 """Bytes of an error's text: launchers of others copy it into arrays of 1,024."""
 
 
+LIMITS: Final = {0: 1024, 1: 1 << 20, 2: 8 << 20, 3: 2, 4: 2048, 5: 64, 6: 0}
+"""`CUlimit`, with what each is at first."""
+STACK_SIZE: Final = 0
+
+
 @dataclass(eq=False, slots=True)
 class Context:
     """A context of a device."""

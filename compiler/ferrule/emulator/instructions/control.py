@@ -27,6 +27,7 @@ from ferrule.emulator.warps.layout import (
     READY,
     REDUCED,
     RESULT,
+    STACK,
     SYNC,
     THREADS,
     TRAP,
@@ -36,8 +37,10 @@ from ferrule.emulator.warps.layout import (
 
 
 @helper("trap")
-def _trap(name: str, _: str) -> str:
-    return by_lane(name, 0, "", failed(TRAP) + "unused:\n  br label %next\n", "", True)
+def _trap(name: str, why: str) -> str:
+    return by_lane(
+        name, 0, "", failed(STACK if why else TRAP) + "unused:\n  br label %next\n", "", True
+    )
 
 
 @helper("choose")

@@ -28,6 +28,9 @@ MOST_THREADS: Final = 1024
 _RESIDENT: Final = 128
 """Blocks that run side by side where they wait for each other."""
 
+STACK_BYTES: Final = 1024
+"""What the driver's limit of a thread's stack is, where nobody has set it."""
+
 _FIRST_THREADS: Final = 16_384
 """Threads that run before it is asked whether faster code is worth its time."""
 
@@ -93,8 +96,12 @@ class Kernel:
         smem: int,
         cluster: Sizes = (1, 1, 1),
         parameters: bytes,
+        stack: int = STACK_BYTES,
     ) -> None:
-        """Run it to its end.  ValueError for sizes that no GPU has, Fault where a thread fails."""
+        """Run it to its end.  ValueError for sizes that no GPU has, Fault where a thread fails.
+
+        Calls of functions that call themselves, and `alloca`, have twice `stack` bytes a thread.
+        """
         self._check(grid, block, cluster, smem, parameters)
         with self._machine.lock:
             if self._profiled != (self._machine.parts.profile is not None):
@@ -103,10 +110,11 @@ class Kernel:
             work = self._work
             # Atomics on 16 bits are on the word around, which shared memory always has whole.
             shared = -(-(self._dynamic + smem if smem else self.static_shared) // 4) * 4
-            if work is None or work.key != (block, shared, cluster):
+            local = self.local_bytes + (2 * stack if self._flow.has_stack else 0)
+            if work is None or work.key != (block, shared, cluster, local):
                 if work is not None:
                     work.close()
-                work = self._work = self._new_work(block, shared, cluster)
+                work = self._work = self._new_work(block, shared, cluster, local)
             work.start(grid, smem, parameters, self._machine.random)
             self._machine.parts.begin()
             self._attach(work)
@@ -132,13 +140,13 @@ class Kernel:
                 self._work.close()
                 self._work = None
 
-    def _new_work(self, block: Sizes, shared: int, cluster: Sizes) -> Work:
+    def _new_work(self, block: Sizes, shared: int, cluster: Sizes, local: int) -> Work:
         return Work(
             self._machine.memory,
             block,
             shared,
             self._translation.warp_bytes,
-            self.local_bytes,
+            local,
             _end(self.parameters),
             self._translation.asynchronous,
             cluster,

@@ -37,7 +37,8 @@ def _order(count: int, random: int) -> tuple[int, int, int]:
 
 
 class Work:
-    """Memory for one block at a time, of `key`: the block's sizes, and bytes of its window."""
+    """Memory for one block at a time, of `key`: the block's sizes, bytes of its window, the
+    cluster's sizes, and bytes of each thread's own memory."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class Work:
         asynchronous: int = 0,
         cluster: tuple[int, int, int] = (1, 1, 1),
     ) -> None:
-        self.key: Final = (block, shared, cluster)
+        self.key: Final = (block, shared, cluster, local)
         self._memory = memory
         self.threads: Final = prod(block)
         count = -(-self.threads // layout.LANES)

@@ -50,6 +50,7 @@ _RULES: Final = tuple(
         (r"(?:atom|red)\..*\.(?:f16|b16)$", "sm_70"),
         (r"(?:mov|ld|st)\..*\.?b128$", "sm_70"),
         (r"dp[24]a\.", "sm_61"),
+        (r"alloca|stacksave|stackrestore", "sm_52"),
         (r"(?:atom|red)\..*\.(?:f64|f16x2)$|(?:atom|red)\.(?:.*\.)?(?:cta|sys)\b", "sm_60"),
         (r"(?:add|sub|mul|fma|neg|abs|setp?)\.(?:.*\.)?f16(?:x2)?\b", "sm_53"),
     )

@@ -1,5 +1,8 @@
 """Calls become part of their kernel: functions are copied in, with names of their own.
 
+A function that calls itself, also through others, is there once, and each call has a frame of its
+own: see `frames`.
+
 Names of a copy have what it is a copy of before them. Variables of a function in `.global`,
 `.const` and `.shared` are one for all of its copies. Functions have numbers as addresses: a call
 through an address compares it with those of all functions that it can mean.
@@ -9,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeGuard
 
 from ferrule.emulator.ptx.module import (
     Address,
@@ -29,10 +32,20 @@ from ferrule.emulator.ptx.module import (
     Symbol,
     Variable,
 )
+from ferrule.emulator.warps.frames import (
+    REGISTERS,
+    SIZE,
+    STACK,
+    START,
+    Frame,
+    begin,
+    copy,
+    new,
+    stack_instruction,
+)
 
 Items = list["Instruction | Label"]
 
-_DEEPEST: Final = 64
 _LONGEST: Final = 200_000
 _FIRST_ADDRESS: Final = 0x1000
 _ADDRESS_STEP: Final = 16
@@ -41,11 +54,12 @@ EXTERNAL: Final = frozenset({"vprintf", "__assertfail"})
 """Functions of the system, which the emulator has itself."""
 
 
+_OF_STACK: Final = ("alloca", "stacksave", "stackrestore")
+
 REDUCED: Final = "barrier_result"
 """The opcode of the second half of a barrier that reduces: its result, once all have come."""
 
 NO_FUNCTION: Final = "call of an address that no function has"
-RECURSION: Final = "call of a function that has not returned, which is not emulated"
 """Why a thread ends at a call."""
 
 
@@ -67,7 +81,11 @@ class Inliner:
         self._functions = {each.name: each for each in module.functions if each.body is not None}
         self._addresses = function_addresses(module)
         self._taken = _addressed(module) & self._functions.keys()
-        self._calls: list[str] = []
+        self._recursive: Final = self._that_call_themselves()
+        self._frames: dict[str, Frame] = {}
+        self._inside: Frame | None = None
+        """The frame of the function whose own copy is made."""
+        self.has_stack = False
         self._count = 0
         self._length = 0
         self._sizes: dict[str, int] = {}
@@ -77,7 +95,63 @@ class Inliner:
         self.parameters: Final = tuple(f"{kernel.name}#0:{v.name}" for v in kernel.parameters)
         outer = dict(zip((v.name for v in kernel.parameters), self.parameters, strict=True))
         self._sizes.update((outer[v.name], v.size) for v in kernel.parameters)
-        self.items: Final = self._body(kernel, f"{kernel.name}#0:", None, outer)
+        self.items: Final = self._with_stack(
+            kernel, self._body(kernel, f"{kernel.name}#0:", None, outer)
+        )
+
+    # ---- functions with frames ----
+
+    def _that_call_themselves(self) -> set[str]:
+        """The functions that a call can come back to before they have returned."""
+        called = {name: self._called(each) for name, each in self._functions.items()}
+        return {name for name in called if name in _reached(called, called[name])}
+
+    def _called(self, function: Function) -> set[str]:
+        found: set[str] = set()
+        for item in function.body or ():
+            if isinstance(item, Instruction) and item.opcode == "call":
+                parts = [each for each in item.operands if not isinstance(each, Group)]
+                if isinstance(parts[0] if parts else None, Register):
+                    table = parts[-1]
+                    found |= set(self._meant(function, table.name if _named(table) else ""))
+                found |= {each.name for each in parts[:1] if isinstance(each, Symbol)}
+        return found
+
+    def _with_stack(self, kernel: Function, items: Items) -> Items:
+        """All with the functions that have frames behind it, and the stack's start before it."""
+        at = Instruction("exit", (), (), None, kernel.line, None)
+        texts: Items = []
+        done: list[Frame] = []
+        while len(done) < len(self._frames):
+            frame = list(self._frames.values())[len(done)]
+            done.append(frame)
+            texts += self._own_text(frame)
+        if not self.has_stack:
+            return items
+        self.registers |= REGISTERS
+        self.tables |= {each.table: tuple(each.returns) for each in done}
+        self.variables.append(Variable("local", START, "b8", 0, 16, kernel.line))
+        sizes = {SIZE + each.function.name: each.bytes for each in done}
+        return [_sized(each, sizes) for each in (*begin(at), *items, at, *texts)]
+
+    def _own_text(self, frame: Frame) -> Items:
+        function = frame.function
+        outer = {
+            each.name: frame.prefix + each.name
+            for each in (*function.parameters, *function.results)
+        }
+        self._sizes |= {
+            frame.prefix + each.name: each.size
+            for each in (*function.parameters, *function.results)
+        }
+        self._inside = frame
+        body = self._body(function, frame.prefix, frame.leave, outer)
+        self._inside = None
+        return frame.text(body, self.registers, self.tables)
+
+    def _frame(self, function: Function) -> Frame:
+        self.has_stack = True
+        return self._frames.setdefault(function.name, Frame(function))
 
     # ---- bodies ----
 
@@ -113,7 +187,14 @@ class Inliner:
         names[each.name] = own
         if own not in self._sizes:
             self._sizes[own] = each.size
-            self.variables.append(replace(each, name=own))
+            self._keep(replace(each, name=own))
+
+    def _keep(self, each: Variable) -> None:
+        """A variable of the kernel, or of the frame that its thread's own belong to."""
+        if self._inside is not None and each.space in ("local", "param"):
+            self._inside.place(each.name, each.size, each.align)
+        else:
+            self.variables.append(each)
 
     def _item(
         self,
@@ -130,6 +211,8 @@ class Inliner:
         item = _with_names(item, names)
         if item.opcode == "call":
             return self._call(function, item, plain)
+        if item.opcode in _OF_STACK:
+            return self._of_stack(item)
         if item.opcode == "ret":
             if item.modifiers not in ((), ("uni",)):
                 raise PtxError(f"{item.name} is not emulated", item.line)
@@ -137,6 +220,16 @@ class Inliner:
                 return [replace(item, opcode="exit", modifiers=())]
             return [replace(item, opcode="bra", modifiers=(), operands=(Symbol(leave),))]
         return [item]
+
+    def _of_stack(self, item: Instruction) -> Items:
+        self.has_stack = True
+        self._count += 1
+        label = f"stack#{self._count}"
+        found = stack_instruction(item, label)
+        if item.guard is None:
+            return found
+        end = Label(label + ":end", item.line)
+        return [jump_around(item, end.name), *found, end]
 
     # ---- calls ----
 
@@ -166,13 +259,41 @@ class Inliner:
 
     def _named(self, call: Instruction, name: str, results: Group, arguments: Group) -> Items:
         if name in EXTERNAL:
-            return [_external(call, name, results, arguments)]
+            return self._of_system(call, name, results, arguments)
         function = self._functions.get(name)
         if function is None or function.entry:
             raise PtxError(f"{name} is called and has no body in this text", call.line)
-        if name in self._calls or len(self._calls) > _DEEPEST:
-            raise PtxError(f"{name} calls itself: recursion is not emulated", call.line)
-        return self._copied(call, function, results, arguments)
+        return self._called_with(call, function, results, arguments)
+
+    def _of_system(self, call: Instruction, name: str, results: Group, arguments: Group) -> Items:
+        """The system's functions take variables that have one place in a thread."""
+        if self._inside is None:
+            return [_external(call, name, results, arguments)]
+        frame, self._inside = self._inside, None
+        own: dict[str, str] = {}
+        for each in (*_names(results, call), *_names(arguments, call)):
+            own[each] = f"{each}#{call.line}"
+            self._sizes[own[each]] = self._size(call, each)
+            self._keep(Variable("param", own[each], "b8", self._sizes[each], 16, call.line))
+        self._inside = frame
+        item = _external(call, name, results, arguments)
+        found: Items = []
+        for each in _names(arguments, call):
+            found += copy(call, Symbol(own[each]), Symbol(each), self._sizes[each], 1)
+        found.append(_with_names(item, own))
+        for each in _names(results, call):
+            found += copy(call, Symbol(each), Symbol(own[each]), self._sizes[each], 1)
+        return found
+
+    def _called_with(
+        self, call: Instruction, function: Function, results: Group, arguments: Group
+    ) -> Items:
+        """A call of a known function, whose text is copied in or that has a copy of its own."""
+        if function.name not in self._recursive:
+            return self._copied(call, function, results, arguments)
+        handed, got = _names(arguments, call), _names(results, call)
+        self._compare(call, function, handed, got)
+        return self._frame(function).call(call, handed, got, self._inside is not None)
 
     def _copied(
         self, call: Instruction, function: Function, results: Group, arguments: Group
@@ -186,10 +307,14 @@ class Inliner:
         after = self._moves(call, {copy: name for name, copy in own.items()})
         given = [*handed, *(own.get(name, name) for name in got)]
         wanted = [each.name for each in (*function.parameters, *function.results)]
-        self._calls.append(function.name)
         body = self._body(function, prefix, leave, dict(zip(wanted, given, strict=True)))
-        self._calls.pop()
-        return [*body, Label(leave, call.line), *after]
+        end = Label(leave, call.line)
+        if not _allocates(function):
+            return [*body, end, *after]
+        kept = Register(prefix + "stack")
+        self.registers[kept.name] = "b64"
+        save, restore = (new(call, "mov", "u64", *o) for o in ((kept, STACK), (STACK, kept)))
+        return [save, *body, end, restore, *after]
 
     def _compare(
         self, call: Instruction, function: Function, handed: Sequence[str], got: Sequence[str]
@@ -216,7 +341,7 @@ class Inliner:
         found: Items = []
         for source, target in pairs.items():
             size = self._sizes[source] = self._sizes[target]
-            self.variables.append(Variable("param", source, "b8", size, 16, call.line))
+            self._keep(Variable("param", source, "b8", size, 16, call.line))
             for at in range(size):
                 register = f"{source}:{at}"
                 self.registers[register] = "b16"
@@ -251,24 +376,55 @@ class Inliner:
             skip = f"{prefix}not:{each.name}"
             address = Immediate(self._addresses[each.name])
             operands = (Register(test), callee, address)
-            found.append(_new(call, "setp", ("eq", "u64"), operands))
+            found.append(new(call, "setp", "eq.u64", *operands))
             guard = Guard(test, True)
-            found.append(replace(_new(call, "bra", (), (Symbol(skip),)), guard=guard))
-            if each.name in self._calls:
-                found.append(_new(call, "trap", (RECURSION,), ()))
-            else:
-                found += self._copied(call, each, results, arguments)
-            found += [_new(call, "bra", (), (Symbol(end),)), Label(skip, call.line)]
-        return [*found, _new(call, "trap", (NO_FUNCTION,), ()), Label(end, call.line)]
+            found.append(replace(new(call, "bra", "", Symbol(skip)), guard=guard))
+            found += self._called_with(call, each, results, arguments)
+            found += [new(call, "bra", "", Symbol(end)), Label(skip, call.line)]
+        nobody = replace(new(call, "trap", ""), modifiers=(NO_FUNCTION,))
+        return [*found, nobody, Label(end, call.line)]
 
     def _targets(self, caller: Function, call: Instruction, table: str) -> list[str]:
-        """The functions that the call can mean: those it names, or all that fit its prototype."""
+        if table not in caller.tables and table not in caller.prototypes:
+            raise PtxError(f"{table} is no prototype and no list of functions", call.line)
+        return self._meant(caller, table)
+
+    def _meant(self, caller: Function, table: str) -> list[str]:
+        """The functions that a call can mean: those it names, or all that fit its prototype."""
         if table in caller.tables:
             return [name for name in caller.tables[table] if name in self._functions]
         wanted = caller.prototypes.get(table)
-        if wanted is None:
-            raise PtxError(f"{table} is no prototype and no list of functions", call.line)
         return sorted(name for name in self._taken if _prototype(self._functions[name]) == wanted)
+
+
+def _reached(called: Mapping[str, set[str]], first: set[str]) -> set[str]:
+    """All functions that some lead to."""
+    found: set[str] = set()
+    rest = list(first)
+    while rest:
+        name = rest.pop()
+        if name not in found:
+            found.add(name)
+            rest += called.get(name, ())
+    return found
+
+
+def _named(operand: Operand) -> TypeGuard[Symbol]:
+    return isinstance(operand, Symbol)
+
+
+def _allocates(function: Function) -> bool:
+    return any(
+        isinstance(item, Instruction) and item.opcode == "alloca" for item in function.body or ()
+    )
+
+
+def _sized(item: Instruction | Label, sizes: Mapping[str, int]) -> Instruction | Label:
+    """An instruction with the sizes of frames as numbers."""
+    last = item.operands[-1] if isinstance(item, Instruction) and item.operands else None
+    if not isinstance(last, Symbol) or last.name not in sizes or isinstance(item, Label):
+        return item
+    return replace(item, operands=(*item.operands[:-1], Immediate(sizes[last.name])))
 
 
 def _prototype(function: Function) -> Prototype:
@@ -301,12 +457,6 @@ def symbols(operand: Operand) -> Iterator[str]:
 def _labels(function: Function) -> Iterator[str]:
     yield from (item.name for item in function.body or () if isinstance(item, Label))
     yield from function.tables
-
-
-def _new(
-    call: Instruction, opcode: str, modifiers: tuple[str, ...], operands: tuple[Operand, ...]
-) -> Instruction:
-    return Instruction(opcode, modifiers, operands, None, call.line, call.place)
 
 
 def _external(call: Instruction, name: str, results: Group, arguments: Group) -> Instruction:

@@ -25,6 +25,7 @@ from ferrule.emulator.ptx.module import (
     Symbol,
 )
 from ferrule.emulator.warps import layout
+from ferrule.emulator.warps.frames import END
 
 SCALARS: Final = {
     "pred": "i1", "f32": "float", "f64": "double", "f16": "half",
@@ -323,6 +324,9 @@ class Emitter:
         if name == "%warpid":
             place = self.op(f"getelementptr i8, ptr %w, i64 {layout.WARP_ID}")
             return self._sized(self.spread(self.op(f"load i32, ptr {place}")), 32, kind)
+        if name == END.name:
+            place = self.op(f"getelementptr i8, ptr %w, i64 {layout.LOCAL_SIZE}")
+            return self._sized(self.spread(self.op(f"load i64, ptr {place}"), "i64"), 64, kind)
         if name in ("%clock", "%clock_hi", "%clock64", "%globaltimer"):
             return self._clock(name, kind)
         if name in _CONSTANT:

@@ -59,6 +59,8 @@ class Flow:
     variables: tuple[Variable, ...]
     parameters: tuple[str, ...]
     """The names of the kernel's parameters."""
+    has_stack: bool
+    """Whether threads need memory for calls and `alloca`."""
 
 
 def flow(module: Module, kernel: Function) -> Flow:
@@ -69,6 +71,7 @@ def flow(module: Module, kernel: Function) -> Flow:
         {**inliner.registers, CARRY: "pred"},
         tuple(inliner.variables),
         inliner.parameters,
+        inliner.has_stack,
     )
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ferrule.emulator.ptx.module import (
     Address,
     Group,
     Instruction,
+    Label,
     Negated,
     Operand,
     Part,
     Register,
+    Symbol,
 )
 from ferrule.emulator.warps.carry import CARRY
-from ferrule.emulator.warps.flow import Block
+
+if TYPE_CHECKING:
+    from ferrule.emulator.warps.flow import Block
 
 _USES_CARRY = frozenset({"addc", "subc", "madc"})
 
@@ -69,3 +74,49 @@ def outliving(blocks: tuple[Block, ...]) -> set[str]:
             found |= reads - written
             written |= writes
     return found
+
+
+Items = Sequence["Instruction | Label"]
+
+
+def live_at(
+    items: Items, tables: Mapping[str, Sequence[str]], goes_on: Callable[[Instruction], bool]
+) -> list[set[str]]:
+    """The registers that are read before they are written, from each item on.
+
+    `goes_on` says of which jumps the next item follows, whatever they name.
+    """
+    labels = {each.name: i for i, each in enumerate(items) if isinstance(each, Label)}
+    following = [_following(items, i, labels, tables, goes_on) for i in range(len(items))]
+    live: list[set[str]] = [set() for _ in range(len(items) + 1)]
+    changed = True
+    while changed:
+        changed = False
+        for i in range(len(items) - 1, -1, -1):
+            now = set().union(*(live[each] for each in following[i]))
+            item = items[i]
+            if isinstance(item, Instruction):
+                reads, writes = reads_and_writes(item)
+                now = now - writes | reads
+            if now != live[i]:
+                live[i], changed = now, True
+    return live
+
+
+def _following(
+    items: Items,
+    at: int,
+    labels: Mapping[str, int],
+    tables: Mapping[str, Sequence[str]],
+    goes_on: Callable[[Instruction], bool],
+) -> list[int]:
+    """The items that can come next; those behind the end have no registers."""
+    item = items[at]
+    if isinstance(item, Label) or item.opcode not in ("bra", "brx", "exit", "trap", "ret"):
+        return [at + 1]
+    names: Sequence[str] = ()
+    table = item.operands[-1] if item.operands else None
+    if isinstance(table, Symbol) and not goes_on(item):
+        names = (table.name,) if item.opcode == "bra" else tables.get(table.name, ())
+    found = [labels[each] for each in names if each in labels]
+    return [*found, at + 1] if item.guard is not None or goes_on(item) else found

@@ -20,6 +20,7 @@ from ferrule.emulator.warps import layout
 from ferrule.emulator.warps.chunks import LOCALS, SLOT, chunked
 from ferrule.emulator.warps.emitter import LANE_NUMBERS_64, SCRATCH, Emitter, Names, bits_of, splat
 from ferrule.emulator.warps.flow import Flow
+from ferrule.emulator.warps.frames import FULL
 from ferrule.emulator.warps.liveness import outliving
 from ferrule.emulator.warps.products import early_uses
 from ferrule.specs.deferred import dataclass
@@ -205,7 +206,7 @@ waiting:
             if self._names.watch is not None:
                 self._names.watch.executed(e, branch)
         if branch is not None and branch.opcode == "trap":
-            e.call("trap:", [], [])
+            e.call("trap:stack" if FULL in branch.modifiers else "trap:", [], [])
             e.do("unreachable")
             return
         if branch is not None and branch.opcode == "brx":
