@@ -3,14 +3,15 @@
     python benchmarks/emulated.py [--quick] [--json FILE]
 
 Two kernels in PTX, saxpy and a tiled matmul with barriers, each with all checks (of memory,
-meetings, races and fresh memory), with those of memory and with none, on one core. Results are
-compared with NumPy before anything is timed.
+meetings, races and fresh memory), with those of memory and with none, on one core, and a launch on
+all cores. Results are compared with NumPy before anything is timed.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import os
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ from harness import (
 
 from ferrule.emulator.machine import Machine
 
+THREADS: Final = "FERRULE_NUM_THREADS"
 US: Final = Unit("us", 1e6)
 CHECKS: Final = {"none": "", "memory": "memory", "all": "memory,sync,race,init"}
 LIMITS: Final = {"none": 1000.0, "memory": 5000.0, "all": 33_000.0}
@@ -123,6 +125,29 @@ def speeds(effort: Effort, size: int, width: int) -> Table:
     return Table(title, Unit("ps", 1e12), tuple(rows), ("memory", "none"))
 
 
+def with_threads(count: int, launch: Callable[[], None]) -> Callable[[], None]:
+    """A launch on so many threads."""
+
+    def run() -> None:
+        os.environ[THREADS] = str(count)
+        launch()
+        os.environ[THREADS] = "1"
+
+    return run
+
+
+def on_cores(effort: Effort, width: int) -> Table:
+    """A launch of many blocks that have nothing to do with each other."""
+    counts = {"one": 1, "all": os.cpu_count() or 1}
+    sides = []
+    for name, count in counts.items():
+        launch = with_threads(count, matmul("memory", width).launch)
+        for _ in range(3):
+            launch()
+        sides.append(block_side(name, launch))
+    return Table("Cores", MS, (measure("tiled matmul", sides, effort),), ("one", "all"))
+
+
 def launches(effort: Effort) -> Table:
     """One block of 256 threads."""
     work = saxpy("memory", 256)
@@ -152,6 +177,7 @@ def result(quick: bool) -> Result:
     effort = QUICK if quick else FULL.fewer(2)
     speed = speeds(effort, 1 << 12 if quick else 1 << 20, 32 if quick else 128)
     one, texts = launches(effort), translations(effort)
+    cores = on_cores(effort, 32 if quick else 512)
     goals = [
         Goal(f"{row.name}, checks: {name}", LIMITS[name], _median(row, name, 1e12), "ps")
         for row in speed.rows
@@ -159,7 +185,7 @@ def result(quick: bool) -> Result:
     ]
     goals.append(Goal("a launch of one block", 30, _median(one.rows[0], "one block", 1e6), "us"))
     goals.append(Goal("a new kernel of 300", 60, _median(texts.rows[0], "new", 1e3), "ms"))
-    return Result((speed, one, texts), tuple(goals))
+    return Result((speed, cores, one, texts), tuple(goals))
 
 
 def _median(row: Row, name: str, scale: float) -> float | None:
@@ -168,6 +194,7 @@ def _median(row: Row, name: str, scale: float) -> float | None:
 
 
 def main(given: argparse.Namespace) -> None:
+    os.environ[THREADS] = "1"
     finish("emulated", result(given.quick), given)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ptx_programs import kernel, launch, machine, pointers
 
-from ferrule.emulator.machine import jit, kernels, tiers
+from ferrule.emulator.machine import jit, running, tiers
 
 LOOP = """
 .shared .u32 s[64];
@@ -38,7 +38,7 @@ def test_both_codes_do_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiers, "_SECONDS_AN_INSTRUCTION", 0)
     quick = run()
     monkeypatch.setattr(tiers, "_LEAST", 0)
-    monkeypatch.setattr(kernels, "_FIRST_THREADS", 64)
+    monkeypatch.setattr(running, "_FIRST_THREADS", 64)
     assert run() == quick
     assert len(set(quick)) > 1000
 
@@ -48,10 +48,10 @@ def test_a_kernel_that_takes_long_becomes_fast(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(tiers, "_SECONDS_AN_INSTRUCTION", 0)
     gpu = machine()
     found = gpu.load(kernel(LOOP, pointers(1))).kernels["k"]
-    assert not found._tiers.fast
+    assert not found._runner._tiers.fast
     place = gpu.memory.allocate(4 * 64)
     found.launch((1, 1, 1), (64, 1, 1), smem=0, parameters=struct.pack("<Q", place))
-    assert found._tiers.fast
+    assert found._runner._tiers.fast
 
 
 def products(count: int) -> str:

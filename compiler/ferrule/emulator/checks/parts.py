@@ -42,6 +42,11 @@ class Parts:
         return Watches(parts) if parts else None
 
     @property
+    def idle(self) -> bool:
+        """Whether nothing is noted while kernels run."""
+        return self._race is None and self._init is None and self._profile is None
+
+    @property
     def profile(self) -> Profile | None:
         """Where kernels are counted. One that is translated with it is translated anew without."""
         return self._profile

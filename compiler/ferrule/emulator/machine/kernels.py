@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from math import prod
-from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
-from ferrule.emulator.machine.faults import Fault, deadlock, thread_fault
-from ferrule.emulator.machine.jit import scheduler_code
-from ferrule.emulator.machine.scheduler import FAILED, OVER, RESTED, SPINNING
-from ferrule.emulator.machine.tiers import Tiers
+from ferrule.emulator.machine.running import Launch, Runner
 from ferrule.emulator.machine.work import Work
 from ferrule.emulator.ptx.module import Function, Module, PtxError, Variable
 from ferrule.emulator.warps.calls import symbols
-from ferrule.emulator.warps.flow import WAITING, Flow, flow
+from ferrule.emulator.warps.flow import Flow, flow
 from ferrule.emulator.warps.layout import MOST_BLOCKS
 from ferrule.emulator.warps.translate import translate
 from ferrule.specs.deferred import dataclass
@@ -25,22 +20,8 @@ if TYPE_CHECKING:
 
 Sizes = tuple[int, int, int]
 MOST_THREADS: Final = 1024
-_RESIDENT: Final = 128
-"""Blocks that run side by side where they wait for each other."""
-
 STACK_BYTES: Final = 1024
 """What the driver's limit of a thread's stack is, where nobody has set it."""
-
-_FIRST_THREADS: Final = 16_384
-"""Threads that run before it is asked whether faster code is worth its time."""
-
-_FIRST_TURNS: Final = 4096
-_MOST_TURNS: Final = 1 << 30
-_SHORT, _LONG = 0.02, 0.1
-"""Seconds that the scheduler runs without a look at signals of the process, such as Ctrl-C."""
-
-Run = Callable[[int, int], int]
-_RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +55,7 @@ class Kernel:
         self._flow: Final = blocks
         self._places: Final = own
         self._work: Work | None = None
-        self._turns = _FIRST_TURNS
         self._translate()
-        self._waits: Final = {
-            number: block.instructions[0]
-            for number, block in enumerate(blocks.blocks)
-            if block.instructions and block.instructions[0].opcode in WAITING
-        }
         said = function.directives
         self.registers: Final = min(255, 16 + len(blocks.registers) // 4)
         self.required_block: Final = _sizes(said.get("reqntid"))
@@ -112,13 +87,13 @@ class Kernel:
             shared = -(-(self._dynamic + smem if smem else self.static_shared) // 4) * 4
             local = self.local_bytes + (2 * stack if self._flow.has_stack else 0)
             if work is None or work.key != (block, shared, cluster, local):
-                if work is not None:
-                    work.close()
+                self._give_back()
                 work = self._work = self._new_work(block, shared, cluster, local)
             work.start(grid, smem, parameters, self._machine.random)
             self._machine.parts.begin()
-            self._attach(work)
-            self._run(work, prod(grid) // prod(cluster), grid, smem, parameters)
+            self._machine.parts.attach(work, self.name, self._translation.instructions)
+            launch = Launch(grid, smem, parameters)
+            self._runner.run(work, prod(grid) // prod(cluster), launch)
             self._machine.parts.end(work, self.name, grid)
 
     def _translate(self) -> None:
@@ -128,17 +103,20 @@ class Kernel:
         self._translation = translate(
             self._flow, self._places, checks=machine.checks, watch=machine.parts.watch()
         )
-        self._tiers = Tiers(self._translation)
-
-    def _attach(self, work: Work) -> None:
-        self._machine.parts.attach(work, self.name, self._translation.instructions)
+        self._runner = Runner(
+            self.name, machine, self._translation, self._flow, self._places, self._new_work
+        )
 
     def close(self) -> None:
         """Give the memory of its blocks back."""
         with self._machine.lock:
-            if self._work is not None:
-                self._work.close()
-                self._work = None
+            self._give_back()
+
+    def _give_back(self) -> None:
+        if self._work is not None:
+            self._work.close()
+            self._work = None
+        self._runner.close()
 
     def _new_work(self, block: Sizes, shared: int, cluster: Sizes, local: int) -> Work:
         return Work(
@@ -178,109 +156,6 @@ class Kernel:
             raise ValueError(f"a grid of {grid} is not made of clusters of {cluster}")
         if self.required_cluster not in (None, cluster):
             raise ValueError(f"the cluster must be {self.required_cluster}, but is {cluster}")
-
-    # ---- running ----
-
-    def _run(self, work: Work, total: int, grid: Sizes, smem: int, parameters: bytes) -> None:
-        run = _RUN(scheduler_code().addresses["run"])
-        said = self._slices(work, total, run)
-        if said == SPINNING and total > 1:
-            self._run_together(work, total, grid, smem, parameters, run)
-        while said == SPINNING:
-            said = self._timed(work, run)
-        if said != OVER:
-            raise self._fault(work, said)
-        if self._machine.random:
-            self._machine.random = work.random or 1
-
-    def _slices(self, work: Work, total: int, run: Run) -> int:
-        """All blocks; more at a time as they go, so that the code can become faster in between."""
-        done, count = 0, max(1, _FIRST_THREADS // work.threads)
-        while True:
-            end = total if self._tiers.fast else min(total, done + count)
-            work.blocks(done, end)
-            said = self._timed(work, run)
-            if said != OVER or end == total:
-                return said
-            done, count = end, 2 * count
-
-    def _timed(self, work: Work, run: Run) -> int:
-        """Go on with a block; Python looks for signals whenever the scheduler returns."""
-        while True:
-            step = self._tiers.step()
-            work.set_turns(self._turns)
-            start = perf_counter()
-            said = run(work.block, step)
-            spent = perf_counter() - start
-            self._tiers.spent(spent)
-            if spent > _LONG:
-                self._turns = max(self._turns // 2, 1)
-            if said != RESTED:
-                return said
-            if spent < _SHORT:
-                self._turns = min(2 * self._turns, _MOST_TURNS)
-
-    def _run_together(
-        self,
-        first: Work,
-        total: int,
-        grid: Sizes,
-        smem: int,
-        parameters: bytes,
-        run: Run,
-    ) -> None:
-        """Blocks that may wait for each other: each goes on until it only spins.
-
-        Where none of them ends, they may wait for blocks that have not begun: then more begin.
-        """
-        number, most = first.next, _RESIDENT
-        first.blocks(number, number, keep=True)
-        first.set_patience(len(first.warps))
-        resident = [first]
-        try:
-            while resident:
-                while number < total and len(resident) < most:
-                    another = self._new_work(*first.key)
-                    another.start(grid, smem, parameters, self._machine.random)
-                    another.set_patience(len(another.warps))
-                    another.blocks(number, number + 1)
-                    self._attach(another)
-                    number += 1
-                    resident.append(another)
-                count = len(resident)
-                resident = self._round(resident, run, first)
-                most = 2 * most if len(resident) == count == most else most
-        finally:
-            for each in resident:
-                if each is not first:
-                    each.close()
-
-    def _round(self, resident: list[Work], run: Run, first: Work) -> list[Work]:
-        left = []
-        for each in resident:
-            said = self._timed(each, run)
-            if said == SPINNING:
-                left.append(each)
-            elif said != OVER:
-                raise self._fault(each, said)
-            elif each is not first:
-                each.close()
-        return left
-
-    def _fault(self, work: Work, said: int) -> Fault:
-        work.stale = True
-        if said == FAILED:
-            warp = work.warps[work.cursor]
-            found = self._machine.parts.text(warp, self._translation.instructions, self._places)
-            if found is not None:
-                return Fault(found[0], f"{self.name}: {found[1]}")
-            return thread_fault(
-                self.name,
-                work.warps[work.cursor],
-                self._translation.instructions,
-                self._machine.memory,
-            )
-        return deadlock(self.name, work.warps, self._waits, self._translation.instructions)
 
 
 def _end(parameters: Iterable[Parameter]) -> int:

@@ -185,6 +185,11 @@ class Work:
         return self._word(layout.NEXT, "<Q")
 
     @property
+    def rest(self) -> range:
+        """The numbers of the blocks that have not begun."""
+        return range(self.next, self._word(layout.END, "<Q"))
+
+    @property
     def cursor(self) -> int:
         """The warp that failed."""
         return self._word(layout.CURSOR, "<I")
