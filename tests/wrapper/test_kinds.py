@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from llvm_text import verified
@@ -313,3 +313,15 @@ def test_what_looks_right_and_is_not(
     wanted = judge(signature, arguments)
     assert not isinstance(wanted, Accepted)
     assert Wrapped(signature, hot).disagreement(arguments, wanted) is None
+
+
+@pytest.mark.parametrize("kind, file", [(kinds.DataType, "accept"), (kinds.String, "values")])
+def test_a_kind_with_fields_needs_code_that_checks_them(
+    kind: Any, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its traits do not say which values it takes: all of its types would pass."""
+    monkeypatch.setattr(kind, "literal_fields", classmethod(lambda cls: ("name",)))
+    signature = Signature("f", [kind("x")])
+    with pytest.raises(TypeError, match=rf"{file}\.py has no case") as raised:
+        build_wrapper(signature, BodyCall(Body("", "ferrule_body", ())))
+    assert kind.__name__ in str(raised.value)

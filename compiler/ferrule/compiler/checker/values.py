@@ -36,6 +36,7 @@ from ferrule.specs.params import (
     Pairs,
     Param,
     Payload,
+    Plain,
     Pointer,
     Scalar,
     Shape,
@@ -95,7 +96,8 @@ class ValueRows:
             case Elements() | Pairs():
                 over_elements(self.code, node, lambda _, child: self.check(child))
             case WithTraits():
-                return
+                kind = type(node.param).__name__
+                raise TypeError(f"compiler/checker/values.py has no case for the kind {kind}")
             case _:
                 assert_never(node.param)
 
@@ -206,6 +208,7 @@ def has_values(param: Param | None) -> bool:
         case None | EnvStream():
             return False
         case WithTraits(traits=traits):
-            return traits.payload in (Payload.ADDRESS, Payload.BITS)
+            has_fields = isinstance(param, Plain) and bool(param.literal_fields())
+            return has_fields or traits.payload in (Payload.ADDRESS, Payload.BITS)
         case _:
             assert_never(param)

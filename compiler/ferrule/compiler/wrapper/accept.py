@@ -98,7 +98,10 @@ def _accept(hot: Hot, level: Level, item: Item) -> None:
             accept_registered(hot, item, type_key)
         case params.EnvStream():
             raise ValueError(f"the env stream {item.param.name} is no argument")
-        case params.Plain() | params.Pairs():
+        case params.Plain():
+            item.param.require_no_fields("compiler/wrapper/accept.py")
+            _accept_plain(hot, item, item.param.traits)
+        case params.Pairs():
             _accept_plain(hot, item, item.param.traits)
         case _:
             assert_never(item.param)
