@@ -64,7 +64,7 @@ def bits_of(x: Num) -> Num:
 
 
 def absolute(x: Num) -> Num:
-    """x|, also for NaN."""
+    """|x|, also for NaN."""
     form = form_of(x)
     return (bits_of(x) & ~form.sign).bits(form.dtype)
 
