@@ -69,9 +69,11 @@ def test_kernels_are_measured_beside_numba_and_c(tmp_path: Path) -> None:
     pytest.importorskip("numba", reason="Numba is not installed")
     path = tmp_path / "newcomers.json"
     content = quick_run("newcomers", path, torch=False, only="points")
-    kernels, sizes = content["tables"]
+    kernels, sizes, compilations = content["tables"]
     assert all(len(row["sides"]) == 3 for row in (*kernels["rows"], *sizes["rows"]))
-    assert len(content["goals"]) == len(kernels["rows"]) == len(sizes["rows"]) == 5
+    assert all(len(row["sides"]) == 2 for row in compilations["rows"])
+    assert len(kernels["rows"]) == len(sizes["rows"]) == len(compilations["rows"]) == 5
+    assert len(content["goals"]) == 10
 
 
 @pytest.mark.needs_cc
