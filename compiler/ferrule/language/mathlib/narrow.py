@@ -74,6 +74,19 @@ def expand(keeps: Keeps, emit: Emit, b: Builder, op: ops.Op) -> None:
             _narrow(keeps, b, result, Num(b, wide_result), saturate=False)
 
 
+def decoded(dtype: DType, bits: Num) -> Num:
+    """The float32 of a narrow float's bits, in a Uint32; the other bits are 0."""
+    form = format_of(dtype)
+    return (_signed(form, bits) if form.signed else _power(bits)).bits(Float32)
+
+
+def encoded(dtype: DType, x: Num) -> Num:
+    """The bits, in a Uint32, of the narrow float that is nearest to any number."""
+    form = format_of(dtype)
+    encode = _encoded if form.signed else _encoded_power
+    return encode(form, _as_float32(lambda _: False, x).bits(Uint32), False)
+
+
 def _is_narrow(value: ops.Value) -> bool:
     return isinstance(value.type, DType) and value.type.is_narrow
 
@@ -125,9 +138,7 @@ def _widened(keeps: Keeps, x: Num) -> Num:
     if keeps(kept):
         x.b.append(kept)
         return Num(x.b, kept.result)
-    form, bits = format_of(x.dtype), x.bits(Uint8).to(Uint32)
-    decoded = _signed(form, bits) if form.signed else _power(bits)
-    return decoded.bits(Float32)
+    return decoded(x.dtype, x.bits(Uint8).to(Uint32))
 
 
 def _signed(form: Format, bits: Num) -> Num:

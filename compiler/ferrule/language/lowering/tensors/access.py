@@ -9,6 +9,7 @@ from typing import Any
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.tensors import packed
 from ferrule.language.promotion import stores_implicitly
 from ferrule.language.values import TensorView
 from ferrule.specs import DType
@@ -26,6 +27,14 @@ def require_reachable(low: Lowering, tensor: TensorView, node: ast.AST) -> None:
 
 def require_element(low: Lowering, dtype: DType, node: ast.AST) -> None:
     """Refuses dtypes for storage only, whose elements have no values."""
+    if dtype in packed.VALUES:
+        low.fail(
+            node,
+            f"single elements of {dtype.name} have no bytes: two share one",
+            expected="a bool, an integer or a float of 8 to 64 bits",
+            hint=f"elements of a tensor are read as {packed.VALUES[dtype].name}, and written in "
+            "pairs",
+        )
     if not dtype.has_values:
         low.fail(
             node,
@@ -35,8 +44,15 @@ def require_element(low: Lowering, dtype: DType, node: ast.AST) -> None:
         )
 
 
+def require_readable(low: Lowering, dtype: DType, node: ast.AST) -> None:
+    """Refuses dtypes whose elements cannot be read."""
+    if dtype not in packed.VALUES:
+        require_element(low, dtype, node)
+
+
 def stored(low: Lowering, dtype: DType, value: Any, name: str, node: ast.AST) -> ops.Value:
     """The value in the dtype of the tensor of this name."""
+    packed.refuse_single(low, dtype, name, node)
     require_element(low, dtype, node)
     number = scalars.as_number(low, value, node, dtype)
     if not stores_implicitly(number.dtype, dtype):

@@ -12,12 +12,13 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.tensors import (
     access,
     coordinates,
+    packed,
     reductions,
     vectors,
     views,
     whole_tensors,
 )
-from ferrule.language.values import Number, PointerView, TensorView, Vector, Whole
+from ferrule.language.values import PointerView, TensorView, Vector, Whole
 from ferrule.specs import Int64
 from ferrule.specs.expr import INT64_MAX
 
@@ -31,8 +32,8 @@ def read(low: Lowering, base: TensorView | PointerView, at: tuple[Any, ...], nod
         name, written = ast.unparse(node), any(isinstance(part, slice) for part in at)
         return views.cut(low, tensor, at, node, name=name, whole=written)
     access.require_reachable(low, tensor, node)
-    access.require_element(low, tensor.type.dtype, node)
-    return Number(low.builder.load(tensor.value, _indices(low, tensor, at, node)))
+    access.require_readable(low, tensor.type.dtype, node)
+    return packed.load(low, tensor.value, _indices(low, tensor, at, node))
 
 
 def _indices(

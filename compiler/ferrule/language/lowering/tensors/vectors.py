@@ -18,7 +18,7 @@ from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
-from ferrule.language.lowering.tensors import access
+from ferrule.language.lowering.tensors import access, packed
 from ferrule.language.lowering.tensors.coordinates import refusals
 from ferrule.language.values import Number, TensorView, Vector
 from ferrule.specs import Int32, Numeric
@@ -82,9 +82,9 @@ def load(
 ) -> Vector:
     """`a.load()`: all elements of a tensor of a shape known at compile time."""
     bound(low, "", args, kwargs, node)
-    access.require_element(low, tensor.type.dtype, node)
+    access.require_readable(low, tensor.type.dtype, node)
     shape = _reachable(low, tensor, node)
-    items = [Number(low.builder.load(tensor.value, at)) for at in _places(low, tensor)]
+    items = [packed.load(low, tensor.value, at) for at in _places(low, tensor)]
     return Vector(shape, tuple(items))
 
 
@@ -114,10 +114,13 @@ def store(low: Lowering, tensor: TensorView, vector: Any, node: ast.AST) -> None
             expected="equal shapes",
         )
     dtype, name = tensor.type.dtype, tensor.name
+    low.state.writes += 1
+    if dtype in packed.VALUES:
+        packed.store(low, tensor, vector.items, node)
+        return
     values = [access.stored(low, dtype, item, name, node) for item in vector.items]
     for place, value in zip(_places(low, tensor), values, strict=True):
         low.builder.store(tensor.value, place, value)
-    low.state.writes += 1
 
 
 def fill(
@@ -125,7 +128,11 @@ def fill(
 ) -> None:
     """`a.fill(x)`: writes one number to every element."""
     (number,) = bound(low, "value", args, kwargs, node)
-    _reachable(low, tensor, node)
+    shape = _reachable(low, tensor, node)
+    if tensor.type.dtype in packed.VALUES:
+        packed.store(low, tensor, [number] * int(layouts.size(shape)), node)
+        low.state.writes += 1
+        return
     value = access.stored(low, tensor.type.dtype, number, tensor.name, node)
     for place in _places(low, tensor):
         low.builder.store(tensor.value, place, value)

@@ -15,7 +15,7 @@ from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts import Layout
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.numbers.tables import PYTHON_BINARY
-from ferrule.language.lowering.tensors import coordinates
+from ferrule.language.lowering.tensors import coordinates, packed
 from ferrule.language.values import Number, PointerView, TensorView
 from ferrule.specs import AddressSpace, Dim, DType, divisibility_of
 from ferrule.specs.expr import INT64_MAX
@@ -86,7 +86,8 @@ def _begin(
 ) -> Any:
     """A view that begins at these indices, with its known alignment."""
     if type_.dtype.bits < 8:
-        low.fail(node, f"a part of {tensor.name} cannot be taken: {type_.dtype.name} has no bytes")
+        indices = coordinates.values(low, found, node)
+        return packed.begin(low, tensor, found, indices, type_, node)
     aligned = replace(type_, align=_align(tensor.type, found))
     value = low.builder.view(tensor.value, aligned, coordinates.values(low, found, node))
     low.state.bases[value] = low.state.bases.get(tensor.value, tensor.value)

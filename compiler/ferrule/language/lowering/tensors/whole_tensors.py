@@ -13,7 +13,7 @@ from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers.scalars import is_python_number
-from ferrule.language.lowering.tensors import access, vectors
+from ferrule.language.lowering.tensors import access, packed, vectors
 from ferrule.language.values import Number, TensorView, Vector, Whole
 from ferrule.specs import Dim, DType, Int64
 
@@ -21,12 +21,12 @@ from ferrule.specs import Dim, DType, Int64
 def whole(low: Lowering, tensor: TensorView, node: ast.AST) -> Whole:
     """A tensor as a whole-tensor expression: it loads at a coordinate."""
     require_shared(low, tensor, node)
-    access.require_element(low, tensor.type.dtype, node)
+    access.require_readable(low, tensor.type.dtype, node)
 
     def element(coordinates: tuple[ops.Value, ...]) -> Number:
-        return Number(low.builder.load(tensor.value, coordinates))
+        return packed.load(low, tensor.value, coordinates)
 
-    return Whole(tensor.type.shape, tensor.name, tensor.type.dtype, element)
+    return Whole(tensor.type.shape, tensor.name, packed.value_dtype(tensor.type.dtype), element)
 
 
 def require_shared(low: Lowering, tensor: TensorView, node: ast.AST) -> None:
