@@ -356,4 +356,59 @@ ROPE: Final = Case(
     64,
 )
 
-ROWS: Final = (LAYER_NORM, SOFTMAX, CROSS_ENTROPY, ADAMW, GROUP_NORM, ROPE)
+# ---- a cast to floats of 8 bits, with a scale for each row ----
+
+
+@fe.kernel
+def fp8_kernel(x, scale, out):
+    row, thread = arch.block_idx()[0], arch.thread_idx()[0]
+    for j in range(thread, x.shape[1], BLOCK):
+        out[row, j] = (x[row, j] * scale[row]).to(fe.Float8E4M3FN, saturate=True)
+
+
+@fe.jit
+def fp8(x, scale, out):
+    fp8_kernel(x, scale, out.recast(fe.Float8E4M3FN)).launch(grid=x.shape[0], block=BLOCK)
+
+
+def numba_fp8(x, scale, out):
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            bits = np.float32(x[i, j] * scale[i]).view(np.uint32)
+            size = min(bits & np.uint32(0x7FFFFFFF), np.uint32(0x43E00000))
+            odd = (size >> np.uint32(20)) & np.uint32(1)
+            large = ((size + odd + np.uint32(0x7FFFF)) >> np.uint32(20)) - np.uint32(960)
+            tiny = np.uint32(size).view(np.float32) + np.float32(16384)
+            small = np.float32(tiny).view(np.uint32) - np.uint32(0x46800000)
+            found = small if size < np.uint32(0x3C800000) else large
+            found = np.uint32(0x7F) if bits & 0x7FFFFFFF > 0x7F800000 else found
+            out[i, j] = np.uint8(found | ((bits >> np.uint32(24)) & np.uint32(128)))
+
+
+FP8: Final = Case(
+    "fp8 cast with scale",
+    fp8,
+    numba_fp8,
+    "x scale out",
+    """
+    for (long i = 0; i < x0; i++)
+        for (long j = 0; j < x1; j++) {
+            float v = x[i * x1 + j] * scale[i], tiny;
+            uint32_t bits, size, small, large;
+            memcpy(&bits, &v, 4);
+            size = bits & 0x7FFFFFFF;
+            if (size > 0x43E00000) size = 0x43E00000;
+            large = ((size + ((size >> 20) & 1) + 0x7FFFF) >> 20) - 960;
+            memcpy(&tiny, &size, 4);
+            tiny += 16384;
+            memcpy(&small, &tiny, 4);
+            uint32_t found = size < 0x3C800000 ? small - 0x46800000 : large;
+            found = (bits & 0x7FFFFFFF) > 0x7F800000 ? 0x7F : found;
+            out[i * x1 + j] = found | (bits >> 24 & 128);
+        }""",
+    lambda n: (1000 * floats(64, n), floats(64, seed=1), zeros(64, n, dtype=np.uint8)),
+    4096,
+    tolerance=0,
+)
+
+ROWS: Final = (LAYER_NORM, SOFTMAX, CROSS_ENTROPY, ADAMW, GROUP_NORM, ROPE, FP8)

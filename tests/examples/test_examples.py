@@ -19,6 +19,7 @@ from ferrule.runtime.linking import direct, lljit
 FOLDER = Path(__file__).parents[2] / "examples"
 COMPILED = (
     "conv2d",
+    "fp8_rows",
     "layer_norm",
     "matmul",
     "paged_kv_gather",
@@ -28,6 +29,7 @@ COMPILED = (
     "swiglu",
     "tensor_core_matmul",
 )
+KERNELS = {"fp8_rows": 2}
 # The quickstart compiles three functions; tests/cuda has them.
 EXAMPLES = ("quickstart", "register_tiles", *COMPILED)
 
@@ -78,7 +80,7 @@ def test_runs_as_a_program_without_pytorch() -> None:
 @pytest.mark.parametrize("name", COMPILED)
 def test_becomes_ptx(name: str) -> None:
     ptx = load(name).compiled("--target cuda --gpu-arch sm_90a").inspect_ptx()
-    assert ".target sm_90a" in ptx and ptx.count(".visible .entry") == 1
+    assert ".target sm_90a" in ptx and ptx.count(".visible .entry") == KERNELS.get(name, 1)
 
 
 @pytest.mark.needs_ptxas
