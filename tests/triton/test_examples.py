@@ -13,6 +13,7 @@ from triton_launcher import Address, described, own_launch, same, tensor
 
 import ferrule as fe
 from ferrule import specs
+from ferrule.compiler.errors import CompileError
 from ferrule.frontends import triton as frontend
 
 pytestmark = pytest.mark.needs_cc
@@ -130,6 +131,34 @@ def test_numbers_and_dtypes_of_others(gpu: FakeCuda, kernels: ModuleType, kind: 
     }[kind]
     function = compiled(kernels.scale, *VECTORS.values(), np.int64(5), example, **BLOCKS)
     assert [param.dtype.name for param in function.signature.params[2:]] == ["int32", "float32"]
+
+
+class View:
+    """What a library hands over for a part of a tensor: no tensor, but Triton takes it."""
+
+    def __init__(self, dtype: Any, address: int, shape: Any, strides: Any = None) -> None:
+        self.dtype, self.shape, self.address = dtype, shape, address
+        if strides is not None:
+            self.stride = lambda: strides
+
+    def data_ptr(self) -> int:
+        return self.address
+
+
+def test_what_has_an_address_and_a_dtype_is_a_pointer(gpu: FakeCuda, kernels: ModuleType) -> None:
+    """By the names of Triton, PyTorch or NumPy; callers give tensors."""
+    _, at = tensor(8)
+    function = compiled(kernels.scale, at, at, 8, 2.0, **BLOCKS)
+    launched(gpu, function, tensor(64)[0], tensor(64)[0], 64, 1.0)
+    views = View(np.dtype("float32"), 64, (4, 8)), View("fp32", 8, (4, 8), (16, 1))
+    function = compiled(kernels.scale, *views, 32, 2.0, **BLOCKS)
+    x, y, *_ = function.signature.params
+    assert isinstance(x, specs.Tensor) and isinstance(y, specs.Tensor)
+    assert (x.align, y.align, y.strides[1], len(x.shape)) == (16, 4, 1, 2)
+    wide = forged(np.zeros((6, 40), "f4")[:, :24])
+    launched(gpu, function, tensor(6, 24)[0], wide, 32, 1.0)
+    with pytest.raises(CompileError, match="the example of .x. is"):
+        compiled(kernels.scale, View("text", 64, (4,)), at, 8, 2.0, **BLOCKS)
 
 
 def test_a_reinterpreted_tensor_is_given_as_it_is(gpu: FakeCuda, kernels: ModuleType) -> None:

@@ -18,7 +18,7 @@ from ferrule.frontends.triton.arguments import Descriptor, Fixed, Pixels, Reinte
 from ferrule.frontends.triton.tuples import nest
 from ferrule.frontends.triton.types import DTYPES, pointer_type
 from ferrule.runtime.values.views import view_of
-from ferrule.specs import DType
+from ferrule.specs import DType, SupportsSpec, compact_strides
 from ferrule.specs.dtypes import BY_NAME
 
 _TYPES: Final = {int: specs.Int32, float: specs.Float32, bool: specs.Boolean}
@@ -43,6 +43,8 @@ def own(example: Any, name: str) -> Any:
         return int(example)
     if isinstance(example, Real):
         return float(example)
+    if _is_buffer(example):
+        return _buffer(example, name)
     return _dtype(example)
 
 
@@ -67,6 +69,29 @@ def _of_triton(example: Any, name: str) -> Any:
         case "dtype":
             return _name(example)
     return example
+
+
+def _is_buffer(example: Any) -> bool:
+    """Whether it is what Triton takes for a pointer, and no tensor of a package."""
+    has_spec = isinstance(example, SupportsSpec) or hasattr(type(example), "__dlpack__")
+    return (
+        not has_spec and callable(getattr(example, "data_ptr", None)) and hasattr(example, "dtype")
+    )
+
+
+def _buffer(example: Any, name: str) -> Any:
+    """An object with `data_ptr` and `dtype`, such as a view that a library makes: a tensor of its
+    sizes and strides, or a vector."""
+    dtype = own(example.dtype, name)
+    dtype = DTYPES.get(dtype, dtype) if isinstance(dtype, str) else dtype
+    if not isinstance(dtype, DType):
+        return example
+    if not hasattr(example, "shape"):
+        return pointer_type(dtype, name)
+    shape, stride = _plain(example.shape), getattr(example, "stride", None)
+    order = tuple(reversed(range(len(shape))))
+    strides = stride() if callable(stride) else compact_strides(shape, order)
+    return Seen(shape, _plain(strides), dtype, aligned=int(example.data_ptr()) % 16 == 0)
 
 
 def _name(dtype: Any) -> str:
