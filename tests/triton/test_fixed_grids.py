@@ -82,6 +82,14 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: lambda meta: (ceil_div(meta["n"], 128), next_power_of_2(SIZE) >> 7),
         "grid's y is 8 in every call, of SIZE",
     ),
+    "a float": (
+        lambda: lambda meta: (ceil_div(meta["n"], 128), int(float(SIZE) / 128) + 1),
+        "grid's y is 8 in every call, of a number that the function takes from its surroundings",
+    ),
+    "a length": (
+        lambda: lambda meta: (ceil_div(meta["n"], 128), len(EXAMPLE)),
+        "grid's y is 1000 in every call, of a number that",
+    ),
     "a default": (
         lambda: lambda meta, rows=4: (ceil_div(meta["n"], 128), rows),
         "grid's y is 4 in every call, of rows",
@@ -107,6 +115,7 @@ TAKEN: dict[str, tuple[Callable[[], Any], tuple[int, int]]] = {
     "the bound": (lambda: lambda meta: (min(PROGRAMS, meta["n"]),), (132, 1)),
     "a minimum": (lambda: lambda meta: (frontend.minimum(meta["n"], PROGRAMS),), (132, 1)),
     "decided": (lambda: lambda meta: (2,) if meta["n"] > 4 else (1,), (2, 1)),
+    "decided by a bound": (lambda: lambda meta: (4,) if meta["n"] > SIZE * 4 else (2,), (2, 1)),
     "fixed": (lambda: fe.frontends.fixed(8), (8, 1)),
     "fixed sizes": (lambda: fe.frontends.fixed((8, 2)), (8, 2)),
     "fixed among others": (lambda: (frontend.fixed(8), 2), (8, 2)),

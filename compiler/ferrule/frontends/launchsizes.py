@@ -118,6 +118,19 @@ def check_sizes(
     _refuse(f"{where}: the {what} is {shown} in every call", what, free, example)
 
 
+def check_followed(
+    where: str, given: Sequence[Any], others: Sequence[Any], free: Sequence[str], example: str
+) -> None:
+    """Refuses sizes of a grid that change with outer integers although no mark is left, as in
+    `int(n)`; `others` are the sizes for other values of these integers, or ().  Raises
+    CompileError."""
+    for axis, (size, other) in enumerate(zip(given, others, strict=False)) if free else ():
+        if type(size) is int and type(other) is int and size != other:
+            said = f"{where}: the grid's {_AXES[axis]} is {size} in every call"
+            taken = "of a number that the function takes from its surroundings"
+            _refuse(f"{said}, {taken}", "grid", free, example)
+
+
 def sources_of(size: Any) -> tuple[str, ...]:
     """The variables that fix a size: it is computed from them only, or is a multiple of a size of
     the call by their value.  A variable that is only a divisor or a bound does not fix a size."""

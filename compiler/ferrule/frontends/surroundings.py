@@ -21,39 +21,45 @@ from ferrule.frontends.told import Told
 _AS_IT_IS: Final = (type(None), bool, str, bytes, float, ModuleType, Told)
 
 
-def watched(function: Any) -> Any:
+Mark = Callable[[int, str], int]
+"""What an outer integer becomes, by its value and its name."""
+
+
+def watched(function: Any, mark: Mark = Told) -> Any:
     """A function that computes the same from ints that record the variables from which they
-    come."""
+    come, or from what another `mark` makes of them."""
     match function:
         case partial():
-            given = [_marked(f"#{i}", each) for i, each in enumerate(function.args)]
-            return partial(watched(function.func), *given, **_each(function.keywords))
+            given = [_marked(f"#{i}", each, mark) for i, each in enumerate(function.args)]
+            inner = watched(function.func, mark)
+            return partial(inner, *given, **_each(function.keywords, mark))
         case MethodType():
-            return MethodType(watched(function.__func__), _Watched("self", function.__self__))
+            object_ = _Watched("self", function.__self__, mark)
+            return MethodType(watched(function.__func__, mark), object_)
         case FunctionType():
-            return _rebuilt(function)
+            return _rebuilt(function, mark)
     call = getattr_static(type(function), "__call__", None)
     if isinstance(call, FunctionType):
-        return MethodType(_rebuilt(call), _Watched("self", function))
+        return MethodType(_rebuilt(call, mark), _Watched("self", function, mark))
     return function
 
 
-def _rebuilt(function: FunctionType) -> FunctionType:
+def _rebuilt(function: FunctionType, mark: Mark) -> FunctionType:
     code, known = function.__code__, function.__globals__
-    read = _each({name: known[name] for name in names_in(code) if name in known})
+    read = _each({name: known[name] for name in names_in(code) if name in known}, mark)
     pairs = zip(code.co_freevars, function.__closure__ or (), strict=True)
-    cells = tuple(_cell(name, each) for name, each in pairs)
+    cells = tuple(_cell(name, each, mark) for name, each in pairs)
     made = FunctionType(code, {**known, **read}, function.__name__, None, cells)
     if function.__defaults__:
         names = code.co_varnames[: code.co_argcount][-len(function.__defaults__) :]
         defaults = zip(names, function.__defaults__, strict=True)
-        made.__defaults__ = tuple(_marked(name, each) for name, each in defaults)
-    made.__kwdefaults__ = _each(function.__kwdefaults__ or {})
+        made.__defaults__ = tuple(_marked(name, each, mark) for name, each in defaults)
+    made.__kwdefaults__ = _each(function.__kwdefaults__ or {}, mark)
     return made
 
 
-def _cell(name: str, cell: CellType) -> CellType:
-    return next((CellType(_marked(name, each)) for each in contents(cell)), cell)
+def _cell(name: str, cell: CellType, mark: Mark) -> CellType:
+    return next((CellType(_marked(name, each, mark)) for each in contents(cell)), cell)
 
 
 def names_in(code: CodeType) -> Iterator[str]:
@@ -64,24 +70,25 @@ def names_in(code: CodeType) -> Iterator[str]:
             yield from names_in(each)
 
 
-def _each(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _marked(name, each) for name, each in given.items()}
+def _each(given: Mapping[str, Any], mark: Mark) -> dict[str, Any]:
+    return {name: _marked(name, each, mark) for name, each in given.items()}
 
 
-def _marked(name: str, value: Any) -> Any:
+def _marked(name: str, value: Any, mark: Mark) -> Any:
     """A value from outside with its integers marked; a value that is not data is unchanged."""
     if isinstance(value, _AS_IT_IS) or callable(value) or _is_ours(value):
         return value
     if isinstance(value, Integral):
-        return Told(int(value), name)
+        return mark(int(value), name)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_marked(f"{name}.{f}", getattr(value, f)) for f in value._fields))
+        fields = ((f"{name}.{each}", getattr(value, each)) for each in value._fields)
+        return type(value)(*(_marked(*each, mark) for each in fields))
     if isinstance(value, tuple | list):
-        items = [_marked(f"{name}[{i}]", each) for i, each in enumerate(value)]
+        items = [_marked(f"{name}[{i}]", each, mark) for i, each in enumerate(value)]
         return items if isinstance(value, list) else tuple(items)
     if isinstance(value, dict):
-        return {key: _marked(f"{name}[{key!r}]", each) for key, each in value.items()}
-    return _Watched(name, value)
+        return {key: _marked(f"{name}[{key!r}]", each, mark) for key, each in value.items()}
+    return _Watched(name, value, mark)
 
 
 def _is_ours(value: object) -> bool:
@@ -92,29 +99,30 @@ def _is_ours(value: object) -> bool:
 class _Watched:
     """An object whose integers are marked: a tensor, an object with fields, or one with methods."""
 
-    def __init__(self, name: str, value: Any) -> None:
-        self.__dict__["_told"] = name, value
+    def __init__(self, name: str, value: Any, mark: Mark) -> None:
+        self.__dict__["_told"] = name, value, mark
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return type(self.__dict__["_told"][1])
 
     def __getattr__(self, key: str) -> Any:
-        name, value = self.__dict__["_told"]
+        name, value, mark = self.__dict__["_told"]
         found = getattr(value, key)
         made = _Watched if callable(found) else _marked
-        return made(f"{name}.{key}", found)
+        return made(f"{name}.{key}", found, mark)
 
     def __getitem__(self, key: Any) -> Any:
-        name, value = self.__dict__["_told"]
-        return _marked(f"{name}[{key!r}]", value[key])
+        name, value, mark = self.__dict__["_told"]
+        return _marked(f"{name}[{key!r}]", value[key], mark)
 
     def __len__(self) -> int:
-        return len(self.__dict__["_told"][1])
+        name, value, mark = self.__dict__["_told"]
+        return int(mark(len(value), name))
 
     def __call__(self, *given: Any, **more: Any) -> Any:
-        name, value = self.__dict__["_told"]
-        return _marked(f"{name}(…)", value(*given, **more))
+        name, value, mark = self.__dict__["_told"]
+        return _marked(f"{name}(…)", value(*given, **more), mark)
 
 
 def state(function: Any, depth: int = 4) -> Any:
@@ -162,9 +170,14 @@ def _held(value: Any, depth: int) -> Any:
     return id(value)
 
 
-def probed(function: Callable[..., Any], *given: Any) -> Any:
+def probed(function: Callable[..., Any], *given: Any, mark: Mark = Told) -> Any:
     """The result of a function whose outer integers are marked; () if that is not possible."""
     try:
-        return watched(function)(*given)
+        return watched(function, mark)(*given)
     except Exception:
         return ()
+
+
+def moved(value: int, _: str) -> int:
+    """Another value of an outer integer: what stays the same with it does not follow from it."""
+    return value * 128 + 127

@@ -7,8 +7,8 @@ from numbers import Integral
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.launchsizes import check_sizes, free_of
-from ferrule.frontends.surroundings import probed
+from ferrule.frontends.launchsizes import check_followed, check_sizes, free_of
+from ferrule.frontends.surroundings import moved, probed
 from ferrule.frontends.triton.arguments import Arguments
 from ferrule.frontends.triton.traced.functions import Quotient, compute, trace, untraced
 from ferrule.frontends.triton.traced.numbers import Unseen
@@ -58,16 +58,23 @@ def checked_grid(grid: Any, arguments: Arguments, path: Path | None, where: str)
     if callable(grid):
         again = None if path is None else path.again()
         marked = probed(grid, arguments.traced(again, told=True))
-    check_sizes(
-        where,
-        "grid",
-        sizes,
-        [untraced(each) for each in _listed(marked)],
-        free_of(arguments.signature.params),
-        decided=decided,
-        example=_EXAMPLE,
-    )
+    free = free_of(arguments.signature.params)
+    seen = [untraced(each) for each in _listed(marked)]
+    check_sizes(where, "grid", sizes, seen, free, decided=decided, example=_EXAMPLE)
+    check_followed(where, sizes, _moved(grid, arguments, path), free, _EXAMPLE)
     return found
+
+
+def _moved(grid: Any, arguments: Arguments, path: Path | None) -> Sequence[Any]:
+    """The sizes for other values of what a function takes from its surroundings; () if the call
+    would decide otherwise with these."""
+    if not callable(grid):
+        return ()
+    again = None if path is None else path.again()
+    found = probed(grid, arguments.traced(again, told=True), mark=moved)
+    if path is not None and again is not None and again.taken != path.taken:
+        return ()
+    return [untraced(each) for each in _listed(found)]
 
 
 def _sizes(
