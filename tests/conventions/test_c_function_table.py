@@ -66,6 +66,7 @@ DEFINED = {
     "norm": "{ return sqrt(point.i * point.i + point.v * point.v); }",
     "middle": "{ struct point made = {n / 2, n / 2.0}; return made; }",
     "far": "{ return point->i * point->v; }",
+    "moved": "{ point->i += 10; return point->v *= 2; }",
     "turn": "{ return z * I; }",
     "print": "{ va_list rest; va_start(rest, form); int all = vsnprintf(out, size, form, rest); "
     "va_end(rest); return all; }",
@@ -230,6 +231,7 @@ CASES: dict[str, list[Callable[..., None]]] = {
     "norm": [same(5)],
     "middle": [equal((2, 2.0), X), equal((3, 3.0), LONG)],
     "far": [same(16, X)],
+    "moved": [equal((8, 14), X)],
     "turn": [equal((-2, 1))],
     "print": [equal(([50, 46, 53, 0], 3), X, 2.5)],
     "integrate": [equal(8, lambda value: value, X)],

@@ -17,7 +17,7 @@ from ferrule.compiler.conventions import CFunction, ReturnCode, Struct, cast
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import c
 from ferrule.runtime.binaries.objectfile import read_object
-from ferrule.specs import Pointer, Scalar, Signature, Tensor
+from ferrule.specs import Scalar, Signature, String, Tensor
 
 pytestmark = pytest.mark.needs_cc
 
@@ -62,7 +62,7 @@ def test_arguments_are_those_of_the_signature_unless_they_are_listed() -> None:
     assert least(3, -4) == -4
     assert str(least.__doc__).endswith("The lesser one.")
     with pytest.raises(CompileError, match="how the parameter 'p' is passed is not known"):
-        c.compile(source, Signature("least", [Pointer("p")]))
+        c.compile(source, Signature("least", [String("p")]))
 
 
 def test_a_code_that_is_returned_can_be_an_error() -> None:

@@ -14,7 +14,7 @@ import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -98,16 +98,26 @@ def compile(
     check_signature(signature, "c.compile")
     read = read_source(source, f"{signature.name}.c")
     search = search_words(read, include_paths, defines or {})
-    code = _code(read, cc, search, flags, libraries, (function or signature.name,))
     given = in_order(signature) if arguments is None else arguments
-    called = CFunction(
-        function or signature.name, given, returns=returns, code=code, variadic_from=variadic_from
-    )
+    name = function or signature.name
+    code = _code(read, cc, search, flags, libraries, (name, *_frees(given, returns)))
+    called = CFunction(name, given, returns=returns, code=code, variadic_from=variadic_from)
     prototype = check_call([*compiler_words(cc), *flags, *search], read, signature, called)
     checks = checks_before(called, prototype, apart)
     call = Steps([*checks, called]) if checks else called
     left, made = named_results(signature, results)
     return build(left, call, results=made, zero=zero, doc=doc, options=options)
+
+
+def _frees(given: Sequence[CArgument], returns: Returns) -> Iterator[str]:
+    """The functions of the source that free what the called one has put into an `Out`."""
+    from ferrule.compiler.conventions import Out
+    from ferrule.compiler.conventions.steps import places_of
+
+    listed = tuple(given) if isinstance(given, list | tuple) else ()
+    for each in places_of((listed, returns)):
+        if isinstance(each, Out) and each.free is not None and each.free_code is None:
+            yield each.free
 
 
 def module(

@@ -14,7 +14,7 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.given import texts
 from ferrule.specs import EnvStream, Signature
 from ferrule.specs.deferred import dataclass
-from ferrule.specs.params import Scalar, Stream, Tensor
+from ferrule.specs.params import Pointer, Scalar, Stream, Tensor
 
 if TYPE_CHECKING:
     from ferrule.compiler.conventions.arguments import Argument
@@ -119,7 +119,7 @@ def hint_for_headers(said: str) -> str | None:
 
 
 def in_order(signature: Signature) -> tuple[Argument, ...]:
-    """The parameters in order: addresses of tensors, numbers; streams are omitted.
+    """The parameters in order: addresses of tensors, numbers, pointers; streams are omitted.
 
     Raises CompileError for a parameter of another kind.
     """
@@ -128,7 +128,7 @@ def in_order(signature: Signature) -> tuple[Argument, ...]:
         match param:
             case Tensor():
                 found.append(param.data)
-            case Scalar():
+            case Scalar() | Pointer():
                 found.append(param)
             case EnvStream() | Stream():
                 pass

@@ -105,6 +105,7 @@ class Call(Flow):
     callbacks: dict[int, tuple[ir.Value, ir.Value, object]] = field(default_factory=dict)
     kept_callbacks: dict[int, ir.Value] = field(default_factory=dict)
     checks: list[Callable[[], None]] = field(default_factory=list)
+    taken: list[Callable[[], None]] = field(default_factory=list)
     keeps: ir.Value | None = None
     kept: int = 0
     assumed: dict[str, None] = field(default_factory=dict)
@@ -495,6 +496,12 @@ class Call(Flow):
         with self.undone(self._end):
             yield
             self.check()
+
+    def take(self) -> None:
+        """Read what a C function has left in the fields of its structs."""
+        for each in self.taken:
+            each()
+        self.taken.clear()
 
     def check(self) -> None:
         """End the call with the first error of a callback, if there is one."""

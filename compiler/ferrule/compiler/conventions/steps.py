@@ -23,6 +23,7 @@ _PARTS: Final = (
     "text",
     "fields",
     "value",
+    "place",
 )
 """Where a convention has others, and where a call or an argument has arguments."""
 

@@ -28,7 +28,7 @@ from ferrule.compiler.conventions.c.host_arguments import (
     check_c,
     extensions,
 )
-from ferrule.compiler.conventions.c.outs import Out
+from ferrule.compiler.conventions.c.outs import Out, OutField
 from ferrule.compiler.conventions.c.promises import kept
 from ferrule.compiler.conventions.c.returns import (
     UNWANTED,
@@ -43,6 +43,7 @@ from ferrule.compiler.conventions.c.returns import (
     return_type,
 )
 from ferrule.compiler.conventions.c.statuses import check_status
+from ferrule.compiler.conventions.c.structs import fields_of
 from ferrule.compiler.conventions.c.texts import text_leaves
 from ferrule.compiler.conventions.steps import places_of
 from ferrule.compiler.cuda.code import DeviceCode
@@ -115,6 +116,11 @@ class CFunction:
         put(self, "when", None if when is None else checked_condition(when))
         for position, argument in enumerate(self.arguments):
             check_c(argument, f"argument #{position} of {name}")
+            if any(isinstance(each, OutField) for each in fields_of(argument)):
+                raise TypeError(
+                    f"argument #{position} of {name} has the field of an Out in it by value, of "
+                    f"which nothing comes back: a C function writes through Reference(Struct(…))"
+                )
         check_named(name, found, variadic_from, len(self.arguments))
         returned = self._returned_to()
         if returned is not None and returned in self._written():
@@ -232,6 +238,7 @@ class CFunction:
             given, kind = self._fitted(call, given, wanted)
             self.code.bring(call, name)
             value = self._plain(call, symbol, kind, given)
+        call.take()
         call.check()
         if isinstance(returned, Shape):
             return value
@@ -247,7 +254,7 @@ class CFunction:
             if isinstance(argument, InMemory):
                 return
             known = [each for _, each in zip(c_types(argument), promises, strict=False)]
-            if not isinstance(argument, Reference) or argument.reads_only:
+            if not isinstance(argument, Reference) or argument.reads_only or _takes(argument):
                 continue
             if any(each.reads_only for each in known):
                 continue
@@ -261,7 +268,7 @@ class CFunction:
     def _say_what_is_copied(self, call: Call) -> None:
         """Warn of a struct that two calls get and may write: each gets one of its own."""
         for position, argument in enumerate(self.arguments):
-            if not isinstance(argument, Reference) or argument.reads_only:
+            if not isinstance(argument, Reference) or argument.reads_only or _takes(argument):
                 continue
             if call.refers_again(argument) and isinstance(argument.value, InMemory):
                 call.remark(
@@ -344,6 +351,11 @@ class CFunction:
         taken = [value.type for value in fitted]
         wanted = ir.FunctionType(UNWANTED[returned], taken, var_arg=kind.var_arg)
         return [*fitted, *given[len(fitted) :]], wanted
+
+
+def _takes(argument: Reference) -> bool:
+    """Whether what C leaves in a field of a struct is read after the call."""
+    return any(isinstance(each, OutField) for each in fields_of(argument.value))
 
 
 def chosen_function(function: object, code: HostCode | None) -> tuple[str, HostCode]:

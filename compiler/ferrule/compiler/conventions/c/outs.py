@@ -45,7 +45,8 @@ class Out:
     The call gives the value back as it is at the end, behind the result of the C function, unless
     `result=False`.  A `CString` is given back as a copy; if it is null, this is a RuntimeError.
     `value` is what has been written so far: an argument of later calls, for an integer also a size
-    and a side of a condition.
+    and a side of a condition.  `field` is the value itself in a struct, which a C function changes
+    there: an `Out` as a field is its address.
 
     `free` is the name of the function `void free(void*)` that the library has for what it has put
     there, in `free_code`, by default in the code of the function that lists the `Out`.  It is
@@ -152,6 +153,11 @@ class Out:
         """What has been written there so far."""
         is_size = isinstance(self.dtype, DType) and self.dtype.kind in ("int", "uint")
         return self.symbol if is_size else OutValue(self)
+
+    @property
+    def field(self) -> OutField:
+        """The value as a field of a struct; what a C function leaves there is the new value."""
+        return OutField(self)
 
     @property
     def needs_end(self) -> bool:
@@ -263,6 +269,49 @@ class OutValue:
         place = self.out.open(call)
         place.check_written(f"{call.signature.name}: {what}")
         return [call.emitter.load(place.address, self.out.kind)]
+
+
+@dataclass(frozen=True, slots=True)
+class OutField:
+    """The value of an `Out` as a field of a struct that a C function gets by its address.
+
+    The struct is made anew for each call: the field begins as the value is by then, and what the
+    call leaves in it is the value from then on.
+    """
+
+    place: Out
+
+    def __repr__(self) -> str:
+        return f"the Out {self.place.name!r} as a field"
+
+    @property
+    def size(self) -> int:
+        """See `InMemory`."""
+        return self.place.size_in_memory
+
+    @property
+    def align(self) -> int:
+        """See `InMemory`."""
+        return self.place.size_in_memory
+
+    def types(self) -> list[ir.Type]:
+        """See `HostArgument`."""
+        return [self.place.kind]
+
+    def values(self, call: Call, what: str) -> list[ir.Value]:
+        """See `HostArgument`.  Raises TypeError: by value nothing would come back."""
+        raise TypeError(f"{call.signature.name}: {what} is {self!r}, which only a struct has")
+
+    def store(self, call: Call, place: ir.Value, what: str) -> None:
+        """See `InMemory`."""
+        out, kind = self.place.open(call), self.place.kind
+        out.is_written = True
+        call.emitter.store(call.emitter.load(out.address, kind), place)
+
+        def take() -> None:
+            call.emitter.store(call.emitter.load(place, kind), out.address)
+
+        call.taken.append(take)
 
 
 def _checked_kind(kind: object) -> DType | Literal["pointer", "string"]:

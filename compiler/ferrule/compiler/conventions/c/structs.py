@@ -26,6 +26,7 @@ from ferrule.compiler.conventions.arguments import (
     store,
 )
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.c.outs import OutField
 from ferrule.runtime.llvm.layouts import I8
 from ferrule.specs import Tensor
 from ferrule.specs.deferred import dataclass
@@ -173,6 +174,8 @@ def members(given: CArgument, start: int) -> Iterator[tuple[int, str]]:
     """The offset and LLVM type of the numbers and addresses in a struct at an offset; none for an
     argument that is just bytes."""
     match given:
+        case OutField():
+            yield start, str(given.place.kind)
         case Struct(fields=fields, offsets=offsets):
             for each, offset in zip(fields, offsets, strict=True):
                 yield from members(each, start + offset)
@@ -181,6 +184,14 @@ def members(given: CArgument, start: int) -> Iterator[tuple[int, str]]:
         case _:
             (kind,) = c_types(given)
             yield start, str(kind)
+
+
+def fields_of(given: CArgument) -> Iterator[CArgument]:
+    """An argument, and what is in it if it is a struct, at any depth."""
+    yield given
+    if isinstance(given, Struct):
+        for each in given.fields:
+            yield from fields_of(each)
 
 
 def is_opaque(given: CArgument) -> bool:

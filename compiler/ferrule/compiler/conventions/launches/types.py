@@ -25,7 +25,7 @@ from ferrule.compiler.conventions.arguments import (
     describe,
 )
 from ferrule.compiler.conventions.c.host_arguments import CArgument, HostArgument, Reference
-from ferrule.compiler.conventions.c.outs import Out, OutValue
+from ferrule.compiler.conventions.c.outs import Out, OutField, OutValue
 from ferrule.compiler.conventions.c.structs import Struct
 from ferrule.compiler.conventions.c.texts import CString
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -116,7 +116,7 @@ def given_fields(struct: Struct) -> Iterator[tuple[int, CArgument]]:
     for field, offset in zip(struct.fields, struct.offsets, strict=True):
         if isinstance(field, Struct):
             yield from ((offset + at, each) for at, each in given_fields(field))
-        elif not isinstance(field, InMemory):
+        elif isinstance(field, OutField) or not isinstance(field, InMemory):
             yield offset, field
 
 
@@ -312,6 +312,10 @@ def _of_host(
         case Out(name=name):
             said = f"the Out {name!r}, the address of an address"
             yield Given(said, "address", align=8, holds_address=True)
+        case OutField(place=Out(name=name, dtype=DType() as kind)):
+            yield _number(f"the Out {name!r} as a field", kind.name, natural=False)
+        case OutField(place=Out(name=name)):
+            yield Given(f"the Out {name!r} as a field, an address", "address", may_be_null=True)
         case OutValue(out=Out(name=name, dtype=DType() as kind)):
             yield _number(f"the value of the Out {name!r}", kind.name, natural=False)
         case CString():
