@@ -187,3 +187,9 @@ def test_a_number_with_the_name_of_a_size() -> None:
 def test_what_is_refused(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make()
+
+
+def test_addresses_are_no_sizes_but_there_is_what_compares_them() -> None:
+    x, y = (specs.Tensor(name, (specs.sym_int(symbol="n"),), "float32") for name in "xy")
+    with pytest.raises(TypeError, match="but got the address of x: conventions.Apart.*aligned"):
+        specs.equal(x.data, y.data)  # type: ignore[arg-type]

@@ -320,7 +320,7 @@ def test_ptx_can_be_kept_for_newer_gpus() -> None:
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        ([ADD], "sm_80 has other, which the data for sm_90 has not; name those to use"),
+        ([ADD], "sm_80 has other, which the data for sm_90 has not: .* are DeviceCode.joined"),
         ([ADD, ForgedKernel("other", (8,))], r"other has parameters with the bytes \(\) in"),
         ([ADD, ForgedKernel("other", (), (32, 1, 1))], r"other has the block \(64, 2, 1\) in"),
         ([ADD, ForgedKernel("other", (), (64, 2, 1))], r"other has the cluster \(2, 1, 1\) in"),

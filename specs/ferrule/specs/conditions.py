@@ -130,7 +130,7 @@ def compare(op: ComparisonOp, lhs: Dim, rhs: Dim) -> Comparison:
     """`lhs op rhs`.  Raises TypeError for operands that are no sizes."""
     for operand in (lhs, rhs):
         if not is_dim(operand):
-            raise TypeError(f"a size is compared with a size, but got {operand!r}")
+            raise TypeError(f"a size is compared with a size, but got {_shown(operand)}")
     return Comparison(op, lhs, rhs)
 
 
@@ -146,6 +146,18 @@ def compare_float(op: ComparisonOp, param: Scalar, number: float) -> FloatCompar
     if isinstance(number, bool) or not isinstance(number, (int, float)):
         raise TypeError(f"compare_float: expected a number, but got {number!r}")
     return FloatComparison(op, param, float(param.dtype(float(number)).value))
+
+
+def _shown(operand: object) -> str:
+    """An operand that is no size, and what compares addresses."""
+    from ferrule.specs.params import Data
+
+    if not isinstance(operand, Data):
+        return repr(operand)
+    return (
+        f"the address of {operand.tensor.name}: conventions.Apart(x, y) refuses arrays that "
+        f"overlap, specs.aligned(x.data, 16) asks for an alignment"
+    )
 
 
 def equal(lhs: Dim, rhs: Dim) -> Comparison:

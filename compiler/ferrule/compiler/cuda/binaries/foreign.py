@@ -218,8 +218,9 @@ def _check_names(first: _Read, other: _Read) -> None:
         if names:
             raise ValueError(
                 f"all images must have the same kernels, but {has.what} has "
-                f"{', '.join(sorted(names))}, which {lacks.what} has not; name those to use, "
-                "kernels=[…]"
+                f"{', '.join(sorted(names))}, which {lacks.what} has not: a list is of one "
+                "module for several architectures; modules with different kernels are "
+                "DeviceCode.joined(a, b), and kernels=[…] names those to use"
             )
 
 
