@@ -112,3 +112,16 @@ def test_what_tuples_have_differs_between_calls_too() -> None:
     inner = specs.Tuple("pair", (Tensor("0", (N,), "float32"), specs.Scalar("1", "int32")))
     with pytest.raises(CompileError, match=r"but pair.0.shape\[0\], pair.1 differ"):
         checked_sizes("grid", 97, Signature("f", [inner]))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "hint"),
+    [
+        ([("a", "i4"), ("b", "f8")], r"let each of its fields be an array, x\['field'\]"),
+        ("M8[s]", r"times are integers in a call: x.view\('int64'\)"),
+    ],
+)
+def test_arrays_without_a_dtype_of_calls_say_what_goes_instead(dtype: Any, hint: str) -> None:
+    x = np.zeros(2, dtype)
+    with pytest.raises(CompileError, match=hint):
+        spec_of("x", x, sizes=SeenSizes.of([np.zeros(2)], ()))

@@ -215,12 +215,26 @@ def seen(name: str, tensor: Any) -> Seen:
     try:
         view = view_of(tensor)
     except (TypeError, ValueError, BufferError, RuntimeError) as error:
+        said = str(error).partition("\n")[0]
         raise CompileError(
-            f"the tensor for the parameter {name!r} cannot be taken through DLPack: "
-            + str(error).partition("\n")[0]
+            Diagnostic(
+                f"the tensor for the parameter {name!r} cannot be taken through DLPack: {said}",
+                hint=_instead(name, str(getattr(getattr(tensor, "dtype", None), "kind", ""))),
+            )
         ) from None
     is_aligned = view.address % 16 == 0
     return Seen(tuple(view.shape), tuple(view.strides), view.dtype, is_aligned)
+
+
+def _instead(name: str, kind: str) -> str | None:
+    """What to hand over instead of an array of NumPy of this kind, which no call can get."""
+    if kind == "V":
+        return (
+            f"a record has no dtype in a call: let each of its fields be an array, {name}['field']"
+        )
+    if kind in ("M", "m"):
+        return f"times are integers in a call: {name}.view('int64')"
+    return None
 
 
 def tensor_like(name: str, like: Seen, constant: int = 0, sizes: SeenSizes | None = None) -> Tensor:
