@@ -95,3 +95,16 @@ def test_constants_where_registers_stand() -> None:
     L: and.b32 %r3, %r3, %r1; st.global.u32 [%rd1], %r3; E: ret;"""
     (found,) = launch(kernel(body, pointers(1)), [np.zeros(32, np.uint32)])
     assert (found == 7).all()
+
+
+def test_a_text_is_translated_once() -> None:
+    """For all machines with the same checks that have its variables at the same places."""
+    text = kernel(LOOP, pointers(1))
+    first, second = (machine().load(text).kernels["k"] for _ in range(2))
+    assert first._translation is second._translation
+    assert machine("").load(text).kernels["k"]._translation is not first._translation
+    assert machine("memory,init").load(text).kernels["k"]._translation is not first._translation
+    gpu = machine()
+    text = kernel("ld.global.u32 %r1, [v];\nret;", before=".global .u32 v = 5;")
+    first, second = (gpu.load(text).kernels["k"] for _ in range(2))
+    assert first._translation is not second._translation

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from math import prod
 from typing import TYPE_CHECKING, Final
 
+from ferrule.emulator.machine.known import Known
 from ferrule.emulator.machine.running import Launch, Runner
 from ferrule.emulator.machine.work import Work
 from ferrule.emulator.ptx.module import Function, Module, PtxError, Variable
 from ferrule.emulator.warps.calls import symbols
-from ferrule.emulator.warps.flow import Flow, flow
+from ferrule.emulator.warps.flow import Flow
 from ferrule.emulator.warps.layout import MOST_BLOCKS
 from ferrule.emulator.warps.translate import translate
 from ferrule.specs.deferred import dataclass
@@ -39,15 +40,17 @@ class Kernel:
     def __init__(
         self,
         machine: Machine,
-        module: Module,
+        text: Known,
         function: Function,
         places: Mapping[str, tuple[str, int]],
     ) -> None:
         self.name: Final = function.name
         self._machine: Final = machine
         self.parameters: Final = _parameters(function.parameters)
-        blocks = flow(module, function)
-        shared, self.static_shared, self._dynamic = _shared(module, blocks)
+        blocks = text.flow(function)
+        shared, self.static_shared, self._dynamic = _shared(text.module, blocks)
+        self._text: Final = text
+        self._function: Final = function
         local, self.local_bytes = _local(blocks)
         own = dict(places) | shared | local
         for name, parameter in zip(blocks.parameters, self.parameters, strict=True):
@@ -100,9 +103,13 @@ class Kernel:
         """The code, with calls of the checks; while the machine is profiled, with counters."""
         machine = self._machine
         self._profiled = machine.parts.profile is not None
-        self._translation = translate(
-            self._flow, self._places, checks=machine.checks, watch=machine.parts.watch()
-        )
+        watch = machine.parts.watch()
+        if watch is None:
+            self._translation = self._text.translation(self._function, self._places, machine.checks)
+        else:
+            self._translation = translate(
+                self._flow, self._places, checks=machine.checks, watch=watch
+            )
         self._runner = Runner(
             self.name, machine, self._translation, self._flow, self._places, self._new_work
         )

@@ -6,15 +6,13 @@ import ctypes
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import Final
 
 from ferrule.emulator.checks.parts import Parts
 from ferrule.emulator.machine.kernels import Kernel
+from ferrule.emulator.machine.known import Known, known
 from ferrule.emulator.machine.memory import UNIT, Memory
 from ferrule.emulator.ptx.module import Module, PtxError, Variable
-from ferrule.emulator.ptx.parser import parse
-from ferrule.emulator.ptx.targets import check_target
 from ferrule.emulator.warps.calls import function_addresses, static
 from ferrule.runtime.forks import ForkLock
 
@@ -54,20 +52,14 @@ class Machine:
 
     def load(self, ptx: str) -> LoadedModule:
         """A module of PTX, its kernels ready to launch.  PtxError for what is not emulated."""
-        return LoadedModule(self, _parsed(ptx))
-
-
-@lru_cache(maxsize=64)
-def _parsed(ptx: str) -> Module:
-    module = parse(ptx)
-    check_target(module)
-    return module
+        return LoadedModule(self, known(ptx))
 
 
 class LoadedModule:
     """Kernels and variables of a text."""
 
-    def __init__(self, machine: Machine, module: Module) -> None:
+    def __init__(self, machine: Machine, text: Known) -> None:
+        module = text.module
         self._machine: Final = machine
         self._places: Final[dict[str, tuple[int, int]]] = {}
         self._functions: Final = function_addresses(module)
@@ -85,7 +77,7 @@ class LoadedModule:
                 if name not in symbols
             }
             self.kernels = {
-                each.name: Kernel(machine, module, each, symbols)
+                each.name: Kernel(machine, text, each, symbols)
                 for each in module.functions
                 if each.entry and each.body is not None
             }

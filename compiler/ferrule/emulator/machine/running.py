@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain, islice
 from threading import Event
 from time import perf_counter
@@ -70,7 +70,7 @@ class Runner:
         self._tiers: Final = Tiers(translation)
         self._more: Final[list[Work]] = []
         """Memory for the blocks of other threads."""
-        self._independent: Final = independent(flow)
+        self._flow: Final = flow
         self._turns = _FIRST_TURNS
         self._waits: Final = {
             number: block.instructions[0]
@@ -115,9 +115,14 @@ class Runner:
 
     def _threads(self, total: int) -> int:
         """How many threads may execute the blocks of a launch."""
-        if self._machine.random or not self._machine.parts.idle or not self._independent:
+        if self._machine.random or not self._machine.parts.idle or total == 1:
             return 1
-        return min(threads(), total)
+        count = min(threads(), total)
+        return count if count == 1 or self._independent else 1
+
+    @cached_property
+    def _independent(self) -> bool:
+        return independent(self._flow)
 
     def _on_cores(self, work: Work, pieces: Pieces, count: int, launch: Launch) -> int:
         """Blocks that have nothing to do with each other."""

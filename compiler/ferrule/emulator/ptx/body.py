@@ -281,9 +281,10 @@ class Body:
     def _name(self) -> Register | Symbol | Group | Part:
         parser = self._parser
         word = parser.word("an operand").text
-        part = self._part(word)
-        if part.selector and part.name in self.registers:
-            return part
+        if "." in word:
+            part = self._part(word)
+            if part.name in self.registers:
+                return part
         name = self._resolved(word)
         if name in self._wide:
             return self._wide[name]

@@ -23,6 +23,7 @@ from ferrule.emulator.warps.flow import Flow
 from ferrule.emulator.warps.frames import FULL
 from ferrule.emulator.warps.liveness import outliving
 from ferrule.emulator.warps.products import early_uses
+from ferrule.runtime.forks import ForkLock
 from ferrule.specs.deferred import dataclass
 
 STEP: Final = "step"
@@ -82,13 +83,21 @@ class _Translator:
         self._early = early_uses(flow.blocks)
         self._faults: list[tuple[str, int]] = []
         self._bodies: list[list[str]] = []
+        self._texts: dict[int, str] = {}
+        self._lock: Final = ForkLock()
 
     def translation(self) -> Translation:
         self._bodies = [self._block(number) for number in range(len(self._flow.blocks))]
         return Translation(self._text, self._helpers, self._end, self._async, self._instructions)
 
     def _text(self, part: int) -> str:
-        """The whole, in loops over so many lanes."""
+        """The whole, in loops over so many lanes; written once."""
+        with self._lock:
+            if part not in self._texts:
+                self._texts[part] = self._written(part)
+            return self._texts[part]
+
+    def _written(self, part: int) -> str:
         self._labels: dict[str, str] = {}
         constants: dict[str, str] = {}
         slots, bodies = 0, []
