@@ -101,7 +101,8 @@ def choose_archs(
     lacking = Diagnostic(
         f"the target cuda needs an architecture: {NO_GPU}",
         expected="--gpu-arch with one of " + ", ".join(known_archs()),
-        hint='pass options="--target cuda --gpu-arch sm_90a", or set FERRULE_GPU_ARCH',
+        hint='pass options="--target cuda --gpu-arch sm_90a", or set FERRULE_GPU_ARCH, or emulate '
+        'a GPU: with fe.emulated_gpu("sm_90a")',
     )
     return choose("--gpu-arch", named, _listed, environ, gpus, lacking)
 

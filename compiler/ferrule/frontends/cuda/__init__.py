@@ -327,6 +327,7 @@ def _archs(given: str | Sequence[str] | None) -> tuple[str, ...]:
 
     lacking = Diagnostic(
         f"CUDA C++ is compiled for an architecture: {NO_GPU}",
-        hint='pass target="sm_90a", or several, or set FERRULE_GPU_ARCH',
+        hint='pass target="sm_90a", or several, or set FERRULE_GPU_ARCH, or emulate a GPU: with '
+        'fe.emulated_gpu("sm_90a")',
     )
     return choose("target", given, architectures, default_environment(), cuda_devices, lacking)
