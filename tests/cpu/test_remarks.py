@@ -292,3 +292,25 @@ def test_remarks_do_not_change_the_code():
     assert compiled.remarks
     assert compiled.inspect_asm() == before
     assert compiled(np.ones(5, np.float32), np.ones(5, np.float32)) == 5
+
+
+@fe.kernel
+def halvings_kernel(a: fe.Tensor, out: fe.Tensor):
+    for i in range(arch.thread_idx()[0], a.shape[0], 64):
+        value, steps = a[i], 0
+        while value > 1.0:
+            value *= 0.5
+            steps += 1
+        out[i] = steps
+
+
+@fe.jit
+def halvings(a: fe.Tensor, out: fe.Tensor):
+    halvings_kernel(a, out).launch(grid=1, block=64)
+
+
+def test_loops_that_threads_end_at_different_times_are_masked():
+    remark = at(remarks_of(halvings, VECTOR, PLACES), halvings_kernel, "while value")
+    assert remark.lanes is not None and remark.lanes > 1
+    assert f"vectorised by masks, {remark.lanes} lanes" in remark.text
+    assert "32 threads run it until the last of them has ended it" in remark.text

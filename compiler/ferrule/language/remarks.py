@@ -90,7 +90,8 @@ class _Unit:
         lanes = max(map(lanes_of, texts), default=0)
         reasons = [(each, r) for each in self.said if (r := reason_of(each.text)) is not None]
         if lanes:
-            return lanes, f"vectorised, {lanes} lanes", ""
+            masks = any(subject.kind == "masks" for subject in self.subjects)
+            return lanes, f"vectorised{' by masks' * masks}, {lanes} lanes", ""
         if reasons:
             return self._not(reasons)
         if changes := dict.fromkeys(filter(None, map(change_of, texts))):

@@ -155,13 +155,30 @@ def _innermost(
                 drive(emit_region(lowering, kernel.body))
             return
         many = bool(plan.fused) or shape.launched.block[plan.axis][1] >= strips.FEWEST
-        form = strips.find(kernel, plan, steady.conditions(lowering)) if many else None
+        conditions = steady.conditions(lowering)
+        form = strips.find(kernel, plan, conditions) if many else None
         limits = (piece.first, piece.end)
         if form is not None:
             strips.emit(lowering, form, *limits, threads)
             return
+        if many and kernel.facts.has(ops.While) and _in_groups(lowering, kernel, plan, piece):
+            return
         with steady.before_loop(lowering, kernel, plan, *limits), threads(*limits):
             drive(emit_region(lowering, kernel.body))
+
+
+def _in_groups(
+    lowering: FunctionLowering, kernel: ops.Function, plan: guards.AxisPlan, piece: _Piece
+) -> bool:
+    """Emits a kernel whose threads end loops at different times, if it has the form."""
+    from ferrule.language.codegen.cpu import divergent, masked
+
+    form = divergent.find(kernel, plan, steady.conditions(lowering))
+    if form is None or (lowering.group is not None and lowering.group.straight):
+        return False
+    at = partial(_define_thread, lowering, plan, piece)
+    masked.emit(lowering, form, piece.first, piece.end, at)
+    return True
 
 
 @contextmanager
@@ -213,10 +230,17 @@ def _threads(
         thread = ZERO
         if not _is_one(end):
             thread = loops.enter_context(counted(lowering.emitter, first, end, name, group))
-        lowering.coordinates["thread_idx", plan.axis] = ZERO if plan.fused else thread
-        if piece.starts is not None:
-            _define_points(lowering, plan, piece.begin, piece.starts, thread)
+        _define_thread(lowering, plan, piece, thread)
         yield thread
+
+
+def _define_thread(
+    lowering: FunctionLowering, plan: guards.AxisPlan, piece: _Piece, thread: ir.Value
+) -> None:
+    """Defines the coordinates of the thread with this number, and what is made of them."""
+    lowering.coordinates["thread_idx", plan.axis] = ZERO if plan.fused else thread
+    if piece.starts is not None:
+        _define_points(lowering, plan, piece.begin, piece.starts, thread)
 
 
 def _is_one(count: ir.Value) -> bool:

@@ -99,12 +99,12 @@ def find(
     while rest:
         op = rest.pop()
         match op:
-            case ops.If(results=()) if not rest and (holds := _passes(op, knowledge)) is not None:
+            case ops.If(results=()) if not rest and (holds := passes(op, knowledge)) is not None:
                 if op.condition not in knowledge.truths:
                     alike.append(Guard(op.condition, holds))
                 rest = list(reversed((op.then if holds else op.otherwise).ops))
             case ops.For():
-                degrees, after = _Degrees(plan), ops.Region(tuple(reversed(rest)))
+                degrees, after = Degrees.of_plan(plan), ops.Region(tuple(reversed(rest)))
                 alike_ops = (op for op in alike if not isinstance(op, Guard))
                 if not degrees.fit((*alike_ops, *own), op):
                     return None
@@ -117,7 +117,7 @@ def find(
     return None
 
 
-def _passes(op: ops.If, knowledge: Knowledge) -> bool | None:
+def passes(op: ops.If, knowledge: Knowledge) -> bool | None:
     """The side of a guard on which the kernel continues; None if it is not a guard for all
     threads."""
     truth = knowledge.truths.get(op.condition)
@@ -127,13 +127,18 @@ def _passes(op: ops.If, knowledge: Knowledge) -> bool | None:
 
 
 @dataclass(slots=True)
-class _Degrees:
+class Degrees:
     """The dependence of values on the thread's number: 0, none; 1, a sum of it and an invariant;
     None, anything else.  Parameters and the loop's index have 0."""
 
     plan: guards.AxisPlan
     known: dict[ops.Value, int | None] = field(default_factory=dict)
     ones: set[ops.Value] = field(default_factory=set)
+
+    @classmethod
+    def of_plan(cls, plan: guards.AxisPlan) -> Degrees:
+        """The degrees at the start of a kernel."""
+        return cls(plan, dict.fromkeys(plan.fused, 1))
 
     def of(self, value: ops.Value) -> int | None:
         """The degree of a value."""
@@ -142,7 +147,6 @@ class _Degrees:
     def fit(self, before: Sequence[ops.SimpleOp], loop: ops.For) -> bool:
         """Whether the loop can run for many threads at once, and whether that pays off."""
         loads = list[int | None]()
-        self.known.update(dict.fromkeys(self.plan.fused, 1))
         for op in before:
             self.take(op, loads)
         repeated = sum(self.of(op.result) != 0 for op in before)
@@ -205,18 +209,22 @@ def emit(
     e.cond_branch(lowering.b.icmp_signed("<", first, end), some, done)
     e.at(some)
     with lowering.scope():
-        _begin(lowering, form, done)
+        begin(lowering, form.alike, form.known, done)
         _emit_strips(lowering, form, first, end, threads)
     e.branch(done)
     e.at(done)
 
 
-def _begin(lowering: FunctionLowering, form: Form, done: ir.Block) -> None:
-    """The ops that are the same for all threads, up to the loop; branches to `done` if a guard
-    fails."""
+def begin(
+    lowering: FunctionLowering,
+    alike: Sequence[ops.SimpleOp | Guard],
+    known: Mapping[ops.Value, bool],
+    done: ir.Block,
+) -> None:
+    """The ops that are the same for all threads; branches to `done` if a guard fails."""
     group, lowering.group = lowering.group, None
-    define(lowering, form.known)
-    for op in form.alike:
+    define(lowering, known)
+    for op in alike:
         match op:
             case Guard(condition, holds):
                 on = lowering.emitter.block("guarded")

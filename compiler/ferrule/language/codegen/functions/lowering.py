@@ -65,10 +65,10 @@ class Watch(Protocol):
         """Emits the code for the end of an iteration."""
 
 
-LoopKind = Literal["kernel", "launch", "threads", "strips", "elements", "loop"]
+LoopKind = Literal["kernel", "launch", "threads", "strips", "masks", "elements", "loop"]
 """What a loop in LLVM is of: the threads of a block, the elements of a tensor, a loop of the
-program, or one with a loop over threads, in strips of them, in it.  The code of a kernel and its
-launch have loops in them."""
+program, or one with a loop over threads, in strips of them, in it, or over threads that end it at
+different times.  The code of a kernel and its launch have loops in them."""
 
 
 class Lines(Protocol):

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ferrule.compiler.cuda.limits import MAX_THREADS
+from ferrule.language.codegen.cpu.divergent import is_maskable
 from ferrule.language.codegen.facts.uniform import Uniform
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
@@ -133,6 +134,8 @@ def _goes_side_by_side(op: ops.For) -> bool:
     found = False
     for inner in all_ops(op.body):
         match inner:
+            case ops.While() if is_maskable(inner):
+                degrees.update(dict.fromkeys((*inner.carried, *inner.results)))
             case ops.For() | ops.While() | ops.Atomic() | ops.Check() | ops.Print():
                 return False
             case ops.Load(_, tensor, indices) | ops.Store(tensor, indices):
