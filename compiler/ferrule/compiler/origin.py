@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from ferrule.compiler import assemble, targets
 from ferrule.compiler.artefacts import Body, HostModule
 from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.compiler.cuda.launcher.images import best_first, images_of
 from ferrule.compiler.exports import ExportTarget, export_target
 from ferrule.compiler.wrapper.builder import wrapper_parts
 from ferrule.compiler.wrapper.callee import BodyCall
@@ -51,6 +50,8 @@ def host_module(signature: Signature, body: Body, opt_level: int = 3) -> HostMod
 
 
 def _device_images(code: DeviceCode) -> Iterator[DeviceImage]:
+    from ferrule.compiler.cuda.launcher.images import best_first, images_of
+
     for image in best_first(images_of(code)):
         assert image.arch is not None
         kind = "cubin" if image.is_cubin else "ptx"

@@ -22,7 +22,7 @@ from ferrule.compiler import targets
 from ferrule.compiler.checker.format import RARE as RARE_ROWS
 from ferrule.compiler.checker.format import TABLE, Op
 from ferrule.compiler.checker.reports import shown_by
-from ferrule.compiler.cuda.launcher.cold import PROTOTYPES as CUDA_PROTOTYPES
+from ferrule.compiler.cuda.launcher.entries import PROTOTYPES as CUDA_PROTOTYPES
 from ferrule.compiler.messages.table import HANDLED, PARTS
 from ferrule.compiler.messages.table import RARE as RARE_PARTS
 from ferrule.compiler.support.allocation import ENTRIES as ALLOCATION_ENTRIES

@@ -7,8 +7,6 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.cuda.launcher.cold import (
-    POP,
-    PUSH,
     attempt,
     call,
     cold,
@@ -19,6 +17,7 @@ from ferrule.compiler.cuda.launcher.cold import (
     unless,
 )
 from ferrule.compiler.cuda.launcher.driver import Result
+from ferrule.compiler.cuda.launcher.entries import POP, PUSH
 from ferrule.compiler.cuda.launcher.state import MAX_DEVICES, STATE, Status, call_driver, status
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, I64, PTR

@@ -7,9 +7,10 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.cuda.launcher.cold import ENCODE, HINT_SLOT, end, entry, failed, put, unless
+from ferrule.compiler.cuda.launcher.cold import HINT_SLOT, end, entry, failed, put, unless
 from ferrule.compiler.cuda.launcher.cold import PROTOTYPES as COLD_PROTOTYPES
 from ferrule.compiler.cuda.launcher.driver import LIBRARY
+from ferrule.compiler.cuda.launcher.entries import ENCODE
 from ferrule.compiler.cuda.launcher.libcuda import RTLD_NOW, driver_version
 from ferrule.compiler.cuda.launcher.state import Status
 from ferrule.compiler.cuda.launcher.tensor_maps import (

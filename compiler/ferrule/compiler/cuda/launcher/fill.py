@@ -6,9 +6,10 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.cuda.launcher.cold import CLEAR, end, entry, failed, unless
 from ferrule.compiler.cuda.launcher.cold import PROTOTYPES as COLD_PROTOTYPES
+from ferrule.compiler.cuda.launcher.cold import end, entry, failed, unless
 from ferrule.compiler.cuda.launcher.driver import LIBRARY
+from ferrule.compiler.cuda.launcher.entries import CLEAR
 from ferrule.compiler.cuda.launcher.libcuda import RTLD_NOW, driver_version
 from ferrule.compiler.cuda.launcher.state import Status, status
 from ferrule.runtime.llvm.emitter import Emitter

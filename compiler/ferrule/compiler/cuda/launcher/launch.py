@@ -24,7 +24,13 @@ from ferrule.compiler.artefacts import FAULT_ROOM
 from ferrule.compiler.cuda.launcher import encode as encoding
 from ferrule.compiler.cuda.launcher import fill as clearing
 from ferrule.compiler.cuda.launcher.attributes import Asked, blocks_of_cluster, store_attributes
-from ferrule.compiler.cuda.launcher.cold import (
+from ferrule.compiler.cuda.launcher.driver import (
+    LAUNCH_CONFIG,
+    SHARED_BY_DEFAULT,
+    JitOption,
+    Result,
+)
+from ferrule.compiler.cuda.launcher.entries import (
     ALLOW,
     ALLOW_CLUSTERS,
     OPEN,
@@ -35,12 +41,6 @@ from ferrule.compiler.cuda.launcher.cold import (
     REGISTER,
     UNLOAD,
     WRITE,
-)
-from ferrule.compiler.cuda.launcher.driver import (
-    LAUNCH_CONFIG,
-    SHARED_BY_DEFAULT,
-    JitOption,
-    Result,
 )
 from ferrule.compiler.cuda.launcher.images import NO_OPTIONS, Image, program_constant
 from ferrule.compiler.cuda.launcher.state import (

@@ -24,9 +24,6 @@ from ferrule.compiler.cuda.launcher.choice import (
 from ferrule.compiler.cuda.launcher.cold import (
     CODE_SLOT,
     HINT_SLOT,
-    OPEN,
-    PROTOTYPES,
-    REGISTER,
     attempt,
     call,
     cold,
@@ -37,6 +34,7 @@ from ferrule.compiler.cuda.launcher.cold import (
     unless,
 )
 from ferrule.compiler.cuda.launcher.driver import CALLS, Result
+from ferrule.compiler.cuda.launcher.entries import OPEN, PROTOTYPES, REGISTER
 from ferrule.compiler.cuda.launcher.images import IMAGE
 from ferrule.compiler.cuda.launcher.libcuda import (
     CAPTURED,

@@ -9,12 +9,7 @@ from llvmlite import ir
 
 from ferrule.compiler.cuda.launcher.choice import ordinal
 from ferrule.compiler.cuda.launcher.cold import (
-    ALLOW,
-    ALLOW_CLUSTERS,
     HINT_SLOT,
-    OPEN,
-    PROTOTYPES,
-    REFUSED,
     attempt,
     call,
     cold,
@@ -27,6 +22,7 @@ from ferrule.compiler.cuda.launcher.cold import (
 )
 from ferrule.compiler.cuda.launcher.contexts import GONE
 from ferrule.compiler.cuda.launcher.driver import LAUNCH_CONFIG, Attribute, Result
+from ferrule.compiler.cuda.launcher.entries import ALLOW, ALLOW_CLUSTERS, OPEN, PROTOTYPES, REFUSED
 from ferrule.compiler.cuda.launcher.rows import (
     FIND_ROW,
     FIND_ROW_TYPE,

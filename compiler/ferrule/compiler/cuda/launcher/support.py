@@ -33,9 +33,10 @@ from __future__ import annotations
 from typing import Final
 
 from ferrule.compiler.cuda.launcher.choice import define_choosing
-from ferrule.compiler.cuda.launcher.cold import PROTOTYPES, define_failed
+from ferrule.compiler.cuda.launcher.cold import define_failed
 from ferrule.compiler.cuda.launcher.contexts import define_contexts
 from ferrule.compiler.cuda.launcher.encode import define_encoding
+from ferrule.compiler.cuda.launcher.entries import PROTOTYPES
 from ferrule.compiler.cuda.launcher.fill import define_clearing
 from ferrule.compiler.cuda.launcher.load import define_loading
 from ferrule.compiler.cuda.launcher.refusals import define_refusing

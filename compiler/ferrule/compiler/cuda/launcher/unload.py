@@ -17,8 +17,9 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.cuda.launcher.cold import REGISTER, UNLOAD, cold, entry, is_one_of
+from ferrule.compiler.cuda.launcher.cold import cold, entry, is_one_of
 from ferrule.compiler.cuda.launcher.driver import Capture
+from ferrule.compiler.cuda.launcher.entries import REGISTER, UNLOAD
 from ferrule.compiler.cuda.launcher.rows import library_at, row_at
 from ferrule.compiler.cuda.launcher.state import (
     MAX_DEVICES,

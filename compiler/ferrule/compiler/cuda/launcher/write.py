@@ -11,8 +11,9 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.cuda.launcher.cold import WRITE, attempt, call, end, entry, failed, unless
+from ferrule.compiler.cuda.launcher.cold import attempt, call, end, entry, failed, unless
 from ferrule.compiler.cuda.launcher.driver import LIBRARY, Result
+from ferrule.compiler.cuda.launcher.entries import WRITE
 from ferrule.compiler.cuda.launcher.libcuda import RTLD_NOW, driver_version
 from ferrule.compiler.cuda.launcher.rows import FIND_ROW, FIND_ROW_TYPE, library_at
 from ferrule.compiler.cuda.launcher.state import Status, status

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ferrule.language.folding import regions
 from ferrule.language.lowering import structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.values import Number, is_run_time
@@ -33,6 +32,8 @@ def holds_typed(value: Any) -> bool:
 def folded(low: Lowering, emit: Callable[[], Any]) -> Any:
     """The typed constant that results from this operation; the run-time number if it cannot be
     folded."""
+    from ferrule.language.folding import regions
+
     with low.builder.region() as region:
         result = emit()
     if isinstance(result, Number):

@@ -13,8 +13,10 @@ from dataclasses import replace
 from string import Formatter
 from typing import Any, Final
 
+from ferrule.language.faces import base as faces
 from ferrule.language.ir import ops
 from ferrule.language.lowering import structures
+from ferrule.language.lowering.arguments import Intrinsic
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint
 from ferrule.language.lowering.numbers import scalars
@@ -334,3 +336,6 @@ class _Text:
     def _append(self, conversion: str, number: Number, dtype: Any) -> None:
         self.format += conversion
         self.values.append(scalars.convert(self.low, number, dtype).value)
+
+
+TABLE: Final[dict[Any, Intrinsic]] = {faces.printf: printf}

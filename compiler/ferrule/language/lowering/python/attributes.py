@@ -23,7 +23,6 @@ from ferrule.language.lowering.tensors import (
     fields,
     tensor_facts,
     tensor_methods,
-    vector_functions,
     vectors,
     views,
 )
@@ -97,13 +96,19 @@ _VECTOR: Final[dict[str, Callable[[Lowering, Vector], Any]]] = {
     "element_type": lambda low, v: v.dtype,
     "to": lambda low, v: BoundMethod(partial(conversions.to, v), "to"),
     "bitcast": lambda low, v: BoundMethod(partial(conversions.bitcast, v), "bitcast"),
-    "reduce": lambda low, v: BoundMethod(partial(vector_functions.reduce, v), "reduce"),
+    "reduce": lambda low, v: BoundMethod(partial(_reduce, v), "reduce"),
 }
 _NUMBER: Final[dict[str, Callable[[Lowering, Number | Numeric], Any]]] = {
     "dtype": lambda low, n: n.dtype if isinstance(n, Number) else type(n),
     "to": lambda low, n: BoundMethod(partial(conversions.to, n), "to"),
     "bitcast": lambda low, n: BoundMethod(partial(conversions.bitcast, n), "bitcast"),
 }
+
+
+def _reduce(vector: Vector, low: Lowering, *given: Any) -> Any:
+    from ferrule.language.lowering.tensors.vector_functions import reduce
+
+    return reduce(vector, low, *given)
 
 
 def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:

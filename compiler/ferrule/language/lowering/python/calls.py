@@ -24,10 +24,8 @@ from ferrule.language.lowering.control.mutation import require_inside, require_s
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars, typed_constants
 from ferrule.language.lowering.objects import (
-    compiled_calls,
     containers,
     foreign_calls,
-    printing,
     reflection,
 )
 from ferrule.language.lowering.python import (
@@ -37,7 +35,7 @@ from ferrule.language.lowering.python import (
     intrinsics,
     records,
 )
-from ferrule.language.lowering.tensors import layout_functions, tensor_facts
+from ferrule.language.lowering.tensors import tensor_facts
 from ferrule.language.values import (
     RUN_TIME,
     BoundMethod,
@@ -84,6 +82,8 @@ def call(low: Lowering, node: ast.Call) -> Any:
         if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
             return comprehensions.truth_of(low, node.args[0], is_any=callee is builtins.any)
     if callee is printf and node.args and isinstance(node.args[0], ast.JoinedStr):
+        from ferrule.language.lowering.objects import printing
+
         rest = [low.evaluate(each) for each in node.args[1:]]
         given = [printing.FString.of(low, node.args[0]), *rest]
         return printing.printf(low, given, _keywords(low, node), node)
@@ -108,6 +108,8 @@ def apply(
         case BoundMethod():
             return callee.call(low, args, kwargs, node)
         case Layout():
+            from ferrule.language.lowering.tensors import layout_functions
+
             return layout_functions.apply(low, callee, args, kwargs, node)
         case Closure():
             return inlining.inline(low, callee.source, args, kwargs, node)
@@ -119,6 +121,8 @@ def apply(
         case types.MethodType(__func__=(JitFunction() | KernelFunction()) as marked):
             return apply(low, marked, [callee.__self__, *args], kwargs, node)
         case Function():
+            from ferrule.language.lowering.objects import compiled_calls
+
             return compiled_calls.call_compiled(low, callee, args, kwargs, node)
         case ExternFunction():
             return foreign_calls.call_extern(low, callee, args, kwargs, node)

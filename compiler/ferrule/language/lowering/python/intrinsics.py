@@ -1,12 +1,18 @@
-"""The meaning of faces: one table from the object that a user writes to its emitter."""
+"""The meaning of faces: tables from the object that a user writes to its emitter.
+
+What few kernels use has its table in a module of its own, imported when a kernel first names one of
+its faces.
+"""
 
 from __future__ import annotations
 
 import ast
 import builtins
 import functools
+import importlib
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType, MappingProxyType
 from typing import Any, Final
 
 from ferrule.language import layouts
@@ -15,7 +21,6 @@ from ferrule.language.faces.base import (
     Pointer,
     Tensor,
     const_expr,
-    printf,
     range_constexpr,
     static_assert,
 )
@@ -23,39 +28,17 @@ from ferrule.language.ir import ops
 from ferrule.language.lowering.arguments import Intrinsic
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.device import (
-    arch_numbers,
-    asynchronous,
-    atomics,
-    collectives,
-    mbarriers,
-    shared_memory,
-    tensor_cores,
-    tensor_maps,
-    threads,
-)
 from ferrule.language.lowering.numbers import scalars, typed_constants
 from ferrule.language.lowering.numbers.sizes import size_number
 from ferrule.language.lowering.objects import (
     any_values,
     containers,
     foreign_calls,
-    new_containers,
-    printing,
     texts,
 )
 from ferrule.language.lowering.objects.parameters import is_kind
-from ferrule.language.lowering.python import assertions, folds, mathematics
-from ferrule.language.lowering.tensors import (
-    allocation,
-    filling,
-    fragments,
-    layout_functions,
-    reductions,
-    shrinking,
-    vector_functions,
-    whole_tensors,
-)
+from ferrule.language.lowering.python import assertions, folds
+from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.values import (
     RUN_TIME,
     ConstantTable,
@@ -68,13 +51,52 @@ from ferrule.language.values import (
 )
 from ferrule.specs import Boolean, Int32, Numeric
 
+_LOWERING: Final = "ferrule.language.lowering"
+_FACES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "language.faces.arch": ("device.arch_numbers",),
+        "language.faces.asynchronous": (
+            *("device.asynchronous", "device.shared_memory", "device.tensor_maps"),
+        ),
+        "language.faces.base": ("objects.printing", "objects.new_containers"),
+        "language.faces.collectives": ("device.collectives",),
+        "language.faces.containers": ("objects.new_containers",),
+        "language.faces.maths": ("python.mathematics",),
+        "language.faces.mbarriers": ("device.mbarriers",),
+        "language.faces.reductions": ("tensors.reductions",),
+        "language.faces.tensor_cores": ("device.tensor_cores",),
+        "language.faces.tensors": (
+            *("tensors.layout_functions", "tensors.allocation", "tensors.shrinking"),
+        ),
+        "language.faces.threads": ("device.threads", "device.shared_memory", "device.atomics"),
+        "language.faces.vectors": (
+            *("tensors.vector_functions", "tensors.fragments", "tensors.filling"),
+        ),
+        "language.layouts": ("tensors.layout_functions",),
+        "specs.expr": ("tensors.layout_functions",),
+    }
+)
+"""For each module or package of faces the modules of the lowering whose `TABLE` has them."""
+
 
 def find(callee: Any) -> Intrinsic | None:
     """The emitter of a callee, if it is one of the faces."""
     try:
-        return _TABLE.get(callee)
+        found = _TABLE.get(callee)
     except TypeError:  # unhashable, so not one of ours
         return None
+    if found is not None or not isinstance(callee, (FunctionType, type)):
+        return found
+    tables = (table for table in _tables(callee.__module__) if callee in table)
+    return next((table[callee] for table in tables), None)
+
+
+def _tables(module: object) -> Iterator[Mapping[Any, Intrinsic]]:
+    """The tables that may have a face of a module: one is imported if those before have it not."""
+    name = str(module).removeprefix("ferrule.")
+    for part in _FACES.get(name) or _FACES.get(name.rpartition(".")[0], ()):
+        table: Mapping[Any, Intrinsic] = importlib.import_module(f"{_LOWERING}.{part}").TABLE
+        yield table
 
 
 def _require(
@@ -219,17 +241,7 @@ _PYTHON_OPERATORS: Final[dict[Any, Intrinsic]] = {
 }
 
 _TABLE: Final[dict[Any, Intrinsic]] = {
-    **threads.TABLE,
-    **collectives.TABLE,
-    **atomics.TABLE,
-    **shared_memory.TABLE,
-    **tensor_cores.TABLE,
-    **asynchronous.TABLE,
-    **mbarriers.TABLE,
-    **tensor_maps.TABLE,
-    **arch_numbers.TABLE,
     **_PYTHON_OPERATORS,
-    **mathematics.TABLE,
     maths.max: _extremum("max", max),
     maths.min: _extremum("min", min),
     builtins.max: _extremum("max", max),
@@ -245,15 +257,6 @@ _TABLE: Final[dict[Any, Intrinsic]] = {
     range_constexpr: _constexpr,
     const_expr: assertions.const_expr,
     static_assert: assertions.static_assert,
-    printf: printing.printf,
     calls.call: foreign_calls.call,
     calls.raise_error: assertions.raise_error_call,
-    **allocation.TABLE,
-    **new_containers.TABLE,
-    **layout_functions.TABLE,
-    **vector_functions.TABLE,
-    **fragments.TABLE,
-    **filling.TABLE,
-    **shrinking.TABLE,
-    **reductions.TABLE,
 }

@@ -9,7 +9,7 @@ from ferrule.language.faces import maths
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
-from ferrule.language.lowering.python import mathematics, operators
+from ferrule.language.lowering.python import operators
 from ferrule.language.promotion import weak
 from ferrule.language.values import Number, Vector, Whole
 from ferrule.specs import Numeric
@@ -38,7 +38,9 @@ def power(low: Lowering, base: Any, exponent: Any, node: ast.AST) -> Any:
             hint="convert the base, fe.Float32(x) ** n",
         )
     call = ast.copy_location(ast.Call(ast.Constant(None), [], []), node)
-    return mathematics.TABLE[maths.pow](low, [base, exponent], {}, call)
+    from ferrule.language.lowering.python.mathematics import TABLE
+
+    return TABLE[maths.pow](low, [base, exponent], {}, call)
 
 
 def _is_integer(value: Any) -> bool:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import OpenRegion
+from ferrule.language.ir.facts import all_ops
 from ferrule.language.layouts.coordinates import has_free
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.tensors import (
     access,
     coordinates,
     packed,
-    reductions,
     vectors,
     views,
     whole_tensors,
@@ -88,7 +89,7 @@ def write(
         part = views.cut(low, tensor, at, node, name=ast.unparse(node))
         _write_whole(low, part, value, node)
     elif isinstance(value, Whole) and not value.shape:
-        reductions.write_single(low, tensor, _indices(low, tensor, at, node), value, node)
+        _write_single(low, tensor, _indices(low, tensor, at, node), value, node)
     else:
         access.require_reachable(low, tensor, node)
         found = _indices(low, tensor, at, node)
@@ -115,7 +116,7 @@ def _write_whole(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -
         stored = access.stored(low, tensor.type.dtype, element, tensor.name, node)
         low.builder.store(tensor.value, indices, stored)
     _require_one_order(low, tensor, region, node)
-    reductions.require_others(low, tensor, region, node)
+    _require_others(low, tensor, region, node)
     parallel = ops.Parallel(indices, extents, region.freeze(), low.location(node))
     low.builder.append(parallel)
     low.state.writes += 1
@@ -135,5 +136,39 @@ def _require_one_order(
                 low.fail(
                     node,
                     f"{tensor.name} is written while the same memory is read in another layout",
+                    hint="write to another tensor",
+                )
+
+
+def _write_single(
+    low: Lowering, tensor: TensorView, at: Sequence[ops.Value], value: Whole, node: ast.AST
+) -> None:
+    """`b[i] = fe.sum(a[:])`: an expression without dims, computed on the tensor's device."""
+    whole_tensors.check_current(low, value, node)
+    if tensor.type.is_own:
+        low.fail(
+            node,
+            f"a whole-tensor expression is stored to {tensor.name}, which is in registers",
+            hint="store it to a tensor",
+        )
+    with low.builder.region() as region:
+        element = value.element(())
+        stored = access.stored(low, tensor.type.dtype, element, tensor.name, node)
+        low.builder.store(tensor.value, tuple(at), stored)
+    _require_others(low, tensor, region, node)
+    low.builder.append(ops.Parallel((), (), region.freeze(), low.location(node)))
+    low.state.writes += 1
+
+
+def _require_others(low: Lowering, tensor: TensorView, region: OpenRegion, node: ast.AST) -> None:
+    """Refuses to write to a tensor that a reduction reads: it would read written elements."""
+    bases, here = low.state.bases, tensor.value
+    base = bases.get(here, here)
+    for loop in region.ops:
+        for op in all_ops(loop.body) if isinstance(loop, ops.For) else ():
+            if isinstance(op, ops.Load) and bases.get(op.tensor, op.tensor) is base:
+                low.fail(
+                    node,
+                    f"{tensor.name} is written while the same memory is reduced",
                     hint="write to another tensor",
                 )

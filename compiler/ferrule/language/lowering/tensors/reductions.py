@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault, literal
 from ferrule.language.faces import reductions as faces
 from ferrule.language.ir import ops
-from ferrule.language.ir.builder import OpenRegion
-from ferrule.language.ir.facts import all_ops
 from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
-from ferrule.language.lowering.tensors import access, whole_tensors
+from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.values import Number, TensorView, Vector, Whole
 from ferrule.specs import Boolean, Dim, DType, Float32, Int64, Uint64
 from ferrule.specs.deferred import dataclass
@@ -198,40 +196,6 @@ def _loops(
         ops.For((result,), index, first, end, step, (so_far,), (inside,), body.freeze(following))
     )
     return result
-
-
-def write_single(
-    low: Lowering, tensor: TensorView, at: Sequence[ops.Value], value: Whole, node: ast.AST
-) -> None:
-    """`b[i] = fe.sum(a[:])`: an expression without dims, computed on the tensor's device."""
-    whole_tensors.check_current(low, value, node)
-    if tensor.type.is_own:
-        low.fail(
-            node,
-            f"a whole-tensor expression is stored to {tensor.name}, which is in registers",
-            hint="store it to a tensor",
-        )
-    with low.builder.region() as region:
-        element = value.element(())
-        stored = access.stored(low, tensor.type.dtype, element, tensor.name, node)
-        low.builder.store(tensor.value, tuple(at), stored)
-    require_others(low, tensor, region, node)
-    low.builder.append(ops.Parallel((), (), region.freeze(), low.location(node)))
-    low.state.writes += 1
-
-
-def require_others(low: Lowering, tensor: TensorView, region: OpenRegion, node: ast.AST) -> None:
-    """Refuses to write to a tensor that a reduction reads: it would read written elements."""
-    bases, here = low.state.bases, tensor.value
-    base = bases.get(here, here)
-    for loop in region.ops:
-        for op in all_ops(loop.body) if isinstance(loop, ops.For) else ():
-            if isinstance(op, ops.Load) and bases.get(op.tensor, op.tensor) is base:
-                low.fail(
-                    node,
-                    f"{tensor.name} is written while the same memory is reduced",
-                    hint="write to another tensor",
-                )
 
 
 TABLE: Final[dict[Any, Intrinsic]] = {
