@@ -8,9 +8,8 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.cuda.launcher.cold import HINT_SLOT, end, entry, failed, put, unless
-from ferrule.compiler.cuda.launcher.cold import PROTOTYPES as COLD_PROTOTYPES
 from ferrule.compiler.cuda.launcher.driver import LIBRARY
-from ferrule.compiler.cuda.launcher.entries import ENCODE
+from ferrule.compiler.cuda.launcher.entries import ENCODE, PROTOTYPES
 from ferrule.compiler.cuda.launcher.libcuda import RTLD_NOW, driver_version
 from ferrule.compiler.cuda.launcher.state import Status
 from ferrule.compiler.cuda.launcher.tensor_maps import (
@@ -62,7 +61,7 @@ def encode(
     constant = emitter.global_constant(name, tiling_constant(tiling))
     constant.align = TILING.align
     arrays = [_stored(emitter, numbers) for numbers in (sizes, strides)]
-    function = emitter.symbol(ENCODE, COLD_PROTOTYPES[ENCODE])
+    function = emitter.symbol(ENCODE, PROTOTYPES[ENCODE])
     slot = _slot(emitter, _SLOT if tiling.corners is None else f"{_SLOT}_im2col")
     given = [state, slot, constant, place, address, *arrays, values]
     return emitter.call(function, given, "encoded")

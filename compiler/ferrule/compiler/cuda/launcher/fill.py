@@ -6,10 +6,9 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.cuda.launcher.cold import PROTOTYPES as COLD_PROTOTYPES
 from ferrule.compiler.cuda.launcher.cold import end, entry, failed, unless
 from ferrule.compiler.cuda.launcher.driver import LIBRARY
-from ferrule.compiler.cuda.launcher.entries import CLEAR
+from ferrule.compiler.cuda.launcher.entries import CLEAR, PROTOTYPES
 from ferrule.compiler.cuda.launcher.libcuda import RTLD_NOW, driver_version
 from ferrule.compiler.cuda.launcher.state import Status, status
 from ferrule.runtime.llvm.emitter import Emitter
@@ -29,7 +28,7 @@ def clear(
 ) -> ir.Value:
     """Fill this number of bytes with zeros, in the order of a stream, after `Launcher.enter`;
     returns a status, see `faults.failures`."""
-    function = emitter.symbol(CLEAR, COLD_PROTOTYPES[CLEAR])
+    function = emitter.symbol(CLEAR, PROTOTYPES[CLEAR])
     return emitter.call(function, [state, address, count, stream, values], "cleared")
 
 
