@@ -17,9 +17,9 @@ from ferrule.language.codegen.cpu.steady import without_effect
 from ferrule.language.codegen.facts.spine import Spine
 from ferrule.language.codegen.facts.uniform import Divergent, Uniform, has_effect
 from ferrule.language.ir import ops, scalars
-from ferrule.language.ir.cleanup import remove_unused
 from ferrule.language.ir.effects import written_params
 from ferrule.language.ir.operation import EVERY, Facts, Operation, Result
+from ferrule.language.ir.passes.cleanup import remove_unused
 from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.values import Value
 from ferrule.specs import Boolean, Float32, Int32

@@ -15,9 +15,9 @@ import ferrule as fe
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
-from ferrule.language.ir.cleanup import remove_unused
-from ferrule.language.ir.collapse import collapse
-from ferrule.language.ir.outline import outline
+from ferrule.language.ir.passes.cleanup import remove_unused
+from ferrule.language.ir.passes.collapse import collapse
+from ferrule.language.ir.passes.outline import outline
 from ferrule.language.ir.printer import print_program
 from ferrule.language.ir.rules.verifier import verify
 from ferrule.language.ir.types import TensorType

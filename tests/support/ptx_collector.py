@@ -60,7 +60,7 @@ class Collector:
         from ferrule.language.codegen.cuda.kernels import entry_names
         from ferrule.language.codegen.errors import CodegenError
         from ferrule.language.ir.facts import all_ops
-        from ferrule.language.ir.outline import outline
+        from ferrule.language.ir.passes.outline import outline
 
         program = outline(program)
         names = {kernel: f"entry{i}" for i, kernel in enumerate(entry_names(program))}

@@ -564,7 +564,7 @@ def _fast_math(options: Options) -> tuple[str, ...]:
 def _body(program: Program, options: Options, name: str, origins: dict[Op, object] | None) -> Body:
     """The body of a program for the target; writes GPU code to files if the options request it."""
     from ferrule.language.codegen import CodegenError
-    from ferrule.language.ir.collapse import collapse
+    from ferrule.language.ir.passes.collapse import collapse
 
     try:
         body = _lowered(collapse(program), options, origins)
@@ -595,7 +595,7 @@ def _remarks(program: Program, options: Options, origins: dict[Op, object]) -> R
     from ferrule.language.checks.places import Places
     from ferrule.language.codegen import lower_cpu
     from ferrule.language.codegen.functions.report import Report
-    from ferrule.language.ir.collapse import collapse
+    from ferrule.language.ir.passes.collapse import collapse
     from ferrule.language.remarks import remarks
 
     report = Report(Places.of(origins))

@@ -9,7 +9,7 @@ from ferrule.compiler.options import Target
 from ferrule.language.dependencies.witness import Outer, Witness
 from ferrule.language.fastmath import united
 from ferrule.language.ir import ops
-from ferrule.language.ir.cleanup import remove_unused
+from ferrule.language.ir.passes.cleanup import remove_unused
 from ferrule.language.lowering.context import Frame, Interpreter, Lowering, ProgramState
 from ferrule.language.lowering.control import joins
 from ferrule.language.lowering.objects.parameters import Receiver

@@ -28,7 +28,7 @@ from ferrule.language.codegen.host.linking import device_code_of, links_of, part
 from ferrule.language.codegen.passes.decided import decided
 from ferrule.language.codegen.passes.synchronous import synchronous
 from ferrule.language.ir import ops
-from ferrule.language.ir.outline import outline
+from ferrule.language.ir.passes.outline import outline
 from ferrule.language.mathlib import expand_maths
 from ferrule.language.mlir import coroutines
 from ferrule.language.mlir.device.lines import PASS

@@ -57,7 +57,7 @@ from ferrule.language.codegen.passes.decided import decided
 from ferrule.language.codegen.passes.relaxed import relaxed
 from ferrule.language.codegen.values.casts import truncate
 from ferrule.language.ir import ops, shared
-from ferrule.language.ir.outline import outline
+from ferrule.language.ir.passes.outline import outline
 from ferrule.language.ir.types import HandleType
 from ferrule.language.ir.walk import Work
 from ferrule.language.mathlib import expand_maths

@@ -18,8 +18,8 @@ from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
 from ferrule.language.ir.axes import known_sizes, loop_order, product
 from ferrule.language.ir.builder import Builder
-from ferrule.language.ir.cleanup import remove_unused
 from ferrule.language.ir.facts import all_ops
+from ferrule.language.ir.passes.cleanup import remove_unused
 from ferrule.language.ir.rewrite import rewrite, substitute
 from ferrule.specs import Compound, Dim, Int64, Uint64, ceil_div
 from ferrule.specs.deferred import dataclass

@@ -1,0 +1,1 @@
+"""Passes over whole programs: unused ops, axes of nests, kernels of host loops."""
