@@ -12,7 +12,7 @@ import pytest
 
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mlir.child import alone
-from ferrule.compiler.mlir.said import Said, Step, failure
+from ferrule.compiler.mlir.diagnostics import MlirMessage, Step, failure
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from ferrule.compiler.mlir.said import Said, Step, failure
     ],
 )
 def test_the_hint_says_how_a_dialect_is_lowered(message: str, hint: str) -> None:
-    found = failure(Step("read"), [Said("error", "loc(unknown)", message)]).hint
+    found = failure(Step("read"), [MlirMessage("error", "loc(unknown)", message)]).hint
     assert found is not None and hint in found
 
 
@@ -65,11 +65,11 @@ def test_what_was_said_before_the_end_is_the_reason() -> None:
 
 
 def test_the_first_error_is_the_message_and_others_are_notes() -> None:
-    note = Said("note", 'loc("-":1:1)', "see\nhere")
+    note = MlirMessage("note", 'loc("-":1:1)', "see\nhere")
     said = [
-        Said("warning", 'loc("-":1:1)', "careful"),
-        Said("error", 'loc("k.mlir":7:3)', "first", (note,)),
-        Said("error", "loc(unknown)", "second"),
+        MlirMessage("warning", 'loc("-":1:1)', "careful"),
+        MlirMessage("error", 'loc("k.mlir":7:3)', "first", (note,)),
+        MlirMessage("error", "loc(unknown)", "second"),
     ]
     found = failure(Step("run", "text"), said)
     assert found.message == "MLIR cannot run: first"
@@ -78,7 +78,7 @@ def test_the_first_error_is_the_message_and_others_are_notes() -> None:
 
 
 def test_a_place_beyond_the_text_is_left_out() -> None:
-    found = failure(Step("run", "text"), [Said("error", 'loc("-":9:1)', "far")])
+    found = failure(Step("run", "text"), [MlirMessage("error", 'loc("-":9:1)', "far")])
     assert found.span is None
 
 

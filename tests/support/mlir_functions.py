@@ -11,7 +11,7 @@ import pytest
 
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mlir import bindings
-from ferrule.compiler.mlir.said import Said, Step
+from ferrule.compiler.mlir.diagnostics import MlirMessage, Step
 from ferrule.compiler.mlir.session import Session
 
 
@@ -31,7 +31,7 @@ def abort(report: Callable[[object], None], said: bool) -> None:
     """Ends its process, with an error said before."""
     report(Step("do what ends it", "one\ntwo @f\n"))
     if said:
-        report(Said("error", 'loc("-":2:5)', "this is no good"))
+        report(MlirMessage("error", 'loc("-":2:5)', "this is no good"))
     os.abort()
 
 

@@ -150,7 +150,7 @@ def _disassembler() -> Iterator[Row]:
 
 
 def _openmp() -> Iterator[Row]:
-    from ferrule.compiler.threads.finding import INSTALLED
+    from ferrule.compiler.threads.openmp import INSTALLED
     from ferrule.runtime.linking import openmp
 
     found = openmp.offer() or next(filter(_can_load, INSTALLED), None)

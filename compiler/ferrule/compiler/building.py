@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body, Location
-from ferrule.compiler.asked import check_asked, check_options, checked_zero
 from ferrule.compiler.assumptions import Assumption, assumed, documented, noted, warn
+from ferrule.compiler.build_checks import check_options, check_request, checked_zero
+from ferrule.compiler.cache.encoding import Encoder
 from ferrule.compiler.cache.keys import Key, Uncacheable, key_of
-from ferrule.compiler.cache.telling import Telling
 from ferrule.compiler.cache.through import Wanted, through
 from ferrule.compiler.cache.toolchain import parts_of
 from ferrule.compiler.conventions.arguments import TYPES
@@ -52,7 +52,7 @@ from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import ANY, I32, I64, PTR
 from ferrule.specs import AnyValue, Device, EnvStream, Param, Signature, String, Tensor, Tuple
 from ferrule.specs import params as kinds
-from ferrule.specs.changing import changed, placed
+from ferrule.specs.copies import changed, placed
 from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def build_later(
     chosen = parse_options(options)
 
     def key() -> Key:
-        parts = {"what decides it": Telling().items("", told())}
+        parts = {"what decides it": Encoder().items("", told())}
         return key_of(f"build of {name}", {**parts, **parts_of(chosen)})
 
     def made() -> CompiledOrigin:
@@ -149,7 +149,7 @@ def _key(
     """The key of a function that is built of these arguments.  Raises Uncacheable."""
     if sources:
         raise Uncacheable("its code calls functions of this process")
-    parts = {"the arguments of build": Telling().items("", given)}
+    parts = {"the arguments of build": Encoder().items("", given)}
     return key_of(f"build of {name}", {**parts, **parts_of(options)})
 
 
@@ -179,7 +179,7 @@ def compiled(
 ) -> CompiledOrigin:
     """The origin of a function that `build` loads: the modules for its objects and files."""
     chosen = parse_options(options)
-    check_asked(signature, convention, results)
+    check_request(signature, convention, results)
     zeroed = checked_zero(signature.name, results, zero)
     for what, value, kind in (("doc", doc, str), ("location", location, Location)):
         if not isinstance(value, (kind, type(None))):

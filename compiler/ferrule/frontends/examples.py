@@ -27,7 +27,7 @@ from ferrule.specs import (
     sym_int32,
     sym_int64,
 )
-from ferrule.specs.changing import changed
+from ferrule.specs.copies import changed
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import Scalar, Tensor
 

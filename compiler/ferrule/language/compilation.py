@@ -23,7 +23,7 @@ from ferrule.language.stacks import on_enough_stack
 from ferrule.runtime.devices import cuda_devices, emulated_arch
 from ferrule.runtime.garbage import with_fewer_collections
 from ferrule.specs import Condition, Requirement, Signature, params
-from ferrule.specs.changing import changed, mapped, substituted
+from ferrule.specs.copies import changed, mapped, substituted
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.requirements import checked_requirements
 

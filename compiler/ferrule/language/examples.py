@@ -39,7 +39,7 @@ from ferrule.specs import (
     params,
 )
 from ferrule.specs.binding import Path
-from ferrule.specs.changing import changed
+from ferrule.specs.copies import changed
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_dim, sym_int64
 from ferrule.specs.requirements import kept

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ferrule.specs.changing import substitute, substituted
 from ferrule.specs.conditions import Comparison, ComparisonOp, Condition, Junction, Negation
+from ferrule.specs.copies import substitute, substituted
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import INT64_MAX, INT64_MIN, Compound, Dim, Sym, symbols_of
 from ferrule.specs.intervals import Interval, interval

@@ -6,7 +6,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.messages import given
+from ferrule.compiler.messages import values
 from ferrule.compiler.messages.context import MAX_LOOPS, PROGRAM, Order, PlaceKind
 from ferrule.compiler.messages.reader import SCRATCH, Reader
 from ferrule.compiler.messages.texts import find_text, is_there
@@ -139,9 +139,9 @@ def value(reader: Reader) -> None:
     index = emitter.load_field(any_value, ANY, "type_index")
     number = emitter.load_field(any_value, ANY, "v_int64")
     with emitter.if_then(_equal(reader, index, TypeIndex.FLOAT)):
-        given.show_float(reader, emitter.load_field(any_value, ANY, "v_float64"), "%.17g")
+        values.show_float(reader, emitter.load_field(any_value, ANY, "v_float64"), "%.17g")
     with emitter.if_then(_equal(reader, index, TypeIndex.BOOL)):
-        given.show_boolean(reader, number)
+        values.show_boolean(reader, number)
     reader.show_formatted("%lld", number)
 
 

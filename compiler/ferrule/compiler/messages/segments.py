@@ -12,7 +12,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.messages import given, here
+from ferrule.compiler.messages import here, values
 from ferrule.compiler.messages.names import define_name
 from ferrule.compiler.messages.reader import PART, SCRATCH, Reader, define_showing
 from ferrule.compiler.messages.table import HANDLED, PARTS, PLAIN, RARE, Op, phrases
@@ -182,17 +182,17 @@ def _num_args(reader: Reader) -> None:
 
 
 def _type(reader: Reader) -> None:
-    given.show_type(reader, reader.emitter.load_field(reader.any(), ANY, "type_index"))
+    values.show_type(reader, reader.emitter.load_field(reader.any(), ANY, "type_index"))
 
 
 def _dtype(reader: Reader) -> None:
-    given.show_dtype(reader, reader.emitter.load_field(reader.tensor(), DLTENSOR, "dtype"))
+    values.show_dtype(reader, reader.emitter.load_field(reader.tensor(), DLTENSOR, "dtype"))
 
 
 def _device(reader: Reader) -> None:
     emitter, tensor = reader.emitter, reader.tensor()
     code = emitter.load_field(tensor, DLTENSOR, "device_type")
-    given.show_device(reader, code, emitter.load_field(tensor, DLTENSOR, "device_id"))
+    values.show_device(reader, code, emitter.load_field(tensor, DLTENSOR, "device_id"))
 
 
 HANDLERS: Final[Mapping[Op, Callable[[Reader], None]]] = MappingProxyType(
@@ -216,12 +216,12 @@ HANDLERS: Final[Mapping[Op, Callable[[Reader], None]]] = MappingProxyType(
         Op.DTYPE: _dtype,
         Op.DEVICE: _device,
         Op.HINT: here.hint,
-        Op.C_STRING: given.c_string,
-        Op.GIVEN_BOOL: given.boolean,
-        Op.GIVEN_FLOAT: given.floating,
-        Op.GIVEN_DTYPE: given.dtype,
-        Op.GIVEN_DEVICE: given.device,
-        Op.GIVEN_BYTES: given.text,
-        Op.GIVEN_TYPE: given.kind,
+        Op.C_STRING: values.c_string,
+        Op.GIVEN_BOOL: values.boolean,
+        Op.GIVEN_FLOAT: values.floating,
+        Op.GIVEN_DTYPE: values.dtype,
+        Op.GIVEN_DEVICE: values.device,
+        Op.GIVEN_BYTES: values.text,
+        Op.GIVEN_TYPE: values.kind,
     }
 )

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mlir.bindings import NoBindingsError, open_mlir
-from ferrule.compiler.mlir.said import Said, Step, failure
+from ferrule.compiler.mlir.diagnostics import MlirMessage, Step, failure
 from ferrule.compiler.mlir.session import Report, opened
 from ferrule.specs.deferred import dataclass
 
@@ -156,7 +156,7 @@ def _without_core() -> None:
 
 
 def _outcome(answers: bytes, status: int, printed: str) -> Any:
-    step, said = Step("start"), list[Said]()
+    step, said = Step("start"), list[MlirMessage]()
     reading = io.BytesIO(answers)
     while reading.tell() < len(answers):
         try:
@@ -175,12 +175,12 @@ def _outcome(answers: bytes, status: int, printed: str) -> Any:
             case Step():
                 step = frame if frame.source else replace(frame, source=step.source, file=step.file)
                 said.clear()
-            case Said():
+            case MlirMessage():
                 said.append(frame)
     raise CompileError(_ended(step, said, status, printed))
 
 
-def _ended(step: Step, said: list[Said], status: int, printed: str) -> Diagnostic:
+def _ended(step: Step, said: list[MlirMessage], status: int, printed: str) -> Diagnostic:
     """The diagnostic for a process that ended before it answered."""
     how = _signal(-status) if status < 0 else f"status {status}"
     words = [line.strip() for line in printed.splitlines() if _FATAL.search(line)]

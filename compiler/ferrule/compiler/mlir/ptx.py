@@ -11,7 +11,7 @@ from typing import Final
 
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mlir.child import alone
-from ferrule.compiler.mlir.said import Step
+from ferrule.compiler.mlir.diagnostics import Step
 from ferrule.compiler.mlir.session import Report
 
 _KNOWN: Final = ("llvm.", "__nvvm_reflect", "vprintf", "__assertfail")

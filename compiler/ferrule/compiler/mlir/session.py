@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Span
 from ferrule.compiler.mlir.bindings import Bindings
+from ferrule.compiler.mlir.diagnostics import UNNAMED, MlirMessage, Step, failure, span_of
 from ferrule.compiler.mlir.floats import readable
-from ferrule.compiler.mlir.said import UNNAMED, Said, Step, failure, span_of
 
-Report = Callable[[Said | Step], None]
+Report = Callable[[MlirMessage | Step], None]
 
 
 _NEWER: Final = re.compile(r"\bnocreateundeforpoison (?=[^\"\n]*\}$)", re.M)
@@ -34,7 +34,7 @@ class Session:
     def __init__(self, bindings: Bindings, report: Report) -> None:
         self._bindings: Final = bindings
         self._report: Final = report
-        self._said: list[Said] = []
+        self._said: list[MlirMessage] = []
         self._step = Step("")
 
     @property
@@ -104,10 +104,10 @@ class Session:
 
     def hear(self, diagnostic: Any) -> bool:
         """Record a diagnostic; MLIR calls this for each."""
-        self._keep(Said.of(diagnostic))
+        self._keep(MlirMessage.of(diagnostic))
         return True
 
-    def _keep(self, said: Said) -> None:
+    def _keep(self, said: MlirMessage) -> None:
         if said not in self._said:
             self._said.append(said)
             self._report(said)
@@ -122,7 +122,7 @@ class Session:
             yield
         except (self._bindings.ir.MLIRError, ValueError, RuntimeError) as error:
             for diagnostic in getattr(error, "error_diagnostics", ()):
-                self._keep(Said.of(diagnostic))
+                self._keep(MlirMessage.of(diagnostic))
             raise CompileError(failure(step, self._said, str(error))) from None
 
 

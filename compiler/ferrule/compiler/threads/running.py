@@ -23,7 +23,7 @@ from ferrule.compiler.artefacts import MAX_FAULT_VALUES
 from ferrule.compiler.messages.parts import Message, Text
 from ferrule.compiler.messages.support import SAY
 from ferrule.compiler.messages.table import encoded
-from ferrule.compiler.threads.finding import define_finding, look_up_libc, prepare
+from ferrule.compiler.threads.openmp import define_finding, look_up_libc, prepare
 from ferrule.compiler.threads.state import (
     CODE,
     DONE,

@@ -16,7 +16,7 @@ from ferrule.compiler.cuda.code import KernelFacts, Member
 from ferrule.compiler.mangled import spoken_name
 from ferrule.compiler.mangledtypes import parameter_types
 from ferrule.compiler.spelledtypes import Spelled, natural_alignment, read_type, split_list
-from ferrule.frontends.cuda.asking import Ask, Struct, ask_alignments, ask_members, ask_types
+from ferrule.frontends.cuda.queries import Ask, Struct, ask_alignments, ask_members, ask_types
 from ferrule.frontends.cuda.requests import Made, Request
 
 _SKIPPED: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError
-from ferrule.compiler.mlir.said import UNNAMED
+from ferrule.compiler.mlir.diagnostics import UNNAMED
 from ferrule.frontends.sources import is_text, read_file
 from ferrule.specs.deferred import dataclass
 

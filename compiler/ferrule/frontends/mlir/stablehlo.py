@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mlir.child import alone
-from ferrule.compiler.mlir.said import Step
+from ferrule.compiler.mlir.diagnostics import Step
 from ferrule.compiler.mlir.session import Report
 from ferrule.frontends.mlir.modules import Given, has_stablehlo
 from ferrule.frontends.mlir.outlined import call_for_each, end_block, last_of

@@ -27,7 +27,7 @@ from ferrule.frontends.kernels import build_kernel
 from ferrule.frontends.launchsizes import checked_sizes, constants_of, constants_said, unmarked
 from ferrule.frontends.packages import load
 from ferrule.specs import Condition, Dim, Param, Requirement, Signature
-from ferrule.specs.changing import changed
+from ferrule.specs.copies import changed
 from ferrule.specs.params import Scalar, Tensor
 from ferrule.specs.params.base import REQUIRED
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 from ferrule.compiler.cache import settings
+from ferrule.compiler.cache.encoding import PLAIN, Encoder
 from ferrule.compiler.cache.keys import Uncacheable
-from ferrule.compiler.cache.telling import PLAIN, Telling
 from ferrule.compiler.cache.through import COUNTS, MEMORY, Wanted, log
 from ferrule.compiler.options import Options
 from ferrule.runtime.devices import emulated_arch
@@ -58,7 +58,7 @@ def asked(args: Sequence[Any], kwargs: Mapping[str, Any], options: object) -> As
         return None
     environment = tuple(map(os.environ.get, _ENVIRONMENT))
     try:
-        told, here = Telling().items("", values), os.getcwd()
+        told, here = Encoder().items("", values), os.getcwd()
     except (Uncacheable, OSError):
         return None
     return told, tuple(kwargs), options, environment, here, emulated_arch()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ferrule.compiler.cache.encoding import named
 from ferrule.compiler.cache.keys import Key, joined, key_of
-from ferrule.compiler.cache.telling import named
 from ferrule.compiler.cache.toolchain import parts_of, toolchain
 from ferrule.language.cachekeys.walk import Walk
 from ferrule.language.dependencies.witness import Witness

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 from weakref import WeakKeyDictionary
 
+from ferrule.compiler.cache.encoding import has_order
 from ferrule.compiler.cache.keys import Uncacheable
-from ferrule.compiler.cache.telling import has_order
 from ferrule.compiler.errors import CompileError
 from ferrule.language.source import Source, read_source
 from ferrule.specs.deferred import dataclass

@@ -25,8 +25,8 @@ from typing import Any, Final
 import numpy as np
 import tvm_ffi
 
+from ferrule.compiler.cache.encoding import MOST_ITEMS, PLAIN, Encoder, module_of, named, sized
 from ferrule.compiler.cache.keys import Key, Uncacheable
-from ferrule.compiler.cache.telling import MOST_ITEMS, PLAIN, Telling, module_of, named, sized
 from ferrule.language.cachekeys import libraries
 from ferrule.language.cachekeys.facts import READS_ATTRIBUTES, Facts, facts_of, is_optimized
 from ferrule.language.decorators import JitFunction, KernelFunction
@@ -61,7 +61,7 @@ class _Owner:
     told: set[str] = dataclasses.field(default_factory=set)
 
 
-class Walk(Telling):
+class Walk(Encoder):
     """Collects the parts of one key.  `witness`, if there is one, records what was read."""
 
     def __init__(self, witness: Witness | None = None, *, places: bool = True) -> None:
@@ -85,7 +85,7 @@ class Walk(Telling):
     def add(self, name: str, value: Any) -> None:
         """A part of the key for a value."""
         try:
-            self.parts[name] = self.told(value)
+            self.parts[name] = self.encode(value)
         except Uncacheable as why:
             raise Uncacheable(f"{name}: {why}") from None
         except RecursionError:
@@ -155,7 +155,7 @@ class Walk(Telling):
         if kind is types.MethodType:
             return b"method" + self.items("", [value.__self__, value.__func__])
         if kind in (staticmethod, classmethod):
-            return kind.__name__.encode() + self.told(value.__func__)
+            return kind.__name__.encode() + self.encode(value.__func__)
         if kind is property:
             return b"property" + self.items("", [value.fget, value.fset, value.fdel])
         if kind is dataclasses.Field:
@@ -163,28 +163,28 @@ class Walk(Telling):
             held += [value.repr, value.hash, value.compare, value.metadata]
             return b"field" + self.items("", [*held, self._annotation(value.type)])
         if kind is collections._tuplegetter:  # type: ignore[attr-defined]
-            return b"item" + self.told(value.__reduce__()[1])
+            return b"item" + self.encode(value.__reduce__()[1])
         if kind is types.SimpleNamespace:
             return b"namespace" + self._attributes_of(value)
         if kind is range or kind is slice:
             return kind.__name__.encode() + self.items("", [value.start, value.stop, value.step])
         if kind.__module__ == "dataclasses":  # its marks for what is missing
-            return b"dataclasses" + self.told(kind.__name__)
+            return b"dataclasses" + self.encode(kind.__name__)
         if isinstance(value, _DESCRIPTORS):
-            return b"of " + self.told_class(value.__objclass__) + self.told(value.__name__)
+            return b"of " + self.encode_class(value.__objclass__) + self.encode(value.__name__)
         if kind.__module__ == "torch" and kind.__name__ == "dtype":
             self._package("torch")
-            return b"torch" + self.told(str(value))
+            return b"torch" + self.encode(str(value))
         if isinstance(value, _ALIASES):
             origin, inner = typing.get_origin(value), typing.get_args(value)
             return b"alias" + self.items("", [origin, *map(self._annotation, inner)])
         if kind is typing.TypeVar:
             limits = [value.__bound__, value.__constraints__]
-            return b"variable" + self.told(repr(value)) + self.items("", limits)
+            return b"variable" + self.encode(repr(value)) + self.items("", limits)
         if kind is typing.NewType:
             return b"new type" + self.items("", [value.__name__, value.__supertype__])
         if kind.__module__ == "typing":
-            return b"typing" + self.told(repr(value))
+            return b"typing" + self.encode(repr(value))
         return self._object(value, kind)
 
     def _array(self, value: Any) -> bytes:
@@ -209,7 +209,7 @@ class Walk(Telling):
 
     def _dtype(self, value: Any) -> bytes:
         said = repr(value) if value.names else value.str
-        return b"dtype" + self.told(said) + self.told_class(value.type)
+        return b"dtype" + self.encode(said) + self.encode_class(value.type)
 
     def _compiled(self, value: Function) -> bytes:
         key = getattr(origin_of(value), "key", None)
@@ -222,14 +222,14 @@ class Walk(Telling):
         if id(value) in libraries.REFLECTION:
             self._reflects = value.__name__
         elif isinstance(owner, type):  # object.__new__ and the like
-            return b"builtin" + self.told_class(owner) + self.told(value.__name__)
+            return b"builtin" + self.encode_class(owner) + self.encode(value.__name__)
         elif owner is not None and not isinstance(owner, types.ModuleType):
             if self._witness is not None:
                 self._witness.add_fact("content", owner, lambda: snapshot(owner))
-            return b"bound" + self.told(owner) + self.told(value.__name__)
+            return b"bound" + self.encode(owner) + self.encode(value.__name__)
         elif not libraries.allowed_function(value):
             raise Uncacheable(f"it may call {named(value)}, whose result no key has")
-        return b"builtin" + self.told(named(value))
+        return b"builtin" + self.encode(named(value))
 
     def _object(self, value: Any, kind: type) -> bytes:
         """An object of a user's class: its attributes, and the value that it is itself."""
@@ -239,7 +239,9 @@ class Walk(Telling):
         if not new:
             return b"object#%d" % number
         own = [told(value) for base, told in _VALUES.items() if isinstance(value, base)]
-        return b"object" + self.told_class(kind) + self._attributes_of(value) + self.items("", own)
+        return (
+            b"object" + self.encode_class(kind) + self._attributes_of(value) + self.items("", own)
+        )
 
     def _attributes_of(self, value: Any, *known: str) -> bytes:
         """The attributes that an object has of its own, but for those that are known."""
@@ -252,7 +254,7 @@ class Walk(Telling):
 
     def _member(self, value: enum.Enum, kind: type) -> bytes:
         """A member of an enumeration; what it has beside its value is told with its class."""
-        return self.told_class(kind) + self.told(value.name) + self.told(value.value)
+        return self.encode_class(kind) + self.encode(value.name) + self.encode(value.value)
 
     def _marked(self, value: Any, kind: type) -> bytes:
         """A kernel or a host function, and the attributes that the user gave it."""
@@ -271,7 +273,7 @@ class Walk(Telling):
         if libraries.reads_by_name(value):
             raise Uncacheable(f"it may call {named(value)}, whose result no key has")
         held = [cell.cell_contents for cell in value.__closure__ or ()]
-        return b"generated" + self.told(named(value)) + self.items("", held)
+        return b"generated" + self.encode(named(value)) + self.items("", held)
 
     # ---- functions ----
 
@@ -280,7 +282,7 @@ class Walk(Telling):
         if is_library(function):
             if not libraries.allowed_function(function):
                 raise Uncacheable(f"it may call {named(function)}, whose result no key has")
-            return b"library" + self.told(named(function))
+            return b"library" + self.encode(named(function))
         number, new = self.number(function)
         if new:
             self._functions.append(function)
@@ -412,11 +414,11 @@ class Walk(Telling):
 
     # ---- classes and modules ----
 
-    def told_class(self, value: type) -> bytes:
+    def encode_class(self, value: type) -> bytes:
         self._check_registered(value)
         if isinstance(value, DType) or libraries.is_told_by_name(value):
             self._package(_root(value))
-            return b"class" + self.told(named(value))
+            return b"class" + self.encode(named(value))
         if isinstance(value, type) and issubclass(value, tvm_ffi.Object):
             raise Uncacheable(f"{named(value)} is registered with tvm-ffi, which knows its fields")
         if is_library(value) or _root(value) == "torch":
@@ -461,14 +463,14 @@ class Walk(Telling):
     def _module(self, value: types.ModuleType) -> bytes:
         if not libraries.is_user_module(value):
             if libraries.is_pure(value.__name__) or value.__name__ == "ferrule":
-                return b"module" + self.told(value.__name__)
+                return b"module" + self.encode(value.__name__)
             raise Uncacheable(f"the module {value.__name__} is used whole")
         if "__getattr__" in vars(value) or type(value) is not types.ModuleType:
             raise Uncacheable(f"the module {value.__name__} makes attributes when they are read")
         number, new = self.number(value)
         if new:
             self._owners.append(_Owner(value))
-        return b"module#%d" % number + self.told(value.__name__)
+        return b"module#%d" % number + self.encode(value.__name__)
 
     def _more(self) -> bool:
         """Tell the attributes of modules and classes that any text names; whether there were

@@ -58,7 +58,7 @@ def _members(spec: params.Param) -> tuple[params.Param, ...]:
 
 def named(spec: params.Param, name: str) -> params.Param:
     """The spec under another name, together with the inner specs of the same value."""
-    from ferrule.specs.changing import changed
+    from ferrule.specs.copies import changed
 
     match spec:
         case params.Optional(item=item):

@@ -18,6 +18,7 @@ from itertools import chain, count
 from typing import Any
 
 from ferrule.compiler.operators.gradients import Backward
+from ferrule.compiler.operators.torch.allocation import check_backward, checked
 from ferrule.compiler.operators.torch.autograd import (
     Saved,
     gradients,
@@ -25,7 +26,6 @@ from ferrule.compiler.operators.torch.autograd import (
     setup_of,
 )
 from ferrule.compiler.operators.torch.fake import fake_kernel
-from ferrule.compiler.operators.torch.made import check_backward, checked
 from ferrule.compiler.operators.torch.plans import Plan, plan_of
 from ferrule.compiler.operators.torch.registration import (
     check_new,

@@ -18,7 +18,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule import specs
-from ferrule.compiler.operators.torch import made
+from ferrule.compiler.operators.torch import allocation
 from ferrule.compiler.operators.torch.plans import (
     Argument,
     Kind,
@@ -87,7 +87,7 @@ def why_not_boxed(plan: Plan) -> str | None:
         return "it returns text"
     if plan.made and len(plan.candidates) > 1:
         return "the candidate decides what it makes"
-    if plan.made and made.plain_bindings(plan) is None:
+    if plan.made and allocation.plain_bindings(plan) is None:
         return "the sizes of what it makes are no sizes of its tensors"
     if len(plan.candidates) > 1 and Kind.TENSOR in plan.results:
         return "the candidate decides what it returns"
@@ -102,11 +102,11 @@ def boxed_module(plan: Plan, target: str, triple: str) -> Boxed:
 
 
 def emit_boxed(e: Emitter, plan: Plan, target: str) -> bool:
-    """Define the kernel in a module; returns whether `made.PROBE` has to run before its calls."""
+    """Define the kernel in a module; whether `allocation.PROBE` must run before its calls."""
     define_describe(e, only_cpu=keys_of(plan) == ("cpu",))
     returns = Kind.TENSOR in plan.results
     if returns:
-        made.define_allocator(e)
+        allocation.define_allocator(e)
     run = _define_run(e, plan, target)
     _define_kernel(e, plan, run, _define_raise(e))
     return returns
@@ -302,10 +302,10 @@ class _Run:
             return
         for i in range(len(plan.made)):
             e.store(e.const_i64(0), self._made_at(i))
-        sizes = made.symbol_values(e, plan, tensors, self._refuse_size)
+        sizes = allocation.symbol_values(e, plan, tensors, self._refuse_size)
         like = next(handle for argument, handle in self._tensors() if not argument.optional)
         for i, each in enumerate(plan.made):
-            failed = made.make_tensor(e, each, sizes, like, self._made_at(i))
+            failed = allocation.make_tensor(e, each, sizes, like, self._made_at(i))
             with e.if_then(failed, likely=False):
                 why = "a size is negative, or there is no memory"
                 text = f"{plan.name}: torch cannot make {each.param.name}: {why}"
@@ -343,11 +343,11 @@ class _Run:
         old = e.alloca(PTR, name="allocator") if returns else None
         if old is not None:
             e.store(e.null(), old)
-            made.set_allocator(e, old)
+            allocation.set_allocator(e, old)
         with self._stream():
             yield
         if old is not None:
-            made.reset_allocator(e, old)
+            allocation.reset_allocator(e, old)
 
     @contextmanager
     def _stream(self) -> Iterator[None]:
@@ -390,7 +390,7 @@ class _Run:
     def _take_one(self, item: ir.Value, i: int, result: specs.Param) -> ir.Value | None:
         e, place = self.e, self.e.index(self.outputs, I64, i)
         if isinstance(result, params.Tensor):
-            return made.take_tensor(e, item, result.dtype, place)
+            return allocation.take_tensor(e, item, result.dtype, place)
         e.store(e.load_field(item, ANY, "v_int64"), place)
         return None
 

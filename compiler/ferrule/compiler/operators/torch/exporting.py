@@ -15,9 +15,9 @@ from llvmlite import binding, ir
 from ferrule import specs
 from ferrule.compiler import targets
 from ferrule.compiler.operators.torch import refusing
+from ferrule.compiler.operators.torch.allocation import PROBE, checked
 from ferrule.compiler.operators.torch.boxed import KERNEL, emit_boxed, throw, why_not_boxed
 from ferrule.compiler.operators.torch.keys import KEYS
-from ferrule.compiler.operators.torch.made import PROBE, checked
 from ferrule.compiler.operators.torch.plans import Plan, keys_of, plan_of
 from ferrule.compiler.operators.torch.schema import schema_of
 from ferrule.compiler.operators.torch.symbols import library_paths, load_torch

@@ -13,10 +13,10 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
+from ferrule.compiler.operators.torch.allocation import PROBE, SET_ALLOCATOR
 from ferrule.compiler.operators.torch.boxed import KERNEL, boxed_module, why_not_boxed
 from ferrule.compiler.operators.torch.fake import traced_writes
 from ferrule.compiler.operators.torch.keys import KEYS
-from ferrule.compiler.operators.torch.made import PROBE, SET_ALLOCATOR
 from ferrule.compiler.operators.torch.plans import Plan, keys_of
 from ferrule.compiler.operators.torch.pythonic import python_kernel
 from ferrule.compiler.operators.torch.refusing import REFUSE, refusing_code

@@ -24,7 +24,7 @@ from ferrule.language.promotion import weak
 from ferrule.language.values import Handle, Maybe, Number, OneOf, TensorView
 from ferrule.runtime.values.typeinfo import type_info
 from ferrule.specs import Boolean, DType, Int32, Int64, Numeric, params
-from ferrule.specs.changing import changed
+from ferrule.specs.copies import changed
 
 
 class _Marker(Enum):

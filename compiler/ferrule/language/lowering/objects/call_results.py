@@ -26,7 +26,7 @@ from ferrule.specs import (
     Sym,
     params,
 )
-from ferrule.specs.changing import changed, substituted
+from ferrule.specs.copies import changed, substituted
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import sym_int64
 

@@ -25,7 +25,7 @@ from ferrule.runtime.calls.callpath import ways_of
 from ferrule.runtime.calls.function import origin_of
 from ferrule.runtime.linking.links import Link
 from ferrule.specs import REQUIRED, Dim, Int32, Int64, Signature, Sym, params
-from ferrule.specs.changing import changed, substitute, substituted
+from ferrule.specs.copies import changed, substitute, substituted
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import sym_int64
 

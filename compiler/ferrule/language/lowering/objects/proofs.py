@@ -22,7 +22,7 @@ from ferrule.specs import (
     divisibility_of,
     params,
 )
-from ferrule.specs.changing import changed, substitute
+from ferrule.specs.copies import changed, substitute
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.intervals import Interval, interval, is_bounded
 

@@ -33,7 +33,7 @@ from ferrule.language.values import (
     is_record,
 )
 from ferrule.specs import DType, Int32, Int64, format_dim, params
-from ferrule.specs.changing import changed
+from ferrule.specs.copies import changed
 
 
 def given_back(low: Lowering, value: Any, node: ast.Return) -> Any:

@@ -36,23 +36,23 @@ _LOWERED_BY: Final = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class MlirMessage:
     """One diagnostic: `severity` such as "error", the place as MLIR prints it, the message, its
     notes."""
 
     severity: str
     location: str
     message: str
-    notes: tuple[Said, ...] = ()
+    notes: tuple[MlirMessage, ...] = ()
 
     @staticmethod
-    def of(diagnostic: Any) -> Said:
+    def of(diagnostic: Any) -> MlirMessage:
         """The data of a diagnostic of the bindings."""
-        return Said(
+        return MlirMessage(
             str(diagnostic.severity).rpartition(".")[2].lower(),
             str(diagnostic.location),
             str(diagnostic.message),
-            tuple(Said.of(note) for note in diagnostic.notes),
+            tuple(MlirMessage.of(note) for note in diagnostic.notes),
         )
 
 
@@ -66,12 +66,12 @@ class Step:
     file: str = UNNAMED
 
 
-def failure(step: Step, said: Sequence[Said], otherwise: str = "") -> Diagnostic:
+def failure(step: Step, messages: Sequence[MlirMessage], otherwise: str = "") -> Diagnostic:
     """The diagnostic of a failed step; `otherwise` is used if MLIR reported nothing.
 
     The place is that of the first error, in the source of the step.
     """
-    errors = [each for each in said if each.severity == "error"] or list(said)
+    errors = [each for each in messages if each.severity == "error"] or list(messages)
     if not errors:
         return Diagnostic(f"{_cannot(step)}: {_shortened(otherwise) or 'it says nothing'}")
     first, *others = errors
@@ -98,11 +98,11 @@ def _hint(message: str) -> str | None:
     return None
 
 
-def _line(said: Said) -> str:
+def _line(message: MlirMessage) -> str:
     """A note on one line; long listings of operations are cut."""
-    where = _PLACE.search(said.location)
+    where = _PLACE.search(message.location)
     place = f"{where[2]}:{where[3]}: " if where else ""
-    words = " ".join(said.message.split())
+    words = " ".join(message.message.split())
     return place + (words if len(words) <= _MOST_LETTERS else words[:_MOST_LETTERS] + " …")
 
 

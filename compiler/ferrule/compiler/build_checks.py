@@ -41,7 +41,7 @@ def check_options(name: str, options: Options, target: str) -> None:
         raise CompileError(f"{name}: --target is {options.target}, but this function {why}")
 
 
-def check_asked(
+def check_request(
     signature: Signature, convention: CallingConvention, results: Sequence[Tensor]
 ) -> None:
     """Raise TypeError or ValueError for arguments that `build` cannot accept, see there."""

@@ -1,7 +1,7 @@
-"""`Telling`: values as bytes that are equal for values which compile to the same code.
+"""`Encoder`: values as bytes; equal bytes compile to the same code.
 
-Numbers, texts, containers, symbols and ferrule's own records are known here; whoever knows more
-kinds derives from it.  Everything else makes a compilation uncacheable.
+It has numbers, texts, containers, symbols and ferrule's own records; a subclass adds other kinds.
+Any other value makes a compilation uncacheable.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ferrule.compiler.cache.keys import Uncacheable
 from ferrule.specs import DType, Numeric, Sym
 
 MOST_ITEMS: Final = 1 << 16
-"""The most items of a container that are told, and 1/256 of the most bytes of an array."""
+"""The limit for the items of a container, and 1/256 of that for the bytes of an array."""
 _DEEP: Final = 64
 
 
@@ -46,24 +46,24 @@ _ORDERED: Final = frozenset({int, float, bool, complex})
 """Kinds of items whose order in a set is the same in each process."""
 
 
-class Telling:
-    """Tells the values of one key: an object that is met again is told by its number."""
+class Encoder:
+    """Encodes the values of one key; an object that occurs again is encoded as its number."""
 
     def __init__(self) -> None:
         self._numbers: Final[dict[int, int]] = {}
         self._kept: Final[list[object]] = []
         self._active: Final[set[int]] = set()
         self.large = False
-        """Whether a value was told that is too large to be watched."""
+        """Whether one of the values is too large to be watched."""
 
-    def told(self, value: Any) -> bytes:
+    def encode(self, value: Any) -> bytes:
         """The bytes of a value.  Uncacheable for one of an unknown kind."""
         kind = type(value)
         plain = PLAIN.get(kind)
         if plain is not None:
             return plain(value)
         if isinstance(value, type):
-            return self.told_class(value)
+            return self.encode_class(value)
         if id(value) in self._active:
             raise Uncacheable(f"a {kind.__name__} holds itself")
         if len(self._active) > _DEEP:
@@ -74,10 +74,10 @@ class Telling:
         finally:
             self._active.discard(id(value))
 
-    def told_class(self, value: type) -> bytes:
-        """A class, by its name if that tells all of it."""
+    def encode_class(self, value: type) -> bytes:
+        """A class, by its name if the name determines it."""
         if isinstance(value, DType) or value.__module__ in ("builtins",):
-            return b"class" + self.told(named(value))
+            return b"class" + self.encode(named(value))
         raise Uncacheable(f"it names the class {named(value)}")
 
     def special(self, value: Any) -> bytes:
@@ -90,7 +90,7 @@ class Telling:
         if len(inner) > MOST_ITEMS:
             raise Uncacheable(f"a {name} has {len(inner)} items")
         self.large |= len(inner) > MOST_ITEMS >> 4
-        return b"%s(%d:" % (name.encode(), len(inner)) + b"".join(map(self.told, inner)) + b")"
+        return b"%s(%d:" % (name.encode(), len(inner)) + b"".join(map(self.encode, inner)) + b")"
 
     def number(self, value: object) -> tuple[int, bool]:
         """The number of an object in the order in which they are met, and whether it is new."""
@@ -122,7 +122,7 @@ class Telling:
 
     def _set(self, value: Any, kind: type) -> bytes:
         """A set: in its order, which a loop over it has, unless each process has another one."""
-        inner = [self.told(each) for each in value]
+        inner = [self.encode(each) for each in value]
         if not has_order(value):
             inner.sort()
         return sized(kind.__name__.encode(), b"".join(inner))
@@ -131,9 +131,9 @@ class Telling:
         """A value of one of ferrule's own classes."""
         name = sized(b"ours", named(kind).encode())
         if isinstance(value, enum.Enum):
-            return name + self.told(value.name)
+            return name + self.encode(value.name)
         if isinstance(value, Numeric):
-            return name + self.told(value.value)
+            return name + self.encode(value.value)
         if dataclasses.is_dataclass(value):
             fields = dataclasses.fields(value)
             return name + self.items("", [getattr(value, each.name) for each in fields])
@@ -143,7 +143,7 @@ class Telling:
         """A symbol: those with equal keys are one, whatever objects they are."""
         key = value.key
         if type(key) is str or dataclasses.is_dataclass(key):
-            known = self.told(repr(key))
+            known = self.encode(repr(key))
         else:
             known = b"#%d" % self.number(key)[0]
         return b"Sym" + known + self.items("", [value.name, *value.facts])
