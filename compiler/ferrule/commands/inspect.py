@@ -145,7 +145,7 @@ def _of_function(name: str, function: Function) -> Shown:
 
 
 def _assembly(name: str, origin: Origin) -> str:
-    """The assembly of what is exported; that of this process for what only it can call."""
+    """The assembly that is exported; for a function that cannot be, that of this process."""
     try:
         return origin.export(name, ".s").decode()
     except StageError:

@@ -194,7 +194,7 @@ def compile_for_call(
 
 
 def _for_call(job: Job) -> tuple[Function, Witness]:
-    """The function of a job, and what says whether it is still that of a later call."""
+    """The function of a job, and the test whether a later call may use it."""
     found = build(job)
     if found.origin == "compiled":
         return found, job.witness

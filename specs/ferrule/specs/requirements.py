@@ -50,7 +50,7 @@ class Requirement:
 def require(condition: Condition, message: str | None = None) -> Requirement:
     """A requirement of a function.
 
-    Raises TypeError for what is no condition and for a message that is no text, ValueError for a
+    Raises TypeError unless the condition is a Condition and the message a string, ValueError for a
     condition over addresses or over parameters that may be absent, and for one over constants.
     """
     checked = checked_condition(condition)

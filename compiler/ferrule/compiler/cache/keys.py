@@ -64,7 +64,7 @@ _NOTED: Final[ContextVar[list[str] | None]] = ContextVar("ferrule_cache_unkept",
 
 
 def note_unkept(why: str) -> None:
-    """Say that what is being compiled depends on something that its key lacks."""
+    """Note that the current compilation depends on something that its key lacks."""
     noted = _NOTED.get()
     if noted is not None:
         noted.append(why)
@@ -72,7 +72,7 @@ def note_unkept(why: str) -> None:
 
 @contextmanager
 def noting() -> Iterator[list[str]]:
-    """What is noted inside, also in functions that are compiled there for another one."""
+    """Collects the notes of the block, also of nested compilations."""
     outer, noted = _NOTED.get(), list[str]()
     token = _NOTED.set(noted)
     try:

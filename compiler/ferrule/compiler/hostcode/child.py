@@ -129,7 +129,7 @@ class _Shapes:
         return "" if fits else ", ".join(words)
 
     def _is_within(self, one: Any, other: Any) -> bool:
-        """Whether a variable has what code that declares it so takes for granted."""
+        """Whether a variable has the properties that this declaration of it promises."""
         sizes, aligns = ([get(one), get(other)] for get in (self.size, self._align))
         is_less = sizes[0] <= sizes[1] and aligns[0] <= aligns[1]
         return is_less and _place(one) == _place(other)

@@ -53,7 +53,7 @@ def remarks_of(body: Body, level: int, target: HostTarget, file: str) -> tuple[l
 
 
 def _read(printed: str, file: str) -> Iterator[Said]:
-    """The remarks in what LLVM printed; a line that begins no remark belongs to the one before."""
+    """The remarks in LLVM's output; a line that begins no remark continues the last one."""
     last: Said | None = None
     for line in printed.splitlines():
         found = _REMARK.match(line)

@@ -40,7 +40,7 @@ def call(name: str, *arguments: Any) -> None:
 
 
 def refused(cuda: ctypes.CDLL, name: str, status: int) -> CudaError:
-    """What a result that is not success is for the caller."""
+    """The exception for a result other than success."""
     code, text = ctypes.c_char_p(), ctypes.c_char_p()
     cuda.cuGetErrorName(status, ctypes.byref(code))
     cuda.cuGetErrorString(status, ctypes.byref(text))
@@ -105,7 +105,7 @@ class Hold:
         call("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), device)
 
     def release(self, destroy: str, handle: ctypes.c_void_p) -> None:
-        """Destroy what is in it; nothing where that, or the driver, is gone already."""
+        """Destroy the handle; does nothing if the context or the driver is gone already."""
         cuda = library()
         if cuda.cuCtxPushCurrent_v2(self.context) == 0:
             getattr(cuda, destroy)(handle)

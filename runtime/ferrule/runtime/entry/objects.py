@@ -119,7 +119,7 @@ def _take_items(e: Emitter, argument: ir.Value, items: ir.Value, count: ir.Value
 def _take_attributes(
     e: Emitter, argument: ir.Value, names: ir.Value, items: ir.Value, count: ir.Value
 ) -> None:
-    """The caller releases what was taken before an attribute that is missing."""
+    """If an attribute is missing, the caller releases those taken before it."""
     with e.loop(count) as i:
         found = python(e, "PyObject_GetAttr", argument, e.load(e.index(names, PTR, i), PTR))
         with e.if_then(e.is_null(found), likely=False):

@@ -75,7 +75,7 @@ def _check_can_be_saved(module: tvm_ffi.Module, kind: str) -> None:
 
 
 def _formats(module: tvm_ffi.Module) -> str:
-    """What to do with a module that can be written for a compiler; empty for others."""
+    """The hint for a module that a compiler can write; empty for others."""
     formats = ", ".join(map(repr, module.get_write_formats()))
     if not formats:
         return ""

@@ -1,4 +1,4 @@
-"""`LoadedOrigin`: what a function that was loaded from a file still has of its making.
+"""`LoadedOrigin`: the parts of its compilation that a function loaded from a file still has.
 
 A file has machine code, and the images of its kernels for a GPU; the kernel IR and LLVM's IR are
 not in it. Machine code is shown as a disassembler of this machine writes it.

@@ -327,7 +327,7 @@ class _Run:
             self._fail()
 
     def _fail(self) -> None:
-        """Release what was made, and end with the error that is raised."""
+        """Release the new tensors, and end with the raised error."""
         e = self.e
         for i in range(len(self.plan.made)):
             handle = e.load(self._made_at(i), PTR)

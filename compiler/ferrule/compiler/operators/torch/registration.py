@@ -41,7 +41,7 @@ class Registered:
     held: list[object]
 
     def remove(self) -> None:
-        """Take the operator out of the registry; whoever still has it reaches the next one."""
+        """Take the operator out of the registry; remaining references to it reach the next one."""
         _anchor(self.name)
         for each in self.held:
             if isinstance(each, _Handle):
