@@ -15,6 +15,7 @@ import ferrule as fe
 from ferrule import compiler, specs
 from ferrule.compiler.conventions import (
     CFunction,
+    CString,
     CudaLaunch,
     DLTensors,
     HostCode,
@@ -134,6 +135,26 @@ def test_torch_gets_torch_tensors_of_the_size(function: fe.Function) -> None:
     operator = fe.torch_op(function, "capacities::kept")
     assert operator(torch.tensor([0, 5, 6]))[0].tolist() == [5, 6]
     torch.library.opcheck(operator, (torch.tensor([0, 5, 6]),))
+
+
+def test_a_number_of_the_call_is_a_capacity(tmp_path: Path) -> None:
+    most = Scalar("most", "uint64")
+    text, x = Tensor("text", (K,), "uint8", capacity=most.value + 1), Scalar("x", "float64")
+    given = [text.data, text.nbytes, CString("%g"), x]
+    call = Sized(CFunction("snprintf", given, returns="int32", variadic_from=3), K)
+    written = compiler.build(Signature("written", [x, most]), call, results=[text])
+    written.export_library(tmp_path / "written.so")
+    for fn in (written, fe.runtime.load_module(tmp_path / "written.so").written):
+        assert bytes(array(fn(0.25, 4))) == bytes(array(fn(0.25, 100))) == b"0.25"
+        with pytest.raises(RuntimeError, match="snprintf gave k = 5, expected from 0 to 4, "):
+            fn(1.125, 3)
+        with pytest.raises(ValueError, match="most does not fit 64 bits with a sign"):
+            fn(1.125, 2**64 - 1)
+        with pytest.raises(ValueError, match="expected fewer than 2..62 bytes"):
+            fn(1.125, 2**63 - 2)
+    sized = Tensor("text", (K, most.value), "uint8", capacity=3)
+    with pytest.raises(ValueError, match="or, where a call tells the size, say capacity=most.valu"):
+        compiler.build(Signature("written", [x, most]), call, results=[sized])
 
 
 def test_a_size_beyond_the_capacity_ends_the_call() -> None:

@@ -114,16 +114,19 @@ def _check_sizes(signature: Signature, result: Tensor) -> None:
             f"{signature.name}: the result {result.name!r} has a capacity, but the arguments tell "
             f"its size {signature.format(told[0])}: leave the capacity out, or name another symbol"
         )
-    extent = () if result.capacity is None else (result.capacity,)
-    for dim in (*result.shape, *result.strides, *extent):
+    values = frozenset(signature.known) - frozenset(signature.symbols)  # of integer parameters
+    capacity = 0 if result.capacity is None else result.capacity
+    of_shape = [(dim, frozenset(told)) for dim in (*result.shape, *result.strides)]
+    for dim, known in (*of_shape, (capacity, values)):
         for symbol in symbols_of(dim):
-            if symbol not in signature.symbols and symbol not in told:
+            if symbol not in signature.symbols and symbol not in known:
                 if symbol.name in {each.name for each in signature.params}:
                     raise ValueError(
                         f"{signature.name}: a size of the result {result.name!r} is made of the "
                         f"value of {symbol.name}, and sizes are bound by tensors and shapes alone: "
                         f"hand it over in a specs.Shape('shape', (n,)) with n = "
-                        f"specs.sym_int64(symbol='n'), or hand over {result.name!r} as a parameter"
+                        f"specs.sym_int64(symbol='n'), hand over {result.name!r} as a parameter, "
+                        f"or, where a call tells the size, say capacity={symbol.name}.value"
                     )
                 which = symbol if symbol.name else "without a name"
                 raise ValueError(
