@@ -37,7 +37,8 @@ HELD_ELSEWHERE = {
     "barrier": "test_lanes", "elect": "test_lanes", "match": "test_lanes", "redux": "test_lanes",
     "shfl": "test_lanes", "vote": "test_lanes", "fence": "no effect", "membar": "no effect",
     "nanosleep": "no effect", "prefetch": "no effect", "prefetchu": "no effect",
-    "discard": "no effect",
+    "discard": "no effect", "createpolicy": "test_moves", "applypriority": "no effect",
+    "pmevent": "no effect",
 }  # fmt: skip
 """Opcodes that are more than a function of their operands, with the test that holds them."""
 PARTS = (

@@ -7,10 +7,11 @@ import random
 import numpy as np
 import ptx_forms
 import pytest
-from ptx_programs import integers, kernel, launch, pointers
+from ptx_programs import integers, kernel, launch, machine, pointers
 
 from ferrule.emulator.instructions.forms import FORMS
 from ferrule.emulator.instructions.table import found
+from ferrule.emulator.machine import PtxError
 
 VALUES = integers(np.uint64, 256, 4).view(np.uint8)
 START = "mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [a0]; ld.param.u64 %rd2, [a1];\n"
@@ -130,6 +131,26 @@ def test_where_an_address_is() -> None:
     )
     out = launch(kernel(body, pointers(2)), [VALUES, np.zeros(1, np.uint32)], block=(1, 1, 1))[1]
     assert out[0] == 1 + 8 + 16 + 32
+
+
+def test_hints_for_caches() -> None:
+    """As Triton writes them for eviction policies; a hint and its policy belong together."""
+    body = (
+        START
+        + """createpolicy.fractional.L2::evict_last.b64 %rd5, 1.0;
+    createpolicy.fractional.L2::evict_first.L2::evict_unchanged.b64 %rd6;
+    createpolicy.range.global.L2::evict_last.b64 %rd7, [%rd1], 64, 128;
+    ld.global.L1::evict_last.L2::cache_hint.b32 {%r2}, [%rd1+0], %rd5;
+    ld.global.nc.L1::no_allocate.L2::cache_hint.L2::128B.v2.b32 {%r3, %r4}, [%rd1], %rd6;
+    add.u32 %r2, %r2, %r4;
+    st.global.L1::evict_first.L2::cache_hint.b32 [%rd2+0], {%r2}, %rd7; pmevent 3; ret;"""
+    )
+    out = launch(kernel(body, pointers(2)), [VALUES, np.zeros(1, np.uint32)], block=(1, 1, 1))[1]
+    words = VALUES.view(np.uint32)
+    assert out[0] == (int(words[0]) + int(words[1])) % 2**32
+    for wrong in ("ld.global.L2::cache_hint.b32 %r2, [%rd1];", "ld.global.b32 %r2, [%rd1], %rd5;"):
+        with pytest.raises(PtxError, match="operands"):
+            machine().load(kernel(wrong + " ret;"))
 
 
 def test_names() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ferrule.emulator.instructions.forms import Named, form, kind
 from ferrule.emulator.ptx.cursor import BYTES
 from ferrule.emulator.ptx.module import Address, Group, Instruction, Operand, Register, Symbol
@@ -13,7 +15,7 @@ _MOVED = r"\.(?P<t>pred|[bsu](16|32|64)|f(32|64|16)|bf16|f16x2|bf16x2)"
 _HINT = r"(\.(ca|cg|cs|lu|cv|wb|wt))?"
 _EVICT = (
     r"(\.L1::(evict_normal|evict_unchanged|evict_first|evict_last|no_allocate))?"
-    r"(\.L2::(64B|128B|256B))?"
+    r"(?P<hint>\.L2::cache_hint)?(\.L2::(64B|128B|256B))?"
 )
 _ORDER = r"(\.weak|\.volatile|(\.relaxed|\.acquire|\.release)(\.(cta|cluster|gpu|sys)))?"
 _SPACE = (
@@ -144,10 +146,20 @@ def _elements(e: Emitter, operand: Operand, named: Named) -> tuple[tuple[Operand
     return items, "b64" if wide else t
 
 
-@form("ld", _ORDER + _SPACE + _HINT + r"(\.nc)?" + _EVICT + r"\.(?P<t>b128)", 2)
-@form("ld", _ORDER + _SPACE + _HINT + r"(\.nc)?" + _EVICT + r"(\.(?P<v>v2|v4))?" + _ALL, 2)
+def _hinted(e: Emitter, item: Instruction, named: Named) -> tuple[Operand, Operand]:
+    """Both operands of an access, without the policy for the cache behind them."""
+    to, source, *policy = item.operands
+    if (named["hint"] is None) != (not policy):
+        raise e.refuse(f"it has {len(item.operands)} operands")
+    if policy:
+        e.read(policy[0], "b64")
+    return to, source
+
+
+@form("ld", _ORDER + _SPACE + _HINT + r"(\.nc)?" + _EVICT + r"\.(?P<t>b128)", 2, 3)
+@form("ld", _ORDER + _SPACE + _HINT + r"(\.nc)?" + _EVICT + r"(\.(?P<v>v2|v4))?" + _ALL, 2, 3)
 def _ld(e: Emitter, item: Instruction, named: Named) -> None:
-    to, source = item.operands
+    to, source = _hinted(e, item, named)
     results, t = _elements(e, to, named)
     space = _space(e, named, source)
     assert isinstance(source, Address)
@@ -184,10 +196,10 @@ def _ld_param(e: Emitter, results: tuple[Operand, ...], source: Address, t: str)
         e.write(register, t, e.spread(value, llvm), wider=True)
 
 
-@form("st", _ORDER + _SPACE + _HINT + _EVICT + r"\.(?P<t>b128)", 2)
-@form("st", _ORDER + _SPACE + _HINT + _EVICT + r"(\.(?P<v>v2|v4))?" + _ALL, 2)
+@form("st", _ORDER + _SPACE + _HINT + _EVICT + r"\.(?P<t>b128)", 2, 3)
+@form("st", _ORDER + _SPACE + _HINT + _EVICT + r"(\.(?P<v>v2|v4))?" + _ALL, 2, 3)
 def _st(e: Emitter, item: Instruction, named: Named) -> None:
-    to, source = item.operands
+    to, source = _hinted(e, item, named)
     values, t = _elements(e, source, named)
     space = _space(e, named, to)
     if space in ("param", "const") and not (space == "param" and _is_local(e, to)):
@@ -207,6 +219,19 @@ def _is_local(e: Emitter, operand: Operand) -> bool:
     return isinstance(base, Register)
 
 
+_WHEN: Final = r"\.L2::evict_(last|normal|first|unchanged)"
+
+
+@form("createpolicy", rf"\.fractional{_WHEN}(\.L2::evict_(first|unchanged))?\.b64", 1, 2)
+@form("createpolicy", rf"\.range(\.global)?{_WHEN}(\.L2::evict_(first|unchanged))?\.b64", 4)
+@form("createpolicy", r"\.cvt\.L2\.b64", 2)
+def _policy(e: Emitter, item: Instruction, named: Named) -> None:
+    """What a cache should keep; there is none, and nobody can look into the value."""
+    e.write(item.operands[0], "b64", splat("i64", "0"))
+
+
+@form("applypriority", r"(\.global)?\.L2::evict_normal", 2)
+@form("pmevent", r"(\.mask)?", 1)
 @form("prefetch", r"(\.(global|local))?\.(L1|L2)(::evict_(last|normal))?", 1)
 @form("prefetchu", r"\.L1", 1)
 @form("membar", r"\.(cta|gl|sys)", 0)
