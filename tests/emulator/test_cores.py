@@ -148,6 +148,7 @@ def test_kernels_that_may(body: str) -> None:
         "atom.global.add.u32 %r1, [%rd1], 1; st.global.u32 [%rd2], %r1;",
         "red.global.add.f32 [%rd1], 0f3F800000;",
         "atom.global.add.noftz.f16 %h1, [%rd1], %h2;",
+        "red.global.add.noftz.bf16x2 [%rd1], %r2;",
         "atom.add.f64 %fd1, [%rd1], %fd2;",
         "atom.global.cas.b32 %r1, [%rd1], 1, 2;",
         "atom.global.exch.b32 %r1, [%rd1], 1;",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set as AbstractSet
 from typing import Final
 
@@ -48,4 +49,5 @@ def _in_any_order(item: Instruction, words: AbstractSet[str], read: AbstractSet[
     """Whether an atomic on global memory has a result that does not depend on the others."""
     result = item.operands[0]
     seen = item.opcode == "atom" and not (isinstance(result, Register) and result.name not in read)
-    return not seen and bool(words & _ANY_ORDER) and item.modifiers[-1][0] in "bsu"
+    of_integers = re.fullmatch(r"[bsu]\d+", item.modifiers[-1]) is not None
+    return not seen and bool(words & _ANY_ORDER) and of_integers
