@@ -292,7 +292,19 @@ def packed(a, n):
     a[0] = n.bitcast(fe.Float4E2M1FN)
 
 
+@fe.jit
+def returned(a, n):
+    return a[0]
+
+
+@fe.jit
+def returned_constant(a, n):
+    return n, E4M3(1.0)
+
+
 REFUSED = [
+    (returned, "returned returns a number of the dtype float8_e4m3fn"),
+    (returned_constant, "returned_constant returns a number of the dtype float8_e4m3fn"),
     (wide_constant, "the constant 1000.0 does not fit float8_e4m3fn"),
     (stored_constant, "the constant 898 does not fit float8_e4m3fn"),
     (with_an_integer, r"no type holds both operands of \+: float8_e4m3fn and int32"),

@@ -32,7 +32,7 @@ from ferrule.language.values import (
     Whole,
     is_record,
 )
-from ferrule.specs import DType, Int32, Int64, format_dim, params
+from ferrule.specs import DType, Int32, Int64, Numeric, format_dim, params
 from ferrule.specs.copies import changed
 
 
@@ -105,6 +105,13 @@ def _spec(
 def _packed(low: Lowering, value: Any, node: ast.AST) -> Any:
     value = scalars.plain(value)
     match value:
+        case Number() | Numeric() if value.dtype.is_narrow:
+            low.fail(
+                node,
+                f"{_what(low, node)} returns a number of the dtype {value.dtype.name}",
+                expected="a number of 16 bits or more",
+                hint="return fe.Float32(x), or store it to a tensor",
+            )
         case None | Number() | Parts():
             return value
         case _ if scalars.is_python_number(value):
