@@ -10,6 +10,7 @@ from typing import Final
 
 from llvmlite import ir
 
+from ferrule.language.codegen.cpu.strips import LINE
 from ferrule.language.codegen.functions import hints
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.values.scalars import dtype_of, memory_type
@@ -64,4 +65,6 @@ class Rooms:
 
 def _array(lowering: FunctionLowering, value: ops.Value, count: int) -> ir.Value:
     kind = memory_type(dtype_of(value))
-    return lowering.emitter.alloca(kind, count, name=f"{value.hint}.lanes")
+    array = lowering.emitter.alloca(kind, count, name=f"{value.hint}.lanes")
+    array.align = LINE
+    return array

@@ -46,7 +46,7 @@ WIDTH: Final = 256
 """The threads of a strip: enough for vectors, and their carried values fit into the first-level
 cache."""
 
-_LINE: Final = 64
+LINE: Final = 64
 """The alignment of carried values, in bytes: a vector in two cache lines takes twice as long."""
 
 FEWEST: Final = 8
@@ -305,7 +305,7 @@ class _Carried:
         kinds = [value_type(dtype_of(value)) for value in loop.carried]
         self.arrays = [lowering.emitter.alloca(kind, WIDTH, name="carried") for kind in kinds]
         for array in self.arrays:
-            array.align = _LINE
+            array.align = LINE
         self.kinds = kinds
 
     def store(self, place: ir.Value, values: tuple[ops.Value, ...]) -> None:
