@@ -14,7 +14,6 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.tensors import (
     access,
     coordinates,
-    packed,
     vectors,
     views,
     whole_tensors,
@@ -34,7 +33,7 @@ def read(low: Lowering, base: TensorView | PointerView, at: tuple[Any, ...], nod
         return views.cut(low, tensor, at, node, name=name, whole=written)
     access.require_reachable(low, tensor, node)
     access.require_readable(low, tensor.type.dtype, node)
-    return packed.load(low, tensor.value, _indices(low, tensor, at, node))
+    return access.load(low, tensor.value, _indices(low, tensor, at, node))
 
 
 def _indices(

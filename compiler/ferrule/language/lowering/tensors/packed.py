@@ -10,20 +10,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from ferrule.language import layouts
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.tensors import access
 from ferrule.language.promotion import stores_implicitly
 from ferrule.language.values import Number, TensorView
 from ferrule.specs import (
     Dim,
     DType,
     Float4E2M1FN,
-    Float32,
     Int4,
     Int8,
     Int64,
@@ -34,21 +34,10 @@ from ferrule.specs import (
 )
 from ferrule.specs.expr import INT64_MAX
 
-VALUES: Final[dict[DType, DType]] = {Int4: Int8, Uint4: Uint8, Float4E2M1FN: Float32}
-"""The dtype of an element that is read."""
-
-
-def value_dtype(dtype: DType) -> DType:
-    """The dtype of an element of a tensor once it is read."""
-    return VALUES.get(dtype, dtype)
-
 
 def load(low: Lowering, tensor: ops.Value, indices: Sequence[ops.Value]) -> Number:
-    """An element of a tensor, packed or not."""
-    dtype = tensor.tensor.dtype
-    if dtype not in VALUES:
-        return Number(low.builder.load(tensor, tuple(indices)))
-    b = low.builder
+    """An element of a tensor."""
+    b, dtype = low.builder, tensor.tensor.dtype
     offset = _offset(low, tensor.tensor, indices)
     one, two = b.constant(Int64, 1), b.constant(Uint8, 2)
     byte = b.load(bytes_of(low, tensor), (b.binary("shr", offset, one),))
@@ -111,7 +100,7 @@ def begin(
     node: ast.AST,
 ) -> ops.Value:
     """A part of a tensor that begins at an element with an even number."""
-    if type_.dtype not in VALUES:
+    if type_.dtype not in access.PACKED:
         low.fail(node, f"a part of {tensor.name} cannot be taken: {type_.dtype.name} has no bytes")
     if any(map(_may_be_odd, found, tensor.type.strides)):
         low.fail(
@@ -171,13 +160,13 @@ def _half(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -> ops.V
     dtype, b = tensor.type.dtype, low.builder
     if scalars.is_python_number(value) and isinstance(scalars.plain(value), (bool, int)):
         scalars.fitted(low, scalars.plain(value), dtype, node)
-    number = scalars.as_number(low, value, node, VALUES[dtype])
+    number = scalars.as_number(low, value, node, access.PACKED[dtype])
     if not stores_implicitly(number.dtype, dtype):
         low.fail(
             node,
             f"a {number.dtype.name} is stored to {tensor.name}, whose elements are {dtype.name}",
             expected=f"a value that becomes {dtype.name} without losing its kind",
-            hint=f"convert it, fe.{VALUES[dtype].__name__}(x)",
+            hint=f"convert it, fe.{access.PACKED[dtype].__name__}(x)",
         )
     if dtype is Float4E2M1FN:
         from ferrule.language.mathlib import narrow
@@ -187,15 +176,3 @@ def _half(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -> ops.V
         return b.cast(Uint8, bits)
     wrapped = scalars.convert(low, number, Uint8).value
     return b.binary("and", wrapped, b.constant(Uint8, 15))
-
-
-def refuse_single(low: Lowering, dtype: DType, name: str, node: ast.AST) -> None:
-    """A single element cannot be written."""
-    if dtype in VALUES:
-        low.fail(
-            node,
-            f"a single element of {name} cannot be written: two elements of {dtype.name} share a "
-            "byte, and another thread may write the other",
-            expected="pairs of elements, written together",
-            hint="fe.zipped_divide(a, (2,))[None, i].store(v), with a vector v of two numbers",
-        )

@@ -18,7 +18,7 @@ from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
-from ferrule.language.lowering.tensors import access, packed
+from ferrule.language.lowering.tensors import access
 from ferrule.language.lowering.tensors.coordinates import refusals
 from ferrule.language.values import Number, TensorView, Vector
 from ferrule.specs import Int32, Numeric
@@ -84,7 +84,7 @@ def load(
     bound(low, "", args, kwargs, node)
     access.require_readable(low, tensor.type.dtype, node)
     shape = _reachable(low, tensor, node)
-    items = [packed.load(low, tensor.value, at) for at in _places(low, tensor)]
+    items = [access.load(low, tensor.value, at) for at in _places(low, tensor)]
     return Vector(shape, tuple(items))
 
 
@@ -115,7 +115,9 @@ def store(low: Lowering, tensor: TensorView, vector: Any, node: ast.AST) -> None
         )
     dtype, name = tensor.type.dtype, tensor.name
     low.state.writes += 1
-    if dtype in packed.VALUES:
+    if dtype in access.PACKED:
+        from ferrule.language.lowering.tensors import packed
+
         packed.store(low, tensor, vector.items, node)
         return
     values = [access.stored(low, dtype, item, name, node) for item in vector.items]
@@ -129,7 +131,9 @@ def fill(
     """`a.fill(x)`: writes one number to every element."""
     (number,) = bound(low, "value", args, kwargs, node)
     shape = _reachable(low, tensor, node)
-    if tensor.type.dtype in packed.VALUES:
+    if tensor.type.dtype in access.PACKED:
+        from ferrule.language.lowering.tensors import packed
+
         packed.store(low, tensor, [number] * int(layouts.size(shape)), node)
         low.state.writes += 1
         return

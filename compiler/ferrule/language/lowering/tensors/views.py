@@ -15,7 +15,7 @@ from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts import Layout
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.numbers.tables import PYTHON_BINARY
-from ferrule.language.lowering.tensors import coordinates, packed
+from ferrule.language.lowering.tensors import coordinates
 from ferrule.language.values import Number, PointerView, TensorView
 from ferrule.specs import AddressSpace, Dim, DType, divisibility_of
 from ferrule.specs.expr import INT64_MAX
@@ -86,6 +86,8 @@ def _begin(
 ) -> Any:
     """A view that begins at these indices, with its known alignment."""
     if type_.dtype.bits < 8:
+        from ferrule.language.lowering.tensors import packed
+
         indices = coordinates.values(low, found, node)
         return packed.begin(low, tensor, found, indices, type_, node)
     aligned = replace(type_, align=_align(tensor.type, found))

@@ -13,7 +13,7 @@ from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers.scalars import is_python_number
-from ferrule.language.lowering.tensors import access, packed, vectors
+from ferrule.language.lowering.tensors import access, vectors
 from ferrule.language.values import Number, TensorView, Vector, Whole
 from ferrule.specs import Dim, DType, Int64
 
@@ -24,9 +24,10 @@ def whole(low: Lowering, tensor: TensorView, node: ast.AST) -> Whole:
     access.require_readable(low, tensor.type.dtype, node)
 
     def element(coordinates: tuple[ops.Value, ...]) -> Number:
-        return packed.load(low, tensor.value, coordinates)
+        return access.load(low, tensor.value, coordinates)
 
-    return Whole(tensor.type.shape, tensor.name, packed.value_dtype(tensor.type.dtype), element)
+    dtype = access.PACKED.get(tensor.type.dtype, tensor.type.dtype)
+    return Whole(tensor.type.shape, tensor.name, dtype, element)
 
 
 def require_shared(low: Lowering, tensor: TensorView, node: ast.AST) -> None:
