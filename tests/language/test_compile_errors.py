@@ -300,7 +300,7 @@ WRONG: list[tuple[Callable[..., Any], Callable[[], list[Any]]]] = [
     (returns_a_parameter, ONE),
     (imports, ONE),
     (truth_of_tensor, ONE),
-    (storage_type, lambda: [vector(fe.Float8E4M3FN), vector()]),
+    (storage_type, lambda: [vector(fe.Complex64), vector()]),
     (complex_literal, ONE),
 ]
 

@@ -641,11 +641,11 @@ def test_recast_needs_neighbours() -> None:
         fe.compile(host, strided, options=CPU)
 
 
-def test_elements_below_a_byte_have_no_parts() -> None:
+def test_parts_may_not_begin_inside_of_a_byte() -> None:
     def host(a):
         a[1, None]
 
-    with pytest.raises(fe.CompileError, match="int4 has no bytes"):
+    with pytest.raises(fe.CompileError, match="may begin in the middle of a byte"):
         fe.compile(host, fe.make_fake_compact_tensor(fe.Int4, (4, 4)), options=CPU)
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from ferrule.emulator.machine.scheduler import OVER
 from ferrule.emulator.machine.work import Work
+from ferrule.runtime.forks import ForkLock
 from ferrule.specs.deferred import dataclass
 
 WORTH: Final = 0.005
@@ -34,7 +35,7 @@ class Pieces:
         self.next = first
         self.total: Final = total
         self._size: Final = max(1, (total - first) // (threads * _PIECES))
-        self._lock: Final = threading.Lock()
+        self._lock: Final = ForkLock()
         self.stopped = False
 
     def take(self) -> tuple[int, int] | None:
