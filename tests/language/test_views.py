@@ -585,6 +585,15 @@ def in_place_transpose(a):
     a[:] = a.transpose()[:]
 
 
+def in_place_transpose_of_other_elements(a):
+    a[:] = a.recast(fe.Int32).transpose()[:].to(fe.Float32)
+
+
+def in_place_transpose_by_address(a):
+    other = fe.make_layout((a.shape[1], a.shape[0]), stride=(1, a.shape[1]))
+    a[:] = fe.make_tensor(a.iterator, other)[:]
+
+
 def no_such_attribute(a):
     print(a.iterator.shape)
 
@@ -618,6 +627,8 @@ def argument_given_twice(a):
         (pointer_times_two, "the operator * is not supported on pointers"),
         (whole_pointer, "it is not known where the memory of a.iterator ends"),
         (in_place_transpose, "a is written while the same memory is read in another layout"),
+        (in_place_transpose_of_other_elements, "while the same memory is read in another layout"),
+        (in_place_transpose_by_address, "while the same memory is read in another layout"),
         (no_such_attribute, "the pointer a.iterator has no attribute 'shape'"),
         (too_many_coordinates, "local_tile: 3 coordinates are given for the tiles"),
         (missing_argument, "expected the arguments input, tiler, coord, proj"),

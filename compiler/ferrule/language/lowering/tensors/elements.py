@@ -130,8 +130,10 @@ def _require_one_order(
         if isinstance(op, ops.Load) and op.tensor is not here:
             one = roots.get(op.tensor, op.tensor) is roots.get(here, here)
             same = bases.get(op.tensor, op.tensor) is bases.get(here, here)
-            spread = whole_tensors.is_spread(op.tensor.tensor.shape, here.tensor.shape)
-            if (one and op.tensor.tensor.strides != here.tensor.strides) or (same and spread):
+            read, written = op.tensor.tensor, here.tensor
+            spread = whole_tensors.is_spread(read.shape, written.shape)
+            moved = read.strides != written.strides or read.dtype.bits != written.dtype.bits
+            if (one and moved) or (same and spread):
                 low.fail(
                     node,
                     f"{tensor.name} is written while the same memory is read in another layout",

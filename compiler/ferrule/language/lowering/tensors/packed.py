@@ -17,7 +17,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.numbers import scalars
-from ferrule.language.lowering.tensors import access
+from ferrule.language.lowering.tensors import access, views
 from ferrule.language.promotion import stores_implicitly
 from ferrule.language.values import Number, TensorView
 from ferrule.specs import (
@@ -58,9 +58,7 @@ def _viewed(
     low: Lowering, tensor: ops.Value, type_: TensorType, at: tuple[ops.Value, ...] = ()
 ) -> ops.Value:
     value = low.builder.view(tensor, type_, at) if at else low.builder.view(tensor, type_)
-    for known in (low.state.roots, low.state.bases):
-        known[value] = known.get(tensor, tensor)
-    return value
+    return views.begins_with(low, value, tensor)
 
 
 def _offset(low: Lowering, type_: TensorType, indices: Sequence[ops.Value]) -> ops.Value:

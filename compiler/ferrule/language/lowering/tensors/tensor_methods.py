@@ -96,7 +96,8 @@ def recast_tensor(
             hint="give the example assumed_align=16",
         )
     flat = layouts.flatten((layout.shape,)), layouts.flatten((layout.stride,))
-    value = low.builder.view(tensor.value, TensorType(dtype, *flat, old.align, old.space))
+    view = low.builder.view(tensor.value, TensorType(dtype, *flat, old.align, old.space))
+    value = views.begins_with(low, view, tensor.value)
     return TensorView(value, tensor.name, layout if layouts.depth(layout) > 1 else None)
 
 

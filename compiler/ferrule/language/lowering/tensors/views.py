@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ferrule.language import layouts
+from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts import Layout
 from ferrule.language.lowering.context import Lowering
@@ -44,10 +45,15 @@ def relaid(low: Lowering, tensor: TensorView | PointerView, layout: Layout) -> T
     type_ = _type(tensor.type, layout, tensor.type.align)
     if type_ == tensor.type:
         return TensorView(tensor.value, tensor.name, _nested(layout))
-    value = low.builder.view(tensor.value, type_)
-    low.state.roots[value] = low.state.roots.get(tensor.value, tensor.value)
-    low.state.bases[value] = low.state.bases.get(tensor.value, tensor.value)
+    value = begins_with(low, low.builder.view(tensor.value, type_), tensor.value)
     return TensorView(value, tensor.name, _nested(layout))
+
+
+def begins_with(low: Lowering, view: ops.Value, other: ops.Value) -> ops.Value:
+    """The view, which is known from now on to begin where another tensor or pointer does."""
+    for known in (low.state.roots, low.state.bases):
+        known[view] = known.get(other, other)
+    return view
 
 
 def cut(
@@ -113,7 +119,7 @@ def pointer_to(low: Lowering, tensor: Any, dtype: DType, align: int, name: str) 
     """The start address of a tensor, or the address in a pointer's handle."""
     space = tensor.type.space if isinstance(tensor.type, TensorType) else AddressSpace.gmem
     type_ = TensorType(dtype, _UNBOUNDED, (1,), align, space)
-    return PointerView(low.builder.view(tensor, type_), name)
+    return PointerView(begins_with(low, low.builder.view(tensor, type_), tensor), name)
 
 
 def iterator(low: Lowering, tensor: TensorView) -> PointerView:
