@@ -2,85 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from ptx_programs import HEADER, Array, launch, machine
 from ptx_tensors import DTYPES, summed
+from warpgroup_matrices import Layout, k_major, mn_major
 
 from ferrule.emulator.machine import Fault, PtxError
 
 SIZE = 65536
 BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1}
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where element (mn, k) lies: `start`, major-ness, bytes of the swizzle (0: none), offsets."""
-
-    start: int
-    trans: bool
-    span: int
-    leading: int
-    stride: int
-
-    def offset(self, mn: int, k: int, size: int) -> int:
-        """As the manual's figures have it, before the swizzle."""
-        if not self.trans:
-            row, byte = mn % 8, k * size
-            if not self.span:
-                return (
-                    self.start
-                    + mn // 8 * self.stride
-                    + byte // 16 * self.leading
-                    + row * 16
-                    + byte % 16
-                )
-            return self.start + mn // 8 * self.stride + row * self.span + byte
-        byte = mn * size
-        if not self.span:
-            return (
-                self.start
-                + byte // 16 * self.stride
-                + k // 8 * self.leading
-                + k % 8 * 16
-                + byte % 16
-            )
-        return (
-            self.start + byte // self.span * self.leading + k // 8 * self.stride
-            + k % 8 * self.span + byte % self.span
-        )  # fmt: skip
-
-    def put(self, memory: Array, matrix: Array) -> None:
-        """Write a matrix [mn, k] of elements of whole bytes."""
-        size = matrix.itemsize
-        for mn in range(matrix.shape[0]):
-            for k in range(matrix.shape[1]):
-                at = self.offset(mn, k, size)
-                # A swizzle of S bytes exchanges lines of 16 bytes within S, by the 128-byte row.
-                line = at // 16 ^ (at // 128 & (self.span // 16 - 1) if self.span else 0)
-                there = line * 16 + at % 16
-                memory[there : there + size] = matrix[mn : mn + 1, k].view(np.uint8)
-
-    @property
-    def descriptor(self) -> int:
-        mode = {0: 0, 128: 1, 64: 2, 32: 3}[self.span]
-        return self.start >> 4 | self.leading >> 4 << 16 | self.stride >> 4 << 32 | mode << 62
-
-
-def k_major(start: int, span: int, rows: int) -> Layout:
-    if span:
-        return Layout(start, False, span, 16, 8 * span)
-    return Layout(start, False, 0, 128 * (rows // 8) + 256, 128)
-
-
-def mn_major(start: int, span: int, rows: int) -> Layout:
-    if span:
-        groups = -(-rows * 2 // span)
-        return Layout(start, True, span, 8 * span, groups * 8 * span)
-    return Layout(start, True, 0, 128 * (rows // 8) + 128, 128)
 
 
 def program(text: str, count: int, words: int, waits: str) -> str:

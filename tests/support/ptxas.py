@@ -34,8 +34,9 @@ def find_ptxas() -> str | None:
     return next((str(path) for path in programs), None)
 
 
-def assemble(ptx: str, arch: str, folder: Path, *options: str) -> None:
-    """Assembles PTX without a warning.  Refused, with what ptxas says, otherwise."""
+def assemble(ptx: str, arch: str, folder: Path, *options: str) -> str:
+    """Assembles PTX without a warning, and returns the remarks.  Refused, with what ptxas says,
+    otherwise."""
     program = find_ptxas()
     assert program is not None, "a test without the mark needs_ptxas"
     source = folder / f"{arch}.ptx"
@@ -45,3 +46,4 @@ def assemble(ptx: str, arch: str, folder: Path, *options: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode or "warning" in done.stderr:
         raise Refused(done.stderr + done.stdout, ptx)
+    return done.stderr + done.stdout

@@ -20,7 +20,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.facts import all_ops
 from ferrule.language.ir.rules import divergence
 from ferrule.specs import DEVICE_CODES, Dim, DType, Sym, evaluate, symbols_of
-from interpreter import atomics, boxes, declared, scalars
+from interpreter import atomics, boxes, declared, scalars, warpgroups
 from interpreter.mbarriers import copy_bytes
 from interpreter.memory import Memory, OutOfBounds
 from interpreter.scalars import Scalar
@@ -397,6 +397,11 @@ class Machine:
                 ):
                     found = yield waits_for(op, values, thread.number % ops.WARP_SIZE)
                     with declared.running(op):
+                        _write_all(values[target], target.tensor.dtype, found)
+                case ops.WarpgroupMma(target):
+                    parts = yield waits_for(op, values)
+                    with declared.running(op):
+                        found = warpgroups.product(op, thread.number, values, parts)
                         _write_all(values[target], target.tensor.dtype, found)
                 case ops.MBarrierTry(result, barrier, phase, location):
                     wait = ops.MBarrierWait(barrier, phase, location)

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from ferrule.language.ir import ops
 from ferrule.language.ir.rules import divergence
 from ferrule.specs import DType
-from interpreter import declared, matrices, scalars
+from interpreter import declared, matrices, scalars, warpgroups
 from interpreter.copies import Copies
 from interpreter.mbarriers import Barriers
 from interpreter.memory import Memory
@@ -208,6 +208,8 @@ def given(wait: Wait, lane: int, values: Mapping[int, Any]) -> Any:
             return sum(1 << each for each in alike)
         case ops.Mma() | ops.LoadMatrix() | ops.StoreMatrix():
             return matrices.given(op, lane, values)
+        case ops.WarpgroupMma():
+            return dict(values)
     raise NotImplementedError(type(op).__name__)
 
 
@@ -250,6 +252,9 @@ def waits_for(op: ops.Synchronising, values: Mapping[ops.Value, Any], lane: int 
         case ops.Mma(mask=mask) | ops.LoadMatrix(mask=mask) | ops.StoreMatrix(mask=mask):
             with declared.running(op):
                 return op, (matrices.brought(op, lane, values), values[mask])
+        case ops.WarpgroupMma():
+            with declared.running(op):
+                return op, (warpgroups.brought(op, values), 0xFFFFFFFF)
         case ops.Shuffle(_, _, value, by, mask, clamp):
             return op, (values[value], values[by], values[clamp], values[mask])
         case ops.Vote(_, _, value, mask) | ops.Match(_, _, value, mask):

@@ -47,7 +47,16 @@ from ferrule.language.faces.mbarriers import (
     mbarrier_try_wait,
     mbarrier_wait,
 )
-from ferrule.language.faces.tensor_cores import ldmatrix, mma, stmatrix
+from ferrule.language.faces.tensor_cores import (
+    SharedMatrix,
+    ldmatrix,
+    mma,
+    stmatrix,
+    wgmma,
+    wgmma_commit_group,
+    wgmma_fence,
+    wgmma_wait_group,
+)
 from ferrule.language.faces.threads import (
     FULL_MASK,
     WARP_SIZE,
@@ -98,6 +107,7 @@ from ferrule.language.faces.vectors import where
 
 __all__ = [
     "FULL_MASK",
+    "SharedMatrix",
     "WARP_SIZE",
     "alloc_smem",
     "atomic_add",
@@ -182,6 +192,10 @@ __all__ = [
     "warp_reduction_min",
     "warp_reduction_sum",
     "warp_scan",
+    "wgmma",
+    "wgmma_commit_group",
+    "wgmma_fence",
+    "wgmma_wait_group",
 ]
 
 

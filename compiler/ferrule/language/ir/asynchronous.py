@@ -39,6 +39,9 @@ ControlKind = Literal[
     "fence_proxy_async_shared_cluster",
     "setmaxregister_increase",
     "setmaxregister_decrease",
+    "wgmma_fence",
+    "wgmma_commit_group",
+    "wgmma_wait_group",
 ]
 
 WITH_AMOUNT: Final[tuple[ControlKind, ...]] = (
@@ -47,6 +50,7 @@ WITH_AMOUNT: Final[tuple[ControlKind, ...]] = (
     "cp_async_bulk_wait_group_read",
     "setmaxregister_increase",
     "setmaxregister_decrease",
+    "wgmma_wait_group",
 )
 """The kinds with a number."""
 COPY_BYTES: Final = (4, 8, 16)
@@ -86,7 +90,8 @@ class Control(Operation, text="{words}", effects=("orders",), place="kernel"):
     begin once all blocks have executed this or ended.  The fences order memory accesses of the
     thread and of copies.  `cluster_wait`: waits until all threads of the cluster have executed
     `cluster_arrive`, or `cluster_arrive_relaxed`, which does not make their writes visible.
-    `setmaxregister_…`: the warpgroup has `amount` registers for each thread from now on.
+    `setmaxregister_…`: the warpgroup has `amount` registers for each thread from now on.  Those
+    with `wgmma`: groups of `WarpgroupMma`, and the fence before the first of them.
     """
 
     kind: ControlKind

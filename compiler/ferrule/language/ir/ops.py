@@ -97,7 +97,12 @@ from ferrule.language.ir.objects import (
 )
 from ferrule.language.ir.operation import Effects, Operation, Result
 from ferrule.language.ir.scalars import BinaryOp, UnaryOp
-from ferrule.language.ir.tensor_cores import LoadMatrix, Mma, StoreMatrix
+from ferrule.language.ir.tensor_cores import (
+    LoadMatrix,
+    Mma,
+    StoreMatrix,
+    WarpgroupMma,
+)
 from ferrule.language.ir.threads import (
     MAX_BARRIERS,
     MAX_SHARED_ALIGN,
@@ -214,6 +219,7 @@ __all__ = [  # names that other modules define
     "WARP_SIZE",
     "WITH_AMOUNT",
     "WarpBarrier",
+    "WarpgroupMma",
     "While",
 ]
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
+
+LEAST_ALIGN: Final = 128
+"""The least alignment of shared memory on a CPU: two cache lines, so that blocks share none."""
 
 
 def size_of(type_: TensorType) -> int:
@@ -27,9 +32,17 @@ def offsets(kernel: ops.Function) -> tuple[dict[ops.Value, int], int]:
     return found, end
 
 
-def places(kernel: ops.Function, align: int) -> tuple[dict[ops.Value, int], int]:
+def alignment(kernel: ops.Function) -> int:
+    """The alignment of a kernel's shared memory as one block of memory on a CPU."""
+    if uses_dynamic(kernel):
+        return ops.MAX_SHARED_ALIGN
+    aligns = (op.result.tensor.align for op in kernel.facts.each(ops.Shared))
+    return max((LEAST_ALIGN, *aligns))
+
+
+def places(kernel: ops.Function) -> tuple[dict[ops.Value, int], int]:
     """The offset of each tensor in shared memory as one block of memory on a CPU, and the size of
-    the static part; the dynamic part follows with this alignment."""
+    the static part; the dynamic part follows, aligned as the block is."""
     found: dict[ops.Value, int] = {}
     dynamic: dict[ops.Value, int] = {}
     size = 0
@@ -41,7 +54,7 @@ def places(kernel: ops.Function, align: int) -> tuple[dict[ops.Value, int], int]
                 size += _span(result.tensor)
             case ops.DynamicShared(result, offset):
                 dynamic[result] = offset
-    size = after(size, align)
+    size = after(size, alignment(kernel))
     return found | {tensor: size + offset for tensor, offset in dynamic.items()}, size
 
 

@@ -1,4 +1,4 @@
-"""Ops of the kernel IR in which the lanes of a warp multiply small matrices together.
+"""Ops of the kernel IR in which the lanes of a warp, or four warps, multiply matrices together.
 
 A matrix is distributed over a warp: each lane has some of its elements in a *fragment*, a compact
 tensor in registers.  Four consecutive lanes share a row of A, C and D, or a column of B.  With `w`
@@ -10,6 +10,13 @@ remainder (PTX ISA, "Matrix Fragments for mma.m16n8k16" and its neighbours):
 * element i of the fragments of C and D is C[g + 8 * (i // 2), 2 * t + i % 2].
 
 All lanes of the warp take part: the mask names all 32, and the block has whole warps.
+
+A warpgroup is four consecutive warps, the first of which has a number that is a multiple of 4.  It
+multiplies A of 64 rows by B of 8 to 256 columns; a row of A and a column of B have 32 bytes.  Warp
+w of the four has the rows from 16 * w on of A, if that is in registers, and of D.  In these rows
+the fragments are those above (PTX ISA, "Register Fragments for
+wgmma.mma_async.m64nNk16"): element 4 * j + i of D is
+D[16 * w + g + 8 * (i // 2), 8 * j + 2 * t + i % 2].
 """
 
 from __future__ import annotations
@@ -17,11 +24,14 @@ from __future__ import annotations
 from typing import Final
 
 from ferrule.compiler.artefacts import Location
+from ferrule.language.faces.tensor_cores import SharedMatrix
 from ferrule.language.ir.operation import Operation
 from ferrule.language.ir.values import Value
 from ferrule.specs import (
     BFloat16,
     DType,
+    Float8E4M3FN,
+    Float8E5M2,
     Float16,
     Float32,
     Int8,
@@ -139,3 +149,77 @@ def words(fragment: Value) -> int:
 def depth(op: Mma) -> int:
     """The number of columns of A and rows of B."""
     return 4 * fragment_size(op.b)
+
+
+# ---- warpgroups ----
+
+WARPGROUP_SIZE: Final = 128
+WGMMA_ROWS: Final = 64
+"""The rows of A and D."""
+DEPTH_BYTES: Final = 32
+"""The bytes of a row of A, and of a column of B."""
+WGMMA_DTYPES: Final[dict[DType, tuple[DType, ...]]] = {
+    Float16: (Float32, Float16),
+    BFloat16: (Float32,),
+    TFloat32: (Float32,),
+    Float8E4M3FN: (Float32, Float16),
+    Float8E5M2: (Float32, Float16),
+    Int8: (Int32,),
+    Uint8: (Int32,),
+}
+"""The dtypes of D for each dtype of A; B has A's dtype, except that types of 8 bits may be mixed
+with those of their kind."""
+
+
+def multiply(a: DType, b: DType) -> bool:
+    """Whether there is a product of these dtypes."""
+    if a not in WGMMA_DTYPES or b not in WGMMA_DTYPES:
+        return False
+    return a is b or (a.bits == b.bits == 8 and (a.kind == "float") == (b.kind == "float"))
+
+
+def has_columns(count: int, d: DType) -> bool:
+    """Whether D of this dtype can have so many columns (PTX ISA, "Matrix shape")."""
+    step = 16 if d is Int32 and count > 24 else 8
+    return 8 <= count <= 256 and count % step == 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WarpgroupMma(
+    Operation,
+    text="warpgroup_mma {d}, {a}{of_a:word}, {b}{of_b:word}{accumulate:word}",
+    effects=("reads", "writes", "waits"),
+    writes=("d",),
+    place="kernel",
+):
+    """`d = a @ b`, or `d += a @ b` if `accumulate`, a Boolean: PTX's `wgmma.mma_async`.
+
+    D is a fragment of half as many elements as B has columns.  A is a fragment, of half as many
+    elements as a row has, or the first element of a matrix in shared memory, as B is; `of_a` and
+    `of_b` say how that lies there.  All threads of the warpgroup run it together.
+
+    It runs in the background: between it and a `Control` of `wgmma_wait_group` that includes it,
+    nobody may use D, or write to A and B.  A `wgmma_fence` orders it after what the threads did to
+    their fragments before.  Floats: exact products; the order and the precision of sums are the
+    machine's, at least those of `Mma`.  Integers wrap.
+    """
+
+    d: Value
+    a: Value
+    b: Value
+    accumulate: Value
+    of_a: SharedMatrix | None
+    of_b: SharedMatrix
+    location: Location | None = None
+
+    @property
+    def columns(self) -> int:
+        """The columns of B and D."""
+        (count,) = self.d.tensor.shape
+        assert isinstance(count, int)
+        return 2 * count
+
+    @property
+    def depth(self) -> int:
+        """The columns of A and rows of B."""
+        return DEPTH_BYTES // self.b.tensor.dtype.itemsize

@@ -26,7 +26,7 @@ from ferrule.compiler.artefacts import Location
 from ferrule.language.ir.asynchronous import AsyncCopy, BulkStore, Control, TensorCopy
 from ferrule.language.ir.mbarriers import BulkCopy, MBarrier, MBarrierTry, MBarrierWait
 from ferrule.language.ir.operation import Operation, Result
-from ferrule.language.ir.tensor_cores import LoadMatrix, Mma, StoreMatrix
+from ferrule.language.ir.tensor_cores import LoadMatrix, Mma, StoreMatrix, WarpgroupMma
 from ferrule.language.ir.values import Value
 from ferrule.specs.deferred import dataclass
 
@@ -230,7 +230,7 @@ class PeerStore(
 Cooperation = Shared | DynamicShared | Shuffle | Vote | Match | Atomic | MBarrierTry | PeerLoad
 """Ops with one result.  All but `Shared` and `DynamicShared` have an effect too."""
 
-BackgroundOp = TensorCopy | BulkStore | StoreMatrix | BarrierArrive | PeerStore
+BackgroundOp = TensorCopy | BulkStore | StoreMatrix | BarrierArrive | PeerStore | WarpgroupMma
 """Members of `ArchOp` that only GPUs since sm_90 have, and named barriers."""
 
 ArchOp = Mma | LoadMatrix | AsyncCopy | Control | MBarrier | MBarrierWait | BulkCopy | BackgroundOp
@@ -240,6 +240,15 @@ CooperationEffect = Barrier | WarpBarrier | Fence | ArchOp
 """Ops without a result."""
 
 Synchronising = (
-    Barrier | WarpBarrier | Shuffle | Vote | Match | Mma | LoadMatrix | StoreMatrix | MBarrierWait
+    Barrier
+    | WarpBarrier
+    | Shuffle
+    | Vote
+    | Match
+    | Mma
+    | LoadMatrix
+    | StoreMatrix
+    | WarpgroupMma
+    | MBarrierWait
 )
 """Ops that wait for other threads."""

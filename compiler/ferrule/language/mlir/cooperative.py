@@ -57,7 +57,7 @@ def _run(
 ) -> None:
     """Runs all blocks with one buffer, which is freed on every path."""
     t = f.t
-    static, start = shared.places(where.kernel, ALIGN)
+    static, start = shared.places(where.kernel)
     slots, size = _slot_places(f, phases, t.binary("add", t.const_i64(start), _rounded(f, dynamic)))
     buffer = _allocated(f, where, size)
     if any(shared.kept for shared in where.kernel.facts.each(ops.Shared)):
@@ -91,8 +91,9 @@ def _phase(f: FunctionText, op: ops.Parallel) -> None:
 def _allocated(f: FunctionText, where: CpuKernel, size: str) -> str:
     """A buffer of `size` bytes; the launch fails if there is not enough memory."""
     t = f.t
+    align = shared.alignment(where.kernel)
     buffer = t.op(
-        f"memref.alloc({t.as_index(size)}) {{alignment = {ALIGN} : i64}} : {_BUFFER}", _BUFFER
+        f"memref.alloc({t.as_index(size)}) {{alignment = {align} : i64}} : {_BUFFER}", _BUFFER
     )
     found = t.op(f"memref.extract_aligned_pointer_as_index {buffer} : {_BUFFER} -> index", "index")
     there = t.icmp("ne", t.cast("index_cast", found, "i64"), t.const_i64(0))

@@ -19,7 +19,6 @@ from typing import Final
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.codegen.cpu.cooperate import intrinsics, matrices, warps
-from ferrule.language.codegen.cpu.cooperate.blocks import ALIGN
 from ferrule.language.codegen.cpu.cooperate.waiting import BARRIERS, RECORD, State
 from ferrule.language.codegen.facts.uniform import Divergent, Uniform
 from ferrule.language.codegen.functions.lowering import Faults
@@ -93,7 +92,7 @@ def emit_thread(t: Text, program: ops.Program, kernel: ops.Function, faults: Fau
     """Emits the function that starts a thread of a kernel; see `completed`."""
     for name, kind in _DECLARED.items():
         t.declare(f"@{name}", f"  func.func private @{name}{kind}")
-    places = tuple(shared.places(kernel, ALIGN)[0])
+    places = tuple(shared.places(kernel)[0])
     given = [t.known(t.name(n), type_) for n, type_ in _parameters(program, kernel, len(places))]
     thread = _Thread.of(t, program, kernel, faults, given, places)
     listed = ", ".join(f"{name}: {t.types[name]}" for name in given)

@@ -28,6 +28,7 @@ from ferrule.specs import Boolean, Float16, Float32
 _MBARRIER_LLVM: Final = 22
 """The version of LLVM since which it has all of these intrinsics."""
 _OF_NEW_LLVM: Final = ("mbarrier", "cp_async_bulk", "cp_async_bulk_tensor", "stmatrix")
+_WGMMA_ARCH: Final = "sm_90a"
 _HALVES: Final = ir.VectorType(ir.HalfType(), 2)
 _NO_MASK, _NO_HINT, _NO = ir.Constant(I16, 0), ir.Constant(I64, 0), ir.Constant(I1, 0)
 _GLOBAL: Final = ir.PointerType(addrspace=1)
@@ -54,6 +55,8 @@ def require_architecture(kernel: ops.Function, arch: str) -> None:
                 name, least = "cp_async_bulk_tensor", 90
             case ops.StoreMatrix():
                 name, least = "stmatrix", 90
+            case ops.WarpgroupMma():
+                name, least = "wgmma", 90
             case ops.PeerLoad() | ops.PeerStore():
                 name, least = "load_peer or store_peer", 90
             case _:
@@ -62,6 +65,11 @@ def require_architecture(kernel: ops.Function, arch: str) -> None:
 
 
 def _require(kernel: ops.Function, name: str, least: int, arch: str) -> None:
+    if name.startswith("wgmma") and arch != _WGMMA_ARCH:
+        raise CodegenError(
+            f"{kernel.name}: arch.{name} is known to {_WGMMA_ARCH} alone, but the architecture is "
+            f"{arch}"
+        )
     if name.startswith("setmaxregister") and arch[-1].isdigit():
         raise CodegenError(
             f"{kernel.name}: arch.{name} is known to architectures with an a, from sm_90a on, but "
@@ -114,8 +122,8 @@ def lower(lowering: FunctionLowering, op: threads.ArchOp) -> None:
             stored = lowering.b.zext(stored, I8) if dtype is Boolean else stored
             there = _at_peer(lowering, target, peer)
             lowering.b.store(stored, there, align=dtype.itemsize)
-        case ops.BarrierArrive():
-            raise TypeError("whoever knows whether threads are aligned arrives")
+        case ops.BarrierArrive() | ops.WarpgroupMma():
+            raise TypeError("DeviceThreads emits these, which knows all of the kernel")
 
 
 def call(lowering: FunctionLowering, name: str, result: ir.Type, given: list[ir.Value]) -> ir.Value:

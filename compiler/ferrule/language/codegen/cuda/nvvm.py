@@ -24,6 +24,9 @@ CONTROLS: Final[dict[asynchronous.ControlKind, tuple[str, int]]] = {
     "fence_proxy_async_global": ("fence.proxy.async.global", 90),
     "fence_proxy_async_shared_cta": ("fence.proxy.async.shared_cta", 90),
     "fence_proxy_async_shared_cluster": ("fence.proxy.async.shared_cluster", 90),
+    "wgmma_fence": ("wgmma.fence.sync.aligned", 90),
+    "wgmma_commit_group": ("wgmma.commit_group.sync.aligned", 90),
+    "wgmma_wait_group": ("wgmma.wait_group.sync.aligned", 90),
     "setmaxregister_increase": ("setmaxnreg.inc.sync.aligned.u32", 90),
     "setmaxregister_decrease": ("setmaxnreg.dec.sync.aligned.u32", 90),
 }

@@ -12,7 +12,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.cuda import archs
-from ferrule.language.codegen.cuda import arch_ops, atomics
+from ferrule.language.codegen.cuda import arch_ops, atomics, warpgroups
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.facts.uniform import Divergent, Uniform
 from ferrule.language.codegen.functions.lowering import FunctionLowering, ThreadOp
@@ -61,6 +61,8 @@ class DeviceThreads:
     aligned: bool
     count: int = 0
     dynamic: ir.GlobalVariable | None = None
+    fragments: tuple[ops.Value, ...] = ()
+    """Those that products of a warpgroup use in the background."""
 
     @classmethod
     def of(cls, kernel: ops.Function, name: str) -> DeviceThreads:
@@ -68,8 +70,10 @@ class DeviceThreads:
         try:
             Uniform.of(kernel)
         except Divergent:
-            return cls(name, aligned=False)
-        return cls(name, aligned=True)
+            aligned = False
+        else:
+            aligned = True
+        return cls(name, aligned, fragments=warpgroups.fragments_of(kernel))
 
     def lower(self, lowering: FunctionLowering, op: ThreadOp) -> None:
         """Emits an op; its result, if it has one, is defined."""
@@ -92,6 +96,10 @@ class DeviceThreads:
                 values[result] = _call(lowering, f"vote.{name}.sync", kind, given)
             case ops.Match(result):
                 values[result] = _match(lowering, op)
+            case ops.WarpgroupMma():
+                warpgroups.product(lowering, op)
+            case ops.Control("wgmma_fence" | "wgmma_wait_group"):
+                warpgroups.control(lowering, self.fragments, op)
             case ops.Mma() | ops.LoadMatrix() | ops.AsyncCopy() | ops.Control():
                 arch_ops.lower(lowering, op)
             case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():

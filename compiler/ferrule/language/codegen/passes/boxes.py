@@ -152,9 +152,14 @@ def _from(b: Builder, op: ops.StoreMatrix, value: ops.Value, lane: ops.Value) ->
     return b.shuffle("idx", value, lane, op.mask, clamp, op.location)
 
 
-def _lane(b: Builder) -> ops.Value:
+def thread(b: Builder) -> ops.Value:
+    """The number of the running thread in its block."""
     number = b.special("thread_idx", 2)
     for axis in (1, 0):
         above = b.binary("mul", number, b.special("block_dim", axis))
         number = b.binary("add", above, b.special("thread_idx", axis))
-    return b.binary("mod", number, b.constant(Int32, ops.WARP_SIZE))
+    return number
+
+
+def _lane(b: Builder) -> ops.Value:
+    return b.binary("mod", thread(b), b.constant(Int32, ops.WARP_SIZE))

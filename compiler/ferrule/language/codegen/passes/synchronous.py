@@ -20,6 +20,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.rewrite import rewrite
 from ferrule.language.ir.types import TensorType
+from ferrule.language.mathlib import expand_maths
 from ferrule.specs import Int32, Int64, Uint8
 
 _BITS: Final = 20
@@ -39,12 +40,18 @@ _BACKGROUND: Final = (
     ops.BarrierArrive,
     ops.PeerLoad,
     ops.PeerStore,
+    ops.WarpgroupMma,
 )
 
 
 def synchronous(program: ops.Program) -> ops.Program:
-    """The program without asynchronous work; an `MBarrierWait` remains."""
-    return replace(program, kernels=tuple(map(_kernel, program.kernels)))
+    """The program without asynchronous work; an `MBarrierWait` remains.
+
+    What replaces it may convert narrow floats, so its maths is expanded again.
+    """
+    made = replace(program, kernels=tuple(map(_kernel, program.kernels)))
+    changed = any(kernel.facts.has(*_BACKGROUND) for kernel in program.kernels)
+    return expand_maths(made) if changed else made
 
 
 def _kernel(kernel: ops.Function) -> ops.Function:
@@ -75,6 +82,10 @@ def _rule(b: Builder, op: ops.Op) -> None:
             _tensor_copy(b, op)
         case ops.StoreMatrix():
             boxes.store_matrix(b, op)
+        case ops.WarpgroupMma():
+            from ferrule.language.codegen.passes import warpgroups  # few kernels need it
+
+            warpgroups.multiply(b, op, boxes.thread(b))
         case ops.MBarrierTry(result, barrier, phase, location):
             b.mbarrier_wait(barrier, phase, location)
             b.append(ops.Constant(result, value=True))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ferrule.language.faces.tensor_cores import SharedMatrix
 from ferrule.language.ir import asynchronous, mbarriers, tensor_cores, threads
 from ferrule.language.ir import asynchronous as tensor_copies
 from ferrule.language.ir import threads as peers
@@ -54,6 +55,8 @@ def effect(checker: Checker, op: threads.ArchOp) -> None:
             _tensor_copy(checker, op)
         case tensor_cores.StoreMatrix():
             _store_matrix(checker, op)
+        case tensor_cores.WarpgroupMma():
+            _warpgroup_mma(checker, op)
         case threads.BarrierArrive(number, count):
             checker.types([number, count], [Int32] * 2, "the numbers of a BarrierArrive")
 
@@ -99,6 +102,30 @@ def _store_matrix(checker: Checker, op: tensor_cores.StoreMatrix) -> None:
     checker.require(
         not op.transposed or target.dtype.itemsize == 2, "only 2-byte elements are transposed"
     )
+
+
+def _warpgroup_mma(checker: Checker, op: tensor_cores.WarpgroupMma) -> None:
+    checker.types([op.accumulate], [Boolean], "the condition of a WarpgroupMma")
+    _fragment(checker, op.d)
+    _shared_matrix(checker, op.b, op.of_b)
+    if op.of_a is None:
+        _fragment(checker, op.a)
+        holds = tensor_cores.fragment_size(op.a) * 2 == op.depth
+        checker.require(holds, "A of a WarpgroupMma has half as many elements as a row")
+    else:
+        _shared_matrix(checker, op.a, op.of_a)
+    a, b, d = (value.tensor.dtype for value in (op.a, op.b, op.d))
+    holds = tensor_cores.multiply(a, b) and d in tensor_cores.WGMMA_DTYPES[a]
+    checker.require(holds, f"there is no warpgroup_mma of {a.name} and {b.name} to {d.name}")
+    holds = tensor_cores.has_columns(op.columns, d)
+    checker.require(holds, f"there is no warpgroup_mma of {op.columns} columns")
+
+
+def _shared_matrix(checker: Checker, value: Value, layout: SharedMatrix | None) -> None:
+    _one_dim(checker, value, "a matrix of a WarpgroupMma")
+    checker.require(value.tensor.is_shared, "a matrix of a WarpgroupMma is in shared memory")
+    fault = "no layout" if layout is None else layout.fault(value.tensor.dtype)
+    checker.require(fault is None, f"a matrix of a WarpgroupMma has {fault}")
 
 
 _OPERANDS: Final[dict[tensor_copies.TensorCopyKind, tuple[bool, bool]]] = {

@@ -96,3 +96,5 @@ def called(op: threads.Synchronising) -> str:
             return "ldmatrix()"
         case tensor_cores.StoreMatrix():
             return "stmatrix()"
+        case tensor_cores.WarpgroupMma():
+            return "wgmma()"

@@ -70,7 +70,7 @@ tensor cores and copies
   2 or 4 words; transposed only with elements of 2 bytes;
 * an AsyncCopy goes from global to shared memory of the same dtype, 4, 8 or 16 bytes, cached
   `global` only of 16, its condition a Boolean; the amount of a Control is not negative, and 0 but
-  for `cp_async_wait_group` and `setmaxregister_…`;
+  for `cp_async_wait_group`, `wgmma_wait_group` and `setmaxregister_…`;
 * an MBarrier, an MBarrierWait and a BulkCopy have a barrier that is an int64 in shared memory; all
   but an `arrive` have an amount, phases, amounts and sizes are Int32; a BulkCopy goes from global
   to shared memory of the same dtype, a BulkStore in the other direction; only an `arrive` has a
@@ -80,6 +80,9 @@ tensor cores and copies
   compact and of one dim, a `load` a barrier too, and perhaps a mask, an Int32;
 * a StoreMatrix goes from a fragment to shared memory, with the rules of a LoadMatrix; the number
   and count of a BarrierArrive are Int32;
+* a WarpgroupMma has fragments D and perhaps A, and else matrices in shared memory whose layout it
+  gives, of dtypes that `tensor_cores` lists; D has 4 to 128 elements, a multiple of 4, A in
+  registers half as many as a row; `accumulate` is a Boolean;
 * a PeerLoad and a PeerStore are of shared memory and a value of its dtype; the peer is an Int32.
 
 objects

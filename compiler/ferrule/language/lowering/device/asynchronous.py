@@ -128,7 +128,9 @@ def _registers(kind: ops.ControlKind) -> Intrinsic:
     return emit
 
 
-def _control(kind: ops.ControlKind) -> Intrinsic:
+def controls(kind: ops.ControlKind) -> Intrinsic:
+    """The emitter of a function without arguments."""
+
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
         bound(low, "", args, kwargs, node)
         require_kernel(low, kind, node)
@@ -140,13 +142,13 @@ def _control(kind: ops.ControlKind) -> Intrinsic:
 
 TABLE: Final[dict[Any, Intrinsic]] = {
     faces.cp_async: _cp_async,
-    faces.cp_async_commit_group: _control("cp_async_commit_group"),
+    faces.cp_async_commit_group: controls("cp_async_commit_group"),
     faces.cp_async_wait_group: _wait_group,
-    faces.griddepcontrol_wait: _control("griddepcontrol_wait"),
-    faces.griddepcontrol_launch_dependents: _control("griddepcontrol_launch_dependents"),
-    faces.cluster_arrive: _control("cluster_arrive"),
-    faces.cluster_arrive_relaxed: _control("cluster_arrive_relaxed"),
-    faces.cluster_wait: _control("cluster_wait"),
+    faces.griddepcontrol_wait: controls("griddepcontrol_wait"),
+    faces.griddepcontrol_launch_dependents: controls("griddepcontrol_launch_dependents"),
+    faces.cluster_arrive: controls("cluster_arrive"),
+    faces.cluster_arrive_relaxed: controls("cluster_arrive_relaxed"),
+    faces.cluster_wait: controls("cluster_wait"),
     faces.setmaxregister_increase: _registers("setmaxregister_increase"),
     faces.setmaxregister_decrease: _registers("setmaxregister_decrease"),
 }

@@ -36,9 +36,9 @@ def _mma(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call)
     _require_sizes(low, a, b, c, node)
     build = low.builder
     d = build.fragment(_type(c.dtype, 4), "d")
-    left, right = _filled(low, a, "a"), _filled(low, b, "b")
+    left, right = filled(low, a, "a"), filled(low, b, "b")
     mask, where = mask_of(low, None, node), place(low, node)
-    build.mma(d, left, right, _filled(low, c, "c"), mask, where)
+    build.mma(d, left, right, filled(low, c, "c"), mask, where)
     return _elements(low, d, 4)
 
 
@@ -118,7 +118,7 @@ def _stmatrix(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
             f"stmatrix of {len(vector.items)} elements of {vector.dtype.name} to {dtype.name}",
             expected=f"{', '.join(map(str, counts))} of {dtype.name}: 1, 2 or 4 words of 32 bits",
         )
-    source = _filled(low, vector, "matrices")
+    source = filled(low, vector, "matrices")
     mask, where = mask_of(low, None, node), place(low, node)
     low.state.writes += 1
     low.builder.append(ops.StoreMatrix(pointer.value, source, bool(transposed), mask, where))
@@ -150,7 +150,7 @@ def _type(dtype: DType, size: int) -> TensorType:
     return TensorType(dtype, (size,), (1,), _ALIGN, AddressSpace.rmem)
 
 
-def _filled(low: Lowering, vector: Vector, hint: str) -> ops.Value:
+def filled(low: Lowering, vector: Vector, hint: str) -> ops.Value:
     """A fragment with the elements of a vector."""
     fragment = low.builder.fragment(_type(vector.dtype, len(vector.items)), hint)
     for position, item in enumerate(vector.items):

@@ -64,7 +64,7 @@ _FACES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "language.faces.maths": ("python.mathematics",),
         "language.faces.mbarriers": ("device.mbarriers",),
         "language.faces.reductions": ("tensors.reductions",),
-        "language.faces.tensor_cores": ("device.tensor_cores",),
+        "language.faces.tensor_cores": ("device.tensor_cores", "device.warpgroups"),
         "language.faces.tensors": (
             *("tensors.layout_functions", "tensors.allocation", "tensors.shrinking"),
         ),

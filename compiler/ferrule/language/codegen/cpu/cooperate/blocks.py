@@ -32,8 +32,7 @@ from ferrule.language.ir.rules import divergence
 from ferrule.language.ir.shared import cooperates
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 
-ALIGN: Final = 128
-"""The alignment of shared memory."""
+ALIGN: Final = shared.LEAST_ALIGN
 
 
 def emit_cooperating(
@@ -57,7 +56,7 @@ def emit_cooperating(
     threads = b.mul(b.mul(width, height), depth)
     if matrices.room(kernel.facts.ops):
         _require_whole_warps(lowering, kernel, threads)
-    places, static = shared.places(kernel, ALIGN)
+    places, static = shared.places(kernel)
     team = Team(lowering, kernel, shape, tuple(places), threads)
     flat = all(_is_one(size) for size in shape.block[1:])
     most = min(prod(high for _, high in shape.launched.block), MAX_THREADS)
@@ -98,7 +97,8 @@ def _form(kernel: ops.Function, phases: Split | None, lines: Lines) -> str:
 def _memory(lowering: FunctionLowering, kernel: ops.Function, size: ir.Value) -> Iterator[ir.Value]:
     """Memory of this size, aligned; every exit of the function frees it."""
     e, b = lowering.emitter, lowering.b
-    more = b.add(size, e.const_i64(ALIGN))
+    align = shared.alignment(kernel)
+    more = b.add(size, e.const_i64(align))
     memory = e.call("malloc", [more], "memory")
     got, none = e.block("got"), e.block("no.memory")
     e.cond_branch(e.is_null(memory), none, got)
@@ -113,7 +113,7 @@ def _memory(lowering: FunctionLowering, kernel: ops.Function, size: ir.Value) ->
         e.ret(status)
 
     lowering.leave = leave
-    aligned = b.and_(b.add(b.ptrtoint(memory, I64), e.const_i64(ALIGN - 1)), e.const_i64(-ALIGN))
+    aligned = b.and_(b.add(b.ptrtoint(memory, I64), e.const_i64(align - 1)), e.const_i64(-align))
     start = b.inttoptr(aligned, PTR)
     if any(shared.kept for shared in kernel.facts.each(ops.Shared)):
         e.call("memset", [start, e.const_i32(0), size])
