@@ -332,8 +332,8 @@ def printf_with_too_few_values(a, n):
 
 
 @wrong
-def printf_of_a_tensor(a, n):
-    fe.printf("{}", a)
+def text_that_shows_a_tensor(a, n):
+    fe.printf(str(a))
 
 
 @wrong
@@ -377,8 +377,8 @@ def name_like_its_own(a, n):
 
 
 @wrong
-def print_of_an_f_string(a, n):
-    print(f"n = {n}")
+def length_of_an_f_string(a, n):
+    a[0] = len(f"n = {n}")
 
 
 @wrong

@@ -77,7 +77,7 @@ WRONG_F_STRINGS = {
     "{n:b}": "%b of printf cannot show a run-time int32",
     "{s!r}": "the field {!r} of printf is not supported",
     "{s:d}": "the string s is printed as %d",
-    "{n:{n}}": "the run-time value 'n' cannot be used in an f-string",
+    "{n:{n}}": "the text '?' was made while compiling, when the values in it were not known",
     "{n}', '{n}": "an f-string of printf has its values inside, but more are given",
 }
 

@@ -191,6 +191,57 @@ class Handle(_Opaque):
     name: str
 
 
+class ShownText(str):
+    """A text that shows values of the call by their types, for `print` while compiling.
+
+    It does not say what the call has, so nothing that the compiled function does may depend on it.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> NoReturn:
+        _refuse_text()
+
+    def __ne__(self, other: object) -> NoReturn:
+        _refuse_text()
+
+    def __hash__(self) -> int:
+        _refuse_text()
+
+    def __len__(self) -> int:
+        _refuse_text()
+
+    def __iter__(self) -> NoReturn:
+        _refuse_text()
+
+    def __contains__(self, part: object) -> bool:
+        _refuse_text()
+
+    def __add__(self, other: str) -> ShownText:
+        return ShownText(str.__add__(self, other))
+
+    def __radd__(self, other: str) -> ShownText:
+        return ShownText(str.__add__(other, self))
+
+    def __mul__(self, count: Any) -> ShownText:
+        return ShownText(str.__mul__(self, count))
+
+    __rmul__ = __mul__
+
+    def __mod__(self, values: Any) -> ShownText:
+        return ShownText(str.__mod__(self, values))
+
+    def __getitem__(self, index: Any) -> ShownText:
+        return ShownText(str.__getitem__(self, index))
+
+
+def _refuse_text() -> NoReturn:
+    raise TypeError(
+        "a text that shows a value of the call is for print() while compiling: nothing can be "
+        "computed from it, because the value is not known yet"
+    )
+
+
 class Generated:
     """The value of a generator expression in a compiled function: items that are consumed once.
 

@@ -21,7 +21,7 @@ from ferrule.language.ir.builder import Builder, OpenRegion
 from ferrule.language.ir.types import TensorType
 from ferrule.language.lowering.regions import Region
 from ferrule.language.source import Source
-from ferrule.language.values import Number, Parts, Undefined
+from ferrule.language.values import Number, Parts, ShownText, Undefined
 from ferrule.specs import Dim, Int64, Sym, symbols_of
 from ferrule.specs.deferred import dataclass
 
@@ -326,6 +326,20 @@ class Lowering:
         found = value.error.diagnostic
         note = f"{name!r} is read in line {self.location(node).line}"
         return CompileError(replace(found, notes=(note, *found.notes)))
+
+    def known_text(self, text: Any) -> Any:
+        """A text that the compiled function uses; a CompileError for one that only shows values of
+        the call."""
+        if isinstance(text, ShownText):
+            place: Any = self.builder.at
+            self.fail(
+                place[1],
+                f"the text {str.__str__(text)!r} was made while compiling, when the values in it "
+                "were not known",
+                expected="the f-string itself, in fe.printf, raise or assert",
+                hint="the text is for print(), which shows types while compiling",
+            )
+        return text
 
     def relate(self, left: Dim, right: Dim, names: tuple[str, str], node: ast.AST) -> None:
         """Requires two sizes to be equal: known from their specs, checked by the wrapper, or a

@@ -33,7 +33,7 @@ class Message:
         """An f-string, or any other text."""
         for piece in message.values if isinstance(message, ast.JoinedStr) else [message]:
             inner = piece.value if isinstance(piece, ast.FormattedValue) else piece
-            value = self.low.evaluate(inner)
+            value = self.low.known_text(self.low.evaluate(inner))
             if is_run_time(value):
                 self._without_format(piece)
                 self.value(value)
@@ -50,6 +50,7 @@ class Message:
 
     def template(self, template: str, values: list[Any]) -> None:
         """A text with a `{}` for each value."""
+        template = self.low.known_text(template)
         pieces = self._pieces(template)
         count = sum(is_field for _, is_field in pieces)
         if count != len(values):
@@ -85,7 +86,7 @@ class Message:
         """A value, as Python's `str` shows it; tuples and lists item by item."""
         match value:
             case _ if not is_run_time(value):
-                self.text += literal(_shown(value))
+                self.text += literal(_shown(self.low.known_text(value)))
             case Number():
                 self._number(value)
             case Handle(param=params.String() | params.Bytes(), leaves=(address, length)):

@@ -192,6 +192,7 @@ def dtype_bits(low: Lowering, dtype: DType) -> ops.Value:
 
 def text_leaves(low: Lowering, text: str | bytes) -> list[ops.Value]:
     """The address and the length of a constant text."""
+    text = low.known_text(text)
     data = text.encode() if isinstance(text, str) else text
     address = ops.Value(HandleType("bytes"), "text")
     low.builder.append(ops.Text(address, data))

@@ -14,15 +14,18 @@ from string import Formatter
 from typing import Any, Final
 
 from ferrule.language.faces import base as faces
+from ferrule.language.faces import printing
 from ferrule.language.ir import ops
+from ferrule.language.layouts import Layout
 from ferrule.language.lowering import structures
-from ferrule.language.lowering.arguments import Intrinsic
+from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint
 from ferrule.language.lowering.numbers import scalars
-from ferrule.language.lowering.objects import any_values, texts
+from ferrule.language.lowering.numbers.sizes import size_number
+from ferrule.language.lowering.objects import any_values, shown, texts
 from ferrule.language.lowering.tensors import devices
-from ferrule.language.values import Handle, Number, is_run_time
+from ferrule.language.values import Handle, Number, PointerView, TensorView, Vector, is_run_time
 from ferrule.specs import (
     Boolean,
     DType,
@@ -90,7 +93,7 @@ def _field(low: Lowering, piece: ast.expr) -> str | tuple[Any, str, str]:
     if not isinstance(piece, ast.FormattedValue):
         return str(low.evaluate(piece))
     value = low.evaluate(piece.value)
-    spec = "" if piece.format_spec is None else low.evaluate(piece.format_spec)
+    spec = "" if piece.format_spec is None else low.known_text(low.evaluate(piece.format_spec))
     return value, "" if piece.conversion == -1 else chr(piece.conversion), str(spec)
 
 
@@ -132,6 +135,7 @@ class _Text:
 
     def formatted(self, template: str, values: list[Any]) -> None:
         """A template and the values of its fields."""
+        self.low.known_text(template)
         pieces = list(self._pieces(template))
         fields = [piece for piece in pieces if isinstance(piece, _Spec)]
         if any(field.position is not None for field in fields):
@@ -157,7 +161,10 @@ class _Text:
                 self.literal(piece)
                 continue
             value, conversion, spec = piece
-            if not is_run_time(value):
+            if isinstance(value, Layout) and not (conversion or spec):
+                self._layout(value)
+                continue
+            if not is_run_time(self.low.known_text(value)):
                 self.literal(self._formatted(value, conversion, spec))
                 continue
             if isinstance(value, Number):  # str, repr and ascii of a number are the same
@@ -243,8 +250,12 @@ class _Text:
         spec = _Spec() if isinstance(spec, str) else spec
         if isinstance(value, Number):
             self._number(value, spec)
+        elif isinstance(value, Layout):
+            self._layout(value)
         elif not is_run_time(value):
             self._known(scalars.plain(value), spec)
+        elif isinstance(value, (TensorView, PointerView)):
+            self._memory(value)
         elif isinstance(value, devices.CallDevice):
             self.literal(f"{value.kind}:")
             self.value(texts.device_attribute(self.low, value, "index", self.node), spec)
@@ -279,6 +290,35 @@ class _Text:
             case _:
                 self._text(value, spec)
 
+    def _layout(self, layout: Layout) -> None:
+        """A layout, with the sizes of the call."""
+        self._sizes(layout.shape)
+        self.literal(":")
+        self._sizes(layout.stride)
+
+    def _sizes(self, sizes: Any) -> None:
+        if isinstance(sizes, tuple):
+            self.literal("(")
+            for position, item in enumerate(sizes):
+                self.literal("," if position else "")
+                self._sizes(item)
+            self.literal(")")
+        else:
+            self.value(size_number(self.low, sizes), "")
+
+    def _memory(self, memory: TensorView | PointerView) -> None:
+        """The type of memory, with its address unless it is in registers; a tensor's layout."""
+        self.literal("raw_ptr(")
+        if not memory.type.is_own:
+            at = ops.Value(Int64, "address")
+            self.low.builder.append(ops.Address(at, memory.value))
+            self._append("0x%016llx", scalars.convert(self.low, Number(at), Uint64), Uint64)
+            self.literal(": ")
+        self.literal(f"{shown.elements(self.low, memory.type)})")
+        if isinstance(memory, TensorView):
+            self.literal(" o ")
+            self._layout(memory.layout)
+
     def _text(self, text: Handle, spec: _Spec) -> None:
         """A text, unchanged."""
         if spec.letter not in ("", "s") or spec.precision is not None:
@@ -295,6 +335,7 @@ class _Text:
 
     def _known(self, value: Any, spec: _Spec) -> None:
         """A value known at compile time: part of the text."""
+        self.low.known_text(value)
         raw = scalars.untyped(value, None)[0]
         if isinstance(raw, (bool, int, float)) and spec.letter not in ("", "s", "d"):
             self.literal(self._python(raw, spec))
@@ -338,4 +379,19 @@ class _Text:
         self.values.append(scalars.convert(self.low, number, dtype).value)
 
 
-TABLE: Final[dict[Any, Intrinsic]] = {faces.printf: printf}
+def _in_memory(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """The tensor whose elements `print_tensor` shows."""
+    (value,) = bound(low, "tensor", args, kwargs, node)
+    if isinstance(value, Vector):
+        from ferrule.language.faces.vectors import make_fragment_like
+        from ferrule.language.lowering.tensors import vectors
+
+        fragment = low.call(make_fragment_like, [value], {}, node)
+        vectors.store(low, fragment, value, node)
+        return fragment
+    if not isinstance(value, TensorView):
+        low.fail(node, f"print_tensor takes a tensor, but got {describe(value)}")
+    return value
+
+
+TABLE: Final[dict[Any, Intrinsic]] = {faces.printf: printf, printing.in_memory: _in_memory}

@@ -78,6 +78,7 @@ def _same_kind(handle: Handle, other: Any) -> bool:
 
 def constant(low: Lowering, text: str | bytes) -> Handle:
     """A compile-time text as a run-time value."""
+    text = low.known_text(text)
     data = text.encode() if isinstance(text, str) else text
     address = ops.Value(HandleType("bytes"), "text")
     low.builder.append(ops.Text(address, data))

@@ -42,6 +42,7 @@ from ferrule.language.values import (
     ConstantTable,
     Handle,
     KernelCall,
+    ShownText,
     TensorView,
     is_run_time,
 )
@@ -71,6 +72,8 @@ _PUTS: Final = ("append", "extend", "insert", "update", "setdefault", "__iadd__"
 _LOOKS: Final = (isinstance, issubclass, callable, type, id, hasattr, getattr, repr, str)
 """Functions that only inspect their arguments, and advance no iterator."""
 _OF_MATHS: Final = frozenset(name for name, _ in inspect.getmembers(maths, inspect.isfunction))
+_OF_NUMBERS: Final = tuple(f"ferrule.language.faces.{x}" for x in ("bits", "more_arch", "packed"))
+"""Modules of the library whose functions make numbers with dtypes of Python's."""
 _KEYED: Final = ("insert", "pop", "get", "setdefault")
 _PYTHON_NUMBERS: Final = {int: "fe.Int64(x)", float: "fe.Float64(x)", bool: "x != 0"}
 
@@ -217,6 +220,45 @@ def _python(
             f"while compiling",
             hint="name the value",
         )
+    if _makes_text(callee) or any(isinstance(each, ShownText) for each in args):
+        return _text(low, callee, args, kwargs, node)
+    return _ordinary(low, callee, args, kwargs, node)
+
+
+def _makes_text(callee: Any) -> bool:
+    """Whether this shows its arguments: `print`, `str`, `repr`, `"...".format`."""
+    if callee in (builtins.print, builtins.str, builtins.repr, builtins.format):
+        return True
+    return isinstance(getattr(callee, "__self__", None), str)
+
+
+def _text(
+    low: Lowering, callee: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Any:
+    """A call that shows its arguments, as far as they are known."""
+    from ferrule.language.lowering.objects import shown
+
+    owner = getattr(callee, "__self__", None)
+    if callee is builtins.repr and is_run_time(args):
+        args, callee = [shown.nested(low, args[0])], builtins.str
+    given = [shown.known(low, each) for each in args]
+    named = {name: shown.known(low, value) for name, value in kwargs.items()}
+    result = _ordinary(low, callee, given, named, node)
+    if result is None or not shown.is_shown((owner, *given, *named.values())):
+        return result
+    if isinstance(result, str):
+        return ShownText(result)
+    low.fail(
+        node,
+        f"{callee.__name__} of a text that shows a value of the call, which is not known yet",
+        hint="such a text is for print() while compiling",
+    )
+
+
+def _ordinary(
+    low: Lowering, callee: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Any:
+    """A call of ordinary Python with values that are known, or that it only moves."""
     opaque = [value for value in (*args, *kwargs.values()) if _is_opaque(value)]
     owner = getattr(callee, "__self__", None)
     symbolic = any(map(_is_symbolic, (*args, *kwargs.values())))
@@ -303,9 +345,11 @@ def _has_numbers(values: tuple[Any, ...]) -> bool:
 
 
 def _annotates_numbers(callee: Any) -> bool:
-    """Whether a function annotates a parameter with a dtype."""
+    """Whether a function annotates a parameter with a dtype, or computes with dtypes."""
     if not isinstance(callee, types.FunctionType):
         return False
+    if callee.__module__ in _OF_NUMBERS:
+        return True
     hints = structures.hints(callee)
     return any(isinstance(hints[name], DType) for name in hints.keys() - {"return"})
 
@@ -342,15 +386,11 @@ def _python_hint(callee: Any) -> str | None:
         )
     if callee is builtins.sum:
         return "add them in a loop"
-    if callee in (builtins.str, builtins.repr, builtins.format):
-        return "text is made while compiling; fe.printf prints numbers at run time"
     name = getattr(callee, "__name__", "")
     if name in _OF_MATHS:
         return f"write fe.math.{name}"
     if getattr(callee, "__module__", None) == "numpy":
         return "NumPy runs while compiling; keep numbers in tensors that the caller passes"
-    if callee is builtins.print:
-        return "write fe.printf, which prints at run time"
     return "write a function in Python for it: those are compiled in place"
 
 

@@ -83,6 +83,10 @@ def evaluate(low: Lowering, node: ast.expr) -> Any:
             return comprehensions.as_dict(low, node)
         case ast.GeneratorExp():
             return Generated(comprehensions.as_list(low, node))
+        case ast.JoinedStr():
+            from ferrule.language.lowering.objects import shown
+
+            return shown.f_string(low, node)
         case ast.Yield() | ast.YieldFrom():
             from ferrule.language.lowering.python import generators
 
@@ -142,9 +146,6 @@ def _as_python(low: Lowering, node: ast.expr) -> Any:
                 inner,
                 f"the run-time value {inner.id!r} cannot be used in {_kind_of(node)}",
                 expected="values known at compile time only",
-                hint="fe.printf(f'...') prints values of the call"
-                if isinstance(node, ast.JoinedStr)
-                else None,
             )
     if low.state.region is not None:
         for name in visible:
@@ -155,12 +156,7 @@ def _as_python(low: Lowering, node: ast.expr) -> Any:
 
 
 def _kind_of(node: ast.expr) -> str:
-    match node:
-        case ast.JoinedStr():
-            return "an f-string"
-        case ast.Set() | ast.SetComp():
-            return "a set"
-    return "this kind of expression"
+    return "a set" if isinstance(node, (ast.Set, ast.SetComp)) else "this kind of expression"
 
 
 def decide(low: Lowering, node: ast.expr) -> Any:

@@ -61,14 +61,16 @@ _FACES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "language.faces.base": ("objects.printing", "objects.new_containers"),
         "language.faces.collectives": ("device.collectives",),
         "language.faces.containers": ("objects.new_containers",),
-        "language.faces.maths": ("python.mathematics",),
+        "language.faces.maths": ("python.mathematics", "python.formulas"),
         "language.faces.mbarriers": ("device.mbarriers",),
+        "language.faces.printing": ("objects.printing",),
         "language.faces.reductions": ("tensors.reductions",),
         "language.faces.tensor_cores": ("device.tensor_cores", "device.warpgroups"),
         "language.faces.tensors": (
             *("tensors.layout_functions", "tensors.allocation", "tensors.shrinking"),
         ),
         "language.faces.threads": ("device.threads", "device.shared_memory", "device.atomics"),
+        "language.faces.tuples": ("tensors.tuple_functions", "tensors.layout_functions"),
         "language.faces.vectors": (
             *("tensors.vector_functions", "tensors.fragments", "tensors.filling"),
         ),

@@ -221,6 +221,7 @@ def _address(low: Lowering, operand: ops.Value) -> Number:
 
 
 def _text(low: Lowering, value: str | bytes) -> Parts:
+    value = low.known_text(value)
     data = value.encode() if isinstance(value, str) else value
     result = ops.Value(HandleType("bytes"), "text")
     low.builder.append(ops.Text(result, data))

@@ -28,7 +28,17 @@ def subscript(low: Lowering, node: ast.expr) -> tuple[Any, ...]:
     if not isinstance(node, ast.Tuple):
         value = _part(low, node)
         return value if isinstance(value, tuple) else (value,)
-    return tuple(_part(low, part) for part in node.elts)
+    return tuple(each for part in node.elts for each in _parts(low, part))
+
+
+def _parts(low: Lowering, part: ast.expr) -> tuple[Any, ...]:
+    """A part of a coordinate, or the items of a starred one."""
+    if not isinstance(part, ast.Starred):
+        return (_part(low, part),)
+    items = low.evaluate(part.value)
+    if not isinstance(items, (tuple, list)):
+        low.fail(part, f"{describe(items)} cannot be unpacked", expected="a tuple of coordinates")
+    return tuple(items)
 
 
 def _part(low: Lowering, part: ast.expr) -> Any:
