@@ -25,6 +25,22 @@ if TYPE_CHECKING:
     from ferrule.compiler.errors import CompileError as CompileError
     from ferrule.compiler.operators.jax import jax_call as jax_call
     from ferrule.compiler.operators.torch import torch_op as torch_op
+    from ferrule.compiler.option_objects import RDC as RDC
+    from ferrule.compiler.option_objects import DeviceTarget as DeviceTarget
+    from ferrule.compiler.option_objects import EnableAssertions as EnableAssertions
+    from ferrule.compiler.option_objects import EnableTVMFFI as EnableTVMFFI
+    from ferrule.compiler.option_objects import FrontendNext as FrontendNext
+    from ferrule.compiler.option_objects import GenerateLineInfo as GenerateLineInfo
+    from ferrule.compiler.option_objects import GPUArch as GPUArch
+    from ferrule.compiler.option_objects import KeepCUBIN as KeepCUBIN
+    from ferrule.compiler.option_objects import KeepPTX as KeepPTX
+    from ferrule.compiler.option_objects import KeepSASS as KeepSASS
+    from ferrule.compiler.option_objects import LinkLibraries as LinkLibraries
+    from ferrule.compiler.option_objects import NvdisasmOptions as NvdisasmOptions
+    from ferrule.compiler.option_objects import OptLevel as OptLevel
+    from ferrule.compiler.option_objects import PtxasOptions as PtxasOptions
+    from ferrule.compiler.option_objects import RemarkFilter as RemarkFilter
+    from ferrule.compiler.option_objects import RemarkOutput as RemarkOutput
     from ferrule.compiler.options import Options as Options
     from ferrule.emulator.gpu import emulated_gpu as emulated_gpu
     from ferrule.frontends.triton import like as like
@@ -58,6 +74,7 @@ if TYPE_CHECKING:
     from ferrule.language.faces.containers import Object as Object
     from ferrule.language.faces.containers import as_type as as_type
     from ferrule.language.faces.containers import make_object as make_object
+    from ferrule.language.faces.printing import print_tensor as print_tensor
     from ferrule.language.faces.reductions import max as max
     from ferrule.language.faces.reductions import min as min
     from ferrule.language.faces.reductions import prod as prod
@@ -71,6 +88,32 @@ if TYPE_CHECKING:
     from ferrule.language.faces.tensors import recast_tensor as recast_tensor
     from ferrule.language.faces.tensors import shrink as shrink
     from ferrule.language.faces.tensors import zeros as zeros
+    from ferrule.language.faces.tuples import append_ones as append_ones
+    from ferrule.language.faces.tuples import assume as assume
+    from ferrule.language.faces.tuples import filter_tuple as filter_tuple
+    from ferrule.language.faces.tuples import find as find
+    from ferrule.language.faces.tuples import find_if as find_if
+    from ferrule.language.faces.tuples import flatten_to_tuple as flatten_to_tuple
+    from ferrule.language.faces.tuples import front as front
+    from ferrule.language.faces.tuples import get_divisibility as get_divisibility
+    from ferrule.language.faces.tuples import has_underscore as has_underscore
+    from ferrule.language.faces.tuples import increment_coord as increment_coord
+    from ferrule.language.faces.tuples import is_int_tuple as is_int_tuple
+    from ferrule.language.faces.tuples import is_integer as is_integer
+    from ferrule.language.faces.tuples import is_major as is_major
+    from ferrule.language.faces.tuples import leading_dim as leading_dim
+    from ferrule.language.faces.tuples import prepend_ones as prepend_ones
+    from ferrule.language.faces.tuples import pretty_str as pretty_str
+    from ferrule.language.faces.tuples import product_like as product_like
+    from ferrule.language.faces.tuples import repeat as repeat
+    from ferrule.language.faces.tuples import repeat_as_tuple as repeat_as_tuple
+    from ferrule.language.faces.tuples import round_up as round_up
+    from ferrule.language.faces.tuples import size_in_bytes as size_in_bytes
+    from ferrule.language.faces.tuples import slice_and_offset as slice_and_offset
+    from ferrule.language.faces.tuples import transform_apply as transform_apply
+    from ferrule.language.faces.tuples import transform_leaf as transform_leaf
+    from ferrule.language.faces.tuples import unwrap as unwrap
+    from ferrule.language.faces.tuples import wrap as wrap
     from ferrule.language.faces.vectors import ReductionOp as ReductionOp
     from ferrule.language.faces.vectors import all_ as all_
     from ferrule.language.faces.vectors import any_ as any_
@@ -80,6 +123,7 @@ if TYPE_CHECKING:
     from ferrule.language.faces.vectors import make_fragment as make_fragment
     from ferrule.language.faces.vectors import make_fragment_like as make_fragment_like
     from ferrule.language.faces.vectors import make_rmem_tensor as make_rmem_tensor
+    from ferrule.language.faces.vectors import make_rmem_tensor_like as make_rmem_tensor_like
     from ferrule.language.faces.vectors import ones_like as ones_like
     from ferrule.language.faces.vectors import where as where
     from ferrule.language.faces.vectors import zeros_like as zeros_like
@@ -225,12 +269,23 @@ _LAYOUTS = (
 _REDUCTIONS = "max min prod sum"
 _VECTORS = (
     "ReductionOp all_ any_ autovec_copy full full_like make_fragment make_fragment_like "
-    "make_rmem_tensor ones_like where zeros_like"
+    "make_rmem_tensor make_rmem_tensor_like ones_like where zeros_like"
 )
 _ALLOCATION = "empty empty_like shrink zeros"
 _CALLS = "call extern_func import_func raise_error"
 _CONTAINERS = "Array Dict List Map Object as_type make_object"
 _VIEWS = "domain_offset elem_less make_tensor recast_ptr recast_tensor"
+_OPTIONS = (
+    "DeviceTarget EnableAssertions EnableTVMFFI FrontendNext GPUArch GenerateLineInfo "
+    "KeepCUBIN KeepPTX KeepSASS LinkLibraries NvdisasmOptions OptLevel PtxasOptions "
+    "RDC RemarkFilter RemarkOutput"
+)
+_TUPLES = (
+    "append_ones assume filter_tuple find find_if flatten_to_tuple front "
+    "get_divisibility has_underscore increment_coord is_int_tuple is_integer is_major "
+    "leading_dim prepend_ones pretty_str product_like repeat repeat_as_tuple round_up "
+    "size_in_bytes slice_and_offset transform_apply transform_leaf unwrap wrap"
+)
 _ATTRIBUTES = {
     "__version__": ("ferrule.specs._version", "__version__"),
     "CompileError": ("ferrule.compiler.errors", "CompileError"),
@@ -261,10 +316,13 @@ _ATTRIBUTES = {
     **{name: ("ferrule.language.faces.reductions", name) for name in _REDUCTIONS.split()},
     **{name: ("ferrule.language.faces.vectors", name) for name in _VECTORS.split()},
     **{name: ("ferrule.language.faces.tensors", name) for name in _ALLOCATION.split()},
+    **{name: ("ferrule.language.faces.tuples", name) for name in _TUPLES.split()},
+    **{name: ("ferrule.compiler.option_objects", name) for name in _OPTIONS.split()},
     **{name: ("ferrule.language.faces.calls", name) for name in _CALLS.split()},
     **{name: ("ferrule.language.faces.containers", name) for name in _CONTAINERS.split()},
     **{name: ("ferrule.language.faces.tensors", name) for name in _VIEWS.split()},
     "compile": ("ferrule.language.compilation", "compile"),
+    "print_tensor": ("ferrule.language.faces.printing", "print_tensor"),
     "from_source": ("ferrule.language.sourcetexts", "from_source"),
     "jit": ("ferrule.language.decorators", "jit"),
     "kernel": ("ferrule.language.decorators", "kernel"),

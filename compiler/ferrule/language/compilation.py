@@ -55,36 +55,57 @@ class Job:
     witness: Witness = field(default_factory=Witness)
 
 
-def compile(
-    fn: JitFunction | Callable[..., Any],
-    *args: Any,
-    options: str | Options | None = None,
-    requires: Sequence[Condition | Requirement] = (),
-    **kwargs: Any,
-) -> Function:
-    """Compiles a host function for its example arguments.
+class _Compile:
+    """`compile`, a function that also takes options as objects: `compile[OptLevel(2)](f, a)`."""
 
-    `args`, `kwargs`: one example for each parameter without a default: fake tensors, tensors,
-    numbers, dtypes.  If they have free dtypes, it is compiled for each combination.  `options`:
-    `Options`, or a string such as "--target cpu".  `requires`: relations between sizes and integers
-    that every call is to keep, such as `n * m <= 4096`, see `specs.require`.  The result is a
-    TVM-FFI function: it can be called with NumPy arrays, torch tensors and anything else with
-    DLPack, and passed to every tvm-ffi API.  Raises CompileError with a hint for the fix.
-    """
-    from ferrule.compiler.cache.through import through
-    from ferrule.language.cachekeys.again import asked, recall, remember
+    __name__ = "compile"
 
-    fn, args = _unbound(fn, args)
-    function = _host_function(fn)
-    call = None if requires else asked(args, kwargs, options)
-    known = None if call is None else recall(function, call)
-    if known is not None:
-        return known
-    given = wanted_of(fn, args, kwargs, options, requires)
-    found = _guarded(function, lambda: through(given))
-    if call is not None and found.origin == "from the cache":
-        remember(function, call, given)
-    return found
+    def __call__(
+        self,
+        fn: JitFunction | Callable[..., Any],
+        *args: Any,
+        options: str | Options | None = None,
+        requires: Sequence[Condition | Requirement] = (),
+        **kwargs: Any,
+    ) -> Function:
+        """Compiles a host function for its example arguments.
+
+        `args`, `kwargs`: one example for each parameter without a default: fake tensors, tensors,
+        numbers, dtypes.  If they have free dtypes, it is compiled for each combination.  `options`:
+        `Options`, or a string such as "--target cpu".  `requires`: relations between sizes and
+        integers that every call is to keep, such as `n * m <= 4096`, see `specs.require`.  The
+        result is a TVM-FFI function: it can be called with NumPy arrays, torch tensors and anything
+        else with DLPack, and passed to every tvm-ffi API.  Raises CompileError with a hint for the
+        fix.
+        """
+        from ferrule.compiler.cache.through import through
+        from ferrule.language.cachekeys.again import asked, recall, remember
+
+        fn, args = _unbound(fn, args)
+        function = _host_function(fn)
+        call = None if requires else asked(args, kwargs, options)
+        known = None if call is None else recall(function, call)
+        if known is not None:
+            return known
+        given = wanted_of(fn, args, kwargs, options, requires)
+        found = _guarded(function, lambda: through(given))
+        if call is not None and found.origin == "from the cache":
+            remember(function, call, given)
+        return found
+
+    def __getitem__(self, chosen: Any) -> Callable[..., Function]:
+        """`compile` with these options, objects of `option_objects`."""
+        from ferrule.compiler.option_objects import with_objects
+
+        def with_options(
+            *args: Any, options: str | Options | None = None, **kwargs: Any
+        ) -> Function:
+            return self(*args, options=with_objects(options, chosen), **kwargs)
+
+        return with_options
+
+
+compile = _Compile()
 
 
 def wanted_of(

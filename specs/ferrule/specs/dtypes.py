@@ -64,6 +64,16 @@ class DType(type):
         return max(1, cls.bits // 8)
 
     @property
+    def width(cls) -> int:
+        """The bits of one element, under CuTe DSL's name: `bits`."""
+        return cls.bits
+
+    @property
+    def bytes(cls) -> int:
+        """Bytes of one element, under CuTe DSL's name: those of its bits, rounded up."""
+        return -(-cls.bits // 8)
+
+    @property
     def dlpack(cls) -> int:
         """The 4 bytes of a DLDataType with one lane, read as a little-endian int32."""
         return cls.code | cls.bits << 8 | 1 << 16

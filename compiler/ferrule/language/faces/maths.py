@@ -183,6 +183,112 @@ def min(x: Any, y: Any) -> Any:
     outside("math.min")
 
 
+# ---- more names of CuTe DSL; `formulas` has what they are ----
+
+
+def abs(x: Any, fastmath: bool = False) -> Any:
+    """|x|; the smallest integer stays as it is."""
+    outside("math.abs")
+
+
+def absf(x: Any, fastmath: bool = False) -> Any:
+    """|x|, as a float: `fabs`."""
+    outside("math.absf")
+
+
+def absi(x: Any) -> Any:
+    """|x| of an integer."""
+    outside("math.absi")
+
+
+def neg(x: Any, fastmath: bool = False) -> Any:
+    """-x."""
+    outside("math.neg")
+
+
+def add(x: Any, y: Any, fastmath: bool = False) -> Any:
+    """x + y."""
+    outside("math.add")
+
+
+def sub(x: Any, y: Any, fastmath: bool = False) -> Any:
+    """x - y."""
+    outside("math.sub")
+
+
+def mul(x: Any, y: Any, fastmath: bool = False) -> Any:
+    """x * y."""
+    outside("math.mul")
+
+
+def div(x: Any, y: Any, fastmath: bool = False) -> Any:
+    """x / y of floats; of two integers the quotient rounded towards zero."""
+    outside("math.div")
+
+
+def rem(x: Any, y: Any, fastmath: bool = False) -> Any:
+    """What is left of x / y with the quotient rounded towards zero: it has the sign of x."""
+    outside("math.rem")
+
+
+def rcp(x: Any, fastmath: bool = False) -> Any:
+    """1 / x, correctly rounded."""
+    outside("math.rcp")
+
+
+def clamp(x: Any, lo: Any, hi: Any, fastmath: bool = False) -> Any:
+    """x, but at least lo and at most hi; NaN if one of them is NaN."""
+    outside("math.clamp")
+
+
+def roundeven(x: Any, fastmath: bool = False) -> Any:
+    """The nearest integer, ties to even, as a float: `round`."""
+    outside("math.roundeven")
+
+
+def sincos(x: Any, fastmath: bool = False) -> Any:
+    """The sine and the cosine of x in radians."""
+    outside("math.sincos")
+
+
+def isfinite(x: Any) -> Any:
+    """Whether x is neither an infinity nor NaN: a Boolean."""
+    outside("math.isfinite")
+
+
+def isnormal(x: Any) -> Any:
+    """Whether x is finite, not zero, and not subnormal: a Boolean."""
+    outside("math.isnormal")
+
+
+def ipowi(x: Any, y: Any) -> Any:
+    """An integer to the power of an integer that is not negative; wraps around."""
+    outside("math.ipowi")
+
+
+def fpowi(x: Any, y: Any, fastmath: bool = False) -> Any:
+    """A float to the power of an integer, by products."""
+    outside("math.fpowi")
+
+
+def asinh(x: Any, fastmath: bool = False) -> Any:
+    """The inverse hyperbolic sine."""
+    outside("math.asinh")
+
+
+def acosh(x: Any, fastmath: bool = False) -> Any:
+    """The inverse hyperbolic cosine; NaN for x < 1."""
+    outside("math.acosh")
+
+
+def atanh(x: Any, fastmath: bool = False) -> Any:
+    """The inverse hyperbolic tangent; an infinity for 1 and -1, NaN beyond."""
+    outside("math.atanh")
+
+
+# ---- questions and bits ----
+
+
 def isnan(x: Any) -> Any:
     """Whether x is NaN: a Boolean."""
     outside("math.isnan")

@@ -43,6 +43,10 @@ def make_fragment_like(src: Any, dtype: Any = None) -> Any:
     outside("make_fragment_like")
 
 
+make_rmem_tensor_like = make_fragment_like
+"""CuTe DSL's newer name of it."""
+
+
 def full(shape: Any, fill_value: Any, dtype: Any) -> Any:
     """A vector filled with one number; in a host function a new tensor, allocated like `empty`."""
     outside("full")

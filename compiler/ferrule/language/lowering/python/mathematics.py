@@ -38,6 +38,7 @@ def _function(name: str) -> Intrinsic:
     python = constants.FUNCTIONS[name]
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+        args, kwargs = _by_name(name, args, kwargs)
         fast = _checked(low, name, args, kwargs, node)
         fast = fast or (name in _ROUNDED and "afn" in low.builder.flags)
 
@@ -52,6 +53,16 @@ def _function(name: str) -> Intrinsic:
         return whole_tensors.lift(low, tuple(args), node, one)
 
     return emit
+
+
+def _by_name(
+    name: str, args: list[Any], kwargs: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments, with `fast` by its name: CuTe takes it after the operands too."""
+    count = _OPERANDS.get(name, 1)
+    if name in _ROUNDED and len(args) == count + 1 and isinstance(args[-1], bool):
+        return args[:-1], {"fastmath": args[-1], **kwargs}
+    return args, kwargs
 
 
 def _checked(

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from ferrule.language import layouts
 from ferrule.language.faces import tensors as faces
+from ferrule.language.faces import tuples
 from ferrule.language.layouts import Layout
 from ferrule.language.layouts.tiling import partition_at, tile_at
 from ferrule.language.lowering.arguments import Intrinsic, bound
@@ -34,7 +35,7 @@ def _argument(low: Lowering, value: Any, node: ast.AST) -> Any:
     return as_dims(low, value, node)
 
 
-def _known(function: Callable[..., Any]) -> Intrinsic:
+def known_function(function: Callable[..., Any]) -> Intrinsic:
     """A function of layouts and sizes only; its result is a compile-time value."""
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
@@ -52,7 +53,7 @@ def _known(function: Callable[..., Any]) -> Intrinsic:
 
 def _viewing(function: Callable[..., Any]) -> Intrinsic:
     """A function that rearranges the elements of its first argument."""
-    known = _known(function)
+    known = known_function(function)
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         result = known(low, args, kwargs, node)
@@ -122,6 +123,15 @@ def _slice_(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
     return views.cut(low, value, at, node, name=ast.unparse(node))
 
 
+def _slice_and_offset(
+    low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> tuple[Layout, Any]:
+    """`slice_and_offset(coord, layout)`."""
+    coordinate, source = bound(low, "coord src", args, kwargs, node)
+    layout = _layout(low, source, node)
+    return _slice(low, layout, coordinate, node), _index(low, coordinate, layout, node)
+
+
 def _domain_offset(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     coordinate, tensor = bound(low, "coord tensor", args, kwargs, node)
     if not isinstance(tensor, TensorView):
@@ -163,7 +173,7 @@ def _ceil_div(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
         return typed_constants.folded(low, lambda: _rounded_up(low, lhs, rhs, node))
     unknown = [v for v in (lhs, rhs) if isinstance(v, Number) and v.dim is None]
     if not unknown or isinstance(lhs, (tuple, list)) or isinstance(rhs, (tuple, list)):
-        return _known(layouts.ceil_div)(low, [lhs, rhs], {}, node)
+        return known_function(layouts.ceil_div)(low, [lhs, rhs], {}, node)
     return _rounded_up(low, lhs, rhs, node)
 
 
@@ -258,7 +268,7 @@ _VIEWING: Final = (
     layouts.zipped_divide,
 )
 TABLE: Final[dict[Any, Intrinsic]] = {
-    **{function: _known(function) for function in _KNOWN},
+    **{function: known_function(function) for function in _KNOWN},
     **{function: _viewing(function) for function in _VIEWING},
     ceil_div_of_sizes: _ceil_div,
     layouts.ceil_div: _ceil_div,
@@ -267,6 +277,7 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     layouts.local_partition: _partition,
     layouts.local_tile: _tile,
     layouts.slice_: _slice_,
+    tuples.slice_and_offset: _slice_and_offset,
     faces.domain_offset: _domain_offset,
     faces.elem_less: _elem_less,
     faces.make_tensor: tensor_methods.make_tensor,

@@ -1,0 +1,106 @@
+"""Names that only programs for CuTe DSL use; ferrule's own programs write the Python that they are.
+
+`SymInt`, `Integer` and `Float` answer `isinstance`; the functions work in ordinary Python and in
+compiled functions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ferrule.language.faces.vectors import where
+from ferrule.specs import Boolean, DType, Float32, Int32, Numeric, Sym, sym_int
+from ferrule.specs.dtypes import as_dtype
+
+
+class _SymIntType(type):
+    """The type of `SymInt`, a function with the instances of `Sym`."""
+
+    def __call__(cls, width: int = 32, *, divisibility: int = 1, symbol: str | None = None) -> Any:
+        return sym_int(width, divisibility=divisibility, symbol=symbol)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Sym)
+
+
+class SymInt(metaclass=_SymIntType):
+    """A symbolic size: `sym_int`."""
+
+
+class _Kind(type):
+    """The type of classes whose instances are the numbers of some dtypes."""
+
+    kinds: tuple[str, ...] = ()
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Numeric) and type(instance).kind in cls.kinds
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return isinstance(subclass, DType) and subclass.kind in cls.kinds
+
+
+class Integer(metaclass=_Kind):
+    """The integer dtypes, for `isinstance` and `issubclass`."""
+
+    kinds = ("int", "uint", "bool")
+
+
+class Float(metaclass=_Kind):
+    """The floating-point dtypes, for `isinstance` and `issubclass`."""
+
+    kinds = ("float",)
+
+
+class GridConstant:
+    """`GridConstant[T]` is T: each argument of a kernel is constant in the grid."""
+
+    def __class_getitem__(cls, item: Any) -> Any:
+        return item
+
+
+def dtype(dtype_: str) -> DType:
+    """The dtype of a name: "Float16", or "float16"."""
+    from ferrule import specs
+
+    found = getattr(specs, dtype_, None)
+    return found if isinstance(found, DType) else as_dtype(dtype_)
+
+
+def dynamic_expr(expression: Any) -> Any:
+    """The value itself: whether a condition is known while compiling is found out."""
+    return expression
+
+
+def as_numeric(obj: Any) -> Any:
+    """A Python number with a dtype: Boolean, Int32 or Float32; others as they are."""
+    if isinstance(obj, bool):
+        return Boolean(obj)
+    if isinstance(obj, int):
+        return Int32(obj)
+    return Float32(obj) if isinstance(obj, float) else obj
+
+
+def and_(*args: Any) -> Any:
+    """Whether all conditions hold; all are computed."""
+    result = True
+    for each in args:
+        result = where(each, result, False)
+    return result
+
+
+def or_(*args: Any) -> Any:
+    """Whether a condition holds; all are computed."""
+    result = False
+    for each in args:
+        result = where(each, True, result)
+    return result
+
+
+def not_(lhs: Any) -> Any:
+    """Whether a condition does not hold."""
+    return not lhs
+
+
+def select_(cond: Any, if_value: Any, else_value: Any) -> Any:
+    """The one value if the condition holds, else the other; both are computed."""
+    return where(cond, if_value, else_value)
