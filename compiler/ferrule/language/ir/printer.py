@@ -33,6 +33,11 @@ def print_program(program: ops.Program) -> str:
     return "\n".join([*lines, "}", ""])
 
 
+def print_function(function: ops.Function, symbols: dict[Sym, str]) -> str:
+    """The text of one function."""
+    return "\n".join(_Printer(symbols).function(function))
+
+
 def print_type(type_: Type, symbols: dict[Sym, str]) -> str:
     """The text of a type: `float32`, or `tensor<[n0, 8]:[8, 1], float32, align 4>`."""
     if isinstance(type_, HandleType):

@@ -71,8 +71,8 @@ def users(frame: Frame, node: ast.AST) -> tuple[Frame, ast.AST]:
 
 @dataclass(slots=True)
 class ProgramState:
-    """The state shared by the functions of one program: target, symbols, kernels by key, relations
-    of sizes.
+    """The state shared by the functions of one program: target, symbols, kernels by key and
+    `changes`, relations of sizes.
 
     `fast_math`: the fast-math flags of all its functions.
     `unlaunched`: for each kernel call without a launch so far, the error for it.  `unrolled`: the
@@ -87,13 +87,13 @@ class ProgramState:
     `places`: the frame and node of each op, if requested.  `witness`: the outer values that were
     read.  `region` is the innermost enclosing code under a run-time condition.  `outside`: objects
     from outside of the program's functions.  `tables`: the contents of constant tables, with their
-    sizes.
+    sizes.  `changes`: the number of events so far that may have changed compile-time objects.
     """
 
     symbols: dict[Sym, str]
     target: Target = "cpu"
     fast_math: tuple[str, ...] = ()
-    kernels: dict[object, ops.Function] = field(default_factory=dict)
+    kernels: dict[tuple[object, int], ops.Function] = field(default_factory=dict)
     relations: list[Relation] = field(default_factory=list)
     sources: dict[object, Source] = field(default_factory=dict)
     unlaunched: dict[object, CompileError] = field(default_factory=dict)
@@ -113,6 +113,7 @@ class ProgramState:
     region: Region | None = None
     outside: Search = field(default_factory=Search)
     tables: dict[bytes, int] = field(default_factory=dict)
+    changes: int = 0
 
     @contextmanager
     def undone_by(self, error: type[Exception]) -> Iterator[None]:

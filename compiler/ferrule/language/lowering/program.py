@@ -80,7 +80,7 @@ def lower_program(
         if isinstance(each.outer, Outer):
             state.witness.add_names(each.outer)
     host = ops.Function(signature.name, "host", tuple(receiver.leaves), region.freeze())
-    kernels = tuple(state.kernels.values())
+    kernels = tuple(dict.fromkeys(state.kernels.values()))
     made = frozenset(_made(host, signature))
     symbols = {s: n for s, n in state.symbols.items() if s in signature.symbols or s in made}
     relations = tuple(state.relations)

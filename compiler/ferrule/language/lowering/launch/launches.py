@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Any, Final
 
 from ferrule.compiler.cuda.limits import SMEM_LIMIT
@@ -115,14 +116,30 @@ def _stream(low: Lowering, stream: Any, node: ast.Call) -> ops.Value | None:
 def _kernel(
     low: Lowering, call: KernelCall, node: ast.Call
 ) -> tuple[ops.Function, tuple[ops.Value, ...]]:
-    """The kernel lowered for these arguments (once for each combination), and its arguments."""
+    """The kernel lowered for these arguments (once for each combination), and its arguments.
+
+    It is lowered again where compile-time objects, which it may read, may have changed since.
+    """
     key = (call.kernel, tuple(_key(value) for value in call.arguments.values()))
     arguments = tuple(_run_time_values(call.arguments))
     for name, value in call.arguments.items():
         _require_shared(low, name, value, node)
-    if key not in low.state.kernels:
-        low.state.kernels[key] = lower_kernel(low, call, node)
-    return low.state.kernels[key], arguments
+    kernels, changes = low.state.kernels, low.state.changes
+    if (key, changes) not in kernels:
+        made = lower_kernel(low, call, node)
+        others = (each for (other, _), each in kernels.items() if other == key)
+        alike = (each for each in others if _is_alike(low, each, made))
+        kernels[key, changes] = next(alike, made)
+    return kernels[key, changes], arguments
+
+
+def _is_alike(low: Lowering, kernel: ops.Function, other: ops.Function) -> bool:
+    """Whether two kernels do the same, but for their names."""
+    from ferrule.language.ir.printer import print_function
+
+    symbols = low.state.symbols
+    texts = (print_function(replace(each, name=""), symbols) for each in (kernel, other))
+    return len(set(texts)) == 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

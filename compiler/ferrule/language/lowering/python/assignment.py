@@ -1,15 +1,17 @@
-"""Assignments: to names, tuples of targets, elements of tensors, items of lists, and fields."""
+"""Assignments: to names, tuples of targets, elements of tensors, items of lists, attributes."""
 
 from __future__ import annotations
 
 import ast
-from typing import Any
+from types import FunctionType, MethodType, ModuleType
+from typing import Any, Final
 
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import mutation
 from ferrule.language.lowering.descriptions import describe, usage_hint
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import container_methods, containers, reflection
+from ferrule.language.lowering.python.attributes import get
 from ferrule.language.lowering.tensors import coordinates, elements, fields
 from ferrule.language.values import (
     RUN_TIME,
@@ -35,18 +37,12 @@ def bind(low: Lowering, target: ast.expr, value: Any) -> None:
             _unpack(low, target, elts, value)
         case ast.Subscript():
             place(low, target).write(value)
-        case ast.Attribute(value=inner) if reflection.is_object(owner := low.evaluate(inner)):
-            reflection.assign(low, target, owner, value)
-        case ast.Attribute(value=ast.Name(id=name), attr=attr) if is_record(low.peek(name)):
-            low.fail(
-                target,
-                "attributes cannot be assigned to in a compiled function",
-                hint=f"make a new object: {name} = dataclasses.replace({name}, {attr}=...)",
-            )
+        case ast.Attribute():
+            attribute(low, target).write(value)
         case _:
             low.fail(
                 target,
-                "attributes cannot be assigned to in a compiled function",
+                "this cannot be assigned to in a compiled function",
                 hint="assign to a name, or to an element of a tensor",
             )
 
@@ -101,11 +97,64 @@ class Place:
         elif isinstance(self.base, Handle):
             container_methods.write(self.low, self.base, self.key, value, self.node)
         else:
+            self.low.state.changes += 1
             if is_run_time(value):
                 mutation.require_inside(self.low, self.base, self.node)
             scalars.at_compile_time(
                 self.low, self.node, lambda: self.base.__setitem__(self.key, value)
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """The target `owner.name` of an assignment, with the owner evaluated.
+
+    An object that exists while compiling is changed as Python would; the run-time parts of records
+    are values, which do not change.
+    """
+
+    low: Lowering
+    node: ast.Attribute
+    owner: Any
+
+    def read(self) -> Any:
+        """The attribute."""
+        return get(self.low, self.owner, self.node.attr, self.node)
+
+    def write(self, value: Any) -> None:
+        """Stores a value as the attribute."""
+        low, node, owner, name = self.low, self.node, self.owner, self.node.attr
+        if reflection.is_object(owner):
+            reflection.assign(low, node, owner, value)
+            return
+        self._require_changeable()
+        low.state.changes += 1
+        if is_run_time(value):
+            mutation.require_inside(low, owner, node)
+        scalars.at_compile_time(low, node, lambda: setattr(owner, name, value))
+
+    def _require_changeable(self) -> None:
+        low, node, owner = self.low, self.node, self.owner
+        if is_record(owner):
+            called = node.value.id if isinstance(node.value, ast.Name) else "a"
+            low.fail(
+                node,
+                f"the fields of {describe(owner)} do not change in a compiled function",
+                hint=f"make a new object: {called} = dataclasses.replace({called}, "
+                f"{node.attr}=...)",
+            )
+        if isinstance(owner, (*RUN_TIME, *_UNCHANGED)):
+            hint = "assign to a name, or to an element of a tensor"
+            low.fail(node, f"{describe(owner)} has no attributes to assign to", hint=hint)
+
+
+_UNCHANGED: Final = (type, ModuleType, FunctionType, MethodType)
+"""What other code shares, so that a compilation does not change it."""
+
+
+def attribute(low: Lowering, node: ast.Attribute) -> Attribute:
+    """The place of an attribute, for an assignment."""
+    return Attribute(low, node, low.evaluate(node.value))
 
 
 def place(low: Lowering, node: ast.Subscript) -> Place:

@@ -12,6 +12,7 @@ import types
 from typing import Any, Final
 
 from ferrule.language.decorators import JitFunction, KernelFunction
+from ferrule.language.dependencies.mutable import ATOMS
 from ferrule.language.faces import maths
 from ferrule.language.faces.base import OutsideKernel, printf
 from ferrule.language.faces.calls import ExternFunction, ImportedFunction
@@ -288,6 +289,8 @@ def _ordinary(
     if opaque and isinstance(owner, (list, dict, set)) and callee.__name__ in _PUTS:
         require_inside(low, owner, node)
     _note_called(low, callee)
+    if not _only_looks(callee, (owner, *args, *kwargs.values())):
+        low.state.changes += 1
     if low.state.region is not None:
         low.state.region.runs(callee, *args, *kwargs.values())
         if callee not in _LOOKS:
@@ -298,6 +301,15 @@ def _ordinary(
         if isinstance(callee, types.FunctionType):
             return inlining.inline(low, inlining.source_of(low, callee, node), args, kwargs, node)
         low.fail(node, str(error))
+
+
+def _only_looks(callee: Any, values: tuple[Any, ...]) -> bool:
+    """Whether a call changes no object: of a function that inspects, or of a builtin one with
+    values that do not change."""
+    if any(callee is each for each in _LOOKS):
+        return True
+    is_builtin = isinstance(callee, types.BuiltinFunctionType) or callee in _PYTHON_NUMBERS
+    return is_builtin and all(type(value) in ATOMS for value in values)
 
 
 def _note_called(low: Lowering, callee: Any) -> None:

@@ -16,7 +16,7 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import branches, exits, loops, ranges
 from ferrule.language.lowering.control.branches import Step
 from ferrule.language.lowering.control.exits import Returned
-from ferrule.language.lowering.objects import containers, reflection
+from ferrule.language.lowering.objects import containers
 from ferrule.language.lowering.python import (
     assertions,
     assignment,
@@ -144,14 +144,10 @@ def _augmented(low: Lowering, node: ast.AugAssign) -> None:
             place = assignment.place(low, target)
             current = place.read()
             place.write(records.augmented(low, current, low.evaluate(node.value), node))
-        case ast.Attribute(value=inner) as target if reflection.is_object(
-            owner := low.evaluate(inner)
-        ):
-            current = reflection.attribute(low, owner, target.attr, target)
-            new = records.augmented(low, current, low.evaluate(node.value), node)
-            reflection.assign(low, target, owner, new)
-        case ast.Attribute():
-            assignment.bind(low, node.target, None)
+        case ast.Attribute() as target:
+            changed = assignment.attribute(low, target)
+            current = changed.read()
+            changed.write(records.augmented(low, current, low.evaluate(node.value), node))
 
 
 def _if(low: Lowering, node: ast.If, rest: Sequence[Step]) -> bool:
