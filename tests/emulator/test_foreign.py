@@ -33,7 +33,7 @@ def said(program: str, *arguments: str) -> dict[str, str]:
 
 def test_other_systems() -> None:
     found = said("emulated_others")
-    assert list(found) == ["NVRTC", "recursion", "bindings", "Numba"]
+    assert list(found) == ["NVRTC", "recursion", "wmma", "bindings", "Numba"]
     assert set(found.values()) <= {"right", "absent"}, found
     if set(found.values()) == {"absent"}:
         pytest.skip("there is neither NVRTC, nvcc, cuda-bindings nor Numba")

@@ -45,6 +45,31 @@ extern "C" __global__ void sorted(int* x, int n) {
   for (int i = 0; i < 20; i++) x[first + i] = own[i];
 }
 """
+FRAGMENTS = """
+#include <cuda_fp16.h>
+#include <mma.h>
+using namespace nvcuda;
+extern "C" __global__ void product(const half* a, const half* b, float* c, int n, int k) {
+  __shared__ alignas(32) half part[16 * 24];
+  wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> left;
+  wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> right;
+  wmma::fragment<wmma::accumulator, 16, 16, 16, float> sum;
+  wmma::fill_fragment(sum, 0.0f);
+  const half* rows = a + blockIdx.y * 16 * k;
+  for (int i = 0; i < k; i += 16) {
+    for (int t = threadIdx.x; t < 256; t += 32) {
+      part[t / 16 * 24 + t % 16] = rows[t / 16 * k + i + t % 16];
+    }
+    __syncwarp();
+    wmma::load_matrix_sync(left, part, 24);
+    wmma::load_matrix_sync(right, b + blockIdx.x * 16 * k + i, k);
+    wmma::mma_sync(sum, left, right, sum);
+    __syncwarp();
+  }
+  for (int i = 0; i < sum.num_elements; i++) sum.x[i] *= 0.5f;
+  wmma::store_matrix_sync(c + blockIdx.y * 16 * n + blockIdx.x * 16, sum, n, wmma::mem_row_major);
+}
+"""
 PTX = """
 .version 7.0
 .target sm_70
@@ -123,6 +148,34 @@ def nvrtc() -> bool | None:
     return lines and bool((fe.cuda.to_numpy(held) == 2.5 * VALUES).all())
 
 
+def fragments() -> bool | None:
+    """nvcuda::wmma: a product of tiles through shared memory."""
+    from ferrule.frontends.cuda.nvrtc import _candidates
+
+    headers = [each for each in _candidates() if (each / "crt" / "mma.h").is_file()]
+    if not has_compiler() or not headers:
+        return None
+    m, n, k = (fe.sym_int32() for _ in range(3))
+    a, b = fe.specs.Tensor("a", (m, k), "float16"), fe.specs.Tensor("b", (n, k), "float16")
+    c = fe.specs.Tensor("c", (m, n), "float32")
+    function = fe.frontends.cuda.compile(
+        FRAGMENTS,
+        fe.specs.Signature("product", [a, b, c]),
+        params=[a.data, b.data, c.data, n, k],
+        grid=(fe.ceil_div(n, 16), fe.ceil_div(m, 16)),
+        block=32,
+        target="sm_90a",
+        include_paths=headers[:1],
+    )
+    rng = np.random.default_rng(2)
+    left, right = (rng.integers(-4, 5, size).astype(np.float16) for size in ((32, 48), (64, 48)))
+    given = fe.cuda.array(left), fe.cuda.array(right)
+    held = fe.cuda.array(np.zeros((32, 64), np.float32))
+    function(*given, held)
+    wanted = left.astype(np.float32) @ right.astype(np.float32).T / 2
+    return bool((fe.cuda.to_numpy(held) == wanted).all())
+
+
 def bindings() -> bool | None:
     """NVIDIA's own bindings of the driver."""
     if importlib.util.find_spec("cuda") is None or not importlib.util.find_spec("cuda.bindings"):
@@ -172,6 +225,7 @@ def numba() -> bool | None:
 CHECKS: dict[str, Callable[[], bool | None]] = {
     "NVRTC": nvrtc,
     "recursion": recursion,
+    "wmma": fragments,
     "bindings": bindings,
     "Numba": numba,
 }

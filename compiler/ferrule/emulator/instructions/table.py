@@ -48,7 +48,8 @@ def execute(e: Emitter, item: Instruction) -> None:
     """Write what an instruction does.  PtxError for one that is not emulated."""
     form, named = known(e, item)
     form.write(e, item, named)
-    if e.names.watch is not None:
+    # Of what stands for one instruction of the text, the part where the warp meets is counted.
+    if e.names.watch is not None and (item.part_of is None or item.name == "wmma.start"):
         e.names.watch.executed(e, item)
 
 

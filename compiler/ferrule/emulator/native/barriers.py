@@ -16,6 +16,7 @@ NOT_INITIALISED, TOO_MANY_ARRIVALS, BAD_COUNT, BAD_BYTES, COMPLETES = range(1, 6
 NO_MAP, OTHER_RANK, OTHER_TYPE, ARRIVED_TWICE, NEVER_ARRIVED = range(6, 11)
 NOT_WHOLE, NO_WARPGROUP, BASE_OFFSET, OTHER_MASKS = range(11, 15)
 OTHER_MODE, OUTSIDE_OF_BOX, ODD_START, LOADS_ALONE, BAD_FIELD, NOT_USABLE = range(15, 21)
+NOT_THE_SAME, BAD_INDICES = range(21, 23)
 
 FAULTS: Final = {
     NOT_INITIALISED: "the mbarrier at {:#x} is not initialised",
@@ -42,6 +43,8 @@ FAULTS: Final = {
     OTHER_MASKS: "the thread waits for the lanes {:#010x}, of which some came with another mask, "
     "and have ended since",
     NEVER_ARRIVED: "the thread waits at the barrier of the cluster and has not arrived",
+    NOT_THE_SAME: "its address and stride must be the same in all threads of the warp",
+    BAD_INDICES: "the metadata {:#010x} names no two different elements of four in their order",
 }
 """What went wrong, for the address that the fault has."""
 
@@ -53,6 +56,7 @@ CONSTANTS: Final = {
     "LOADS_ALONE": LOADS_ALONE, "BAD_FIELD": BAD_FIELD, "NOT_USABLE": NOT_USABLE,
     "NOT_WHOLE": NOT_WHOLE, "NO_WARPGROUP": NO_WARPGROUP, "BASE_OFFSET": BASE_OFFSET,
     "ARRIVED_TWICE": ARRIVED_TWICE, "NEVER_ARRIVED": NEVER_ARRIVED,
+    "NOT_THE_SAME": NOT_THE_SAME, "BAD_INDICES": BAD_INDICES,
 }  # fmt: skip
 
 SOURCE: Final = (

@@ -111,6 +111,8 @@ class Instruction:
     guard: Guard | None
     line: int
     place: Place | None
+    part_of: Instruction | None = None
+    """The instruction of the text that this one and others stand for."""
 
     @property
     def name(self) -> str:

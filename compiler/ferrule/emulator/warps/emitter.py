@@ -143,7 +143,8 @@ class Emitter:
     def refuse(self, why: str = "") -> PtxError:
         """The error that says that the instruction is not emulated."""
         assert self._item is not None
-        text = f"{self._item.name} is not emulated"
+        said = self._item.part_of or self._item
+        text = f"{said.name} is not emulated"
         return PtxError(f"{text}: {why}" if why else text, self._item.line)
 
     # ---- instructions ----

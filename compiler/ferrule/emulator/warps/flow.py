@@ -21,15 +21,16 @@ from ferrule.emulator.ptx.module import (
 )
 from ferrule.emulator.warps.calls import EXTERNAL, REDUCED, Inliner, Items, jump_around
 from ferrule.emulator.warps.carry import CARRY
+from ferrule.emulator.warps.fragments import REGISTERS, expanded
 from ferrule.specs.deferred import dataclass
 
 WAITING: Final = frozenset(
     {"bar", "barrier", "shfl", "vote", "match", "redux", "elect", "mma", "ldmatrix", "stmatrix",
-     "movmatrix", "wgmma"}
+     "movmatrix", "wgmma", "wmma"}
 )  # fmt: skip
 """Opcodes whose lanes may have to wait for others."""
 
-_TOGETHER: Final = frozenset({"mma", "ldmatrix", "stmatrix", "movmatrix"})
+_TOGETHER: Final = frozenset({"mma", "ldmatrix", "stmatrix", "movmatrix", "wmma"})
 """Of them those that all lanes of a warp execute, and none is held up by another warp."""
 
 _ENDS: Final = frozenset({"exit", "trap", "ret"})
@@ -66,9 +67,14 @@ class Flow:
 def flow(module: Module, kernel: Function) -> Flow:
     """The blocks of a kernel.  PtxError for calls that cannot be copied in, and lost labels."""
     inliner = Inliner(module, kernel)
+    items = _without_guards(inliner.items)
+    registers = {**inliner.registers, CARRY: "pred"}
+    if any(isinstance(each, Instruction) and each.opcode == "wmma" for each in items):
+        items = expanded(items, registers)
+        registers |= REGISTERS
     return Flow(
-        _blocks(_without_guards(inliner.items), inliner.tables),
-        {**inliner.registers, CARRY: "pred"},
+        _blocks(items, inliner.tables),
+        registers,
         tuple(inliner.variables),
         inliner.parameters,
         inliner.has_stack,

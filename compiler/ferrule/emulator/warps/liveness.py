@@ -27,7 +27,7 @@ NO_RESULT = frozenset(
     {"st", "red", "bar", "barrier", "exit", "trap", "bra", "brx", "membar", "fence", "prefetch",
      "prefetchu", "nanosleep", "brkpt", "stmatrix", "discard", "applypriority", "vprintf",
      "__assertfail", "pmevent", "cp",
-     "wgmma"}
+     "wgmma", "wmma"}
 )  # fmt: skip
 """Opcodes whose first operand is none that they write."""
 

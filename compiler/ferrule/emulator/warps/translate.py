@@ -168,6 +168,7 @@ waiting:
         return f"%{self._labels.get(label[1:], label[1:])}"
 
     def _index(self, item: Instruction) -> int:
+        item = item.part_of or item
         if not self._instructions or self._instructions[-1] is not item:
             self._instructions.append(item)
         return len(self._instructions) - 1

@@ -22,7 +22,8 @@ _NO_PROGRAM: Final = "NVRTC failed with {} in {}"
 _MISSING: Final = re.compile(r'cannot open source file "([^"]*)"')
 _HEADERS: Final = (
     "include_paths=[…] says where headers are; those of CUDA come with the packages "
-    "nvidia-cuda-runtime and nvidia-cuda-cccl, or a toolkit below CUDA_HOME"
+    "nvidia-cuda-runtime, nvidia-cuda-cccl (cuda/std) and nvidia-cuda-crt (mma.h), or a toolkit "
+    "below CUDA_HOME"
 )
 _OF_THE_HOST: Final = (
     "NVRTC has none of the headers of C++, but for a few that are stand-ins here: <cuda/std/…> has "
