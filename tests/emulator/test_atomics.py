@@ -7,6 +7,7 @@ import pytest
 from ptx_programs import kernel, launch, pointers
 
 from ferrule.emulator.instructions.table import found
+from ferrule.emulator.machine import Fault
 
 THREADS = 32
 TYPES = {"b32": np.uint32, "u32": np.uint32, "s32": np.int32, "b64": np.uint64, "u64": np.uint64,
@@ -101,10 +102,57 @@ def test_names() -> None:
     for name in ("atom.add.u32", "atom.gpu.global.add.u32",
                  "atom.acq_rel.sys.shared::cta.cas.b64", "red.relaxed.gpu.global.add.f32",
                  "atom.global.sys.add.u64", "atom.global.gpu.acq_rel.add.f32",
-                 "atom.global.acq_rel.gpu.cas.b32",
+                 "atom.global.acq_rel.gpu.cas.b32", "atom.add.relaxed.gpu.u32",
+                 "atom.global.v8.f16.max.noftz", "red.global.add.noftz.L2::cache_hint.v2.bf16x2",
                  "atom.relaxed.cta.shared.exch.b32"):  # fmt: skip
         assert found(name), name
     for name in ("atom.add.s64", "atom.min.f32", "atom.global.global.add.u32", "atom.add.f16",
-                 "red.exch.b32", "atom.inc.s32", "atom.acq_rel.const.add.u32",
+                 "red.exch.b32", "atom.inc.s32", "atom.shared.add.v2.f32", "atom.add.v8.f32",
+                 "atom.global.add.v2.f16", "atom.global.min.v2.f32", "atom.acq_rel.const.add.u32",
                  "atom.xor.u32"):  # fmt: skip
         assert found(name) is None, name
+
+
+VECTORS = [
+    ("add.v2.f32", np.float32, 2), ("add.v4.f32", np.float32, 4),
+    *[(f"{op}.noftz.v8.f16", np.float16, 8) for op in ("add", "min", "max")],
+    ("add.noftz.v4.f16x2", np.float16, 8), ("min.noftz.L2::cache_hint.v2.f16x2", np.float16, 4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "dtype", "count"), VECTORS)
+@pytest.mark.parametrize("red", [True, False])
+def test_vectors(name: str, dtype: type, count: int, red: bool) -> None:
+    """Each element by itself; a float16 minimum passes NaN by."""
+    registers = int(name.rpartition("v")[2].partition(".")[0])
+    each = 8 * count * np.dtype(dtype).itemsize // registers
+    word = {16: "%h", 32: "%r"}[each]
+    given, old = (
+        "{" + ", ".join(f"{word}{start + i}" for i in range(registers)) + "}" for start in (4, 12)
+    )
+    policy = ", %rd9" if "hint" in name else ""
+    body = "ld.param.u64 %rd1, [a0]; ld.param.u64 %rd2, [a1]; ld.param.u64 %rd3, [a2];\n"
+    size = each // 8
+    for i in range(registers):
+        body += f"ld.global.b{each} {word}{4 + i}, [%rd2+{i * size}];\n"
+    body += (
+        f"red.global.{name} [%rd1], {given}{policy};\n"
+        if red
+        else f"atom.global.{name} {old}, [%rd1], {given}{policy};\n"
+    )
+    for i in range(0 if red else registers):
+        body += f"st.global.b{each} [%rd3+{i * size}], {word}{12 + i};\n"
+    first = np.arange(count).astype(dtype) - 3
+    second = np.array([np.nan if i == 1 else 2.5 - i for i in range(count)], dtype)
+    zero = np.zeros(count, dtype)
+    ptx = kernel(body + "ret;", pointers(3))
+    left, _, got = launch(ptx, [first, second, zero], block=(1, 1, 1))
+    step = {"add": np.add, "min": np.fmin, "max": np.fmax}[name[:3]]
+    assert np.array_equal(left, step(first, second), equal_nan=True)
+    assert np.array_equal(got, zero if red else first)
+
+
+def test_the_address_of_a_vector_is_a_multiple_of_all() -> None:
+    body = "ld.param.u64 %rd1, [a0]; red.global.add.v4.f32 [%rd1+8], {%f0, %f1, %f2, %f3}; ret;"
+    with pytest.raises(Fault, match="no multiple of 16"):
+        launch(kernel(body, pointers(1)), [np.zeros(16, np.float32)])

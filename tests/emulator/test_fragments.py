@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ptx_fragments import sizes
 from ptx_programs import Array, kernel, launch, machine
 from ptx_tensors import DTYPES, summed
 
@@ -24,11 +25,6 @@ REGISTERS = {
     "f16": (8, 8, 8), "bf16": (4, 2, 8), "s8": (2, 1, 4), "u8": (2, 1, 4),
 }  # fmt: skip
 """Of A: in shapes of 16, 8 and 32 rows; of B likewise, by its columns."""
-
-
-def sizes(shape: str) -> tuple[int, int, int]:
-    m, n, k = map(int, re.findall(r"\d+", shape))
-    return m, n, k
 
 
 def count(of: str, t: str, shape: str) -> int:

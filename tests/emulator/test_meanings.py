@@ -31,6 +31,7 @@ MEANINGS = (ptx_float_meanings, ptx_integer_meanings)
 
 HELD_ELSEWHERE = {
     "atom": "test_atomics", "red": "test_atomics", "ld": "test_moves", "st": "test_moves",
+    "ldu": "test_moves",
     "mov.b128": "test_wide",
     "cvta": "test_moves", "isspacep": "test_moves", "addc": "test_carries", "subc": "test_carries",
     "madc": "test_carries", "activemask": "test_lanes", "bar": "test_lanes",

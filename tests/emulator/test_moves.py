@@ -11,7 +11,7 @@ from ptx_programs import integers, kernel, launch, machine, pointers
 
 from ferrule.emulator.instructions.forms import FORMS
 from ferrule.emulator.instructions.table import found
-from ferrule.emulator.machine import PtxError
+from ferrule.emulator.machine import Fault, PtxError
 
 VALUES = integers(np.uint64, 256, 4).view(np.uint8)
 START = "mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [a0]; ld.param.u64 %rd2, [a1];\n"
@@ -131,6 +131,49 @@ def test_where_an_address_is() -> None:
     )
     out = launch(kernel(body, pointers(2)), [VALUES, np.zeros(1, np.uint32)], block=(1, 1, 1))[1]
     assert out[0] == 1 + 8 + 16 + 32
+
+
+def test_whether_an_address_is_the_threads_own() -> None:
+    body = (
+        START
+        + """.local .b32 l; mov.u64 %rd5, l; cvta.local.u64 %rd5, %rd5; cvta.param.u64 %rd6, a0;
+    isspacep.local %p1, %rd5; isspacep.local %p2, %rd6; isspacep.param %p3, %rd5;
+    isspacep.param::entry %p4, %rd6; isspacep.local %p5, %rd1; isspacep.global %p6, %rd5;
+    selp.u32 %r2, 1, 0, %p1; @%p2 add.u32 %r2, %r2, 2; @%p3 add.u32 %r2, %r2, 4;
+    @%p4 add.u32 %r2, %r2, 8; @%p5 add.u32 %r2, %r2, 16; @%p6 add.u32 %r2, %r2, 32;
+    st.global.u32 [%rd2], %r2; ret;"""
+    )
+    out = launch(kernel(body, pointers(2)), [VALUES, np.zeros(1, np.uint32)], block=(1, 1, 1))[1]
+    assert out[0] == 1 + 8
+
+
+def test_loads_and_stores_past_the_caches() -> None:
+    body = (
+        START
+        + """ldu.global.v2.u32 {%r2, %r3}, [%rd1]; ld.mmio.relaxed.sys.global.u32 %r4, [%rd1+4];
+    add.u32 %r2, %r2, %r3; st.mmio.relaxed.sys.global.u32 [%rd2], %r2; ldu.u32 %r5, [%rd1+8];
+    st.global.v2.u32 [%rd2+8], {%r4, %r5}; ret;"""
+    )
+    given = [np.array([3, 4, 5], np.uint32), np.zeros(4, np.uint32)]
+    assert list(launch(kernel(body, pointers(2)), given, block=(1, 1, 1))[1]) == [7, 0, 4, 5]
+
+
+def test_registers_of_the_system() -> None:
+    """Of most there is nothing to tell; the clock of all has two halves."""
+    names = ("%envreg3", "%pm1", "%reserved_smem_offset_end", "%globaltimer_hi")
+    body = START + "mov.u64 %rd5, %globaltimer; shr.u64 %rd5, %rd5, 32; cvt.u32.u64 %r9, %rd5;"
+    for i, name in enumerate(names):
+        body += f"mov.u32 %r2, {name}; st.global.u32 [%rd2+{4 * i}], %r2;\n"
+    body += "st.global.u32 [%rd2+16], %r9; mov.u32 %r3, %aggr_smem_size; ret;"
+    given = [VALUES, np.zeros(5, np.uint32)]
+    found = launch(kernel(body, pointers(2)), given, block=(1, 1, 1))[1]
+    assert list(found[:3]) == [0, 0, 0] and found[3] - found[4] in (0, 1)
+
+
+def test_without_a_debugger_a_breakpoint_ends_the_thread() -> None:
+    with pytest.raises(Fault, match="k: brkpt was executed; block .*thread .*PTX line"):
+        launch(kernel(START + "setp.eq.u32 %p1, 1, 1; @%p1 brkpt; ret;", pointers(2)),
+               [VALUES, np.zeros(1, np.uint32)], block=(1, 1, 1))  # fmt: skip
 
 
 def test_hints_for_caches() -> None:

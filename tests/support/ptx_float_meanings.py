@@ -351,7 +351,9 @@ def divided_nearly(name: Name) -> Meaning | None:
 
 
 @means("cvt")
-def converted(name: Name) -> Meaning:
+def converted(name: Name) -> Meaning | None:
+    if name.has("pack"):
+        return None
     small = {each.removesuffix("x2") for each in name.types} & {"e4m3", "e5m2"}
     if small:
         return of_bytes(name, small.pop())

@@ -287,3 +287,23 @@ def dotted(name: Name) -> Meaning:
         return found
 
     return Meaning(("b32", "b32", "b32"), ("b32",), lambda *bits: cut(compute(*bits), "b32"))
+
+
+@means("cvt")
+def packing(name: Name) -> Meaning | None:
+    """`cvt.pack`: a behind b, each as near as the type has it, and c behind both."""
+    if not name.has("pack"):
+        return None
+    small = name.words[2]
+    bits = int(small[1:])
+    least = -(1 << bits - 1) if small[0] == "s" else 0
+
+    def one(a: int, b: int, c: int = 0) -> Result:
+        ta, tb = (
+            max(least, min(least + (1 << bits) - 1, signed(x, "s32"))) & (1 << bits) - 1
+            for x in (a, b)
+        )
+        return (c << 2 * bits | ta << bits | tb) & 0xFFFFFFFF
+
+    operands = ("s32", "s32") if bits == 16 else ("s32", "s32", "b32")
+    return Meaning(operands, ("b32",), one)

@@ -152,7 +152,7 @@ class ProfileWatch:
 
     def before(self, e: Emitter, name: str, places: Sequence[str], mask: str) -> None:
         what, *rest = name.split(":")
-        if what in ("load", "store") and e.item.opcode in ("ld", "st"):
+        if what in ("load", "store") and e.item.opcode in ("ld", "ldu", "st"):
             if rest[0] in ("global", "shared", "cluster", "generic") and not _private(e.item):
                 self._memory(e, int(rest[1]) * int(rest[2]), rest[0], places[0], mask)
         elif what == "atomic":

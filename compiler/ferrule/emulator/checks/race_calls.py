@@ -26,7 +26,7 @@ from ferrule.emulator.checks.race_source import CONSTANTS, SOURCE
 from ferrule.emulator.checks.swaps import Swaps
 from ferrule.emulator.checks.watch import call, number
 from ferrule.emulator.instructions.helpers import helper
-from ferrule.emulator.instructions.warpgroups import shape_of
+from ferrule.emulator.instructions.products.warpgroups import shape_of
 from ferrule.emulator.native.language import functions, helper_text
 from ferrule.emulator.native.shared import SHARED
 from ferrule.emulator.ptx.cursor import BYTES

@@ -13,22 +13,27 @@ from ferrule.emulator.instructions.helpers import (
     prepared,
 )
 from ferrule.emulator.ptx.cursor import BYTES
-from ferrule.emulator.ptx.module import Instruction
-from ferrule.emulator.warps.emitter import Emitter, items_of
+from ferrule.emulator.ptx.module import Instruction, Operand
+from ferrule.emulator.warps.emitter import Emitter, items_of, splat
 
 _SCOPE = r"(\.(cta|cluster|gpu|sys))?"
 _SPACE = r"(\.(?P<space>global|shared|shared::cta|shared::cluster))?"
 _WHERE = rf"(\.(relaxed|acquire|release|acq_rel))?{_SCOPE}{_SPACE}"
-_OLDER = rf"{_SPACE}\.(cta|cluster|gpu|sys)(\.(relaxed|acquire|release|acq_rel))?"
-_BEHIND = rf"{_SPACE}\.(relaxed|acquire|release|acq_rel)\.(cta|cluster|gpu|sys)"
-"""NVRTC and Triton write scope and order behind the space, either first."""
+_AT = rf"(\.(relaxed|acquire|release|acq_rel))?{_SCOPE}(\.(?P<space>global))?"
+_HINT = r"(?P<hint>\.L2::cache_hint)?"
 _FORMS: Final = (
-    r"\.(?P<op>and|or|xor)\.(?P<t>b32|b64)",
-    r"\.(?P<op>add)\.(?P<t>u32|s32|u64|f32|f64)",
-    r"\.(?P<op>add)\.noftz\.(?P<t>f16|bf16|f16x2|bf16x2)",
-    r"\.(?P<op>inc|dec)\.(?P<t>u32)",
-    r"\.(?P<op>min|max)\.(?P<t>[us](32|64))",
+    rf"\.(?P<op>and|or|xor){_HINT}\.(?P<t>b32|b64)",
+    rf"\.(?P<op>add){_HINT}\.(?P<t>u32|s32|u64|f32|f64)",
+    rf"\.(?P<op>add)\.noftz{_HINT}\.(?P<t>f16|bf16|f16x2|bf16x2)",
+    rf"\.(?P<op>inc|dec){_HINT}\.(?P<t>u32)",
+    rf"\.(?P<op>min|max){_HINT}\.(?P<t>[us](32|64))",
 )
+_VECTORS: Final = (
+    rf"\.(?P<op>add){_HINT}\.(?P<v>v2|v4)\.(?P<t>f32)",
+    rf"\.(?P<op>add|min|max)\.noftz{_HINT}\.(?P<v>v2|v4|v8)\.(?P<t>f16|bf16)",
+    rf"\.(?P<op>add|min|max)\.noftz{_HINT}\.(?P<v>v2|v4)\.(?P<t>f16x2|bf16x2)",
+)
+"""Several places, each of which is changed by itself."""
 _INTEGER: Final = {
     "and": "and", "or": "or", "xor": "xor", "exch": "xchg", "add": "add", "inc": "uinc_wrap",
     "dec": "udec_wrap", "min": "umin", "max": "umax",
@@ -37,28 +42,63 @@ _INTEGER: Final = {
 
 def _atom(e: Emitter, item: Instruction, named: Named) -> None:
     reduces = item.opcode == "red"
-    place, *operands = item.operands if reduces else item.operands[1:]
+    place, *operands = _without_policy(e, item, named)[0 if reduces else 1 :]
     t = kind(named)
-    space = (named["space"] or "generic").partition("::")[0]
-    if named["space"] == "shared::cluster":
-        space = "cluster"
     bits = 8 * BYTES[t]
-    given = [("<32 x i64>", e.address(place, space))]
+    given = [("<32 x i64>", e.address(place, _space(named)))]
     for each in operands:
         given.append((f"<32 x i{bits}>", e.cast(e.read(each, t), t, f"b{bits}")))
-    how = "checked" if e.names.checked else "free"
-    name = f"atomic:{kind(named, 'op')}:{space}:{t}:{how}"
-    (old,) = e.call(name, given, [f"<32 x i{bits}>"])
+    (old,) = e.call(_name(e, named), given, [f"<32 x i{bits}>"])
     if not reduces:
         e.write(item.operands[0], t, e.cast(old, f"b{bits}", t))
 
 
+def _without_policy(e: Emitter, item: Instruction, named: Named) -> tuple[Operand, ...]:
+    """The operands before the policy for the cache, of which there is none."""
+    if not named.get("hint"):
+        return item.operands
+    e.read(item.operands[-1], "b64")
+    return item.operands[:-1]
+
+
+def _space(named: Named) -> str:
+    if named["space"] == "shared::cluster":
+        return "cluster"
+    return (named["space"] or "generic").partition("::")[0]
+
+
+def _name(e: Emitter, named: Named, align: int = 0) -> str:
+    """The helper's; `align` are the bytes of all elements, of the first one."""
+    how = "checked" if e.names.checked else "free"
+    whole = f":{align}" if align else ""
+    return f"atomic:{kind(named, 'op')}:{_space(named)}:{kind(named)}:{how}{whole}"
+
+
+def _vector_atom(e: Emitter, item: Instruction, named: Named) -> None:
+    """One element after the other; the address is that of all."""
+    reduces = item.opcode == "red"
+    place, values, *_ = _without_policy(e, item, named)[0 if reduces else 1 :]
+    results = () if reduces else items_of(item.operands[0])
+    t, count = kind(named), int(kind(named, "v")[1:])
+    if len(items_of(values)) != count or len(results) not in (0, count):
+        raise e.refuse("the number of registers is another")
+    bits, size = 8 * BYTES[t], BYTES[t]
+    address = e.address(place, _space(named))
+    given = [e.cast(e.read(each, t), t, f"b{bits}") for each in items_of(values)]
+    found = []
+    for i, value in enumerate(given):
+        at = e.op(f"add <32 x i64> {address}, {splat('i64', str(i * size))}")
+        name = _name(e, named, 0 if i else size * count)
+        pair = [("<32 x i64>", at), (f"<32 x i{bits}>", value)]
+        found += e.call(name, pair, [f"<32 x i{bits}>"])
+    for register, old in zip(results, found, strict=False):
+        e.write(register, t, e.cast(old, f"b{bits}", t))
+
+
 def _wide_atom(e: Emitter, item: Instruction, named: Named) -> None:
     """128 bits, in registers of which each is two of 64."""
-    space = (named["space"] or "generic").partition("::")[0]
-    if named["space"] == "shared::cluster":
-        space = "cluster"
-    result, place, *operands = item.operands
+    space = _space(named)
+    result, place, *operands = _without_policy(e, item, named)
     halves = [each for operand in operands for each in items_of(operand)]
     if len(items_of(result)) != 2 or len(halves) != 2 * len(operands):
         raise e.refuse("wanted registers of 128 bits")
@@ -70,23 +110,26 @@ def _wide_atom(e: Emitter, item: Instruction, named: Named) -> None:
         e.write(register, "b64", value)
 
 
-for _where in (_WHERE, _OLDER, _BEHIND):
-    form("atom", _where + r"\.(?P<op>exch)\.b128", 3)(_wide_atom)
-    form("atom", _where + r"\.(?P<op>cas)\.b128", 4)(_wide_atom)
-    for _form in _FORMS:
-        form("atom", _where + _form, 3)(_atom)
-        form("red", _where + _form, 2)(_atom)
-    form("atom", _where + r"\.(?P<op>exch)\.(?P<t>b32|b64)", 3)(_atom)
-    form("atom", _where + r"\.(?P<op>cas)\.(?P<t>b16|b32|b64)", 4)(_atom)
+form("atom", rf"{_WHERE}\.(?P<op>exch){_HINT}\.b128", 3, 4)(_wide_atom)
+form("atom", rf"{_WHERE}\.(?P<op>cas){_HINT}\.b128", 4, 5)(_wide_atom)
+form("atom", rf"{_WHERE}\.(?P<op>exch){_HINT}\.(?P<t>b32|b64)", 3, 4)(_atom)
+form("atom", rf"{_WHERE}\.(?P<op>cas){_HINT}\.(?P<t>b16|b32|b64)", 4, 5)(_atom)
+for _form in _FORMS:
+    form("atom", _WHERE + _form, 3, 4)(_atom)
+    form("red", _WHERE + _form, 2, 3)(_atom)
+for _form in _VECTORS:
+    form("atom", _AT + _form, 3, 4)(_vector_atom)
+    form("red", _AT + _form, 2, 3)(_vector_atom)
 
 
 @helper("atomic")
-def _by_lane(name: str, op: str, space: str, t: str, how: str) -> str:
+def _by_lane(name: str, op: str, space: str, t: str, how: str, align: str = "") -> str:
     """`atomic:add:global:u32:checked`: addresses, operands, and a place for the old values."""
     if t == "b128":
         return _wide_by_lane(name, op, space, how)
     word = f"i{8 * BYTES[t]}"
-    body = lane_value("%p0", "i64", "a") + located(space, BYTES[t], how == "checked", stores=True)
+    size = int(align or BYTES[t])
+    body = lane_value("%p0", "i64", "a") + located(space, size, how == "checked", stores=True)
     body += lane_value("%p1", word, "b")
     result = "%p2"
     if op == "cas":
@@ -95,7 +138,7 @@ def _by_lane(name: str, op: str, space: str, t: str, how: str) -> str:
         body += f"  %old = extractvalue {{ {word}, i1 }} %pair, 0\n"
         result = "%p3"
     elif t[0] in "fb" and t not in ("b32", "b64"):
-        body += _float_add(t, word, space)
+        body += _float_loop(op, t, word, space)
     else:
         body += f"  %old = atomicrmw {_operation(op, t)} ptr %q, {word} %b seq_cst\n"
     body += f"  %to = getelementptr {word}, ptr {result}, i64 %i\n  store {word} %old, ptr %to\n"
@@ -142,19 +185,19 @@ def _operation(op: str, t: str) -> str:
     return found[1:] if t[0] == "s" and op in ("min", "max") else found
 
 
-def _float_add(t: str, word: str, space: str) -> str:
-    """A loop: add, and try again where another has changed the place."""
+def _float_loop(op: str, t: str, word: str, space: str) -> str:
+    """A loop: compute, and try again where another has changed the place."""
     return f"""  br label %again
 again:
   %old = load atomic {word}, ptr %q seq_cst, align {BYTES[t]}
-{_sum(t, space)}  %pair = cmpxchg ptr %q, {word} %old, {word} %sum seq_cst seq_cst
+{_sum(op, t, space)}  %pair = cmpxchg ptr %q, {word} %old, {word} %sum seq_cst seq_cst
   %same = extractvalue {{ {word}, i1 }} %pair, 1
   br i1 %same, label %added, label %again
 added:
 """
 
 
-def _sum(t: str, space: str) -> str:
+def _sum(op: str, t: str, space: str) -> str:
     if t == "f64":
         return """  %x = bitcast i64 %old to double
   %y = bitcast i64 %b to double
@@ -164,12 +207,13 @@ def _sum(t: str, space: str) -> str:
     if t == "f32":
         return _sum_single(space)
     if t in ("f16", "bf16"):
-        return _half("old", "b", "sum", t)
+        return _half(op, "old", "b", "sum", t)
     parts = ""
     for name in ("old", "b"):
         parts += f"  %{name}.lo = trunc i32 %{name} to i16\n  %{name}.s = lshr i32 %{name}, 16\n"
         parts += f"  %{name}.hi = trunc i32 %{name}.s to i16\n"
-    parts += _half("old.lo", "b.lo", "sum.lo", t[:-2]) + _half("old.hi", "b.hi", "sum.hi", t[:-2])
+    for half in ("lo", "hi"):
+        parts += _half(op, f"old.{half}", f"b.{half}", f"sum.{half}", t[:-2])
     return (
         parts
         + """  %sum.l = zext i16 %sum.lo to i32
@@ -206,8 +250,8 @@ def _flush(name: str, to: str) -> str:
 """
 
 
-def _half(a: str, b: str, to: str, t: str) -> str:
-    """One sum of 16 bits: exact enough in float32, rounded once, its NaN canonical."""
+def _half(op: str, a: str, b: str, to: str, t: str) -> str:
+    """One result of 16 bits: exact enough in float32, rounded once, its NaN canonical."""
     text = ""
     for name in (a, b):
         if t == "f16":
@@ -216,7 +260,8 @@ def _half(a: str, b: str, to: str, t: str) -> str:
         else:
             text += f"  %{name}.z = zext i16 %{name} to i32\n  %{name}.u = shl i32 %{name}.z, 16\n"
             text += f"  %{name}.x = bitcast i32 %{name}.u to float\n"
-    text += f"  %{to}.s = fadd float %{a}.x, %{b}.x\n  %{to}.n = fcmp uno float %{to}.s, %{to}.s\n"
+    text += _single(op, f"%{a}.x", f"%{b}.x", f"%{to}.s")
+    text += f"  %{to}.n = fcmp uno float %{to}.s, %{to}.s\n"
     if t == "f16":
         text += f"  %{to}.t = fptrunc float %{to}.s to half\n"
         text += f"  %{to}.b = bitcast half %{to}.t to i16\n"
@@ -230,3 +275,10 @@ def _half(a: str, b: str, to: str, t: str) -> str:
   %{to}.b = trunc i32 %{to}.q to i16
 """
     return text + f"  %{to} = select i1 %{to}.n, i16 32767, i16 %{to}.b\n"
+
+
+def _single(op: str, a: str, b: str, to: str) -> str:
+    """A float32 of two: of the smaller and the larger NaN is none, and -0 is below 0."""
+    if op == "add":
+        return f"  {to} = fadd float {a}, {b}\n"
+    return f"  {to} = call float @llvm.{op}imumnum.f32(float {a}, float {b})\n"

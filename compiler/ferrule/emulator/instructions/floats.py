@@ -442,22 +442,39 @@ def _lesser(e: Emitter, opcode: str, llvm: str, given: Sequence[str], nan: bool)
 
 @form("neg", r"(?P<ftz>\.ftz)?\.(?P<t>f32)", 2)
 @form("abs", r"(?P<ftz>\.ftz)?\.(?P<t>f32)", 2)
-@form("neg", r"\.(?P<t>f64|f16|bf16|f16x2|bf16x2)", 2)
-@form("abs", r"\.(?P<t>f64|f16|bf16|f16x2|bf16x2)", 2)
+@form("neg", r"\.(?P<t>f64|bf16|bf16x2)", 2)
+@form("abs", r"\.(?P<t>f64|bf16|bf16x2)", 2)
+@form("neg", r"(?P<ftz>\.ftz)?\.(?P<t>f16|f16x2)", 2)
+@form("abs", r"(?P<ftz>\.ftz)?\.(?P<t>f16|f16x2)", 2)
 def _sign(e: Emitter, item: Instruction, named: Named) -> None:
     t = kind(named)
     bits = bits_of(t)
     value = e.read(item.operands[1], t)
-    if named.get("ftz"):
+    if named.get("ftz") and t == "f32":
         value = flushed(e, value)
     signs = 0x80008000 if t in PAIRS else 1 << bits - 1
     word = e.cast(value, t, f"b{bits}")
+    if named.get("ftz") and t != "f32":
+        word = _flushed_halves(e, word, bits)
     if item.opcode == "neg":
         word = e.op(f"xor <32 x i{bits}> {word}, {splat(f'i{bits}', str(signs))}")
     else:
         mask = (1 << bits) - 1 - signs
         word = e.op(f"and <32 x i{bits}> {word}, {splat(f'i{bits}', str(mask))}")
     e.write(item.operands[0], t, e.cast(word, f"b{bits}", t))
+
+
+def _flushed_halves(e: Emitter, word: str, bits: int) -> str:
+    """The bits of one or two float16 without subnormal numbers."""
+    llvm, scalar = f"<32 x i{bits}>", f"i{bits}"
+    for shift in range(0, bits, 16):
+        exponent = e.op(f"and {llvm} {word}, {splat(scalar, str(0x7C00 << shift))}")
+        small = e.op(f"icmp eq {llvm} {exponent}, zeroinitializer")
+        kept = e.op(
+            f"and {llvm} {word}, {splat(scalar, str(~(0x7FFF << shift) & (1 << bits) - 1))}"
+        )
+        word = e.op(f"select <32 x i1> {small}, {llvm} {kept}, {llvm} {word}")
+    return word
 
 
 @form("copysign", r"\.(?P<t>f32|f64)", 3)

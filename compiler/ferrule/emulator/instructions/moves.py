@@ -17,7 +17,10 @@ _EVICT = (
     r"(\.L1::(evict_normal|evict_unchanged|evict_first|evict_last|no_allocate))?"
     r"(?P<hint>\.L2::cache_hint)?(\.L2::(64B|128B|256B))?"
 )
-_ORDER = r"(\.weak|\.volatile|(\.relaxed|\.acquire|\.release)(\.(cta|cluster|gpu|sys)))?"
+_ORDER = (
+    r"(\.weak|\.volatile|\.mmio\.relaxed\.sys"
+    r"|(\.relaxed|\.acquire|\.release)(\.(cta|cluster|gpu|sys)))?"
+)
 _SPACE = (
     r"(\.(?P<space>param|param::entry|param::func|global|const|local|shared|shared::cta"
     r"|shared::cluster))?"
@@ -127,6 +130,22 @@ def _isspacep(e: Emitter, item: Instruction, named: Named) -> None:
     e.write(item.operands[0], "pred", e.op(f"icmp ult <32 x i64> {offset}, {limit}"))
 
 
+@form("isspacep", r"\.(?P<space>local|param|param::entry)", 2)
+def _is_own(e: Emitter, item: Instruction, named: Named) -> None:
+    """The same of the thread's own memory, and of the kernel's parameters."""
+    value = e.read(item.operands[1], "u64")
+    if named["space"] == "local":
+        base = e.own(splat("i64", "0"))
+        place = e.op(f"getelementptr i8, ptr %w, i64 {layout.LOCAL_SIZE}")
+        size = e.op(f"load i64, ptr {place}")
+    else:
+        base = e.in_parameters(splat("i64", "0"))
+        size = e.block_field(layout.PARAMETER_SIZE, "i64")
+    offset = e.op(f"sub <32 x i64> {value}, {base}")
+    inside = e.op(f"icmp ult <32 x i64> {offset}, {e.spread(size, 'i64')}")
+    e.write(item.operands[0], "pred", inside)
+
+
 def _space(e: Emitter, named: Named, operand: Operand) -> str:
     """The space of an access; parameters of functions that were copied in are local."""
     if named["space"] == "shared::cluster":
@@ -149,7 +168,7 @@ def _elements(e: Emitter, operand: Operand, named: Named) -> tuple[tuple[Operand
 def _hinted(e: Emitter, item: Instruction, named: Named) -> tuple[Operand, Operand]:
     """Both operands of an access, without the policy for the cache behind them."""
     to, source, *policy = item.operands
-    if (named["hint"] is None) != (not policy):
+    if bool(named["hint"]) != bool(policy):
         raise e.refuse(f"it has {len(item.operands)} operands")
     if policy:
         e.read(policy[0], "b64")
@@ -158,6 +177,7 @@ def _hinted(e: Emitter, item: Instruction, named: Named) -> tuple[Operand, Opera
 
 @form("ld", _ORDER + _SPACE + _HINT + r"(\.nc)?" + _EVICT + r"\.(?P<t>b128)", 2, 3)
 @form("ld", _ORDER + _SPACE + _HINT + r"(\.nc)?" + _EVICT + r"(\.(?P<v>v2|v4))?" + _ALL, 2, 3)
+@form("ldu", r"(\.(?P<space>global))?(?P<hint>)(\.(?P<v>v2|v4))?" + _ALL, 2)
 def _ld(e: Emitter, item: Instruction, named: Named) -> None:
     to, source = _hinted(e, item, named)
     results, t = _elements(e, to, named)

@@ -81,3 +81,22 @@ def _dp2a(e: Emitter, item: Instruction, named: Named) -> None:
         y = part(e, b, f"{kind(named, 's')[0]}8", first + place)
         total = e.op(f"add {_WORDS} {total}, {e.op(f'mul {_WORDS} {x}, {y}')}")
     e.write(item.operands[0], "b32", total)
+
+
+@form("cvt", r"\.pack\.sat\.(?P<d>[us]16)\.s32", 3)
+@form("cvt", r"\.pack\.sat\.(?P<d>[us][248])\.s32\.b32", 4)
+def _pack(e: Emitter, item: Instruction, named: Named) -> None:
+    """b and then a as smaller integers, the nearest they have, and the low bits of c above them."""
+    d = kind(named, "d")
+    bits = int(d[1:])
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if d[0] == "s" else (0, (1 << bits) - 1)
+    total = splat("i32", "0") if bits == 16 else e.read(item.operands[3], "b32")
+    for operand in item.operands[1:3]:
+        value = e.read(operand, "s32")
+        for name, limit in (("smin", high), ("smax", low)):
+            least = splat("i32", str(limit))
+            value = e.op(f"call {_WORDS} @llvm.{name}.v32i32({_WORDS} {value}, {_WORDS} {least})")
+        value = e.op(f"and {_WORDS} {value}, {splat('i32', str((1 << bits) - 1))}")
+        up = e.op(f"shl {_WORDS} {total}, {splat('i32', str(bits))}")
+        total = e.op(f"or {_WORDS} {up}, {value}")
+    e.write(item.operands[0], "b32", total)

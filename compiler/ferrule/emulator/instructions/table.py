@@ -23,10 +23,32 @@ declare i64 @llvm.readcyclecounter()
 """
 
 
+_ATOMIC: Final = (
+    ("relaxed", "acquire", "release", "acq_rel"),
+    ("cta", "cluster", "gpu", "sys"),
+    ("global", "shared", "shared::cta", "shared::cluster"),
+    ("add", "and", "or", "xor", "min", "max", "inc", "dec", "exch", "cas"),
+    ("noftz",),
+    ("L2::cache_hint",),
+    ("v2", "v4", "v8"),
+)
+_ORDERS: Final = {"atom": _ATOMIC, "red": _ATOMIC, "min": (("relu",),), "max": (("relu",),)}
+"""Of opcodes whose modifiers NVIDIA's compilers write in several orders, that of the manual."""
+
+
 @lru_cache(maxsize=4096)
 def found(name: str) -> tuple[Form, dict[str, str | None]] | None:
     """The form that an instruction's whole name has, and what its pattern named."""
-    opcode, _, _ = name.partition(".")
+    opcode, *modifiers = name.split(".")
+    match, order = _matched(opcode, name), _ORDERS.get(opcode)
+    if match is not None or order is None:
+        return match
+    ranks = {word: rank for rank, words in enumerate(order) for word in words}
+    modifiers.sort(key=lambda word: ranks.get(word, len(order)))
+    return _matched(opcode, ".".join((opcode, *modifiers)))
+
+
+def _matched(opcode: str, name: str) -> tuple[Form, dict[str, str | None]] | None:
     for form in forms.FORMS.get(opcode, ()):
         match = form.pattern.fullmatch(name[len(opcode) :])
         if match is not None:

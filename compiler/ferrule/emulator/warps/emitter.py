@@ -64,12 +64,22 @@ _OF_CLUSTER: Final = {
 
 _SINGLE: Final = {
     "%nwarpid": layout.WARPS, "%total_smem_size": layout.TOTAL_SHARED,
-    "%dynamic_smem_size": layout.DYNAMIC_SHARED, "%cluster_ctarank": layout.RANK,
+    "%dynamic_smem_size": layout.DYNAMIC_SHARED,
+    "%aggr_smem_size": layout.TOTAL_SHARED, "%cluster_ctarank": layout.RANK,
 }  # fmt: skip
 
 _CONSTANT: Final = {
-    "%smid": 0, "%nsmid": 1, "%gridid": 0,
+    "%smid": 0, "%nsmid": 1, "%gridid": 0, "%current_graph_exec": 0,
+    "%reserved_smem_offset_begin": 0, "%reserved_smem_offset_end": 0,
+    "%reserved_smem_offset_cap": 0, "%reserved_smem_offset_0": 0, "%reserved_smem_offset_1": 0,
+    **{f"%envreg{i}": 0 for i in range(32)},
+    **{f"%pm{i}{wide}": 0 for i in range(8) for wide in ("", "_64")},
 }  # fmt: skip
+"""What the driver would say, and counters of events: of none there is anything to tell."""
+
+_CLOCKS: Final = frozenset(
+    {"%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"}
+)
 
 LANE_NUMBERS: Final = "<" + ", ".join(f"i32 {i}" for i in range(32)) + ">"
 LANE_NUMBERS_64: Final = "<" + ", ".join(f"i64 {i}" for i in range(32)) + ">"
@@ -328,7 +338,7 @@ class Emitter:
         if name == END.name:
             place = self.op(f"getelementptr i8, ptr %w, i64 {layout.LOCAL_SIZE}")
             return self._sized(self.spread(self.op(f"load i64, ptr {place}"), "i64"), 64, kind)
-        if name in ("%clock", "%clock_hi", "%clock64", "%globaltimer"):
+        if name in _CLOCKS:
             return self._clock(name, kind)
         if name in _CONSTANT:
             number = _CONSTANT[name]
@@ -359,7 +369,7 @@ class Emitter:
 
     def _clock(self, name: str, kind: str) -> str:
         now = self.op("call i64 @llvm.readcyclecounter()")
-        if name == "%clock_hi":
+        if name.endswith("_hi"):
             now = self.op(f"lshr i64 {now}, 32")
         bits = bits_of(kind)
         if bits < 64:

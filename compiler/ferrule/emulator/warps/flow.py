@@ -92,10 +92,18 @@ def _halved(item: Instruction) -> list[Instruction]:
     return [replace(item, operands=item.operands[1:]), result]
 
 
+def _without_debugger(item: Instruction | Label) -> Instruction | Label:
+    """Where a debugger would stop the thread, it ends."""
+    if isinstance(item, Label) or item.opcode != "brkpt":
+        return item
+    return replace(item, opcode="trap", modifiers=(), part_of=item)
+
+
 def _without_guards(items: Items) -> Items:
     """Where lanes wait or end, the guard becomes a branch around it."""
     found: Items = []
-    for number, item in enumerate(items):
+    for number, each in enumerate(items):
+        item = _without_debugger(each)
         alone = isinstance(item, Instruction) and (
             item.opcode in WAITING or item.opcode in _ENDS or item.opcode in EXTERNAL
         )

@@ -1,7 +1,7 @@
 """wmma, written as PTX: addresses, `ld`, `st`, and `mma.sync`.
 
 Which element of a matrix which register has is left open by the PTX manual. Here registers have
-what those of `mma.sync` have (see `instructions.tensor_cores`), of as many of its products as the
+what those of `mma.sync` have (`instructions.products.tensor_cores`), of as many products as the
 shape needs; of m8n32k16 both factors change places, and the result is turned. Fragments that have
 more registers than elements, as those of float16, have each element several times.
 

@@ -27,7 +27,7 @@ from ferrule.emulator.native.places import SOURCE as PLACES
 from ferrule.emulator.ptx.module import Instruction, Operand
 from ferrule.emulator.warps.emitter import Emitter, items_of
 
-_BITS: Final = {
+BITS: Final = {
     "f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "f64": 64,
     "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1,
 }  # fmt: skip
@@ -55,15 +55,15 @@ _INTEGERS: Final = (
 
 def _mma(e: Emitter, item: Instruction, named: Named) -> None:
     shape, a, b, c = (kind(named, each) for each in ("shape", "a", "b", "c"))
-    rows, _, depth = _sizes(shape)
+    rows, _, depth = sizes(shape)
     word = "b64" if a == "f64" else "b32"
     llvm = "<32 x i64>" if a == "f64" else "<32 x i32>"
-    each = max(1, 32 // _BITS[a]) * 4
+    each = max(1, 32 // BITS[a]) * 4
     counts = [depth // each * (rows // 8), depth // each, rows // 4 // (2 if c == "f16" else 1)]
     given = []
     for operand, count in zip(item.operands[1:], counts, strict=True):
-        given += [(llvm, e.read(part, word)) for part in _parts(e, operand, count)]
-    results = _parts(e, item.operands[0], counts[2])
+        given += [(llvm, e.read(part, word)) for part in fragment(e, operand, count)]
+    results = fragment(e, item.operands[0], counts[2])
     more = (named.get("sat") or named.get("op") or "plain").strip(".")
     name = f"mma:{shape}:{a}:{b}:{c}:{more}"
     for register, value in zip(results, e.call_many(name, given, [llvm] * counts[2]), strict=True):
@@ -74,20 +74,20 @@ for _shapes, _types in (*_FLOATS, *_INTEGERS):
     form("mma", _COMMON.format(_shapes) + _types, 4)(_mma)
 
 
-def _parts(e: Emitter, operand: Operand, count: int) -> tuple[Operand, ...]:
+def fragment(e: Emitter, operand: Operand, count: int) -> tuple[Operand, ...]:
     parts = items_of(operand)
     if len(parts) != count:
         raise e.refuse(f"a fragment has {len(parts)} registers, not {count}")
     return parts
 
 
-def _sizes(shape: str) -> tuple[int, int, int]:
+def sizes(shape: str) -> tuple[int, int, int]:
     found = re.fullmatch(r"m(\d+)n(\d+)k(\d+)", shape)
     assert found is not None
     return int(found[1]), int(found[2]), int(found[3])
 
 
-_SOURCE: Final = (
+SOURCE: Final = (
     PLACES
     + NUMBERS
     + """
@@ -97,6 +97,81 @@ def a_row(r: u64, lane: u64) -> u64:
 def a_chunk(r: u64) -> u64:
     return (r >> 1) if ROWS == 16 else r
 
+def sum_place(c: u64, lane: u64, i: u64, size: u64) -> u64:
+    return c + (((lane >> 2) + (i >> 1) * 8) * 8 + (lane & 3) * 2 + (i & 1)) * size
+
+def float_factors(p: u64, b: u64) -> i32:
+    for lane in range(u64(32)):
+        for r in range(u64(B_COUNT)):
+            word = load_u32(p + (r + A_COUNT) * 256 + lane * 4)
+            for i in range(u64(EACH)):
+                k = r * (4 * EACH) + (lane & 3) * EACH + i
+                store_f32(b + (k * 8 + (lane >> 2)) * 4, decoded(word, u32(i), B_KIND))
+    return 0
+
+def float_sums(p: u64, c: u64) -> i32:
+    for lane in range(u64(32)):
+        for i in range(u64(4)):
+            at = sum_place(c, lane, i, 4)
+            if HALF != 0:
+                word = load_u32(p + (A_COUNT + B_COUNT + (i >> 1)) * 256 + lane * 4)
+                store_f32(at, decoded(word, u32(i & 1), F16))
+            else:
+                store_f32(at, load_f32(p + (A_COUNT + B_COUNT + i) * 256 + lane * 4))
+    return 0
+
+def floats_out(p: u64, c: u64) -> i32:
+    d = p + RESULTS * 256
+    for lane in range(u64(32)):
+        for i in range(u64(4)):
+            at = sum_place(c, lane, i, 4)
+            if HALF != 0:
+                store_u16(d + (i >> 1) * 256 + lane * 4 + (i & 1) * 2, half_bits(load_f32(at)))
+            else:
+                store_u32(d + i * 256 + lane * 4, single_bits(load_f32(at)))
+    return 0
+
+def integer_factors(p: u64, b: u64) -> i32:
+    for lane in range(u64(32)):
+        for r in range(u64(B_COUNT)):
+            word = load_u32(p + (r + A_COUNT) * 256 + lane * 4)
+            for i in range(u64(EACH)):
+                k = r * (4 * EACH) + (lane & 3) * EACH + i
+                store_i32(b + (k * 8 + (lane >> 2)) * 4, integer(word, u32(i), B_KIND))
+    return 0
+
+def integer_sums(p: u64, c: u64) -> i32:
+    for lane in range(u64(32)):
+        for i in range(u64(C_COUNT)):
+            at = sum_place(c, lane, i, 8)
+            store_i64(at, i64(load_i32(p + (A_COUNT + B_COUNT + i) * 256 + lane * 4)))
+    return 0
+
+def multiply_integers(a: u64, b: u64, c: u64) -> i32:
+    for m in range(u64(ROWS)):
+        row = i32x8(0)
+        for k in range(u64(DEPTH)):
+            factor = splat_i32x8(load_i32(a + (m * DEPTH + k) * 4))
+            row = row + factor * load_i32x8(b + k * 32)
+        store_i64x8(c + m * 64, load_i64x8(c + m * 64) + i64x8(row))
+    return 0
+
+def words_out(p: u64, c: u64) -> i32:
+    d = p + RESULTS * 256
+    for lane in range(u64(32)):
+        for i in range(u64(C_COUNT)):
+            sum = load_i64(sum_place(c, lane, i, 8))
+            if SATURATES != 0:
+                sum = max(min(sum, 2147483647), -2147483648)
+            store_i32(d + i * 256 + lane * 4, i32(sum))
+    return 0
+"""
+)
+"""What products have in common, sparse ones too."""
+
+_SOURCE: Final = (
+    SOURCE
+    + """
 def floats(w: u64, mask: u32, p: u64) -> i32:
     if mask != 0xFFFFFFFF:
         return not_whole(w, mask)
@@ -109,33 +184,15 @@ def floats(w: u64, mask: u32, p: u64) -> i32:
             for i in range(u64(EACH)):
                 k = a_chunk(r) * (4 * EACH) + (lane & 3) * EACH + i
                 store_f32(a + (a_row(r, lane) * DEPTH + k) * 4, decoded(word, u32(i), A_KIND))
-        for r in range(u64(B_COUNT)):
-            word = load_u32(p + (r + A_COUNT) * 256 + lane * 4)
-            for i in range(u64(EACH)):
-                k = r * (4 * EACH) + (lane & 3) * EACH + i
-                store_f32(b + (k * 8 + (lane >> 2)) * 4, decoded(word, u32(i), B_KIND))
-        for i in range(u64(4)):
-            at = c + (((lane >> 2) + (i >> 1) * 8) * 8 + (lane & 3) * 2 + (i & 1)) * 4
-            if HALF != 0:
-                word = load_u32(p + (A_COUNT + B_COUNT + (i >> 1)) * 256 + lane * 4)
-                store_f32(at, decoded(word, u32(i & 1), F16))
-            else:
-                store_f32(at, load_f32(p + (A_COUNT + B_COUNT + i) * 256 + lane * 4))
+    float_factors(p, b)
+    float_sums(p, c)
     for m in range(u64(16)):
         row = load_f32x8(c + m * 32)
         for k in range(u64(DEPTH)):
             factor = splat_f32x8(load_f32(a + (m * DEPTH + k) * 4))
             row = fma(factor, load_f32x8(b + k * 32), row)
         store_f32x8(c + m * 32, row)
-    d = p + (A_COUNT + B_COUNT + C_COUNT) * 256
-    for lane in range(u64(32)):
-        for i in range(u64(4)):
-            at = c + (((lane >> 2) + (i >> 1) * 8) * 8 + (lane & 3) * 2 + (i & 1)) * 4
-            if HALF != 0:
-                store_u16(d + (i >> 1) * 256 + lane * 4 + (i & 1) * 2, half_bits(load_f32(at)))
-            else:
-                store_u32(d + i * 256 + lane * 4, single_bits(load_f32(at)))
-    return 0
+    return floats_out(p, c)
 
 def doubles(w: u64, mask: u32, p: u64) -> i32:
     if mask != 0xFFFFFFFF:
@@ -152,7 +209,7 @@ def doubles(w: u64, mask: u32, p: u64) -> i32:
             at = b + ((r * 4 + (lane & 3)) * 8 + (lane >> 2)) * 8
             store_f64(at, load_f64(p + (r + A_COUNT) * 256 + lane * 8))
         for i in range(u64(C_COUNT)):
-            at = c + (((lane >> 2) + (i >> 1) * 8) * 8 + (lane & 3) * 2 + (i & 1)) * 8
+            at = sum_place(c, lane, i, 8)
             store_f64(at, load_f64(p + (A_COUNT + B_COUNT + i) * 256 + lane * 8))
     for m in range(u64(ROWS)):
         row = load_f64x8(c + m * 64)
@@ -160,11 +217,10 @@ def doubles(w: u64, mask: u32, p: u64) -> i32:
             factor = splat_f64x8(load_f64(a + (m * DEPTH + k) * 8))
             row = fma(factor, load_f64x8(b + k * 64), row)
         store_f64x8(c + m * 64, row)
-    d = p + (A_COUNT + B_COUNT + C_COUNT) * 256
+    d = p + RESULTS * 256
     for lane in range(u64(32)):
         for i in range(u64(C_COUNT)):
-            at = c + (((lane >> 2) + (i >> 1) * 8) * 8 + (lane & 3) * 2 + (i & 1)) * 8
-            store_u64(d + i * 256 + lane * 8, double_bits(load_f64(at)))
+            store_u64(d + i * 256 + lane * 8, double_bits(load_f64(sum_place(c, lane, i, 8))))
     return 0
 
 def integers(w: u64, mask: u32, p: u64) -> i32:
@@ -179,20 +235,9 @@ def integers(w: u64, mask: u32, p: u64) -> i32:
             for i in range(u64(EACH)):
                 k = a_chunk(r) * (4 * EACH) + (lane & 3) * EACH + i
                 store_i32(a + (a_row(r, lane) * DEPTH + k) * 4, integer(word, u32(i), A_KIND))
-        for r in range(u64(B_COUNT)):
-            word = load_u32(p + (r + A_COUNT) * 256 + lane * 4)
-            for i in range(u64(EACH)):
-                k = r * (4 * EACH) + (lane & 3) * EACH + i
-                store_i32(b + (k * 8 + (lane >> 2)) * 4, integer(word, u32(i), B_KIND))
-        for i in range(u64(C_COUNT)):
-            at = c + (((lane >> 2) + (i >> 1) * 8) * 8 + (lane & 3) * 2 + (i & 1)) * 8
-            store_i64(at, i64(load_i32(p + (A_COUNT + B_COUNT + i) * 256 + lane * 4)))
-    for m in range(u64(ROWS)):
-        row = i32x8(0)
-        for k in range(u64(DEPTH)):
-            factor = splat_i32x8(load_i32(a + (m * DEPTH + k) * 4))
-            row = row + factor * load_i32x8(b + k * 32)
-        store_i64x8(c + m * 64, load_i64x8(c + m * 64) + i64x8(row))
+    integer_factors(p, b)
+    integer_sums(p, c)
+    multiply_integers(a, b, c)
     return words_out(p, c)
 
 def bits(w: u64, mask: u32, p: u64) -> i32:
@@ -209,9 +254,7 @@ def bits(w: u64, mask: u32, p: u64) -> i32:
         for r in range(u64(B_COUNT)):
             store_u32(b + ((r * 4 + (lane & 3)) * 8 + (lane >> 2)) * 4,
                       load_u32(p + (r + A_COUNT) * 256 + lane * 4))
-        for i in range(u64(C_COUNT)):
-            at = c + (((lane >> 2) + (i >> 1) * 8) * 8 + (lane & 3) * 2 + (i & 1)) * 8
-            store_i64(at, i64(load_i32(p + (A_COUNT + B_COUNT + i) * 256 + lane * 4)))
+    integer_sums(p, c)
     for m in range(u64(ROWS)):
         row = u32x8(0)
         for k in range(u64(DEPTH // 32)):
@@ -223,27 +266,17 @@ def bits(w: u64, mask: u32, p: u64) -> i32:
             row = row + popc(both)
         store_i64x8(c + m * 64, load_i64x8(c + m * 64) + i64x8(row))
     return words_out(p, c)
-
-def words_out(p: u64, c: u64) -> i32:
-    d = p + (A_COUNT + B_COUNT + C_COUNT) * 256
-    for lane in range(u64(32)):
-        for i in range(u64(C_COUNT)):
-            at = c + (((lane >> 2) + (i >> 1) * 8) * 8 + (lane & 3) * 2 + (i & 1)) * 8
-            sum = load_i64(at)
-            if SATURATES != 0:
-                sum = max(min(sum, 2147483647), -2147483648)
-            store_i32(d + i * 256 + lane * 4, i32(sum))
-    return 0
 """
 )
 
 
-@helper("mma")
-def _helper(name: str, shape: str, a: str, b: str, c: str, more: str) -> str:
-    """`mma:m16n8k16:f16:f16:f32:plain`: registers of A, B and C, then places for those of D."""
-    rows, _, depth = _sizes(shape)
-    each = max(1, 32 // _BITS[a])
-    constants = (
+def constants(shape: str, a: str, b: str, c: str, more: str, packed: int = 1) -> dict[str, int]:
+    """What the native text is written with; A has one element of `packed` in its rows."""
+    rows, _, depth = sizes(shape)
+    each = max(1, 32 // BITS[a])
+    a_count, b_count = depth // packed // each // 4 * (rows // 8), depth // each // 4
+    c_count = rows // 4 // (2 if c == "f16" else 1)
+    return (
         PLACE_CONSTANTS
         | CONSTANTS
         | KINDS
@@ -251,9 +284,10 @@ def _helper(name: str, shape: str, a: str, b: str, c: str, more: str) -> str:
             "ROWS": rows,
             "DEPTH": depth,
             "EACH": each,
-            "A_COUNT": depth // each // 4 * (rows // 8),
-            "B_COUNT": depth // each // 4,
-            "C_COUNT": rows // 4 // (2 if c == "f16" else 1),
+            "A_COUNT": a_count,
+            "B_COUNT": b_count,
+            "C_COUNT": c_count,
+            "RESULTS": a_count + b_count + c_count + (packed > 1),
             "A_KIND": KINDS.get(a.upper(), 0),
             "B_KIND": KINDS.get(b.upper(), 0),
             "HALF": int(c == "f16"),
@@ -261,5 +295,11 @@ def _helper(name: str, shape: str, a: str, b: str, c: str, more: str) -> str:
             "AND": int(more == "and"),
         }
     )
+
+
+@helper("mma")
+def _helper(name: str, shape: str, a: str, b: str, c: str, more: str) -> str:
+    """`mma:m16n8k16:f16:f16:f32:plain`: registers of A, B and C, then places for those of D."""
     entry = {"f64": "doubles", "f32": "floats", "f16": "floats"}.get(c, "integers")
-    return helper_text(name, _SOURCE, "bits" if a == "b1" else entry, 1, constants)
+    entry = "bits" if a == "b1" else entry
+    return helper_text(name, _SOURCE, entry, 1, constants(shape, a, b, c, more))

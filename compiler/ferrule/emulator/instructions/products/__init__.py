@@ -1,0 +1,1 @@
+"""Products of matrices over a warp or four of them, and how matrices come into registers."""
