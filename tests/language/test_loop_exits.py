@@ -100,3 +100,23 @@ def test_every_exit_is_taken(dtype: str, header: str, tmp_path: Path) -> None:
         plain = _function(re.sub(r"fe\.Int..\(0\)", "0", text), tmp_path / "plain.py")
         for case in CASES:
             assert _outcome(built, case) == _outcome(plain, case), f"{text}\n{case}"
+
+
+@fe.kernel
+def squared_kernel(out: fe.Tensor, start: fe.Float32):
+    x, steps = 0, 0
+    while steps < 9 and x < 4:
+        x = x * x + start
+        steps += 1
+    out[0] = steps
+
+
+@fe.jit
+def squared(out: fe.Tensor, start: fe.Float32):
+    squared_kernel(out, start).launch(grid=1, block=1)
+
+
+def test_a_kernel_whose_loop_makes_a_float_of_an_int() -> None:
+    out = np.zeros(1, np.int32)
+    fe.compile(squared, fe.row_major((1,), fe.Int32), 1.0, options="--target cpu")(out, 1.0)
+    assert out[0] == 3

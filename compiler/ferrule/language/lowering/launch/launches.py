@@ -124,13 +124,13 @@ def _kernel(
     arguments = tuple(_run_time_values(call.arguments))
     for name, value in call.arguments.items():
         _require_shared(low, name, value, node)
-    kernels, changes = low.state.kernels, low.state.changes
-    if (key, changes) not in kernels:
-        made = lower_kernel(low, call, node)
-        others = (each for (other, _), each in kernels.items() if other == key)
+    state, changes = low.state, low.state.changes
+    if (key, changes) not in state.kernels:
+        made = lower_kernel(low, call, node)  # a loop in it may put another dict into the state
+        others = (each for (other, _), each in state.kernels.items() if other == key)
         alike = (each for each in others if _is_alike(low, each, made))
-        kernels[key, changes] = next(alike, made)
-    return kernels[key, changes], arguments
+        state.kernels[key, changes] = next(alike, made)
+    return state.kernels[key, changes], arguments
 
 
 def _is_alike(low: Lowering, kernel: ops.Function, other: ops.Function) -> bool:
