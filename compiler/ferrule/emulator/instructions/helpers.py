@@ -366,8 +366,7 @@ def _load(name: str, space: str, width: str, count: str, how: str) -> str:
         name, 1 + many, prepared(space, how == "checked"), body + "  br label %next\n", "", True
     )
     alone = space == "cluster" or (space in ("local", "param") and how != "free")
-    rows = many == 1 and not alone
-    return _with_row(whole, "load", space, size, how == "checked") if rows else whole
+    return whole if alone else _with_row(whole, "load", space, size, many, how == "checked")
 
 
 @helper("store")
@@ -388,26 +387,20 @@ def _store(name: str, space: str, width: str, count: str, how: str) -> str:
         name, 1 + many, prepared(space, how == "checked"), body + "  br label %next\n", "", True
     )
     alone = space == "cluster" or (space in ("local", "param") and how != "free")
-    rows = many == 1 and not alone
-    return _with_row(whole, "store", space, size, how == "checked") if rows else whole
+    return whole if alone else _with_row(whole, "store", space, size, many, how == "checked")
 
 
-def _with_row(whole: str, what: str, space: str, size: int, checked: bool) -> str:
-    """The function with a way of its own for 32 lanes at 32 places in a row.
+def _with_row(whole: str, what: str, space: str, size: int, many: int, checked: bool) -> str:
+    """The function with ways of its own for 32 lanes at places in a row, in two rows of 16, or, of
+    loads, at one place for each 16, as blocks of 16 by 16 threads have them.
 
     Gaps of 256 bytes lie between allocations, so that places in a row are all good where the
     first, the one in the middle and the last are.
     """
-    kind = f"i{size * 8}"
-    good = _row_shared(size) if space == "shared" else _row_plain(size) if checked else _ROW_ANY
-    if what == "load":
-        move = f"  %row.v = load <32 x {kind}>, ptr %row.q, align {size}\n"
-        move += f"  store <32 x {kind}> %row.v, ptr %p1, align {size}\n"
-    else:
-        move = f"  %row.v = load <32 x {kind}>, ptr %p1, align {size}\n"
-        move += f"  store <32 x {kind}> %row.v, ptr %row.q, align {size}\n"
-    steps = ", ".join(f"i64 {i * size}" for i in range(32))
-    quick = space == "shared" or not checked
+    found = _Places(what, space, size, many, checked)
+    bytes_ = size * many
+    good = _row_shared(bytes_) if space == "shared" else _row_plain(bytes_) if checked else _ROW_ANY
+    steps = ", ".join(f"i64 {i * bytes_}" for i in range(32))
     row = f"""  %all = icmp eq i32 %mask, -1
   br i1 %all, label %row, label %lanes
 row:
@@ -419,13 +412,14 @@ row:
   %row.n = icmp ne <32 x i64> %row.a, %row.w
   %row.i = bitcast <32 x i1> %row.n to i32
   %row.no = icmp ne i32 %row.i, 0
-  %row.l = and i64 %row.0, {size - 1}
+  br i1 %row.no, label %half, label %row.first
+row.first:
+  %row.l = and i64 %row.0, {bytes_ - 1}
   %row.u = icmp ne i64 %row.l, 0
-  %row.x = or i1 %row.no, %row.u
-  br i1 %row.x, label %{"each" if quick else "lanes"}, label %row.look
+  br i1 %row.u, label %{found.rest}, label %row.look
 {good}row.move:
-{move}  ret i32 0
-{_each(what, space, size) if quick else ""}lanes:
+{found.moved("%row.q", 32, 0)}  ret i32 0
+{found.halves()}{found.each()}lanes:
   br label %head
 """
     return whole.replace("  br label %head\nhead:\n", row + "head:\n", 1).replace(
@@ -433,13 +427,135 @@ row:
     )
 
 
-def _each(what: str, space: str, size: int) -> str:
-    """32 lanes at 32 places that are seen to be good all at once: all bits that any has are."""
-    kind = f"i{size * 8}"
-    if space == "shared":
-        look = f"""  %each.or = call i64 @llvm.vector.reduce.or.v32i64(<32 x i64> %row.a)
-  %each.l = and i64 %each.or, {size - 1}
-  %each.e = add i64 %each.or, {size}
+class _Places:
+    """The text for 32 lanes whose places are known to be good, of `many` elements each."""
+
+    def __init__(self, what: str, space: str, size: int, many: int, checked: bool) -> None:
+        self._loads = what == "load"
+        self._shared = space == "shared"
+        self._kind = f"i{size * 8}"
+        self._many = many
+        self._align = size
+        self._size = size * many
+        self._checked = checked
+        self.rest = "each" if self._shared or not checked else "lanes"
+        """Where other places are moved one by one."""
+
+    def moved(self, place: str, lanes: int, first: int) -> str:
+        """So many lanes from `first` on, whose places lie in a row: the elements of a lane
+        together in memory, those of all lanes together in registers."""
+        kind, many, align = self._kind, self._many, f"align {self._align}"
+        vector, whole = f"<{lanes} x {kind}>", f"<{lanes * many} x {kind}>"
+        own = [f"{place}.p{e}" for e in range(many)]
+        text = "".join(
+            f"  {each} = getelementptr {kind}, ptr %p{1 + e}, i64 {first}\n"
+            for e, each in enumerate(own)
+        )
+        if self._loads:
+            text += f"  {place}.v = load {whole}, ptr {place}, {align}\n"
+            for e, each in enumerate(own):
+                picked = ", ".join(f"i32 {i * many + e}" for i in range(lanes))
+                text += f"  {each}.v = shufflevector {whole} {place}.v, {whole} poison, "
+                text += (
+                    f"<{lanes} x i32> <{picked}>\n  store {vector} {each}.v, ptr {each}, {align}\n"
+                )
+            return text
+        for each in own:
+            text += f"  {each}.v = load {vector}, ptr {each}, {align}\n"
+        joined, width = [f"{each}.v" for each in own], lanes
+        while len(joined) > 1:
+            pairs = list(zip(joined[::2], joined[1::2], strict=True))
+            listed = ", ".join(f"i32 {i}" for i in range(2 * width))
+            joined = [f"{a}.j" for a, _ in pairs]
+            for a, b in pairs:
+                text += f"  {a}.j = shufflevector <{width} x {kind}> {a}, <{width} x {kind}> {b}, "
+                text += f"<{2 * width} x i32> <{listed}>\n"
+            width *= 2
+        mixed = ", ".join(f"i32 {e * lanes + i}" for i in range(lanes) for e in range(many))
+        text += f"  {place}.v = shufflevector {whole} {joined[0]}, {whole} poison, "
+        return (
+            text + f"<{width} x i32> <{mixed}>\n  store {whole} {place}.v, ptr {place}, {align}\n"
+        )
+
+    def halves(self) -> str:
+        """Two rows of 16; of loads also two places, each of which 16 lanes read."""
+        halves = ", ".join(f"i32 {i // 16 * 16}" for i in range(32))
+        steps = ", ".join(f"i64 {i % 16 * self._size}" for i in range(32))
+        text = f"""half:
+  %half.0 = extractelement <32 x i64> %row.a, i32 0
+  %half.1 = extractelement <32 x i64> %row.a, i32 16
+  %half.b = shufflevector <32 x i64> %row.a, <32 x i64> poison, <32 x i32> <{halves}>
+  %half.w = add <32 x i64> %half.b, <{steps}>
+  %half.n = icmp ne <32 x i64> %row.a, %half.w
+  %half.i = bitcast <32 x i1> %half.n to i32
+  %half.o = or i64 %half.0, %half.1
+  %half.l = and i64 %half.o, {self._size - 1}
+  %half.y = icmp eq i32 %half.i, 0
+  %half.u = icmp eq i64 %half.l, 0
+  br i1 %half.u, label %half.kind, label %{self.rest}
+half.kind:
+  br i1 %half.y, label %half.look, label %{"same" if self._loads else self.rest}
+half.look:
+{self._looked("half", (0, 15))}half.move:
+{self.moved("%half.q0", 16, 0)}{self.moved("%half.q1", 16, 16)}  ret i32 0
+"""
+        return text + (self._same() if self._loads else "")
+
+    def _same(self) -> str:
+        kind, many, align = self._kind, self._many, f"align {self._align}"
+        text = f"""same:
+  %same.n = icmp ne <32 x i64> %row.a, %half.b
+  %same.i = bitcast <32 x i1> %same.n to i32
+  %same.y = icmp eq i32 %same.i, 0
+  br i1 %same.y, label %same.look, label %{self.rest}
+same.look:
+{self._looked("same", (0,))}same.move:
+"""
+        for i, e in ((i, e) for i in range(2) for e in range(many)):
+            name = f"%same.{i}.{e}"
+            text += f"""  {name}.q = getelementptr {kind}, ptr %same.q{i}, i64 {e}
+  {name}.v = load {kind}, ptr {name}.q, {align}
+  {name}.s = insertelement <16 x {kind}> poison, {kind} {name}.v, i32 0
+  {name}.w = shufflevector <16 x {kind}> {name}.s, <16 x {kind}> poison, \
+<16 x i32> zeroinitializer
+  {name}.p = getelementptr {kind}, ptr %p{1 + e}, i64 {16 * i}
+  store <16 x {kind}> {name}.w, ptr {name}.p, {align}
+"""
+        return text + "  ret i32 0\n"
+
+    def _looked(self, name: str, lanes: tuple[int, ...]) -> str:
+        """To `move` where these lanes of both halves are at good places, else to `lanes`; `q0` and
+        `q1` are pointers to the first."""
+        text, good = "", []
+        for i in range(2):
+            address = f"%half.{i}"
+            if self._shared:
+                text += _in_window_at(f"{name}{i}", address, (lanes[-1] + 1) * self._size)
+                good.append(f"%{name}{i}.f")
+                text += f"  %{name}{i}.r = add i64 {address}, %base\n"
+                address = f"%{name}{i}.r"
+            elif self._checked:
+                for lane in lanes:
+                    here = f"{name}{i}.{lane}"
+                    text += _alive_at(here, address, lane * self._size, self._size)
+                    good.append(f"%{here}.f")
+            text += f"  %{name}.q{i} = inttoptr i64 {address} to ptr\n"
+        if not good:
+            return text + f"  br label %{name}.move\n"
+        for i, each in enumerate(good[1:]):
+            last = f"%{name}.and{i - 1}" if i else good[0]
+            text += f"  %{name}.and{i} = and i1 {last}, {each}\n"
+        return text + f"  br i1 %{name}.and{len(good) - 2}, label %{name}.move, label %lanes\n"
+
+    def each(self) -> str:
+        """32 places that are seen to be good all at once: all bits that any has are."""
+        if self.rest != "each":
+            return ""
+        look, real = "  br label %each.loop\n", "  %each.r = add i64 %each.a, 0\n"
+        if self._shared:
+            look = f"""  %each.or = call i64 @llvm.vector.reduce.or.v32i64(<32 x i64> %row.a)
+  %each.l = and i64 %each.or, {self._size - 1}
+  %each.e = add i64 %each.or, {self._size}
   %each.0 = icmp ule i64 %each.e, %limit
   %each.1 = icmp ult i64 %each.or, %limit
   %each.2 = icmp eq i64 %each.l, 0
@@ -447,25 +563,29 @@ def _each(what: str, space: str, size: int) -> str:
   %each.4 = and i1 %each.2, %each.3
   br i1 %each.4, label %each.loop, label %lanes
 """
-        real = "  %each.r = add i64 %each.a, %base\n"
-    else:
-        look = "  br label %each.loop\n"
-        real = "  %each.r = add i64 %each.a, 0\n"
-    given, taken = ("%each.q", "%each.v.p") if what == "load" else ("%each.v.p", "%each.q")
-    return f"""each:
+            real = "  %each.r = add i64 %each.a, %base\n"
+        return f"""each:
 {look}each.loop:
   %n = phi i64 [0, %each], [%n1, %each.loop]
   %each.p = getelementptr i64, ptr %p0, i64 %n
   %each.a = load i64, ptr %each.p
 {real}  %each.q = inttoptr i64 %each.r to ptr
-  %each.v.p = getelementptr {kind}, ptr %p1, i64 %n
-  %each.v = load {kind}, ptr {given}
-  store {kind} %each.v, ptr {taken}
-  %n1 = add i64 %n, 1
+{"".join(self._one(e) for e in range(self._many))}  %n1 = add i64 %n, 1
   %each.c = icmp eq i64 %n1, 32
   br i1 %each.c, label %each.done, label %each.loop
 each.done:
   ret i32 0
+"""
+
+    def _one(self, e: int) -> str:
+        kind, align = self._kind, f"align {self._align}"
+        given, taken = f"%each.m{e}", f"%each.o{e}"
+        if not self._loads:
+            given, taken = taken, given
+        return f"""  %each.m{e} = getelementptr {kind}, ptr %each.q, i64 {e}
+  %each.o{e} = getelementptr {kind}, ptr %p{1 + e}, i64 %n
+  %each.v{e} = load {kind}, ptr {given}, {align}
+  store {kind} %each.v{e}, ptr {taken}, {align}
 """
 
 
@@ -475,39 +595,51 @@ _ROW_ANY: Final = """row.look:
 """
 
 
+def _in_window_at(name: str, address: str, size: int) -> str:
+    """`NAME.f`: whether so many bytes are in the block's window."""
+    return f"""  %{name}.e = add i64 {address}, {size}
+  %{name}.f0 = icmp ule i64 %{name}.e, %limit
+  %{name}.f1 = icmp ult i64 {address}, %limit
+  %{name}.f = and i1 %{name}.f0, %{name}.f1
+"""
+
+
+def _alive_at(name: str, address: str, offset: int, size: int) -> str:
+    """`NAME.f`: whether an element behind an address is in memory that is alive; one outside of
+    the arena is looked up at its start, where nothing is."""
+    return f"""  %{name}.a = sub i64 {address}, %arena
+  %{name}.o = add i64 %{name}.a, {offset}
+  %{name}.m = add i64 %{name}.o, {size}
+  %{name}.f0 = icmp ule i64 %{name}.m, %limit
+  %{name}.f1 = icmp ult i64 %{name}.o, %limit
+  %{name}.in = and i1 %{name}.f0, %{name}.f1
+  %{name}.at = select i1 %{name}.in, i64 %{name}.o, i64 0
+  %{name}.g = lshr i64 %{name}.at, 8
+  %{name}.p = getelementptr i16, ptr %shadow, i64 %{name}.g
+  %{name}.v = load i16, ptr %{name}.p
+  %{name}.l = zext i16 %{name}.v to i64
+  %{name}.w = and i64 %{name}.at, 255
+  %{name}.z = add i64 %{name}.w, {size}
+  %{name}.f2 = icmp ule i64 %{name}.z, %{name}.l
+  %{name}.f = and i1 %{name}.in, %{name}.f2
+"""
+
+
 def _row_shared(size: int) -> str:
     return f"""row.look:
-  %row.e = add i64 %row.0, {size * 32}
-  %row.f0 = icmp ule i64 %row.e, %limit
-  %row.f1 = icmp ult i64 %row.0, %limit
-  %row.f = and i1 %row.f0, %row.f1
-  %row.r = add i64 %row.0, %base
+{_in_window_at("row", "%row.0", size * 32)}  %row.r = add i64 %row.0, %base
   %row.q = inttoptr i64 %row.r to ptr
   br i1 %row.f, label %row.move, label %lanes
 """
 
 
 def _row_plain(size: int) -> str:
-    parts = []
-    for name, lane in (("f", 0), ("g", 16), ("h", 31)):
-        parts.append(f"""  %{name}.o = add i64 %row.o, {lane * size}
-  %{name}.g = lshr i64 %{name}.o, 8
-  %{name}.p = getelementptr i16, ptr %shadow, i64 %{name}.g
-  %{name}.v = load i16, ptr %{name}.p
-  %{name}.l = zext i16 %{name}.v to i64
-  %{name}.w = and i64 %{name}.o, 255
-  %{name}.e = add i64 %{name}.w, {size}
-  %{name}.f = icmp ule i64 %{name}.e, %{name}.l
-""")
+    parts = "".join(
+        _alive_at(name, "%row.0", lane * size, size)
+        for name, lane in (("f", 0), ("g", 16), ("h", 31))
+    )
     return f"""row.look:
-  %row.o = sub i64 %row.0, %arena
-  %row.e = add i64 %row.o, {size * 32}
-  %row.f0 = icmp ule i64 %row.e, %limit
-  %row.f1 = icmp ult i64 %row.o, %limit
-  %row.f = and i1 %row.f0, %row.f1
-  br i1 %row.f, label %row.check, label %lanes
-row.check:
-{"".join(parts)}  %fg = and i1 %f.f, %g.f
+{parts}  %fg = and i1 %f.f, %g.f
   %fgh = and i1 %fg, %h.f
   %row.q = inttoptr i64 %row.0 to ptr
   br i1 %fgh, label %row.move, label %lanes
