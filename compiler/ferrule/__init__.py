@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from ferrule.language.decorators import kernel as kernel
     from ferrule.language.faces import arch as arch
     from ferrule.language.faces import maths as math  # noqa: F401
+    from ferrule.language.faces import pipelines as pipeline  # noqa: F401
+    from ferrule.language.faces import utils as utils
     from ferrule.language.faces.base import Constexpr as Constexpr
     from ferrule.language.faces.base import Coord as Coord
     from ferrule.language.faces.base import IntTuple as IntTuple
@@ -74,6 +76,7 @@ if TYPE_CHECKING:
     from ferrule.language.faces.containers import Object as Object
     from ferrule.language.faces.containers import as_type as as_type
     from ferrule.language.faces.containers import make_object as make_object
+    from ferrule.language.faces.pipelines.storage import struct as struct
     from ferrule.language.faces.printing import print_tensor as print_tensor
     from ferrule.language.faces.reductions import max as max
     from ferrule.language.faces.reductions import min as min
@@ -322,6 +325,7 @@ _ATTRIBUTES = {
     **{name: ("ferrule.language.faces.containers", name) for name in _CONTAINERS.split()},
     **{name: ("ferrule.language.faces.tensors", name) for name in _VIEWS.split()},
     "compile": ("ferrule.language.compilation", "compile"),
+    "struct": ("ferrule.language.faces.pipelines.storage", "struct"),
     "print_tensor": ("ferrule.language.faces.printing", "print_tensor"),
     "from_source": ("ferrule.language.sourcetexts", "from_source"),
     "jit": ("ferrule.language.decorators", "jit"),
@@ -335,6 +339,8 @@ _MODULES = {
     "cuda": "ferrule.runtime.cuda",
     "frontends": "ferrule.frontends",
     "math": "ferrule.language.faces.maths",
+    "pipeline": "ferrule.language.faces.pipelines",
+    "utils": "ferrule.language.faces.utils",
     "ir": "ferrule.language.writing",
     "runtime": "ferrule.runtime",
     "specs": "ferrule.specs",

@@ -347,10 +347,18 @@ RUN_TIME: Final = (
 
 
 def is_record(value: object) -> bool:
-    """Whether this is an instance of a user's dataclass; ferrule's own classes are not."""
-    if isinstance(value, type) or not is_dataclass(value):
-        return False
-    return not type(value).__module__.startswith("ferrule.")
+    """Whether this is an instance of a dataclass of a program; ferrule's own are not, but for those
+    that are written in the kernel language."""
+    return not isinstance(value, type) and is_dataclass(value) and is_of_program(type(value))
+
+
+def is_of_program(cls: type) -> bool:
+    """Whether a class is a program's own, or one that is written in the kernel language."""
+    return not cls.__module__.startswith("ferrule.") or cls.__module__.startswith(_LIBRARY)
+
+
+_LIBRARY: Final = "ferrule.language.faces.pipelines."
+"""The modules with classes that are written in the kernel language."""
 
 
 def is_run_time(value: object) -> bool:

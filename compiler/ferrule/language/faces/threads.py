@@ -270,3 +270,9 @@ def alloc_smem(element_type: Any, size_in_elems: Any, alignment: Any = None) -> 
 def get_dyn_smem(element_type: Any, alignment: Any = None) -> Any:
     """A pointer to the memory that the launch requests with `smem=`, in bytes."""
     outside("arch.get_dyn_smem")
+
+
+def reserve_dyn_smem(size: Any, alignment: Any) -> Any:
+    """A pointer to so many more bytes of the dynamic shared memory, of which the launch then
+    provides enough."""
+    outside("SmemAllocator")

@@ -7,6 +7,8 @@ from typing import Final
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
 
+_UNBOUNDED: Final = 1 << 32
+"""More than any shared memory: `get_dyn_smem` has a size that is never reached."""
 LEAST_ALIGN: Final = 128
 """The least alignment of shared memory on a CPU: two cache lines, so that blocks share none."""
 
@@ -71,6 +73,16 @@ def after(end: int, align: int) -> int:
 def uses_dynamic(kernel: ops.Function) -> bool:
     """Whether a kernel uses dynamic shared memory."""
     return kernel.facts.has(ops.DynamicShared)
+
+
+def dynamic_bytes(kernel: ops.Function) -> int | None:
+    """The dynamic shared memory that a kernel needs; None if only the launch knows it."""
+    needed = 0
+    for op in kernel.facts.each(ops.DynamicShared):
+        if not all(isinstance(size, int) for size in op.result.tensor.shape):
+            return None
+        needed = max(needed, op.offset + size_of(op.result.tensor))
+    return needed if needed < _UNBOUNDED else None
 
 
 def cooperates(kernel: ops.Function) -> bool:

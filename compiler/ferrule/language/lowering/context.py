@@ -157,7 +157,8 @@ class Lowering:
     `interpreter` has Python's semantics: other folders must not import `python` and use it only
     through this object.  `elementwise`: whether the code runs for each element of whole tensors.
     `own_bytes`: the bytes of the fragments so far.  `shared`: the static shared memory so far, with
-    the lines that request it.
+    the lines that request it.  `dynamic`: the bytes so far of dynamic shared memory whose size the
+    launch need not say; `has_all_dynamic`: the kernel has asked for all of it.
     """
 
     def __init__(
@@ -175,6 +176,8 @@ class Lowering:
         self.elementwise = False
         self.own_bytes = 0
         self.shared: list[tuple[TensorType, int]] = []
+        self.dynamic = 0
+        self.has_all_dynamic = False
         self.interpreter = interpreter
 
     def evaluate(self, node: ast.expr) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any, Final
 
+from ferrule.compiler.cuda.limits import SMEM_LIMIT
 from ferrule.language.faces import threads as faces
 from ferrule.language.faces.asynchronous import load_peer, store_peer
 from ferrule.language.ir import ops
@@ -17,7 +18,7 @@ from ferrule.language.lowering.device.threads import integer, place, require_ker
 from ferrule.language.lowering.numbers import forms, scalars
 from ferrule.language.lowering.tensors import access, fields, views
 from ferrule.language.values import Fielded, Number, PointerView, TensorView, is_run_time
-from ferrule.specs import AddressSpace, DType, Int32
+from ferrule.specs import AddressSpace, DType, Int32, Uint8
 from ferrule.specs.dtypes import as_dtype
 from ferrule.specs.expr import INT64_MAX
 
@@ -63,8 +64,42 @@ def _dynamic(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.C
     require_kernel(low, "get_dyn_smem", node)
     dtype = _dtype(low, "get_dyn_smem", wanted, node)
     align = _alignment(low, dtype, alignment, node)
+    if low.dynamic:
+        low.fail(
+            node,
+            "get_dyn_smem beside a SmemAllocator, which divides the dynamic shared memory",
+            hint="allocate all of it: smem.allocate_array(dtype, count)",
+        )
+    low.has_all_dynamic = True
     type_ = TensorType(dtype, (INT64_MAX,), (1,), align, AddressSpace.smem)
     return PointerView(low.builder.dynamic_shared(type_), "dynamic smem")
+
+
+def _allocate(
+    low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> PointerView:
+    """`SmemAllocator.allocate(size, alignment)`: bytes behind those of the calls before."""
+    size, alignment = bound(low, "size alignment", args, kwargs, node)
+    require_kernel(low, "SmemAllocator", node)
+    if low.has_all_dynamic:
+        low.fail(
+            node,
+            "a SmemAllocator beside get_dyn_smem, which is all of the dynamic shared memory",
+            hint="allocate all of it: smem.allocate_array(dtype, count)",
+        )
+    count = _count(low, size, node)
+    align = _alignment(low, Uint8, alignment, node)
+    start = after(low.dynamic, align)
+    low.dynamic = start + count
+    if low.dynamic > SMEM_LIMIT:
+        low.fail(
+            node,
+            f"the shared memory of this kernel takes {low.dynamic} bytes",
+            expected=f"at most {SMEM_LIMIT} bytes",
+        )
+    type_ = TensorType(Uint8, (count,), (1,), align, AddressSpace.smem)
+    place_ = low.builder.dynamic_shared(type_, start)
+    return views.pointer_to(low, place_, Uint8, align, "smem")
 
 
 def _dtype(low: Lowering, name: str, wanted: Any, node: ast.Call) -> DType:
@@ -172,6 +207,7 @@ def _store_peer(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: as
 TABLE: Final[dict[Any, Intrinsic]] = {
     faces.alloc_smem: _alloc,
     faces.get_dyn_smem: _dynamic,
+    faces.reserve_dyn_smem: _allocate,
     load_peer: _load_peer,
     store_peer: _store_peer,
 }

@@ -86,7 +86,10 @@ _OTHER_NAMES: Final = {
 
 def _smem(low: Lowering, smem: Any, kernel: ops.Function, node: ast.Call) -> ops.Value | None:
     """The bytes of dynamic shared memory, if a launch requests any."""
-    if smem is None and shared.uses_dynamic(kernel):
+    needed = shared.dynamic_bytes(kernel)
+    if smem is None and needed:
+        smem = needed
+    if smem is None and needed is None:
         low.fail(
             node,
             f"{kernel.name} uses dynamic shared memory, but the launch gives it none",
@@ -96,7 +99,7 @@ def _smem(low: Lowering, smem: Any, kernel: ops.Function, node: ast.Call) -> ops
         return None
     size = one_size(low, "smem", smem, kernel.name, node)
     _, static = shared.offsets(kernel)
-    check_size(low, "smem", size, (0, SMEM_LIMIT - static), kernel.name, node)
+    check_size(low, "smem", size, (needed or 0, SMEM_LIMIT - static), kernel.name, node)
     return None if size.dim == 0 else size.value
 
 

@@ -25,7 +25,7 @@ from ferrule.language.lowering.python import (
     operators,
     powers,
 )
-from ferrule.language.values import RUN_TIME, Number, is_record, is_run_time
+from ferrule.language.values import RUN_TIME, Number, is_of_program, is_record, is_run_time
 from ferrule.specs import DType, Numeric
 
 _OPERATORS: Final[dict[type[ast.AST], str]] = {
@@ -56,7 +56,7 @@ _COMPARISONS: Final[dict[type[ast.AST], tuple[str, str]]] = {
 
 def is_record_class(callee: Any) -> bool:
     """Whether this is a user's class that is a dataclass or a named tuple."""
-    if not isinstance(callee, type) or callee.__module__.startswith("ferrule."):
+    if not isinstance(callee, type) or not is_of_program(callee):
         return False
     return dataclasses.is_dataclass(callee) or _is_named_tuple(callee)
 
