@@ -8,6 +8,13 @@ and divisibility, or it raises `LayoutError`.  Pure data: depends only on `ferru
 from __future__ import annotations
 
 from ferrule.language.layouts.compose import coalesce, composition, filter, filter_zeros
+from ferrule.language.layouts.composed import (
+    ComposedLayout,
+    Swizzle,
+    make_composed_layout,
+    make_identity_layout,
+    make_swizzle,
+)
 from ferrule.language.layouts.coordinates import (
     SIZES,
     Arithmetic,
@@ -18,6 +25,7 @@ from ferrule.language.layouts.coordinates import (
     slice_,
     slice_and_offset,
 )
+from ferrule.language.layouts.dims import E, ScaledBasis
 from ferrule.language.layouts.errors import LayoutError
 from ferrule.language.layouts.inverse import (
     complement,
@@ -57,6 +65,7 @@ from ferrule.language.layouts.tiling import (
     local_tile,
     logical_divide,
     logical_product,
+    make_layout_tv,
     raked_product,
     tile_to_shape,
     tiled_divide,
@@ -80,10 +89,14 @@ from ferrule.language.layouts.tuples import (
 __all__ = [
     "SIZES",
     "Arithmetic",
+    "ComposedLayout",
+    "E",
     "IntTuple",
     "Layout",
     "LayoutError",
     "Part",
+    "ScaledBasis",
+    "Swizzle",
     "append",
     "blocked_product",
     "ceil_div",
@@ -111,9 +124,13 @@ __all__ = [
     "local_tile",
     "logical_divide",
     "logical_product",
+    "make_composed_layout",
+    "make_identity_layout",
     "make_layout",
     "make_layout_like",
+    "make_layout_tv",
     "make_ordered_layout",
+    "make_swizzle",
     "max_common_layout",
     "max_common_vector",
     "nullspace",

@@ -10,8 +10,10 @@ next.  If this cannot be proved, the composition is refused.
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any, NoReturn
 
+from ferrule.language.layouts.composed import ComposedLayout, Swizzle, on_outer
 from ferrule.language.layouts.dims import at_most, quotient, same, times
 from ferrule.language.layouts.errors import refuse
 from ferrule.language.layouts.layout import (
@@ -28,6 +30,7 @@ from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_dim
 
 
+@on_outer
 def coalesce(layout: Layout, *, target_profile: Any = None) -> Layout:
     """The same function on the domain with as few modes as possible: flat, without sizes of 1.
 
@@ -50,6 +53,7 @@ def coalesce(layout: Layout, *, target_profile: Any = None) -> Layout:
     return from_flat(merged)
 
 
+@on_outer
 def filter_zeros(layout: Layout) -> Layout:
     """The layout with a size of 1 where the stride is 0.  Raises LayoutError unless it is a
     layout."""
@@ -59,6 +63,7 @@ def filter_zeros(layout: Layout) -> Layout:
     return Layout(1, 0) if layout.stride == 0 else layout
 
 
+@on_outer
 def filter(layout: Layout) -> Layout:
     """The layout without modes of stride 0, in as few modes as possible: its indices, each once.
 
@@ -67,15 +72,20 @@ def filter(layout: Layout) -> Layout:
     return coalesce(filter_zeros(layout))
 
 
-def composition(lhs: Layout, rhs: Any, *, operation: str = "composition") -> Layout:
+def composition(lhs: Any, rhs: Any, *, operation: str = "composition") -> Any:
     """The layout c -> lhs(rhs(c)), with the profile of rhs and its leaves split if necessary.
 
+    The left side may also be a swizzle or a composed layout, whose outer layout is composed then.
     A size stands for the layout of that many indices; a tuple composes mode by mode.  A mode with
     None in the tuple is unchanged, and modes beyond it are dropped.  If rhs reaches beyond the end
     of lhs, the last mode of lhs continues; the value at a negative index is the negative of the
     value at the positive one.  Raises LayoutError if there is no such layout, or symbolic sizes do
     not prove it; a symbolic stride of rhs is assumed to be positive.
     """
+    if isinstance(lhs, Swizzle):
+        return ComposedLayout(lhs, 0, as_layout(rhs, operation))
+    if isinstance(lhs, ComposedLayout):
+        return replace(lhs, outer=composition(lhs.outer, rhs, operation=operation))
     if rhs is None:
         return lhs
     if isinstance(rhs, tuple):

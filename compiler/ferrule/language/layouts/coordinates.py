@@ -9,8 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, Protocol
 
+from ferrule.language.layouts.dims import ScaledBasis, bases_of
 from ferrule.language.layouts.errors import refuse
-from ferrule.language.layouts.layout import Layout, join, modes_of, require_layout
+from ferrule.language.layouts.layout import (
+    Layout,
+    is_composed,
+    join,
+    modes_of,
+    require_layout,
+)
 from ferrule.language.layouts.tuples import (
     as_int_tuple,
     as_tuple,
@@ -62,9 +69,12 @@ SIZES: Final[Arithmetic] = SizeArithmetic()
 
 
 class Part(NamedTuple):
-    """The rest of a layout at fixed coordinates, and the index at which it begins."""
+    """The rest of a layout at fixed coordinates, and the index at which it begins.
 
-    layout: Layout
+    The rest of a composed layout is one, which has its beginning in itself.
+    """
+
+    layout: Any
     offset: Any
 
 
@@ -121,12 +131,19 @@ def _text(coordinate: Any) -> str:
     return format_tuple(map_leaves(one, coordinate))
 
 
-def crd2idx(coord: Any, layout: Layout, *, arithmetic: Arithmetic = SIZES) -> Any:
+def crd2idx(coord: Any, layout: Any, *, arithmetic: Arithmetic = SIZES) -> Any:
     """The index of a coordinate: the sum of coordinate times stride over the leaves.
 
-    A None in the coordinate counts as 0.  Raises LayoutError for one that does not fit.
+    A None in the coordinate counts as 0.  It is a coordinate if strides are.  Raises LayoutError
+    for one that does not fit.
     """
+    if is_composed(layout):
+        return layout.index(crd2idx(coord, layout.outer, arithmetic=arithmetic))
     require_layout(layout)
+    origin = origin_of(layout.stride)
+    if origin != 0:
+        at = natural(coord, layout.shape, arithmetic)
+        return coordinate_at(origin, layout, at, arithmetic)
     at = natural(coord, layout.shape, arithmetic)
     index: Any = 0
     for number, stride in zip(leaves(at), leaves(layout.stride), strict=True):
@@ -137,17 +154,69 @@ def crd2idx(coord: Any, layout: Layout, *, arithmetic: Arithmetic = SIZES) -> An
     return index
 
 
+def origin_of(strides: Any) -> Any:
+    """The coordinate 0 of the least profile that has all bases of these strides."""
+    paths = [basis.mode for basis in bases_of(strides)]
+    return _nested(paths) if paths else 0
+
+
+def _nested(paths: list[tuple[int, ...]]) -> Any:
+    deeper = [path for path in paths if path]
+    if not deeper:
+        return 0
+    count = 1 + max(path[0] for path in deeper)
+    return tuple(_nested([path[1:] for path in deeper if path[0] == i]) for i in range(count))
+
+
+def moved(origin: Any, stride: ScaledBasis, number: Any, arithmetic: Arithmetic) -> Any:
+    """A coordinate moved by so many strides.  Raises LayoutError if it has no such mode."""
+    return _added(origin, stride.mode, number, stride, arithmetic)
+
+
+def _added(
+    origin: Any, path: tuple[int, ...], number: Any, stride: ScaledBasis, arithmetic: Arithmetic
+) -> Any:
+    if not path and not isinstance(origin, tuple):
+        step = number if stride.value == 1 else arithmetic.mul(number, stride.value)
+        zero = isinstance(origin, int) and origin == 0
+        return step if zero else arithmetic.add(origin, step)
+    if not path or not isinstance(origin, tuple) or path[0] >= len(origin):
+        refuse("a coordinate", f"the stride {stride} has no place in the coordinate {origin}")
+    items = list(origin)
+    items[path[0]] = _added(origin[path[0]], path[1:], number, stride, arithmetic)
+    return tuple(items)
+
+
+def coordinate_at(origin: Any, layout: Layout, at: Any, arithmetic: Arithmetic) -> Any:
+    """The coordinate that a layout gives at a coordinate of its own, from an origin on.
+
+    `at` has a number for each leaf of the shape.  Raises LayoutError if a stride is an index.
+    """
+    result = origin
+    for number, stride in zip(leaves(at), leaves(layout.stride), strict=True):
+        is_zero = isinstance(number, int) and number == 0
+        if is_zero or (isinstance(stride, int) and stride == 0):
+            continue
+        if not isinstance(stride, ScaledBasis):
+            refuse("a coordinate", f"{layout} has the stride {stride}, which is no coordinate")
+        result = moved(result, stride, number, arithmetic)
+    return result
+
+
 def idx2crd(idx: Any, shape: Any, *, arithmetic: Arithmetic = SIZES) -> Any:
     """The coordinate in a shape, or the shape of a layout, of a number or coarser coordinate.
 
     The number counts elements in colexicographic order; it is not an index into memory.
     """
-    wanted = shape.shape if isinstance(shape, Layout) else as_int_tuple(shape, "idx2crd: the shape")
+    has_shape = isinstance(shape, Layout) or is_composed(shape)
+    wanted = shape.shape if has_shape else as_int_tuple(shape, "idx2crd: the shape")
     return natural(idx, wanted, arithmetic)
 
 
 def slice_(layout: Layout, coord: Any) -> Layout:
     """The modes that a coordinate keeps with None, side by side; see `slice_and_offset`."""
+    if is_composed(layout):
+        return layout if is_free(coord) else layout(coord)
     require_layout(layout)
     if is_free(coord):
         return layout

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ferrule.language.layouts.dims import same, times
+from ferrule.language.layouts.dims import ScaledBasis, same, times
 from ferrule.language.layouts.errors import refuse
 from ferrule.language.layouts.tuples import (
     IntTuple,
     Mode,
     as_int_tuple,
+    as_strides,
     as_tuple,
     at_mode,
     depth_of,
@@ -34,16 +35,17 @@ from ferrule.specs.deferred import dataclass
 class Layout:
     """`shape:stride`, two int tuples of one profile.  `make_layout` makes one.
 
+    Strides may be coordinates, `ScaledBasis`: then the layout gives coordinates.
     `layout(coordinate)` is the index of a coordinate, `layout[i]` its mode i, a layout.  Raises
     LayoutError for profiles that differ, a leaf that is not a size, or a negative size.
     """
 
     shape: IntTuple
-    stride: IntTuple
+    stride: Any
 
     def __post_init__(self) -> None:
         shape = as_int_tuple(self.shape, "the shape of a layout")
-        stride = as_int_tuple(self.stride, "the stride of a layout")
+        stride = as_strides(self.stride, "the stride of a layout")
         if not is_congruent(shape, stride):
             refuse(
                 "a layout",
@@ -80,6 +82,11 @@ class Layout:
 
     def __len__(self) -> int:
         return len(as_tuple(self.shape))
+
+
+def is_composed(value: object) -> bool:
+    """Whether this is a `ComposedLayout`, whose module is above this one."""
+    return isinstance(getattr(value, "outer", None), Layout)
 
 
 def require_layout(value: object) -> None:
@@ -213,7 +220,8 @@ def _keys(shape: Any, order: Any) -> list[Any]:
 
 def shape_of(value: Any, mode: Mode = None) -> IntTuple:
     """The shape of a layout, or an int tuple itself; `mode`: of this mode."""
-    shape = value.shape if isinstance(value, Layout) else as_int_tuple(value, "the shape")
+    has_shape = isinstance(value, Layout) or is_composed(value)
+    shape = value.shape if has_shape else as_int_tuple(value, "the shape")
     result: IntTuple = at_mode(shape, mode)
     return result
 
@@ -229,9 +237,13 @@ def cosize(layout: Layout, mode: Mode = None) -> Dim:
     With negative strides: the number of indices from the smallest to the largest.  Raises
     LayoutError unless it is a layout.
     """
+    if is_composed(layout):
+        return cosize(layout.outer, mode)  # type: ignore[attr-defined]
     if not isinstance(layout, Layout):
         refuse("cosize", f"expected a layout, but got {layout!r}")
     modes = flat_modes(part_at(layout, mode))
+    if any(isinstance(stride, ScaledBasis) for _, stride in modes):
+        refuse("cosize", f"{layout} gives coordinates, which are no indices")
     if any(extent == 0 for extent, _ in modes):
         return 0
     total: Dim = 1
@@ -259,6 +271,8 @@ def depth(value: Any, mode: Mode = None) -> int:
 
 def is_static(value: Any) -> bool:
     """Whether all numbers of a layout or int tuple are compile-time constants."""
+    if is_composed(value):
+        value = value.outer
     if isinstance(value, Layout):
         return is_static_tuple(value.shape) and is_static_tuple(value.stride)
     return is_static_tuple(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ferrule.language.layouts.composed import on_outer
 from ferrule.language.layouts.errors import refuse
 from ferrule.language.layouts.layout import Layout, join, modes_of, part_at
 from ferrule.language.layouts.tuples import (
@@ -26,11 +27,13 @@ def _merge(like: Any, modes: Sequence[Any]) -> Any:
     return join(modes) if isinstance(like, Layout) else tuple(modes)
 
 
+@on_outer
 def get(value: Any, mode: Mode = None) -> Any:
     """The part at a path: `get(layout, mode=[0, 1])` is the second mode of the first."""
     return part_at(value, mode) if isinstance(value, Layout) else at_mode(value, mode)
 
 
+@on_outer
 def select(value: Any, mode: int | Sequence[int]) -> Any:
     """The modes at these positions, in this order.  Raises LayoutError for an invalid position."""
     modes = _split(value)
@@ -41,6 +44,7 @@ def select(value: Any, mode: int | Sequence[int]) -> Any:
     return _merge(value, [modes[position] for position in positions])
 
 
+@on_outer
 def group_modes(value: Any, begin: int, end: int) -> Any:
     """The modes from `begin` to before `end` as one mode; -1 stands for the rank."""
     modes = _split(value)
@@ -52,6 +56,7 @@ def group_modes(value: Any, begin: int, end: int) -> Any:
     return _merge(value, [*modes[:begin], grouped, *modes[end:]])
 
 
+@on_outer
 def flatten(value: Any) -> Any:
     """Without nesting: one mode for each leaf; a leaf stays a leaf."""
     if not isinstance(value, Layout):
@@ -59,6 +64,7 @@ def flatten(value: Any) -> Any:
     return Layout(flatten(value.shape), flatten(value.stride))
 
 
+@on_outer
 def unflatten(value: Any, profile: Any) -> Any:
     """A flat tuple or layout, nested like the profile.
 
@@ -77,12 +83,14 @@ def unflatten(value: Any, profile: Any) -> Any:
     return map_leaves(lambda _: next(remaining), profile)
 
 
+@on_outer
 def append(value: Any, elem: Any, up_to_rank: int | None = None) -> Any:
     """One more mode at the end, or as many as the rank requires."""
     modes = _split(value)
     return _merge(value, [*modes, *_added(value, modes, elem, up_to_rank)])
 
 
+@on_outer
 def prepend(value: Any, elem: Any, up_to_rank: int | None = None) -> Any:
     """One more mode at the front, or as many as the rank requires."""
     modes = _split(value)

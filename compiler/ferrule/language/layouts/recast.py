@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
+from ferrule.language.layouts.composed import ComposedLayout, recast_composed
 from ferrule.language.layouts.dims import quotient, times
 from ferrule.language.layouts.errors import refuse
 from ferrule.language.layouts.layout import Layout, flat_modes, join, modes_of
@@ -13,7 +15,7 @@ from ferrule.specs import Dim
 _Change = Callable[[Dim, Dim], tuple[Dim, Dim]]
 
 
-def recast_layout(new_type_bits: int, old_type_bits: int, src_layout: Layout) -> Layout:
+def recast_layout(new_type_bits: int, old_type_bits: int, src_layout: Any) -> Any:
     """The layout of elements of `new_type_bits` in place of elements of `old_type_bits`.
 
     Smaller elements make the mode of stride 1 longer; larger ones merge neighbours, so the sizes
@@ -24,6 +26,8 @@ def recast_layout(new_type_bits: int, old_type_bits: int, src_layout: Layout) ->
             refuse("recast_layout", f"bits must be ints, but got {bits!r}")
     if new_type_bits < 1 or old_type_bits < 1:
         refuse("recast_layout", f"bits must be positive: {new_type_bits} and {old_type_bits}")
+    if isinstance(src_layout, ComposedLayout):
+        return recast_composed(new_type_bits, old_type_bits, src_layout)
     common = math.gcd(new_type_bits, old_type_bits)
     parts, group = old_type_bits // common, new_type_bits // common
     finer = _downcast(src_layout, parts) if parts > 1 else src_layout

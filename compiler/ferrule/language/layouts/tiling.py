@@ -8,9 +8,11 @@ last tile reaches beyond the end: the caller must guard against it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ferrule.language.layouts.compose import as_layout, coalesce, composition
+from ferrule.language.layouts.composed import ComposedLayout, on_outer
 from ferrule.language.layouts.coordinates import (
     SIZES,
     Arithmetic,
@@ -21,7 +23,7 @@ from ferrule.language.layouts.coordinates import (
 )
 from ferrule.language.layouts.dims import times
 from ferrule.language.layouts.errors import refuse
-from ferrule.language.layouts.inverse import complement, exact_complement
+from ferrule.language.layouts.inverse import complement, exact_complement, right_inverse
 from ferrule.language.layouts.layout import (
     Layout,
     cosize,
@@ -34,7 +36,13 @@ from ferrule.language.layouts.layout import (
     size,
 )
 from ferrule.language.layouts.modes import append
-from ferrule.language.layouts.tuples import as_tuple, ceil_div, format_tuple, product_each
+from ferrule.language.layouts.tuples import (
+    IntTuple,
+    as_tuple,
+    ceil_div,
+    format_tuple,
+    product_each,
+)
 
 _Leaf = Callable[[Layout, Layout], Layout]
 
@@ -78,11 +86,13 @@ def _unzipped(layout: Layout, tiler: Any, name: str, leaf: _Leaf) -> tuple[Layou
 def _divide(name: str) -> _Leaf:
     def leaf(layout: Layout, tiler: Layout) -> Layout:
         rest = exact_complement(tiler, size(layout), operation=name)
-        return composition(layout, join([tiler, rest]), operation=name)
+        divided: Layout = composition(layout, join([tiler, rest]), operation=name)
+        return divided
 
     return leaf
 
 
+@on_outer
 def logical_divide(target: Layout, tiler: Any) -> Layout:
     """`(tile, rest)`: the coordinate in a tile, and that of the tile; by mode, `((t0, r0), (t1,
     r1), …)`."""
@@ -90,18 +100,21 @@ def logical_divide(target: Layout, tiler: Any) -> Layout:
     return _logical(target, tiler, name, _divide(name))
 
 
+@on_outer
 def zipped_divide(target: Layout, tiler: Any) -> Layout:
     """`((t0, t1, …), (r0, r1, …))`: coordinates in a tile, and those of the tile."""
     name = "zipped_divide"
     return join(_unzipped(target, tiler, name, _divide(name)))
 
 
+@on_outer
 def tiled_divide(target: Layout, tiler: Any) -> Layout:
     """`((t0, t1, …), r0, r1, …)`."""
     tile, rest = _unzipped(target, tiler, "tiled_divide", _divide("tiled_divide"))
     return join([tile, *modes_of(rest)])
 
 
+@on_outer
 def flat_divide(target: Layout, tiler: Any) -> Layout:
     """`(t0, t1, …, r0, r1, …)`."""
     tile, rest = _unzipped(target, tiler, "flat_divide", _divide("flat_divide"))
@@ -158,6 +171,7 @@ def raked_product(block: Layout, tiler: Layout) -> Layout:
     return join([coalesce(join([outer, inner])) for inner, outer in pairs])
 
 
+@on_outer
 def tile_to_shape(block: Layout, shape: Any, order: Any) -> Layout:
     """`((b0, r0), (b1, r1), …)`: the block, repeated until it covers at least the shape.
 
@@ -182,6 +196,25 @@ def _mode_pairs(block: Layout, tiler: Any, name: str) -> list[tuple[Layout, Layo
     return list(zip(modes_of(first), modes_of(second), strict=True))
 
 
+def make_layout_tv(thr_layout: Layout, val_layout: Layout) -> tuple[IntTuple, Layout]:
+    """`(tiler, layout)`: the shape that threads with their values cover, and the layout from
+    (thread, value) to the elements of this shape.
+
+    Both layouts give the numbers of threads and values at a place.  Raises LayoutError if not all
+    numbers occur.
+    """
+    covered = raked_product(thr_layout, val_layout)
+    counts = make_layout((size(thr_layout), size(val_layout)))
+    found = composition(right_inverse(covered), counts, operation="make_layout_tv")
+    if size(right_inverse(covered)) != size(counts):
+        refuse(
+            "make_layout_tv",
+            f"{thr_layout} and {val_layout} leave numbers out",
+            "take compact layouts of the threads and of the values",
+        )
+    return product_each(covered.shape), found
+
+
 # ---- one tile, one thread's part ----
 
 
@@ -199,14 +232,16 @@ def tile_at(target: Layout, tiler: Any, coord: Any, proj: Any = None) -> tuple[L
 
 
 def local_tile(
-    target: Layout, tiler: Any, coord: Any, proj: Any = None, *, arithmetic: Arithmetic = SIZES
+    target: Any, tiler: Any, coord: Any, proj: Any = None, *, arithmetic: Arithmetic = SIZES
 ) -> Part:
     """The tile at a coordinate among the tiles: `(t0, t1, …)`, then the modes kept with None.
 
     `coord` may be shorter than the rank of the tiles; missing modes are kept.  `proj` has None for
     the modes of tiler and coordinate that do not belong to this layout.
     """
-    return slice_and_offset(*tile_at(target, tiler, coord, proj), arithmetic=arithmetic)
+    outer = target.outer if isinstance(target, ComposedLayout) else target
+    found = slice_and_offset(*tile_at(outer, tiler, coord, proj), arithmetic=arithmetic)
+    return within(target, found)
 
 
 def partition_at(
@@ -214,7 +249,7 @@ def partition_at(
 ) -> tuple[Layout, Any]:
     """The tiled layout, and in it the coordinate of the result of `local_partition`."""
     threads = tiler if isinstance(tiler, Layout) else make_layout(tiler)
-    place = _place(threads, index, arithmetic)
+    place = place_of(threads, index, arithmetic)
     sizes: Any = product_each(threads.shape)
     if isinstance(proj, tuple):
         sizes, place = dice(sizes, proj), dice(place, proj)
@@ -225,18 +260,26 @@ def partition_at(
 
 
 def local_partition(
-    target: Layout, tiler: Any, index: Any, proj: Any = None, *, arithmetic: Arithmetic = SIZES
+    target: Any, tiler: Any, index: Any, proj: Any = None, *, arithmetic: Arithmetic = SIZES
 ) -> Part:
     """The elements of one thread of many: those at its place in each tile, `(r0, r1, …)`.
 
     `tiler` arranges the threads: a layout from coordinates to the threads' numbers, or a shape.
     `proj` has None for its modes that do not belong to this layout.
     """
-    tiled, at = partition_at(target, tiler, index, proj, arithmetic=arithmetic)
-    return slice_and_offset(tiled, at, arithmetic=arithmetic)
+    outer = target.outer if isinstance(target, ComposedLayout) else target
+    tiled, at = partition_at(outer, tiler, index, proj, arithmetic=arithmetic)
+    return within(target, slice_and_offset(tiled, at, arithmetic=arithmetic))
 
 
-def _place(threads: Layout, index: Any, arithmetic: Arithmetic) -> tuple[Any, ...]:
+def within(target: Any, part: Part) -> Part:
+    """A part of the outer layout as one of a composed layout, which has its beginning in it."""
+    if not isinstance(target, ComposedLayout):
+        return part
+    return Part(replace(target, offset=target.offset + part.offset, outer=part.layout), 0)
+
+
+def place_of(threads: Layout, index: Any, arithmetic: Arithmetic) -> tuple[Any, ...]:
     """The coordinate of a thread in each mode of the arrangement."""
     place = []
     for mode in modes_of(threads):

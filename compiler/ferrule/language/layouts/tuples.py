@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from ferrule.language.layouts.dims import ceil_quotient, quotient, times
+from ferrule.language.layouts.dims import ScaledBasis, ceil_quotient, quotient, times
 from ferrule.language.layouts.errors import refuse
 from ferrule.specs import Dim
 from ferrule.specs.expr import is_dim
@@ -29,6 +29,13 @@ def as_int_tuple(value: Any, what: str) -> IntTuple:
         refuse(what, f"expected ints, symbolic ints, or tuples of them, but got {value!r}")
     result: Dim = value
     return result
+
+
+def as_strides(value: Any, what: str) -> Any:
+    """The same for strides, which may be bases of coordinates."""
+    if isinstance(value, (tuple, list)):
+        return tuple(as_strides(item, what) for item in value)
+    return value if isinstance(value, ScaledBasis) else as_int_tuple(value, what)
 
 
 def leaves(value: Any) -> Iterator[Any]:
@@ -68,13 +75,14 @@ def is_weakly_congruent(lhs: Any, rhs: Any) -> bool:
 
 
 def is_static_tuple(value: Any) -> bool:
-    """Whether every leaf is a compile-time number."""
-    return all(isinstance(leaf, int) for leaf in leaves(value))
+    """Whether every leaf is a compile-time number, or as many units of a coordinate."""
+    return all(isinstance(getattr(leaf, "value", leaf), int) for leaf in leaves(value))
 
 
 def product(value: IntTuple) -> Dim:
     """The product of the leaves."""
-    return times(*leaves(value))
+    result: Dim = times(*leaves(value))
+    return result
 
 
 def product_each(value: IntTuple) -> tuple[Dim, ...]:
