@@ -45,6 +45,21 @@ if TYPE_CHECKING:
     from ferrule.emulator.gpu import emulated_gpu as emulated_gpu
     from ferrule.frontends.triton import like as like
     from ferrule.language import writing as ir  # noqa: F401
+    from ferrule.language.atoms import nvgpu as nvgpu
+    from ferrule.language.atoms.copies import CopyAtom as CopyAtom
+    from ferrule.language.atoms.copies import TiledCopy as TiledCopy
+    from ferrule.language.atoms.copies import make_copy_atom as make_copy_atom
+    from ferrule.language.atoms.copies import make_tiled_copy as make_tiled_copy
+    from ferrule.language.atoms.copies import make_tiled_copy_D as make_tiled_copy_D
+    from ferrule.language.atoms.copies import make_tiled_copy_S as make_tiled_copy_S
+    from ferrule.language.atoms.copies import make_tiled_copy_tv as make_tiled_copy_tv
+    from ferrule.language.atoms.mmas import MmaAtom as MmaAtom
+    from ferrule.language.atoms.mmas import TiledMma as TiledMma
+    from ferrule.language.atoms.mmas import make_mma_atom as make_mma_atom
+    from ferrule.language.atoms.mmas import make_tiled_copy_A as make_tiled_copy_A
+    from ferrule.language.atoms.mmas import make_tiled_copy_B as make_tiled_copy_B
+    from ferrule.language.atoms.mmas import make_tiled_copy_C as make_tiled_copy_C
+    from ferrule.language.atoms.mmas import make_tiled_mma as make_tiled_mma
     from ferrule.language.compilation import compile as compile
     from ferrule.language.decorators import jit as jit
     from ferrule.language.decorators import kernel as kernel
@@ -86,11 +101,18 @@ if TYPE_CHECKING:
     from ferrule.language.faces.tensors import elem_less as elem_less
     from ferrule.language.faces.tensors import empty as empty
     from ferrule.language.faces.tensors import empty_like as empty_like
+    from ferrule.language.faces.tensors import make_identity_tensor as make_identity_tensor
     from ferrule.language.faces.tensors import make_tensor as make_tensor
     from ferrule.language.faces.tensors import recast_ptr as recast_ptr
     from ferrule.language.faces.tensors import recast_tensor as recast_tensor
     from ferrule.language.faces.tensors import shrink as shrink
     from ferrule.language.faces.tensors import zeros as zeros
+    from ferrule.language.faces.tiles import basic_copy as basic_copy
+    from ferrule.language.faces.tiles import basic_copy_if as basic_copy_if
+    from ferrule.language.faces.tiles import copy as copy
+    from ferrule.language.faces.tiles import copy_atom_call as copy_atom_call
+    from ferrule.language.faces.tiles import gemm as gemm
+    from ferrule.language.faces.tiles import mma_atom_call as mma_atom_call
     from ferrule.language.faces.tuples import append_ones as append_ones
     from ferrule.language.faces.tuples import assume as assume
     from ferrule.language.faces.tuples import filter_tuple as filter_tuple
@@ -130,8 +152,12 @@ if TYPE_CHECKING:
     from ferrule.language.faces.vectors import ones_like as ones_like
     from ferrule.language.faces.vectors import where as where
     from ferrule.language.faces.vectors import zeros_like as zeros_like
+    from ferrule.language.layouts import ComposedLayout as ComposedLayout
+    from ferrule.language.layouts import E as E
     from ferrule.language.layouts import Layout as Layout
     from ferrule.language.layouts import LayoutError as LayoutError
+    from ferrule.language.layouts import ScaledBasis as ScaledBasis
+    from ferrule.language.layouts import Swizzle as Swizzle
     from ferrule.language.layouts import append as append
     from ferrule.language.layouts import blocked_product as blocked_product
     from ferrule.language.layouts import coalesce as coalesce
@@ -157,9 +183,13 @@ if TYPE_CHECKING:
     from ferrule.language.layouts import local_tile as local_tile
     from ferrule.language.layouts import logical_divide as logical_divide
     from ferrule.language.layouts import logical_product as logical_product
+    from ferrule.language.layouts import make_composed_layout as make_composed_layout
+    from ferrule.language.layouts import make_identity_layout as make_identity_layout
     from ferrule.language.layouts import make_layout as make_layout
     from ferrule.language.layouts import make_layout_like as make_layout_like
+    from ferrule.language.layouts import make_layout_tv as make_layout_tv
     from ferrule.language.layouts import make_ordered_layout as make_ordered_layout
+    from ferrule.language.layouts import make_swizzle as make_swizzle
     from ferrule.language.layouts import max_common_layout as max_common_layout
     from ferrule.language.layouts import max_common_vector as max_common_vector
     from ferrule.language.layouts import nullspace as nullspace
@@ -260,15 +290,25 @@ _FACES = (
     "range_constexpr static_assert"
 )
 _LAYOUTS = (
-    "Layout LayoutError append blocked_product coalesce complement composition cosize "
-    "crd2idx depth dice filter filter_zeros flat_divide flat_product flatten get "
-    "group_modes idx2crd is_congruent is_static is_weakly_congruent left_inverse "
-    "local_partition local_tile logical_divide logical_product make_layout "
-    "make_layout_like make_ordered_layout max_common_layout max_common_vector nullspace "
-    "prepend product product_each raked_product rank recast_layout repeat_like "
-    "right_inverse select shape shape_div size slice_ tile_to_shape tiled_divide "
-    "tiled_product tuple_cat unflatten zipped_divide zipped_product"
+    "ComposedLayout E Layout LayoutError ScaledBasis Swizzle append blocked_product coalesce "
+    "complement composition cosize crd2idx depth dice filter filter_zeros flat_divide "
+    "flat_product flatten get group_modes idx2crd is_congruent is_static is_weakly_congruent "
+    "left_inverse local_partition local_tile logical_divide logical_product "
+    "make_composed_layout make_identity_layout make_layout make_layout_like make_layout_tv "
+    "make_ordered_layout make_swizzle max_common_layout max_common_vector nullspace prepend "
+    "product product_each raked_product rank recast_layout repeat_like right_inverse select "
+    "shape shape_div size slice_ tile_to_shape tiled_divide tiled_product tuple_cat unflatten "
+    "zipped_divide zipped_product"
 )
+_COPIES = (
+    "CopyAtom TiledCopy make_copy_atom make_tiled_copy "
+    "make_tiled_copy_D make_tiled_copy_S make_tiled_copy_tv"
+)
+_MMAS = (
+    "MmaAtom TiledMma make_mma_atom make_tiled_copy_A make_tiled_copy_B "
+    "make_tiled_copy_C make_tiled_mma"
+)
+_TILES = "basic_copy basic_copy_if copy copy_atom_call gemm mma_atom_call"
 _REDUCTIONS = "max min prod sum"
 _VECTORS = (
     "ReductionOp all_ any_ autovec_copy full full_like make_fragment make_fragment_like "
@@ -277,7 +317,6 @@ _VECTORS = (
 _ALLOCATION = "empty empty_like shrink zeros"
 _CALLS = "call extern_func import_func raise_error"
 _CONTAINERS = "Array Dict List Map Object as_type make_object"
-_VIEWS = "domain_offset elem_less make_tensor recast_ptr recast_tensor"
 _OPTIONS = (
     "DeviceTarget EnableAssertions EnableTVMFFI FrontendNext GPUArch GenerateLineInfo "
     "KeepCUBIN KeepPTX KeepSASS LinkLibraries NvdisasmOptions OptLevel PtxasOptions "
@@ -289,6 +328,7 @@ _TUPLES = (
     "leading_dim prepend_ones pretty_str product_like repeat repeat_as_tuple round_up "
     "size_in_bytes slice_and_offset transform_apply transform_leaf unwrap wrap"
 )
+_VIEWS = "domain_offset elem_less make_identity_tensor make_tensor recast_ptr recast_tensor"
 _ATTRIBUTES = {
     "__version__": ("ferrule.specs._version", "__version__"),
     "CompileError": ("ferrule.compiler.errors", "CompileError"),
@@ -316,6 +356,9 @@ _ATTRIBUTES = {
     "type_info": ("ferrule.runtime", "type_info"),
     **{name: ("ferrule.language.faces.base", name) for name in _FACES.split()},
     **{name: ("ferrule.language.layouts", name) for name in _LAYOUTS.split()},
+    **{name: ("ferrule.language.atoms.copies", name) for name in _COPIES.split()},
+    **{name: ("ferrule.language.atoms.mmas", name) for name in _MMAS.split()},
+    **{name: ("ferrule.language.faces.tiles", name) for name in _TILES.split()},
     **{name: ("ferrule.language.faces.reductions", name) for name in _REDUCTIONS.split()},
     **{name: ("ferrule.language.faces.vectors", name) for name in _VECTORS.split()},
     **{name: ("ferrule.language.faces.tensors", name) for name in _ALLOCATION.split()},
@@ -338,6 +381,7 @@ _MODULES = {
     "arch": "ferrule.language.faces.arch",
     "cuda": "ferrule.runtime.cuda",
     "frontends": "ferrule.frontends",
+    "nvgpu": "ferrule.language.atoms.nvgpu",
     "math": "ferrule.language.faces.maths",
     "pipeline": "ferrule.language.faces.pipelines",
     "utils": "ferrule.language.faces.utils",

@@ -113,6 +113,78 @@ class PointerView(_Opaque):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class CoordinateView(_Opaque):
+    """A tensor whose elements are coordinates: the origin, and what the layout's strides add.
+
+    `origin`: nested tuples of ints and run-time integers, of the profile of every element.
+    """
+
+    layout: Layout
+    origin: Any
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """A number of elements from an address on: `known`, and a run-time one if there is one.
+
+    `bits`: a mask of the bits that the run-time number may have set; a negative mask goes on to the
+    left.
+    """
+
+    known: int = 0
+    number: Number | None = None
+    bits: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SwizzledView(_Opaque):
+    """A tensor whose element at c is number inner(begin + layout(c)) of the memory `root`.
+
+    `root`: one dim of stride 1.  `of_pointer`: the pointer has the swizzle, and the layout of the
+    tensor is `layout`; else its layout is composed.
+    """
+
+    root: ops.Value
+    inner: Any
+    begin: Begin
+    layout: Layout
+    name: str
+    of_pointer: bool = False
+
+    @property
+    def type(self) -> TensorType:
+        """The type of the memory: its element type, space and alignment."""
+        return self.root.tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SwizzledPointer(_Opaque):
+    """A pointer that carries a swizzle, which changes the index of each element from `root` on."""
+
+    root: ops.Value
+    inner: Any
+    begin: Begin
+    name: str
+
+    @property
+    def type(self) -> TensorType:
+        """The type of the memory: its element type, space and alignment."""
+        return self.root.tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ThreadSlice(_Opaque):
+    """`tiled.get_slice(thread)`: what a thread has of a tiled copy or matrix multiplication.
+
+    `thread`: an int, or a run-time number.
+    """
+
+    of: Any
+    thread: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Fielded(_Opaque):
     """Memory of tuples, named tuples or dataclasses: a tensor or a pointer for each number of them.
 
@@ -321,6 +393,10 @@ RunTime = (
     | PointerView
     | Fielded
     | TensorMapView
+    | CoordinateView
+    | SwizzledView
+    | SwizzledPointer
+    | ThreadSlice
     | Whole
     | Vector
     | KernelCall
@@ -336,6 +412,10 @@ RUN_TIME: Final = (
     PointerView,
     Fielded,
     TensorMapView,
+    CoordinateView,
+    SwizzledView,
+    SwizzledPointer,
+    ThreadSlice,
     Whole,
     Vector,
     KernelCall,

@@ -12,13 +12,18 @@ def make_tensor(iterator: Any, layout: Any) -> Any:
     outside("make_tensor")
 
 
+def make_identity_tensor(shape: Any) -> Any:
+    """A tensor whose elements are their own coordinates; nothing of it is in memory."""
+    outside("make_identity_tensor")
+
+
 def recast_tensor(src: Any, dtype: Any) -> Any:
     """The bytes of a tensor as elements of another dtype."""
     outside("recast_tensor")
 
 
-def recast_ptr(ptr: Any, swizzle_: None = None, dtype: Any = None) -> Any:
-    """The same address, of elements of another dtype."""
+def recast_ptr(ptr: Any, swizzle_: Any = None, dtype: Any = None) -> Any:
+    """The same address, of elements of another dtype, with a swizzle of its bytes."""
     outside("recast_ptr")
 
 

@@ -88,6 +88,7 @@ class ProgramState:
     read.  `region` is the innermost enclosing code under a run-time condition.  `outside`: objects
     from outside of the program's functions.  `tables`: the contents of constant tables, with their
     sizes.  `changes`: the number of events so far that may have changed compile-time objects.
+    `masks`: the bits that coordinates of swizzled tensors may have set.
     """
 
     symbols: dict[Sym, str]
@@ -114,6 +115,7 @@ class ProgramState:
     outside: Search = field(default_factory=Search)
     tables: dict[bytes, int] = field(default_factory=dict)
     changes: int = 0
+    masks: dict[ops.Value, int] = field(default_factory=dict)
 
     @contextmanager
     def undone_by(self, error: type[Exception]) -> Iterator[None]:
@@ -156,6 +158,7 @@ class Lowering:
 
     `interpreter` has Python's semantics: other folders must not import `python` and use it only
     through this object.  `elementwise`: whether the code runs for each element of whole tensors.
+    `here`: the node whose attribute is read.
     `own_bytes`: the bytes of the fragments so far.  `shared`: the static shared memory so far, with
     the lines that request it.  `dynamic`: the bytes so far of dynamic shared memory whose size the
     launch need not say; `has_all_dynamic`: the kernel has asked for all of it.
@@ -179,6 +182,7 @@ class Lowering:
         self.dynamic = 0
         self.has_all_dynamic = False
         self.interpreter = interpreter
+        self.here: ast.AST = frame.source.node
 
     def evaluate(self, node: ast.expr) -> Any:
         """The value of an expression: a compile-time object, or a run-time one of `values`."""

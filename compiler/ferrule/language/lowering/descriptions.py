@@ -8,6 +8,7 @@ from ferrule.language.layouts import Layout, format_tuple
 from ferrule.language.lowering.closures import Closure
 from ferrule.language.values import (
     ConstantTable,
+    CoordinateView,
     Fielded,
     Handle,
     KernelCall,
@@ -16,8 +17,11 @@ from ferrule.language.values import (
     OneOf,
     Parts,
     PointerView,
+    SwizzledPointer,
+    SwizzledView,
     TensorMapView,
     TensorView,
+    ThreadSlice,
     Undefined,
     Vector,
     Whole,
@@ -46,6 +50,14 @@ def describe(value: object, *, plain: bool = False) -> str:
             return f"a run-time {value.dtype.name}"
         case TensorView():
             return f"the tensor {value.name}"
+        case CoordinateView():
+            return f"the tensor of coordinates {value.name}"
+        case SwizzledView():
+            return f"the swizzled tensor {value.name}"
+        case SwizzledPointer():
+            return f"the swizzled pointer {value.name}"
+        case ThreadSlice():
+            return f"a thread's part of a {type(value.of).__name__}"
         case ConstantTable():
             return f"a part of the table {value.name}"
         case PointerView():

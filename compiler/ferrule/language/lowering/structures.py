@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields
-from typing import Any
+from dataclasses import fields, replace
+from typing import Any, Final
 
-from ferrule.language.values import Fielded, Vector, is_record
+from ferrule.language.values import (
+    Begin,
+    CoordinateView,
+    Fielded,
+    SwizzledView,
+    ThreadSlice,
+    Vector,
+    is_record,
+)
+
+_MOST: Final = 1 << 30
 
 
 def parts(value: Any) -> list[tuple[str, Any]] | None:
@@ -23,6 +33,13 @@ def parts(value: Any) -> list[tuple[str, Any]] | None:
         return [
             (path, item) for (path, _), item in zip(leaves(value.form), value.items, strict=True)
         ]
+    if isinstance(value, CoordinateView):
+        return parts(value.origin)
+    if isinstance(value, SwizzledView):
+        begin = value.begin
+        return [("", begin.known if begin.number is None else begin.number)]
+    if isinstance(value, ThreadSlice):
+        return [("", value.thread)]
     if is_record(value):
         return [(f".{each.name}", getattr(value, each.name, None)) for each in fields(value)]
     return None
@@ -38,9 +55,31 @@ def rebuild(template: Any, items: Iterable[Any]) -> Any:
         return Vector(template.shape, tuple(items))
     if isinstance(template, Fielded):
         return Fielded(template.form, tuple(items), template.name)
+    if isinstance(template, CoordinateView):
+        return replace(template, origin=tuple(items))
+    if isinstance(template, SwizzledView):
+        (item,) = items
+        return replace(template, begin=_begin(template.begin, item))
+    if isinstance(template, ThreadSlice):
+        return replace(template, thread=next(iter(items)))
     if isinstance(template, tuple):
         return tuple.__new__(type(template), tuple(items))
     return fill(type(template), zip([f.name for f in fields(template)], items, strict=True))
+
+
+def _begin(like: Begin, item: Any) -> Begin:
+    """The beginning of a swizzled tensor after a join: all that is known is what it divides by."""
+    if isinstance(item, int):
+        return Begin(item)
+    known = like.known if like.number is not None else 0
+    return Begin(known, item, -step_of(like))
+
+
+def step_of(begin: Begin) -> int:
+    """A power of two that is known to divide the run-time part of a beginning, or all of it if
+    there is none."""
+    bits = begin.known if begin.number is None else begin.bits
+    return bits & -bits or _MOST
 
 
 def fill(cls: type, values: Iterable[tuple[str, Any]]) -> Any:
@@ -58,9 +97,27 @@ def alike(left: Any, right: Any) -> bool:
         return False
     if isinstance(left, Vector) and isinstance(right, Vector) and left.shape != right.shape:
         return False
+    if isinstance(left, CoordinateView) and isinstance(right, CoordinateView):
+        return left.layout == right.layout and alike(left.origin, right.origin)
+    if isinstance(left, SwizzledView) and isinstance(right, SwizzledView):
+        return _alike_views(left, right)
+    if isinstance(left, ThreadSlice) and isinstance(right, ThreadSlice):
+        return bool(left.of == right.of)
     if isinstance(left, Fielded) and isinstance(right, Fielded):
         return same_form(left.form, right.form)
     return type(left) is type(right) and len(ours) == len(theirs)
+
+
+def _alike_views(left: SwizzledView, right: SwizzledView) -> bool:
+    """Whether two swizzled tensors differ at most in the run-time number of their beginnings."""
+    same = left.root is right.root and left.inner == right.inner and left.layout == right.layout
+    ours, theirs = left.begin, right.begin
+    if (ours.number is None) != (theirs.number is None):
+        return False
+    known = ours.number is None or ours.known == theirs.known
+    return (
+        same and known and left.of_pointer == right.of_pointer and step_of(ours) == step_of(theirs)
+    )
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

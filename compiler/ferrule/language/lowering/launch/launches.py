@@ -28,6 +28,7 @@ from ferrule.language.lowering.launch.launch_sizes import (
     three_sizes,
 )
 from ferrule.language.values import (
+    CoordinateView,
     Handle,
     KernelCall,
     Number,
@@ -173,6 +174,8 @@ def _key(value: Any) -> object:
             return (TensorMapView, value.value.type, value.boxes)
         case Layout():
             return value
+        case CoordinateView(layout=layout, origin=origin):
+            return (CoordinateView, layout, _key(origin))
         case tuple() | list():
             return (type(value), tuple(_key(item) for item in value))
         case bool() | int() | float() | str() | None | Numeric() | DType():
@@ -183,8 +186,9 @@ def _key(value: Any) -> object:
 
 
 def _has_parts(value: Any) -> bool:
-    """Whether this is a dataclass with run-time values, which are passed to a kernel one by one."""
-    return is_record(value) and is_run_time(value)
+    """Whether this is a tensor of coordinates, or a dataclass with run-time values, whose parts are
+    passed to a kernel one by one."""
+    return isinstance(value, CoordinateView) or (is_record(value) and is_run_time(value))
 
 
 def _require_shared(low: Lowering, name: str, value: Any, node: ast.Call) -> None:
@@ -265,7 +269,9 @@ def lower_kernel(low: Lowering, call: KernelCall, node: ast.Call) -> ops.Functio
                 return [parameter(f"{name}_{i}", v) for i, v in enumerate(value)]
             case _ if _has_parts(value):
                 parts = structures.parts(value) or []
-                fields = [parameter(f"{name}_{suffix[1:]}", item) for suffix, item in parts]
+                fields = [
+                    parameter(f"{name}_{suffix.strip('.[]')}", item) for suffix, item in parts
+                ]
                 return structures.rebuild(value, fields)
         _require_constant(low, value, node)
         return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from ferrule.language.layouts import Layout
+from ferrule.language.layouts import ComposedLayout, Layout, ScaledBasis
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.values import RUN_TIME, Number
@@ -41,7 +41,7 @@ def as_dims(low: Lowering, value: Any, node: ast.AST) -> Any:
     match value:
         case tuple() | list():
             return tuple(as_dims(low, item, node) for item in value)
-        case Layout():
+        case Layout() | ComposedLayout() | ScaledBasis():
             return named(low, value)
         case Number(dim=dim) if dim is not None:
             return named(low, dim)
@@ -62,6 +62,10 @@ def named(low: Lowering, value: Any) -> Any:
     match value:
         case Layout(shape=shape, stride=stride):
             return Layout(named(low, shape), named(low, stride))
+        case ScaledBasis(value=scale, mode=mode):
+            return ScaledBasis(named(low, scale), mode)
+        case ComposedLayout(inner, offset, outer):
+            return ComposedLayout(named(low, inner), named(low, offset), named(low, outer))
         case tuple():
             return tuple(named(low, item) for item in value)
         case Sym(key):

@@ -16,9 +16,11 @@ from ferrule.language.lowering.tensors import coordinates, elements, fields
 from ferrule.language.values import (
     RUN_TIME,
     ConstantTable,
+    CoordinateView,
     Fielded,
     Handle,
     PointerView,
+    SwizzledView,
     TensorView,
     Vector,
     is_record,
@@ -82,6 +84,10 @@ class Place:
         """The element at this place."""
         if isinstance(self.base, (TensorView, PointerView)):
             return elements.read(self.low, self.base, self.key, self.node)
+        if isinstance(self.base, (SwizzledView, CoordinateView)):
+            from ferrule.language.lowering.tensors import arranged
+
+            return arranged.read(self.low, self.base, self.key, self.node)
         if isinstance(self.base, Fielded):
             return fields.read(self.low, self.base, self.key, self.node)
         if isinstance(self.base, Handle):
@@ -92,6 +98,10 @@ class Place:
         """Stores a value at this place."""
         if isinstance(self.base, (TensorView, PointerView)):
             elements.write(self.low, self.base, self.key, value, self.node)
+        elif isinstance(self.base, (SwizzledView, CoordinateView)):
+            from ferrule.language.lowering.tensors import arranged
+
+            arranged.write(self.low, self.base, self.key, value, self.node)
         elif isinstance(self.base, Fielded):
             fields.write(self.low, self.base, self.key, value, self.node)
         elif isinstance(self.base, Handle):
@@ -160,7 +170,7 @@ def attribute(low: Lowering, node: ast.Attribute) -> Attribute:
 def place(low: Lowering, node: ast.Subscript) -> Place:
     """The place of a subscript, for an assignment."""
     base = low.evaluate(node.value)
-    if isinstance(base, (TensorView, PointerView, Fielded)):
+    if isinstance(base, (TensorView, PointerView, Fielded, SwizzledView, CoordinateView)):
         return Place(low, node, base, coordinates.subscript(low, node.slice))
     if isinstance(base, Handle) and isinstance(base.param, (params.Elements, params.Pairs)):
         return Place(low, node, base, low.evaluate(node.slice))

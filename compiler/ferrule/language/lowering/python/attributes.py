@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from ferrule.language.dependencies.mutable import ATOMS
-from ferrule.language.layouts import Layout
+from ferrule.language.layouts import ComposedLayout, Layout
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint
 from ferrule.language.lowering.launch import launches
@@ -30,12 +30,16 @@ from ferrule.language.values import (
     RUN_TIME,
     BoundMethod,
     ConstantTable,
+    CoordinateView,
     Fielded,
     Handle,
     KernelCall,
     Number,
     PointerView,
+    SwizzledPointer,
+    SwizzledView,
     TensorView,
+    ThreadSlice,
     Vector,
     Whole,
 )
@@ -105,6 +109,9 @@ _NUMBER: Final[dict[str, Callable[[Lowering, Number | Numeric], Any]]] = {
 }
 
 
+_ATOMS: Final = "ferrule.language.atoms"
+
+
 def _reduce(vector: Vector, low: Lowering, *given: Any) -> Any:
     from ferrule.language.lowering.tensors.vector_functions import reduce
 
@@ -120,6 +127,8 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
             return _from_table(low, _TENSOR, value, attr, node)
         case ConstantTable() if attr == "shape":
             return value.shape
+        case SwizzledView() | SwizzledPointer() | CoordinateView() | ThreadSlice():
+            return _of_arranged(low, value, attr, node)
         case PointerView():
             return _from_table(low, _POINTER, value, attr, node)
         case Fielded() if attr == "fill" and not fields.is_pointer(value):
@@ -127,7 +136,7 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
         case Fielded():
             known = fields.POINTER if fields.is_pointer(value) else fields.TENSOR
             return _from_table(low, known, value, attr, node)
-        case Layout() if attr in ("shape", "stride"):
+        case Layout() | ComposedLayout() if attr in ("shape", "stride", "offset"):
             return size_numbers(low, getattr(value, attr))
         case Number():
             return _from_table(low, _NUMBER, value, attr, node)
@@ -149,6 +158,12 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
             return BoundMethod(partial(conversions.to, value), "to")
         case bool() | int() | float() if attr == "bitcast":
             low.fail(node, "a Python number has no size", expected="fe.Float32(x).bitcast(…)")
+        case _ if type(value).__module__.startswith(_ATOMS):
+            from ferrule.language.lowering.device import thread_slices
+
+            found = thread_slices.method(value, attr)
+            if found is not None:
+                return found
         case KernelCall() if attr == "launch":
             return BoundMethod(
                 lambda low, args, kwargs, call: launches.launch(low, value, args, kwargs, call),
@@ -171,6 +186,23 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
         f"{_name(value)} has no attribute {attr!r}",
         hint=_near(attr, dir(value)) if not isinstance(value, tuple) else _COORDINATE.get(attr),
     )
+
+
+def _of_arranged(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
+    """An attribute of what few kernels have: the modules for it are imported here."""
+    from ferrule.language.lowering.tensors import coordinate_views, swizzled
+
+    low.here = node
+    match value:
+        case SwizzledView():
+            return _from_table(low, swizzled.TENSOR, value, attr, node)
+        case SwizzledPointer():
+            return _from_table(low, swizzled.POINTER, value, attr, node)
+        case CoordinateView():
+            return _from_table(low, coordinate_views.TENSOR, value, attr, node)
+    from ferrule.language.lowering.device import thread_slices
+
+    return thread_slices.attribute(low, value, attr, node)
 
 
 _COORDINATE: Final = {axis: f"it is a tuple: x[{i}]" for i, axis in enumerate("xyz")}

@@ -17,8 +17,9 @@ from ferrule.language.faces import maths
 from ferrule.language.faces.base import OutsideKernel, printf
 from ferrule.language.faces.calls import ExternFunction, ImportedFunction
 from ferrule.language.faces.containers import type_key_of
-from ferrule.language.layouts import Layout, is_static
+from ferrule.language.layouts import ComposedLayout, Layout, Swizzle, is_static
 from ferrule.language.lowering import structures
+from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.closures import Closure
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control.mutation import require_inside, require_seen
@@ -112,7 +113,12 @@ def apply(
     match callee:
         case BoundMethod():
             return callee.call(low, args, kwargs, node)
-        case Layout():
+        case Swizzle():
+            from ferrule.language.lowering.tensors import layout_functions
+
+            (index,) = bound(low, "index", args, kwargs, node)
+            return layout_functions.swizzle(low, callee, index, node)
+        case Layout() | ComposedLayout():
             from ferrule.language.lowering.tensors import layout_functions
 
             return layout_functions.apply(low, callee, args, kwargs, node)

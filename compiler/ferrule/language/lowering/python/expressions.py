@@ -33,10 +33,12 @@ from ferrule.language.lowering.tensors import (
 from ferrule.language.values import (
     RUN_TIME,
     ConstantTable,
+    CoordinateView,
     Fielded,
     Generated,
     Number,
     PointerView,
+    SwizzledView,
     TensorView,
     Vector,
     is_run_time,
@@ -254,6 +256,10 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
     base = low.evaluate(node.value)
     if isinstance(base, (TensorView, PointerView)):
         return elements.read(low, base, coordinates.subscript(low, node.slice), node)
+    if isinstance(base, (SwizzledView, CoordinateView)):
+        from ferrule.language.lowering.tensors import arranged
+
+        return arranged.read(low, base, coordinates.subscript(low, node.slice), node)
     if isinstance(base, Fielded):
         return fields.read(low, base, coordinates.subscript(low, node.slice), node)
     if isinstance(base, Vector):

@@ -71,6 +71,9 @@ _FACES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         ),
         "language.faces.threads": ("device.threads", "device.shared_memory", "device.atomics"),
         "language.faces.tuples": ("tensors.tuple_functions", "tensors.layout_functions"),
+        "language.atoms.copies": ("device.copying",),
+        "language.atoms.mmas": ("device.copying",),
+        "language.faces.tiles": ("device.copying", "device.multiplying"),
         "language.faces.vectors": (
             *("tensors.vector_functions", "tensors.fragments", "tensors.filling"),
         ),

@@ -23,7 +23,15 @@ from ferrule.language.lowering.numbers.tables import IR_BINARY, PYTHON_BINARY, P
 from ferrule.language.lowering.objects import containers, texts
 from ferrule.language.lowering.tensors import fields, views
 from ferrule.language.lowering.tensors.whole_tensors import lift
-from ferrule.language.values import RUN_TIME, Fielded, Handle, Number, PointerView, Whole
+from ferrule.language.values import (
+    RUN_TIME,
+    Fielded,
+    Handle,
+    Number,
+    PointerView,
+    SwizzledPointer,
+    Whole,
+)
 from ferrule.specs import Boolean, Int32, Numeric
 from ferrule.specs.expr import make
 
@@ -39,7 +47,8 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
         return typed_constants.folded(low, lambda: arithmetic(low, name, left, right, node))
     if not isinstance(left, RUN_TIME) and not isinstance(right, RUN_TIME):
         return at_compile_time(low, node, lambda: python(*untyped(left, right)))
-    if isinstance(left, PointerView) or isinstance(right, PointerView):
+    pointers = (PointerView, SwizzledPointer)
+    if isinstance(left, pointers) or isinstance(right, pointers):
         return views.arithmetic(low, op, left, right, node)
     if isinstance(left, Fielded) or isinstance(right, Fielded):
         return fields.arithmetic(low, op, left, right, node)

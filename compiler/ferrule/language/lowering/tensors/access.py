@@ -11,7 +11,7 @@ from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.promotion import stores_implicitly
-from ferrule.language.values import Number, TensorView
+from ferrule.language.values import Number, SwizzledView, TensorView
 from ferrule.specs import DType, Float4E2M1FN, Float32, Int4, Int8, Uint4, Uint8
 
 PACKED: Final[dict[DType, DType]] = {Int4: Int8, Uint4: Uint8, Float4E2M1FN: Float32}
@@ -27,7 +27,7 @@ def load(low: Lowering, tensor: ops.Value, indices: Sequence[ops.Value]) -> Numb
     return packed.load(low, tensor, indices)
 
 
-def require_reachable(low: Lowering, tensor: TensorView, node: ast.AST) -> None:
+def require_reachable(low: Lowering, tensor: TensorView | SwizzledView, node: ast.AST) -> None:
     """Refuses accesses of host code to GPU memory."""
     if low.kind == "host" and low.state.target != "cpu" and not tensor.type.is_own:
         low.fail(

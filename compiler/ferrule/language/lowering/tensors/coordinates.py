@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.language import layouts
@@ -15,7 +15,7 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.numbers.sizes import size_number
-from ferrule.language.values import Number, TensorView
+from ferrule.language.values import Number
 from ferrule.specs import Boolean, Compound, Int32, Int64, Numeric, Sym
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import INT64_MAX
@@ -94,8 +94,24 @@ class Emitted:
         return size_number(self.low, value) if isinstance(value, (Sym, Compound)) else value
 
 
+class Laid(Protocol):
+    """What coordinates need of a tensor."""
+
+    @property
+    def layout(self) -> layouts.Layout:
+        """The layout from coordinates to elements."""
+
+    @property
+    def name(self) -> str:
+        """The name in messages."""
+
+
 def indices(
-    low: Lowering, tensor: TensorView, coordinate: tuple[Any, ...], node: ast.AST
+    low: Lowering,
+    tensor: Laid,
+    coordinate: tuple[Any, ...],
+    node: ast.AST,
+    arithmetic: layouts.Arithmetic | None = None,
 ) -> tuple[Number | int, ...]:
     """The index along each dim of the tensor's type; 0 if the coordinate keeps a mode.
 
@@ -115,13 +131,18 @@ def indices(
         for axis, (part, mode) in enumerate(zip(coordinate, shape, strict=True))
     )
     with refusals(low, node):
-        found = natural(checked, shape, Emitted(low, node))
+        found = natural(checked, shape, arithmetic or Emitted(low, node))
     return tuple(layouts.flatten(found))
 
 
-def _checked(
-    low: Lowering, tensor: TensorView, label: str, part: Any, mode: Any, node: ast.AST
-) -> Any:
+def whole_as_all(tensor: Laid, coordinate: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A coordinate, in which a single None or `:` stands for that of every mode."""
+    if len(coordinate) == 1 and is_free(coordinate[0]):
+        return coordinate * len(tensor.layout)
+    return coordinate
+
+
+def _checked(low: Lowering, tensor: Laid, label: str, part: Any, mode: Any, node: ast.AST) -> Any:
     """A coordinate of one mode, its leaves ints in range, run-time integers, or None."""
     if is_free(part):
         return None
@@ -152,7 +173,7 @@ def _checked(
 
 
 def _check_known(
-    low: Lowering, tensor: TensorView, label: str, known: int, size: Any, node: ast.AST
+    low: Lowering, tensor: Laid, label: str, known: int, size: Any, node: ast.AST
 ) -> None:
     if size == INT64_MAX:  # a pointer: the size behind it is unknown
         return

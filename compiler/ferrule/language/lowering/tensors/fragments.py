@@ -9,7 +9,7 @@ from typing import Any, Final
 from ferrule.language import layouts
 from ferrule.language.faces import vectors as faces
 from ferrule.language.ir.types import TensorType
-from ferrule.language.layouts import Layout, format_tuple
+from ferrule.language.layouts import ComposedLayout, Layout, format_tuple
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
@@ -17,7 +17,7 @@ from ferrule.language.lowering.numbers import forms, scalars
 from ferrule.language.lowering.numbers.sizes import as_dims, named
 from ferrule.language.lowering.tensors import access, fields, views
 from ferrule.language.lowering.tensors.coordinates import refusals
-from ferrule.language.values import Fielded, TensorView, Vector
+from ferrule.language.values import CoordinateView, Fielded, SwizzledView, TensorView, Vector
 from ferrule.specs import AddressSpace, DType
 from ferrule.specs.dtypes import as_dtype
 
@@ -37,8 +37,8 @@ def _make(
         checked = layout if isinstance(layout, Layout) else layouts.make_layout(layout)
     form = forms.of_elements(low, dtype, "the dtype of a fragment", node)
     if isinstance(form, DType):
-        return _fragment(low, checked, form, node)
-    return fields.allocated(form, "fragment", lambda each: _fragment(low, checked, each, node))
+        return in_registers(low, checked, form, node)
+    return fields.allocated(form, "fragment", lambda each: in_registers(low, checked, each, node))
 
 
 def _make_like(
@@ -47,8 +47,12 @@ def _make_like(
     """`fe.make_fragment_like(src, dtype=None)`."""
     source, dtype = bound(low, "src dtype=", args, kwargs, node)
     match source:
-        case TensorView():
+        case TensorView() | SwizzledView():
             layout, own = named(low, source.layout), source.type.dtype
+        case CoordinateView() if dtype is not None:
+            layout, own = layouts.make_layout(named(low, source.layout).shape), dtype
+        case ComposedLayout() if dtype is not None:
+            layout, own = named(low, source.outer), dtype
         case Vector():
             layout, own = layouts.make_layout(source.shape), source.dtype
         case Layout() if dtype is not None:
@@ -59,7 +63,7 @@ def _make_like(
                 f"make_fragment_like got {describe(source)}",
                 expected="a tensor or a vector, or a layout and a dtype",
             )
-    return _fragment(low, _compact(layout), own if dtype is None else dtype, node)
+    return in_registers(low, _compact(layout), own if dtype is None else dtype, node)
 
 
 def _compact(layout: Layout) -> Layout:
@@ -69,7 +73,7 @@ def _compact(layout: Layout) -> Layout:
     return layouts.make_layout(layout.shape)
 
 
-def _fragment(low: Lowering, layout: Layout, dtype: Any, node: ast.Call) -> TensorView:
+def in_registers(low: Lowering, layout: Layout, dtype: Any, node: ast.Call) -> TensorView:
     kind: DType = scalars.at_compile_time(low, node, lambda: as_dtype(dtype))
     access.require_element(low, kind, node)
     if not layouts.is_static(layout):

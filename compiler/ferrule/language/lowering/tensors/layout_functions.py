@@ -10,27 +10,28 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from ferrule.language import layouts
 from ferrule.language.faces import tensors as faces
 from ferrule.language.faces import tuples
-from ferrule.language.layouts import Layout
+from ferrule.language.layouts import ComposedLayout, Layout, Swizzle
 from ferrule.language.layouts.tiling import partition_at, tile_at
 from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars, typed_constants
 from ferrule.language.lowering.numbers.sizes import as_dims, named, size_numbers
-from ferrule.language.lowering.tensors import tensor_methods, views
+from ferrule.language.lowering.tensors import arranged, tensor_methods
+from ferrule.language.lowering.tensors.arranged import ARRANGED
 from ferrule.language.lowering.tensors.coordinates import Emitted, refusals
-from ferrule.language.values import Number, TensorView, is_run_time
+from ferrule.language.values import Number, PointerView, is_run_time
 from ferrule.specs import ceil_div as ceil_div_of_sizes
 
 
 def _argument(low: Lowering, value: Any, node: ast.AST) -> Any:
     """An argument for the algebra: a tensor as its layout, numbers as sizes."""
-    if isinstance(value, TensorView):
+    if isinstance(value, ARRANGED):
         return named(low, value.layout)
     return as_dims(low, value, node)
 
@@ -57,15 +58,19 @@ def _viewing(function: Callable[..., Any]) -> Intrinsic:
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         result = known(low, args, kwargs, node)
-        if args and isinstance(args[0], TensorView) and isinstance(result, Layout):
-            return views.relaid(low, args[0], result)
+        if args and isinstance(args[0], ARRANGED) and isinstance(result, Layout):
+            return arranged.relaid(low, args[0], result)
         return result
 
     return emit
 
 
 def apply(
-    low: Lowering, layout: Layout, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+    low: Lowering,
+    layout: Layout | ComposedLayout,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    node: ast.Call,
 ) -> Any:
     """`layout(coordinate)`: an index, or the layout of the modes that a None keeps."""
     if kwargs:
@@ -84,13 +89,43 @@ def _keeps(coordinate: Any) -> bool:
     return coordinate is None
 
 
-def _index(low: Lowering, coordinate: Any, layout: Layout, node: ast.AST) -> Any:
+def _index(low: Lowering, coordinate: Any, layout: Any, node: ast.AST) -> Any:
+    if isinstance(layout, ComposedLayout):
+        return _swizzled_index(low, coordinate, layout, node)
     with refusals(low, node):
         index = layouts.crd2idx(coordinate, named(low, layout), arithmetic=Emitted(low, node))
     return size_numbers(low, index)
 
 
-def _slice(low: Lowering, layout: Layout, coordinate: Any, node: ast.AST) -> Layout:
+def _swizzled_index(low: Lowering, coordinate: Any, layout: ComposedLayout, node: ast.AST) -> Any:
+    """The index that a composed layout gives, also at coordinates known only at the call."""
+    if not is_run_time(coordinate):
+        with refusals(low, node):
+            return size_numbers(low, layouts.crd2idx(coordinate, named(low, layout)))
+    found = _index(low, coordinate, layout.outer, node)
+    if layout.offset != 0:
+        found = scalars.arithmetic(low, "add", found, layout.offset, node)
+    if not isinstance(layout.inner, Swizzle):
+        return _index(low, found, layout.inner, node)
+    return swizzle(low, layout.inner, found, node)
+
+
+def swizzle(low: Lowering, by: Swizzle, index: Any, node: ast.AST) -> Any:
+    """`swizzle(index)`: a number, known or not."""
+    known = scalars.plain(index)
+    if not is_run_time(known):
+        with refusals(low, node):
+            return by(known)
+    number = scalars.as_number(low, index, node)
+    if not number.dtype.is_integer:
+        low.fail(node, f"{by} of {describe(index)}", expected="an integer")
+    taken = scalars.arithmetic(low, "and", number, by.source, node)
+    way: Literal["shr", "shl"] = "shr" if by.num_shift >= 0 else "shl"
+    changed = scalars.arithmetic(low, way, taken, abs(by.num_shift), node)
+    return scalars.arithmetic(low, "xor", number, changed, node)
+
+
+def _slice(low: Lowering, layout: Any, coordinate: Any, node: ast.AST) -> Any:
     with refusals(low, node):
         return layouts.slice_(layout, coordinate)
 
@@ -108,43 +143,45 @@ def _idx2crd(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.C
     return size_numbers(low, found)
 
 
-def _layout(low: Lowering, value: Any, node: ast.AST) -> Layout:
+def _layout(low: Lowering, value: Any, node: ast.AST) -> Any:
     found = _argument(low, value, node)
-    if isinstance(found, Layout):
+    if isinstance(found, (Layout, ComposedLayout)):
         return found
     low.fail(node, f"expected a layout, but got {describe(value)}")
 
 
 def _slice_(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     value, coordinate = bound(low, "src coord", args, kwargs, node)
-    if not isinstance(value, TensorView):
+    if not isinstance(value, ARRANGED):
         return _slice(low, _layout(low, value, node), coordinate, node)
     at = coordinate if isinstance(coordinate, tuple) else (coordinate,)
-    return views.cut(low, value, at, node, name=ast.unparse(node))
+    return arranged.cut(low, value, at, node, name=ast.unparse(node))
 
 
 def _slice_and_offset(
     low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
-) -> tuple[Layout, Any]:
-    """`slice_and_offset(coord, layout)`."""
+) -> tuple[Any, Any]:
+    """`slice_and_offset(coord, layout)`; a part of a composed layout has its offset in itself."""
     coordinate, source = bound(low, "coord src", args, kwargs, node)
     layout = _layout(low, source, node)
+    if isinstance(layout, ComposedLayout):
+        return _slice(low, layout, coordinate, node), 0
     return _slice(low, layout, coordinate, node), _index(low, coordinate, layout, node)
 
 
 def _domain_offset(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     coordinate, tensor = bound(low, "coord tensor", args, kwargs, node)
-    if not isinstance(tensor, TensorView):
+    if not isinstance(tensor, ARRANGED):
         low.fail(node, f"domain_offset takes a tensor, but got {describe(tensor)}")
     at = coordinate if isinstance(coordinate, tuple) else (coordinate,)
-    return views.offset(low, tensor, at, node)
+    return arranged.offset(low, tensor, at, node)
 
 
 def _tile(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     target, tiler, coordinate, projection = bound(
         low, "input tiler coord proj=", args, kwargs, node
     )
-    layout = _layout(low, target, node)
+    layout = _outer(_layout(low, target, node))
     with refusals(low, node):
         tiled, at = tile_at(layout, _argument(low, tiler, node), coordinate, projection)
     return _part(low, target, tiled, at, node)
@@ -152,17 +189,24 @@ def _tile(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 
 def _partition(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     target, tiler, index, projection = bound(low, "target tiler index proj=", args, kwargs, node)
-    layout = _layout(low, target, node)
+    layout = _outer(_layout(low, target, node))
     with refusals(low, node):
         threads = _argument(low, tiler, node)
         tiled, at = partition_at(layout, threads, index, projection, arithmetic=Emitted(low, node))
     return _part(low, target, tiled, at, node)
 
 
+def _outer(layout: Any) -> Any:
+    return layout.outer if isinstance(layout, ComposedLayout) else layout
+
+
 def _part(low: Lowering, target: Any, tiled: Layout, at: Any, node: ast.AST) -> Any:
     """A part of a tensor; for a layout, the layout of the part and the index of its beginning."""
-    if isinstance(target, TensorView):
-        return views.cut(low, views.relaid(low, target, tiled), at, node, name=ast.unparse(node))
+    if isinstance(target, ARRANGED):
+        name = ast.unparse(node)
+        return arranged.cut(low, arranged.relaid(low, target, tiled), at, node, name=name)
+    if isinstance(target, ComposedLayout):
+        low.fail(node, f"a part of {target}", hint="make a tensor of it, and take a part of that")
     return _slice(low, tiled, at, node), _index(low, at, tiled, node)
 
 
@@ -211,10 +255,26 @@ def _recast_tensor(low: Lowering, args: list[Any], kwargs: dict[str, Any], node:
 
 
 def _recast_ptr(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
-    pointer, swizzle, dtype = bound(low, "ptr swizzle_= dtype=", args, kwargs, node)
-    if swizzle is not None:
-        low.fail(node, "recast_ptr: swizzles are not supported", expected="dtype=...")
-    return tensor_methods.recast_pointer(low, pointer, [dtype], {}, node)
+    pointer, by, dtype = bound(low, "ptr swizzle_= dtype=", args, kwargs, node)
+    if dtype is not None or by is None:
+        pointer = tensor_methods.recast_pointer(low, pointer, [dtype], {}, node)
+    if by is None:
+        return pointer
+    if not isinstance(by, Swizzle) or not isinstance(pointer, PointerView):
+        low.fail(
+            node,
+            f"recast_ptr of {describe(pointer)} with the swizzle {describe(by)}",
+            expected="a pointer without one, and fe.make_swizzle(b, m, s)",
+        )
+    from ferrule.language.lowering.tensors import swizzled
+
+    return swizzled.pointer(low, pointer, by, node)
+
+
+def _identity(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    from ferrule.language.lowering.tensors import coordinate_views
+
+    return coordinate_views.identity(low, args, kwargs, node)
 
 
 _KNOWN: Final = (
@@ -229,9 +289,13 @@ _KNOWN: Final = (
     layouts.is_weakly_congruent,
     layouts.left_inverse,
     layouts.logical_product,
+    layouts.make_composed_layout,
+    layouts.make_identity_layout,
     layouts.make_layout,
     layouts.make_layout_like,
+    layouts.make_layout_tv,
     layouts.make_ordered_layout,
+    layouts.make_swizzle,
     layouts.max_common_layout,
     layouts.max_common_vector,
     layouts.nullspace,
@@ -280,6 +344,7 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     tuples.slice_and_offset: _slice_and_offset,
     faces.domain_offset: _domain_offset,
     faces.elem_less: _elem_less,
+    faces.make_identity_tensor: _identity,
     faces.make_tensor: tensor_methods.make_tensor,
     faces.recast_ptr: _recast_ptr,
     faces.recast_tensor: _recast_tensor,

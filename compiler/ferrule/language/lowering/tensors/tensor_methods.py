@@ -7,7 +7,7 @@ from typing import Any
 
 from ferrule.language import layouts
 from ferrule.language.ir.types import TensorType
-from ferrule.language.layouts import Layout
+from ferrule.language.layouts import ComposedLayout, Layout
 from ferrule.language.layouts.dims import quotient, same
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
@@ -15,7 +15,7 @@ from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.numbers.sizes import as_dims, named
 from ferrule.language.lowering.tensors import views
 from ferrule.language.lowering.tensors.coordinates import refusals
-from ferrule.language.values import Fielded, PointerView, TensorView
+from ferrule.language.values import Fielded, PointerView, SwizzledPointer, TensorView
 from ferrule.specs import DType
 from ferrule.specs.dtypes import as_dtype
 from ferrule.specs.expr import is_dim
@@ -103,8 +103,12 @@ def recast_tensor(
 
 def recast_pointer(
     low: Lowering, pointer: Any, args: Arguments, kwargs: Keywords, node: ast.Call
-) -> PointerView:
+) -> PointerView | SwizzledPointer:
     """`fe.recast_ptr(p, dtype=…)`: the same address of elements of another dtype."""
+    if isinstance(pointer, SwizzledPointer):
+        from ferrule.language.lowering.tensors import swizzled
+
+        return swizzled.recast_pointer(low, pointer, _dtype(low, args, kwargs, node), node)
     if not isinstance(pointer, PointerView):
         low.fail(node, f"recast_ptr takes a pointer, but got {describe(pointer)}")
     dtype = _dtype(low, args, kwargs, node)
@@ -119,17 +123,17 @@ def _dtype(low: Lowering, args: Arguments, kwargs: Keywords, node: ast.Call) -> 
     return checked
 
 
-def make_tensor(
-    low: Lowering, args: Arguments, kwargs: Keywords, node: ast.Call
-) -> TensorView | Fielded:
+def make_tensor(low: Lowering, args: Arguments, kwargs: Keywords, node: ast.Call) -> Any:
     """`fe.make_tensor(pointer, layout)`: the elements from an address on, with a layout or
     shape."""
     given = {**dict(zip(("iterator", "layout"), args, strict=False)), **kwargs}
     if len(args) > 2 or set(given) != {"iterator", "layout"}:
         low.fail(node, "make_tensor takes two arguments", expected="fe.make_tensor(p, layout)")
     pointer = given["iterator"]
+    if isinstance(pointer, tuple):
+        return _of_coordinates(low, pointer, given["layout"], node)
     several = isinstance(pointer, Fielded) and isinstance(pointer.items[0], PointerView)
-    if not isinstance(pointer, PointerView) and not several:
+    if not isinstance(pointer, (PointerView, SwizzledPointer)) and not several:
         low.fail(
             node,
             f"make_tensor: the iterator is {describe(pointer)}",
@@ -137,8 +141,23 @@ def make_tensor(
         )
     layout = as_dims(low, given["layout"], node)
     with refusals(low, node):
-        checked = layout if isinstance(layout, Layout) else layouts.make_layout(layout)
+        has_layout = isinstance(layout, (Layout, ComposedLayout))
+        checked = layout if has_layout else layouts.make_layout(layout)
+    if isinstance(pointer, SwizzledPointer) or isinstance(checked, ComposedLayout):
+        from ferrule.language.lowering.tensors import swizzled
+
+        return swizzled.tensor(low, pointer, checked, node)
     if isinstance(pointer, Fielded):
         items = tuple(views.relaid(low, each, checked) for each in pointer.items)
         return Fielded(pointer.form, items, pointer.name)
     return views.relaid(low, pointer, checked)
+
+
+def _of_coordinates(low: Lowering, origin: Any, layout: Any, node: ast.AST) -> Any:
+    """`make_tensor(c.iterator, layout)`, of a tensor of coordinates."""
+    from ferrule.language.lowering.tensors import coordinate_views
+
+    found = as_dims(low, layout, node)
+    if not isinstance(found, Layout):
+        low.fail(node, f"a tensor of coordinates has the layout {describe(layout)}")
+    return coordinate_views.tensor(found, "the coordinates", origin)

@@ -19,13 +19,18 @@ from ferrule.language.lowering.numbers import scalars, typed_constants
 from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.lowering.tensors.coordinates import refusals
 from ferrule.language.lowering.tensors.vectors import indices, load, shaped, store
-from ferrule.language.values import Number, TensorView, Vector, is_run_time
+from ferrule.language.values import Number, SwizzledView, TensorView, Vector, is_run_time
 from ferrule.specs import Boolean
 
 
 def _autovec_copy(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
     """`fe.autovec_copy(src, dst)`."""
     source, target = bound(low, "src dst", args, kwargs, node)
+    if any(isinstance(each, SwizzledView) for each in (source, target)):
+        from ferrule.language.lowering.tensors import moves
+
+        moves.autovec(low, source, target, None, node)
+        return
     for each in (source, target):
         if not isinstance(each, TensorView):
             low.fail(node, f"autovec_copy takes two tensors, but got {describe(each)}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from ferrule.language import layouts
 from ferrule.language.ir import ops
@@ -20,11 +20,15 @@ from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.tensors import access
 from ferrule.language.lowering.tensors.coordinates import refusals
-from ferrule.language.values import Number, TensorView, Vector
+from ferrule.language.values import Number, SwizzledView, TensorView, Vector
 from ferrule.specs import Int32, Numeric
 
 MAX_ELEMENTS: Final = 1024
 """The limit of elements in one vector, because it is unrolled."""
+
+
+Readable: TypeAlias = TensorView | SwizzledView
+"""A tensor whose elements can be read and written together."""
 
 
 def vector_shape(low: Lowering, shape: Any, what: str, node: ast.AST) -> tuple[Any, ...]:
@@ -78,25 +82,25 @@ def lift(
 
 
 def load(
-    low: Lowering, tensor: TensorView, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+    low: Lowering, tensor: Readable, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> Vector:
     """`a.load()`: all elements of a tensor of a shape known at compile time."""
     bound(low, "", args, kwargs, node)
     access.require_readable(low, tensor.type.dtype, node)
     shape = _reachable(low, tensor, node)
-    items = [access.load(low, tensor.value, at) for at in _places(low, tensor)]
+    items = [access.load(low, memory, at) for memory, at in _places(low, tensor, node)]
     return Vector(shape, tuple(items))
 
 
 def store_method(
-    low: Lowering, tensor: TensorView, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+    low: Lowering, tensor: Readable, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> None:
     """`a.store(v)`: writes a vector to a tensor of the same shape."""
     (vector,) = bound(low, "data", args, kwargs, node)
     store(low, tensor, vector, node)
 
 
-def store(low: Lowering, tensor: TensorView, vector: Any, node: ast.AST) -> None:
+def store(low: Lowering, tensor: Readable, vector: Any, node: ast.AST) -> None:
     """Writes a vector to a tensor of the same shape."""
     if not isinstance(vector, Vector):
         low.fail(
@@ -118,15 +122,16 @@ def store(low: Lowering, tensor: TensorView, vector: Any, node: ast.AST) -> None
     if dtype in access.PACKED:
         from ferrule.language.lowering.tensors import packed
 
+        assert isinstance(tensor, TensorView)
         packed.store(low, tensor, vector.items, node)
         return
     values = [access.stored(low, dtype, item, name, node) for item in vector.items]
-    for place, value in zip(_places(low, tensor), values, strict=True):
-        low.builder.store(tensor.value, place, value)
+    for (memory, place), value in zip(_places(low, tensor, node), values, strict=True):
+        low.builder.store(memory, place, value)
 
 
 def fill(
-    low: Lowering, tensor: TensorView, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+    low: Lowering, tensor: Readable, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> None:
     """`a.fill(x)`: writes one number to every element."""
     (number,) = bound(low, "value", args, kwargs, node)
@@ -134,23 +139,31 @@ def fill(
     if tensor.type.dtype in access.PACKED:
         from ferrule.language.lowering.tensors import packed
 
+        assert isinstance(tensor, TensorView)
         packed.store(low, tensor, [number] * int(layouts.size(shape)), node)
         low.state.writes += 1
         return
     value = access.stored(low, tensor.type.dtype, number, tensor.name, node)
-    for place in _places(low, tensor):
-        low.builder.store(tensor.value, place, value)
+    for memory, place in _places(low, tensor, node):
+        low.builder.store(memory, place, value)
     low.state.writes += 1
 
 
-def _reachable(low: Lowering, tensor: TensorView, node: ast.AST) -> tuple[Any, ...]:
+def _reachable(low: Lowering, tensor: Readable, node: ast.AST) -> tuple[Any, ...]:
     """The shape of a tensor whose elements this code can access together."""
     access.require_reachable(low, tensor, node)
     return vector_shape(low, tensor.layout.shape, tensor.name, node)
 
 
-def _places(low: Lowering, tensor: TensorView) -> Iterator[tuple[ops.Value, ...]]:
-    """The coordinates of a tensor, the first fastest."""
+def _places(
+    low: Lowering, tensor: Readable, node: ast.AST
+) -> Iterator[tuple[ops.Value, tuple[ops.Value, ...]]]:
+    """Memory and index of each element of a tensor, the first mode fastest."""
+    if isinstance(tensor, SwizzledView):
+        from ferrule.language.lowering.tensors import swizzled
+
+        yield from swizzled.places(low, tensor, node)
+        return
     known: dict[int, ops.Value] = {}
     shape = tensor.type.shape
     for number in range(layouts.size(shape)):
@@ -158,7 +171,7 @@ def _places(low: Lowering, tensor: TensorView) -> Iterator[tuple[ops.Value, ...]
         for index in at:
             if index not in known:
                 known[index] = low.builder.constant(Int32, index)
-        yield tuple(known[index] for index in at)
+        yield tensor.value, tuple(known[index] for index in at)
 
 
 # ---- items ----

@@ -17,7 +17,7 @@ from ferrule.language.layouts import Layout
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.numbers.tables import PYTHON_BINARY
 from ferrule.language.lowering.tensors import coordinates
-from ferrule.language.values import Number, PointerView, TensorView
+from ferrule.language.values import Number, PointerView, SwizzledPointer, TensorView
 from ferrule.specs import AddressSpace, Dim, DType, divisibility_of
 from ferrule.specs.expr import INT64_MAX
 
@@ -96,13 +96,13 @@ def _begin(
 
         indices = coordinates.values(low, found, node)
         return packed.begin(low, tensor, found, indices, type_, node)
-    aligned = replace(type_, align=_align(tensor.type, found))
+    aligned = replace(type_, align=alignment_at(tensor.type, found))
     value = low.builder.view(tensor.value, aligned, coordinates.values(low, found, node))
     low.state.bases[value] = low.state.bases.get(tensor.value, tensor.value)
     return value
 
 
-def _align(type_: TensorType, found: tuple[Number | int, ...]) -> int:
+def alignment_at(type_: TensorType, found: tuple[Number | int, ...]) -> int:
     """The known alignment of an element's address, in bytes."""
     step = 0
     for index, stride in zip(found, type_.strides, strict=True):
@@ -142,6 +142,8 @@ def moved(low: Lowering, pointer: PointerView, by: Any, node: ast.AST) -> Pointe
 
 def arithmetic(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
     """`p + i`, `i + p`, `p - i`."""
+    if isinstance(left, SwizzledPointer) or isinstance(right, SwizzledPointer):
+        return _swizzled_arithmetic(low, op, left, right, node)
     match op, left, right:
         case ast.Add(), PointerView(), _ if not isinstance(right, PointerView):
             return moved(low, left, right, node)
@@ -153,4 +155,22 @@ def arithmetic(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast
         node,
         f"the operator {PYTHON_BINARY[type(op)][0]} is not supported on pointers",
         expected="p + i, p - i, p[i]",
+    )
+
+
+def _swizzled_arithmetic(
+    low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
+) -> Any:
+    """`p + i`, `i + p`, of a pointer with a swizzle."""
+    from ferrule.language.lowering.tensors import swizzled
+
+    match op, left, right:
+        case ast.Add(), SwizzledPointer(), _ if not isinstance(right, SwizzledPointer):
+            return swizzled.moved(low, left, right, node)
+        case ast.Add(), _, SwizzledPointer() if not isinstance(left, SwizzledPointer):
+            return swizzled.moved(low, right, left, node)
+    low.fail(
+        node,
+        f"the operator {PYTHON_BINARY[type(op)][0]} is not supported on swizzled pointers",
+        expected="p + i",
     )

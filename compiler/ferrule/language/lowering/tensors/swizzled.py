@@ -1,0 +1,243 @@
+"""Swizzled tensors and pointers: made, taken apart, read and written."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from ferrule.language import layouts
+from ferrule.language.ir import ops
+from ferrule.language.layouts import ComposedLayout, Layout, Swizzle
+from ferrule.language.layouts.composed import recast_swizzle
+from ferrule.language.layouts.coordinates import has_free
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers.sizes import named, size_numbers
+from ferrule.language.lowering.tensors import access, coordinates, swizzles, vectors, views
+from ferrule.language.lowering.tensors.coordinates import refusals
+from ferrule.language.lowering.tensors.swizzles import Indices
+from ferrule.language.values import (
+    Begin,
+    BoundMethod,
+    Number,
+    PointerView,
+    SwizzledPointer,
+    SwizzledView,
+)
+from ferrule.specs import DType, Int32, Int64
+
+
+def tensor(low: Lowering, pointer: Any, layout: Any, node: ast.AST) -> SwizzledView:
+    """`make_tensor(pointer, layout)` where one of the two is swizzled."""
+    if isinstance(pointer, (PointerView, SwizzledPointer)) and pointer.type.dtype.bits < 8:
+        low.fail(node, f"a swizzled tensor of {pointer.type.dtype.name}: two elements share a byte")
+    match pointer, layout:
+        case PointerView(), ComposedLayout(inner, offset, outer):
+            begin = Begin(offset) if isinstance(offset, int) else _sized(low, offset)
+            return SwizzledView(pointer.value, inner, begin, views.with_rank(outer), pointer.name)
+        case SwizzledPointer(root, inner, begin, name), Layout():
+            return SwizzledView(root, inner, begin, views.with_rank(layout), name, of_pointer=True)
+    low.fail(
+        node,
+        f"make_tensor of {describe(pointer)} and the composed layout {layout}: two swizzles",
+        expected="a pointer or a layout with a swizzle, and the other one without",
+    )
+
+
+def _sized(low: Lowering, offset: Any) -> Begin:
+    return Begin(0, Number(low.builder.size(Int64, offset), offset), -1)
+
+
+def pointer(low: Lowering, of: PointerView, swizzle: Swizzle, node: ast.AST) -> SwizzledPointer:
+    """`recast_ptr(p, swizzle)`: the swizzle is of addresses in bytes.
+
+    The memory has to begin where the swizzle does, so that numbers of bytes from there on are
+    swizzled as addresses are.
+    """
+    if of.type.align % swizzle.span:
+        low.fail(
+            node,
+            f"{describe(of)} is aligned to {of.type.align} bytes, but {swizzle} repeats every "
+            f"{swizzle.span}",
+            expected=f"memory that is aligned to {swizzle.span} bytes",
+            hint=f"fe.arch.alloc_smem(dtype, n, alignment={swizzle.span})",
+        )
+    with refusals(low, node):
+        inner = recast_swizzle(swizzle, of.type.dtype.bits, 8)
+    return SwizzledPointer(of.value, inner, Begin(), of.name)
+
+
+def recast_pointer(
+    low: Lowering, of: SwizzledPointer, dtype: DType, node: ast.AST
+) -> SwizzledPointer:
+    """The same address and swizzle, of elements of another dtype."""
+    begin = of.begin
+    old, new = of.type.dtype.itemsize, dtype.itemsize
+    if begin.number is not None or begin.known * old % new:
+        low.fail(
+            node,
+            f"{describe(of)} is recast to {dtype.name} where it does not begin its memory",
+            hint="recast the pointer first, and move it then",
+        )
+    with refusals(low, node):
+        inner = recast_swizzle(of.inner, dtype.bits, of.type.dtype.bits)
+    root = views.pointer_to(low, of.root, dtype, of.type.align, of.name).value
+    return SwizzledPointer(root, inner, Begin(begin.known * old // new), of.name)
+
+
+def plain_layout(low: Lowering, of: SwizzledView) -> Any:
+    """`a.layout`: composed, or, of a swizzled pointer, the layout that it has."""
+    if of.of_pointer:
+        return named(low, of.layout)
+    if of.begin.number is not None:
+        return ComposedLayout(of.inner, 0, named(low, of.layout))
+    return ComposedLayout(of.inner, of.begin.known, named(low, of.layout))
+
+
+def iterator(low: Lowering, of: SwizzledView) -> Any:
+    """`a.iterator`: the pointer with its swizzle, or that of the memory of a composed layout.
+
+    A CompileError for a part with a composed layout: no pointer and layout would be that part.
+    """
+    if of.of_pointer:
+        return SwizzledPointer(of.root, of.inner, of.begin, of.name)
+    if of.begin != Begin():
+        low.fail(
+            low.here,
+            f"{describe(of)} is a part of a tensor with a composed layout: no element of it is "
+            "where its memory begins",
+            hint="take the iterator of the whole tensor",
+        )
+    return views.pointer_to(low, of.root, of.type.dtype, of.type.align, f"{of.name}.iterator")
+
+
+def relaid(of: SwizzledView, layout: Layout) -> SwizzledView:
+    """The same elements in another layout."""
+    return replace(of, layout=views.with_rank(layout))
+
+
+def cut(
+    low: Lowering,
+    of: SwizzledView,
+    coordinate: tuple[Any, ...],
+    node: ast.AST,
+    name: str | None = None,
+) -> SwizzledView:
+    """The part at a coordinate: the modes that it keeps with None, side by side."""
+    begin = _begin(low, of, coordinate, node)
+    kept = layouts.slice_(of.layout, coordinate)
+    return replace(of, begin=begin, layout=kept, name=of.name if name is None else name)
+
+
+def offset(
+    low: Lowering, of: SwizzledView, coordinate: tuple[Any, ...], node: ast.AST
+) -> SwizzledView:
+    """The tensor with its layout, with the element at the coordinate as its first."""
+    return replace(of, begin=_begin(low, of, coordinate, node))
+
+
+def _begin(low: Lowering, of: SwizzledView, coordinate: tuple[Any, ...], node: ast.AST) -> Begin:
+    found = coordinates.indices(low, of, coordinate, node, swizzles.arithmetic(low, node))
+    return swizzles.moved(low, of.begin, found, of.layout, of, node)
+
+
+def moved(low: Lowering, of: SwizzledPointer, by: Any, node: ast.AST) -> SwizzledPointer:
+    """`p + i`: the pointer i elements further; what it reads there is swizzled."""
+    known = scalars.plain(by)
+    if isinstance(known, int) and not isinstance(known, bool):
+        return replace(of, begin=replace(of.begin, known=of.begin.known + known))
+    number = scalars.as_number(low, by, node)
+    if not number.dtype.is_integer:
+        low.fail(node, f"{describe(of)} is moved by {describe(by)}", expected="an integer")
+    begin = swizzles.moved(low, of.begin, (number,), Layout(1, 1), of, node)
+    return replace(of, begin=begin)
+
+
+# ---- elements ----
+
+
+def memory(
+    low: Lowering, of: SwizzledView, at: tuple[Any, ...], node: ast.AST
+) -> tuple[ops.Value, tuple[ops.Value, ...]]:
+    """The memory and the index of the element at a coordinate."""
+    single = replace(of, begin=_begin(low, of, at, node))
+    indices = Indices(low, single, node)
+    view, known = indices.memory(indices.address(0))
+    return view, (_constant(low, known),)
+
+
+def _constant(low: Lowering, known: int) -> ops.Value:
+    wide = not -(1 << 31) <= known < 1 << 31
+    return low.builder.constant(Int64 if wide else Int32, known)
+
+
+def read(low: Lowering, of: SwizzledView, at: tuple[Any, ...], node: ast.AST) -> Any:
+    """`a[...]`: an element, or a part."""
+    at = coordinates.whole_as_all(of, at)
+    if has_free(at):
+        return cut(low, of, at, node, ast.unparse(node))
+    access.require_reachable(low, of, node)
+    access.require_element(low, of.type.dtype, node)
+    return Number(low.builder.load(*memory(low, of, at, node)))
+
+
+def write(low: Lowering, of: SwizzledView, at: tuple[Any, ...], value: Any, node: ast.AST) -> None:
+    """`a[...] = value`: of an element, or, with a vector, of a part."""
+    at = coordinates.whole_as_all(of, at)
+    if has_free(at):
+        vectors.store(low, cut(low, of, at, node, ast.unparse(node)), value, node)
+        return
+    access.require_reachable(low, of, node)
+    stored = access.stored(low, of.type.dtype, value, of.name, node)
+    low.builder.store(*memory(low, of, at, node), stored)
+    low.state.writes += 1
+
+
+def places(
+    low: Lowering, of: SwizzledView, node: ast.AST
+) -> Iterator[tuple[ops.Value, tuple[ops.Value, ...]]]:
+    """Memory and index of every element, the first mode fastest."""
+    indices, known = Indices(low, of, node), dict[int, ops.Value]()
+    for element in vectors.indices(of.layout):
+        view, at = indices.memory(indices.address(element))
+        if at not in known:
+            known[at] = _constant(low, at)
+        yield view, (known[at],)
+
+
+# ---- attributes ----
+
+
+def _method(function: Callable[..., Any]) -> Callable[[Lowering, SwizzledView], BoundMethod]:
+    def bind(_: Lowering, of: SwizzledView) -> BoundMethod:
+        return BoundMethod(
+            lambda low, args, kwargs, node: function(low, of, args, kwargs, node),
+            function.__name__,
+        )
+
+    return bind
+
+
+TENSOR: Final[dict[str, Callable[[Lowering, SwizzledView], Any]]] = {
+    "shape": lambda low, t: size_numbers(low, t.layout.shape),
+    "stride": lambda low, t: size_numbers(low, t.layout.stride),
+    "layout": plain_layout,
+    "iterator": iterator,
+    "element_type": lambda low, t: t.type.dtype,
+    "dtype": lambda low, t: t.type.dtype,
+    "memspace": lambda low, t: t.type.space,
+    "ndim": lambda low, t: len(t.layout),
+    "load": _method(vectors.load),
+    "store": _method(vectors.store_method),
+    "fill": _method(vectors.fill),
+}
+POINTER: Final[dict[str, Callable[[Lowering, SwizzledPointer], Any]]] = {
+    "dtype": lambda low, p: p.type.dtype,
+    "element_type": lambda low, p: p.type.dtype,
+    "value_type": lambda low, p: p.type.dtype,
+    "alignment": lambda low, p: p.type.align,
+    "memspace": lambda low, p: p.type.space,
+}
