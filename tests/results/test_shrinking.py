@@ -380,3 +380,73 @@ def test_mlir_has_it() -> None:
     assert "memref.reinterpret_cast" in shown
     again = fe.frontends.mlir.compile(FUNCTIONS["nonzero"].inspect_mlir())
     assert arrays(again(np.float32([0, 4, 0, 5])))[0].tolist() == [1, 3]
+
+
+@fe.jit
+def chosen(a: fe.Tensor, k: fe.Int64):
+    """Rows of one tensor: on two ways, of a part again, in an expression, and all of them."""
+    made = fe.empty_like(a)
+    made[:] = a[:]
+    if k > 3:
+        part = fe.shrink(made, k)
+    elif k > 1:
+        part = fe.shrink(fe.shrink(made, 3), 2)
+    else:
+        part = made
+    again = fe.shrink(part, 1) if k == 5 else part
+    again[0] = part[0] + 10
+    return part, again
+
+
+@fe.jit
+def early(a: fe.Tensor, k: fe.Int64):
+    """Tensors of several sizes, from a loop, from branches and from the end."""
+    made = fe.empty_like(a)
+    made[:] = a[:]
+    for i in range(a.shape[0]):
+        if a[i] == 7 and k < 3:
+            return fe.shrink(made, i), k
+    if k > 3:
+        return fe.shrink(made, k), k
+    if k == 3:
+        other = fe.empty((2,), fe.Float32)
+        other[:] = 1.0
+        return other, k
+    return made, k
+
+
+def test_the_rows_can_be_chosen_by_branches() -> None:
+    a = np.arange(1, 9, dtype=np.float32)
+    function = fe.compile(chosen, vector(), fe.Int64(0), options=CPU)
+    text = str(function.signature)
+    assert text.endswith("-> Tuple[Tensor([n0], float32), Tensor([n1], float32)]")
+    for k, rows in ((0, 8), (1, 8), (2, 2), (3, 2), (4, 4), (5, 5), (8, 8)):
+        part, again = arrays(function(a, k))
+        wanted = [11, *a[1:rows]]
+        assert part.tolist() == wanted and again.tolist() == (wanted[:1] if k == 5 else wanted)
+    with pytest.raises(ValueError, match="expected from 0 to 8, but got 9"):
+        function(a, 9)
+
+
+def test_tensors_of_several_sizes_are_returned() -> None:
+    a = np.arange(1, 9, dtype=np.float32)
+    function = fe.compile(early, vector(), fe.Int64(0), options=CPU)
+    assert str(function.signature).endswith("-> Tuple[Tensor([n0], float32), int64]")
+    with all_freed():
+        for k, wanted in ((0, a[:6]), (3, [1, 1]), (4, a[:4]), (8, a)):
+            found, given_back = function(a, k)
+            assert np.from_dlpack(found).tolist() == list(wanted) and given_back == k
+            del found
+    assert np.from_dlpack(function(a[:5], 1)[0]).tolist() == [1, 2, 3, 4, 5]
+
+
+def test_a_loop_that_shrinks_says_what_to_write() -> None:
+    @fe.jit
+    def smaller(a: fe.Tensor, k: fe.Int64):
+        made = fe.zeros((a.shape[0],), fe.Float32)
+        for _ in range(k):
+            made = fe.shrink(made, made.shape[0] - 1)
+        return made
+
+    message = wrong(smaller, vector(), fe.Int64)
+    assert "write fe.shrink once behind it, of the whole tensor" in message

@@ -19,11 +19,12 @@ from ferrule.language.ir.types import TensorType
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.rows import symbol_of
 from ferrule.language.lowering.tensors import devices, elements
 from ferrule.language.values import Number, TensorView
 from ferrule.specs import Compound, Dim, DType, Int64, Numeric, Uint8
 from ferrule.specs.dtypes import as_dtype
-from ferrule.specs.expr import make, sym_int64
+from ferrule.specs.expr import make
 from ferrule.specs.params import compact_strides
 
 ALIGNMENT: Final = 64
@@ -126,7 +127,8 @@ def size_of(low: Lowering, what: str, size: Any, node: ast.Call) -> tuple[Dim, o
         fault = Fault("ValueError", message, low.location(node))
         number = Number(low.builder.size(Int64, number.dim, fault), number.dim)
     number = scalars.convert(low, number, Int64)
-    dim = _symbol(low, number.value, size) if number.dim is None else number.dim
+    of = size.value if isinstance(size, Number) else number.value
+    dim = symbol_of(low, of, of.hint) if number.dim is None else number.dim
     return dim, number.value
 
 
@@ -142,21 +144,6 @@ def _size(low: Lowering, axis: int, size: Any, node: ast.Call) -> tuple[Dim, ops
     at_least = low.builder.compare("ge", value, low.builder.constant(Int64, 0))
     low.builder.check(at_least, fault, value)
     return dim, value
-
-
-def _symbol(low: Lowering, value: ops.Value, size: Any) -> Dim:
-    """The symbol for a number; equal numbers share one symbol."""
-    of = size.value if isinstance(size, Number) else value
-    known = low.state.made
-    if of not in known:
-        taken = set(low.state.symbols.values())
-        name, count = of.hint or "size", 0
-        while name in taken:
-            count += 1
-            name = f"{of.hint or 'size'}_{count}"
-        known[of] = sym_int64()
-        low.state.symbols[known[of]] = name
-    return known[of]
 
 
 def _allocated(
