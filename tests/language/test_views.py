@@ -554,7 +554,7 @@ def uneven(a):
 
 
 def size_of_a_number(a):
-    fe.make_layout((a[0, 0].to(fe.Int32), 4))
+    fe.make_layout((a[0, 0], 4))
 
 
 def reshape_to_other_size(a):
@@ -619,7 +619,7 @@ def argument_given_twice(a):
         (known_out_of_range, "coordinate 0 of a is 4, but the size there is 4"),
         (float_coordinate, "coordinate 1 of a is a run-time float32"),
         (uneven, "logical_divide: (n,n):(n,1) is not divided evenly by 4:1 of (4,"),
-        (size_of_a_number, "a layout is made of a run-time int32"),
+        (size_of_a_number, "a layout is made of a run-time float32"),
         (reshape_to_other_size, "a of shape (n,n) is reshaped to (3,5)"),
         (reshape_of_columns, "(n,n):(1,n) cannot be reshaped without a copy"),
         (transpose_twice_the_same, "transpose takes each mode of a once"),

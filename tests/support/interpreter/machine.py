@@ -164,9 +164,9 @@ class Machine:
             case ops.Fence() | ops.Control():
                 declared.seen("orders")
                 thread.copies.run(op, values)
-            case ops.Alloc() | ops.Shrink():
-                declared.seen("makes")
-                self.make(op, values)
+            case ops.Alloc() | ops.Shrink() | ops.Define():
+                declared.seen("writes" if isinstance(op, ops.Define) else "makes")
+                self.sized(op, values)
             case ops.Item() | ops.Field() | ops.Peek() | ops.IsInstance():
                 raise NotImplementedError("the interpreter has no objects of tvm-ffi")
             case ops.Return(found):
@@ -289,6 +289,14 @@ class Machine:
         sizes = ([self.dim(dim) for dim in dims] for dims in (type_.shape, type_.strides))
         last = sum((size - 1) * stride for size, stride in zip(*sizes, strict=True))
         return Memory.undefined((last + 1) * type_.dtype.itemsize)
+
+    def sized(self, op: ops.Alloc | ops.Shrink | ops.Define, values: Values) -> None:
+        """What gives symbols their values."""
+        if isinstance(op, ops.Define):
+            self.symbols = {**self.symbols, op.symbol: values[op.value]}
+            self.dims.clear()
+        else:
+            self.make(op, values)
 
     def make(self, op: ops.Alloc | ops.Shrink, values: Values) -> None:
         """New memory or a part of one's own, and the values of the symbols that are its sizes."""

@@ -347,6 +347,20 @@ class Shrink(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Define(
+    Operation,
+    text="define {symbol:dim} = {value}",
+    effects=("reads", "writes"),
+    writes=(),
+    place="host",
+):
+    """Gives a `made` symbol its value, an Int64, from here on (host only)."""
+
+    symbol: Sym
+    value: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Text(Operation, text="text {data!r}", effects=(), uniform=True, place="host"):
     """The address of constant bytes, which live as long as the code: a handle."""
 
@@ -477,7 +491,7 @@ SimpleOp = (
 )
 """Ops with one result and no region."""
 
-EffectOp = Store | Check | Print | Launch | Return | CooperationEffect
+EffectOp = Store | Check | Print | Launch | Return | Define | CooperationEffect
 """Ops without a result."""
 
 Op = SimpleOp | EffectOp | RegionOp
@@ -511,8 +525,8 @@ class Program:
     """The IR of one compiled function.  The parameters of `host` are those of its signature.
 
     `symbols` maps every symbol to its name in text; the host function's caller provides their
-    values, except for `made` symbols, which get them from an `Alloc` or `Shrink`.  `result`: its
-    result.  `facts` hold of the symbols in every call, which the caller has checked.
+    values, except for `made` symbols, which get them from an `Alloc`, `Shrink` or `Define`.
+    `result`: its result.  `facts` hold of the symbols in every call, which the caller has checked.
     """
 
     name: str

@@ -64,6 +64,8 @@ class CpuHost:
                 self.launch(f, op)
             case ops.Return(values):
                 self.return_(f, values)
+            case ops.Define():
+                outside.define(f, op)
             case ops.CallDevice(result):
                 f.values[result] = f.t.const_i64(DeviceType.CPU)
             case _:
@@ -172,6 +174,9 @@ def _body(f: FunctionText, program: ops.Program, given: Sequence[str]) -> None:
     params = program.host.params
     rest = iter(given[len(params) :])
     f.symbols = {symbol: f.t.cast("extsi", next(rest), "i64") for symbol in program.given}
+    made = [symbol for symbol in program.symbols if symbol in program.made]
+    if made:
+        f.symbols = outside.Symbols.of(f.t, f.symbols, made)
     for param, argument in zip(params, given, strict=False):
         f.receive(param, argument)
     f.region(program.host.body)

@@ -140,6 +140,12 @@ def give_sizes(f: FunctionText, op: ops.Alloc | ops.Shrink) -> None:
             f.symbols.give(dim, f.values[size])
 
 
+def define(f: FunctionText, op: ops.Define) -> None:
+    """Sets a symbol to a number."""
+    assert isinstance(f.symbols, Symbols)
+    f.symbols.give(op.symbol, f.values[op.value])
+
+
 def object_of(f: FunctionText, tensor: ops.Value) -> str:
     """The object of a tensor that the function owns, as a number."""
     (found,) = call(f, "object", [f.general(tensor)], ["i64"], {})

@@ -48,6 +48,8 @@ def _op(lowering: FunctionLowering, op: ops.Op) -> Work | None:
             _return(lowering, values)
         case ops.Print(format_, values):
             _print(lowering, format_, values)
+        case ops.Define(symbol, value):
+            lowering.emitter.store(lowering.values[value], lowering.made[symbol])
         case ops.Check(condition, fault, values):
             stored = tuple(lowering.as_i64(value) for value in values)
             lowering.check(lowering.values[condition], fault, stored)

@@ -27,7 +27,7 @@ PRINTED: Final[dict[str, DType]] = {
     **dict.fromkeys("eEfFgGaA", Float64),
 }
 
-Effect = ops.Store | ops.Check | ops.Print | ops.Launch | ops.Return
+Effect = ops.Store | ops.Check | ops.Print | ops.Launch | ops.Return | ops.Define
 
 
 def effect(checker: Checker, op: Effect, program: ops.Program) -> None:
@@ -46,6 +46,9 @@ def effect(checker: Checker, op: Effect, program: ops.Program) -> None:
             _return(checker, op, program)
         case ops.Launch():
             _launch(checker, op, program)
+        case ops.Define(symbol, value):
+            checker.require(symbol in program.made, "a Define is of a made symbol")
+            checker.types([value], [Int64], "the value of a Define")
 
 
 def _print(checker: Checker, format_: str, values: Sequence[ops.Value]) -> None:

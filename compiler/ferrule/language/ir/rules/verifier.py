@@ -13,7 +13,8 @@ functions
   fault; the host function has kind "host" and no Special;
 * inside a Parallel there is no Launch and no Parallel;
 * the bodies of functions and of Parallel yield nothing;
-* an Alloc, a Shrink, a Call, a Text and a Return are in the host function, outside Parallel;
+* an Alloc, a Shrink, a Define, a Call, a Text and a Return are in the host function, outside
+  Parallel;
 * there is a Return if and only if the program has a result: it is the last op of the host function,
   and its values are the parts of the result;
 * a Launch names a kernel, its arguments have the types of the kernel's parameters, its sizes are
@@ -37,7 +38,8 @@ scalars
 tensors
 * there is one integer index for each dim, and one stride; the element has the tensor's dtype;
 * an Alloc is a compact row-major tensor with an Int64 for each dim; a made symbol is a symbol of
-  the program; a Shrink has the type of its tensor but for the first size, an Int64;
+  the program; a Shrink has the type of its tensor but for the first size, an Int64; a Define gives
+  a made symbol an Int64;
 * a Call has a name or a handle, and values of the number and types that the kinds of its arguments
   require;
 * a Text is a handle of bytes; an Address is an Int64, of a handle or a tensor in memory; a

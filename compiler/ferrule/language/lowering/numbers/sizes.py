@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from ferrule.compiler.artefacts import Fault
+from ferrule.language.ir import ops
 from ferrule.language.layouts import ComposedLayout, Layout, ScaledBasis
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.values import RUN_TIME, Number
 from ferrule.specs import Compound, Dim, DType, Int32, Int64, Numeric, Sym
-from ferrule.specs.expr import is_dim
+from ferrule.specs.expr import is_dim, sym_int64
 
 
 def size_number(low: Lowering, dim: Dim) -> Any:
@@ -47,14 +49,47 @@ def as_dims(low: Lowering, value: Any, node: ast.AST) -> Any:
             return named(low, dim)
         case Numeric():
             return value.value
+        case Number() if low.kind == "host" and value.dtype.is_integer and not low.elementwise:
+            return named(low, defined(low, value, node))
         case _ if isinstance(value, RUN_TIME):
             low.fail(
                 node,
                 f"a layout is made of {describe(value)}",
-                expected="ints, and sizes that are known before the body runs",
-                hint="take sizes from a tensor's shape, or from a parameter annotated fe.Shape",
+                expected="ints, sizes of tensors, and in a host function any integers",
+                hint="make the layout in the host function, and pass the tensor to the kernel"
+                if low.kind == "kernel"
+                else "convert it, fe.Int32(x)",
             )
     return value
+
+
+def defined(low: Lowering, number: Number, node: ast.AST) -> Sym:
+    """A run-time integer as a size: its symbol, which has its value from here on.
+
+    A ValueError of the call for a negative one: a size is not negative.
+    """
+    wide = number.value if number.dtype is Int64 else low.builder.cast(Int64, number.value)
+    message = "Invalid size of a layout, expected at least 0, but got {}"
+    at_least = low.builder.compare("ge", wide, low.builder.constant(Int64, 0))
+    low.builder.check(at_least, Fault("ValueError", message, low.location(node)), wide)
+    symbol = symbol_of(low, number.value)
+    low.builder.append(ops.Define(symbol, wide))
+    return symbol
+
+
+def symbol_of(low: Lowering, value: ops.Value) -> Sym:
+    """The symbol for a number that the body computes; equal numbers share one."""
+    known = low.state.made
+    if value not in known:
+        taken = set(low.state.symbols.values())
+        hint = value.hint or "size"
+        name, count = hint, 0
+        while name in taken:
+            count += 1
+            name = f"{hint}_{count}"
+        known[value] = sym_int64()
+        low.state.symbols[known[value]] = name
+    return known[value]
 
 
 def named(low: Lowering, value: Any) -> Any:

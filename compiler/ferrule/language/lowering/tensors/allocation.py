@@ -19,7 +19,7 @@ from ferrule.language.ir.types import TensorType
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
-from ferrule.language.lowering.rows import symbol_of
+from ferrule.language.lowering.numbers.sizes import symbol_of
 from ferrule.language.lowering.tensors import devices, elements
 from ferrule.language.values import Number, TensorView
 from ferrule.specs import Compound, Dim, DType, Int64, Numeric, Uint8
@@ -127,9 +127,10 @@ def size_of(low: Lowering, what: str, size: Any, node: ast.Call) -> tuple[Dim, o
         fault = Fault("ValueError", message, low.location(node))
         number = Number(low.builder.size(Int64, number.dim, fault), number.dim)
     number = scalars.convert(low, number, Int64)
+    if number.dim is not None:
+        return number.dim, number.value
     of = size.value if isinstance(size, Number) else number.value
-    dim = symbol_of(low, of, of.hint) if number.dim is None else number.dim
-    return dim, number.value
+    return symbol_of(low, of), number.value
 
 
 def _size(low: Lowering, axis: int, size: Any, node: ast.Call) -> tuple[Dim, ops.Value]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.language import layouts
 from ferrule.language.ir import ops
-from ferrule.language.layouts.coordinates import is_free, natural
+from ferrule.language.layouts.coordinates import has_free, is_free, natural
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
@@ -115,11 +115,14 @@ def indices(
 ) -> tuple[Number | int, ...]:
     """The index along each dim of the tensor's type; 0 if the coordinate keeps a mode.
 
-    A number for a nested mode counts its elements.  A CompileError for a coordinate that does not
-    fit, is not an integer, or is known to be out of range.
+    A number for a nested mode counts its elements, and one alone those of the tensor, the first
+    mode fastest.  A CompileError for a coordinate that does not fit, is not an integer, or is known
+    to be out of range.
     """
     shape = tensor.layout.shape
     assert isinstance(shape, tuple)
+    if len(coordinate) == 1 and len(shape) > 1 and not has_free(coordinate):
+        shape = (shape,)
     if len(coordinate) != len(shape):
         low.fail(
             node,

@@ -74,6 +74,8 @@ class ShownHost:
             case ops.Shrink(result, tensor):
                 outside.give_sizes(f, op)
                 f.values[result] = _shrunk(f, result, tensor)
+            case ops.Define():
+                outside.define(f, op)
             case ops.Return(values):
                 self.returned = list(_results(f, self.program, values))
             case _:
