@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 __path__ = pkgutil.extend_path(__path__, __name__)
 
 if TYPE_CHECKING:
+    from ferrule import cutlass as cutlass
     from ferrule import frontends as frontends
     from ferrule import runtime as runtime
     from ferrule import specs as specs
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from ferrule.compiler.option_objects import RemarkFilter as RemarkFilter
     from ferrule.compiler.option_objects import RemarkOutput as RemarkOutput
     from ferrule.compiler.options import Options as Options
+    from ferrule.cutlass import testing as testing
     from ferrule.emulator.gpu import emulated_gpu as emulated_gpu
     from ferrule.frontends.triton import like as like
     from ferrule.language import writing as ir  # noqa: F401
@@ -140,6 +142,7 @@ if TYPE_CHECKING:
     from ferrule.language.faces.tuples import unwrap as unwrap
     from ferrule.language.faces.tuples import wrap as wrap
     from ferrule.language.faces.vectors import ReductionOp as ReductionOp
+    from ferrule.language.faces.vectors import TensorSSA as TensorSSA
     from ferrule.language.faces.vectors import all_ as all_
     from ferrule.language.faces.vectors import any_ as any_
     from ferrule.language.faces.vectors import autovec_copy as autovec_copy
@@ -213,6 +216,9 @@ if TYPE_CHECKING:
     from ferrule.language.layouts import unflatten as unflatten
     from ferrule.language.layouts import zipped_divide as zipped_divide
     from ferrule.language.layouts import zipped_product as zipped_product
+    from ferrule.language.layouts.pictures import draw as draw
+    from ferrule.language.layouts.pictures import print_latex as print_latex
+    from ferrule.language.layouts.pictures import print_latex_tv as print_latex_tv
     from ferrule.language.sourcetexts import from_source as from_source
     from ferrule.libraries.jobs import Job as Job
     from ferrule.libraries.library import Library as Library
@@ -311,7 +317,7 @@ _MMAS = (
 _TILES = "basic_copy basic_copy_if copy copy_atom_call gemm mma_atom_call"
 _REDUCTIONS = "max min prod sum"
 _VECTORS = (
-    "ReductionOp all_ any_ autovec_copy full full_like make_fragment make_fragment_like "
+    "ReductionOp TensorSSA all_ any_ autovec_copy full full_like make_fragment make_fragment_like "
     "make_rmem_tensor make_rmem_tensor_like ones_like where zeros_like"
 )
 _ALLOCATION = "empty empty_like shrink zeros"
@@ -329,6 +335,18 @@ _TUPLES = (
     "size_in_bytes slice_and_offset transform_apply transform_leaf unwrap wrap"
 )
 _VIEWS = "domain_offset elem_less make_identity_tensor make_tensor recast_ptr recast_tensor"
+_CUTE = "Float GridConstant Integer SymInt and_ as_numeric dtype dynamic_expr not_ or_ select_"
+_MATHS = (
+    "abs absf absi acos acosh add asin asinh atan atan2 atanh cbrt ceil clamp "
+    "copysign cos cosh div erf erfc exp exp2 expm1 fabs floor fma fmod fpowi ipowi "
+    "isfinite isinf isnan isnormal log log10 log1p log2 mul neg pow rcp rem round "
+    "roundeven rsqrt sin sincos sinh sqrt sub tan tanh trunc"
+)
+_ONLY_CUTE = {
+    **{name: ("ferrule.language.faces.cute", name) for name in _CUTE.split()},
+    **{name: ("ferrule.language.faces.maths", name) for name in _MATHS.split()},
+}
+"""Names for programs of CuTe DSL alone, `import ferrule as cute`: no star import has them."""
 _ATTRIBUTES = {
     "__version__": ("ferrule.specs._version", "__version__"),
     "CompileError": ("ferrule.compiler.errors", "CompileError"),
@@ -369,6 +387,9 @@ _ATTRIBUTES = {
     **{name: ("ferrule.language.faces.tensors", name) for name in _VIEWS.split()},
     "compile": ("ferrule.language.compilation", "compile"),
     "struct": ("ferrule.language.faces.pipelines.storage", "struct"),
+    "draw": ("ferrule.language.layouts.pictures", "draw"),
+    "print_latex": ("ferrule.language.layouts.pictures", "print_latex"),
+    "print_latex_tv": ("ferrule.language.layouts.pictures", "print_latex_tv"),
     "print_tensor": ("ferrule.language.faces.printing", "print_tensor"),
     "from_source": ("ferrule.language.sourcetexts", "from_source"),
     "jit": ("ferrule.language.decorators", "jit"),
@@ -380,6 +401,7 @@ _MODULES = {
     "cache": "ferrule.compiler.cache",
     "arch": "ferrule.language.faces.arch",
     "cuda": "ferrule.runtime.cuda",
+    "cutlass": "ferrule.cutlass",
     "frontends": "ferrule.frontends",
     "nvgpu": "ferrule.language.atoms.nvgpu",
     "math": "ferrule.language.faces.maths",
@@ -388,6 +410,7 @@ _MODULES = {
     "ir": "ferrule.language.writing",
     "runtime": "ferrule.runtime",
     "specs": "ferrule.specs",
+    "testing": "ferrule.cutlass.testing",
 }
 
 __all__ = sorted([*_ATTRIBUTES, *_MODULES])
@@ -396,8 +419,8 @@ __all__ = sorted([*_ATTRIBUTES, *_MODULES])
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         value: Any = _imported(_MODULES[name])
-    elif name in _ATTRIBUTES:
-        module, attribute = _ATTRIBUTES[name]
+    elif name in _ATTRIBUTES or name in _ONLY_CUTE:
+        module, attribute = _ATTRIBUTES.get(name) or _ONLY_CUTE[name]
         value = getattr(_imported(module), attribute)
     else:
         raise AttributeError(f"module 'ferrule' has no attribute {name!r}")

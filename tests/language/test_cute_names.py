@@ -312,5 +312,19 @@ def test_options_as_objects() -> None:
             fe.compile[option](nothing, vector(fe.Float32), options=CPU)
 
 
+def test_kinds_of_values() -> None:
+    @fe.jit
+    def asks(a: fe.Tensor, out: fe.Tensor):
+        vector = a.load()
+        fe.static_assert(isinstance(vector, fe.TensorSSA) and not isinstance(a, fe.TensorSSA))
+        fe.static_assert(
+            not isinstance(vector, (fe.Tensor, float)) and type(vector) is fe.TensorSSA
+        )
+        out.store(vector)
+
+    example = fe.row_major((4,), fe.Float32)
+    fe.compile(asks, example, example, options=CPU)
+
+
 def test_widths() -> None:
     assert (fe.Float16.width, fe.Int4.width, fe.Float64.bytes, fe.Int4.bytes) == (16, 4, 8, 1)

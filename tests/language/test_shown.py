@@ -176,27 +176,6 @@ def test_print_tensor(capfd: pytest.CaptureFixture[str]) -> None:
     assert without_addresses(capfd.readouterr().out) == ELEMENTS.replace("SPACE", "generic")
 
 
-@fe.kernel
-def prints_column(a: fe.Tensor):
-    fe.print_tensor(a[None, 0])
-
-
-@fe.jit
-def prints_on_gpu(a: fe.Tensor):
-    prints_column(a).launch(grid=1, block=1)
-
-
-def test_print_tensor_on_a_gpu(capfd: pytest.CaptureFixture[str]) -> None:
-    with fe.emulated_gpu("sm_90a"):
-        options = "--target cuda --gpu-arch sm_90a"
-        compiled = fe.compile(prints_on_gpu, examples()[1], options=options)
-        compiled(fe.cuda.array(SQUARE))
-        fe.cuda.synchronize()
-    head = "tensor(raw_ptr(ADDRESS: i8, gmem, align<1>) o (2):(2), data="
-    wanted = f"{head}\n       [-1, ],\n       [2, ])\n"
-    assert without_addresses(capfd.readouterr().out) == wanted
-
-
 @fe.jit
 def formats(a: fe.Tensor, n: fe.Int32):
     fe.printf("{} of {}", a.layout, n)

@@ -28,6 +28,7 @@ PARTS = {
     "emulator": "compiler/ferrule/emulator",
     "libraries": "compiler/ferrule/libraries",
     "commands": "compiler/ferrule/commands",
+    "cutlass": "compiler/ferrule/cutlass",
 }
 MAY_IMPORT = {
     "specs": {"specs"},
@@ -40,6 +41,10 @@ MAY_IMPORT = {
     "commands": {
         *("specs", "runtime", "compiler", "language", "frontends", "emulator"),
         *("libraries", "commands"),
+    },
+    "cutlass": {
+        *("specs", "runtime", "compiler", "language", "frontends", "emulator"),
+        *("libraries", "cutlass"),
     },
 }
 CODEGEN = "ferrule.language.codegen"
@@ -64,15 +69,7 @@ LOWERING_MAY_IMPORT = {
 }
 # Modules beside the folders that all of them may import, and that import no folder.
 CODEGEN_SHARED = {"errors"}
-LOWERING_SHARED = {
-    "arguments",
-    "closures",
-    "context",
-    "descriptions",
-    "regions",
-    "rows",
-    "structures",
-}
+LOWERING_SHARED = {"arguments", "closures", "context", "descriptions", "regions", "structures"}
 LAYERS: dict[str, tuple[dict[str, set[str]], set[str]]] = {
     CODEGEN: (CODEGEN_MAY_IMPORT, CODEGEN_SHARED),
     LOWERING: (LOWERING_MAY_IMPORT, LOWERING_SHARED),

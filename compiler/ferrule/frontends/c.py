@@ -27,7 +27,6 @@ from ferrule.frontends.sources import (
     SourceLike,
     hint_for_headers,
     in_order,
-    narrowed,
     read_source,
     search_words,
 )
@@ -48,7 +47,6 @@ __all__ = ["compile", "library", "module"]
 
 _ALWAYS: Final = ("-c", "-fPIC", "-ffunction-sections", "-fdata-sections")
 """What a function does not need can be left out only where it is in a section of its own."""
-_CLANG: Final = "vectors by ext_vector_type are clang's: cc='clang'; GCC has vector_size"
 _USUAL: Final = ("-O2",)
 _ASSEMBLY: Final = (".s", ".S")
 
@@ -227,7 +225,5 @@ def _object(source: Source, cc: str | None, search: Sequence[str], flags: Sequen
         if done.returncode == 0 and target.exists():
             return target.read_bytes()
     said = (done.stderr + done.stdout).strip().replace(f"{folder}/", "")
-    command_text = shlex.join(compiler)
-    message = f"{source.name} cannot be compiled by {command_text}:\n{narrowed(said)}"
-    hint = _CLANG if "ext_vector_type" in said else hint_for_headers(said)
-    raise CompileError(Diagnostic(message, hint=hint))
+    message = f"{source.name} cannot be compiled by {shlex.join(compiler)}:\n{said}"
+    raise CompileError(Diagnostic(message, hint=hint_for_headers(said)))

@@ -26,11 +26,10 @@ def build_kernel(
     zero: bool | str | Sequence[str],
     doc: str | None,
     options: str | Options | None,
-    assumes: Sequence[str] = (),
 ) -> Function:
     """The function of a call of `kernel`, a Python function: it has the kernel's docstring and
     source location, remarks on results that the kernel reads before it writes them, and remarks on
-    values that are compiled in, behind `assumes`."""
+    values that are compiled in."""
     from ferrule.compiler.building import build
 
     return build(
@@ -42,5 +41,5 @@ def build_kernel(
         location=location_of(kernel),
         options=options,
         notes=remarks_on(signature.name, kernel, unfilled(results, zero), FILL),
-        assumes=[*assumes, *compiled_in(kernel)],
+        assumes=compiled_in(kernel),
     )

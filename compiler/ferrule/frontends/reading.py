@@ -55,12 +55,6 @@ def _uses(node: ast.AST) -> Iterator[tuple[str, bool]]:
         case ast.Subscript(value=ast.Name(id=name), slice=index, ctx=context):
             yield from _uses(index)
             yield name, isinstance(context, ast.Load)
-        case (
-            ast.Attribute(value=inner, ctx=ast.Store())
-            | ast.Subscript(value=inner, ctx=ast.Store())
-        ):  # a field of an element, such as out[i].x or out[i].x[0], which is written
-            for name, _ in _uses(inner):
-                yield name, False
         case ast.Call(func=ast.Attribute(attr="load" | "store" as called), args=[to, *more]):
             for given in (*more, *node.keywords):
                 yield from _uses(given)

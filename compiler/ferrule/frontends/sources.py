@@ -25,9 +25,6 @@ SourceLike: TypeAlias = "str | os.PathLike[str]"
 
 _OF_CPP: Final = frozenset({".cc", ".cpp", ".cxx", ".c++", ".C", ".hpp", ".hh", ".hxx"})
 _MACRO: Final = re.compile(r"[^\W\d]\w*(?:\([\w, .]*\))?")
-_WIDE: Final = 140
-"""The columns of a source that an error shows: generated programs have lines of kilobytes."""
-_MARKS: Final = re.compile(r"[ \d|]*\^[ ^~]*")
 _NO_HEADER: Final = re.compile(
     r"""fatal error: ['"]?([^'":\n]+?)['"]?(?:: No such file| file not found)"""
 )
@@ -111,28 +108,6 @@ def search_words(
             raise TypeError(f"defines: the macro {name} is None: write True for 1, '' for nothing")
         words.append(f"-D{name}={int(value) if isinstance(value, bool) else value}")
     return words
-
-
-def narrowed(said: str) -> str:
-    """What a compiler says, of long lines the part around the mark that is below them."""
-    lines = said.splitlines()
-    found: list[str] = []
-    for at, line in enumerate(lines):
-        below = lines[at + 1] if at + 1 < len(lines) else ""
-        marks = line if _MARKS.fullmatch(line) else below
-        found.append(_part(line, marks.find("^") if _MARKS.fullmatch(marks) else 0))
-    return "\n".join(found)
-
-
-def _part(line: str, mark: int) -> str:
-    """A line, or what is of it around a column."""
-    margin = line.find("|") + 2 if "|" in line[:12] else 0
-    start = max(margin, mark - _WIDE // 2)
-    part = line[start : start + _WIDE]
-    is_source = not _MARKS.fullmatch(line)
-    left = "…" if start > margin and is_source else ""
-    right = "…" if start + _WIDE < len(line) and is_source else ""
-    return line[:margin] + (left or " " * (start > margin)) + part + right
 
 
 def hint_for_headers(said: str) -> str | None:

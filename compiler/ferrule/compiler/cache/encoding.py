@@ -12,7 +12,6 @@ import struct
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
-from functools import cache
 from typing import Any, Final
 
 from ferrule.compiler.cache.keys import Uncacheable
@@ -136,7 +135,8 @@ class Encoder:
         if isinstance(value, Numeric):
             return name + self.encode(value.value)
         if dataclasses.is_dataclass(value):
-            return name + self.items("", [getattr(value, each) for each in _fields(kind)])
+            fields = dataclasses.fields(value)
+            return name + self.items("", [getattr(value, each.name) for each in fields])
         return self.special(value)
 
     def _symbol(self, value: Sym) -> bytes:
@@ -147,12 +147,6 @@ class Encoder:
         else:
             known = b"#%d" % self.number(key)[0]
         return b"Sym" + known + self.items("", [value.name, *value.facts])
-
-
-@cache
-def _fields(kind: type) -> tuple[str, ...]:
-    """The names of a dataclass's fields."""
-    return tuple(each.name for each in dataclasses.fields(kind))
 
 
 def has_order(value: Iterable[Any]) -> bool:

@@ -57,24 +57,8 @@ def _names(symbol: str) -> tuple[str, ...]:
     return whole, plain, plain.rpartition("::")[2]
 
 
-_LIBRARY: Final = (
-    "build a shared library of the source, cc -shared -fPIC -o libown.so own.c, and name that: "
-    f'{HOSTCODE}.from_library("./libown.so")'
-)
-_LOADED: Final = (
-    ("thread-local", "hand the data in as an argument, such as a tensor"),
-    ("(a constructor)", "call that function yourself, as a step of a Sequence, and leave "
-    "__attribute__((constructor)) or (destructor) out"),
-    ("(ifunc)", "name the function that is to be called"),
-)  # fmt: skip
-"""What to write instead of what only a loader can do, by the words of the error."""
-
-
-def for_object(data: bytes, why: str = "") -> str:
-    """The hint for bytes that cannot be embedded; `why` is the error."""
-    for words, instead in _LOADED:
-        if words in why:
-            return f"{instead}; or {_LIBRARY}"
+def for_object(data: bytes) -> str:
+    """The hint for bytes that cannot be embedded."""
     if data.startswith(b"!<thin>\n"):
         return _THIN
     if data.startswith(_BITCODE):

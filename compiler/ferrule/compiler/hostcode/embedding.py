@@ -12,9 +12,8 @@ code that must run before the first call.
 from __future__ import annotations
 
 import re
-import struct
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import field
 from hashlib import sha256
 from types import MappingProxyType
@@ -38,7 +37,7 @@ SYMBOL: Final = re.compile(r"[A-Za-z_.$][\w.$]*", re.ASCII)
 
 _PROGBITS: Final = 1
 _WRITE, _EXECUTE = 1, 4
-_FUNCTION, _THREAD_LOCAL, _IFUNC = 2, 6, 10
+_FUNCTION, _IFUNC = 2, 10
 _THROWS: Final = ("__cxa_throw", "__cxa_rethrow", "__cxa_begin_catch")
 """Functions of the C++ ABI (Itanium, exception handling, 2.4): without frames to unwind, they end
 the process."""
@@ -154,20 +153,8 @@ def _refusing(data: bytes, what: str) -> Iterator[None]:
     try:
         yield
     except ObjectFileError as error:
-        why = _named(data, str(error))
-        hint = advice.for_object(data, why)
-        raise CompileError(Diagnostic(f"{what} cannot be embedded: {why}", hint=hint)) from None
-
-
-def _named(data: bytes, why: str) -> str:
-    """The error, with the names of thread-local variables."""
-    if "thread-local" not in why:
-        return why
-    names: list[str] = []
-    with suppress(ObjectFileError, IndexError, struct.error):
-        symbols = _Reader(data, Machine.X86_64, "")._symbols
-        names = [each.name for each in symbols if each.kind == _THREAD_LOCAL and each.name]
-    return f"it has thread-local data{': ' if names else ''}{', '.join(names)}"
+        hint = advice.for_object(data)
+        raise CompileError(Diagnostic(f"{what} cannot be embedded: {error}", hint=hint)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,30 +290,13 @@ class _Reader:
 
     def _check(self) -> None:
         names = [section.name for section in self._sections]
-        before = [at for at, name in enumerate(names) if name.startswith(_RAN_BEFORE)]
-        if before:
-            found = ", ".join(self._named_in(before)) or "code"
-            raise ObjectFileError(f"it has {found} that runs when it is loaded (a constructor)")
+        if any(name.startswith(_RAN_BEFORE) for name in names):
+            raise ObjectFileError("it has code that runs when it is loaded (a constructor)")
         throws = any(symbol.name.startswith(_THROWS) for symbol in self._symbols)
         if throws or any(name.startswith(".gcc_except_table") for name in names):
             raise ObjectFileError("it throws or catches C++ exceptions (-fno-exceptions)")
         if any(symbol.kind == _IFUNC for symbol in self._symbols):
             raise ObjectFileError("it has functions that are chosen when it is loaded (ifunc)")
-
-    def _named_in(self, sections: Sequence[int]) -> list[str]:
-        """The functions whose addresses these sections have."""
-        found = []
-        for rows in self._sections:
-            if rows.at.kind == elf.SHT_RELA and rows.at.info in sections:
-                for _, info, addend in elf.entries(elf.RELOCATION, self._data, rows.at):
-                    found += self._function_at(self._symbols[info >> 32], addend)
-        return found
-
-    def _function_at(self, symbol: _Symbol, addend: int) -> list[str]:
-        """The name of the function at a place in the section of a symbol."""
-        place = symbol.section, symbol.value + addend
-        functions = (each for each in self._symbols if each.kind == _FUNCTION)
-        return [each.name for each in functions if (each.section, each.value) == place][:1]
 
     def _label(self, index: int) -> str:
         return f".L{PREFIX}{self._digest}_{index}"

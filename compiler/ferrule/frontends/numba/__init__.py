@@ -7,8 +7,7 @@ kernel that `numba.cuda` compiles is launched without Python.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -26,9 +25,6 @@ from ferrule.frontends.given import (
 )
 from ferrule.frontends.kernels import build_kernel
 from ferrule.frontends.launchsizes import checked_sizes, constants_of, constants_said, unmarked
-from ferrule.frontends.numba.records import Records as Records
-from ferrule.frontends.numba.records import as_seen, is_records, of_records, told
-from ferrule.frontends.numba.records import records as records
 from ferrule.frontends.packages import load
 from ferrule.specs import Condition, Dim, Param, Requirement, Signature
 from ferrule.specs.copies import changed
@@ -40,7 +36,7 @@ if TYPE_CHECKING:
     from ferrule.compiler.options import Options
     from ferrule.runtime import Function
 
-__all__ = ["Records", "cfunc", "compile", "records"]
+__all__ = ["cfunc", "compile"]
 
 Sizes: TypeAlias = "Dim | Sequence[Dim]"
 
@@ -51,18 +47,6 @@ _ADVICE: Final = {
     "CFunc": "fe.frontends.numba.cfunc is for C functions",
 }
 """Hints for other objects of Numba, by the names of their types."""
-_INSTEAD: Final[Sequence[tuple[Any, str]]] = (
-    (
-        (complex, np.complexfloating),
-        "hand over two numbers, z.real and z.imag, and write complex(re, im) in the function; "
-        "arrays of complex numbers are taken",
-    ),
-    ((str, bytes), "hand over an array of the characters: np.frombuffer(text.encode(), np.uint8)"),
-    (dict, "hand over two arrays, of the keys and of the values"),
-    ((list, tuple, set), "hand over an array, or each item as a parameter"),
-    (np.void, "hand over an array of one record, x[i : i + 1]"),
-)
-"""Examples that are values of other kinds, and what to write instead."""
 
 
 def compile(
@@ -83,13 +67,12 @@ def compile(
 
     `function` is a Python function, or one with `@numba.njit` or `@numba.cuda.jit`, whose options
     are used.  `examples` are, for each of its parameters, a fake tensor, a spec, a real array, or a
-    number or its dtype, of which only the type is used; `records` is for arrays of records.  The
-    last ones may be omitted if they have defaults, which are kept.  A read-only array is an example
-    for an array that the function only reads; calls may pass it read-only or writable.  Numba
-    compiles it for arrays of their ranks and layouts.  The arrays named by `results` are allocated
-    and returned; their sizes must be known from the others.  Elements that Numba's function does
-    not write are uninitialised: `zero` names the arrays that are filled with zeros before the call,
-    True means all.
+    number or its dtype, of which only the type is used.  The last ones may be omitted if they have
+    defaults, which are kept.  A read-only array is an example for an array that the function only
+    reads; calls may pass it read-only or writable.  Numba compiles it for arrays of their ranks and
+    layouts.  The arrays named by `results` are allocated and returned; their sizes must be known
+    from the others.  Elements that Numba's function does not write are uninitialised: `zero` names
+    the arrays that are filled with zeros before the call, True means all.
 
     `target` is "cpu", or an architecture such as "sm_90", or several: then the function is a
     kernel, `grid` and `block` are one to three sizes, `smem` its dynamic shared memory in bytes, or
@@ -107,25 +90,23 @@ def compile(
     plain = _plain(function)
     constants = [*constants_of(grid, block), *_in_shared(smem, examples)]
     params, made, signature = _call(plain, examples, name, results, constants)
-    with_fields = _dtypes(plain, examples)
     more = constants_said(signature, grid, block)
     if more:
         params, made, signature = _call(plain, examples, name, results, constants + more)
     if cuda:
         from ferrule.frontends.numba.device import device_call
 
-        _check_for_gpu(with_fields)
         archs = architectures("target", target, "'cpu', or ")
         grid = None if grid is None else checked_sizes("grid", grid, signature)
-        launched = [
+        sizes: list[Any] = [
             unmarked(each(signature) if callable(each) else each) for each in (grid, block, smem)
         ]
-        convention: CallingConvention = device_call(function, params, archs, launched)
+        convention: CallingConvention = device_call(function, params, archs, *sizes)
     else:
         from ferrule.frontends.numba.host import host_call
 
         _check_for_cpu(function, _name(plain), params, grid, block)
-        convention = host_call(function, params, with_fields)
+        convention = host_call(function, params)
     return build_kernel(
         plain,
         requiring(signature, requires),
@@ -134,14 +115,7 @@ def compile(
         zero=zero,
         doc=doc,
         options=options,
-        assumes=told(with_fields),
     )
-
-
-def _dtypes(function: Callable[..., Any], examples: Sequence[Any]) -> dict[str, np.dtype[Any]]:
-    """The dtypes of the arrays of records, by the parameter."""
-    given = zip(inspect.signature(function).parameters, examples, strict=False)
-    return {name: example.dtype for name, example in given if is_records(example)}
 
 
 def _call(
@@ -156,18 +130,6 @@ def _call(
     params = _params(function, examples, constants, names(results))
     given, made = parted(params, results)
     return params, made, Signature(_name(function) if name is None else name, given)
-
-
-def _check_for_gpu(with_fields: Mapping[str, Any]) -> None:
-    """Raises CompileError for what only functions on the CPU take."""
-    for name in with_fields:
-        raise CompileError(
-            Diagnostic(
-                f"the parameter {name!r} is an array of records, which only functions on the CPU "
-                "take",
-                hint="hand each field over as an array",
-            )
-        )
 
 
 def _check_for_cpu(
@@ -222,9 +184,11 @@ def _params(
                 )
             )
     given = _with_defaults(function, examples)
-    pairs = list(zip(params, given, strict=True))
-    sizes = SeenSizes.of([as_seen(p.name, e) for p, e in pairs], constants=constants)
-    found = [_param(p.name, e, sizes, is_made=p.name in made) for p, e in pairs]
+    sizes = SeenSizes.of(given, constants=constants)
+    found = [
+        _param(param.name, example, sizes, is_made=param.name in made)
+        for param, example in zip(params, given, strict=True)
+    ]
     # A parameter before one without a default, such as an array, cannot have one.
     for number in reversed(range(len(found))):
         spec = _defaulted(found[number], params[number].default)
@@ -257,21 +221,14 @@ def _with_defaults(function: Callable[..., Any], examples: Sequence[Any]) -> lis
 
 def _param(name: str, example: Any, sizes: SeenSizes, *, is_made: bool) -> Param:
     """The spec of a parameter; a number is an example for its type."""
-    if isinstance(example, np.generic) and not isinstance(example, np.void | np.complexfloating):
+    if isinstance(example, np.generic):
         example = example.dtype
     elif isinstance(example, bool | int | float):
         example = type(example)
-    try:
-        spec = spec_of(name, as_seen(name, example), sizes=sizes)
-    except CompileError as error:
-        advice = next((words for kinds, words in _INSTEAD if isinstance(example, kinds)), None)
-        known = error.diagnostic
-        raise CompileError(known if advice is None else replace(known, hint=advice)) from None
-    if not isinstance(spec, Tensor):
-        return spec
-    if isinstance(example, np.ndarray) and is_records(example):
-        spec = of_records(spec, example.dtype)
-    return changed(spec, read_only=True) if not is_made and _is_read_only(example) else spec
+    spec = spec_of(name, example, sizes=sizes)
+    if isinstance(spec, Tensor) and not is_made and _is_read_only(example):
+        return changed(spec, read_only=True)
+    return spec
 
 
 def _is_read_only(example: Any) -> bool:

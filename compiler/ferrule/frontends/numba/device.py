@@ -22,7 +22,7 @@ from ferrule.frontends.numba.reading import check_no_device_array
 from ferrule.frontends.numba.standin import standing_in
 from ferrule.frontends.numba.types import flattened, numba_type
 from ferrule.frontends.packages import load
-from ferrule.specs import Param
+from ferrule.specs import Dim, Param
 
 _ENTRY: Final = re.compile(r"^\.visible \.entry (\w+)\(", re.M)
 _ARCH: Final = re.compile(r"sm_(\d+)(\d)[af]?")
@@ -37,11 +37,11 @@ def device_call(
     function: Any,
     params: Sequence[Param],
     archs: Sequence[str],
-    sizes: Sequence[Any],
+    grid: Any,
+    block: Any,
+    smem: Dim | None,
 ) -> CudaLaunch:
-    """The launch of a kernel of Numba, compiled for parameters with these specs; `sizes` are its
-    grid, block and shared memory."""
-    grid, block, smem = sizes
+    """The launch of a kernel of Numba, compiled for parameters with these specs."""
     for name, size in (("grid", grid), ("block", block)):
         if size is None:
             raise CompileError(Diagnostic(f"a kernel needs {name}=", hint=f"{name}=(x, y, z)"))

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
-
-import numpy as np
 
 from ferrule.compiler.conventions.arguments import Argument
 from ferrule.compiler.conventions.base import Call
@@ -37,7 +35,7 @@ from ferrule.frontends.numba.returns import (
     valid_offset,
 )
 from ferrule.frontends.numba.support import FORGET, RELEASE
-from ferrule.frontends.numba.types import NO_RECORDS, flat_arguments, numba_types
+from ferrule.frontends.numba.types import flattened, numba_type
 from ferrule.frontends.packages import load
 from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import Condition, DType, Param
@@ -94,16 +92,14 @@ class NumbaCall:
         call.give(found)
 
 
-def host_call(
-    function: Any, params: Sequence[Param], records: Mapping[str, np.dtype[Any]] = NO_RECORDS
-) -> NumbaCall:
-    """The call of a function of Numba, compiled for parameters with these specs; `records` are the
-    dtypes of arrays of records, by the parameter."""
-    numba = load("numba", "numba")
-    kinds = numba_types(numba, numba.types, params, records)
+def host_call(function: Any, params: Sequence[Param]) -> NumbaCall:
+    """The call of a function of Numba, compiled for parameters with these specs."""
+    types = load("numba", "numba").types
+
+    kinds = tuple(numba_type(types, param) for param in params)
     name, found = _compiled(function, kinds)
     text, symbol = found.library.get_llvm_str(), found.fndesc.llvm_func_name
-    arguments = flat_arguments(params, records)
+    arguments = [argument for param in params for argument in flattened(param)]
     return native_call(name, text, symbol, found.signature.return_type, arguments)
 
 

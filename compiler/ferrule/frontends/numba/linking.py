@@ -30,8 +30,7 @@ _ELSEWHERE: Final = (
     "numba.types.ExternalFunction(name, signature)"
 )
 _HINT: Final = (
-    "use arrays, numbers, tuples, lists and sets alone: no dicts, texts, random numbers and print; "
-    "sorted keys and np.searchsorted, or an array by the key, stand for a dict"
+    "use arrays, numbers, tuples and lists alone: no dicts, texts, random numbers and print"
 )
 _HINTS: Final = {
     r"numba_(xx|ez|cg|raw_)": "these are the solvers and norms of np.linalg, which Numba takes "

@@ -78,26 +78,10 @@ def returned_value(name: str, kind: Any) -> Value | None:
                 f"{name} returns a {kind} of Numba",
                 expected="nothing, numbers, arrays of numbers, each of which may be None, and "
                 "tuples of these",
-                hint=_instead(types, types.unliteral(kind)),
+                hint="write to an array that is a parameter, and name it in results=",
             )
         )
     return found
-
-
-def _instead(types: Any, kind: Any) -> str:
-    """What a function can return instead of a value of this type."""
-    match kind:
-        case types.Complex():
-            return "return z.real, z.imag, or an array of one complex number"
-        case types.UnicodeType() | types.Bytes():
-            return "return an array of uint8 with the characters"
-        case types.List() | types.ListType() | types.Set():
-            return "return an array, np.array(items)"
-        case types.DictType():
-            return "return two arrays, of the keys and of the values"
-        case types.Array(dtype=types.Record()):
-            return "write to an array of records that is a parameter, and name it in results="
-    return "write to an array that is a parameter, and name it in results="
 
 
 def _value(types: Any, kind: Any, name: str) -> Value | None:

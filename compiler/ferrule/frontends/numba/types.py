@@ -8,42 +8,12 @@ be null.  A tuple becomes its items.  The same holds on the CPU and on GPUs (Num
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, Final
-
-import numpy as np
+from typing import Any
 
 from ferrule.compiler.conventions.arguments import NULL, Argument, cast
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.numba.records import flattened_records, numba_records
 from ferrule.specs import DType, Param, compact_strides
 from ferrule.specs.params import Scalar, Tensor, Tuple
-
-NO_RECORDS: Final[Mapping[str, np.dtype[Any]]] = MappingProxyType({})
-
-
-def numba_types(
-    numba: Any, types: Any, params: Sequence[Param], records: Mapping[str, np.dtype[Any]]
-) -> tuple[Any, ...]:
-    """The types for which Numba compiles parameters with these specs; `records` are the dtypes of
-    arrays of records, by the parameter."""
-
-    def of(spec: Param) -> Any:
-        if spec.name in records and isinstance(spec, Tensor):
-            return numba_records(numba, types, spec, records[spec.name])
-        return numba_type(types, spec)
-
-    return tuple(map(of, params))
-
-
-def flat_arguments(params: Sequence[Param], records: Mapping[str, np.dtype[Any]]) -> list[Argument]:
-    """The arguments of Numba's code for these parameters."""
-    found: list[Argument] = []
-    for spec in params:
-        is_records = spec.name in records and isinstance(spec, Tensor)
-        found += flattened_records(spec) if is_records else flattened(spec)  # type: ignore[arg-type]
-    return found
 
 
 def numba_type(types: Any, spec: Param) -> Any:

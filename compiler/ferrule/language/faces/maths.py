@@ -8,9 +8,22 @@ precise instruction; a CPU ignores it.  Precision of each function: docs/maths.m
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 from ferrule.language.faces.base import outside
+
+MathOperand = Any
+"""What the functions take: numbers, vectors and whole tensors."""
+
+
+class RoundingMode(Enum):
+    """How a result is rounded; functions round to nearest, and refuse the others."""
+
+    NEAREST_EVEN = "rn"
+    ZERO = "rz"
+    UP = "rp"
+    DOWN = "rm"
 
 
 def exp(x: Any, *, fast: bool = False, fastmath: bool = False) -> Any:
@@ -206,22 +219,22 @@ def neg(x: Any, fastmath: bool = False) -> Any:
     outside("math.neg")
 
 
-def add(x: Any, y: Any, fastmath: bool = False) -> Any:
+def add(x: Any, y: Any, fastmath: bool = False, rounding: RoundingMode | None = None) -> Any:
     """x + y."""
     outside("math.add")
 
 
-def sub(x: Any, y: Any, fastmath: bool = False) -> Any:
+def sub(x: Any, y: Any, fastmath: bool = False, rounding: RoundingMode | None = None) -> Any:
     """x - y."""
     outside("math.sub")
 
 
-def mul(x: Any, y: Any, fastmath: bool = False) -> Any:
+def mul(x: Any, y: Any, fastmath: bool = False, rounding: RoundingMode | None = None) -> Any:
     """x * y."""
     outside("math.mul")
 
 
-def div(x: Any, y: Any, fastmath: bool = False) -> Any:
+def div(x: Any, y: Any, fastmath: bool = False, rounding: RoundingMode | None = None) -> Any:
     """x / y of floats; of two integers the quotient rounded towards zero."""
     outside("math.div")
 
@@ -231,7 +244,7 @@ def rem(x: Any, y: Any, fastmath: bool = False) -> Any:
     outside("math.rem")
 
 
-def rcp(x: Any, fastmath: bool = False) -> Any:
+def rcp(x: Any, fastmath: bool = False, rounding: RoundingMode | None = None) -> Any:
     """1 / x, correctly rounded."""
     outside("math.rcp")
 

@@ -22,6 +22,14 @@ class ReductionOp(Enum):
     MIN = "min"
 
 
+class TensorSSA:
+    """A vector, such as `a.load()`: for annotations, and for `isinstance` in a compiled
+    function."""
+
+    def __init__(self) -> None:
+        raise TypeError("TensorSSA is an annotation; .load() of a tensor makes a vector")
+
+
 def make_fragment(layout_or_shape: Any, dtype: Any) -> Any:
     """A tensor in registers with a compile-time shape (column-major) or layout.
 

@@ -21,7 +21,7 @@ from ferrule.language.ir.builder import Builder, OpenRegion
 from ferrule.language.ir.types import TensorType
 from ferrule.language.lowering.regions import Region
 from ferrule.language.source import Source
-from ferrule.language.values import Number, Parts, ShownText, TensorView, Undefined
+from ferrule.language.values import Number, Parts, ShownText, Undefined
 from ferrule.specs import Dim, Int64, Sym, symbols_of
 from ferrule.specs.deferred import dataclass
 
@@ -82,9 +82,8 @@ class ProgramState:
     `returns`: the annotated result of the host function; `returned`: the classes of its actual
     results, by their words; `arrays`: the possible origins of Arrays that it returns in values of
     any kind, "tuple" for a tuple in the source, "container" for all others.  `made`: the symbols of
-    numbers that are sizes of new tensors; `allocated` are those tensors; `shrunk`: for the first
-    rows of one, that tensor and their number.  `externs` are the functions of other objects that
-    are called, by name; `name` is that of the function itself.
+    numbers that are sizes of new tensors; `allocated` are those tensors.  `externs` are the
+    functions of other objects that are called, by name; `name` is that of the function itself.
     `places`: the frame and node of each op, if requested.  `witness`: the outer values that were
     read.  `region` is the innermost enclosing code under a run-time condition.  `outside`: objects
     from outside of the program's functions.  `tables`: the contents of constant tables, with their
@@ -108,7 +107,6 @@ class ProgramState:
     arrays: set[Literal["tuple", "container"]] = field(default_factory=set)
     made: dict[ops.Value, Sym] = field(default_factory=dict)
     allocated: set[ops.Value] = field(default_factory=set)
-    shrunk: dict[ops.Value, tuple[TensorView, ops.Value]] = field(default_factory=dict)
     externs: dict[str, Any] = field(default_factory=dict)
     name: str = ""
     places: dict[ops.Op, object] | None = None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError
@@ -29,12 +28,11 @@ from ferrule.language.values import (
     Maybe,
     Number,
     OneOf,
-    Parts,
     PointerView,
     TensorView,
     Whole,
 )
-from ferrule.specs import DType, Int64, Numeric
+from ferrule.specs import DType, Numeric
 from ferrule.specs.deferred import dataclass
 
 RETURNED: Final = "return value"
@@ -90,16 +88,6 @@ class Sides:
         """The value on a side where it exists."""
         return self.right if self.left is NOTHING else self.left
 
-    def unified(self, low: Lowering) -> Sides:
-        """The same with tensors that are returned as of one kind, if only their sizes differ."""
-        left, right = self.left, self.right
-        if not (isinstance(left, Parts) and isinstance(right, Parts)) or type(left) is type(right):
-            return self
-        from ferrule.language.lowering.control.returned_tensors import unified
-
-        left, right = unified(low, left, right)
-        return replace(self, left=left, right=right)
-
     def kept(self) -> bool:
         """Whether it needs no choice: it is the same on both sides, or `NOTHING` on one and not a
         number on the other."""
@@ -129,22 +117,12 @@ class Sides:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The kind of two parts of one tensor, by `fe.shrink`: their numbers of rows are joined, and
-    the value is so many rows."""
-
-    part: TensorView
-
-
 Choice = tuple[Sides, Any]
-"""A choice: the sides, and the common kind: the dtype of a number, `Rows`, or one of
-`templates`."""
+"""A choice: the sides, and the common kind: the dtype of a number, or one of `templates`."""
 
 
 def choices(low: Lowering, sides: Sides, node: ast.AST) -> list[Choice]:
     """The choices in a name.  Raises Clash if its values cannot be joined."""
-    sides = sides.unified(low)
     if sides.kept():
         return []
     parts = sides.parts()
@@ -168,11 +146,7 @@ def _template(low: Lowering, sides: Sides) -> Any:
     try:
         return templates.common(low, left, right)
     except templates.Unlike:
-        if not low.state.shrunk:
-            return None
-        from ferrule.language.lowering import rows
-
-        return Rows(left) if rows.is_of_one(low, left, right) else None
+        return None
 
 
 def _is_number(value: Any) -> bool:
@@ -196,7 +170,7 @@ def join(
     hints = tuple(each.hint for each, kind in found for _ in choice_types(kind))
     results = iter(low.builder.if_(condition.value, frozen[0], frozen[1], hints))
     rest = iter(found)
-    return [joined(low, each, rest, results, node) for each in sides]
+    return [joined(low, each, rest, results) for each in sides]
 
 
 def choose(
@@ -217,8 +191,6 @@ def choose(
 
 def choice_types(kind: Any) -> tuple[Type, ...]:
     """The types of a choice of this kind."""
-    if isinstance(kind, Rows):
-        return (Int64,)
     return (kind,) if isinstance(kind, DType) else templates.types(kind)
 
 
@@ -230,10 +202,6 @@ def _side(low: Lowering, choice: Choice, position: int, node: ast.AST) -> list[o
 def one_side(low: Lowering, choice: Choice, value: Any, node: ast.AST) -> list[ops.Value]:
     """The values of a name on one side."""
     _, kind = choice
-    if isinstance(kind, Rows):
-        from ferrule.language.lowering import rows
-
-        return [rows.whole_and_rows(low, value)[1]]
     if not isinstance(kind, DType):
         return templates.values(low, value, kind, node)
     if value is NOTHING:
@@ -247,27 +215,18 @@ def zero(low: Lowering, dtype: DType) -> ops.Value:
 
 
 def joined(
-    low: Lowering,
-    sides: Sides,
-    rest: Iterator[Choice],
-    results: Iterator[ops.Value],
-    node: ast.AST,
+    low: Lowering, sides: Sides, rest: Iterator[Choice], results: Iterator[ops.Value]
 ) -> Any:
     """A name's value after the join: of the next choices, with values from `results`."""
-    sides = sides.unified(low)
     if sides.kept():
         return sides.one
     parts = sides.parts()
     if parts is not None:
-        items = [joined(low, part, rest, results, node) for part in parts]
+        items = [joined(low, part, rest, results) for part in parts]
         return structures.rebuild(sides.one, items)
     _, kind = next(rest)
     if isinstance(kind, DType):
         return Number(next(results))
-    if isinstance(kind, Rows):
-        from ferrule.language.lowering import rows
-
-        return rows.rows_of(low, kind.part, next(results), node)
     return templates.built(low, kind, results, sides.path or sides.hint)
 
 

@@ -54,7 +54,7 @@ def _operands(
     kwargs: dict[str, Any],
     node: ast.Call,
 ) -> list[Any]:
-    """The operands of a call, without its permission for fast maths, which nothing here needs."""
+    """The operands of a call, without what it permits or asks of their rounding."""
     try:
         bound = inspect.signature(face).bind(*args, **kwargs)
     except TypeError as error:
@@ -62,6 +62,13 @@ def _operands(
     fast = bound.arguments.pop("fastmath", False)
     if not isinstance(fast, bool):
         low.fail(node, f"fastmath must be a bool known at compile time, but got {describe(fast)}")
+    rounding = bound.arguments.pop("rounding", None)
+    if rounding not in (None, maths.RoundingMode.NEAREST_EVEN):
+        low.fail(
+            node,
+            f"math.{face.__name__} is asked to round by {describe(rounding)}",
+            expected="RoundingMode.NEAREST_EVEN: results are rounded to nearest",
+        )
     return list(bound.arguments.values())
 
 

@@ -24,6 +24,7 @@ from ferrule.language.faces.base import (
     range_constexpr,
     static_assert,
 )
+from ferrule.language.faces.vectors import TensorSSA
 from ferrule.language.ir import ops
 from ferrule.language.lowering.arguments import Intrinsic
 from ferrule.language.lowering.context import Lowering
@@ -47,6 +48,7 @@ from ferrule.language.values import (
     OneOf,
     PointerView,
     TensorView,
+    Vector,
     is_run_time,
 )
 from ferrule.specs import Boolean, Int32, Numeric
@@ -163,6 +165,8 @@ def _isinstance(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: as
             return Tensor in (wanted if isinstance(wanted, tuple) else (wanted,))
         case PointerView():
             return Pointer in (wanted if isinstance(wanted, tuple) else (wanted,))
+        case Vector():
+            return TensorSSA in (wanted if isinstance(wanted, tuple) else (wanted,))
         case Handle() if any_values.is_open(value):
             return any_values.is_instance(low, value, wanted, node)
         case Handle(param=param):
@@ -209,6 +213,8 @@ def _type(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
             return Tensor
         case PointerView():
             return Pointer
+        case Vector():
+            return TensorSSA
         case value if isinstance(value, RUN_TIME):
             low.fail(node, f"the type of {describe(value)} is not known")
     return type(args[0])

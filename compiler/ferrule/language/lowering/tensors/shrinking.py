@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import Fault, literal
@@ -12,7 +13,6 @@ from ferrule.language.ir import ops
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.rows import part
 from ferrule.language.lowering.tensors import allocation
 from ferrule.language.values import TensorView
 from ferrule.specs import Dim, Int64
@@ -28,7 +28,11 @@ def shrink(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Cal
     _require_inside(low, owned, dim, value, node)
     if dim == most:
         return owned
-    return part(low, owned, dim, value, node)
+    type_ = replace(owned.type, shape=(dim, *owned.type.shape[1:]))
+    result = ops.Value(type_, owned.value.hint)
+    low.builder.append(ops.Shrink(result, owned.value, value, low.location(node)))
+    low.state.allocated.add(result)
+    return TensorView(result, ast.unparse(node))
 
 
 def _require_owned(low: Lowering, tensor: Any, node: ast.Call) -> TensorView:

@@ -1,0 +1,140 @@
+"""Where the names of CuTe DSL's modules are in ferrule, and what is said of those that are not.
+
+`SOURCES` has, for each module, the modules of ferrule that its names come from, in order.  A module
+of this package asks `resolver` for its `__getattr__`.
+"""
+
+from __future__ import annotations
+
+import dis
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from types import FrameType, MappingProxyType, ModuleType
+from typing import Any, Final, NoReturn
+
+_IMPORT_FROM: Final = dis.opmap["IMPORT_FROM"]
+SOURCES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "cutlass": ("ferrule", "ferrule.language.faces.cute"),
+        "cutlass.cute": ("ferrule", "ferrule.language.faces.cute", "ferrule.language.faces.maths"),
+        "cutlass.cute.typing": ("ferrule", "ferrule.language.faces.cute"),
+        "cutlass.cute.arch": ("ferrule.language.faces.arch",),
+        "cutlass.cute.math": ("ferrule.language.faces.maths",),
+        "cutlass.cute.runtime": (
+            *("ferrule.runtime", "ferrule.specs", "ferrule.specs.fakes"),
+            *("ferrule.language.faces.base", "ferrule.language.faces.cute"),
+        ),
+        "cutlass.cute.testing": (),
+        "cutlass.cute.nvgpu": ("ferrule.language.atoms.nvgpu",),
+        "cutlass.cute.nvgpu.cpasync": ("ferrule.language.atoms.cpasync",),
+        "cutlass.cute.nvgpu.warp": ("ferrule.language.atoms.warp",),
+        "cutlass.cute.nvgpu.warpgroup": (),
+        "cutlass.cuda": (),
+        "cutlass.torch": (),
+        "cutlass.utils": ("ferrule.language.faces.utils",),
+        "cutlass.pipeline": ("ferrule.language.faces.pipelines",),
+        "cutlass.testing": (),
+    }
+)
+"""Modules of CuTe DSL by name, and where in ferrule their names are; none for those that have
+their own."""
+MODULES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **{name: f"ferrule.{name}" for name in SOURCES},
+        "cutlass.cute.testing": "ferrule.cutlass.testing",
+    }
+)
+"""The module of ferrule that stands for each."""
+OTHERWISE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "add_cc": "fe.Uint64 holds the carry of 32 bits",
+        "addc": "fe.Uint64 holds the carry of 32 bits",
+        "sub_cc": "fe.Uint64 holds the borrow of 32 bits",
+        "subc": "fe.Uint64 holds the borrow of 32 bits",
+        "mad_cc": "fe.Uint64 holds the carry of 32 bits",
+        "madc": "fe.Uint64 holds the carry of 32 bits",
+        "load_swizzled": "fe.recast_ptr and a layout",
+        "get_dyn_smem_size": "the host function knows what it asks for: smem= of launch",
+        "dynamic_smem_size": "the host function knows what it asks for: smem= of launch",
+        "DSLRuntimeError": "fe.CompileError",
+        "DSLUserCodeError": "fe.CompileError",
+        "extern": "fe.extern_func",
+        "ffi": "fe.call, fe.extern_func, fe.import_func",
+        "export": "fe.export_library, and export_to_c of a function",
+        "compile_to": "export_to_c of a function",
+        "if_generate": "an if, which needs no function around it",
+        "for_generate": "a for over range(...)",
+        "while_generate": "a while",
+        "yield_out": "the values that a branch or loop changes are found",
+        "dsl_user_op": "a plain function, which is compiled in place",
+        "target_version": "options, --gpu-arch",
+        "Float4E2M1FNx2": 'the dtype "float4_e2m1fnx2" of a fake tensor',
+        "Float6E2M3FNx4": "fe.Float6E2M3FN",
+        "Float6E3M2FNx4": "fe.Float6E3M2FN",
+        "gpu": "fe.arch",
+        "vector": "fe.full, and .load() of a tensor",
+        "register_jit_arg_adapter": "__ferrule_spec__ of the class",
+        "JitArgAdapterRegistry": "__ferrule_spec__ of the class",
+        "jax": "fe.jax_call",
+    }
+)
+"""What ferrule has instead of a name that it has not, in a few words."""
+PAGE: Final = "docs/cute_names.md"
+
+
+def find(module: str, name: str) -> Any:
+    """The object of a name of CuTe DSL.  An AttributeError says what there is instead."""
+    child = f"{module}.{name}"
+    if child in MODULES:
+        return importlib.import_module(MODULES[child])
+    own = vars(importlib.import_module(MODULES[module]))
+    if name in own and module not in ("cutlass", "cutlass.cute"):
+        return own[name]
+    for source in SOURCES[module]:
+        found = importlib.import_module(source)
+        if hasattr(found, name):
+            return getattr(found, name)
+    raise AttributeError(missing(module, name))
+
+
+def missing(module: str, name: str) -> str:
+    """The text of an error for a name that ferrule has not."""
+    instead = OTHERWISE.get(name)
+    if instead is not None:
+        return f"{module}.{name} is not in ferrule; instead: {instead} ({PAGE})"
+    return f"{module}.{name} is not in ferrule, or not yet ({PAGE} says what is)"
+
+
+def resolver(public: str) -> Callable[[str], Any]:
+    """The `__getattr__` of the module that stands for this one of CuTe DSL."""
+    own = MODULES[public]
+
+    def get(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"module {own!r} has no attribute {name!r}")
+        try:
+            found = find(public, name)
+        except AttributeError as error:
+            _raise(error, sys._getframe(1))
+        setattr(sys.modules[own], name, found)
+        return found
+
+    return get
+
+
+def _raise(error: AttributeError, frame: FrameType) -> NoReturn:
+    """Raises it, as an ImportError in `from module import name`: Python would replace its text."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    if 0 <= at < len(code) and code[at] == _IMPORT_FROM:
+        raise ImportError(str(error)) from None
+    raise error from None
+
+
+def names_of(public: str) -> list[str]:
+    """The public names that a module of CuTe DSL has here."""
+    modules = [importlib.import_module(each) for each in SOURCES[public]]
+    own: ModuleType = importlib.import_module(MODULES[public])
+    found = [name for module in modules for name in dir(module)] or list(vars(own))
+    children = [name.rpartition(".")[2] for name in MODULES if name.rpartition(".")[0] == public]
+    return sorted({name for name in (*found, *children) if not name.startswith("_")})

@@ -1,0 +1,89 @@
+"""The page "What of CuTe DSL is here": `python -m ferrule.cutlass.page > docs/cute_names.md`.
+
+For each name of `peer.NAMES` it says whether ferrule has it, by looking; nothing is listed by hand
+but what there is instead of some.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from ferrule.cutlass import names, peer
+
+Answer = Literal["yes", "otherwise", "no"]
+_HEAD: Final = f"""\
+# What of CuTe DSL is here
+
+Programs for CuTe DSL {peer.VERSION} run with `import ferrule as cute`; those that import `cutlass`
+with one line more, before their imports:
+
+```python no-run
+# Not run: it replaces a package of the whole process.
+import ferrule.as_cutlass  # cutlass, cutlass.cute and the others are ferrule's from here on
+
+import cutlass
+import cutlass.cute as cute
+from cutlass.cute.runtime import from_dlpack
+```
+
+It does so for the whole process, never by itself, and refuses where the real package is imported
+already. A name that is missing is an error that says what there is instead, or that there is
+nothing yet.
+
+The lists below have every public name of these modules, made by `python -m ferrule.cutlass.page`
+from the names of the package and from what ferrule has. A name that is here means the same for
+programs that are right; ferrule checks more, and [says so](errors.md). What is for Blackwell's
+`tcgen05` and for the folder `experimental` is [not part of it](non-goals.md).
+
+`fe.testing` times functions and chooses between configurations (`benchmark`, `tune`,
+`autotune_jit`), and `cutlass.torch` makes matrices for tests, on the CPU and on GPUs, also on
+[emulated](emulated_gpu.md) ones.
+"""
+
+
+def answer(module: str, name: str) -> Answer:
+    """Whether a name of CuTe DSL is here."""
+    try:
+        names.find(module, name)
+    except (AttributeError, ImportError):
+        return "otherwise" if name in names.OTHERWISE else "no"
+    return "yes"
+
+
+def answers(module: str) -> dict[str, Answer]:
+    """The answer for each name of a module."""
+    return {name: answer(module, name) for name in peer.NAMES[module].split()}
+
+
+def page() -> str:
+    """The text of the page."""
+    return "\n".join([_HEAD, *_counts(), *(line for m in peer.NAMES for line in _section(m))])
+
+
+def _counts() -> Iterator[str]:
+    yield "| module | names | here | otherwise | not here |"
+    yield "|---|---|---|---|---|"
+    for module in peer.NAMES:
+        found = list(answers(module).values())
+        counts = " | ".join(str(found.count(each)) for each in ("yes", "otherwise", "no"))
+        yield f"| `{module}` | {len(found)} | {counts} |"
+    yield ""
+
+
+def _section(module: str) -> Iterator[str]:
+    found = answers(module)
+    yield f"## {module}\n"
+    for title, wanted in (("Here", "yes"), ("Not here, or not yet", "no")):
+        chosen = [f"`{name}`" for name, is_ in found.items() if is_ == wanted]
+        if chosen:
+            yield textwrap.fill(f"**{title}**: {', '.join(chosen)}.", 118) + "\n"
+    others = [name for name, is_ in found.items() if is_ == "otherwise"]
+    if others:
+        yield "| otherwise | |\n|---|---|"
+        yield "\n".join(f"| `{name}` | {names.OTHERWISE[name]} |" for name in others) + "\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

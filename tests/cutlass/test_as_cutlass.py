@@ -1,0 +1,112 @@
+"""`import ferrule.as_cutlass`: programs that import `cutlass` run, in a process of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+PROGRAM = """
+import ferrule.as_cutlass
+
+import cutlass
+import cutlass.cute as cute
+import cutlass.cute.testing as testing
+import cutlass.pipeline
+import cutlass.utils as utils
+from cutlass.cute.nvgpu import cpasync
+from cutlass.cute.runtime import from_dlpack, make_fake_compact_tensor
+from cutlass.cute.typing import Boolean, Int32
+import numpy as np
+
+
+@cute.kernel
+def kernel(a: cute.Tensor, n: cutlass.Int32, k: cutlass.Constexpr):
+    i = cute.arch.thread_idx()[0]
+    if cutlass.dynamic_expr(i < n):
+        a[i] = cute.exp2(a[i]) + cute.math.absf(cute.size_in_bytes(a.element_type, a.layout) * k)
+
+
+@cute.jit
+def host(a: cute.Tensor, n: cutlass.Int32, k: cutlass.Constexpr[int]):
+    testing.assert_(n <= cute.size(a), "too many")
+    kernel(a, n, k).launch(grid=1, block=n)
+
+
+a = np.arange(4, dtype=np.float32)
+host(from_dlpack(a), 3, 2)
+assert a.tolist() == [33, 34, 36, 3], a
+size = cute.sym_int()
+assert isinstance(size, cute.SymInt) and isinstance(cutlass.Int32(3), cutlass.Integer)
+compiled = cute.compile[cute.OptLevel(1)](
+    host, make_fake_compact_tensor(cutlass.Float32, (size,)), 1, 2, options="--target cpu"
+)
+try:
+    compiled(a, 5)
+    raise SystemExit("no error")
+except AssertionError as error:
+    assert str(error) == "too many"
+
+
+def refused(statement, kind, text):
+    try:
+        exec(statement)
+    except kind as error:
+        assert type(error) is kind and str(error) == text, repr(error)
+    else:
+        raise SystemExit(statement)
+
+
+LATER = "is not in ferrule, or not yet (docs/cute_names.md says what is)"
+refused("from cutlass.cute import viz", ImportError, f"cutlass.cute.viz {LATER}")
+refused("cute.viz", AttributeError, f"cutlass.cute.viz {LATER}")
+refused("import cutlass.utils.blackwell_helpers", ModuleNotFoundError,
+        f"cutlass.utils.blackwell_helpers {LATER}")
+refused("from cutlass.cute.arch import add_cc", ImportError,
+        "cutlass.cute.arch.add_cc is not in ferrule; instead: fe.Uint64 holds the carry of 32 "
+        "bits (docs/cute_names.md)")
+assert not hasattr(cutlass, "_mlir") and "Float16" in dir(cutlass) and "exp" in dir(cute.math)
+print("done")
+"""
+REAL = """
+import sys, types
+sys.modules["cutlass"] = types.ModuleType("cutlass")
+import ferrule.as_cutlass
+"""
+NEVER = """
+import sys
+import ferrule as fe
+fe.cutlass.cute.compile, fe.testing.benchmark
+assert not any(name.partition(".")[0] == "cutlass" for name in sys.modules)
+"""
+
+
+def run(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    file = folder / "program.py"
+    file.write_text(textwrap.dedent(text), encoding="utf-8")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "FERRULE_TARGET": "cpu",
+    }
+    return subprocess.run(
+        [sys.executable, str(file)], capture_output=True, text=True, check=False, env=environment
+    )
+
+
+def test_a_program_for_cute_dsl(tmp_path: Path) -> None:
+    done = run(PROGRAM, tmp_path)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
+def test_it_refuses_beside_the_real_package(tmp_path: Path) -> None:
+    done = run(REAL, tmp_path)
+    assert done.returncode == 1
+    assert "ImportError: ferrule.as_cutlass: the real package cutlass is imported" in done.stderr
+
+
+def test_it_is_never_there_by_itself(tmp_path: Path) -> None:
+    done = run(NEVER, tmp_path)
+    assert done.returncode == 0, done.stderr
