@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -91,3 +94,50 @@ def test_classes() -> None:
     assert [of("mma.sync"), of("cp.async.ca"), of("bra.uni"), of("setp.lt.f32")] == [
         "tensor", "copies", "branches", "comparisons",
     ]  # fmt: skip
+
+
+class _Reader(HTMLParser):
+    """The text of a page; tags must be closed in their order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes += attrs
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data.strip())
+
+
+def test_a_page(tmp_path: Path) -> None:
+    gpu = machine()
+    gpu.parts.profile = profile = Profile(arch="sm_90a")
+    body = BEGIN + (
+        "mul.wide.u32 %rd2, %r0, 32; add.u64 %rd1, %rd1, %rd2; ld.global.u32 %r1, [%rd1];\n"
+        "mov.u32 %r5, s; mad.lo.u32 %r6, %r0, 8, %r5; st.shared.u32 [%r6], %r1; ret;"
+    )
+    text = kernel(body, pointers(1), before=".shared .align 128 .b8 s[8192];")
+    launch(text, [np.zeros(4096, np.uint32)], on=gpu)
+    profile.kernels["<b>&"] = replace(profile.kernels["k"], name="<b>&")
+    profile.save(tmp_path / "page.html")
+    whole = (tmp_path / "page.html").read_text()
+    assert whole.startswith("<!doctype html>") and profile._repr_html_() in whole
+    reader = _Reader()
+    reader.feed(whole)
+    assert not reader.open and "<b>&" in reader.text
+    for each in ("32.0 sectors", "2.0 wavefronts", "32, of which 4 would do", "ld.global 4"):
+        assert each in reader.text, each
+    assert not {name for name, _ in reader.attributes} & {"src", "href", "onclick"}
+    assert "url(" not in whole and "<script" not in whole and "prefers-color-scheme" in whole
+
+
+def test_a_page_without_kernels() -> None:
+    assert "no kernel was launched" in Profile().to_html()

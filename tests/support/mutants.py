@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -183,6 +184,48 @@ def _trans(line: str) -> str | None:
     return line.replace(".trans", "", 1) if "matrix." in line and ".trans" in line else None
 
 
+def _sense(line: str) -> str | None:
+    """The other sense of a predicate."""
+    found = re.search(r"@(!?)(%p\d+)", line)
+    if found is None:
+        return None
+    other = "" if found[1] else "!"
+    return line[: found.start()] + f"@{other}{found[2]}" + line[found.end() :]
+
+
+def _place(line: str) -> str | None:
+    """A load or store of memory, one element further."""
+    found = re.search(
+        r"\b(?:ld|st)\.(?:global|shared)\S*?\.[bfsu](\d+)\b[^\[]*\[[%\w$]+(\+-?\d+)?()\]", line
+    )
+    if found is None:
+        return None
+    offset = int((found[2] or "+0")[1:]) + int(found[1]) // 8
+    start = found.start(2) if found[2] else found.start(3)
+    return f"{line[:start]}+{offset}{line[found.end(3) :]}"
+
+
+def _mask(line: str) -> str | None:
+    """A shuffle or vote without the last lane."""
+    found = re.search(r"\b(?:shfl|vote|match|redux)\.sync.*(-1|0xffffffff);", line)
+    return None if found is None else f"{line[: found.start(1)]}2147483647;"
+
+
+def _operation(line: str) -> str | None:
+    """A difference for a sum, and the other way round; of floats and of whole numbers."""
+    found = re.search(r"\b(add|sub)(\.rn)?(\.[fsu](?:32|64))\b", line)
+    if found is None:
+        return None
+    other = "sub" if found[1] == "add" else "add"
+    return line[: found.start(1)] + other + line[found.end(1) :]
+
+
+def _count(line: str) -> str | None:
+    """One more that may be under way, or is expected."""
+    found = re.search(r"((?:wait_group\S*|mbarrier\.init\S*\s+\[[^\]]*\],)\s+)(\d+);", line)
+    return None if found is None else f"{line[: found.start(2)]}{int(found[2]) + 1};"
+
+
 PLANTED: dict[str, Callable[[str], str | None]] = {
     "no barrier": _without,
     "no fence": _no_fence,
@@ -190,6 +233,11 @@ PLANTED: dict[str, Callable[[str], str | None]] = {
     "off by one": _guard,
     "another stride": _stride,
     "not transposed": _trans,
+    "another sense": _sense,
+    "another place": _place,
+    "a part of a mask": _mask,
+    "another operation": _operation,
+    "another count": _count,
 }
 
 
@@ -245,6 +293,7 @@ class Found:
     by_results: int = 0
     by_checks: int = 0
     unseen: list[tuple[str, Mutant]] = field(default_factory=list)
+    kinds: Counter[str] = field(default_factory=Counter)
 
     @property
     def noticed(self) -> float:
@@ -277,6 +326,7 @@ def _judge(name: str, recordings: list[Recording], text: str, mutant: Mutant, fo
     results = any(_apart(each, changed, frozenset()) for each in recordings)
     checks = any(_apart(each, changed, CHECKS) for each in recordings)
     found.planted += 1
+    found.kinds[mutant.kind] += 1
     found.by_results += results
     # What the checks alone have noticed: the results were right, or nobody compares them.
     found.by_checks += checks

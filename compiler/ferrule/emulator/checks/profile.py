@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ferrule.emulator.checks.profile_calls import P_BYTES
@@ -171,3 +173,19 @@ class Profile:
         from ferrule.emulator.checks.profile_text import table
 
         return table(self)
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it."""
+        return self.to_html()
+
+    def to_html(self) -> str:
+        """A part of a page, with tables and bars, that needs nothing from elsewhere."""
+        from ferrule.emulator.checks.profile_page import fragment
+
+        return fragment(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the same as a page of its own."""
+        from ferrule.emulator.checks.profile_page import page
+
+        Path(path).write_text(page(self), encoding="utf-8")

@@ -26,9 +26,14 @@ _RESERVED: Final = 1024
 """Bytes of shared memory that the system takes for each block."""
 
 
-def table(profile: Profile) -> str:
+def ranked(profile: Profile) -> list[KernelProfile]:
     """All kernels, those with the most instructions first."""
-    kernels = sorted(profile.kernels.values(), key=lambda each: -each.thread_instructions)
+    return sorted(profile.kernels.values(), key=lambda each: -each.thread_instructions)
+
+
+def table(profile: Profile) -> str:
+    """All kernels."""
+    kernels = ranked(profile)
     if not kernels:
         return "no kernel was launched"
     return "\n\n".join("\n".join(_kernel(each, profile.arch)) for each in kernels)
@@ -45,8 +50,8 @@ def _kernel(one: KernelProfile, arch: str) -> Iterator[str]:
     for name, count in one.moved().items():
         yield f"  {'bytes, ' + name:<28}{count:>16,}"
     yield from _requests(one)
-    yield f"  blocks at a time, by threads {_by_threads(one, arch)}, by shared memory " + (
-        f"{_by_shared(one, arch)}; by registers is not known before ptxas has chosen them"
+    yield f"  blocks at a time, by threads {by_threads(one, arch)}, by shared memory " + (
+        f"{by_shared(one, arch)}; by registers is not known before ptxas has chosen them"
     )
 
 
@@ -65,12 +70,14 @@ def _number(arch: str) -> str:
     return "".join(each for each in arch.removeprefix("sm_") if each.isdigit())
 
 
-def _by_threads(one: KernelProfile, arch: str) -> int:
+def by_threads(one: KernelProfile, arch: str) -> int:
+    """How many blocks fit a processor, by its threads."""
     warps = -(-prod(one.block) // 32)
     return min(_MOST_BLOCKS, _THREADS.get(_number(arch), _MOST_THREADS) // 32 // warps)
 
 
-def _by_shared(one: KernelProfile, arch: str) -> str:
+def by_shared(one: KernelProfile, arch: str) -> str:
+    """The same by shared memory."""
     if not one.shared:
         return "any"
     fits = (_SHARED.get(_number(arch), _MOST_SHARED) << 10) // (one.shared + _RESERVED)
