@@ -225,9 +225,14 @@ def test_asynchronous_stores(
     W: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [%r1], 0; @!%p2 bra W;
     ld.shared.v2.u32 {{%r12,%r13}}, [%r9]; {own(0, size=8)}
     st.global.v2.u32 [%rd20], {{%r12,%r13}}; {MEET}"""
-    (found,) = launch(program(body, 1), [np.zeros((2, 32, 2), np.uint32)], grid=(2, 1, 1),
-                      cluster=(2, 1, 1), on=machine(schedule=schedule))  # fmt: skip
-    assert set(map(tuple, found.reshape(-1, 2).tolist())) == {wanted}
+    for checks in ("memory", "memory,race,init"):
+        (found,) = launch(program(body, 1), [np.zeros((2, 32, 2), np.uint32)], grid=(2, 1, 1),
+                          cluster=(2, 1, 1), on=machine(checks, schedule=schedule))  # fmt: skip
+        assert set(map(tuple, found.reshape(-1, 2).tolist())) == {wanted}
+    early = body.replace("W: mbarrier", "ld.shared.u32 %r14, [%r9]; W: mbarrier")
+    with pytest.raises(Fault, match=r"race in .*async"):
+        launch(program(early, 1), [np.zeros((2, 32, 2), np.uint32)], grid=(2, 1, 1),
+               cluster=(2, 1, 1), on=machine("memory,race", schedule=schedule))  # fmt: skip
 
 
 def test_blocks_that_end_count_as_arrived() -> None:

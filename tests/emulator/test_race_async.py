@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -143,8 +144,17 @@ def test_a_bulk_copy_is_there_for_who_waits_at_its_mbarrier() -> None:
     found = run(bulk() + TAKE.format(place="%r5"))[1]
     assert found[:64].tolist() == [i ^ 32 for i in range(64)]
     race(bulk(wait="") + TAKE.format(place="%r5"))
-    assert "asynchronous proxy what mbarrier.init" in race(bulk(after="bar.sync 0;"))
     run(bulk(after="fence.proxy.async; bar.sync 0;"))
+
+
+def test_a_fence_behind_the_initialisation_of_an_mbarrier_is_missed() -> None:
+    """By a warning: the manual asks for it, and Triton does not write it."""
+    said = r"without a fence.mbarrier_init .* behind its mbarrier.init.shared.b64, PTX line"
+    with pytest.warns(RuntimeWarning, match=said):
+        run(bulk(after="bar.sync 0;"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(bulk())
 
 
 def test_a_bulk_copy_comes_after_the_reads_before_it() -> None:

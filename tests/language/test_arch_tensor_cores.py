@@ -317,6 +317,20 @@ def matrix(dtype: Any) -> Any:
     return fe.make_fake_compact_tensor(dtype, (fe.sym_int(), fe.sym_int()), stride_order=(1, 0))
 
 
+def test_the_oldest_gpu_that_loads_matrices() -> None:
+    """PTX 6.3, the oldest that knows sm_75, has no ldmatrix: LLVM ended the process."""
+
+    @fe.kernel
+    def kernel(a, out):
+        memory = arch.alloc_smem(fe.Float16, 256)
+        memory[arch.lane_idx()] = a[0, 0]
+        arch.sync_threads()
+        out[arch.lane_idx(), 0] = arch.ldmatrix(memory + arch.lane_idx() * 8, 1)[0]
+
+    text = ptx(kernel, "sm_75", matrix(fe.Float16), matrix(fe.Float16))
+    assert "ldmatrix.sync.aligned.m8n8.x1.shared.b16" in text and ".version 6.5" in text
+
+
 def test_an_mma_stays_where_all_lanes_run_it() -> None:
     """LLVM does not know that lanes run it together; its result is used in a branch alone."""
 

@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -103,10 +104,12 @@ def replayed(recording: Recording, changed: dict[str, str], checks: frozenset[st
             _restore(last, each.before)
             if each.text not in modules:
                 modules[each.text] = machine.load(changed.get(each.text, each.text))
-            modules[each.text].kernels[each.kernel].launch(*each.sizes, **each.given)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", RuntimeWarning)  # a check may warn
+                modules[each.text].kernels[each.kernel].launch(*each.sizes, **each.given)
             last = each.after
         return _difference(last)
-    except (Fault, PtxError) as error:
+    except (Fault, PtxError, RuntimeWarning) as error:
         return f"{type(error).__name__}: {error}"
     finally:
         for module in modules.values():

@@ -22,6 +22,9 @@ W_FREE, W_FREE_END, W_STOPPED, W_ERA, W_LAUNCH_ERA = 0, 8, 16, 20, 24
 W_PAGES, W_PAGE_FREE, W_PAGE_END, W_TABLE, W_BASE, W_SIZE, W_GLOBAL = 32, 40, 48, 56, 64, 72, 80
 W_ERAS: Final = 88
 """The block of each era."""
+W_UNFENCED, W_INIT, W_COPY = 96, 100, 104
+"""Whether a copy completes an mbarrier without a fence behind its initialisation, and the numbers
+of both instructions."""
 WORLD_BYTES: Final = 128
 
 # What a block has: `number` is the block of the grid that it is at the moment.

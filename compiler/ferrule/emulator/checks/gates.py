@@ -6,9 +6,11 @@
 - cp.async writes when its thread has waited for its group, for that thread alone; others need an
   order after that. Until then every access of the place races with it, the own thread's too.
 - Copies of the asynchronous proxy (cp.async.bulk, of tensor maps) write shared memory for those who
-  wait at their mbarrier, behind whose mbarrier.init a fence.mbarrier_init or fence.proxy.async must
-  stand; a multicast does that in each block. What they read, and what wgmma reads of shared memory,
-  must have been written before, and a fence.proxy.async must stand behind the write.
+  wait at their mbarrier, behind whose mbarrier.init a fence.mbarrier_init or fence.proxy.async
+  should stand; a multicast does that in each block. What they read, and what wgmma reads of shared
+  memory, must have been written before, and a fence.proxy.async must stand behind the write.
+- st.async writes, and red.async changes, the shared memory of a block of the cluster for those who
+  wait at its mbarrier.
 - What copies to global memory and wgmma read may be written again when their thread (for wgmma any
   of its warp) has waited for their group, and by others who know of that; the same holds for what
   the copies write. Copies to shared memory are taken to read where they begin.
@@ -349,7 +351,13 @@ def receive(w: u64, area: u64, t: u32, to: u64, at: u64, size: u64, how: u64) ->
     if cell != 0:
         oldest = load_u32(area + R_FIRST_ERA)
         if not fenced(area, state_of(area, t), t, cell, 15 << MASK_SHIFT, oldest, S_INIT_ERA):
-            return race(w, area, t, cell, u32(how >> HOW_INDEX_SHIFT), at, 4)
+            index = u32(how >> HOW_INDEX_SHIFT)
+            if conflicts(area, state_of(area, t), t, cell, index | (15 << MASK_SHIFT), oldest):
+                return race(w, area, t, cell, index, at, 1)
+            world = load_u64(area + R_WORLD)
+            store_u32(world + W_UNFENCED, 1)
+            store_u32(world + W_INIT, load_u32(cell + 8) & INDEX_MASK)
+            store_u32(world + W_COPY, index)
     if to & 15 == 0 and size < 1 << 20:
         if whole(w, area, t, to, size, how | HOW_WRITES | HOW_ASYNC) != 0:
             return 1
@@ -425,6 +433,25 @@ def fetches_box(w: u64, mask: u32, p: u64, form: u64, cast: u64, how: u64) -> i3
                 ranks = load_u32(rest + 512 + i * 4)
                 if receive_all(w, area, t, to, at, shared_bytes(map), ranks, how) != 0:
                     return 1
+    return 0
+
+def stores(w: u64, mask: u32, p0: u64, p1: u64, how: u64) -> i32:
+    area = entered(w)
+    if area == 0:
+        return 0
+    size = how & 255
+    m = mask
+    while m != 0:
+        lane = ctz(m)
+        m = m & (m - 1)
+        t = load_u32(w + WARP_ID) * 32 + lane
+        to = real(w, load_u64(p0 + u64(lane) * 8), how)
+        if to & (size - 1) == 0:
+            if whole(w, area, t, to, size, (how & ~255) | HOW_WRITES) != 0:
+                return 1
+        g = gate_of(area, real(w, load_u64(p1 + u64(lane) * 8), how))
+        if g != 0:
+            enter_gate(w, area, g, t)
     return 0
 
 def leave_shared(w: u64, area: u64, t: u32, a: u64, size: u64, how: u64) -> i32:

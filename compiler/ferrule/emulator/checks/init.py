@@ -59,7 +59,7 @@ class InitWatch:
     def after(self, e: Emitter, name: str, places: Sequence[str], mask: str) -> None:
         """Memory checks come first: their words are the better ones."""
         what, *rest = name.split(":")
-        if what in ("load", "store") and e.item.opcode in ("ld", "st"):
+        if what in ("load", "store") and e.item.opcode in ("ld", "ldu", "st"):
             self._move(e, what, int(rest[1]) * int(rest[2]), rest[0], places[0], mask)
         elif what == "atomic":
             self._call(e, "writes", BYTES[rest[2]], rest[1], places[0], mask)
@@ -91,6 +91,11 @@ class InitWatch:
         if entry in ("init", "inval"):
             space = "generic" if "GENERIC=1" in settings else "shared"
             self._call(e, "writes", 8, space, places[0], mask)
+        elif entry == "store_async":
+            numbers = {key: value for key, _, value in (each.partition("=") for each in settings)}
+            size = int(numbers["SIZE"]) * int(numbers["VALUES"])
+            what = "reads" if numbers.get("HOW", "0") != "0" else "writes"
+            self._call(e, what, size, "shared", places[0], mask)
         elif entry == "issue":
             size = next(int(each[5:]) for each in settings if each.startswith("SIZE="))
             call(e, "init:copies", [*places[:3], number(size | IN_SHARED)], mask)

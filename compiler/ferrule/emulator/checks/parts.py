@@ -71,12 +71,18 @@ class Parts:
         if self._race is not None:
             self._race.attach(work)
 
-    def end(self, work: Work, kernel: str, grid: tuple[int, int, int]) -> None:
+    def end(
+        self,
+        work: Work,
+        kernel: str,
+        grid: tuple[int, int, int],
+        instructions: Sequence[Instruction],
+    ) -> None:
         """It is over."""
         if self._profile is not None:
             self._profile.launched(work, kernel, grid)
         if self._race is not None:
-            self._race.end(kernel)
+            self._race.end(kernel, instructions)
 
     def text(
         self, warp: int, instructions: Sequence[Instruction], places: Places

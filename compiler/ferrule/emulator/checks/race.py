@@ -6,6 +6,7 @@ import ctypes
 import mmap
 import struct
 import warnings
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +16,7 @@ from ferrule.emulator.warps import layout
 if TYPE_CHECKING:
     from ferrule.emulator.machine.memory import Memory
     from ferrule.emulator.machine.work import Work
+    from ferrule.emulator.ptx.module import Instruction
 
 _NO_RESERVE: Final = 0x4000
 _CELLS: Final = 1 << 36
@@ -63,9 +65,22 @@ class Race:
             era = 1
         end = self._messages + _MESSAGES
         self._put(clocks.W_FREE, "<QQIII", self._messages, end, 0, era, era)
+        self._put(clocks.W_UNFENCED, "<I", 0)
 
-    def end(self, kernel: str) -> None:
-        """The launch is over; warns where the check had no memory left for it."""
+    def end(self, kernel: str, instructions: Sequence[Instruction]) -> None:
+        """The launch is over; warns where the check had no memory left for it, and of a fence that
+        is missing by the PTX manual, and that GPUs do without."""
+        if self._get(clocks.W_UNFENCED):
+            from ferrule.emulator.machine.faults import where
+
+            init, copy = (instructions[self._get(each)] for each in (clocks.W_INIT, clocks.W_COPY))
+            warnings.warn(
+                f"{kernel}: {copy.name}, {where(copy)}, completes an mbarrier without a "
+                f"fence.mbarrier_init or fence.proxy.async behind its {init.name}, {where(init)}: "
+                "the PTX manual asks for one, GPUs are known to work without it",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         if self._get(clocks.W_STOPPED):
             warnings.warn(
                 f"{kernel}: the race check stopped before the end of the launch: threads released "

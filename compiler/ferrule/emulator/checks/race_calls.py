@@ -159,6 +159,11 @@ class RaceWatch:
         elif entry == "bulk_commit":
             call(e, "race:commits", [number(BULK_READS)], mask)
             call(e, "race:commits", [number(BULK_WRITES)], mask)
+        elif entry == "store_async":
+            how = index | HOW_SHARED | _setting(settings, "SIZE") * _setting(settings, "VALUES")
+            if _setting(settings, "HOW"):
+                how |= HOW_ATOMIC | OF_CLUSTER << HOW_LEVEL_SHIFT
+            call(e, "race:stores", [*places[:2], number(how)], mask)
         elif entry in ("bulk_load", "bulk_store", "tensor_load", "tensor_store"):
             self._bulk(e, entry, settings, places, mask)
 
@@ -222,7 +227,11 @@ class RaceWatch:
         mask: str,
     ) -> None:
         item = e.item
-        if item.opcode not in ("ld", "st") or set(item.modifiers) & {"local", "param", "const"}:
+        if item.opcode not in ("ld", "ldu", "st") or set(item.modifiers) & {
+            "local",
+            "param",
+            "const",
+        }:
             return
         how = HOW_READS
         if what == "store":

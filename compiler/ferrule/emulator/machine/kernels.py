@@ -97,7 +97,7 @@ class Kernel:
             self._machine.parts.attach(work, self.name, self._translation.instructions)
             launch = Launch(grid, smem, parameters)
             self._runner.run(work, prod(grid) // prod(cluster), launch)
-            self._machine.parts.end(work, self.name, grid)
+            self._machine.parts.end(work, self.name, grid, self._translation.instructions)
 
     def _translate(self) -> None:
         """The code, with calls of the checks; while the machine is profiled, with counters."""
