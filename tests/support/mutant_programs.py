@@ -144,6 +144,7 @@ PROGRAMS: dict[str, Sequence[Callable[[], Callable[[], None]]]] = {
     "tensor_core_matmul": [lambda: halves("tensor_core_matmul", 100, 72, 88, np.float32)],
     "tma_matmul": [
         lambda: halves("tma_matmul", 72, 136, 88, np.float16),
+        lambda: halves("tma_matmul", 40, 200, 24, np.float16),
         lambda: halves("tma_matmul", 1100, 16, 88, np.float16),
     ],
 }
