@@ -23,7 +23,7 @@ def test_what_is_planted_is_noticed() -> None:
         return new
 
     judged("transpose", [recorded(PROGRAMS["transpose"][0]())], found, first)
-    assert found.planted == len(kinds) == 3
+    assert found.planted == len(kinds) == 6
     assert not found.unseen
 
 
