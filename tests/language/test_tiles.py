@@ -260,3 +260,63 @@ def test_matrices_come_from_swizzled_memory(transposed: bool) -> None:
     a, b = (rng.integers(-4, 5, (16, 16)).astype(np.float16) for _ in range(2))
     found = launched(kernel, a, b, np.zeros((16, 16), np.float32))
     np.testing.assert_array_equal(found, a.astype(np.float32) @ (b if transposed else b.T))
+
+
+def test_vectors_are_broadcast_as_numpy_does() -> None:
+    @fe.kernel
+    def kernel(a, b, out):
+        rows, columns = fe.make_fragment((4, 1), fe.Float32), fe.make_fragment((1, 3), fe.Float32)
+        fe.basic_copy(a, rows)
+        fe.basic_copy(b, columns)
+        left, right = rows.load(), columns.load()
+        total = left * 10 + right
+        fe.static_assert(total.shape == (4, 3) and total.numel() == 12)
+        total += right.broadcast_to((4, 3)) + left.reduce(fe.ReductionOp.ADD, 0.0, 0)
+        out.store(fe.where(left > 2, total, -right))
+
+    a, b = np.arange(4, dtype=np.float32)[:, None], np.arange(5, 8, dtype=np.float32)[None]
+    wanted = np.where(a > 2, a * 10 + 2 * b + a.sum(), -b)
+    found = launched(kernel, a.copy(), b.copy(), np.zeros((4, 3), np.float32), block=1)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_loops_carry_parts_and_unroll_the_indices_of_registers(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What programs in the style of CuTe's GEMMs need of loops, text and pointers."""
+
+    @fe.kernel
+    def kernel(a, out):
+        t = arch.thread_idx()[0]
+        memory = arch.alloc_smem(fe.Float32, 128, alignment=16)
+        tile = fe.make_tensor(memory.align(16), fe.make_layout((32, 2, 2), stride=(1, 32, 64)))
+        for i in fe.range_constexpr(4):
+            tile[t, i % 2, i // 2] = a[t // 8, t % 8, i]
+        arch.sync_threads()
+        one = fe.make_copy_atom(fe.nvgpu.CopyUniversalOp(), fe.Float32)
+        mine = fe.make_tiled_copy_tv(one, fe.make_layout((32, 1)), fe.make_layout((1, 2)))
+        parts = mine.get_slice(31 - t).partition_S(tile)
+        stage = fe.Int32(0)
+        part, own = parts[None, 0, 0, stage], fe.make_fragment((2, 4), fe.Float32)
+        holds = fe.make_fragment(2, fe.Boolean)
+        holds.fill(1)
+        for k in range(3):
+            for i in fe.range(2, unroll_full=True):
+                if i == 1:
+                    stage = 1 - stage
+                    part = parts[None, 0, 0, stage]
+                fe.copy(one, part, own[None, i + 2 * (k % 2)], pred=holds)
+        own[None, 3].store(own[None, 2].load() * 100)
+        for i in fe.range_constexpr(8):
+            out[t, i] = own[i % 2, i // 2]
+        print(memory.type, parts.type)
+        fe.static_assert(a.layout.max_alignment == 128)
+
+    a = np.arange(128, dtype=np.float32).reshape(4, 8, 4)
+    back = a.reshape(32, 4)[::-1]
+    first, second = back[:, :2], back[:, 2:]
+    found = launched(kernel, a, np.zeros((32, 8), np.float32))
+    wanted = np.concatenate([first, second, second, second * 100], axis=1)
+    np.testing.assert_array_equal(found, wanted)
+    shown = "ptr<f32, smem, align<16>> tensor<ptr<f32, smem, align<16>> o ((1,2),1,1,2):"
+    assert shown in capsys.readouterr().out

@@ -176,7 +176,27 @@ def part_of_a_composed_layout(a):
     fe.local_tile(fe.make_composed_layout(SWIZZLE, 0, fe.make_layout(16)), (4,), (0,))
 
 
+def unaligned_pointer(a):
+    (a.iterator + 1).align(16)
+
+
+def alignment_of_a_float(a):
+    a.iterator.align(1.5)
+
+
+def sizes_of_vectors(a):
+    fe.make_fragment((2, 3), fe.Float16).load() + fe.make_fragment((3, 2), fe.Float16).load()
+
+
+def broadcast_to_less(a):
+    fe.make_fragment((2, 3), fe.Float16).load().broadcast_to((2, 1))
+
+
 WRONG = {
+    unaligned_pointer: "the pointer a.iterator is known to be aligned to 2 bytes, not to 16",
+    alignment_of_a_float: "align to 1.5 (float)",
+    sizes_of_vectors: "the shapes of two vectors differ: (2,3) and (3,2)",
+    broadcast_to_less: "a vector of float16, of shape (2,3) is broadcast to (2,1)",
     columns: "a copy of 128 bits takes 8 neighbours of fe.local_tile(a, (8, 1), (0, 0)), of layout "
     "(8,1):(n,0), but elements 0 to 7 are not side by side",
     unaligned: "a copy of 128 bits takes 16 bytes of fe.local_tile(a, (1, 8), (0, 0)), of layout "

@@ -27,7 +27,7 @@ from ferrule.language.layouts.tuples import (
     map_leaves,
     product,
 )
-from ferrule.specs import Dim
+from ferrule.specs import Dim, divisibility_of
 from ferrule.specs.deferred import dataclass
 
 
@@ -58,6 +58,13 @@ class Layout:
                 refuse("a layout", f"the shape {format_tuple(shape)} has the negative size {leaf}")
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "stride", stride)
+
+    @property
+    def max_alignment(self) -> int:
+        """A number that divides the elements that lie side by side: so many may be one access."""
+        from ferrule.language.layouts.inverse import right_inverse
+
+        return divisibility_of(size(right_inverse(self)))
 
     def __repr__(self) -> str:
         return f"{format_tuple(self.shape)}:{format_tuple(self.stride)}"

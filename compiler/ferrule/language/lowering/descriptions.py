@@ -53,7 +53,8 @@ def describe(value: object, *, plain: bool = False) -> str:
         case CoordinateView():
             return f"the tensor of coordinates {value.name}"
         case SwizzledView():
-            return f"the swizzled tensor {value.name}"
+            swizzled = "swizzled " if getattr(value.inner, "num_bits", 1) else ""
+            return f"the {swizzled}tensor {value.name}"
         case SwizzledPointer():
             return f"the swizzled pointer {value.name}"
         case ThreadSlice():

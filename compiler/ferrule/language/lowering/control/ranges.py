@@ -43,6 +43,16 @@ class Counts:
     hints: ops.LoopHints | None = None
     flags: tuple[str, ...] = ()
 
+    def is_unrolled(self, low: Lowering) -> bool:
+        """Whether a kernel asks for all iterations, of a known number, one after the other.
+
+        They are unrolled while compiling, so that the index is known: registers are indexed by it.
+        """
+        full = self.hints is not None and self.hints.unroll == "full"
+        known = all(type(scalars.plain(bound)) is int for bound in self.bounds)
+        is_plain = known and not self.flags and 0 not in self.bounds[2:]
+        return full and is_plain and low.kind == "kernel"
+
 
 def of_call(low: Lowering, call: ast.Call) -> Counts | None:
     """The arguments of `range(...)` or `fe.range(...)`; None for another call."""

@@ -18,7 +18,7 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.numbers.sizes import as_dims, named
-from ferrule.language.lowering.tensors import arranged, fragments, swizzles
+from ferrule.language.lowering.tensors import arranged, fragments, swizzled, swizzles
 from ferrule.language.lowering.tensors.arranged import ARRANGED, Arranged
 from ferrule.language.lowering.tensors.coordinates import refusals
 from ferrule.language.values import BoundMethod, TensorView, ThreadSlice
@@ -98,6 +98,8 @@ def _cut(
     low: Lowering, tensor: Arranged, layout: Layout, place: tuple[Any, ...], node: ast.AST
 ) -> Arranged:
     """The part at a place in the first modes of another layout."""
+    if isinstance(tensor, TensorView) and tensor.type.is_shared and layouts.is_static(layout):
+        tensor = swizzled.counted(low, tensor)
     at = (*place, *(None,) * (len(layout) - len(place)))
     relaid = arranged.relaid(low, tensor, layout)
     return arranged.cut(low, relaid, at, node, name=ast.unparse(node))

@@ -17,9 +17,12 @@ from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.numbers.sizes import named
 from ferrule.language.values import (
+    CoordinateView,
     Number,
     PointerView,
     ShownText,
+    SwizzledPointer,
+    SwizzledView,
     TensorView,
     Vector,
     is_run_time,
@@ -76,15 +79,29 @@ def _run_time(low: Lowering, value: Any) -> str:
             return f"tensor<{_pointer(low, value.type)} o {named(low, value.layout)}>"
         case PointerView():
             return _pointer(low, value.type)
+        case CoordinateView(layout=layout, origin=origin):
+            return f"tensor<{_coordinate(low, origin)} o {named(low, layout)}>"
+        case SwizzledView(inner=inner, layout=layout):
+            shown = f", {inner}" if getattr(inner, "num_bits", 1) else ""
+            pointer = _pointer(low, value.type, shown)
+            return f"tensor<{pointer} o {named(low, layout)}>"
+        case SwizzledPointer(inner=inner):
+            return _pointer(low, value.type, f", {inner}")
         case Vector():
             count = f"{len(value.items)}x{dtype_name(value.dtype)}"
             return f"vector<{count} o {format_tuple(value.shape)}>"
     return f"<{describe(value)}>"
 
 
-def _pointer(low: Lowering, type_: TensorType) -> str:
+def _coordinate(low: Lowering, origin: Any) -> str:
+    if isinstance(origin, tuple):
+        return f"({','.join(_coordinate(low, each) for each in origin)})"
+    return as_text(low, origin)
+
+
+def _pointer(low: Lowering, type_: TensorType, more: str = "") -> str:
     aligned = f", align<{type_.align}>" if type_.align > type_.dtype.itemsize else ""
-    return f"ptr<{dtype_name(type_.dtype)}, {_space(low, type_)}{aligned}>"
+    return f"ptr<{dtype_name(type_.dtype)}, {_space(low, type_)}{aligned}{more}>"
 
 
 def elements(low: Lowering, type_: TensorType) -> str:

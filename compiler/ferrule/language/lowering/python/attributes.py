@@ -36,6 +36,7 @@ from ferrule.language.values import (
     KernelCall,
     Number,
     PointerView,
+    ShownText,
     SwizzledPointer,
     SwizzledView,
     TensorView,
@@ -85,6 +86,8 @@ _POINTER: Final[dict[str, Callable[[Lowering, PointerView], Any]]] = {
     "element_type": lambda low, p: p.type.dtype,
     "value_type": lambda low, p: p.type.dtype,
     "alignment": lambda low, p: p.type.align,
+    "memspace": lambda low, p: p.type.space,
+    "align": lambda low, p: BoundMethod(partial(tensor_methods.align, p), "align"),
 }
 _WHOLE: Final[dict[str, Callable[[Lowering, Whole], Any]]] = {
     "shape": lambda low, w: size_numbers(low, w.shape),
@@ -101,6 +104,8 @@ _VECTOR: Final[dict[str, Callable[[Lowering, Vector], Any]]] = {
     "to": lambda low, v: BoundMethod(partial(conversions.to, v), "to"),
     "bitcast": lambda low, v: BoundMethod(partial(conversions.bitcast, v), "bitcast"),
     "reduce": lambda low, v: BoundMethod(partial(_reduce, v), "reduce"),
+    "broadcast_to": lambda low, v: BoundMethod(partial(vectors.broadcast_to, v), "broadcast_to"),
+    "numel": lambda low, v: BoundMethod(lambda *_: len(v.items), "numel"),
 }
 _NUMBER: Final[dict[str, Callable[[Lowering, Number | Numeric], Any]]] = {
     "dtype": lambda low, n: n.dtype if isinstance(n, Number) else type(n),
@@ -109,6 +114,7 @@ _NUMBER: Final[dict[str, Callable[[Lowering, Number | Numeric], Any]]] = {
 }
 
 
+_SIZES_OF: Final = ("shape", "stride", "offset", "max_alignment")
 _ATOMS: Final = "ferrule.language.atoms"
 
 
@@ -121,6 +127,10 @@ def _reduce(vector: Vector, low: Lowering, *given: Any) -> Any:
 def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
     """`value.attr`."""
     match value:
+        case TensorView() | PointerView() | SwizzledView() | CoordinateView() if attr == "type":
+            from ferrule.language.lowering.objects import shown
+
+            return ShownText(shown.as_text(low, value))
         case TensorView() if attr == "device":
             return devices.device_of(low, value, node)
         case TensorView():
@@ -136,7 +146,7 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
         case Fielded():
             known = fields.POINTER if fields.is_pointer(value) else fields.TENSOR
             return _from_table(low, known, value, attr, node)
-        case Layout() | ComposedLayout() if attr in ("shape", "stride", "offset"):
+        case Layout() | ComposedLayout() if attr in _SIZES_OF:
             return size_numbers(low, getattr(value, attr))
         case Number():
             return _from_table(low, _NUMBER, value, attr, node)

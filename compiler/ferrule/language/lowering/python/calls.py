@@ -51,7 +51,10 @@ from ferrule.language.values import (
 from ferrule.runtime import Function
 from ferrule.specs import DType
 
-_CONTAINERS: Final = (zip, enumerate, tuple, list, reversed, dict, functools.partial)
+_CONTAINERS: Final = (
+    *(zip, enumerate, tuple, list, reversed, dict),
+    *(functools.partial, types.SimpleNamespace),
+)
 _TAKE_ITEMS: Final = (*_CONTAINERS, sum, min, max, any, all, map, filter, sorted)
 _MOVES: Final = (
     "append",

@@ -16,6 +16,7 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import branches, exits, loops, ranges
 from ferrule.language.lowering.control.branches import Step
 from ferrule.language.lowering.control.exits import Returned
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import containers
 from ferrule.language.lowering.python import (
     assertions,
@@ -162,6 +163,10 @@ def _for(low: Lowering, node: ast.For) -> None:
     call = node.iter
     if isinstance(call, ast.Call):
         counts = ranges.of_call(low, call)
+        if counts is not None and counts.is_unrolled(low):
+            known = range(*map(scalars.plain, counts.bounds))
+            loops.unrolled(low, node, known, partial(assignment.bind, low, node.target))
+            return
         if counts is not None:
             loops.for_range(low, node, counts.bounds, counts.hints, flags=counts.flags)
             return

@@ -26,6 +26,7 @@ from ferrule.specs.expr import INT64_MAX
 def read(low: Lowering, base: TensorView | PointerView, at: tuple[Any, ...], node: ast.AST) -> Any:
     """`tensor[...]`: an element, a part of it, or the whole tensor for `tensor[:]`."""
     tensor = views.as_tensor(base) if isinstance(base, PointerView) else base
+    at = coordinates.whole_as_all(tensor, at) if at == (None,) else at
     if _is_whole(low, tensor, at, node):
         return whole_tensors.whole(low, tensor, node)
     if has_free(at):
@@ -72,6 +73,7 @@ def write(
 ) -> None:
     """`tensor[...] = value`."""
     tensor = views.as_tensor(base) if isinstance(base, PointerView) else base
+    at = coordinates.whole_as_all(tensor, at) if at == (None,) else at
     if isinstance(value, Vector):
         part = views.cut(low, tensor, at, node, name=ast.unparse(node))
         vectors.store(low, part, value, node)

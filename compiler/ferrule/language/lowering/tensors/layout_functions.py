@@ -271,6 +271,12 @@ def _recast_ptr(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: as
     return swizzled.pointer(low, pointer, by, node)
 
 
+def _repeat_like(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """`repeat_like(x, target)`: only the tuples of the target count."""
+    value, target = bound(low, "value target", args, kwargs, node)
+    return layouts.repeat_like(value, target)
+
+
 def _identity(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     from ferrule.language.lowering.tensors import coordinate_views
 
@@ -304,7 +310,6 @@ _KNOWN: Final = (
     layouts.raked_product,
     layouts.rank,
     layouts.recast_layout,
-    layouts.repeat_like,
     layouts.right_inverse,
     layouts.shape,
     layouts.shape_div,
@@ -340,6 +345,7 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     layouts.idx2crd: _idx2crd,
     layouts.local_partition: _partition,
     layouts.local_tile: _tile,
+    layouts.repeat_like: _repeat_like,
     layouts.slice_: _slice_,
     tuples.slice_and_offset: _slice_and_offset,
     faces.domain_offset: _domain_offset,

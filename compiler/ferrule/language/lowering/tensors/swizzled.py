@@ -26,8 +26,11 @@ from ferrule.language.values import (
     PointerView,
     SwizzledPointer,
     SwizzledView,
+    TensorView,
 )
 from ferrule.specs import DType, Int32, Int64
+
+_NONE: Final = Swizzle(0, 0, 0)
 
 
 def tensor(low: Lowering, pointer: Any, layout: Any, node: ast.AST) -> SwizzledView:
@@ -88,6 +91,13 @@ def recast_pointer(
     return SwizzledPointer(root, inner, Begin(begin.known * old // new), of.name)
 
 
+def counted(low: Lowering, of: TensorView) -> SwizzledView:
+    """A tensor as memory with a beginning, without a swizzle: parts of it can be carried by loops,
+    and share computed addresses."""
+    root = views.iterator(low, of).value
+    return SwizzledView(root, _NONE, Begin(), of.layout, of.name, of_pointer=True)
+
+
 def plain_layout(low: Lowering, of: SwizzledView) -> Any:
     """`a.layout`: composed, or, of a swizzled pointer, the layout that it has."""
     if of.of_pointer:
@@ -102,6 +112,11 @@ def iterator(low: Lowering, of: SwizzledView) -> Any:
 
     A CompileError for a part with a composed layout: no pointer and layout would be that part.
     """
+    if of.inner == _NONE:
+        indices = Indices(low, of, low.here)
+        memory_, known = indices.memory(indices.address(0))
+        start = PointerView(memory_, f"{of.name}.iterator")
+        return views.moved(low, start, known, low.here) if known else start
     if of.of_pointer:
         return SwizzledPointer(of.root, of.inner, of.begin, of.name)
     if of.begin != Begin():

@@ -9,6 +9,7 @@ from ferrule.language import layouts
 from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts import ComposedLayout, Layout
 from ferrule.language.layouts.dims import quotient, same
+from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
@@ -113,6 +114,27 @@ def recast_pointer(
         low.fail(node, f"recast_ptr takes a pointer, but got {describe(pointer)}")
     dtype = _dtype(low, args, kwargs, node)
     return views.pointer_to(low, pointer.value, dtype, pointer.type.align, pointer.name)
+
+
+def align(
+    pointer: PointerView, low: Lowering, args: Arguments, kwargs: Keywords, node: ast.Call
+) -> PointerView:
+    """`p.align(n)`: the pointer, which is known to be a multiple of n bytes.
+
+    CuTe DSL rounds an address up that is not; here that is an error, as it would move elements.
+    """
+    (given,) = bound(low, "min_align", args, kwargs, node)
+    wanted = scalars.plain(given)
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
+        low.fail(node, f"align to {describe(given)}", expected="a power of two in bytes")
+    if pointer.type.align % wanted:
+        low.fail(
+            node,
+            f"{describe(pointer)} is known to be aligned to {pointer.type.align} bytes, not to "
+            f"{wanted}",
+            hint="give the example assumed_align=16, and sizes with sym_int(divisibility=...)",
+        )
+    return pointer
 
 
 def _dtype(low: Lowering, args: Arguments, kwargs: Keywords, node: ast.Call) -> DType:

@@ -21,7 +21,7 @@ from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.tensors import access
 from ferrule.language.lowering.tensors.coordinates import refusals
 from ferrule.language.values import Number, SwizzledView, TensorView, Vector
-from ferrule.specs import Int32, Numeric
+from ferrule.specs import Boolean, Int32, Numeric
 
 MAX_ELEMENTS: Final = 1024
 """The limit of elements in one vector, because it is unrolled."""
@@ -57,15 +57,17 @@ def lift(
 ) -> Vector:
     """Applies an operation element by element; a number is broadcast."""
     vectors = [operand for operand in operands if isinstance(operand, Vector)]
-    shape, count = vectors[0].shape, len(vectors[0].items)
+    shape = vectors[0].shape
     for other in vectors[1:]:
-        if layouts.flatten(other.shape) != layouts.flatten(shape):
+        common = _common_shape(shape, other.shape)
+        if common is None:
             low.fail(
                 node,
                 f"the shapes of two vectors differ: {format_tuple(shape)} and "
                 f"{format_tuple(other.shape)}",
-                expected="equal shapes, or a vector and a number",
+                expected="equal shapes, or a vector and a number; a size of 1 fits any other",
             )
+        shape = common
     for operand in operands:
         if not isinstance(operand, (Vector, Number)) and not scalars.is_python_number(operand):
             low.fail(
@@ -74,8 +76,64 @@ def lift(
                 expected="vectors of one shape, and numbers",
                 hint=f"{operand.name}.load()" if isinstance(operand, TensorView) else None,
             )
-    columns = [o.items if isinstance(o, Vector) else (o,) * count for o in operands]
+    count = int(layouts.size(shape))
+    columns = [_repeated(o, shape) if isinstance(o, Vector) else (o,) * count for o in operands]
     return Vector(shape, tuple(emit(*each) for each in zip(*columns, strict=True)))
+
+
+def _common_shape(left: Any, right: Any) -> Any:
+    """The shape that two broadcast to; None if there is none.
+
+    Sizes are equal or one of them is 1.  A shape with fewer modes gets ones before them.
+    """
+    if layouts.flatten(left) == layouts.flatten(right):
+        return left
+    count = max(len(left), len(right))
+    pairs = zip(*((1,) * (count - len(each)) + each for each in (left, right)), strict=True)
+    modes = [_common_mode(a, b) for a, b in pairs]
+    return None if None in modes else tuple(modes)
+
+
+def _common_mode(left: Any, right: Any) -> Any:
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return _common_shape(left, right) if len(left) == len(right) else None
+    if left == 1 or right == 1 or left == right:
+        return right if left == 1 else left
+    return None
+
+
+def _repeated(vector: Vector, shape: Any) -> tuple[Number, ...]:
+    """The items of a vector, broadcast to a shape."""
+    if layouts.flatten(vector.shape) == layouts.flatten(shape):
+        return vector.items
+    sizes = (1,) * (len(shape) - len(vector.shape)) + vector.shape
+    strides = layouts.make_layout(sizes).stride
+    assert isinstance(strides, tuple)
+    found = layouts.Layout(shape, tuple(map(_stride, sizes, strides, shape)))
+    return tuple(vector.items[index] for index in indices(found))
+
+
+def _stride(size: Any, stride: Any, wanted: Any) -> Any:
+    """The stride of a mode that is broadcast: 0 where the size is 1."""
+    if isinstance(wanted, tuple):
+        inner = (size, stride) if isinstance(size, tuple) else ((1,) * len(wanted),) * 2
+        return tuple(map(_stride, *inner, wanted))
+    return 0 if size == 1 else stride
+
+
+def broadcast_to(
+    vector: Vector, low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Vector:
+    """`v.broadcast_to(shape)`: modes of size 1 repeated."""
+    (target,) = bound(low, "target_shape", args, kwargs, node)
+    shape = vector_shape(low, target, "the vector", node)
+    if _common_shape(vector.shape, shape) != shape:
+        low.fail(
+            node,
+            f"{describe(vector)} is broadcast to {format_tuple(shape)}",
+            expected="the same sizes, but for sizes of 1",
+        )
+    return Vector(shape, _repeated(vector, shape))
 
 
 # ---- memory ----
@@ -143,6 +201,8 @@ def fill(
         packed.store(low, tensor, [number] * int(layouts.size(shape)), node)
         low.state.writes += 1
         return
+    if tensor.type.dtype is Boolean and type(number) is int and number in (0, 1):
+        number = bool(number)
     value = access.stored(low, tensor.type.dtype, number, tensor.name, node)
     for memory, place in _places(low, tensor, node):
         low.builder.store(memory, place, value)
