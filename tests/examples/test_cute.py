@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import ptxas
 import pytest
 from ptxas import find_ptxas
 
@@ -71,3 +72,26 @@ def test_a_gemm_has_the_instructions_that_it_needs(tmp_path: Path) -> None:
     function = example.compiled(CUDA, fe.BFloat16, fe.BFloat16, example.LARGE)
     counts = {"mma.sync": 64, "ldmatrix": 24, "cp.async.cg": 32, "st.global.v4": 16}
     require_no_spills(function, tmp_path, counts)
+
+
+def test_a_gemm_of_warpgroups_in_small_tiles() -> None:
+    """Several tiles for a block, stages that are used again, and edges; the same on the CPU."""
+    example = load("tma_wgmma_gemm")
+    tiles = example.Tiles(64, 32, 64, 2)
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-8, 9, (rows, 328)).astype(np.float16) for rows in (150, 70))
+    wanted = a.astype(np.float32) @ b.T.astype(np.float32)
+    c = np.zeros((150, 70), np.float32)
+    function = fe.compile(example.gemm(tiles, 2), *example.examples(), options="--target cpu")
+    function(a, b, c)
+    np.testing.assert_array_equal(c, wanted)
+
+
+@pytest.mark.needs_ptxas
+def test_warpgroups_multiply_in_the_background(tmp_path: Path) -> None:
+    example = load("tma_wgmma_gemm")
+    options = "--target cuda --gpu-arch sm_90a"
+    ptx = fe.compile(example.gemm(), *example.examples(), options=options).inspect_ptx()
+    assert ptx.count("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16") == 4
+    said = ptxas.assemble(ptx, "sm_90a", tmp_path, "-v")
+    assert "serialized" not in said and " 0 bytes spill stores" in said

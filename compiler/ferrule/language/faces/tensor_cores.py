@@ -68,6 +68,16 @@ class SharedMatrix:
                 return f"{name}={offset}, not a multiple of 16 from 0 to {_MOST_OFFSET - CORE_ROW}"
         return None
 
+    def offset(self, mn: int, k: int, itemsize: int) -> int:
+        """The offset in bytes of an element of a row or column, before the swizzle."""
+        span = self.swizzle or CORE_ROW
+        outer, inner = (k, mn) if self.major == "mn" else (mn, k)
+        byte = inner * itemsize
+        groups, far = self.stride, self.leading
+        if self.major == "mn" and not self.swizzle:
+            groups, far = far, groups
+        return outer // 8 * groups + outer % 8 * span + byte // span * far + byte % span
+
     @property
     def align(self) -> int:
         """The bytes after which the swizzle repeats: core rows lie in relation to these."""

@@ -7,8 +7,21 @@ from typing import Any
 from ferrule.language.faces.base import outside
 
 
-def copy(atom: Any, src: Any, dst: Any, *, pred: Any = None, unroll_factor: Any = None) -> None:
+def copy(
+    atom: Any,
+    src: Any,
+    dst: Any,
+    *,
+    pred: Any = None,
+    unroll_factor: Any = None,
+    tma_bar_ptr: Any = None,
+    mcast_mask: Any = None,
+) -> None:
     """Copies a thread's part of a tile by the instruction of a copy atom or a tiled copy.
+
+    By an atom of `make_tiled_tma_atom` a warp copies a whole tile: one lane asks for it.  A load
+    arrives at the barrier `tma_bar_ptr`; with a multicast it goes to the blocks of the cluster
+    whose bits are set in `mcast_mask`.
 
     `pred`: a Boolean for each atom: where it is false a copy by `CopyG2SOp` writes zeros, and any
     other one nothing.
@@ -39,3 +52,31 @@ def gemm(atom: Any, d: Any, a: Any, b: Any, c: Any) -> None:
 def mma_atom_call(atom: Any, d: Any, a: Any, b: Any, c: Any) -> None:
     """`gemm` of what one atom multiplies."""
     outside("mma_atom_call")
+
+
+def make_tiled_tma_atom(
+    op: Any, gmem_tensor: Any, smem_layout: Any, cta_tiler: Any, num_multicast: int = 1
+) -> Any:
+    """An atom that copies tiles of a tensor as boxes, and the tensor of the coordinates to copy at.
+
+    In a host function.  `smem_layout`: of a tile in shared memory, `cta_tiler`: its shape.  With
+    `num_multicast` blocks of a cluster each copies its part of a tile for all of them.  The kernel
+    gets both results, and tiles and slices the second like the tensor.
+    """
+    outside("nvgpu.cpasync.make_tiled_tma_atom")
+
+
+def tma_partition(
+    atom: Any, cta_coord: Any, cta_layout: Any, smem_tensor: Any, gmem_tensor: Any
+) -> Any:
+    """The parts of tiles that a block copies: of shared memory, and of coordinates.
+
+    The first mode of both tensors is a tile, `group_modes(t, 0, 2)`; `cta_coord` is the number of
+    the block among those of `cta_layout`, which share the work.
+    """
+    outside("nvgpu.cpasync.tma_partition")
+
+
+def prefetch_descriptor(tma_atom: Any) -> None:
+    """Begins to bring the tensor map of an atom to where copies need it."""
+    outside("nvgpu.cpasync.prefetch_descriptor")

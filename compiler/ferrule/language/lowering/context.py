@@ -158,10 +158,11 @@ class Lowering:
 
     `interpreter` has Python's semantics: other folders must not import `python` and use it only
     through this object.  `elementwise`: whether the code runs for each element of whole tensors.
-    `here`: the node whose attribute is read.
-    `own_bytes`: the bytes of the fragments so far.  `shared`: the static shared memory so far, with
-    the lines that request it.  `dynamic`: the bytes so far of dynamic shared memory whose size the
-    launch need not say; `has_all_dynamic`: the kernel has asked for all of it.
+    `here`: the node whose attribute is read.  `own_bytes`: the bytes of the fragments so far.
+    `shared`: the static shared memory so far, with the lines that request it.  `dynamic`: the bytes
+    so far of dynamic shared memory whose size the launch need not say; `has_all_dynamic`: the
+    kernel has asked for all of it.  `settings`: what tiled multiplications are set to, by the
+    id of the object and the field, with the object.
     """
 
     def __init__(
@@ -179,6 +180,7 @@ class Lowering:
         self.elementwise = False
         self.own_bytes = 0
         self.shared: list[tuple[TensorType, int]] = []
+        self.settings: dict[tuple[int, Any], tuple[Any, Any]] = {}
         self.dynamic = 0
         self.has_all_dynamic = False
         self.interpreter = interpreter

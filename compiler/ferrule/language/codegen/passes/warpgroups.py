@@ -86,14 +86,15 @@ def _gather(b: Builder, op: ops.WarpgroupMma, left: ops.Value, group: ops.Value)
     """Both rows of A, from the fragments of the lanes that have them."""
     w = tensor_cores.words(op.a)
     mask, clamp = b.constant(Uint32, 0xFFFFFFFF), _number(b, ops.WARP_SIZE - 1)
-    for other in range(_LANES):
-        lane = _plus(b, _times(b, group, _LANES), _number(b, other))
+    with _loop(b, _LANES) as other:
+        lane = _plus(b, _times(b, group, _LANES), other)
+        first = _times(b, other, w)
         for position in range(tensor_cores.fragment_size(op.a)):
             word, j = divmod(position, w)
             own = b.load(op.a, (_number(b, position),))
             value = b.shuffle("idx", own, lane, mask, clamp, op.location)
-            k = 4 * w * (word // 2) + other * w + j + op.depth * (word % 2)
-            b.store(left, (_number(b, k),), b.cast(left.tensor.dtype, value))
+            k = _plus(b, first, _number(b, 4 * w * (word // 2) + j + op.depth * (word % 2)))
+            b.store(left, (k,), b.cast(left.tensor.dtype, value))
 
 
 class _Matrix:

@@ -27,6 +27,7 @@ def unchanged(low: Lowering, node: ast.AST) -> Iterator[None]:
     """Refuses code that changes an existing object under the run-time condition `node`."""
     around, names = low.state.region, low.names
     region = low.state.region = Region(names, dict(names), around)
+    settings = _true(low)
     try:
         yield
     except CompileError:
@@ -39,6 +40,19 @@ def unchanged(low: Lowering, node: ast.AST) -> Iterator[None]:
         if around is not None:
             around.fresh.update(region.fresh)
     _compare(low, region, node)
+    if _true(low) != settings:
+        low.fail(
+            node,
+            f"a field of a tiled mma is set {_WHERE}, and another one at its end than before",
+            expected="the same setting at the end, or a loop that is unrolled",
+            hint="fe.range(n, unroll_full=True) with a size known at compile time, or "
+            "range_constexpr",
+        )
+
+
+def _true(low: Lowering) -> dict[Any, Any]:
+    """The settings that are not false, as all are at first."""
+    return {key: value for key, (_, value) in low.settings.items() if value is not False}
 
 
 def _compare(low: Lowering, region: Region, node: ast.AST) -> None:

@@ -34,6 +34,10 @@ class Limits:
         return self.start.type
 
 
+_MOST_UNROLLED: Final = 1024
+"""The largest number of iterations that are unrolled here; more are left to LLVM."""
+
+
 @dataclass(frozen=True, slots=True)
 class Counts:
     """The arguments of `range(...)` or `fe.range(...)`: bounds, hints, and the fast-math flags of
@@ -49,9 +53,11 @@ class Counts:
         They are unrolled while compiling, so that the index is known: registers are indexed by it.
         """
         full = self.hints is not None and self.hints.unroll == "full"
-        known = all(type(scalars.plain(bound)) is int for bound in self.bounds)
-        is_plain = known and not self.flags and 0 not in self.bounds[2:]
-        return full and is_plain and low.kind == "kernel"
+        bounds = [scalars.plain(bound) for bound in self.bounds]
+        if not full or low.kind != "kernel" or self.flags:
+            return False
+        known = all(type(bound) is int for bound in bounds) and 0 not in bounds[2:]
+        return known and len(builtins.range(*bounds)) <= _MOST_UNROLLED
 
 
 def of_call(low: Lowering, call: ast.Call) -> Counts | None:

@@ -22,6 +22,7 @@ from ferrule.language.atoms.ops import (
     StMatrix8x8x16bOp,
 )
 from ferrule.language.faces import tiles as faces
+from ferrule.language.faces.pipelines.boxes import TmaAtom
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
 from ferrule.language.lowering.arguments import Intrinsic, bound
@@ -63,9 +64,13 @@ class _Copy:
 
 def _copy(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> None:
     """`fe.copy(atom, src, dst, pred=None)`."""
-    given, source, target, pred, _ = bound(
-        low, "atom src dst pred= unroll_factor=", args, kwargs, node
-    )
+    words = "atom src dst pred= unroll_factor= tma_bar_ptr= mcast_mask="
+    given, source, target, pred, _, *of_boxes = bound(low, words, args, kwargs, node)
+    if isinstance(given, TmaAtom):
+        from ferrule.language.lowering.device import tma_atoms
+
+        tma_atoms.copy(low, given, (source, target), (of_boxes[0], of_boxes[1]), node)
+        return
     atom = _atom_of(low, given, node)
     one, two = (readable(low, name, t, node) for name, t in (("src", source), ("dst", target)))
     _require_dtypes(low, atom, one, two, node)

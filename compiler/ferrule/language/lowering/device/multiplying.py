@@ -45,6 +45,12 @@ def _gemm(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> None:
     given, *tensors = bound(low, "atom d a b c", args, kwargs, node)
     op = _op_of(low, given, node)
     require_kernel(low, "gemm", node)
+    if getattr(op, "warpgroup", False):
+        from ferrule.language.lowering.device import warpgroup_products
+
+        tiled = given.of if isinstance(given, ThreadSlice) else given
+        warpgroup_products.gemm(low, tiled, tuple(tensors), node)
+        return
     d, a, b, c = (
         _fragment(low, op, name, each, node) for name, each in zip("DABC", tensors, strict=True)
     )

@@ -21,7 +21,7 @@ from ferrule.language.lowering.numbers.sizes import as_dims, named
 from ferrule.language.lowering.tensors import arranged, fragments, swizzled, swizzles
 from ferrule.language.lowering.tensors.arranged import ARRANGED, Arranged
 from ferrule.language.lowering.tensors.coordinates import refusals
-from ferrule.language.values import BoundMethod, TensorView, ThreadSlice
+from ferrule.language.values import BoundMethod, CoordinateView, TensorView, ThreadSlice
 from ferrule.specs import Numeric
 
 _Args = list[Any]
@@ -136,16 +136,44 @@ def _mma_part(matrix: str) -> Callable[..., Any]:
 
 
 def _fragment(matrix: str) -> Callable[..., Any]:
-    def emit(
-        tiled: TiledMma, low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call
-    ) -> TensorView:
+    def emit(tiled: TiledMma, low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Any:
         """`tiled_mma.make_fragment_A(part)`, `…_B`, `…_C`: registers for a part, or a shape."""
         (given,) = bound(low, "input", args, kwargs, node)
+        if _stays(tiled, matrix):
+            return _in_place(low, matrix, given, node)
         shape = given.layout.shape if isinstance(given, ARRANGED) else as_dims(low, given, node)
         dtype = tiled.op.dtypes["ABC".index(matrix)]
         with refusals(low, node):
             layout = layouts.make_layout(shape)
         return fragments.in_registers(low, layout, dtype, node)
+
+    return emit
+
+
+def _stays(tiled: TiledMma, matrix: str) -> bool:
+    """Whether a matrix is read from shared memory, so that its fragment is that part."""
+    if not getattr(tiled.op, "warpgroup", False) or matrix == "C":
+        return False
+    return matrix == "B" or tiled.op.a_src.name == "SMEM"
+
+
+def _in_place(low: Lowering, matrix: str, given: Any, node: ast.AST) -> Any:
+    if isinstance(given, ARRANGED) and not isinstance(given, CoordinateView):
+        if given.type.is_shared:
+            return given
+    low.fail(
+        node,
+        f"make_fragment_{matrix} of {describe(given)}",
+        expected=f"a part in shared memory, such as thr_mma.partition_{matrix}(tile)",
+    )
+
+
+def _setter(name: str) -> Callable[..., Any]:
+    def emit(tiled: TiledMma, low: Lowering, *given: Any) -> Any:
+        """`tiled_mma.set(field, value)`, `tiled_mma.get(field)`."""
+        from ferrule.language.lowering.device import warpgroup_products
+
+        return getattr(warpgroup_products, f"{name}_field")(tiled, low, *given)
 
     return emit
 
@@ -171,4 +199,6 @@ _TILED_COPY: Final = {**_TILED, "retile": _retile}
 _TILED_MMA: Final = {
     **{f"make_fragment_{m}": _fragment(m) for m in mmas.MODES},
     **{f"partition_shape_{m}": _shape(m) for m in mmas.MODES},
+    "set": _setter("set"),
+    "get": _setter("get"),
 }

@@ -94,8 +94,14 @@ def _of_number(name: str, op: ops.BinaryOp, by: int) -> Intrinsic:
 
 
 def _elect_one(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Number:
-    lane = _of_number("elect_one", "and", 31)(low, args, kwargs, node)
-    return Number(low.builder.compare("eq", lane.value, low.builder.constant(Int32, 0)))
+    _none(low, "elect_one", args, kwargs, node)
+    return Number(is_first_lane(low))
+
+
+def is_first_lane(low: Lowering) -> ops.Value:
+    """Whether this is the first thread of its warp."""
+    lane = low.builder.binary("and", _linear(low), low.builder.constant(Int32, 31))
+    return low.builder.compare("eq", lane, low.builder.constant(Int32, 0))
 
 
 def _uniform(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:

@@ -75,7 +75,7 @@ _FACES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "language.faces.tuples": ("tensors.tuple_functions", "tensors.layout_functions"),
         "language.atoms.copies": ("device.copying",),
         "language.atoms.mmas": ("device.copying",),
-        "language.faces.tiles": ("device.copying", "device.multiplying"),
+        "language.faces.tiles": ("device.copying", "device.multiplying", "device.tma_atoms"),
         "language.faces.vectors": (
             *("tensors.vector_functions", "tensors.fragments", "tensors.filling"),
         ),

@@ -29,6 +29,7 @@ from ferrule.language.lowering.python import (
 )
 from ferrule.language.source import SPLIT
 from ferrule.language.values import KernelCall
+from ferrule.specs import Int32
 
 
 def execute(low: Lowering, body: list[ast.stmt]) -> Returned | None:
@@ -164,7 +165,8 @@ def _for(low: Lowering, node: ast.For) -> None:
     if isinstance(call, ast.Call):
         counts = ranges.of_call(low, call)
         if counts is not None and counts.is_unrolled(low):
-            known = range(*map(scalars.plain, counts.bounds))
+            # Typed as at run time: a wish to unroll does not change what is computed.
+            known = map(Int32, range(*map(scalars.plain, counts.bounds)))
             loops.unrolled(low, node, known, partial(assignment.bind, low, node.target))
             return
         if counts is not None:

@@ -1,0 +1,241 @@
+"""`fe.nvgpu.cpasync`: tiles that are copied as boxes of tensors, by `fe.copy`."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Final
+
+from ferrule.compiler.cuda.tilings import Swizzle, Tiling, data_type, innermost_first, named
+from ferrule.language import layouts
+from ferrule.language.atoms import bulk
+from ferrule.language.atoms.bulk import LOADS, Boxes
+from ferrule.language.faces import tiles as faces
+from ferrule.language.faces.pipelines.boxes import TmaAtom
+from ferrule.language.ir import ops
+from ferrule.language.ir.types import TensorType
+from ferrule.language.layouts import make_identity_layout
+from ferrule.language.layouts.tuples import leaves
+from ferrule.language.lowering.arguments import Intrinsic, bound
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.device.mbarriers import barrier_at
+from ferrule.language.lowering.device.threads import integer, is_first_lane, require_kernel
+from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers.sizes import as_dims
+from ferrule.language.lowering.numbers.sizes import named as named_dims
+from ferrule.language.lowering.tensors import arranged, coordinate_views
+from ferrule.language.lowering.tensors.coordinates import refusals
+from ferrule.language.values import (
+    CoordinateView,
+    Number,
+    SwizzledView,
+    TensorMapView,
+    TensorView,
+)
+from ferrule.specs import Int32
+
+_Args = list[Any]
+_Kwargs = dict[str, Any]
+_Shared = TensorView | SwizzledView
+_SWIZZLES: Final = {0: "none", 32: "32B", 64: "64B", 128: "128B"}
+
+
+def _make(
+    low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call
+) -> tuple[TmaAtom, CoordinateView]:
+    """`make_tiled_tma_atom(op, gmem_tensor, smem_layout, cta_tiler, num_multicast=1)`."""
+    words = "op gmem_tensor smem_layout cta_tiler num_multicast="
+    op, tensor, layout, tiler, several = bound(low, words, args, kwargs, node)
+    if low.kind != "host":
+        low.fail(node, "make_tiled_tma_atom is known only in a host function")
+    if not isinstance(tensor, TensorView) or tensor.nested is not None or tensor.type.is_own:
+        low.fail(
+            node,
+            f"make_tiled_tma_atom of {describe(tensor)}",
+            expected="a tensor in global memory whose dims do not nest",
+        )
+    parts = 1 if several is None else scalars.plain(several)
+    _require_op(low, op, parts, node)
+    tile = as_dims(low, tiler, node)
+    type_ = tensor.type
+    with refusals(low, node):
+        order = innermost_first(type_.strides)
+        given = tile if isinstance(tile, tuple) else (tile,)
+        itemsize = type_.dtype.itemsize
+        boxes = bulk.boxes_of(op, layout, given, order[0], itemsize, parts)
+    box = {boxes.inner: boxes.box[0], boxes.outer: boxes.box[1]}
+    sizes = tuple(box.get(dim, 1) for dim in order)
+    try:
+        tiling = Tiling(
+            data_type(type_.dtype),
+            sizes,
+            (1,) * len(order),
+            swizzle=named(Swizzle, "swizzle", _SWIZZLES[boxes.swizzle]),
+        )
+    except ValueError as error:
+        low.fail(node, f"make_tiled_tma_atom of {tensor.name}: {error}")
+    map_ = TensorMapView(tensor.value, tensor.name, ops.Boxes(tiling, order))
+    identity = make_identity_layout(named_dims(low, tensor.layout).shape)
+    return TmaAtom(map_, boxes), coordinate_views.tensor(identity, tensor.name)
+
+
+def _require_op(low: Lowering, op: Any, parts: Any, node: ast.AST) -> None:
+    known = (*LOADS, bulk.CopyBulkTensorTileS2GOp)
+    if not isinstance(op, known):
+        names = " or ".join(each.__name__ for each in known)
+        low.fail(node, f"the op of make_tiled_tma_atom is {describe(op)}", expected=names)
+    if isinstance(parts, bool) or not isinstance(parts, int) or parts < 1:
+        low.fail(node, f"num_multicast is {describe(parts)}", expected="an int from 1 on")
+    if parts > 1 and not isinstance(op, bulk.CopyBulkTensorTileG2SMulticastOp):
+        low.fail(
+            node,
+            f"num_multicast={parts} of {type(op).__name__}",
+            expected="CopyBulkTensorTileG2SMulticastOp",
+        )
+    if parts > 1 and low.state.target == "cpu":
+        low.fail(
+            node,
+            f"num_multicast={parts} on the CPU, where a cluster is one block",
+            hint="compile it for --target cuda, on an emulated GPU if there is none",
+        )
+
+
+# ---- in kernels ----
+
+
+def _atom(low: Lowering, name: str, given: Any, node: ast.AST) -> TmaAtom:
+    if isinstance(given, TmaAtom):
+        return given
+    low.fail(
+        node, f"{name} of {describe(given)}", expected="the first result of make_tiled_tma_atom"
+    )
+
+
+def _partition(
+    low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call
+) -> tuple[_Shared, CoordinateView]:
+    """`tma_partition(atom, cta_coord, cta_layout, smem_tensor, gmem_tensor)`."""
+    words = "atom cta_coord cta_layout smem_tensor gmem_tensor"
+    given, place, layout, shared, there = bound(low, words, args, kwargs, node)
+    atom = _atom(low, "tma_partition", given, node)
+    require_kernel(low, "tma_partition", node)
+    boxes: Boxes = atom.boxes
+    _require_sides(low, "tma_partition", shared, there, node)
+    if layouts.size(layout) != boxes.parts:
+        low.fail(
+            node,
+            f"tma_partition among {layouts.size(layout)} blocks",
+            expected=f"{boxes.parts}, the num_multicast of the atom",
+        )
+    if boxes.parts == 1:
+        return shared, there
+    row = scalars.as_number(low, scalars.arithmetic(low, "mul", place, boxes.rows, node), node)
+    own: tuple[Any, Any] = (row, 0) if boxes.outer == 0 else (0, row)
+
+    def moved(tensor: Any) -> Any:
+        rest = (0,) * (len(tensor.layout) - 1)
+        return arranged.offset(low, tensor, (own, *rest), node)
+
+    return moved(shared), moved(there)
+
+
+def _require_sides(low: Lowering, name: str, shared: Any, there: Any, node: ast.AST) -> None:
+    is_shared = isinstance(shared, (TensorView, SwizzledView)) and shared.type.is_shared
+    if not is_shared or not isinstance(there, CoordinateView):
+        low.fail(
+            node,
+            f"{name} of {describe(shared)} and {describe(there)}",
+            expected="a tensor in shared memory, and a part of the second result of "
+            "make_tiled_tma_atom",
+        )
+
+
+def copy(
+    low: Lowering, atom: TmaAtom, sides: tuple[Any, Any], given: tuple[Any, Any], node: ast.Call
+) -> None:
+    """`fe.copy(atom, src, dst, tma_bar_ptr=None, mcast_mask=None)`: the boxes of one tile, for
+    which one lane of the warp asks."""
+    require_kernel(low, "a copy of boxes", node)
+    boxes: Boxes = atom.boxes
+    loads = isinstance(boxes.op, LOADS)
+    shared, there = (sides[1], sides[0]) if loads else sides
+    _require_sides(low, "a copy of boxes", shared, there, node)
+    barrier, mask = given
+    if loads == (barrier is None):
+        low.fail(
+            node,
+            f"a copy by {type(boxes.op).__name__}",
+            expected="tma_bar_ptr, the barrier at which it arrives"
+            if loads
+            else "no tma_bar_ptr: cp_async_bulk_commit_group ends it",
+        )
+    to = barrier_at(low, "copy", barrier, node) if loads else None
+    several = None
+    if boxes.parts > 1:
+        if mask is None:
+            low.fail(node, f"a copy by {type(boxes.op).__name__}", expected="mcast_mask=")
+        several = integer(low, mask, Int32, "the mcast_mask", node)
+    low.state.writes += 1
+    with low.builder.region() as asked:
+        for box in boxes.places:
+            _box(low, atom, (shared, there), box, (to, several), node)
+    low.builder.if_(is_first_lane(low), asked.freeze(), ops.Region(), ())
+
+
+def _box(
+    low: Lowering,
+    atom: TmaAtom,
+    sides: tuple[Any, Any],
+    box: tuple[int, int, int],
+    more: tuple[Any, Any],
+    node: ast.AST,
+) -> None:
+    shared, there = sides
+    boxes: Boxes = atom.boxes
+    map_: TensorMapView = atom.tensor_map
+    along, across, offset = box
+    first = coordinate_views.element(low, there, (0,) * len(there.layout), node)
+    origin = list(leaves(first))
+    for mode, by in ((boxes.inner, along), (boxes.outer, across)):
+        origin[mode] = (
+            scalars.arithmetic(low, "add", origin[mode], by, node) if by else origin[mode]
+        )
+    # The hardware has coordinates of 32 bits, and a map has no larger sizes.
+    numbers = (scalars.as_number(low, each, node) for each in origin)
+    at = tuple(scalars.convert(low, each, Int32).value for each in numbers)
+    kind: ops.TensorCopyKind = "load" if isinstance(boxes.op, LOADS) else "store"
+    memory = _place(low, shared, offset)
+    low.builder.append(ops.TensorCopy(kind, map_.value, map_.boxes, at, memory, *more))
+
+
+def _place(low: Lowering, shared: _Shared, offset: int) -> ops.Value:
+    """The memory so many elements behind the first one, before the swizzle."""
+    type_ = shared.type
+    align = 128 if offset * type_.dtype.itemsize % 128 == 0 else type_.dtype.itemsize
+    one = TensorType(type_.dtype, (1 << 32,), (1,), min(align, type_.align), type_.space)
+    if isinstance(shared, TensorView):
+        start = low.builder.view(shared.value, one)
+        return low.builder.view(start, one, (low.builder.constant(Int32, offset),))
+    index = low.builder.constant(Int32, shared.begin.known + offset)
+    number: Number | None = shared.begin.number
+    if number is not None:
+        value = scalars.convert(low, number, Int32).value
+        index = low.builder.binary("add", value, index)
+    return low.builder.view(shared.root, one, (index,))
+
+
+def _prefetch(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> None:
+    """`prefetch_descriptor(atom)`."""
+    (given,) = bound(low, "tma_atom", args, kwargs, node)
+    atom = _atom(low, "prefetch_descriptor", given, node)
+    require_kernel(low, "prefetch_descriptor", node)
+    map_: TensorMapView = atom.tensor_map
+    low.builder.append(ops.TensorCopy("prefetch_map", map_.value, map_.boxes))
+
+
+TABLE: Final[dict[Any, Intrinsic]] = {
+    faces.make_tiled_tma_atom: _make,
+    faces.tma_partition: _partition,
+    faces.prefetch_descriptor: _prefetch,
+}
+"""The emitters of these functions."""
