@@ -6,7 +6,7 @@ import random
 import struct
 
 import pytest
-from ptx_programs import HEADER, kernel
+from ptx_programs import HEADER, kernel, machine
 
 from ferrule.emulator.ptx.module import Instruction, PtxError, Variable
 from ferrule.emulator.ptx.parser import parse
@@ -149,3 +149,25 @@ def test_damaged_text_is_refused_or_read() -> None:
             parse("".join(characters))
         except PtxError:
             continue
+
+
+@pytest.mark.parametrize("checks", ["memory", "memory,sync,race,init"])
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("bra;", "bra to anything but a label"),
+        ("brx.idx;", "brx.idx of this form"),
+        (
+            "wgmma.wait_group.sync.aligned;",
+            "wgmma.wait_group.sync.aligned is not emulated: it has 0",
+        ),
+        ("ld.global.u32 %r1;", "ld.global.u32 is not emulated: it has 1 operands"),
+        ("atom.global.cas.b32 %r1;", "atom.global.cas.b32 is not emulated: it has 1 operands"),
+        ("wmma.load.a.sync.aligned.row.m16n16k16.f16;", "wmma.load.a.* is not emulated"),
+        ("{" * 5000, "more than 200 blocks inside of each other"),
+    ],
+)
+def test_operands_that_are_not_there(body: str, said: str, checks: str) -> None:
+    """Random changes of texts came upon most of these: they were errors of Python."""
+    with pytest.raises(PtxError, match=said):
+        machine(checks).load(kernel(body + " ret;"))

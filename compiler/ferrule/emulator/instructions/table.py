@@ -10,7 +10,7 @@ from typing import Final
 import ferrule.emulator.instructions as _package
 from ferrule.emulator.instructions import forms
 from ferrule.emulator.instructions.forms import Form, Named
-from ferrule.emulator.ptx.module import Instruction
+from ferrule.emulator.ptx.module import Instruction, PtxError
 from ferrule.emulator.warps import layout
 from ferrule.emulator.warps.emitter import Emitter
 
@@ -56,13 +56,19 @@ def _matched(opcode: str, name: str) -> tuple[Form, dict[str, str | None]] | Non
     return None
 
 
+def check(item: Instruction) -> None:
+    """PtxError for one that is not emulated, or that has another number of operands."""
+    said, form = (item.part_of or item).name, found(item.name)
+    if form is None:
+        raise PtxError(f"{said} is not emulated", item.line)
+    if len(item.operands) not in form[0].operands:
+        raise PtxError(f"{said} is not emulated: it has {len(item.operands)} operands", item.line)
+
+
 def known(e: Emitter, item: Instruction) -> tuple[Form, Named]:
     """The form of an instruction.  PtxError for one that is not emulated."""
     form = found(item.name)
-    if form is None:
-        raise e.refuse()
-    if len(item.operands) not in form[0].operands:
-        raise e.refuse(f"it has {len(item.operands)} operands")
+    assert form is not None, "it was checked before"
     return form
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from ferrule.emulator.ptx.cursor import BYTES
 from ferrule.emulator.ptx.module import (
@@ -31,6 +31,10 @@ from ferrule.emulator.ptx.tokens import Token
 _MOST_REGISTERS = 1 << 20
 _NAMED = {"WARP_SZ": 32}
 """Constants that PTX has."""
+
+
+_DEEPEST: Final = 200
+"""Blocks in blocks."""
 
 
 class Reader(Protocol):
@@ -104,6 +108,10 @@ class Body:
         self._count += 1
         self._scopes.append(scope)
         start, tables = len(self.items), set(self.tables)
+        if len(self._scopes) > _DEEPEST:
+            raise PtxError(
+                f"more than {_DEEPEST} blocks inside of each other", self._parser.next.line
+            )
         while not self._parser.taken("}"):
             self._statement(scope)
         self._scopes.pop()

@@ -186,7 +186,7 @@ def _targets(
         return ()
     if branch.opcode == "brx":
         return tuple(_label(each, labels, branch) for each in _table(branch, tables))
-    target = branch.operands[0]
+    target = branch.operands[0] if len(branch.operands) == 1 else None
     if branch.modifiers not in ((), ("uni",)) or not isinstance(target, Symbol):
         raise PtxError(f"{branch.name} to anything but a label is not emulated", branch.line)
     found = (_label(target.name, labels, branch),)
@@ -194,7 +194,7 @@ def _targets(
 
 
 def _table(branch: Instruction, tables: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    table = branch.operands[-1]
+    table = branch.operands[-1] if len(branch.operands) == 2 else None
     known = isinstance(table, Symbol) and table.name in tables
     if branch.modifiers not in (("idx",), ("idx", "uni")) or not known or branch.guard is not None:
         raise PtxError(f"{branch.name} of this form is not emulated", branch.line)

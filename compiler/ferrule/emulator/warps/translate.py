@@ -54,6 +54,9 @@ def translate(
     watch: Watch | None = None,
 ) -> Translation:
     """LLVM for a kernel.  PtxError for an instruction that is not emulated."""
+    for block in flow.blocks:
+        for item in block.instructions:
+            table.check(item)
     return _Translator(flow, symbols, checks, watch).translation()
 
 
