@@ -20,6 +20,7 @@ ALSO: Final = (
 LEFT_OUT: Final = {
     "cpu/test_interrupts.py": "signals interrupt loops on the CPU alone",
     "language/test_arch_clusters.py": "on a CPU each block is a cluster of its own",
+    "language/test_arch_wgmma.py": "it emulates a GPU by itself",
     "language/test_reference.py": "its one program fails",
     "language/test_threads_wrong.py": "every program fails",
 }
@@ -28,6 +29,7 @@ NOT_HERE: Final = (
     " and not test_calling_a_jit_function"  # the same
     " and not test_a_sum_of_floats_is_rounded"  # tensor cores add in an order of their own
     " and not test_what_is_read_too_early_is_undefined"  # it reads what nobody has written
+    " and not test_it_reads_on_a_gpu_from_constant_memory"  # it emulates a GPU by itself
 )
 _WITHOUT_TORCH: Final = """
 import sys
