@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ferrule.compiler.cache.through import Wanted
     from ferrule.compiler.origin import CompiledOrigin
     from ferrule.language.codegen.functions.lowering import Lines
+    from ferrule.language.ir.ops import Function as IRFunction
     from ferrule.language.ir.ops import Op, Program, Value
     from ferrule.runtime import Function
     from ferrule.runtime.artefacts import Remarks
@@ -462,11 +463,24 @@ def _line_tables(origins: dict[Op, object], options: Options) -> Callable[[Emitt
 
 
 def _for_cpu(program: Program) -> Program:
-    """The program with its functions expanded, some of them apart from sums."""
+    """The program with its functions expanded, some of them apart from sums, and recurrences with a
+    short way round."""
     from ferrule.language.codegen.passes.separated import separated
     from ferrule.language.mathlib import expand_maths
 
+    if any(map(_has_extremes, (program.host, *program.kernels))):
+        from ferrule.language.codegen.passes.recurrences import shortened
+
+        program = shortened(program)
     return expand_maths(separated(program))
+
+
+def _has_extremes(function: IRFunction) -> bool:
+    """Whether a function has a loop and a smallest or largest number."""
+    from ferrule.language.ir import ops
+
+    facts = function.facts
+    return facts.has(ops.For) and any(op.op in ("min", "max") for op in facts.each(ops.Binary))
 
 
 def build(job: Job) -> Function:

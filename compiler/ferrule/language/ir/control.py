@@ -12,12 +12,16 @@ from ferrule.specs.deferred import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False)
 class If(Operation, effects=(), uniform=True):
-    """Runs one of two regions; its results are the yields of that region."""
+    """Runs one of two regions; its results are the yields of that region.
+
+    `rare`: a branch for a condition that hardly ever holds, even if both sides could be run.
+    """
 
     results: tuple[Result, ...]
     condition: Value
     then: Region
     otherwise: Region
+    rare: bool = False
 
 
 @dataclass(frozen=True, slots=True)

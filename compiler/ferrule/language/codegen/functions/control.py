@@ -21,6 +21,9 @@ from ferrule.language.ir.walk import Work
 from ferrule.runtime.llvm.layouts import I32, I64, PTR
 from ferrule.specs import DType
 
+_RARE: Final = (1, 1 << 20)
+"""Weights with which LLVM keeps a branch where it could compute both sides."""
+
 _STAYS: Final = EVERY - {"fails", "ends", "asks", "calls"}
 """The effects of ops that never end the function."""
 
@@ -39,7 +42,8 @@ def if_(lowering: FunctionLowering, op: ops.If, emit: EmitRegion) -> Work:
     then, end = lowering.emitter.block("then"), lowering.emitter.block("endif")
     has_else = bool(op.otherwise.ops) or bool(op.results)
     otherwise = lowering.emitter.block("else") if has_else else end
-    lowering.emitter.cond_branch(lowering.values[op.condition], then, otherwise)
+    weights = _RARE if op.rare else None
+    lowering.emitter.cond_branch(lowering.values[op.condition], then, otherwise, weights)
     incoming = []
     for block, region in ((then, op.then), (otherwise, op.otherwise)):
         if block is end:
