@@ -239,7 +239,7 @@ def truth_of_tensor(a):
         a[0] = 1.0
 
 
-def storage_type(a, b):
+def complex_to_float(a, b):
     b[0] = a[0]
 
 
@@ -300,7 +300,7 @@ WRONG: list[tuple[Callable[..., Any], Callable[[], list[Any]]]] = [
     (returns_a_parameter, ONE),
     (imports, ONE),
     (truth_of_tensor, ONE),
-    (storage_type, lambda: [vector(fe.Complex64), vector()]),
+    (complex_to_float, lambda: [vector(fe.Complex64), vector()]),
     (complex_literal, ONE),
 ]
 

@@ -175,7 +175,7 @@ def test_checks_find_an_index_out_of_range() -> None:
 RAGGED, MIXED, EMPTY = [[1], [1, 2]], [1, "two"], []
 TWO_DTYPES, HUGE = [fe.Int8(1), fe.Int64(2)], [2**40]
 LARGE, ENORMOUS = np.zeros(20_000, np.float32), np.zeros(300_000, np.float32)
-COMPLEX, OBJECTS = np.zeros(3, np.complex128), np.array([None, 1], object)
+OBJECTS = np.array([None, 1], object)
 KEYED = {0: 1}
 
 REFUSED = {
@@ -185,7 +185,6 @@ REFUSED = {
     "TWO_DTYPES is indexed at run time, but its items differ in dtype": lambda n: TWO_DTYPES[n],
     "the constant 1099511627776 does not fit int32": lambda n: HUGE[n],
     "ENORMOUS has 1200000 bytes, and all tables of the function 1200000": lambda n: ENORMOUS[n],
-    "elements of complex128 cannot be": lambda n: COMPLEX[n],
     "ValueError at compile time: dtype('>f4') is in another byte order": lambda n: SWAPPED[n],
     "TypeError at compile time": lambda n: OBJECTS[n],
     "dicts are indexed while compiling, but this index is a run-time int32": lambda n: KEYED[n],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 
 import ferrule as fe
 from ferrule.specs import DType, narrow
+from ferrule.specs.dtypes import as_dtype
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="arrays of these elements need ml_dtypes")
 runs = pytest.importorskip("narrow_float_runs")
@@ -234,6 +237,62 @@ def test_bitcasts(dtype: DType, other: DType) -> None:
     assert y.tobytes() == random.tobytes() == back.tobytes()
 
 
+# ---- parameters and results ----
+
+
+@dataclass
+class Scaled:
+    x: fe.Float8E5M2
+    n: fe.Int32
+
+
+@fe.jit
+def passed(x: E4M3, pair: Scaled, out: fe.Tensor):
+    fe.static_assert(x.dtype is E4M3)
+    fe.static_assert(pair.x.dtype is fe.Float8E5M2)
+    out[0] = x.bitcast(fe.Uint8)
+    return x, pair.x, fe.Float6E3M2FN(1.3)
+
+
+@fe.jit
+def annotated(x: fe.Float32) -> E4M3:
+    return x.to(E4M3)
+
+
+@pytest.mark.parametrize("example", [E4M3, 1.0, E4M3(1.0)], ids=str)
+def test_parameters_and_results_are_floats_of_the_call(example: Any) -> None:
+    function = build(passed, example, Scaled(fe.Float8E5M2, fe.Int32), vector(fe.Uint8))
+    assert "x: float64" in str(function)
+    bits, tie = np.zeros(1, np.uint8), 1.0625 + 2.0**-40  # which a float32 would not tell
+    assert function(tie, Scaled(tie, 1), bits) == (1.125, 1.0, 1.25)
+    assert bits.view(ml_dtypes.float8_e4m3fn)[0] == 1.125
+    assert math.isnan(function(1e300, Scaled(1e300, 1), bits)[0])
+    assert function(1.0, Scaled(1e300, 1), bits)[1] == math.inf
+    assert build(annotated, 1.0)(0.3) == 0.3125
+
+
+@fe.jit
+def in_bytes(bits: fe.Tensor, out: fe.Tensor, dtype: fe.Constexpr):
+    for i in range(bits.shape[0]):
+        x = bits[i].bitcast(dtype)
+        out[0, i] = x
+        out[1, i] = (fe.Float32(x) * 1.01).to(dtype).bitcast(fe.Uint8)
+        out[2, i] = x * 2
+
+
+@pytest.mark.parametrize("name", ["float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"])
+def test_numbers_of_fewer_bits(name: str) -> None:
+    """Their bits are the lower ones of a byte."""
+    dtype, own = as_dtype(name), getattr(ml_dtypes, name)
+    function = build(in_bytes, vector(fe.Uint8), fe.row_major((3, fe.sym_int()), "float32"), dtype)
+    every, out = np.arange(256, dtype=np.uint8), np.zeros((3, 256), np.float32)
+    function(every, out)
+    x = (every % (1 << dtype.bits)).view(own).astype(np.float32)
+    np.testing.assert_array_equal(out[0], x)
+    np.testing.assert_array_equal(out[1], (x * np.float32(1.01)).astype(own).view(np.uint8))
+    np.testing.assert_array_equal(out[2], (x * 2).astype(own).astype(np.float32))
+
+
 # ---- what is refused ----
 
 
@@ -293,18 +352,16 @@ def packed(a, n):
 
 
 @fe.jit
-def returned(a, n):
-    return a[0]
+def large_six(a, n):
+    a[0] = fe.Float6E2M3FN(100.0)
 
 
 @fe.jit
-def returned_constant(a, n):
-    return n, E4M3(1.0)
+def large_four(a, n):
+    a[0] = fe.Uint8(n).bitcast(fe.Float4E2M1FN) + 9.0
 
 
 REFUSED = [
-    (returned, "returned returns a number of the dtype float8_e4m3fn"),
-    (returned_constant, "returned_constant returns a number of the dtype float8_e4m3fn"),
     (wide_constant, "the constant 1000.0 does not fit float8_e4m3fn"),
     (stored_constant, "the constant 898 does not fit float8_e4m3fn"),
     (with_an_integer, r"no type holds both operands of \+: float8_e4m3fn and int32"),
@@ -315,7 +372,9 @@ REFUSED = [
     (truth, "from bool to uint8: the bits of a bool are not its own"),
     (bare_number, "a Python number has no size"),
     (no_dtype, "bitcast takes one dtype"),
-    (packed, "the bits of a float4_e2m1fn are not its own"),
+    (packed, "from int32 to float4_e2m1fn, which have 32 and 8 bits"),
+    (large_six, r"100.0 is out of the range of float6_e2m3fn, \[-7.5, 7.5\]"),
+    (large_four, "the constant 9.0 does not fit float4_e2m1fn"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Elements of 4 bits, two in a byte: read one by one, written in pairs."""
+"""Elements of 4 and 6 bits, which share bytes: read one by one, written in groups."""
 
 from __future__ import annotations
 
@@ -72,8 +72,19 @@ def single(w, n):
 
 
 @fe.jit
-def whole(w, n):
-    w.recast(fe.Int4)[:] = 1
+def single_six(w, n):
+    w.recast(fe.Float6E3M2FN)[3] = 1
+
+
+@fe.jit
+def not_whole(w, n):
+    fe.make_tensor(w.recast(fe.Int4).iterator, (w.shape[0],))[:] = 1
+
+
+@fe.jit
+def in_place(w, n):
+    q = w.recast(fe.Int4)
+    q[:] = q[:] + 1
 
 
 @fe.jit
@@ -107,8 +118,10 @@ def converted(w, n):
 
 
 REFUSED = [
-    (single, "a single element of w cannot be written: two elements of int4 share a byte"),
-    (whole, "a single element of w cannot be written"),
+    (single, "a single element of w cannot be written: elements of int4 share bytes"),
+    (single_six, "a single element of w cannot be written: elements of float6_e3m2fn share bytes"),
+    (not_whole, "all of w.iterator is written, whose rows may end in the middle of a byte: two"),
+    (in_place, "w is written while the same memory is read in another layout"),
     (odd_part, "a part of w may begin in the middle of a byte"),
     (one_element, "its elements of int4 do not fill whole bytes"),
     (float_to_integers, "a float32 is stored to .*, whose elements are int4"),

@@ -21,7 +21,8 @@ from ferrule.language.ir.scalars import BINARY, UNARY
 from ferrule.language.mathlib import expand_maths
 from ferrule.specs import DType, Float32, Int64, sym_int
 
-IN_IR = (*DTYPES, specs.TFloat32)
+NARROW = (specs.Float8E4M3FN, specs.Float8E5M2FNUZ, specs.Float8E8M0FNU)
+IN_IR = (*DTYPES, specs.TFloat32, *NARROW)
 
 
 def edges(dtype: DType) -> list[Any]:
@@ -145,6 +146,9 @@ def test_every_cast(source: DType) -> None:
         for target in IN_IR
     }
     for target in IN_IR:
+        if target.is_narrow:
+            saturate = lambda b, x, target=target: b.cast(target, x, saturate=True)  # noqa: E731
+            made[f"saturated_{target.name}"] = target, saturate
         if source.bits == target.bits and "bool" not in (source.kind, target.kind):
             made[f"bits_{target.name}"] = target, lambda b, x, target=target: b.bitcast(target, x)
     inputs = [np.array(edges(source), scalars.memory(source))]

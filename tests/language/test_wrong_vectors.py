@@ -142,7 +142,7 @@ WRONG = [
     (fragment_of_a_size, "whose sizes are known only at the call"),
     (fragment_of_nothing, "a fragment of shape 0 has 0 bytes"),
     (fragment_of_much, "has 4000000 bytes"),
-    (fragment_of_fp6, "float6_e2m3fn cannot be read or written yet"),
+    (fragment_of_fp6, "single elements of float6_e2m3fn have no bytes: four share three"),
     (fragment_without_dtype, "expected the arguments layout_or_shape, dtype"),
     (fragments_of_much, "have more than 262144 bytes altogether"),
     (part_that_is_added_to, "a vector is computed with the tensor"),

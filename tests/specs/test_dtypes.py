@@ -102,8 +102,8 @@ def test_instances_hold_a_value() -> None:
         (Boolean, 2, TypeError, "bool takes True, False, 0 or 1, but got 2"),
         (Float32, "1", TypeError, "float32 takes a number, but got '1'"),
         (Float8E4M3FN, 465, OverflowError, r"465 is out of the range of .*fn, \[-448, 448\]"),
-        (Float4E2M1FN, 1.0, TypeError, "float4_e2m1fn is a storage type"),
-        (Complex64, 1.0, TypeError, "complex64 is a storage type"),
+        (Float4E2M1FN, 7.0, OverflowError, r"7.0 is out of the range of float4_e2m1fn, \[-6, 6\]"),
+        (Complex64, "1", TypeError, "complex64 takes a number, but got '1'"),
     ],
 )
 def test_wrong_values(dtype: Any, value: Any, error: type[Exception], match: str) -> None:

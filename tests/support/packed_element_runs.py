@@ -1,4 +1,4 @@
-"""Elements of 4 bits in kernels and whole tensors, on the CPU or an emulated GPU."""
+"""Elements of 4 and 6 bits in kernels and whole tensors, on the CPU or an emulated GPU."""
 
 from __future__ import annotations
 
@@ -11,9 +11,15 @@ import numpy as np
 import ferrule as fe
 from ferrule.specs import DType
 
-DTYPES: tuple[DType, ...] = (fe.Int4, fe.Uint4, fe.Float4E2M1FN)
+DTYPES: tuple[DType, ...] = (
+    fe.Int4,
+    fe.Uint4,
+    fe.Float4E2M1FN,
+    fe.Float6E2M3FN,
+    fe.Float6E3M2FN,
+)
 BYTES = np.arange(256, dtype=np.uint8)
-"""Each pair of elements."""
+"""Each pair of elements of 4 bits."""
 
 
 @fe.kernel
@@ -37,22 +43,43 @@ def read_whole(w: fe.Tensor, out: fe.Tensor, dtype: fe.Constexpr):
 @fe.kernel
 def pack_kernel(x: fe.Tensor, w: fe.Tensor, dtype: fe.Constexpr):
     i = fe.arch.block_idx()[0] * 64 + fe.arch.thread_idx()[0]
-    if i < w.shape[0]:
-        pairs = fe.zipped_divide(w.recast(dtype), (2,))
-        pairs[None, i].store(fe.zipped_divide(x, (2,))[None, i].load())
+    count = 2 if dtype.bits == 4 else 4
+    if i < x.shape[0] // count:
+        groups = fe.zipped_divide(w.recast(dtype), (count,))
+        groups[None, i].store(fe.zipped_divide(x, (count,))[None, i].load())
 
 
 @fe.jit
 def pack(x: fe.Tensor, w: fe.Tensor, dtype: fe.Constexpr):
-    pack_kernel(x, w, dtype).launch(grid=fe.ceil_div(w.shape[0], 64), block=64)
+    pack_kernel(x, w, dtype).launch(grid=fe.ceil_div(x.shape[0], 128), block=64)
+
+
+@fe.jit
+def pack_whole(x: fe.Tensor, w: fe.Tensor, dtype: fe.Constexpr):
+    w.recast(dtype)[:] = x[:] * 1
 
 
 def vector(dtype: DType) -> Any:
-    return fe.make_fake_compact_tensor(dtype, (fe.sym_int(),))
+    """One whose elements fill groups of each width."""
+    return fe.row_major((fe.sym_int(divisibility=3 if dtype is fe.Uint8 else 4),), dtype)
+
+
+def sixes() -> Any:
+    """All pairs of 6 bits, as numbers below 64, and the bytes that they fill."""
+    pairs = np.stack(np.meshgrid(np.arange(64), np.arange(64)), -1).reshape(-1, 4).astype(np.uint32)
+    words = pairs[:, 0] | pairs[:, 1] << 6 | pairs[:, 2] << 12 | pairs[:, 3] << 18
+    return pairs.astype(np.uint8).ravel(), words.view(np.uint8).reshape(-1, 4)[:, :3].ravel()
+
+
+def bytes_of(dtype: DType) -> Any:
+    """All pairs of elements in memory."""
+    return BYTES[:252] if dtype.bits == 4 else sixes()[1]
 
 
 def values(dtype: DType) -> Any:
-    """The elements of `BYTES`."""
+    """The elements of `bytes_of`, or those of 4 bits in `BYTES`."""
+    if dtype.bits == 6:
+        return sixes()[0].view(getattr(ml_dtypes, dtype.name))
     halves = np.stack([BYTES & 15, BYTES >> 4], 1).ravel()
     if dtype is fe.Int4:
         return (halves.astype(np.int32) ^ 8) - 8
@@ -76,24 +103,28 @@ def specified(array: Any) -> DType:
 
 
 def check(options: str) -> None:
-    """Reads, and writes in pairs."""
+    """Reads, and writes in groups."""
     for dtype in DTYPES:
-        wanted, out = values(dtype).astype(np.float32), np.zeros(512, np.float32)
-        found = call(read, options, BYTES, out, dtype)
+        memory = bytes_of(dtype)
+        numbers = values(dtype)[: len(memory) * 8 // dtype.bits]
+        wanted = numbers.astype(np.float32)
+        out = np.zeros_like(wanted)
+        found = call(read, options, memory, out, dtype)
         np.testing.assert_array_equal(found, wanted, str(dtype))
-        found = call(read_whole, options, BYTES, out, dtype)
+        found = call(read_whole, options, memory, out, dtype)
         np.testing.assert_array_equal(found, 2 * wanted, str(dtype))
-        back = call(pack, options, values(dtype).astype(_given(dtype)), BYTES * 0, dtype)
-        np.testing.assert_array_equal(back, BYTES, str(dtype))
-    some = np.random.default_rng(5).normal(0, 3, 4096).astype(np.float32)
+        for function in (pack, pack_whole):
+            back = call(function, options, numbers.astype(_given(dtype)), memory * 0, dtype)
+            np.testing.assert_array_equal(back, memory, str(dtype))
+    some = np.random.default_rng(5).normal(0, 3, 4092).astype(np.float32)
     some[:8] = [0.25, 0.75, 2.5, 5, 1e30, -np.inf, -0.25, -0.0]
     halves = some.astype(ml_dtypes.float4_e2m1fn).view(np.uint8)
-    found = call(pack, options, some, np.zeros(2048, np.uint8), fe.Float4E2M1FN)
-    np.testing.assert_array_equal(found, halves[::2] | halves[1::2] << 4)
+    found = call(pack, options, some, np.zeros(2046, np.uint8), fe.Float4E2M1FN)
+    np.testing.assert_array_equal(found[:2040], (halves[::2] | halves[1::2] << 4)[:2040])
 
 
 def _given(dtype: DType) -> Any:
-    return np.float32 if dtype is fe.Float4E2M1FN else np.int32
+    return np.float32 if dtype.kind == "float" else np.int32
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from ferrule.specs import (
     Boolean,
     DType,
     Float32,
+    Float64,
     Int32,
     Numeric,
     Requirement,
@@ -61,9 +62,9 @@ class Examples:
     """A function's parameters according to its examples.
 
     `given`: the arguments of the call, by name.  `constants`: parameters known at compile time.
-    `classes`: the named tuples and dataclasses of tuples, by path.  `variadic`: the name of `*args`
-    and the names of the parameters that it became.  `positional_only`, `keyword_only` and
-    `requires` as in `Signature`.
+    `classes`: the named tuples and dataclasses of tuples, and the dtypes of narrow floats, by path.
+    `variadic`: the name of `*args` and the names of the parameters that it became.
+    `positional_only`, `keyword_only` and `requires` as in `Signature`.
     """
 
     parameters: tuple[params.Param, ...] = ()
@@ -255,7 +256,7 @@ def _holds(spec: params.Param, default: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Derivation:
-    """Derives the spec of one example, and records the classes of tuples in `classes`."""
+    """Derives the spec of one example, and records what its values become in `classes`."""
 
     function: str
     classes: dict[Path, type]
@@ -271,6 +272,7 @@ class _Derivation:
 
     def spec(self, name: str, example: Any, annotation: Any, path: Path) -> params.Param:
         """The spec of an example."""
+        example, annotation = self.widened(example, annotation, path)
         try:
             found = self.annotated(name, example, annotation, path)
             if found is None:
@@ -279,6 +281,18 @@ class _Derivation:
             self.fail(name, str(error))
         self.check_annotation(name, found, annotation, example)
         return found
+
+    def widened(self, example: Any, annotation: Any, path: Path) -> tuple[Any, Any]:
+        """A float of 8 bits or fewer as a float64, which the function rounds when it begins: calls
+        have no such numbers."""
+        kind = example if isinstance(example, DType) else type(example)
+        dtype = annotation if isinstance(annotation, DType) else kind
+        if not isinstance(dtype, DType) or not dtype.is_narrow:
+            return example, annotation
+        self.classes[path] = dtype
+        if isinstance(example, Numeric):
+            return Float64(example), Float64
+        return (Float64 if isinstance(example, DType) else example), Float64
 
     def annotated(
         self, name: str, example: Any, annotation: Any, path: Path

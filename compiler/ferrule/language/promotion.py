@@ -10,7 +10,19 @@ if that can hold its kind.
 
 from __future__ import annotations
 
-from ferrule.specs import Boolean, DType, Float32, Float64, Int8, Int16, Int32, Int64, TFloat32
+from ferrule.specs import (
+    Boolean,
+    Complex64,
+    Complex128,
+    DType,
+    Float32,
+    Float64,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    TFloat32,
+)
 
 _RANKS = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
 _SIGNED: dict[int, DType] = {8: Int8, 16: Int16, 32: Int32, 64: Int64}
@@ -37,6 +49,8 @@ def promote(left: DType, right: DType) -> DType:
         return left
     if left.is_narrow or right.is_narrow:
         return _promote_narrow(left, right)
+    if "complex" in (left.kind, right.kind):
+        return Complex128 if 128 in map(_complex_bits, (left, right)) else Complex64
     if rank(left) != rank(right):
         return left if rank(left) > rank(right) else right
     if left.kind == "float":
@@ -44,6 +58,11 @@ def promote(left: DType, right: DType) -> DType:
     if left.kind == right.kind:
         return left if left.bits >= right.bits else right
     return _promote_mixed_signs(left, right)
+
+
+def _complex_bits(dtype: DType) -> int:
+    """The bits of the complex number whose parts can hold this."""
+    return 128 if dtype is Float64 else dtype.bits if dtype.kind == "complex" else 64
 
 
 def _promote_narrow(left: DType, right: DType) -> DType:
@@ -68,8 +87,10 @@ def _promote_mixed_signs(left: DType, right: DType) -> DType:
     return _SIGNED[unsigned.bits * 2]
 
 
-def weak(number: bool | int | float, other: DType | None) -> DType:
+def weak(number: bool | int | float | complex, other: DType | None) -> DType:
     """The dtype of a Python number together with a run-time number (None: alone)."""
+    if isinstance(number, complex):
+        return Complex64 if other is None else promote(other, Complex64)
     if isinstance(number, bool):
         return other or Boolean
     if isinstance(number, int):

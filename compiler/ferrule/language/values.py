@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts import Layout
-from ferrule.specs import Dim, DType
+from ferrule.specs import Complex64, Complex128, Dim, DType, Float32
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import Param
 
@@ -60,6 +60,22 @@ class Number(_Opaque):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ComplexNumber(_Opaque):
+    """A run-time complex number: two floats of one dtype.
+
+    In a form of memory (`Fielded`) the parts are dtypes.
+    """
+
+    real: Number
+    imag: Number
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the number."""
+        return Complex64 if self.real.dtype is Float32 else Complex128
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class TensorView(_Opaque):
     """A tensor: a parameter, or a view of one; `name` is its name in messages.
 
@@ -86,16 +102,18 @@ class TensorView(_Opaque):
 @dataclass(frozen=True, slots=True, eq=False)
 class ConstantTable(_Opaque):
     """Numbers that were a list or an array at compile time, in constant memory: the part of them
-    at the `indices` of the first dims."""
+    at the `indices` of the first dims.  The last dim of complex ones has their parts."""
 
     value: ops.Value
     indices: tuple[ops.Value, ...]
     name: str
+    is_complex: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the other dims."""
         sizes = self.value.tensor.shape[len(self.indices) :]
+        sizes = sizes[:-1] if self.is_complex else sizes
         return tuple(size for size in sizes if isinstance(size, int))
 
 
@@ -219,7 +237,7 @@ class Whole(_Opaque):
     shape: tuple[Dim, ...]
     name: str
     dtype: DType
-    element: Callable[[tuple[ops.Value, ...]], Number]
+    element: Callable[[tuple[ops.Value, ...]], Any]
     since: int | None = None
     reduces: bool = False
 
@@ -228,16 +246,18 @@ class Whole(_Opaque):
 class Vector(_Opaque):
     """Numbers of one dtype in a shape known at compile time, such as `a.load()`.
 
-    `items`: in the order of `layouts`, the first mode fastest; at least one.
+    `items`: in the order of `layouts`, the first mode fastest; at least one.  They are `Number`s or
+    `ComplexNumber`s.
     """
 
     shape: tuple[Any, ...]
-    items: tuple[Number, ...]
+    items: tuple[Any, ...]
 
     @property
     def dtype(self) -> DType:
         """The type of the numbers."""
-        return self.items[0].dtype
+        found: DType = self.items[0].dtype
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -388,6 +408,7 @@ class Undefined(_Opaque):
 
 RunTime = (
     Number
+    | ComplexNumber
     | TensorView
     | ConstantTable
     | PointerView
@@ -407,6 +428,7 @@ RunTime = (
 )
 RUN_TIME: Final = (
     Number,
+    ComplexNumber,
     TensorView,
     ConstantTable,
     PointerView,
@@ -447,6 +469,8 @@ def is_run_time(value: object) -> bool:
         return any(is_run_time(item) for item in value)
     if isinstance(value, Generated):
         return any(is_run_time(item) for item in value.rest)
+    if isinstance(value, ComplexNumber):
+        return isinstance(value.real, Number)
     if isinstance(value, dict):
         return any(is_run_time(item) for item in value.values())
     if is_record(value):

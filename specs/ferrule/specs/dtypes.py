@@ -13,10 +13,9 @@ Codes and names: DLPack 1.3 (`DLDataTypeCode`); names in messages come from this
 
 from __future__ import annotations
 
-import math
 import operator
 import sys
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar, cast
 
 from ferrule.specs import rounding
 
@@ -85,8 +84,21 @@ class DType(type):
 
     @property
     def has_values(cls) -> bool:
-        """Whether kernels read, write and compute elements of this type; others are stored only."""
-        return cls.kind != "complex" and cls.bits >= 8
+        """Whether a number of this type is one value in a kernel; a complex one is two floats, and
+        integers of 4 bits are stored only.  Floats of 4 and 6 bits have a byte there."""
+        return cls.kind != "complex" and (cls.bits >= 8 or cls.is_narrow)
+
+    @property
+    def part(cls) -> DType:
+        """The dtype of the real part of a complex one.  Raises TypeError for other kinds."""
+        if cls.kind != "complex":
+            raise TypeError(f"{cls.name} has no parts")
+        return Float32 if cls.bits == 64 else Float64
+
+    @property
+    def value_bits(cls) -> int:
+        """The bits of a value in a kernel: 8 of a narrow float, the upper ones 0 if it has less."""
+        return max(cls.bits, 8)
 
     @property
     def is_integer(cls) -> bool:
@@ -117,7 +129,7 @@ class Numeric(metaclass=DType):
     """
 
     __slots__ = ("value",)
-    value: bool | int | float
+    value: Any
 
     def __init__(self, value: Any) -> None:
         if type(self) is Numeric:
@@ -172,9 +184,13 @@ class Numeric(metaclass=DType):
         return float(self.value)
 
 
-def _convert(dtype: DType, value: Any) -> bool | int | float:
+def _convert(dtype: DType, value: Any) -> bool | int | float | complex:
+    if dtype.kind == "complex":
+        return _convert_complex(dtype, value)
     if isinstance(value, Numeric):
         _require_scalar(dtype)
+        if isinstance(value.value, complex):
+            raise TypeError(f"{value!r} is complex: {dtype.name} takes one part, z.real or z.imag")
         return rounding.converted(dtype, value.value)
     if getattr(value, "ndim", 0) != 0:
         raise TypeError(f"{dtype.name} takes a number, but got an array: {value!r}")
@@ -218,9 +234,20 @@ def _convert_float(dtype: DType, value: Any) -> float:
         number = rounding.nearest(dtype, value if isinstance(value, int) else float(value))
     except (TypeError, ValueError):
         raise TypeError(f"{dtype.name} takes a number, but got {value!r}") from None
-    if dtype.is_narrow and not math.isfinite(number) and math.isfinite(value):
+    if dtype.is_narrow and not rounding.fits(dtype, value):
         raise OverflowError(f"{value!r} is out of the range of {dtype.name}, {_range_of(dtype)}")
     return number
+
+
+def _convert_complex(dtype: DType, value: Any) -> complex:
+    known = value.value if isinstance(value, Numeric) else value
+    if isinstance(known, (str, bytes)) or getattr(known, "ndim", 0) != 0:
+        raise TypeError(f"{dtype.name} takes a number, but got {value!r}")
+    try:
+        number = complex(known)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{dtype.name} takes a number, but got {value!r}") from None
+    return complex(*(rounding.nearest(dtype.part, part) for part in (number.real, number.imag)))
 
 
 def _range_of(dtype: DType) -> str:
@@ -298,12 +325,55 @@ class Float64(Numeric, name="float64", kind="float", bits=64):
     """IEEE 754 binary64."""
 
 
-class Complex64(Numeric, name="complex64", kind="complex", bits=64):
-    """Two binary32 (storage)."""
+class _OfTwo:
+    """What complex numbers have: `Complex64(1.0, 2.0)`, `z.real`, `z.conjugate()`."""
+
+    __slots__ = ()
+    value: complex
+
+    def __init__(self, real: Any, imag: Any = None) -> None:
+        numeric: Any = super()
+        if imag is None:
+            numeric.__init__(real)
+            return
+        of_parts = cast("DType", type(self)).part
+        parts = [of_parts(part).value for part in (real, imag)]
+        numeric.__init__(complex(*parts))
+
+    def __repr__(self) -> str:
+        dtype = cast("DType", type(self))
+        parts = (self.value.real, self.value.imag)
+        texts = (rounding.shortest(dtype.part, part) for part in parts)
+        return f"{dtype.__name__}({', '.join(texts)})"
+
+    def __complex__(self) -> complex:
+        return self.value
+
+    @property
+    def real(self) -> Any:
+        """The real part, a typed number."""
+        return cast("DType", type(self)).part(self.value.real)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part, a typed number."""
+        return cast("DType", type(self)).part(self.value.imag)
+
+    def conjugate(self) -> Any:
+        """The number with the opposite imaginary part."""
+        return type(self)(self.value.conjugate())
 
 
-class Complex128(Numeric, name="complex128", kind="complex", bits=128):
-    """Two binary64 (storage)."""
+class Complex64(_OfTwo, Numeric, name="complex64", kind="complex", bits=64):
+    """Two binary32."""
+
+    __slots__ = ()
+
+
+class Complex128(_OfTwo, Numeric, name="complex128", kind="complex", bits=128):
+    """Two binary64."""
+
+    __slots__ = ()
 
 
 class Float8E3M4(Numeric, name="float8_e3m4", kind="float", bits=8, code=7):
@@ -339,15 +409,15 @@ class Float8E8M0FNU(Numeric, name="float8_e8m0fnu", kind="float", bits=8, code=1
 
 
 class Float6E2M3FN(Numeric, name="float6_e2m3fn", kind="float", bits=6, code=15):
-    """6-bit float, 2 exponent and 3 mantissa bits (storage)."""
+    """6-bit float, 2 exponent and 3 mantissa bits."""
 
 
 class Float6E3M2FN(Numeric, name="float6_e3m2fn", kind="float", bits=6, code=16):
-    """6-bit float, 3 exponent and 2 mantissa bits (storage)."""
+    """6-bit float, 3 exponent and 2 mantissa bits."""
 
 
 class Float4E2M1FN(Numeric, name="float4_e2m1fn", kind="float", bits=4, code=17):
-    """4-bit float, 2 exponent bits and 1 mantissa bit (storage)."""
+    """4-bit float, 2 exponent bits and 1 mantissa bit."""
 
 
 ALL_DTYPES: Final[tuple[DType, ...]] = tuple(Numeric.__subclasses__())

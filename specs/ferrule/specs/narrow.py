@@ -157,6 +157,13 @@ def rounded(form: Format, value: float, *, saturate: bool = False) -> float:
     return math.copysign(found, value) if math.isnan(found) else found
 
 
+def fits(form: Format, value: float) -> bool:
+    """Whether a finite number is not rounded beyond the largest one, or to one that is none."""
+    if not form.signed and value <= 0:
+        return False
+    return _magnitude(form, abs(value)) <= form.largest
+
+
 def _is_nan(form: Format, bits: int) -> bool:
     if form.infinity is not None:
         return bits & ~form.sign > form.infinity

@@ -43,6 +43,14 @@ def _narrow(dtype: DType, value: float, *, saturate: bool = False) -> float:
     return narrow.rounded(narrow.format_of(dtype), value, saturate=saturate)
 
 
+def fits(dtype: DType, value: int | float) -> bool:
+    """Whether a number, if finite, is not beyond the largest of a float of fewer than 16 bits."""
+    from ferrule.specs import narrow
+
+    number = as_float(value)
+    return not math.isfinite(number) or narrow.fits(narrow.format_of(dtype), number)
+
+
 def as_float(value: bool | int | float) -> float:
     """The nearest binary64; infinity beyond the largest."""
     try:

@@ -262,8 +262,8 @@ class Machine:
                 return scalars.fma(dtype, values[x], values[y], values[z])
             case ops.Compare(_, name, lhs, rhs):
                 return scalars.compare(name, values[lhs], values[rhs])
-            case ops.Cast(_, operand):
-                return scalars.cast(dtype_of(operand), dtype, values[operand])
+            case ops.Cast(_, operand, saturate):
+                return scalars.cast(dtype_of(operand), dtype, values[operand], saturate=saturate)
             case ops.Bitcast(_, operand):
                 return scalars.bitcast(dtype_of(operand), dtype, values[operand])
             case ops.Select(_, condition, on_true, on_false):

@@ -1,9 +1,9 @@
 """Scalars of the kernel IR by definition: what a number of each dtype is, and every operator on it.
 
 A bool is a `bool`, an integer an `int` within its range, a float a NumPy scalar that computes as
-IEEE 754 says: `np.float16`, `np.float32`, `np.float64`.  NumPy has no bfloat16 and no tfloat32:
-their numbers are float32s, and a result is rounded to them, which for + - * / and the square root
-is the same as rounding once.
+IEEE 754 says: `np.float16`, `np.float32`, `np.float64`.  NumPy has no bfloat16, no tfloat32 and no
+floats of 8 bits: their numbers are float32s, and a result is rounded to them, which for + - * / and
+the square root is the same as rounding once.  Narrow floats are in memory as bytes.
 
 The meaning is the docstring of `ferrule.language.ir.ops`; nothing here comes from code generation.
 """
@@ -20,7 +20,7 @@ import numpy as np
 from oracle.rounding import ZEROS, bits_of
 
 from ferrule.language.ir import scalars as rows
-from ferrule.specs import DType
+from ferrule.specs import DType, narrow, rounding
 from interpreter import functions
 
 Scalar: TypeAlias = "bool | int | np.floating[Any]"
@@ -54,6 +54,10 @@ def _nearest(dtype: DType, value: Any) -> Scalar:
     native = _NATIVE.get(dtype.name)
     if native is not None and not isinstance(value, int):
         return native(value)  # type: ignore[no-any-return]
+    if dtype.is_narrow:
+        return np.float32(
+            rounding.nearest(dtype, value if isinstance(value, int) else float(value))
+        )
     if math.isnan(value):
         return np.float32(value)
     exact = value if isinstance(value, int) else float(value)
@@ -64,6 +68,8 @@ def bits(dtype: DType, value: Scalar) -> int:
     """The bits of an integer or a float, as an unsigned number."""
     if dtype.is_integer:
         return int(value) % (1 << dtype.bits)
+    if dtype.is_narrow:
+        return narrow.encode(narrow.format_of(dtype), float(value))
     native = _NATIVE.get(dtype.name, np.float32)
     (word,) = np.array([value], native).view(f"u{np.dtype(native).itemsize}")
     return int(word) >> 16 if dtype.name == "bfloat16" else int(word)
@@ -73,6 +79,9 @@ def from_bits(dtype: DType, word: int) -> Scalar:
     """The integer or float with these bits."""
     if dtype.is_integer:
         return wrapped(dtype, word)
+    if dtype.is_narrow:
+        kept = word % (1 << dtype.bits)
+        return np.float32(narrow.decode(narrow.format_of(dtype), kept))
     if dtype.name == "bfloat16":
         word <<= 16
     native = np.dtype(_NATIVE.get(dtype.name, np.float32))
@@ -82,7 +91,7 @@ def from_bits(dtype: DType, word: int) -> Scalar:
 
 def memory(dtype: DType) -> np.dtype[Any]:
     """How NumPy holds elements of this dtype: a bool is a byte, a bfloat16 its bits."""
-    if dtype.kind == "bool":
+    if dtype.kind == "bool" or dtype.is_narrow:
         return np.dtype(np.uint8)
     if dtype.name == "bfloat16":
         return np.dtype(np.uint16)
@@ -96,21 +105,26 @@ def from_memory(dtype: DType, element: Any) -> Scalar:
             return bool(element != 0)
         case "int" | "uint":
             return int(element)
-    if dtype.name == "bfloat16":
+    if dtype.name == "bfloat16" or dtype.is_narrow:
         return from_bits(dtype, int(element))
     return number(dtype, element)
 
 
 def to_memory(dtype: DType, value: Scalar) -> Any:
     """The element that holds a number."""
-    return bits(dtype, value) if dtype.name == "bfloat16" else value
+    return bits(dtype, value) if dtype.name == "bfloat16" or dtype.is_narrow else value
 
 
 # ---- conversions ----
 
 
-def cast(source: DType, target: DType, value: Scalar) -> Scalar:
-    """Floats to integers truncate and saturate, with 0 for NaN; to bool: is it not zero."""
+def cast(source: DType, target: DType, value: Scalar, *, saturate: bool = False) -> Scalar:
+    """Floats to integers truncate and saturate, with 0 for NaN; to bool: is it not zero.
+
+    With `saturate`, for a narrow float, what is beyond the largest number becomes it.
+    """
+    if saturate:
+        return np.float32(rounding.converted(target, value, saturate=True))
     if source.kind != "float" or target.kind not in ("int", "uint"):
         return number(target, value != 0 if target.kind == "bool" else value)
     if math.isnan(value):

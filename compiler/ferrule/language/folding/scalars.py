@@ -60,7 +60,7 @@ def bitcast(source: DType, target: DType, value: Scalar) -> Scalar:
     if target.is_narrow:
         from ferrule.specs import narrow
 
-        return narrow.decode(narrow.format_of(target), word)
+        return narrow.decode(narrow.format_of(target), word % (1 << target.bits))
     if target.name == "bfloat16":
         return float(struct.unpack("<f", struct.pack("<I", word << 16))[0])
     unsigned, form = _FORMS[target.bits]

@@ -7,6 +7,7 @@ import types
 from ferrule.language.layouts import Layout, format_tuple
 from ferrule.language.lowering.closures import Closure
 from ferrule.language.values import (
+    ComplexNumber,
     ConstantTable,
     CoordinateView,
     Fielded,
@@ -46,7 +47,7 @@ def describe(value: object, *, plain: bool = False) -> str:
             return "undefined"
         case _ if is_record(value) and is_run_time(value):
             return f"a {type(value).__name__}"
-        case Number():
+        case Number() | ComplexNumber():
             return f"a run-time {value.dtype.name}"
         case TensorView():
             return f"the tensor {value.name}"
@@ -106,6 +107,8 @@ def usage_hint(value: object) -> str | None:
     if isinstance(value, TensorView):
         name = value.name
         return f"read an element, {name}[i], or in a host function the whole tensor, {name}[:]"
+    if isinstance(value, ComplexNumber):
+        return "take its parts, z.real and z.imag, or abs(z)"
     if isinstance(value, (PointerView, Fielded)):
         return f"read an element, {value.name}[i]"
     if isinstance(value, Handle) and isinstance(value.param, (params.Array, params.List)):

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ferrule.language.values import (
     Begin,
+    ComplexNumber,
     CoordinateView,
     Fielded,
     SwizzledView,
@@ -29,6 +30,8 @@ def parts(value: Any) -> list[tuple[str, Any]] | None:
         return [(f"[{i}]", item) for i, item in enumerate(value)]
     if isinstance(value, Vector):
         return parts(value.items)
+    if isinstance(value, ComplexNumber):
+        return [(".real", value.real), (".imag", value.imag)]
     if isinstance(value, Fielded):
         return [
             (path, item) for (path, _), item in zip(leaves(value.form), value.items, strict=True)
@@ -53,6 +56,8 @@ def rebuild(template: Any, items: Iterable[Any]) -> Any:
     """
     if isinstance(template, Vector):
         return Vector(template.shape, tuple(items))
+    if isinstance(template, ComplexNumber):
+        return ComplexNumber(*items)
     if isinstance(template, Fielded):
         return Fielded(template.form, tuple(items), template.name)
     if isinstance(template, CoordinateView):

@@ -62,8 +62,9 @@ def number(value: object) -> bool | int | float | _Other:
             return int.__pos__(value)
         case float():
             return float.__pos__(value)
-        case specs.Numeric():
-            return value.value
+        case specs.Numeric() if not isinstance(value.value, complex):
+            known: bool | int | float = value.value
+            return known
         case np.generic():
             return _numpy_number(value)
     return _c_number(value)

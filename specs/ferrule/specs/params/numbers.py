@@ -112,6 +112,11 @@ class Constant:
 
 def check_scalar_dtype(dtype: DType) -> DType:
     """The dtype, if a scalar parameter can have it.  Raises ValueError for others."""
+    if dtype.kind == "complex":
+        raise ValueError(
+            f"a scalar parameter cannot be {dtype.name}: take its parts, two {dtype.part.name}, "
+            f"and make {dtype.__name__}(real, imag) of them"
+        )
     if not dtype.has_values:
         raise ValueError(f"a scalar parameter cannot be {dtype.name}: that is a storage type")
     if dtype.is_narrow:

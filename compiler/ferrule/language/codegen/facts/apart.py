@@ -10,6 +10,7 @@ from ferrule.language.checks.places import Places
 from ferrule.language.codegen.facts.spine import coefficient
 from ferrule.language.ir import ops
 from ferrule.language.ir.facts import all_ops
+from ferrule.language.ir.types import TensorType
 from ferrule.specs import Dim
 from ferrule.specs.deferred import dataclass
 
@@ -34,6 +35,7 @@ def accesses_apart(body: ops.Region, index: ops.Value | None, places: Places) ->
 
 def _found(body: ops.Region, index: ops.Value | None, places: Places) -> Iterator[Apart]:
     degrees: dict[ops.Value, int | None] = {} if index is None else {index: 1}
+    numbers: dict[ops.Value, ops.Value] = {}  # the complex tensor of a view of its parts
     for op in all_ops(body):
         match op:
             case ops.For() | ops.While():
@@ -46,10 +48,14 @@ def _found(body: ops.Region, index: ops.Value | None, places: Places) -> Iterato
             case ops.If():
                 degrees.update(dict.fromkeys(op.results))
                 continue
+            case ops.View(result, tensor, ()) if is_view_of_parts(result, tensor):
+                numbers[result] = tensor
             case ops.Load(_, tensor, indices):
-                yield from _apart(tensor, indices, degrees, places.at(op), writes=False)
+                whole = numbers.get(tensor, tensor)
+                yield from _apart(whole, indices, degrees, places.at(op), writes=False)
             case ops.Store(tensor, indices):
-                yield from _apart(tensor, indices, degrees, places.at(op), writes=True)
+                whole = numbers.get(tensor, tensor)
+                yield from _apart(whole, indices, degrees, places.at(op), writes=True)
         if isinstance(op, ops.Special) and index is not None:
             continue  # the thread of a loop's iterations is one and the same
         if isinstance(op, ops.SimpleOp):
@@ -57,6 +63,13 @@ def _found(body: ops.Region, index: ops.Value | None, places: Places) -> Iterato
             degree = coefficient(op, _X, operands)
             if degree != 0:
                 degrees[op.result] = degree
+
+
+def is_view_of_parts(view: ops.Value, tensor: ops.Value) -> bool:
+    """Whether a view has the two floats of each complex number as its last dim."""
+    if not isinstance(tensor.type, TensorType) or tensor.type.dtype.kind != "complex":
+        return False
+    return view.tensor.dtype is tensor.type.dtype.part and view.tensor.strides[-1:] == (1,)
 
 
 def _apart(
@@ -73,7 +86,7 @@ def _apart(
     strides = tensor.tensor.strides
     moving = [
         (degrees[index], stride)
-        for index, stride in zip(indices, strides, strict=True)
+        for index, stride in zip(indices, strides, strict=False)  # not the part of a number
         if degrees.get(index, 0) != 0 and stride != 0
     ]
     match moving:

@@ -59,4 +59,4 @@ def holds(type_: Type, value: bool | int | float) -> bool:
 
 
 def _bits(value: Value) -> int:
-    return value.type.bits if isinstance(value.type, DType) else 0
+    return value.type.value_bits if isinstance(value.type, DType) else 0

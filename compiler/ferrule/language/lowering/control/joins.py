@@ -23,6 +23,7 @@ from ferrule.language.lowering.descriptions import describe, is_function
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.promotion import NoCommonType, promote, weak
 from ferrule.language.values import (
+    ComplexNumber,
     Handle,
     KernelCall,
     Maybe,
@@ -150,7 +151,7 @@ def _template(low: Lowering, sides: Sides) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Number) or scalars.is_python_number(value)
+    return isinstance(value, Number) or scalars.is_python_number(value) or scalars.is_complex(value)
 
 
 def join(
@@ -191,7 +192,9 @@ def choose(
 
 def choice_types(kind: Any) -> tuple[Type, ...]:
     """The types of a choice of this kind."""
-    return (kind,) if isinstance(kind, DType) else templates.types(kind)
+    if not isinstance(kind, DType):
+        return templates.types(kind)
+    return (kind.part, kind.part) if kind.kind == "complex" else (kind,)
 
 
 def _side(low: Lowering, choice: Choice, position: int, node: ast.AST) -> list[ops.Value]:
@@ -204,6 +207,9 @@ def one_side(low: Lowering, choice: Choice, value: Any, node: ast.AST) -> list[o
     _, kind = choice
     if not isinstance(kind, DType):
         return templates.values(low, value, kind, node)
+    if kind.kind == "complex":
+        number = scalars.in_dtype(low, 0.0 if value is NOTHING else value, kind, node)
+        return [number.real.value, number.imag.value]
     if value is NOTHING:
         return [zero(low, kind)]
     return [scalars.as_number(low, value, node, kind).value]
@@ -226,6 +232,8 @@ def joined(
         return structures.rebuild(sides.one, items)
     _, kind = next(rest)
     if isinstance(kind, DType):
+        if kind.kind == "complex":
+            return ComplexNumber(Number(next(results)), Number(next(results)))
         return Number(next(results))
     return templates.built(low, kind, results, sides.path or sides.hint)
 
@@ -286,11 +294,11 @@ def _wider(left: DType, right: DType) -> DType:
 
 def _dtype(value: Any, other: Any) -> DType:
     """The dtype of a value; a Python number takes the other side's if that can hold it."""
-    if isinstance(value, Number):
+    if isinstance(value, (Number, ComplexNumber)):
         return value.dtype
     if isinstance(value, Numeric):
         return type(value)
-    if isinstance(other, Number):
+    if isinstance(other, (Number, ComplexNumber)):
         return weak(value, other.dtype)
     if isinstance(other, Numeric):
         return weak(value, type(other))

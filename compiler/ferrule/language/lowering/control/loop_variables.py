@@ -21,7 +21,15 @@ from ferrule.language.lowering.control.joins import NOTHING, choosable, same, ze
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.promotion import weak
-from ferrule.language.values import Handle, Maybe, Number, OneOf, TensorView, Undefined
+from ferrule.language.values import (
+    ComplexNumber,
+    Handle,
+    Maybe,
+    Number,
+    OneOf,
+    TensorView,
+    Undefined,
+)
 from ferrule.specs import DType, Numeric
 from ferrule.specs.deferred import dataclass
 
@@ -86,12 +94,28 @@ def carry(low: Lowering, names: list[str], assumed: Assumed, node: ast.AST) -> C
         leaf = leaves[path] = Leaf(number.value, ops.Value(number.dtype, hint), begins)
         return Number(leaf.inside)
 
-    carried = {name: low.names[name] for name in names if name not in assumed.clashes}
+    carried = {
+        name: _widened(low, name, low.names[name], assumed, node)
+        for name in names
+        if name not in assumed.clashes
+    }
     for name, value in carried.items():
         low.names[name] = enter(name, name, value)
     line = low.location(node).line
     low.names.update({name: assumed.undefined(name, line) for name in assumed.clashes})
     return Carried(low, carried, leaves)
+
+
+def _widened(low: Lowering, path: str, value: Any, assumed: Assumed, node: ast.AST) -> Any:
+    """A value whose numbers are complex where the loop makes them so."""
+    dtype = assumed.dtypes.get(path)
+    if dtype is not None and dtype.kind == "complex":
+        return scalars.in_dtype(low, value, dtype, node)
+    found = structures.parts(value) if assumed.dtypes else None
+    if not found or isinstance(value, ComplexNumber):
+        return value
+    items = [_widened(low, path + suffix, item, assumed, node) for suffix, item in found]
+    return structures.rebuild(value, items)
 
 
 def _template(low: Lowering, value: Any) -> Any:
@@ -199,6 +223,8 @@ class _End:
         if isinstance(leaf, Kept):
             self.kept(path, leaf, before, after)
             return
+        if self.becomes_complex(path, before, after):
+            return
         parts = structures.parts(before)
         if parts is not None:
             if after is not NOTHING and not structures.alike(before, after):
@@ -210,6 +236,20 @@ class _End:
             self.number(path, leaf, after)
         elif after is not NOTHING and not isinstance(before, Undefined) and not same(before, after):
             self.found.kinds[path] = self.common(path, None, before, after)
+
+    def becomes_complex(self, path: str, before: Any, after: Any) -> bool:
+        """Whether a Python number, or a constant, has become a complex number, as it may."""
+        if not isinstance(after, ComplexNumber) or isinstance(before, ComplexNumber):
+            return False
+        known = scalars.plain(before)
+        if isinstance(known, Numeric):
+            dtype = known.dtype if isinstance(known.value, complex) else None
+        else:
+            is_weak = isinstance(known, (bool, int, float, complex))
+            dtype = weak(known, after.dtype) if is_weak else None
+        if dtype is after.dtype:
+            self.found.dtypes[path] = dtype
+        return dtype is after.dtype
 
     def number(self, path: str, leaf: Leaf, after: Any) -> None:
         """Adds a number, if it has kept its dtype."""

@@ -50,12 +50,12 @@ def _alloc(
 def _of_dtype(
     low: Lowering, dtype: DType, size: int, alignment: Any, node: ast.Call
 ) -> PointerView:
-    access.require_element(low, dtype, node)
+    access.require_kept(low, dtype, node)
     align = max(_LEAST, _alignment(low, dtype, alignment, node))
     type_ = TensorType(dtype, (size,), (1,), align, AddressSpace.smem)
     low.shared.append((type_, place(low, node).line))
     _require_room(low, node)
-    return views.pointer_to(low, low.builder.shared(type_), dtype, align, "smem")
+    return views.pointer_to(low, access.made(low, type_, low.builder.shared), dtype, align, "smem")
 
 
 def _dynamic(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> PointerView:
@@ -72,7 +72,7 @@ def _dynamic(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.C
         )
     low.has_all_dynamic = True
     type_ = TensorType(dtype, (INT64_MAX,), (1,), align, AddressSpace.smem)
-    return PointerView(low.builder.dynamic_shared(type_), "dynamic smem")
+    return PointerView(access.made(low, type_, low.builder.dynamic_shared), "dynamic smem")
 
 
 def _allocate(
@@ -110,7 +110,7 @@ def _dtype(low: Lowering, name: str, wanted: Any, node: ast.Call) -> DType:
             expected="a dtype, such as fe.Float32",
         )
     dtype: DType = scalars.at_compile_time(low, node, lambda: as_dtype(wanted))
-    access.require_element(low, dtype, node)
+    access.require_kept(low, dtype, node)
     return dtype
 
 

@@ -28,6 +28,7 @@ from ferrule.language.lowering.launch.launch_sizes import (
     three_sizes,
 )
 from ferrule.language.values import (
+    ComplexNumber,
     CoordinateView,
     Handle,
     KernelCall,
@@ -186,9 +187,10 @@ def _key(value: Any) -> object:
 
 
 def _has_parts(value: Any) -> bool:
-    """Whether this is a tensor of coordinates, or a dataclass with run-time values, whose parts are
-    passed to a kernel one by one."""
-    return isinstance(value, CoordinateView) or (is_record(value) and is_run_time(value))
+    """Whether this is a complex number, a tensor of coordinates, or a dataclass with run-time
+    values, whose parts are passed to a kernel one by one."""
+    own = isinstance(value, (ComplexNumber, CoordinateView))
+    return own or (is_record(value) and is_run_time(value))
 
 
 def _require_shared(low: Lowering, name: str, value: Any, node: ast.Call) -> None:

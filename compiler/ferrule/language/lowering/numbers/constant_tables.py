@@ -10,6 +10,7 @@ import itertools
 import marshal
 import pickle
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from ferrule.language.ir.types import TensorType
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
-from ferrule.language.values import ConstantTable, Number
+from ferrule.language.values import ComplexNumber, ConstantTable, Number
 from ferrule.specs import (
     Boolean,
     DType,
@@ -68,9 +69,12 @@ def item(low: Lowering, table: ConstantTable, index: Any, node: ast.AST) -> Any:
         )
     found = [_index(low, table, *each, node) for each in enumerate(at)]
     indices = (*table.indices, *found)
-    if len(at) == len(table.shape):
+    if len(at) < len(table.shape):
+        return replace(table, indices=indices)
+    if not table.is_complex:
         return Number(low.builder.load(table.value, indices))
-    return ConstantTable(table.value, indices, table.name)
+    at_part = (low.builder.constant(Int32, part) for part in (0, 1))
+    return ComplexNumber(*(Number(low.builder.load(table.value, (*indices, i))) for i in at_part))
 
 
 def items(low: Lowering, table: ConstantTable, node: ast.AST) -> list[Any]:
@@ -99,6 +103,39 @@ def _index(low: Lowering, table: ConstantTable, axis: int, index: Any, node: ast
 # ---- from Python's values to memory ----
 
 
+def _complex_parts(base: Any) -> np.ndarray[Any, Any] | None:
+    """The parts of complex numbers, in one more dim; None for other values.
+
+    A list of Python's is complex64, as its numbers are elsewhere; typed ones keep their dtype.
+    """
+    if not isinstance(base, np.ndarray):
+        names = set(_complex_dtypes(base))
+        if len(names) != 1:
+            return None
+        values = np.array(_as_python(base))
+        base = values.astype(names.pop()) if values.dtype.kind == "c" else values
+    if base.dtype.kind != "c":
+        return None
+    return np.stack((base.real, base.imag), -1)
+
+
+def _complex_dtypes(base: Any) -> Iterator[str]:
+    """The names of the dtypes of the complex numbers in a list."""
+    if isinstance(base, (list, tuple)):
+        for each in base:
+            yield from _complex_dtypes(each)
+    elif isinstance(base, Numeric) and base.dtype.kind == "complex":
+        yield base.dtype.name
+    elif isinstance(base, complex):
+        yield "complex64"
+
+
+def _as_python(base: Any) -> Any:
+    if isinstance(base, (list, tuple)):
+        return [_as_python(each) for each in base]
+    return base.value if isinstance(base, Numeric) else base
+
+
 def _columns(base: Any) -> list[list[Any]] | None:
     """The columns of a list of tuples whose items are not all of one kind."""
     if isinstance(base, np.ndarray) or not base or not isinstance(base[0], tuple):
@@ -118,6 +155,9 @@ def _kind(value: Any) -> object:
 
 def _table(low: Lowering, base: Any, name: str, node: ast.AST) -> ConstantTable:
     """The table of these values."""
+    parts = _complex_parts(base)
+    if parts is not None:
+        return replace(_table(low, parts, name, node), is_complex=True)
     dtype, shape, data = _packed(low, base, name, node)
     _note(low, base, data)
     known = low.state.tables

@@ -16,7 +16,7 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.promotion import stores_implicitly
-from ferrule.language.values import Number, Vector, is_run_time
+from ferrule.language.values import ComplexNumber, Number, Vector, is_run_time
 from ferrule.specs import DType
 from ferrule.specs.dtypes import as_dtype
 
@@ -28,6 +28,8 @@ def of_elements(low: Lowering, wanted: Any, what: str, node: ast.AST) -> Any:
     field."""
     if isinstance(wanted, type) and not isinstance(wanted, DType) and _fields(wanted):
         return _of_class(low, wanted, what, node)
+    if structures.parts(wanted) is not None:
+        wanted = _with_complex(wanted)
     if isinstance(wanted, Vector) and all(_is_dtype(item) for item in wanted.items):
         return wanted  # of a vector in a library function of ours
     if structures.parts(wanted) and not is_run_time(wanted):
@@ -35,9 +37,25 @@ def of_elements(low: Lowering, wanted: Any, what: str, node: ast.AST) -> Any:
             wanted,
             [of_elements(low, part, what, node) for _, part in structures.parts(wanted) or ()],
         )
-    if is_run_time(wanted):
+    if is_run_time(wanted) and not _is_form(wanted):
         low.fail(node, f"{what} is {describe(wanted)}", expected="a dtype, such as fe.Float32")
+    if _is_form(wanted):
+        return wanted
     return scalars.at_compile_time(low, node, lambda: as_dtype(wanted))
+
+
+def _with_complex(form: Any) -> Any:
+    """A form with two dtypes in place of each complex one."""
+    if isinstance(form, DType) and form.kind == "complex":
+        part: Any = form.part
+        return ComplexNumber(part, part)
+    found = structures.parts(form)
+    return form if found is None else structures.rebuild(form, [_with_complex(x) for _, x in found])
+
+
+def _is_form(value: object) -> bool:
+    """Whether this is the form of a complex number."""
+    return isinstance(value, ComplexNumber) and _is_dtype(value.real)
 
 
 def _is_dtype(value: object) -> bool:
@@ -63,7 +81,7 @@ def _of_class(low: Lowering, cls: type, what: str, node: ast.AST) -> Any:
                 f"{what} is {cls.__name__}, whose field {name!r} is annotated with {hint!r}",
                 expected="a dtype for each field, such as fe.Float32",
             )
-        items.append(of_elements(low, hint, what, node))
+        items.append(_with_complex(of_elements(low, hint, what, node)))
     if issubclass(cls, tuple):
         return tuple.__new__(cls, items)
     return structures.fill(cls, zip(_fields(cls), items, strict=True))
@@ -74,6 +92,8 @@ def text(form: Any) -> str:
     if isinstance(form, DType):
         return form.name
     found = list(structures.parts(form) or ())
+    if isinstance(form, ComplexNumber):
+        return "complex64" if str(form.real) == "Float32" else "complex128"
     if isinstance(form, Vector):
         return f"a vector of {len(found)} {text(found[0][1])}"
     if type(form) is tuple:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import ast
 import functools
-import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.compiler.errors import CompileError
@@ -20,10 +19,10 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint
 from ferrule.language.lowering.numbers.tables import BITWISE, OF_BOOLS, SIGNS, SIZE_BINARY
 from ferrule.language.promotion import NoCommonType, computed, promote, rank, weak
-from ferrule.language.values import Number
+from ferrule.language.values import ComplexNumber, Number
 from ferrule.specs import Boolean, Compound, DType, Float32, Float64, Int32, Int64, Numeric, Uint64
 from ferrule.specs.expr import ExprOp, make
-from ferrule.specs.rounding import nearest
+from ferrule.specs.rounding import fits, nearest
 
 
 def is_python_number(value: object) -> bool:
@@ -31,6 +30,13 @@ def is_python_number(value: object) -> bool:
     if isinstance(value, (bool, int, float, Numeric)):
         return True
     return type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
+
+
+def is_complex(value: object) -> bool:
+    """Whether this is a complex number, at run time or at compile time."""
+    if isinstance(value, Numeric):
+        return value.dtype.kind == "complex"
+    return isinstance(value, (ComplexNumber, complex)) or isinstance(plain(value), complex)
 
 
 def plain(value: Any) -> Any:
@@ -43,9 +49,10 @@ def as_number(low: Lowering, value: Any, node: ast.AST, near: DType | None = Non
     if isinstance(value, Number):
         return value
     value = plain(value)
-    if isinstance(value, Numeric):
+    if isinstance(value, Numeric) and not isinstance(value.value, complex):
         return constant(low, value.value, type(value), node)
     if isinstance(value, (bool, int, float)):
+        near = near.part if near is not None and near.kind == "complex" else near
         return constant(low, value, weak(value, near), node)
     low.fail(node, f"expected a number, but got {describe(value)}", hint=usage_hint(value))
 
@@ -88,7 +95,7 @@ def fitted(
 
 def _require_within(low: Lowering, value: bool | int | float, dtype: DType, node: ast.AST) -> None:
     """Refuses a number that would be NaN or infinite in a float of fewer than 16 bits."""
-    if math.isfinite(value) and not math.isfinite(nearest(dtype, value)):
+    if not fits(dtype, value):
         from ferrule.specs.narrow import format_of
 
         form = format_of(dtype)
@@ -118,6 +125,15 @@ def convert(low: Lowering, number: Number, dtype: DType, saturate: bool = False)
     keeps = dtype in (Int32, Int64) and number.dtype.is_integer
     cast = low.builder.cast(dtype, number.value, saturate=saturate)
     return Number(cast, number.dim if keeps else None)
+
+
+def in_dtype(low: Lowering, number: Any, dtype: DType, node: ast.AST) -> Any:
+    """A number in another dtype, of which both may be complex; a complex one only in such."""
+    if dtype.kind == "complex":
+        from ferrule.language.lowering.numbers import complexes
+
+        return complexes.as_complex(low, number, dtype, node)
+    return convert(low, as_number(low, number, node, dtype), dtype)
 
 
 def common(low: Lowering, left: Any, right: Any, sign: str, node: ast.AST) -> tuple[Number, Number]:
@@ -159,7 +175,7 @@ def are_typed_numbers(*operands: Any) -> bool:
 
 def untyped(left: Any, right: Any) -> tuple[Any, Any]:
     """Both operands, typed constants as Python numbers."""
-    return tuple(v.value if isinstance(v, Numeric) else v for v in (left, right))  # type: ignore[return-value]
+    return tuple(v.value if isinstance(v, Numeric) else v for v in (left, right))
 
 
 def at_compile_time(low: Lowering, node: ast.AST, compute: Callable[[], Any]) -> Any:
@@ -173,7 +189,11 @@ def at_compile_time(low: Lowering, node: ast.AST, compute: Callable[[], Any]) ->
 
 
 def arithmetic(low: Lowering, name: ops.BinaryOp, left: Any, right: Any, node: ast.AST) -> Number:
-    """One arithmetic operation on two numbers of any types."""
+    """One arithmetic operation on two numbers of any types; of complex ones a `ComplexNumber`."""
+    if is_complex(left) or is_complex(right):
+        from ferrule.language.lowering.numbers import complexes
+
+        return cast("Number", complexes.arithmetic(low, name, left, right, node))
     lhs, rhs = common(low, left, right, SIGNS.get(name, name), node)
     if name == "div" and lhs.dtype.kind != "float":
         lhs, rhs = convert(low, lhs, Float32), convert(low, rhs, Float32)
@@ -220,6 +240,10 @@ def _constant_size(op: ExprOp, lhs: int, rhs: int, dtype: DType) -> int | None:
 
 def truth(low: Lowering, value: Any, node: ast.AST) -> Any:
     """The truth of a number: a bool known at compile time, or a run-time Boolean."""
+    if isinstance(value, ComplexNumber):
+        from ferrule.language.lowering.numbers import complexes
+
+        return complexes.truth(low, value, node)
     if not isinstance(value, Number):
         return at_compile_time(low, node, lambda: bool(value))
     if value.dtype is Boolean:

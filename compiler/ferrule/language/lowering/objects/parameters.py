@@ -14,6 +14,7 @@ from ferrule.language.faces import base as faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.numbers.scalars import convert
 from ferrule.language.lowering.numbers.sizes import size_number
 from ferrule.language.lowering.tensors import views
 from ferrule.language.values import Handle, Maybe, Number, OneOf, TensorView
@@ -26,7 +27,7 @@ from ferrule.specs.deferred import dataclass
 class Receiver:
     """Makes the leaves and values of parameters, in order.
 
-    `classes` has the named tuple or dataclass of each tuple, by path.
+    `classes` has the named tuple or dataclass of each tuple, and the dtype of each narrow float.
     """
 
     low: Lowering
@@ -46,7 +47,9 @@ class Receiver:
                 type_ = TensorType(param.dtype, param.shape, param.strides, param.align)
                 return TensorView(self.leaf(type_, name), name)
             case params.Scalar(dtype=dtype):
-                return Number(self.leaf(dtype, name))
+                number = Number(self.leaf(dtype, name))
+                wanted = self.classes.get(path)
+                return convert(self.low, number, wanted) if isinstance(wanted, DType) else number
             case params.Shape(dims=dims):
                 return tuple(size_number(self.low, dim) for dim in dims)
             case params.NoneValue():

@@ -25,10 +25,12 @@ from ferrule.language.lowering.tensors import (
     tensor_methods,
     vectors,
     views,
+    whole_tensors,
 )
 from ferrule.language.values import (
     RUN_TIME,
     BoundMethod,
+    ComplexNumber,
     ConstantTable,
     CoordinateView,
     Fielded,
@@ -117,6 +119,34 @@ _NUMBER: Final[dict[str, Callable[[Lowering, Number | Numeric], Any]]] = {
 _SIZES_OF: Final = ("shape", "stride", "offset", "max_alignment")
 _ATOMS: Final = "ferrule.language.atoms"
 
+_COMPLEX_NUMBER: Final[dict[str, Callable[[Lowering, ComplexNumber], Any]]] = {
+    "real": lambda low, z: z.real,
+    "imag": lambda low, z: z.imag,
+    "dtype": lambda low, z: z.dtype,
+    "to": lambda low, z: BoundMethod(partial(conversions.to, z), "to"),
+}
+_COMPLEX: Final = ("real", "imag", "conj", "conjugate")
+
+
+def _complex_attribute(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
+    """`z.real`, `z.imag`, `z.conj()` and `z.conjugate()`, also of vectors and whole tensors."""
+    from ferrule.language.lowering.numbers import complexes
+
+    if attr in ("real", "imag"):
+        return whole_tensors.lift(low, (value,), node, lambda z: getattr(z, attr))
+
+    def conjugate(low: Lowering, args: list[Any], kwargs: Any, node: ast.Call) -> Any:
+        if args or kwargs:
+            low.fail(node, f"{attr} takes no arguments", expected=f"z.{attr}()")
+        return whole_tensors.lift(low, (value,), node, lambda z: complexes.conjugate(low, z, node))
+
+    return BoundMethod(conjugate, attr)
+
+
+def _is_complex(value: Any) -> bool:
+    kinds = (ComplexNumber, Whole, Vector)
+    return isinstance(value, kinds) and value.dtype.kind == "complex"
+
 
 def _reduce(vector: Vector, low: Lowering, *given: Any) -> Any:
     from ferrule.language.lowering.tensors.vector_functions import reduce
@@ -131,6 +161,8 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
             from ferrule.language.lowering.objects import shown
 
             return ShownText(shown.as_text(low, value))
+        case ComplexNumber() | Whole() | Vector() if attr in _COMPLEX and _is_complex(value):
+            return _complex_attribute(low, value, attr, node)
         case TensorView() if attr == "device":
             return devices.device_of(low, value, node)
         case TensorView():
@@ -150,6 +182,8 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
             return size_numbers(low, getattr(value, attr))
         case Number():
             return _from_table(low, _NUMBER, value, attr, node)
+        case ComplexNumber():
+            return _from_table(low, _COMPLEX_NUMBER, value, attr, node)
         case Whole():
             return _from_table(low, _WHOLE, value, attr, node)
         case Vector():

@@ -81,7 +81,12 @@ _OF_MATHS: Final = frozenset(name for name, _ in inspect.getmembers(maths, inspe
 _OF_NUMBERS: Final = tuple(f"ferrule.language.faces.{x}" for x in ("bits", "more_arch", "packed"))
 """Modules of the library whose functions make numbers with dtypes of Python's."""
 _KEYED: Final = ("insert", "pop", "get", "setdefault")
-_PYTHON_NUMBERS: Final = {int: "fe.Int64(x)", float: "fe.Float64(x)", bool: "x != 0"}
+_PYTHON_NUMBERS: Final = {
+    int: "fe.Int64(x)",
+    float: "fe.Float64(x)",
+    bool: "x != 0",
+    complex: "fe.Complex64(x, y)",
+}
 
 
 def call(low: Lowering, node: ast.Call) -> Any:

@@ -16,7 +16,15 @@ from ferrule.language.lowering.objects import any_values, containers, foreign_ca
 from ferrule.language.lowering.python import operators
 from ferrule.language.lowering.python.operators import truth
 from ferrule.language.lowering.tensors import whole_tensors
-from ferrule.language.values import Handle, Maybe, Number, OneOf, Vector, is_run_time
+from ferrule.language.values import (
+    ComplexNumber,
+    Handle,
+    Maybe,
+    Number,
+    OneOf,
+    Vector,
+    is_run_time,
+)
 from ferrule.specs import Boolean, params
 
 PYTHON_COMPARE: Final[dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]]] = {
@@ -79,6 +87,10 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
 
 
 def _numbers(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Number:
+    if scalars.is_complex(left) or scalars.is_complex(right):
+        from ferrule.language.lowering.numbers import complexes
+
+        return complexes.compare(low, _IR_COMPARE[type(op)], left, right, node)
     lhs, rhs = scalars.common(low, left, right, PYTHON_COMPARE[type(op)][0], node)
     return Number(low.builder.compare(_IR_COMPARE[type(op)], lhs.value, rhs.value))
 
@@ -139,7 +151,7 @@ def _identical(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AS
 
 
 def _has_items(value: Any) -> bool:
-    if isinstance(value, Vector):
+    if isinstance(value, (Vector, ComplexNumber)):
         return False
     return isinstance(value, list) or structures.parts(value) is not None
 

@@ -7,12 +7,13 @@ import math
 from typing import Any
 
 from ferrule.language.faces.base import Constexpr
+from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars, typed_constants
 from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.promotion import stores_implicitly
-from ferrule.language.values import RUN_TIME, Number, is_run_time
+from ferrule.language.values import RUN_TIME, ComplexNumber, Number, Vector, Whole, is_run_time
 from ferrule.specs import Boolean, DType, Float64, Int64, Numeric, TFloat32
 
 
@@ -20,14 +21,53 @@ def convert_to(
     low: Lowering, dtype: DType, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> Any:
     """`fe.Float32(x)`: a conversion of a run-time number, or a constant with a type."""
+    if dtype.kind == "complex" and (len(args) == 2 or kwargs):
+        return _of_parts(low, dtype, args, kwargs, node)
     if len(args) != 1 or kwargs:
-        low.fail(node, f"{dtype.__name__} takes one value, but got {len(args) + len(kwargs)}")
+        count = "one value" if dtype.kind != "complex" else "one value, or two parts"
+        low.fail(node, f"{dtype.__name__} takes {count}, but got {len(args) + len(kwargs)}")
     return _converted(low, dtype, args[0], node)
+
+
+def _of_parts(
+    low: Lowering, dtype: DType, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Any:
+    """`fe.Complex64(real, imag)`; of vectors and whole tensors, element by element."""
+    from ferrule.language.lowering.numbers import complexes
+
+    given = bound(low, "real imag", args, kwargs, node)
+    return whole_tensors.lift(
+        low, tuple(given), node, lambda x, y: complexes.of_parts(low, dtype, x, y, node)
+    )
+
+
+def _complex(low: Lowering, dtype: DType, value: Any, node: ast.AST) -> Any:
+    """A conversion to or from a complex dtype."""
+    from ferrule.language.lowering.numbers import complexes
+
+    if dtype.kind != "complex":
+        low.fail(
+            node,
+            f"{describe(value)} is converted to {dtype.name}, which holds one number",
+            expected="a complex dtype",
+            hint="take a part, z.real or z.imag, or abs(z)",
+        )
+    return whole_tensors.lift(
+        low, (value,), node, lambda z: complexes.as_complex(low, z, dtype, node)
+    )
+
+
+def _is_complex(value: Any) -> bool:
+    if isinstance(value, (Vector, Whole)):
+        return value.dtype.kind == "complex"
+    return scalars.is_complex(value)
 
 
 def _converted(
     low: Lowering, dtype: DType, value: Any, node: ast.Call, *, saturate: bool = False
 ) -> Any:
+    if dtype.kind == "complex" or _is_complex(value):
+        return _complex(low, dtype, value, node)
     if isinstance(value, RUN_TIME):
         _require_scalar(low, dtype, node)
         return whole_tensors.lift(
@@ -89,6 +129,8 @@ def bitcast(
         _require_same_size(low, number.dtype, dtype, node)
         if number.dtype is dtype:
             return number
+        if dtype.bits < 8:
+            number = scalars.arithmetic(low, "and", number, (1 << dtype.bits) - 1, node)
         return Number(low.builder.bitcast(dtype, number.value))
 
     if isinstance(value, Numeric):
@@ -106,12 +148,12 @@ def _require_same_size(low: Lowering, source: DType, target: DType, node: ast.AS
                 "not its own",
                 expected="integers, and floats but for tfloat32",
             )
-    if source.bits != target.bits:
+    if source.value_bits != target.value_bits:
         low.fail(
             node,
-            f"a bitcast from {source.name} to {target.name}, which have {source.bits} and "
-            f"{target.bits} bits",
-            expected=f"a dtype of {source.bits} bits",
+            f"a bitcast from {source.name} to {target.name}, which have {source.value_bits} "
+            f"and {target.value_bits} bits",
+            expected=f"a dtype of {source.value_bits} bits",
             hint=f"x.to(fe.{target.__name__}) converts the number; a.recast(…) of a tensor joins "
             "and splits elements",
         )
@@ -120,6 +162,25 @@ def _require_same_size(low: Lowering, source: DType, target: DType, node: ast.AS
 def _require_scalar(low: Lowering, dtype: DType, node: ast.AST) -> None:
     if not dtype.has_values:
         low.fail(node, f"{dtype.name} is a storage type: it has no scalar values")
+
+
+def _annotated_complex(
+    low: Lowering, value: Any, annotation: DType, label: str, node: ast.AST
+) -> Any:
+    """A complex number, or one for a name that is annotated as complex."""
+    if annotation.kind == "complex":
+        if (
+            scalars.is_complex(value)
+            or isinstance(value, Number)
+            or scalars.is_python_number(value)
+        ):
+            return _complex(low, annotation, value, node)
+        return value
+    low.fail(
+        node,
+        f"{label} is annotated as {annotation.__name__}, but gets {describe(value)}",
+        hint="take a part, z.real or z.imag, or abs(z)",
+    )
 
 
 def annotated(
@@ -141,6 +202,8 @@ def annotated(
     if not isinstance(annotation, DType):
         return value
     value = scalars.plain(value)
+    if isinstance(value, ComplexNumber) or annotation.kind == "complex":
+        return _annotated_complex(low, value, annotation, label, node)
     if isinstance(value, (Number, Numeric)):
         _require_scalar(low, annotation, node)
         if not stores_implicitly(value.dtype, annotation):

@@ -302,7 +302,7 @@ def _from_table(low: Lowering, base: Any, index: Any, node: ast.Subscript) -> An
 
     if isinstance(base, np.ndarray):
         dtype = scalars.at_compile_time(low, node, partial(as_dtype, base.dtype))
-        access.require_element(low, dtype, node)
+        access.require_kept(low, dtype, node)
     return constant_tables.chosen(low, base, index, node)
 
 

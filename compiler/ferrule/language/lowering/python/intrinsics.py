@@ -42,6 +42,7 @@ from ferrule.language.lowering.python import assertions, folds
 from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.values import (
     RUN_TIME,
+    ComplexNumber,
     ConstantTable,
     Handle,
     Number,
@@ -138,7 +139,11 @@ def _absolute(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
     if not isinstance(args[0], (*RUN_TIME, Numeric)):
         return scalars.at_compile_time(low, node, lambda: abs(args[0]))
 
-    def one(x: Any) -> Number:
+    def one(x: Any) -> Any:
+        if scalars.is_complex(x):
+            from ferrule.language.lowering.numbers import complexes
+
+            return complexes.magnitude(low, x, node)
         number = scalars.operand(low, x, node)
         if number.dtype is Boolean:
             return scalars.convert(low, number, Int32)
@@ -159,7 +164,7 @@ def _isinstance(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: as
     match value:
         case OneOf(tag=tag, members=members):
             return _is_one_of(low, tag, [i for i, m in members.items() if is_kind(m[0], wanted)])
-        case Number():
+        case Number() | ComplexNumber():
             return value.dtype in (wanted if isinstance(wanted, tuple) else (wanted,))
         case TensorView():
             return Tensor in (wanted if isinstance(wanted, tuple) else (wanted,))
@@ -207,7 +212,7 @@ def _type(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
     """`type(x)`: for a number its dtype."""
     _require(low, args, kwargs, 1, "type", node)
     match args[0]:
-        case Number(dtype=dtype):
+        case Number(dtype=dtype) | ComplexNumber(dtype=dtype):
             return dtype
         case TensorView():
             return Tensor

@@ -25,6 +25,7 @@ from ferrule.language.lowering.tensors import fields, views
 from ferrule.language.lowering.tensors.whole_tensors import lift
 from ferrule.language.values import (
     RUN_TIME,
+    ComplexNumber,
     Fielded,
     Handle,
     Number,
@@ -74,7 +75,7 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
 
 def truth(low: Lowering, value: Any, node: ast.AST) -> Any:
     """The truth of a value: a bool known at compile time, or a run-time Boolean."""
-    if isinstance(value, Number):
+    if isinstance(value, (Number, ComplexNumber)):
         return scalars.truth(low, value, node)
     if isinstance(value, Handle):
         if texts.is_text(value):
@@ -116,7 +117,11 @@ def unary(low: Lowering, op: ast.unaryop, value: Any, node: ast.AST) -> Any:
     return lift(low, (value,), node, lambda x: _unary_number(low, op, x, node))
 
 
-def _unary_number(low: Lowering, op: ast.unaryop, value: Any, node: ast.AST) -> Number:
+def _unary_number(low: Lowering, op: ast.unaryop, value: Any, node: ast.AST) -> Any:
+    if scalars.is_complex(value):
+        from ferrule.language.lowering.numbers import complexes
+
+        return complexes.unary(low, op, value, node)
     number = operand(low, value, node)
     if isinstance(op, ast.Invert):
         if number.dtype.kind == "float":

@@ -32,7 +32,7 @@ from ferrule.language.values import (
     Whole,
     is_record,
 )
-from ferrule.specs import DType, Int32, Int64, Numeric, format_dim, params
+from ferrule.specs import DType, Float32, Int32, Int64, Numeric, format_dim, params
 from ferrule.specs.copies import changed
 
 
@@ -106,11 +106,14 @@ def _packed(low: Lowering, value: Any, node: ast.AST) -> Any:
     value = scalars.plain(value)
     match value:
         case Number() | Numeric() if value.dtype.is_narrow:
+            wide = scalars.as_number(low, value, node)
+            return scalars.convert(low, wide, Float32)  # exactly
+        case _ if scalars.is_complex(value):
             low.fail(
                 node,
-                f"{_what(low, node)} returns a number of the dtype {value.dtype.name}",
-                expected="a number of 16 bits or more",
-                hint="return fe.Float32(x), or store it to a tensor",
+                f"{_what(low, node)} returns a complex number, which no kind of result holds",
+                expected="numbers of one part, strings, tensors that it makes, and tuples of these",
+                hint="return (z.real, z.imag), or store it to a tensor",
             )
         case None | Number() | Parts():
             return value

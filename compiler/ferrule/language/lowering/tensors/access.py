@@ -4,22 +4,53 @@ value."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ferrule.language.ir import ops
+from ferrule.language.ir.types import TensorType
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.tensors import views
 from ferrule.language.promotion import stores_implicitly
-from ferrule.language.values import Number, SwizzledView, TensorView
-from ferrule.specs import DType, Float4E2M1FN, Float32, Int4, Int8, Uint4, Uint8
+from ferrule.language.values import ComplexNumber, Number, SwizzledView, TensorView
+from ferrule.specs import (
+    DType,
+    Float4E2M1FN,
+    Float6E2M3FN,
+    Float6E3M2FN,
+    Float32,
+    Int4,
+    Int8,
+    Int32,
+    Uint4,
+    Uint8,
+)
+from ferrule.specs.expr import INT64_MAX, make
 
-PACKED: Final[dict[DType, DType]] = {Int4: Int8, Uint4: Uint8, Float4E2M1FN: Float32}
-"""Elements of which two share a byte, and the dtype of one that is read: `packed` has the code."""
+PACKED: Final[dict[DType, DType]] = {
+    Int4: Int8,
+    Uint4: Uint8,
+    **dict.fromkeys((Float4E2M1FN, Float6E2M3FN, Float6E3M2FN), Float32),
+}
+"""Elements that share bytes, and the dtype of one that is read: `packed` has the code."""
 
 
-def load(low: Lowering, tensor: ops.Value, indices: Sequence[ops.Value]) -> Number:
-    """An element of a tensor that can be read."""
+def in_groups(dtype: DType) -> str:
+    """The hint for elements that share bytes: how they are written together."""
+    count, word = (2, "two") if dtype.bits == 4 else (4, "four")
+    return f"fe.zipped_divide(a, ({count},))[None, i].store(v), with a vector v of {word} numbers"
+
+
+def _sharing(dtype: DType) -> str:
+    return "two share one" if dtype.bits == 4 else "four share three"
+
+
+def load(low: Lowering, tensor: ops.Value, indices: Sequence[ops.Value]) -> Any:
+    """An element of a tensor that can be read: a number, or a complex number."""
+    if tensor.tensor.dtype.kind == "complex":
+        return _load_complex(low, tensor, indices)
     if tensor.tensor.dtype not in PACKED:
         return Number(low.builder.load(tensor, tuple(indices)))
     from ferrule.language.lowering.tensors import packed
@@ -42,9 +73,17 @@ def require_element(low: Lowering, dtype: DType, node: ast.AST) -> None:
     if dtype in PACKED:
         low.fail(
             node,
-            f"single elements of {dtype.name} have no bytes: two share one",
+            f"single elements of {dtype.name} have no bytes: {_sharing(dtype)}",
             expected="a bool, an integer or a float of 8 to 64 bits",
-            hint=f"elements of a tensor are read as {PACKED[dtype].name}, and written in pairs",
+            hint=f"elements of a tensor are read as {PACKED[dtype].name}, and written in "
+            f"{'pairs' if dtype.bits == 4 else 'fours'}",
+        )
+    if dtype.kind == "complex":
+        low.fail(
+            node,
+            f"elements of {dtype.name} cannot be used here: each of them is two numbers",
+            expected="a bool, an integer or a float of 8 to 64 bits",
+            hint=f"their parts can: x.recast(fe.{dtype.part.__name__})",
         )
     if not dtype.has_values:
         low.fail(
@@ -57,8 +96,68 @@ def require_element(low: Lowering, dtype: DType, node: ast.AST) -> None:
 
 def require_readable(low: Lowering, dtype: DType, node: ast.AST) -> None:
     """Refuses dtypes whose elements cannot be read."""
-    if dtype not in PACKED:
+    if dtype not in PACKED and dtype.kind != "complex":
         require_element(low, dtype, node)
+
+
+def require_kept(low: Lowering, dtype: DType, node: ast.AST) -> None:
+    """Refuses dtypes of which a function cannot make memory with elements."""
+    if dtype.kind != "complex":
+        require_element(low, dtype, node)
+
+
+def made(low: Lowering, type_: TensorType, make: Callable[[TensorType], ops.Value]) -> ops.Value:
+    """New memory of this type, from what makes that of numbers."""
+    if type_.dtype.kind != "complex":
+        return make(type_)
+    floats = type_of_parts(type_)
+    if type_.shape == (INT64_MAX,):
+        floats = TensorType(type_.dtype.part, type_.shape, (1,), type_.align, type_.space)
+    made = make(floats)
+    return views.begins_with(low, low.builder.view(made, type_), made)
+
+
+def fitted(low: Lowering, dtype: DType, value: Any, name: str, node: ast.AST) -> Any:
+    """The value as an element of the tensor of this name: an IR value, or a complex number."""
+    if dtype.kind != "complex":
+        return stored(low, dtype, value, name, node)
+    known = scalars.plain(value)
+    if not scalars.is_complex(known) and not isinstance(known, Number):
+        if not scalars.is_python_number(known):
+            low.fail(node, f"expected a number, but got {describe(value)}")
+    return scalars.in_dtype(low, known, dtype, node)
+
+
+def store(low: Lowering, tensor: ops.Value, indices: Sequence[ops.Value], value: Any) -> None:
+    """Writes what `fitted` gave."""
+    if not isinstance(value, ComplexNumber):
+        low.builder.store(tensor, tuple(indices), value)
+        return
+    floats = _parts(low, tensor)
+    for part, number in enumerate((value.real, value.imag)):
+        at = (*indices, low.builder.constant(Int32, part))
+        low.builder.store(floats, at, number.value)
+
+
+# ---- complex elements: two floats next to each other, the real part first ----
+
+
+def type_of_parts(type_: TensorType) -> TensorType:
+    """The type of a complex tensor's floats: one more dim, of two."""
+    strides = (*(make("mul", 2, stride) for stride in type_.strides), 1)
+    return TensorType(type_.dtype.part, (*type_.shape, 2), strides, type_.align, type_.space)
+
+
+def _parts(low: Lowering, tensor: ops.Value) -> ops.Value:
+    view = low.builder.view(tensor, type_of_parts(tensor.tensor))
+    return views.begins_with(low, view, tensor)
+
+
+def _load_complex(low: Lowering, tensor: ops.Value, indices: Sequence[ops.Value]) -> ComplexNumber:
+    floats = _parts(low, tensor)
+    at = ((*indices, low.builder.constant(Int32, part)) for part in (0, 1))
+    real, imag = (Number(low.builder.load(floats, each)) for each in at)
+    return ComplexNumber(real, imag)
 
 
 def stored(low: Lowering, dtype: DType, value: Any, name: str, node: ast.AST) -> ops.Value:
@@ -66,12 +165,19 @@ def stored(low: Lowering, dtype: DType, value: Any, name: str, node: ast.AST) ->
     if dtype in PACKED:
         low.fail(
             node,
-            f"a single element of {name} cannot be written: two elements of {dtype.name} share a "
-            "byte, and another thread may write the other",
-            expected="pairs of elements, written together",
-            hint="fe.zipped_divide(a, (2,))[None, i].store(v), with a vector v of two numbers",
+            f"a single element of {name} cannot be written: elements of {dtype.name} share bytes, "
+            "and another thread may write the others",
+            expected=f"{'pairs' if dtype.bits == 4 else 'fours'} of elements, written together",
+            hint=in_groups(dtype),
         )
     require_element(low, dtype, node)
+    if isinstance(value, ComplexNumber) or scalars.is_complex(value):
+        low.fail(
+            node,
+            f"a complex number is stored to {name}, whose elements are {dtype.name}",
+            expected="one number",
+            hint="store a part of it, z.real or z.imag, or abs(z)",
+        )
     number = scalars.as_number(low, value, node, dtype)
     if not stores_implicitly(number.dtype, dtype):
         low.fail(

@@ -9,6 +9,7 @@ from typing import Any, Final
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import OpenRegion
 from ferrule.language.ir.facts import all_ops
+from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts.coordinates import has_free
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.tensors import (
@@ -94,8 +95,8 @@ def write(
     else:
         access.require_reachable(low, tensor, node)
         found = _indices(low, tensor, at, node)
-        stored = access.stored(low, tensor.type.dtype, value, tensor.name, node)
-        low.builder.store(tensor.value, found, stored)
+        stored = access.fitted(low, tensor.type.dtype, value, tensor.name, node)
+        access.store(low, tensor.value, found, stored)
         low.state.writes += 1
 
 
@@ -110,17 +111,29 @@ def _write_whole(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -
     if isinstance(value, Whole):
         whole_tensors.check_current(low, value, node)
         value = whole_tensors.fitted(low, tensor, value, node)
-    extents = tuple(low.builder.size(Int64, dim) for dim in tensor.type.shape)
-    indices = tuple(ops.Value(Int64, f"i{axis}") for axis in range(len(extents)))
-    with low.builder.region() as region:
-        element = value.element(indices) if isinstance(value, Whole) else value
-        stored = access.stored(low, tensor.type.dtype, element, tensor.name, node)
-        low.builder.store(tensor.value, indices, stored)
+    indices, extents, region = _elements(low, tensor, value, node)
     _require_one_order(low, tensor, region, node)
     _require_others(low, tensor, region, node)
     parallel = ops.Parallel(indices, extents, region.freeze(), low.location(node))
     low.builder.append(parallel)
     low.state.writes += 1
+
+
+def _elements(
+    low: Lowering, tensor: TensorView, value: Any, node: ast.AST
+) -> tuple[tuple[ops.Value, ...], tuple[ops.Value, ...], OpenRegion]:
+    """Indices, extents and body of the loop that writes all elements."""
+    if tensor.type.dtype in access.PACKED:
+        from ferrule.language.lowering.tensors import packed
+
+        return packed.whole_tensor(low, tensor, value, node)
+    extents = tuple(low.builder.size(Int64, dim) for dim in tensor.type.shape)
+    indices = tuple(ops.Value(Int64, f"i{axis}") for axis in range(len(extents)))
+    with low.builder.region() as region:
+        element = value.element(indices) if isinstance(value, Whole) else value
+        stored = access.fitted(low, tensor.type.dtype, element, tensor.name, node)
+        access.store(low, tensor.value, indices, stored)
+    return indices, extents, region
 
 
 def _require_one_order(
@@ -132,7 +145,7 @@ def _require_one_order(
         if isinstance(op, ops.Load) and op.tensor is not here:
             one = roots.get(op.tensor, op.tensor) is roots.get(here, here)
             same = bases.get(op.tensor, op.tensor) is bases.get(here, here)
-            read, written = op.tensor.tensor, here.tensor
+            read, written = op.tensor.tensor, _accessed(here.tensor)
             spread = whole_tensors.is_spread(read.shape, written.shape)
             moved = read.strides != written.strides or read.dtype.bits != written.dtype.bits
             if (one and moved) or (same and spread):
@@ -141,6 +154,11 @@ def _require_one_order(
                     f"{tensor.name} is written while the same memory is read in another layout",
                     hint="write to another tensor",
                 )
+
+
+def _accessed(type_: TensorType) -> TensorType:
+    """The type with which a tensor's elements are loaded and stored."""
+    return access.type_of_parts(type_) if type_.dtype.kind == "complex" else type_
 
 
 def _write_single(
@@ -156,8 +174,8 @@ def _write_single(
         )
     with low.builder.region() as region:
         element = value.element(())
-        stored = access.stored(low, tensor.type.dtype, element, tensor.name, node)
-        low.builder.store(tensor.value, tuple(at), stored)
+        stored = access.fitted(low, tensor.type.dtype, element, tensor.name, node)
+        access.store(low, tensor.value, tuple(at), stored)
     _require_others(low, tensor, region, node)
     low.builder.append(ops.Parallel((), (), region.freeze(), low.location(node)))
     low.state.writes += 1

@@ -6,6 +6,7 @@ import ast
 from typing import Any, Final
 
 from ferrule.language.faces import vectors as faces
+from ferrule.language.ir import ops
 from ferrule.language.layouts import Layout, flatten
 from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
@@ -69,10 +70,11 @@ def _vector(low: Lowering, shape: Any, value: Any, dtype: Any, node: ast.Call) -
     return vectors.filled(low, shape, number, ast.unparse(node), node)
 
 
-def _number(low: Lowering, value: Any, dtype: Any, node: ast.Call) -> Number:
+def _number(low: Lowering, value: Any, dtype: Any, node: ast.Call) -> Any:
     """The value of all elements, in the dtype of the result."""
     kind = scalars.at_compile_time(low, node, lambda: as_dtype(dtype))
-    return Number(access.stored(low, kind, value, ast.unparse(node), node))
+    stored = access.fitted(low, kind, value, ast.unparse(node), node)
+    return Number(stored) if isinstance(stored, ops.Value) else stored
 
 
 TABLE: Final[dict[Any, Intrinsic]] = {

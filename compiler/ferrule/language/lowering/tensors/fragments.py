@@ -75,7 +75,7 @@ def _compact(layout: Layout) -> Layout:
 
 def in_registers(low: Lowering, layout: Layout, dtype: Any, node: ast.Call) -> TensorView:
     kind: DType = scalars.at_compile_time(low, node, lambda: as_dtype(dtype))
-    access.require_element(low, kind, node)
+    access.require_kept(low, kind, node)
     if not layouts.is_static(layout):
         low.fail(
             node,
@@ -108,7 +108,7 @@ def _tensor(low: Lowering, layout: Layout, kind: DType) -> TensorView:
     shape, stride = layouts.flatten((checked.shape,)), layouts.flatten((checked.stride,))
     type_ = TensorType(kind, shape, stride, max(_ALIGN, kind.itemsize), AddressSpace.rmem)
     nested = checked if layouts.depth(checked) > 1 else None
-    return TensorView(low.builder.fragment(type_), "fragment", nested)
+    return TensorView(access.made(low, type_, low.builder.fragment), "fragment", nested)
 
 
 TABLE: Final[dict[Any, Callable[..., TensorView | Fielded]]] = {

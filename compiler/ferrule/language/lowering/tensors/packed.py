@@ -1,8 +1,9 @@
-"""Elements of 4 bits, two in a byte: Int4, Uint4 and Float4E2M1FN; the first is the lower half.
+"""Elements of 4 and 6 bits, packed: Int4, Uint4, Float4E2M1FN, and the two Float6.
 
-They have no values of their own: one that is read is an Int8, a Uint8 or a Float32, exactly.  They
-are written in pairs alone, as a vector whose bytes are whole: a thread that wrote half of a byte
-would have to write the other half too, which may be another thread's.
+Element i has the bits from i * 4 or i * 6 on, the lowest first, so two elements share a byte, and
+four share three bytes: a group.  One that is read is an Int8, a Uint8 or a Float32, exactly.  They
+are written in whole groups alone, as a vector or as a whole tensor: a thread that wrote a part of a
+byte would have to write the rest too, which may be another thread's.
 """
 
 from __future__ import annotations
@@ -14,16 +15,17 @@ from typing import Any
 
 from ferrule.language import layouts
 from ferrule.language.ir import ops
+from ferrule.language.ir.builder import OpenRegion
 from ferrule.language.ir.types import TensorType
+from ferrule.language.layouts.dims import quotient
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.tensors import access, views
 from ferrule.language.promotion import stores_implicitly
-from ferrule.language.values import Number, TensorView
+from ferrule.language.values import Number, TensorView, Whole
 from ferrule.specs import (
     Dim,
     DType,
-    Float4E2M1FN,
     Int4,
     Int8,
     Int64,
@@ -32,19 +34,44 @@ from ferrule.specs import (
     Uint32,
     divisibility_of,
 )
-from ferrule.specs.expr import INT64_MAX
+from ferrule.specs.expr import INT64_MAX, make
+
+
+def group_of(dtype: DType) -> tuple[int, int]:
+    """How many elements fill whole bytes, and how many bytes."""
+    return (2, 1) if dtype.bits == 4 else (4, 3)
 
 
 def load(low: Lowering, tensor: ops.Value, indices: Sequence[ops.Value]) -> Number:
     """An element of a tensor."""
-    b, dtype = low.builder, tensor.tensor.dtype
+    dtype = tensor.tensor.dtype
     offset = _offset(low, tensor.tensor, indices)
-    one, two = b.constant(Int64, 1), b.constant(Uint8, 2)
+    found = (_load_half if dtype.bits == 4 else _load_six)(low, tensor, offset)
+    return Number(_value(low, dtype, found))
+
+
+def _load_half(low: Lowering, tensor: ops.Value, offset: ops.Value) -> ops.Value:
+    b = low.builder
+    one, four = b.constant(Int64, 1), b.constant(Uint8, 4)
     byte = b.load(bytes_of(low, tensor), (b.binary("shr", offset, one),))
     upper = b.compare("ne", b.binary("and", offset, one), b.constant(Int64, 0))
     lower = b.binary("and", byte, b.constant(Uint8, 15))
-    half = b.select(upper, b.binary("shr", byte, b.binary("add", two, two)), lower)
-    return Number(_value(low, dtype, half))
+    return b.select(upper, b.binary("shr", byte, four), lower)
+
+
+def _load_six(low: Lowering, tensor: ops.Value, offset: ops.Value) -> ops.Value:
+    """From the byte of the first bit and that of the last, which may be the same."""
+    b, three = low.builder, low.builder.constant(Int64, 3)
+    bit = b.binary("mul", offset, b.constant(Int64, 6))
+    last = b.binary("add", bit, b.constant(Int64, 5))
+    bytes_ = bytes_of(low, tensor)
+    lower, upper = (
+        b.cast(Uint32, b.load(bytes_, (b.binary("shr", each, three),))) for each in (bit, last)
+    )
+    both = b.binary("or", lower, b.binary("shl", upper, b.constant(Uint32, 8)))
+    shift = b.cast(Uint32, b.binary("and", bit, b.constant(Int64, 7)))
+    six = b.binary("and", b.binary("shr", both, shift), b.constant(Uint32, 63))
+    return b.cast(Uint8, six)
 
 
 def bytes_of(low: Lowering, tensor: ops.Value) -> ops.Value:
@@ -72,7 +99,7 @@ def _offset(low: Lowering, type_: TensorType, indices: Sequence[ops.Value]) -> o
 
 
 def _value(low: Lowering, dtype: DType, half: ops.Value) -> ops.Value:
-    """The number of 4 bits, which are in a Uint8."""
+    """The number of these bits, which are in a Uint8."""
     b = low.builder
     if dtype is Uint4:
         return half
@@ -97,64 +124,145 @@ def begin(
     type_: TensorType,
     node: ast.AST,
 ) -> ops.Value:
-    """A part of a tensor that begins at an element with an even number."""
-    if type_.dtype not in access.PACKED:
-        low.fail(node, f"a part of {tensor.name} cannot be taken: {type_.dtype.name} has no bytes")
-    if any(map(_may_be_odd, found, tensor.type.strides)):
+    """A part of a tensor that begins at a group of elements."""
+    count, size = group_of(type_.dtype)
+    if any(_is_inside(count, *each) for each in zip(found, tensor.type.strides, strict=True)):
         low.fail(
             node,
-            f"a part of {tensor.name} may begin in the middle of a byte: two elements of "
-            f"{type_.dtype.name} share one",
-            expected="a part that begins at an even element, whatever the index is",
-            hint="parts of an even size, fe.zipped_divide(a, (2,))[None, i], and strides that are "
-            "even, such as of sym_int(divisibility=2)",
+            f"a part of {tensor.name} may begin in the middle of a byte: {_shared(type_.dtype)}",
+            expected=f"a part that begins at a multiple of {count} elements, whatever the index is",
+            hint=f"parts of such a size, fe.zipped_divide(a, ({count},))[None, i], and strides "
+            f"that are multiples of it, such as of sym_int(divisibility={count})",
         )
     b = low.builder
-    byte = b.binary("shr", _offset(low, tensor.type, indices), b.constant(Int64, 1))
+    group = b.binary("shr", _offset(low, tensor.type, indices), b.constant(Int64, count // 2))
+    byte = b.binary("mul", group, b.constant(Int64, size))
     whole = bytes_of(low, tensor.value)
     there = _viewed(low, whole, replace(whole.tensor, align=1), (byte,))
     return _viewed(low, there, replace(type_, align=1))
 
 
-def _may_be_odd(index: Number | int, stride: Dim) -> bool:
+def _is_inside(count: int, index: Number | int, stride: Dim) -> bool:
+    """Whether such an index may lead into a group."""
     known: Dim | None = index if isinstance(index, int) else index.dim
     times = 1 if known is None else divisibility_of(known)
-    return times * divisibility_of(stride) % 2 != 0
+    return times * divisibility_of(stride) % count != 0
 
 
-# ---- pairs ----
+def _shared(dtype: DType) -> str:
+    count, size = group_of(dtype)
+    return f"{_WORDS[count]} elements of {dtype.name} share " + ("one" if size == 1 else "three")
+
+
+_WORDS = {2: "two", 4: "four"}
+
+
+# ---- groups ----
 
 
 def store(low: Lowering, tensor: TensorView, items: Sequence[Any], node: ast.AST) -> None:
     """Writes numbers to all elements of a tensor of constant layout, the first mode fastest."""
     offsets = _offsets(low, tensor, node)
-    halves = dict(zip(offsets, (_half(low, tensor, item, node) for item in items), strict=True))
+    found = dict(zip(offsets, (_bits(low, tensor, item, node) for item in items), strict=True))
     b, bytes_ = low.builder, bytes_of(low, tensor.value)
-    for offset in sorted(halves)[::2]:
-        upper = b.binary("shl", halves[offset + 1], b.constant(Uint8, 4))
-        pair = b.binary("or", halves[offset], upper)
-        b.store(bytes_, (b.constant(Int64, offset // 2),), pair)
+    count, size = group_of(tensor.type.dtype)
+    for offset in sorted(found)[::count]:
+        group = [found[offset + place] for place in range(count)]
+        for place, byte in enumerate(_joined(low, group)):
+            b.store(bytes_, (b.constant(Int64, offset // count * size + place),), byte)
+
+
+def _joined(low: Lowering, group: list[ops.Value]) -> list[ops.Value]:
+    """The bytes of a group of elements, whose bits are in Uint8s."""
+    b = low.builder
+
+    def shifted(op: ops.BinaryOp, value: ops.Value, by: int) -> ops.Value:
+        return b.binary(op, value, b.constant(Uint8, by)) if by else value
+
+    if len(group) == 2:
+        return [b.binary("or", group[0], shifted("shl", group[1], 4))]
+    return [
+        b.binary("or", shifted("shr", group[i], 2 * i), shifted("shl", group[i + 1], 6 - 2 * i))
+        for i in range(3)
+    ]
+
+
+def whole_tensor(
+    low: Lowering, tensor: TensorView, value: Any, node: ast.AST
+) -> tuple[tuple[ops.Value, ...], tuple[ops.Value, ...], OpenRegion]:
+    """Indices, extents and body of `c[:] = expression`: one group of elements at a time."""
+    count, size = group_of(tensor.type.dtype)
+    axis = _axis(low, tensor, node)
+    b, old = low.builder, tensor.type
+    shape = [_over(n, count) if i == axis else n for i, n in enumerate(old.shape)]
+    strides = [
+        0 if n == 1 else make("mul", size, 1 if i == axis else _over(stride, count))
+        for i, (n, stride) in enumerate(zip(old.shape, old.strides, strict=True))
+    ]
+    type_ = TensorType(Uint8, (*shape, size), (*strides, 1), 1, old.space)
+    bytes_ = _viewed(low, tensor.value, type_)
+    extents = tuple(b.size(Int64, dim) for dim in shape)
+    indices = tuple(ops.Value(Int64, f"i{i}") for i in range(len(extents)))
+    with b.region() as region:
+        first = b.binary("mul", indices[axis], b.constant(Int64, count))
+        group = []
+        for place in range(count):
+            at = b.binary("add", first, b.constant(Int64, place))
+            own = (*indices[:axis], at, *indices[axis + 1 :])
+            element = value.element(own) if isinstance(value, Whole) else value
+            group.append(_bits(low, tensor, element, node))
+        for place, byte in enumerate(_joined(low, group)):
+            b.store(bytes_, (*indices, b.constant(Int64, place)), byte)
+    return indices, extents, region
+
+
+def _over(dim: Dim, count: int) -> Dim:
+    """A size in groups; `_axis` has seen that it can be divided."""
+    found = quotient(dim, count)
+    assert found is not None
+    return found
+
+
+def _axis(low: Lowering, tensor: TensorView, node: ast.AST) -> int:
+    """The dim along which elements lie next to each other, in whole groups."""
+    type_, (count, _) = tensor.type, group_of(tensor.type.dtype)
+    pairs = list(zip(type_.shape, type_.strides, strict=True))
+    axes = [i for i, (n, stride) in enumerate(pairs) if stride == 1 and n != 1]
+    wanted = [n if stride == 1 else stride for n, stride in pairs if n != 1]
+    if len(axes) == 1 and all(quotient(dim, count) is not None for dim in wanted):
+        return axes[0]
+    low.fail(
+        node,
+        f"all of {tensor.name} is written, whose rows may end in the middle of a byte: "
+        f"{_shared(type_.dtype)}",
+        expected=f"one dim with stride 1, and its size and the other strides multiples of {count}",
+        hint=f"sizes of sym_int(divisibility={count})",
+    )
 
 
 def _offsets(low: Lowering, tensor: TensorView, node: ast.AST) -> list[int]:
     """The number of each element in memory; both halves of each byte must be among them."""
-    type_ = tensor.type
+    type_, (count, _) = tensor.type, group_of(tensor.type.dtype)
     if all(isinstance(stride, int) for stride in type_.strides):
         layout = layouts.Layout(type_.shape, type_.strides)
         found = [layouts.crd2idx(i, layout) for i in range(layouts.size(layout))]
-        if len(set(found)) == len(found) and all(offset ^ 1 in set(found) for offset in found):
+        every = set(found)
+        groups = {offset // count * count for offset in found}
+        if len(every) == len(found) == count * len(groups):
             return found
     low.fail(
         node,
         f"{tensor.name} has the layout {tensor.layout}: its elements of {type_.dtype.name} do not "
         "fill whole bytes",
-        expected="elements in pairs, with the stride 1 between them",
-        hint="fe.zipped_divide(a, (2,))[None, i].store(v), with a vector v of two numbers",
+        expected="elements in pairs, with the stride 1 between them"
+        if count == 2
+        else "elements in fours, with the stride 1 between them",
+        hint=access.in_groups(type_.dtype),
     )
 
 
-def _half(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -> ops.Value:
-    """A number as 4 bits in a Uint8."""
+def _bits(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -> ops.Value:
+    """A number as an element's bits, in a Uint8."""
     dtype, b = tensor.type.dtype, low.builder
     if scalars.is_python_number(value) and isinstance(scalars.plain(value), (bool, int)):
         scalars.fitted(low, scalars.plain(value), dtype, node)
@@ -166,7 +274,7 @@ def _half(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -> ops.V
             expected=f"a value that becomes {dtype.name} without losing its kind",
             hint=f"convert it, fe.{access.PACKED[dtype].__name__}(x)",
         )
-    if dtype is Float4E2M1FN:
+    if dtype.is_narrow:
         from ferrule.language.mathlib import narrow
         from ferrule.language.mathlib.formulas import Num
 

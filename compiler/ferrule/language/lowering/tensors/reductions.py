@@ -10,6 +10,7 @@ from typing import Any, Final
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault, literal
 from ferrule.language.faces import reductions as faces
 from ferrule.language.ir import ops
+from ferrule.language.lowering import structures
 from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
@@ -35,7 +36,7 @@ class _Reduction:
 
     def dtype(self, dtype: DType) -> DType:
         """The dtype of the result."""
-        if not self.widens:
+        if not self.widens or dtype.kind == "complex":
             return dtype
         if dtype.kind == "float":
             return dtype if dtype.bits >= 32 else Float32
@@ -86,7 +87,9 @@ def _reduction(reduction: _Reduction) -> Intrinsic:
                 expected=f"fe.{name}(a[:], axis=1)",
                 hint=whole or (None if name == "prod" else of_numbers),
             )
-        source = whole_tensors.lift(low, (value,), node, lambda x: scalars.operand(low, x, node))
+        if not reduction.widens:
+            _require_ordered(low, name, value, node)
+        source = whole_tensors.lift(low, (value,), node, lambda x: _operand(low, x, node))
         axes = _axes(low, name, axis, len(source.shape), node)
         if not isinstance(keepdims, (bool, type(None))):
             low.fail(node, f"fe.{name}: keepdims is {describe(keepdims)}, not a bool")
@@ -95,6 +98,21 @@ def _reduction(reduction: _Reduction) -> Intrinsic:
         return _of_whole(low, reduction, source, axes, bool(keepdims))
 
     return emit
+
+
+def _operand(low: Lowering, value: Any, node: ast.AST) -> Any:
+    return value if scalars.is_complex(value) else scalars.operand(low, value, node)
+
+
+def _require_ordered(low: Lowering, name: str, value: Any, node: ast.AST) -> None:
+    dtype = value.type.dtype if isinstance(value, TensorView) else value.dtype
+    if dtype.kind == "complex":
+        low.fail(
+            node,
+            f"fe.{name} of complex numbers, which have no order",
+            expected="integers or floats",
+            hint=f"of their sizes: fe.{name}(abs(z))",
+        )
 
 
 def _axes(low: Lowering, name: str, axis: Any, rank: int, node: ast.AST) -> tuple[int, ...]:
@@ -135,7 +153,7 @@ def _require_some(
 
 def _of_vector(
     low: Lowering, reduction: _Reduction, vector: Vector, axis: Any, node: ast.AST
-) -> Number:
+) -> Any:
     if axis is not None:
         low.fail(
             node,
@@ -143,7 +161,7 @@ def _of_vector(
             hint="v.reduce(fe.ReductionOp.ADD, 0, reduction_profile=(None, 1)) keeps modes",
         )
     dtype = reduction.dtype(vector.dtype)
-    result, *rest = (scalars.convert(low, each, dtype) for each in vector.items)
+    result, *rest = (scalars.in_dtype(low, each, dtype, node) for each in vector.items)
     for each in rest:
         result = scalars.arithmetic(low, reduction.op, result, each, node)
     return result
@@ -155,13 +173,13 @@ def _of_whole(
     kept = [axis for axis in range(len(source.shape)) if axis not in axes]
     dtype = reduction.dtype(source.dtype)
 
-    def element(coordinates: tuple[ops.Value, ...]) -> Number:
+    def element(coordinates: tuple[ops.Value, ...]) -> Any:
         found = iter(coordinates)
         given = coordinates if keepdims else [next(found) for _ in kept]
         indices = dict(enumerate(given)) if keepdims else dict(zip(kept, given, strict=True))
         with low.in_elements():
-            begin = low.builder.constant(dtype, reduction.begins(dtype))
-            return Number(_loops(low, reduction, source, list(axes), indices, begin))
+            begin = _begin(low, reduction, dtype)
+            return _loops(low, reduction, source, list(axes), indices, begin)
 
     shape: tuple[Dim, ...] = tuple(
         1 if axis in axes else size
@@ -171,31 +189,53 @@ def _of_whole(
     return Whole(shape, source.name, dtype, element, source.since, reduces=True)
 
 
+def _begin(low: Lowering, reduction: _Reduction, dtype: DType) -> Any:
+    if dtype.kind == "complex":
+        return scalars.in_dtype(low, reduction.begins(dtype), dtype, ast.Pass())
+    return Number(low.builder.constant(dtype, reduction.begins(dtype)))
+
+
 def _loops(
     low: Lowering,
     reduction: _Reduction,
     source: Whole,
     axes: list[int],
     indices: dict[int, ops.Value],
-    so_far: ops.Value,
-) -> ops.Value:
+    so_far: Any,
+) -> Any:
     """Combines the result so far with the elements at these indices, with a loop for each axis."""
     build = low.builder
     if not axes:
         found = source.element(tuple(indices[axis] for axis in sorted(indices)))
         dtype = reduction.dtype(source.dtype)
-        return build.binary(reduction.op, so_far, scalars.convert(low, found, dtype).value)
+        if dtype.kind == "complex":
+            return scalars.arithmetic(low, reduction.op, so_far, found, ast.Pass())
+        converted = scalars.convert(low, found, dtype)
+        return Number(build.binary(reduction.op, so_far.value, converted.value))
     axis, *rest = axes
     first, step = build.constant(Int64, 0), build.constant(Int64, 1)
     end = build.size(Int64, source.shape[axis])
-    index, inside = ops.Value(Int64, "k"), ops.Value(so_far.type, reduction.name)
-    with build.region() as body:
-        following = _loops(low, reduction, source, rest, {**indices, axis: index}, inside)
-    result = ops.Value(so_far.type, reduction.name)
-    build.append(
-        ops.For((result,), index, first, end, step, (so_far,), (inside,), body.freeze(following))
+    index = ops.Value(Int64, "k")
+    begins = _values(so_far)
+    inside, results = (
+        tuple(ops.Value(each.type, reduction.name) for each in begins) for _ in range(2)
     )
-    return result
+    with build.region() as body:
+        within = structures.mapped(_next(inside), so_far)
+        following = _loops(low, reduction, source, rest, {**indices, axis: index}, within)
+    region = body.freeze(*_values(following))
+    build.append(ops.For(results, index, first, end, step, begins, inside, region))
+    return structures.mapped(_next(results), so_far)
+
+
+def _values(number: Any) -> tuple[ops.Value, ...]:
+    """The values of a number: two of a complex one."""
+    return tuple(each.value for _, each in structures.leaves(number))
+
+
+def _next(values: tuple[ops.Value, ...]) -> Callable[[Any], Number]:
+    rest = iter(values)
+    return lambda _: Number(next(rest))
 
 
 TABLE: Final[dict[Any, Intrinsic]] = {

@@ -19,7 +19,14 @@ from ferrule.language.lowering.numbers import scalars, typed_constants
 from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.lowering.tensors.coordinates import refusals
 from ferrule.language.lowering.tensors.vectors import indices, load, shaped, store
-from ferrule.language.values import Number, SwizzledView, TensorView, Vector, is_run_time
+from ferrule.language.values import (
+    ComplexNumber,
+    Number,
+    SwizzledView,
+    TensorView,
+    Vector,
+    is_run_time,
+)
 from ferrule.specs import Boolean
 
 
@@ -97,8 +104,12 @@ def _where(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Cal
     """`fe.where(cond, x, y)`, element by element."""
     given = tuple(bound(low, "cond x y", args, kwargs, node))
 
-    def one(condition: Any, x: Any, y: Any) -> Number:
+    def one(condition: Any, x: Any, y: Any) -> Any:
         truth = scalars.as_number(low, scalars.truth(low, condition, node), node, Boolean)
+        if scalars.is_complex(x) or scalars.is_complex(y):
+            from ferrule.language.lowering.numbers import complexes
+
+            return complexes.select(low, truth.value, x, y, node)
         lhs, rhs = scalars.common(low, x, y, "where", node)
         return Number(low.builder.select(truth.value, lhs.value, rhs.value))
 
@@ -106,9 +117,13 @@ def _where(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Cal
         return typed_constants.folded(low, lambda: one(*given))
     if not is_run_time(given):
         return scalars.at_compile_time(low, node, lambda: given[1] if given[0] else given[2])
-    if structures.parts(given[1]) is not None or structures.parts(given[2]) is not None:
+    if any(_has_items(each) for each in given[1:]):
         return _where_of_several(low, given, node, one)
     return whole_tensors.lift(low, given, node, one)
+
+
+def _has_items(value: Any) -> bool:
+    return not isinstance(value, ComplexNumber) and structures.parts(value) is not None
 
 
 def _where_of_several(

@@ -20,7 +20,7 @@ from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.tensors import access
 from ferrule.language.lowering.tensors.coordinates import refusals
-from ferrule.language.values import Number, SwizzledView, TensorView, Vector
+from ferrule.language.values import ComplexNumber, Number, SwizzledView, TensorView, Vector
 from ferrule.specs import Boolean, Int32, Numeric
 
 MAX_ELEMENTS: Final = 1024
@@ -53,7 +53,7 @@ def vector_shape(low: Lowering, shape: Any, what: str, node: ast.AST) -> tuple[A
 
 
 def lift(
-    low: Lowering, operands: tuple[Any, ...], node: ast.AST, emit: Callable[..., Number]
+    low: Lowering, operands: tuple[Any, ...], node: ast.AST, emit: Callable[..., Any]
 ) -> Vector:
     """Applies an operation element by element; a number is broadcast."""
     vectors = [operand for operand in operands if isinstance(operand, Vector)]
@@ -69,7 +69,8 @@ def lift(
             )
         shape = common
     for operand in operands:
-        if not isinstance(operand, (Vector, Number)) and not scalars.is_python_number(operand):
+        known = isinstance(operand, (Vector, Number, ComplexNumber, complex))
+        if not known and not scalars.is_python_number(operand):
             low.fail(
                 node,
                 f"a vector is computed with {describe(operand)}",
@@ -183,9 +184,9 @@ def store(low: Lowering, tensor: Readable, vector: Any, node: ast.AST) -> None:
         assert isinstance(tensor, TensorView)
         packed.store(low, tensor, vector.items, node)
         return
-    values = [access.stored(low, dtype, item, name, node) for item in vector.items]
+    values = [access.fitted(low, dtype, item, name, node) for item in vector.items]
     for (memory, place), value in zip(_places(low, tensor, node), values, strict=True):
-        low.builder.store(memory, place, value)
+        access.store(low, memory, place, value)
 
 
 def fill(
@@ -203,9 +204,9 @@ def fill(
         return
     if tensor.type.dtype is Boolean and type(number) is int and number in (0, 1):
         number = bool(number)
-    value = access.stored(low, tensor.type.dtype, number, tensor.name, node)
+    value = access.fitted(low, tensor.type.dtype, number, tensor.name, node)
     for memory, place in _places(low, tensor, node):
-        low.builder.store(memory, place, value)
+        access.store(low, memory, place, value)
     low.state.writes += 1
 
 

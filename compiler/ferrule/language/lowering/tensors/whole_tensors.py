@@ -14,7 +14,7 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers.scalars import is_python_number
 from ferrule.language.lowering.tensors import access, vectors
-from ferrule.language.values import Number, TensorView, Vector, Whole
+from ferrule.language.values import ComplexNumber, Number, TensorView, Vector, Whole
 from ferrule.specs import Dim, DType, Int64
 
 
@@ -23,7 +23,7 @@ def whole(low: Lowering, tensor: TensorView, node: ast.AST) -> Whole:
     require_shared(low, tensor, node)
     access.require_readable(low, tensor.type.dtype, node)
 
-    def element(coordinates: tuple[ops.Value, ...]) -> Number:
+    def element(coordinates: tuple[ops.Value, ...]) -> Any:
         return access.load(low, tensor.value, coordinates)
 
     dtype = access.PACKED.get(tensor.type.dtype, tensor.type.dtype)
@@ -41,9 +41,7 @@ def require_shared(low: Lowering, tensor: TensorView, node: ast.AST) -> None:
         )
 
 
-def lift(
-    low: Lowering, operands: tuple[Any, ...], node: ast.AST, emit: Callable[..., Number]
-) -> Any:
+def lift(low: Lowering, operands: tuple[Any, ...], node: ast.AST, emit: Callable[..., Any]) -> Any:
     """Applies an operation to numbers, or element by element if an operand is a whole tensor."""
     operands = tuple(_as_whole(low, operand, node) for operand in operands)
     if any(isinstance(operand, Vector) for operand in operands):
@@ -58,7 +56,7 @@ def lift(
     operands = tuple(broadcast(low, o, shape, node) for o in operands)
     captured = tuple(o if isinstance(o, Whole) else _capture(low, o, node) for o in operands)
 
-    def element(coordinates: tuple[ops.Value, ...]) -> Number:
+    def element(coordinates: tuple[ops.Value, ...]) -> Any:
         with low.in_elements():
             return emit(*(o.element(coordinates) if isinstance(o, Whole) else o for o in captured))
 
@@ -108,7 +106,7 @@ def broadcast(low: Lowering, value: Any, shape: tuple[Dim, ...], node: ast.AST) 
             hint=_STORED if value.shape else _SINGLE,
         )
 
-    def element(coordinates: tuple[ops.Value, ...]) -> Number:
+    def element(coordinates: tuple[ops.Value, ...]) -> Any:
         zero = low.builder.constant(Int64, 0)
         own = zip(coordinates[missing:], single, strict=True)
         return value.element(tuple(zero if is_single else at for at, is_single in own))
@@ -137,17 +135,18 @@ def check_current(low: Lowering, whole: Whole, node: ast.AST) -> None:
 
 
 def _capture(low: Lowering, operand: Any, node: ast.AST) -> Any:
-    if isinstance(operand, Number) or is_python_number(operand):
+    if isinstance(operand, (Number, ComplexNumber, complex)) or is_python_number(operand):
         return operand
     low.fail(node, f"expected a number or a whole tensor, but got {describe(operand)}")
 
 
 def _dtype_of(
-    low: Lowering, shape: tuple[Dim, ...], element: Callable[[tuple[ops.Value, ...]], Number]
+    low: Lowering, shape: tuple[Dim, ...], element: Callable[[tuple[ops.Value, ...]], Any]
 ) -> DType:
     """The dtype of an element, found by emitting one into a region that is discarded."""
     with low.builder.region():
-        return element(tuple(ops.Value(Int64) for _ in shape)).dtype
+        found: DType = element(tuple(ops.Value(Int64) for _ in shape)).dtype
+        return found
 
 
 _SINGLE: Final = (
