@@ -29,10 +29,11 @@ SOURCES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "cutlass.cute.nvgpu": ("ferrule.language.atoms.nvgpu",),
         "cutlass.cute.nvgpu.cpasync": ("ferrule.language.atoms.cpasync",),
         "cutlass.cute.nvgpu.warp": ("ferrule.language.atoms.warp",),
-        "cutlass.cute.nvgpu.warpgroup": (),
+        "cutlass.cute.nvgpu.warpgroup": ("ferrule.language.atoms.warpgroup",),
         "cutlass.cuda": (),
         "cutlass.torch": (),
         "cutlass.utils": ("ferrule.language.faces.utils",),
+        "cutlass.utils.hopper_helpers": (),
         "cutlass.pipeline": ("ferrule.language.faces.pipelines",),
         "cutlass.testing": (),
     }
@@ -43,6 +44,7 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType(
     {
         **{name: f"ferrule.{name}" for name in SOURCES},
         "cutlass.cute.testing": "ferrule.cutlass.testing",
+        "cutlass.utils.hopper_helpers": "ferrule.cutlass.hopper_helpers",
     }
 )
 """The module of ferrule that stands for each."""

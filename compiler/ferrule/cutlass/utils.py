@@ -6,6 +6,8 @@ from enum import Enum
 from typing import Any
 
 from ferrule.cutlass import names
+from ferrule.language.atoms.warpgroup import OperandMajorMode
+from ferrule.language.faces.tuples import leading_dim
 from ferrule.language.layouts.pictures import print_latex as print_latex
 from ferrule.language.layouts.pictures import print_latex_tv as print_latex_tv
 from ferrule.specs import DType
@@ -20,12 +22,38 @@ class LayoutEnum(Enum):
     @staticmethod
     def from_tensor(tensor: Any) -> LayoutEnum:
         """The order of a tensor, by the mode with stride 1."""
-        from ferrule.language.faces.tuples import leading_dim
-
         leading = leading_dim(tensor.shape, tensor.stride)
         if leading not in (0, 1):
             raise ValueError(f"neither of the first two modes has stride 1: {tensor.stride}")
         return LayoutEnum.COL_MAJOR if leading == 0 else LayoutEnum.ROW_MAJOR
+
+    def sm90_mma_major_mode(self) -> Any:
+        """The major mode of A or B in this order, (m, k) or (n, k), for products of warpgroups."""
+        return OperandMajorMode.K if self is LayoutEnum.ROW_MAJOR else OperandMajorMode.MN
+
+    def is_k_major_a(self) -> bool:
+        """Whether k is contiguous in A, (m, k)."""
+        return self is LayoutEnum.ROW_MAJOR
+
+    def is_m_major_a(self) -> bool:
+        """Whether m is contiguous in A, (m, k)."""
+        return self is LayoutEnum.COL_MAJOR
+
+    def is_k_major_b(self) -> bool:
+        """Whether k is contiguous in B, (n, k)."""
+        return self is LayoutEnum.ROW_MAJOR
+
+    def is_n_major_b(self) -> bool:
+        """Whether n is contiguous in B, (n, k)."""
+        return self is LayoutEnum.COL_MAJOR
+
+    def is_n_major_c(self) -> bool:
+        """Whether n is contiguous in C, (m, n)."""
+        return self is LayoutEnum.ROW_MAJOR
+
+    def is_m_major_c(self) -> bool:
+        """Whether m is contiguous in C, (m, n)."""
+        return self is LayoutEnum.COL_MAJOR
 
 
 def is_fp8_dtype(dtype: DType) -> bool:

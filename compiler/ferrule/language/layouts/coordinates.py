@@ -213,10 +213,13 @@ def idx2crd(idx: Any, shape: Any, *, arithmetic: Arithmetic = SIZES) -> Any:
     return natural(idx, wanted, arithmetic)
 
 
-def slice_(layout: Layout, coord: Any) -> Layout:
-    """The modes that a coordinate keeps with None, side by side; see `slice_and_offset`."""
+def slice_(layout: Any, coord: Any) -> Any:
+    """The modes of a layout, or the entries of a tuple, that a coordinate keeps with None, side by
+    side; see `slice_and_offset`."""
     if is_composed(layout):
         return layout if is_free(coord) else layout(coord)
+    if isinstance(layout, tuple):
+        return layout if is_free(coord) else tuple(_entries(layout, coord))
     require_layout(layout)
     if is_free(coord):
         return layout
@@ -230,6 +233,17 @@ def slice_and_offset(layout: Layout, coord: Any, *, arithmetic: Arithmetic = SIZ
     A None keeps the mode at its place as one mode; `None` alone keeps the whole layout.
     """
     return Part(slice_(layout, coord), crd2idx(coord, layout, arithmetic=arithmetic))
+
+
+def _entries(value: tuple[Any, ...], coordinate: Any) -> Iterator[Any]:
+    """The entries of a tuple that a coordinate keeps."""
+    if not isinstance(coordinate, tuple) or len(coordinate) != len(value):
+        refuse("slice_", f"{_text(coordinate)} does not fit {_text(value)}", "give as many entries")
+    for entry, part in zip(value, coordinate, strict=True):
+        if is_free(part):
+            yield entry
+        elif isinstance(part, tuple) and isinstance(entry, tuple):
+            yield from _entries(entry, part)
 
 
 def _kept(coordinate: Any, layout: Layout) -> Iterator[Layout]:
