@@ -55,23 +55,55 @@ def test_examples_run_and_agree_with_numpy(name: str, capsys: pytest.CaptureFixt
     assert "equals NumPy's result" in capsys.readouterr().out
 
 
-def test_a_gemm_on_an_emulated_gpu() -> None:
-    example = load("tensor_core_gemm")
+def test_examples_on_an_emulated_gpu() -> None:
     rng = np.random.default_rng(0)
-    a, b = (rng.integers(-8, 9, (rows, 40)).astype(np.float16) for rows in (50, 40))
     with fe.emulated_gpu("sm_80"):
-        function = example.compiled(CUDA)
-        *_, c = on_gpu(function, a, b, np.zeros((50, 40), np.float32))
-    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.T.astype(np.float32))
+        a, b = (rng.integers(-8, 9, (rows, 40)).astype(np.float16) for rows in (50, 40))
+        *_, c = on_gpu(load("tensor_core_gemm").compiled(CUDA), a, b, np.zeros((50, 40), "f4"))
+        np.testing.assert_array_equal(c, a.astype("f4") @ b.T.astype("f4"))
+
+        a, b = (rng.integers(-8, 9, (9, rows)).astype(np.float32) for rows in (20, 36))
+        *_, c = on_gpu(load("sgemm").compiled(CUDA), a, b, np.zeros((20, 36), np.float32))
+        np.testing.assert_array_equal(c, a.T @ b)
+
+        a = rng.random((33, 40), np.float32)
+        _, c = on_gpu(load("transpose").compiled(CUDA), a, np.zeros((40, 33), np.float32))
+        np.testing.assert_array_equal(c, a.T)
+
+        *_, c = on_gpu(load("elementwise").compiled(CUDA), a, a, np.zeros_like(a))
+        np.testing.assert_array_equal(c, a + a)
+
+
+def test_attention_on_an_emulated_gpu() -> None:
+    example, rng = load("flash_attention"), np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((1, n, 64)).astype(np.float16) for n in (20, 24, 24))
+    with fe.emulated_gpu("sm_80"):
+        given = [fe.cuda.array(x) for x in (q, k, v, np.zeros_like(q))]
+        example.compiled(CUDA)(*given, 0.125)
+        found = fe.cuda.to_numpy(given[-1])
+    np.testing.assert_allclose(found, example.expected(q, k, v, 0.125), atol=2e-3)
+
+
+GEMM = {"mma.sync": 64, "ldmatrix": 24, "cp.async.cg": 32, "st.global.v4": 16}
+ATTENTION = {"mma.sync": 128, "ldmatrix": 72, "cp.async.cg": 32, "ex2.approx": 34}
+SGEMM = {"fma.rn.f32": 512, "ld.shared.v4": 32, "cp.async.ca": 6}
+LARGE: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
+    "tensor_core_gemm": ({"dtype": fe.BFloat16, "result": fe.BFloat16}, GEMM),
+    "flash_attention": ({"dtype": fe.BFloat16, "columns": 128}, ATTENTION),
+    "sgemm": ({}, SGEMM),
+    "elementwise": ({}, {"ld.global.v4": 8, "st.global.v4": 4}),
+    "transpose": ({}, {"ld.global.b32": 8, "st.global.b32": 8}),
+}
 
 
 @pytest.mark.needs_ptxas
-def test_a_gemm_has_the_instructions_that_it_needs(tmp_path: Path) -> None:
-    """A slice of 128 x 32 of A and of B: 8 + 8 `ldmatrix` in the loop, half of them before it."""
-    example = load("tensor_core_gemm")
-    function = example.compiled(CUDA, fe.BFloat16, fe.BFloat16, example.LARGE)
-    counts = {"mma.sync": 64, "ldmatrix": 24, "cp.async.cg": 32, "st.global.v4": 16}
-    require_no_spills(function, tmp_path, counts)
+@pytest.mark.parametrize("name", LARGE)
+def test_kernels_have_the_instructions_that_they_need(name: str, tmp_path: Path) -> None:
+    """As many as the tile divided by what one does, those before the loop too, and no spills."""
+    example, (given, counts) = load(name), LARGE[name]
+    if hasattr(example, "LARGE"):
+        given = {**given, "rows" if name == "flash_attention" else "tiles": example.LARGE}
+    require_no_spills(example.compiled(CUDA, **given), tmp_path, counts)
 
 
 def test_a_gemm_of_warpgroups_in_small_tiles() -> None:
