@@ -13,8 +13,6 @@ from ferrule.language.atoms.ops import CopyUniversalOp, StMatrix8x8x16bOp
 from ferrule.language.layouts import tile_to_shape
 from ferrule.specs import DType
 
-_Kind = warpgroup.SmemLayoutAtomKind
-
 
 def get_smem_layout_atom(layout: LayoutEnum, element_type: DType, major_mode_size: int) -> Any:
     """The kind of the widest swizzle of which the contiguous mode of a tile is a multiple."""
@@ -22,7 +20,9 @@ def get_smem_layout_atom(layout: LayoutEnum, element_type: DType, major_mode_siz
     prefix = "MN" if layout is LayoutEnum.COL_MAJOR else "K"
     spans = (span for span in (128, 64, 32) if size % (8 * span) == 0)
     span = next(spans, None)
-    return _Kind[f"{prefix}_SW{span}" if span else f"{prefix}_INTER"]
+    return getattr(
+        warpgroup.SmemLayoutAtomKind, f"{prefix}_SW{span}" if span else f"{prefix}_INTER"
+    )
 
 
 def _staged(layout: LayoutEnum, shape: tuple[int, int], dtype: DType, stages: int) -> Any:
@@ -30,7 +30,7 @@ def _staged(layout: LayoutEnum, shape: tuple[int, int], dtype: DType, stages: in
     rows, columns = shape
     turned = layout is LayoutEnum.COL_MAJOR
     kind = get_smem_layout_atom(layout, dtype, rows if turned else columns)
-    atom = warpgroup.make_smem_layout_atom(kind, dtype)
+    atom: Any = warpgroup.make_smem_layout_atom(kind, dtype)
     return tile_to_shape(atom, (rows, columns, stages), (1, 0, 2) if turned else (0, 1, 2))
 
 
