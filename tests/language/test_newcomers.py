@@ -307,7 +307,7 @@ def leaves_a_list_in_a_loop(a, n):
 @wrong
 def matches(a, n):
     match n:
-        case 1:
+        case {"k": 1}:
             a[0] = 1.0
 
 

@@ -154,6 +154,21 @@ def is_object_of(function: Callable[..., Any], example: Any) -> bool:
     return False
 
 
+def _is_tag(annotation: Any) -> bool:
+    """Whether this is a dataclass without fields: a value of it tells nothing but its class."""
+    if not isinstance(annotation, type) or not dataclasses.is_dataclass(annotation):
+        return False
+    return not dataclasses.fields(annotation)
+
+
+def _chooses_a_tag(annotation: Any, example: Any) -> bool:
+    """Whether the example is one of several tags, which are known while compiling: a call could not
+    tell them apart."""
+    if typing.get_origin(annotation) not in _UNIONS:
+        return False
+    return any(_is_tag(each) and type(example) is each for each in get_args(annotation))
+
+
 def _is_record(example: Any) -> bool:
     return dataclasses.is_dataclass(example) or isinstance(example, tuple)
 
@@ -196,7 +211,7 @@ def _derive_parameter(
         if example:
             raise CompileError(f"{function}: parameters such as **{name} are not supported")
         examples.constants[name] = {}
-    elif annotation is faces.Constexpr:
+    elif annotation is faces.Constexpr or _chooses_a_tag(annotation, example):
         examples.constants[name] = example
     elif parameter.kind is parameter.VAR_POSITIONAL:
         names = tuple(f"{name}_{i}" for i in range(len(example)))

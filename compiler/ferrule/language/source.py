@@ -297,7 +297,18 @@ def _parse(lines: list[str], first_line: int) -> ast.stmt:
     An indented one is parsed inside an `if`; dedenting the text would change strings in it.
     """
     text = "".join(lines)
-    if not lines[0][:1].isspace():
+    found = _parsed(text, first_line, indented=lines[0][:1].isspace())
+    if "match" in text:
+        from ferrule.language.matching import has_match, without_match
+
+        if has_match(found):
+            rewritten: ast.stmt = without_match(found)
+            return rewritten
+    return found
+
+
+def _parsed(text: str, first_line: int, *, indented: bool) -> ast.stmt:
+    if not indented:
         return ast.parse("\n" * (first_line - 1) + text).body[0]
     block = ast.parse("\n" * (first_line - 2) + f"if True:\n{text}").body[0]
     assert isinstance(block, ast.If)

@@ -156,6 +156,8 @@ def apply(
             )
     if callee is super:
         return _super(low, args, kwargs, node)
+    if callee is builtins.getattr and len(args) == 2 and isinstance(args[1], str) and not kwargs:
+        return records.attribute(low, args[0], args[1], node)
     if isinstance(callee, DType):
         return conversions.convert_to(low, callee, args, kwargs, node)
     if any(isinstance(each, ConstantTable) for each in args) and callee in _TAKE_ITEMS:

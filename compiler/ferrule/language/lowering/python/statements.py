@@ -68,6 +68,10 @@ def _simple(low: Lowering, node: ast.stmt) -> None:
             _augmented(low, node)
         case ast.FunctionDef(name=name):
             low.names[name] = close(low, node)
+        case ast.ClassDef(name=name):
+            from ferrule.language.lowering.python import definitions
+
+            low.names[name] = definitions.class_(low, node)
         case ast.Pass():
             pass
         case ast.Assert():
@@ -104,11 +108,13 @@ _UNSUPPORTED: Final[dict[type[ast.stmt], tuple[str, str]]] = {
     ast.Try: ("try", "check the condition with if"),
     ast.With: ("with", "do it outside of the compiled function"),
     ast.Delete: ("del", "just leave the name alone"),
-    ast.ClassDef: ("class", "define the class outside"),
+    ast.Match: (
+        "a match with a mapping, or a name in an alternative or behind a star,",
+        "write if and elif",
+    ),
     ast.AsyncFunctionDef: ("async def", "write def"),
     ast.AsyncFor: ("async for", "write for"),
     ast.AsyncWith: ("async with", "do it outside of the compiled function"),
-    ast.Match: ("match", "write if and elif"),
 }
 
 
