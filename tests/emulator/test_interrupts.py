@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import signal
 import struct
 import threading
+import time
 from _thread import interrupt_main
+from typing import Any, cast
 
 import pytest
 from ptx_programs import kernel, machine, pointers
+
+from ferrule.emulator.driver.library.exports import Export, Needs, callback
+from ferrule.emulator.driver.library.interrupts import defer, restore
 
 LOOKS = {
     "plain": "ld.global.u32 %r1, [%rd1];",
@@ -53,3 +59,23 @@ def test_an_interrupt_ends_a_loop(look: str, checks: str, blocks: int) -> None:
         launch(0)
     launch(1)
     gpu.memory.free(place)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_waits_until_c_has_its_result() -> None:
+    """One that comes where C has called Python was printed, and C got any number as the result."""
+
+    class Refusing(int):
+        """A number of a signal in place of the driver: what is called with it raises that."""
+
+    export = Export("cuAny", "", Needs.NOTHING, signal.raise_signal)
+    called = callback(cast("Any", Refusing(signal.SIGINT)), export)
+    defer()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            assert called() == 0
+            time.sleep(5)
+        assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    finally:
+        restore()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

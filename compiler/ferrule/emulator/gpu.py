@@ -97,6 +97,7 @@ class EmulatedGPU:
             parts.profile = None
 
     def __enter__(self) -> EmulatedGPU:
+        from ferrule.emulator.driver.library.interrupts import defer
         from ferrule.emulator.driver.library.loaded import library
         from ferrule.emulator.driver.state import Driver
 
@@ -110,6 +111,7 @@ class EmulatedGPU:
         self._driver = driver
         _ACTIVE.append(self)
         note_emulated(self.arch)
+        defer()
         self._environment = os.environ.get(_TRITON)
         os.environ.setdefault(_TRITON, str(loaded.folder))
         return self
@@ -127,11 +129,13 @@ class EmulatedGPU:
 
     def close(self) -> None:
         """Leave it, whatever it still holds: memory is gone, and calls of the driver fail."""
+        from ferrule.emulator.driver.library.interrupts import restore
         from ferrule.emulator.driver.library.loaded import library
 
         driver, self._driver = self._driver, None
         if driver is None:
             return
+        restore()
         library().empty()
         driver.close()
         _ACTIVE.remove(self)

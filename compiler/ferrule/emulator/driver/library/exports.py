@@ -14,21 +14,17 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import threading
 import traceback
-from _thread import interrupt_main
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from ferrule.emulator.driver.library.interrupts import called_by_c, later
 from ferrule.emulator.driver.results import DriverError, Result
 from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.emulator.driver.state import Driver
-
-_BACK_IN_PYTHON: Final = 0.02
-"""Seconds after which a call of the driver has come back, generously."""
 
 _KINDS: Final[dict[str, type[Any]]] = {
     "o": ctypes.c_uint64,
@@ -123,15 +119,14 @@ def _guarded(driver: Driver, export: Export) -> Callable[..., int]:
         except KeyboardInterrupt:
             # Here it would be raised in this function, below C: it is raised again a bit later,
             # when the call has come back to the program.
-            again = threading.Timer(_BACK_IN_PYTHON, interrupt_main)
-            again.daemon = True
-            again.start()
+            later()
             return driver.refused(symbol, Result.LAUNCH_FAILED, "the kernel was interrupted")
         except BaseException as error:  # nothing may go on through C
             traceback.print_exc(file=sys.stderr)
             return driver.refused(symbol, Result.UNKNOWN, f"{type(error).__name__}: {error}")
         return 0
 
+    called_by_c(call.__code__)
     return call
 
 
