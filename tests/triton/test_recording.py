@@ -239,3 +239,44 @@ def test_sizes_beyond_a_recording_are_refused_where_no_grid_covers_them(
     function(tensor(900, 500)[0], tensor(900)[0])
     with pytest.raises(ValueError, match=r"expected to be at most 700"):
         function(tensor(2, 1001)[0], tensor(2)[0])
+
+
+def test_a_kernel_that_a_warmup_compiled_is_recorded(gpu: FakeCuda, hosts: ModuleType) -> None:
+    """As the tutorial of softmax does: the grid follows from the registers, and what is launched is
+    the compiled kernel.  A later launch does not find what was compiled for the recording."""
+    x, total, grids = zeros(15, 48), zeros(15), []
+
+    def host() -> None:
+        kernel = hosts.squares.warmup(x, total, 48, 48, BLOCK=64, num_warps=2, grid=(1,))
+        kernel._init_handles()
+        assert 0 < kernel.n_regs < 256 and kernel.metadata.num_warps == 2
+        grids.append(min(15, 65536 // (kernel.n_regs * 64)))
+        kernel[(grids[0], 1, 1)](x, total, 48, 48, 64)
+
+    before = dict(hosts.squares.device_caches)
+    with frontend.recording() as launches:
+        host()
+    assert dict(hosts.squares.device_caches) == before
+    (launch,) = launches
+    function = launch.compile(target="sm_90a")
+    gpu.clear()
+    (given, at), (out, at_out) = tensor(15, 48), tensor(15)
+    function(given, out)
+    (ours,) = gpu.launches()
+    arguments = at, at_out, 48, 48
+    same(ours, own_launch(gpu, hosts.squares, (grids[0],), *arguments, BLOCK=64, num_warps=2))
+
+
+def test_a_recorded_launch_with_descriptors_has_their_sizes(gpu: FakeCuda) -> None:
+    """Its grid is that of the recorded sizes, so the tensors of its descriptors keep theirs."""
+    kernels = pytest.importorskip("triton_kernels")
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    source = zeros(64, 64)
+    with frontend.recording() as launches:
+        made = [TensorDescriptor.from_tensor(each, [16, 64]) for each in (source, zeros(64, 64))]
+        kernels.rows[(source.shape[0] // 16,)](*made, SIZE=16)
+    function = launches[0].compile(target="sm_90a")
+    assert "Tensor([64, 64], float32)" in str(function.signature)
+    with pytest.raises(ValueError, match=r"shape\[0\].*expected to be 64, but got 128"):
+        function(tensor(128, 64)[0], tensor(128, 64)[0])

@@ -37,7 +37,7 @@ def launches_told(told: Told, arch: int) -> Iterator[None]:
         for kind in _kinds(triton().KernelInterface):
             if "run" in vars(kind):
                 undo.callback(setattr, kind, "run", kind.run)
-                kind.run = _teller(told)
+                kind.run = _teller(told, kind.run)
         undo.callback(driver.set_active, active)
         driver.set_active(_Driver(arch))
         _without_cuda(undo)
@@ -50,12 +50,53 @@ def _kinds(kind: Any) -> Iterator[Any]:
         yield from _kinds(each)
 
 
-def _teller(told: Told) -> Callable[..., None]:
-    def run(self: Any, *args: Any, grid: Any, warmup: bool = False, **keywords: Any) -> None:
+def _teller(told: Told, own: Callable[..., Any]) -> Callable[..., Any]:
+    """What stands for a kernel's `run`; `own` is its own, which still compiles for a `warmup`."""
+
+    def run(self: Any, *args: Any, grid: Any, warmup: bool = False, **keywords: Any) -> Any:
         if not warmup:
             told(self, grid, args, keywords)
+            return None
+        with _forgetting(self):
+            compiled = own(self, *args, grid=grid, warmup=True, **keywords)
+        names = getattr(self, "arg_names", None)
+        if names is None or not hasattr(compiled, "asm"):  # a layer around the kernel
+            return compiled
+        options = {key: each for key, each in keywords.items() if key not in names}
+        return _Compiled(compiled, lambda grid, args: told(self, grid, args, options))
 
     return run
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """A kernel that a `warmup` compiled: `compiled[grid](…)` is told, with all parameters; for
+    everything else it is Triton's."""
+
+    compiled: Any
+    told: Callable[[Any, tuple[Any, ...]], None]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.compiled, name)
+
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
+        return lambda *args, stream=None: self.told(grid, args)
+
+
+@contextlib.contextmanager
+def _forgetting(kernel: Any) -> Iterator[None]:
+    """What is compiled inside is for the recording's GPU: a later launch does not find it."""
+    kept = getattr(kernel, "device_caches", None)
+    if kept is None:
+        yield
+        return
+    before = dict(kept)
+    kept.clear()
+    try:
+        yield
+    finally:
+        kept.clear()
+        kept.update(before)
 
 
 class _Driver:
@@ -80,6 +121,18 @@ class _Driver:
 
     def set_current_device(self, device: int) -> None:
         """There is one."""
+
+    def launcher_cls(self, source: Any, metadata: Any) -> None:
+        """A kernel that was compiled by `warmup` is launched by nobody."""
+
+    def load_binary(self, name: str, cubin: bytes, shared: int, device: int) -> tuple[Any, ...]:
+        """No module and no function, but the registers of a thread, of which host functions compute
+        how many blocks fit; no spilled bytes, and the most threads."""
+        from ferrule.compiler.cuda.binaries.cubins import read_cubin
+
+        found = read_cubin(cubin).kernels
+        registers = next((each.registers for each in found if each.kernel == name), None)
+        return None, None, registers or 0, 0, 1024
 
     def get_active_torch_device(self) -> Any:
         """Where host functions make tensors."""

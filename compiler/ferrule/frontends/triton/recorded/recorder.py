@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import seen, tensor_like
-from ferrule.frontends.triton.arguments import Fixed
+from ferrule.frontends.triton.arguments import Descriptor, Fixed
 from ferrule.frontends.triton.compiling import compile
+from ferrule.frontends.triton.foreign import own
 from ferrule.frontends.triton.levels import Specialise
 from ferrule.frontends.triton.offline import architectures
 from ferrule.frontends.triton.recorded.launches import bound, check_order, example_of, together
@@ -269,6 +270,10 @@ def _frozen(name: str, value: Any) -> Any:
         return Fixed(value)
     if isinstance(value, tuple | list):
         return nest(value, lambda each: _frozen(name, each))
+    known = own(value, name)
+    if isinstance(known, Descriptor):
+        tensor = tensor_like(name, known.example, constant=len(known.example.shape))
+        return replace(known, example=tensor)
     if is_torch(value):
         found = recorded(name, value).seen()
     elif hasattr(type(value), "__dlpack__"):
