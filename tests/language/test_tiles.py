@@ -301,7 +301,7 @@ def test_loops_carry_parts_and_unroll_the_indices_of_registers(
         holds = fe.make_fragment(2, fe.Boolean)
         holds.fill(1)
         for k in range(3):
-            for i in fe.range(2, unroll_full=True):
+            for i in range(2, unroll_full=True):
                 if i == 1:
                     stage = 1 - stage
                     part = parts[None, 0, 0, stage]

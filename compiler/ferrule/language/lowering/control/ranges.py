@@ -61,12 +61,16 @@ class Counts:
 
 
 def of_call(low: Lowering, call: ast.Call) -> Counts | None:
-    """The arguments of `range(...)` or `fe.range(...)`; None for another call."""
+    """The arguments of `range(...)` or `fe.range(...)`; None for another call.
+
+    Python's `range` takes no keywords, so hints can only mean those of `fe.range`.
+    """
     callee = low.evaluate(call.func)
     if callee is not builtins.range and callee is not faces.range:
         return None
     hints, flags = None, list[str]()
-    if callee is faces.range:
+    hinted = bool(call.keywords) and all(each.arg in _HINTS for each in call.keywords)
+    if callee is faces.range or hinted:
         given = {keyword.arg or "**": low.evaluate(keyword.value) for keyword in call.keywords}
         hints = _hints(low, given, call)
         flags += ["reassoc"] if scalars.plain(given.get("reassociate")) else []
