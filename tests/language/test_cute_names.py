@@ -326,5 +326,15 @@ def test_kinds_of_values() -> None:
     fe.compile(asks, example, example, options=CPU)
 
 
+def test_facts_of_fake_tensors() -> None:
+    fake: Any = fe.row_major((3, 4), fe.Float32, device="cpu")
+    assert isinstance(fake, fe.runtime.FakeTensor)
+    assert (fake.leading_dim, fake.memspace) == (1, fe.AddressSpace.generic)
+    columns: Any = fe.make_fake_compact_tensor(fe.Float32, (1, 4))
+    assert (columns.leading_dim, columns.memspace) == (1, fe.AddressSpace.gmem)
+    apart: Any = fe.make_fake_tensor(fe.Float32, (3, 4), (8, 2))
+    assert apart.leading_dim is None
+
+
 def test_widths() -> None:
     assert (fe.Float16.width, fe.Int4.width, fe.Float64.bytes, fe.Int4.bytes) == (16, 4, 8, 1)

@@ -146,7 +146,7 @@ WRONG = {
     "class C:\n        k = n": "the class C uses 'n', which is not known while compiling",
     "class C:\n        k = 1 / 0": "ZeroDivisionError at compile time: division by zero",
     "match n:\n        case {'k': 3}: pass": "a match with a mapping, or a name in an alternative",
-    "match n:\n        case (a, *b): pass": "or behind a star, is not supported in a compiled function",
+    "match n:\n        case (a, *b): pass": "or behind a star, is not supported",
 }
 
 

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         make_ptr,
         nullptr,
     )
+    from ferrule.specs.fakes import FakeTensor
 
 __all__ = [
     "AddressSpace",
@@ -57,6 +58,7 @@ __all__ = [
     "DLPackTensor",
     "DivergenceError",
     "Engine",
+    "FakeTensor",
     "Function",
     "LaunchError",
     "LinkError",
@@ -116,6 +118,7 @@ _HOMES = MappingProxyType(
         "load_module": "ferrule.runtime.loading.files",
         "make_fake_compact_tensor": "ferrule.specs",
         "make_fake_stream": "ferrule.specs",
+        "FakeTensor": "ferrule.specs.fakes",
         "make_fake_tensor": "ferrule.specs",
         "make_function": "ferrule.runtime.calls.function",
         "make_ptr": "ferrule.specs",

@@ -60,6 +60,17 @@ class FakeTensor:
         """The number of dims."""
         return len(self.shape)
 
+    @property
+    def memspace(self) -> AddressSpace:
+        """Where the elements are: generic for a tensor of the CPU, else global memory."""
+        return AddressSpace.generic if self.device == "cpu" else AddressSpace.gmem
+
+    @property
+    def leading_dim(self) -> int | None:
+        """The dim with stride 1 and a size other than 1; None if there is none."""
+        pairs = enumerate(zip(self.shape, self.stride, strict=True))
+        return next((i for i, (size, step) in pairs if step == 1 and size != 1), None)
+
     def __ferrule_spec__(self, name: str) -> Tensor:
         return Tensor(
             name,
