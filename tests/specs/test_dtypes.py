@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import sys
 from typing import Any, Optional
@@ -162,3 +163,11 @@ def test_integer_ranges() -> None:
         _ = Float32.range
     assert specs.Int4.itemsize == 1
     assert specs.Complex128.itemsize == 16
+
+
+def test_special_numbers_of_floats() -> None:
+    assert specs.Float16.inf == math.inf and math.isnan(specs.BFloat16.nan)
+    assert (specs.Float32.zero, specs.Int8.zero) == (0.0, 0)
+    for dtype in (specs.Int32, specs.Float8E4M3FN):
+        with pytest.raises(AttributeError, match=f"{dtype.name} has no attribute 'inf'"):
+            _ = dtype.inf

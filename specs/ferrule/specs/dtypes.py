@@ -101,6 +101,26 @@ class DType(type):
         return max(cls.bits, 8)
 
     @property
+    def zero(cls) -> int | float:
+        """Zero, as a Python number."""
+        return 0.0 if cls.kind == "float" else 0
+
+    @property
+    def inf(cls) -> float:
+        """Infinity, of floats from 16 bits on.  Raises AttributeError for other dtypes."""
+        return cls._special("inf")
+
+    @property
+    def nan(cls) -> float:
+        """Not a number, of floats from 16 bits on.  Raises AttributeError for other dtypes."""
+        return cls._special("nan")
+
+    def _special(cls, name: str) -> float:
+        if cls.kind != "float" or cls.bits < 16:
+            raise AttributeError(f"{cls.name} has no attribute {name!r}: a float of 16 bits has")
+        return float(name)
+
+    @property
     def is_integer(cls) -> bool:
         """Whether this is a signed or unsigned integer type (a bool is not)."""
         return cls.kind in ("int", "uint")
