@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from ferrule.language.atoms.mmas import make_tiled_copy_A as make_tiled_copy_A
     from ferrule.language.atoms.mmas import make_tiled_copy_B as make_tiled_copy_B
     from ferrule.language.atoms.mmas import make_tiled_copy_C as make_tiled_copy_C
+    from ferrule.language.atoms.mmas import make_tiled_copy_C_atom as make_tiled_copy_C_atom
     from ferrule.language.atoms.mmas import make_tiled_mma as make_tiled_mma
     from ferrule.language.compilation import compile as compile
     from ferrule.language.decorators import jit as jit
@@ -93,6 +94,9 @@ if TYPE_CHECKING:
     from ferrule.language.faces.containers import Object as Object
     from ferrule.language.faces.containers import as_type as as_type
     from ferrule.language.faces.containers import make_object as make_object
+    from ferrule.language.faces.pipelines.boxes import (
+        make_layout_image_mask as make_layout_image_mask,
+    )
     from ferrule.language.faces.pipelines.storage import struct as struct
     from ferrule.language.faces.printing import print_tensor as print_tensor
     from ferrule.language.faces.reductions import max as max
@@ -312,7 +316,7 @@ _COPIES = (
 )
 _MMAS = (
     "MmaAtom TiledMma make_mma_atom make_tiled_copy_A make_tiled_copy_B "
-    "make_tiled_copy_C make_tiled_mma"
+    "make_tiled_copy_C make_tiled_copy_C_atom make_tiled_mma"
 )
 _TILES = "basic_copy basic_copy_if copy copy_atom_call gemm mma_atom_call"
 _REDUCTIONS = "max min prod sum"
@@ -387,6 +391,7 @@ _ATTRIBUTES = {
     **{name: ("ferrule.language.faces.tensors", name) for name in _VIEWS.split()},
     "compile": ("ferrule.language.compilation", "compile"),
     "struct": ("ferrule.language.faces.pipelines.storage", "struct"),
+    "make_layout_image_mask": ("ferrule.language.faces.pipelines.boxes", "make_layout_image_mask"),
     "draw": ("ferrule.language.layouts.pictures", "draw"),
     "print_latex": ("ferrule.language.layouts.pictures", "print_latex"),
     "print_latex_tv": ("ferrule.language.layouts.pictures", "print_latex_tv"),

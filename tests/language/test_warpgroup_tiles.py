@@ -43,6 +43,64 @@ def test_atoms_print_as_those_of_cute() -> None:
         assert str(warpgroup.make_smem_layout_atom(kind, dtype)) == printed
 
 
+def test_copies_of_an_atom_of_c_print_as_those_of_cute() -> None:
+    op = fe.nvgpu.warp.MmaF16BF16Op(fe.Float16, fe.Float32, (16, 8, 16))
+    tiled = fe.make_tiled_mma(op, (2, 2, 1), permutation_mnk=(32, 32, 16))
+    store = fe.make_copy_atom(fe.nvgpu.warp.StMatrix8x8x16bOp(False, 4), fe.Float16)
+    text = str(fe.make_tiled_copy_C_atom(store, tiled))
+    assert "Tiler MN:        ((8,2,2):(1,16,8),(8,2,2):(2,1,16))" in text
+    assert "TV Layout tiled: ((4,8,2,2),(2,2,2)):((32,1,8,128),(256,16,512))" in text
+    with pytest.raises(fe.LayoutError, match="C_atom: a TiledMma; give a CopyAtom"):
+        fe.make_tiled_copy_C_atom(tiled, store)  # type: ignore[arg-type]
+
+
+# The layout, an index, and the coordinate there as CuTe DSL gives it, nested and flat.
+PLACES = [
+    ((2, 4), (4, 1), 5, (1, 1), (1, 1)),
+    (((8, 2), 4), ((1, 32), 8), 33, ((1, 1), 0), (9, 0)),
+    ((2, (4, 3)), (12, (1, 4)), 13, (1, (1, 0)), (1, 1)),
+    ((2, 2, 1), (0, 1, 0), 3, (0, 1, 0), (0, 1, 0)),
+]
+
+
+@pytest.mark.parametrize(("shape", "stride", "index", "nested", "flat"), PLACES)
+def test_coordinates_of_indices(
+    shape: Any, stride: Any, index: int, nested: Any, flat: Any
+) -> None:
+    layout = fe.make_layout(shape, stride=stride)
+    assert layout.get_hier_coord(index) == nested and layout.get_flat_coord(index) == flat
+
+    @fe.jit
+    def found(i: fe.Int32, out: fe.Tensor):
+        place = layout.get_flat_coord(i)
+        for mode in fe.range_constexpr(len(flat)):
+            out[mode] = place[mode]
+        again = layout(layout.get_hier_coord(i))
+        out[3] = again
+
+    out = np.zeros(4, np.int32)
+    fe.compile(found, 0, fe.row_major((4,), fe.Int32), options="--target cpu")(index, out)
+    assert tuple(out[: len(flat)]) == flat and out[3] == layout(nested)
+
+
+def test_coordinates_of_bases_are_refused() -> None:
+    with pytest.raises(fe.LayoutError, match="is not a number"):
+        fe.make_identity_layout((2, 4)).get_flat_coord(3)
+
+
+def test_masks_name_the_blocks_of_a_row_and_of_a_column() -> None:
+    blocks = fe.make_layout((2, 4, 1))
+    assert int(fe.make_layout_image_mask(blocks, (1, 2, 0), mode=0)) == 0b00110000
+    assert int(fe.make_layout_image_mask(blocks, (1, 2, 0), mode=1)) == 0b10101010
+
+
+def test_tiles_of_a_tensor_keep_the_coordinates_behind_a_projection() -> None:
+    whole = fe.make_layout((8, 6, 3), stride=(1, 8, 48))
+    kept = fe.local_tile(whole, (4, 5, 2), (1, None, None, 2), proj=(1, None, 1))
+    short = fe.local_tile(whole, (4, 2), (1, None, 2))
+    assert kept == short
+
+
 @pytest.mark.parametrize("kind", list(Kind))
 @pytest.mark.parametrize("dtype", [fe.Float16, fe.Float8E5M2, fe.Float32])
 def test_the_hardware_knows_every_arrangement(kind: Any, dtype: Any) -> None:

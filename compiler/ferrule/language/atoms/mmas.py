@@ -9,6 +9,7 @@ from ferrule.language.faces.base import outside
 from ferrule.language.layouts import (
     Layout,
     composition,
+    left_inverse,
     logical_divide,
     make_layout,
     right_inverse,
@@ -16,6 +17,7 @@ from ferrule.language.layouts import (
     tiled_product,
     zipped_divide,
 )
+from ferrule.language.layouts import filter as filter_layout
 from ferrule.language.layouts.errors import refuse
 from ferrule.language.layouts.layout import join, modes_of
 from ferrule.language.layouts.tuples import format_tuple
@@ -240,6 +242,26 @@ def make_tiled_copy_B(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
 def make_tiled_copy_C(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
     """A copy whose threads have the elements of C that they add to."""
     return _copy_of(atom, tiled_mma, "C")
+
+
+def make_tiled_copy_C_atom(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
+    """A copy of as many elements of C at once as an atom takes, in the order in which threads have
+    them: its tile is what one atom of each thread covers."""
+    name = "make_tiled_copy_C_atom"
+    for value, wanted in ((atom, CopyAtom), (tiled_mma, TiledMma)):
+        if not isinstance(value, wanted):
+            refuse(name, f"a {type(value).__name__}", f"give a {wanted.__name__}")
+    whole = layout_of_tile(tiled_mma, "C")
+    count = int(size(atom.values.source, [1]))
+    first = make_layout((int(size(whole, [0])), count))
+    own = composition(whole, first, operation=name)
+    m, n = (tiled_mma.get_tile_size(mode) for mode in MODES["C"])
+    tiler = tuple(
+        filter_layout(composition(Layout((m, n), units), own, operation=name))
+        for units in ((1, 0), (0, 1))
+    )
+    there = composition(make_layout((m, n)), tiler, operation=name)
+    return make_tiled_copy(atom, composition(left_inverse(there), own, operation=name), tiler)
 
 
 def _copy_of(atom: CopyAtom, tiled: TiledMma, matrix: str) -> TiledCopy:

@@ -213,6 +213,46 @@ def idx2crd(idx: Any, shape: Any, *, arithmetic: Arithmetic = SIZES) -> Any:
     return natural(idx, wanted, arithmetic)
 
 
+def coordinate_of_index(
+    index: Any, layout: Layout, *, flat: bool = False, arithmetic: Arithmetic = SIZES
+) -> Any:
+    """The coordinate at which a layout gives an index: for each leaf, how often its stride fits,
+    by its size; 0 where the size is 1, or the stride 0.  It has one number per mode if flat.
+
+    It is the inverse of a layout of which the strides divide each other, which none checks.
+    """
+    known = _by_stride(index, layout.shape, layout.stride, arithmetic)
+    if not flat:
+        return known
+    if not isinstance(known, tuple):
+        return known
+    pairs = zip(known, as_tuple(layout.shape), strict=True)
+    return tuple(_number(mode, shape, arithmetic) for mode, shape in pairs)
+
+
+def _by_stride(index: Any, shape: Any, stride: Any, arithmetic: Arithmetic) -> Any:
+    if isinstance(shape, tuple):
+        pairs = zip(shape, stride, strict=True)
+        return tuple(_by_stride(index, size, step, arithmetic) for size, step in pairs)
+    if isinstance(stride, ScaledBasis):
+        refuse("coordinate", f"the stride {stride!r} is not a number", "give a layout of numbers")
+    if shape == 1 or stride == 0:
+        return 0
+    return arithmetic.mod(arithmetic.floordiv(index, stride), shape)
+
+
+def _number(coordinate: Any, shape: Any, arithmetic: Arithmetic) -> Any:
+    """The number of a coordinate among those of a shape, in colexicographic order."""
+    if not isinstance(coordinate, tuple):
+        return coordinate
+    total, before = 0, 1
+    for part, mode in zip(coordinate, shape, strict=True):
+        number = _number(part, mode, arithmetic)
+        total = arithmetic.add(total, arithmetic.mul(number, before))
+        before = SIZES.mul(before, product(mode))
+    return total
+
+
 def slice_(layout: Any, coord: Any) -> Any:
     """The modes of a layout, or the entries of a tuple, that a coordinate keeps with None, side by
     side; see `slice_and_offset`."""

@@ -72,6 +72,18 @@ class Layout:
     def __str__(self) -> str:
         return repr(self)
 
+    def get_hier_coord(self, idx: Any) -> Any:
+        """The nested coordinate at which the layout gives an index; see `coordinate_of_index`."""
+        from ferrule.language.layouts.coordinates import coordinate_of_index
+
+        return coordinate_of_index(idx, self)
+
+    def get_flat_coord(self, idx: Any) -> Any:
+        """The coordinate at which the layout gives an index, with one number for each mode."""
+        from ferrule.language.layouts.coordinates import coordinate_of_index
+
+        return coordinate_of_index(idx, self, flat=True)
+
     def __call__(self, *coordinate: Any) -> Any:
         """The index of a coordinate; the layout of the kept modes if it has a None."""
         from ferrule.language.layouts.coordinates import crd2idx, has_free, slice_

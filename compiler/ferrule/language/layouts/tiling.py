@@ -221,7 +221,7 @@ def make_layout_tv(thr_layout: Layout, val_layout: Layout) -> tuple[IntTuple, La
 def tile_at(target: Layout, tiler: Any, coord: Any, proj: Any = None) -> tuple[Layout, Any]:
     """The tiled layout, and in it the coordinate of the result of `local_tile`."""
     if proj is not None:
-        tiler, coord = dice(tiler, proj), dice(coord, proj)
+        tiler, coord = dice(tiler, proj), _projected(coord, proj)
     tile, rest = _unzipped(target, tiler, "local_tile", _divide("local_tile"))
     if isinstance(coord, tuple):
         if len(coord) > rank(rest):
@@ -231,13 +231,22 @@ def tile_at(target: Layout, tiler: Any, coord: Any, proj: Any = None) -> tuple[L
     return join([tile, rest]), (_all(tile), coord)
 
 
+def _projected(coord: Any, proj: Any) -> Any:
+    """The coordinates that belong to a layout; those behind the projection are of its other
+    modes."""
+    if not isinstance(proj, tuple) or not isinstance(coord, tuple) or len(coord) <= len(proj):
+        return dice(coord, proj)
+    return (*dice(coord[: len(proj)], proj), *coord[len(proj) :])
+
+
 def local_tile(
     target: Any, tiler: Any, coord: Any, proj: Any = None, *, arithmetic: Arithmetic = SIZES
 ) -> Part:
     """The tile at a coordinate among the tiles: `(t0, t1, …)`, then the modes kept with None.
 
     `coord` may be shorter than the rank of the tiles; missing modes are kept.  `proj` has None for
-    the modes of tiler and coordinate that do not belong to this layout.
+    the modes of tiler and coordinate that do not belong to this layout; coordinates behind it are
+    kept.
     """
     outer = target.outer if isinstance(target, ComposedLayout) else target
     found = slice_and_offset(*tile_at(outer, tiler, coord, proj), arithmetic=arithmetic)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ferrule.language.layouts import crd2idx, size
+from ferrule.specs import Int32
+
 
 @dataclass(frozen=True)
 class TmaAtom:
@@ -12,3 +15,27 @@ class TmaAtom:
 
     tensor_map: Any
     boxes: Any
+
+
+def make_layout_image_mask(lay: Any, coord: Any, mode: int) -> Any:
+    """The numbers that a layout gives where one mode of a coordinate varies, as bits of an Int32.
+
+    Of the blocks of a cluster, (m, n, k), at a block's coordinate: its row with mode=1, its column
+    with mode=0.
+    """
+    bits = _bits_of(lay, mode)
+    rest = []
+    for number, each in enumerate(coord):
+        rest.append(0 if number == mode else each)
+    first = crd2idx(tuple(rest), lay)
+    return Int32(bits << first) if isinstance(first, int) else Int32(bits) << first
+
+
+def _bits_of(lay: Any, mode: int) -> int:
+    """The bits of one mode, at coordinate 0 of the others."""
+    bits = 0
+    for index in range(int(size(lay, mode=[mode]))):
+        place = [0] * len(lay.shape)
+        place[mode] = index
+        bits |= 1 << int(crd2idx(tuple(place), lay))
+    return bits

@@ -297,6 +297,7 @@ _MADE: Final = (
     mmas.make_tiled_copy_A,
     mmas.make_tiled_copy_B,
     mmas.make_tiled_copy_C,
+    mmas.make_tiled_copy_C_atom,
     mmas.make_tiled_mma,
 )
 TABLE: Final[dict[Any, Intrinsic]] = {

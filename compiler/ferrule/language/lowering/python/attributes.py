@@ -178,6 +178,8 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
         case Fielded():
             known = fields.POINTER if fields.is_pointer(value) else fields.TENSOR
             return _from_table(low, known, value, attr, node)
+        case Layout() if attr in _COORDINATES_OF:
+            return BoundMethod(partial(_coordinate_of, value, attr), attr)
         case Layout() | ComposedLayout() if attr in _SIZES_OF:
             return size_numbers(low, getattr(value, attr))
         case Number():
@@ -230,6 +232,23 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
         f"{_name(value)} has no attribute {attr!r}",
         hint=_near(attr, dir(value)) if not isinstance(value, tuple) else _COORDINATE.get(attr),
     )
+
+
+_COORDINATES_OF: Final = ("get_flat_coord", "get_hier_coord")
+
+
+def _coordinate_of(
+    layout: Layout,
+    attr: str,
+    low: Lowering,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    node: ast.Call,
+) -> Any:
+    """`layout.get_flat_coord(idx)`, `layout.get_hier_coord(idx)`."""
+    from ferrule.language.lowering.tensors import layout_functions
+
+    return layout_functions.coordinate_of(low, layout, attr, args, kwargs, node)
 
 
 def _of_arranged(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:

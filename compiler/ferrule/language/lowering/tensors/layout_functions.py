@@ -16,16 +16,17 @@ from ferrule.language import layouts
 from ferrule.language.faces import tensors as faces
 from ferrule.language.faces import tuples
 from ferrule.language.layouts import ComposedLayout, Layout, Swizzle
+from ferrule.language.layouts.coordinates import coordinate_of_index
 from ferrule.language.layouts.tiling import partition_at, tile_at
 from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars, typed_constants
 from ferrule.language.lowering.numbers.sizes import as_dims, named, size_numbers
-from ferrule.language.lowering.tensors import arranged, tensor_methods
+from ferrule.language.lowering.tensors import arranged, tensor_methods, views
 from ferrule.language.lowering.tensors.arranged import ARRANGED
 from ferrule.language.lowering.tensors.coordinates import Emitted, refusals
-from ferrule.language.values import Number, PointerView, is_run_time
+from ferrule.language.values import Begin, Number, PointerView, SwizzledPointer, is_run_time
 from ferrule.specs import ceil_div as ceil_div_of_sizes
 
 
@@ -140,6 +141,23 @@ def _idx2crd(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.C
     with refusals(low, node):
         sizes = _argument(low, shape, node)
         found = layouts.idx2crd(index, sizes, arithmetic=Emitted(low, node))
+    return size_numbers(low, found)
+
+
+def coordinate_of(
+    low: Lowering,
+    layout: Layout,
+    name: str,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    node: ast.Call,
+) -> Any:
+    """`layout.get_flat_coord(idx)`, and `get_hier_coord`, of which the modes nest."""
+    (index,) = bound(low, "idx", args, kwargs, node)
+    known = named(low, layout)
+    flat = name == "get_flat_coord"
+    with refusals(low, node):
+        found = coordinate_of_index(index, known, flat=flat, arithmetic=Emitted(low, node))
     return size_numbers(low, found)
 
 
@@ -260,6 +278,10 @@ def _recast_ptr(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: as
         pointer = tensor_methods.recast_pointer(low, pointer, [dtype], {}, node)
     if by is None:
         return pointer
+    if isinstance(pointer, SwizzledPointer) and pointer.begin == Begin():
+        # The memory itself, for another use with another swizzle.
+        root = pointer.root
+        pointer = views.pointer_to(low, root, root.tensor.dtype, root.tensor.align, pointer.name)
     if not isinstance(by, Swizzle) or not isinstance(pointer, PointerView):
         low.fail(
             node,
