@@ -72,18 +72,83 @@ def test_sizes_in_branches_and_negative_ones() -> None:
 
 
 @fe.kernel
-def in_a_kernel(a: fe.Tensor):
-    fe.make_layout((fe.arch.thread_idx()[0],))
+def places_kernel(n: fe.Int32, m: fe.Int32, out: fe.Tensor):
+    x = fe.arch.thread_idx()[0]
+    groups = fe.make_layout(((2, n // 2), m), stride=((1, 2 * m), 2))
+    i, j = groups.get_flat_coord(x)
+    if x >= fe.size(groups):
+        rest = fe.make_layout((n % 2, m))
+        i, j = rest.get_flat_coord(x - fe.size(groups))
+        i = i + fe.size(groups, mode=[0])
+    out[x, 0], out[x, 1] = i, j
+    out[x, 2] = groups((i, j)) + fe.crd2idx(x, fe.make_layout((n, m), stride=(m, 1)))
+    (first, second), third = groups.get_hier_coord(x)
+    out[x, 3] = first * 100 + second * 10 + third
+    out[x, 4] = fe.make_layout((n, (m, 2))).stride[1][1]
 
 
-def test_kernels_make_no_sizes() -> None:
-    @fe.jit
-    def launches(a: fe.Tensor):
-        in_a_kernel(a).launch(grid=1, block=1)
+@fe.jit
+def places(n: fe.Int32, m: fe.Int32, out: fe.Tensor):
+    places_kernel(n, m, out).launch(grid=1, block=32)
 
-    with pytest.raises(fe.CompileError, match="a layout is made of a run-time int32") as caught:
-        fe.compile(launches, fe.row_major((4,), fe.Float32), options=CPU)
-    assert "make the layout in the host function" in str(caught.value)
+
+@pytest.mark.parametrize("options", [CPU, "--target cuda --gpu-arch sm_80"])
+@pytest.mark.parametrize("n, m", [(8, 4), (5, 6), (3, 10)])
+def test_kernels_find_coordinates_in_layouts_of_their_numbers(n: int, m: int, options: str) -> None:
+    """As a grid that is walked in groups of rows, with a tail of the rows that are left."""
+    f = fe.compile(places, 1, 1, fe.row_major((32, 5), fe.Int32), options=options)
+    out = np.zeros((32, 5), np.int32)
+    if options == CPU:
+        f(n, m, out)
+    else:
+        with fe.emulated_gpu("sm_80"):
+            there = fe.cuda.array(out)
+            f(n, m, there)
+            out = fe.cuda.to_numpy(there)
+    whole = n // 2 * 2 * m
+    for x in range(n * m):
+        inside = x < whole
+        leaves = x % 2, x // (2 * m) % (n // 2), x // 2 % m
+        i = leaves[0] + 2 * leaves[1] if inside else n // 2 * 2 + (x - whole) % (n % 2)
+        j = leaves[2] if inside else (x - whole) // (n % 2)
+        again = i % 2 + i // 2 * 2 * m + j * 2
+        number = x % n * m + x // n
+        nested = leaves[0] * 100 + leaves[1] * 10 + leaves[2]
+        assert out[x].tolist() == [i, j, again + number, nested, n * m]
+
+
+WRONG_LAYOUTS = {
+    "fe.make_tensor(a.iterator, layout)": "is in the algebra of layouts",
+    "fe.zipped_divide(layout, (2, 2))": "is in the algebra of layouts",
+    "fe.cosize(layout)": "is in the algebra of layouts",
+    "fe.crd2idx((1, 1, 1), layout)": "the coordinate does not fit the shape",
+    "layout((1, 2), 1)": "a tuple or None where the layout has one size",
+    "layout(1, None)": "a tuple or None where the layout has one size",
+    "fe.make_layout((n, 4), stride=(1,))": "a layout of the shape a tuple of 2 values",
+    "fe.make_layout((n, 4), stride=n)": "a layout of the shape a tuple of 2 values",
+    "fe.make_layout((n, 4.0))": "a layout of the shape a tuple of 2 values",
+    "fe.make_layout(n, 4)": "expected the arguments shape",
+    "fe.make_layout((a[0], 4))": "a layout is made of a run-time float32",
+    "fe.size(layout, mode=[2])": "shape has 2 items, but item 2 is asked for",
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_LAYOUTS)
+def test_what_a_kernel_does_not_do_with_layouts_of_its_numbers(wrong: str) -> None:
+    text = f"""
+@fe.kernel
+def k(a: fe.Tensor, n: fe.Int32):
+    layout = fe.make_layout((n, 4))
+    {wrong}
+
+@fe.jit
+def f(a: fe.Tensor, n: fe.Int32):
+    k(a, n).launch(grid=1, block=1)
+"""
+    f = fe.from_source(text, {"fe": fe})["f"]
+    with pytest.raises(fe.CompileError) as caught:
+        fe.compile(f, fe.row_major((4,), fe.Float32), 1, options=CPU)
+    assert WRONG_LAYOUTS[wrong] in str(caught.value)
 
 
 @fe.jit

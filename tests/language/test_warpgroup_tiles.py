@@ -329,6 +329,50 @@ def set_kernel(n: fe.Int32):
     mma = fe.make_tiled_mma(warpgroup.MmaTF32Op((64, 8), Source.SMEM, Major.K, Major.K))
     if n > 3:
         mma.set(warpgroup.Field.ACCUMULATE, True)
+    mma.get(warpgroup.Field.ACCUMULATE)
+
+
+@fe.kernel
+def late_kernel(n: fe.Int32):
+    mma = fe.make_tiled_mma(warpgroup.MmaTF32Op((64, 8), Source.SMEM, Major.K, Major.K))
+    i = 0
+    while i < n:
+        i = fe.Int64(i + 1)
+        mma.get(warpgroup.Field.ACCUMULATE)
+        mma.set(warpgroup.Field.ACCUMULATE, True)
+
+
+@fe.kernel
+def inner_kernel(n: fe.Int32):
+    mma = fe.make_tiled_mma(warpgroup.MmaTF32Op((64, 8), Source.SMEM, Major.K, Major.K))
+    for i in range(n):
+        if i > 3:
+            mma.set(warpgroup.Field.ACCUMULATE, False)
+        mma.get(warpgroup.Field.ACCUMULATE)
+        mma.set(warpgroup.Field.ACCUMULATE, True)
+
+
+@fe.kernel
+def first_kernel(n: fe.Int32, out: fe.Tensor):
+    mma = fe.make_tiled_mma(warpgroup.MmaTF32Op((64, 8), Source.SMEM, Major.K, Major.K))
+    for i in range(n):
+        mma.set(warpgroup.Field.ACCUMULATE, False)
+        if i > 3:
+            out[0] = mma.get(warpgroup.Field.ACCUMULATE)
+        mma.set(warpgroup.Field.ACCUMULATE, True)
+        out[1] = mma.get(warpgroup.Field.ACCUMULATE)
+    mma.set(warpgroup.Field.ACCUMULATE, False)
+    out[2] = mma.get(warpgroup.Field.ACCUMULATE)
+
+
+def test_a_setting_that_comes_first_in_a_loop() -> None:
+    @fe.jit
+    def host(n: fe.Int32, out: fe.Tensor):
+        first_kernel(n, out).launch(grid=1, block=128)
+
+    out = np.full(3, 9, np.int32)
+    fe.compile(host, 5, fe.row_major((3,), fe.Int32), options="--target cpu")(5, out)
+    assert out.tolist() == [0, 1, 0]
 
 
 @fe.kernel
@@ -343,7 +387,9 @@ def plain_kernel(n: fe.Int32):
 @pytest.mark.parametrize(
     "kernel, message",
     [
-        (set_kernel, "a field of a tiled mma is set inside a run-time branch or loop"),
+        (set_kernel, "ACCUMULATE was set in a run-time branch or loop before"),
+        (late_kernel, "a field of a tiled mma is used and then set inside a run-time branch"),
+        (inner_kernel, "a field of a tiled mma is used and then set inside a run-time branch"),
         (plain_kernel, "arranged k-major as the hardware has it"),
     ],
 )

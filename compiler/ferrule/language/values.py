@@ -459,7 +459,7 @@ def is_of_program(cls: type) -> bool:
     return not cls.__module__.startswith("ferrule.") or cls.__module__.startswith(_LIBRARY)
 
 
-_LIBRARY: Final = "ferrule.language.faces.pipelines."
+_LIBRARY: Final = ("ferrule.language.faces.number_layouts", "ferrule.language.faces.pipelines.")
 """The modules with classes that are written in the kernel language."""
 
 

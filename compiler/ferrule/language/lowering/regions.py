@@ -19,13 +19,17 @@ from ferrule.language.lowering import structures
 from ferrule.specs.deferred import dataclass
 
 _NOTHING: Final = object()
+UNKNOWN: Final = object()
+"""A setting that depends on which way the run takes."""
 
 
 @dataclass(slots=True)
 class Region:
     """Run-time code of a function with these `names`, which were `before` at its beginning.
 
-    `fresh` are the names of functions that are called inside, by identity.
+    `fresh` are the names of functions that are called inside, by identity.  Of the settings of
+    tiled multiplications, the code sets those in `sets` for sure, and uses those in `read_first`
+    before it sets them.
     """
 
     names: dict[str, Any]
@@ -33,7 +37,16 @@ class Region:
     around: Region | None
     fresh: dict[int, dict[str, Any]] = field(default_factory=dict)
     found: Search = field(default_factory=Search)
+    sets: set[Any] = field(default_factory=set)
+    read_first: set[Any] = field(default_factory=set)
     _old: Search | None = None
+
+    def reads_setting(self, key: Any) -> None:
+        """Records the use of a setting, in all code around that has not set it before."""
+        region: Region | None = self
+        while region is not None and key not in region.sets:
+            region.read_first.add(key)
+            region = region.around
 
     def read(self, home: Mapping[str, Any], name: str, value: Any) -> None:
         """Records the value of a name that code inside reads in `home`, if it existed before."""

@@ -16,7 +16,7 @@ from ferrule.compiler.errors import CompileError
 from ferrule.language.dependencies.mutable import Held, Search
 from ferrule.language.dependencies.witness import Outer
 from ferrule.language.lowering.context import Frame, Lowering
-from ferrule.language.lowering.regions import Region
+from ferrule.language.lowering.regions import UNKNOWN, Region
 
 _WHERE: Final = "inside a run-time branch or loop"
 _OUTSIDE: Final = "changes that happen at compile time, outside of it"
@@ -27,12 +27,13 @@ def unchanged(low: Lowering, node: ast.AST) -> Iterator[None]:
     """Refuses code that changes an existing object under the run-time condition `node`."""
     around, names = low.state.region, low.names
     region = low.state.region = Region(names, dict(names), around)
-    settings = _true(low)
+    settings = dict(low.settings)
     try:
         yield
     except CompileError:
         raise
     except Exception:  # the code is lowered again, from the current objects
+        low.settings = settings
         _compare(low, region, node)
         raise
     finally:
@@ -40,19 +41,29 @@ def unchanged(low: Lowering, node: ast.AST) -> Iterator[None]:
         if around is not None:
             around.fresh.update(region.fresh)
     _compare(low, region, node)
-    if _true(low) != settings:
-        low.fail(
-            node,
-            f"a field of a tiled mma is set {_WHERE}, and another one at its end than before",
-            expected="the same setting at the end, or a loop that is unrolled",
-            hint="fe.range(n, unroll_full=True) with a size known at compile time, or "
-            "range_constexpr",
-        )
+    _forget_settings(low, settings, region, node)
 
 
-def _true(low: Lowering) -> dict[Any, Any]:
-    """The settings that are not false, as all are at first."""
-    return {key: value for key, (_, value) in low.settings.items() if value is not False}
+def _forget_settings(
+    low: Lowering, before: dict[Any, tuple[Any, Any]], region: Region, node: ast.AST
+) -> None:
+    """What conditional code sets a tiled multiplication to is not known behind it.
+
+    Refuses code that used such a setting before: in a loop, it could be that of the last turn.
+    """
+    for key, (tiled, found) in low.settings.items():
+        if found is before.get(key, (tiled, False))[1]:
+            continue
+        if key in region.read_first:
+            low.fail(
+                node,
+                f"a field of a tiled mma is used and then set {_WHERE}, to another value than "
+                "before",
+                expected="the same setting at the end, or one that is set before it is used",
+                hint="fe.range(n, unroll_full=True) with a size known at compile time, or "
+                "range_constexpr",
+            )
+        low.settings[key] = (tiled, UNKNOWN)
 
 
 def _compare(low: Lowering, region: Region, node: ast.AST) -> None:

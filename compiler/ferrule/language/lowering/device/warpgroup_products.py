@@ -22,6 +22,7 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.threads import place
 from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.regions import UNKNOWN
 from ferrule.language.lowering.tensors import arranged
 from ferrule.language.lowering.tensors.runs import Runs
 from ferrule.language.values import Number, SwizzledView, TensorView
@@ -57,7 +58,7 @@ def gemm(low: Lowering, tiled: Any, tensors: tuple[Any, ...], node: ast.Call) ->
     own = _registers(low, "A", a, op.dtypes[0], node) if left is None else None
     rows, depth = (left.tiles, left.depth) if left is not None else _sizes(a)
     _require_shapes(low, d, (rows, right.tiles), (depth, right.depth), node)
-    adds = _setting(low, tiled, Field.ACCUMULATE)
+    adds = _setting(low, tiled, Field.ACCUMULATE, node)
     count, of_a = op.shape_mnk[1] // 2, op.shape_mnk[2] // 2
     low.state.writes += 1
     for k in range(depth):
@@ -194,6 +195,8 @@ def set_field(tiled: TiledMma, low: Lowering, args: Any, kwargs: Any, node: ast.
     known = scalars.plain(value)
     found = bool(known) if isinstance(known, (bool, int)) else value
     low.settings[id(tiled), field] = (tiled, found)
+    if low.state.region is not None:
+        low.state.region.sets.add((id(tiled), field))
     if not isinstance(known, (bool, int)) and not isinstance(value, Number):
         low.fail(node, f"{field.name} is {describe(value)}", expected="a Boolean")
 
@@ -202,12 +205,23 @@ def get_field(tiled: TiledMma, low: Lowering, args: Any, kwargs: Any, node: ast.
     """`tiled_mma.get(field)`."""
     (field,) = bound(low, "field", args, kwargs, node)
     _require_field(low, tiled, field, node)
-    return _setting(low, tiled, field)
+    return _setting(low, tiled, field, node)
 
 
-def _setting(low: Lowering, tiled: TiledMma, field: Field) -> Any:
+def _setting(low: Lowering, tiled: TiledMma, field: Field, node: ast.AST) -> Any:
     """What a field of this object is set to; false at first."""
-    return low.settings.get((id(tiled), field), (tiled, False))[1]
+    key = (id(tiled), field)
+    found = low.settings.get(key, (tiled, False))[1]
+    if found is UNKNOWN:
+        low.fail(
+            node,
+            f"{field.name} was set in a run-time branch or loop before, which may not have run",
+            expected="a setting for every way that the run can take",
+            hint=f"set it again: tiled_mma.set(Field.{field.name}, True)",
+        )
+    if low.state.region is not None:
+        low.state.region.reads_setting(key)
+    return found
 
 
 def _require_field(low: Lowering, tiled: TiledMma, field: Any, node: ast.AST) -> None:

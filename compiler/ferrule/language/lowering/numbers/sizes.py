@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from ferrule.compiler.artefacts import Fault
+from ferrule.language.faces.number_layouts import NumberLayout
 from ferrule.language.ir import ops
 from ferrule.language.layouts import ComposedLayout, Layout, ScaledBasis
 from ferrule.language.lowering.context import Lowering
@@ -45,6 +46,13 @@ def as_dims(low: Lowering, value: Any, node: ast.AST) -> Any:
             return tuple(as_dims(low, item, node) for item in value)
         case Layout() | ComposedLayout() | ScaledBasis():
             return named(low, value)
+        case NumberLayout():
+            low.fail(
+                node,
+                "a layout of numbers that a kernel computes is in the algebra of layouts",
+                expected="a layout of ints and sizes of tensors",
+                hint="it has coordinates and indices: l(i, j), l.get_flat_coord(i), fe.size(l)",
+            )
         case Number(dim=dim) if dim is not None:
             return named(low, dim)
         case Numeric():

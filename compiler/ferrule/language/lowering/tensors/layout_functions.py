@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from ferrule.language import layouts
+from ferrule.language.faces import number_layouts, tuples
 from ferrule.language.faces import tensors as faces
-from ferrule.language.faces import tuples
+from ferrule.language.faces.number_layouts import NumberLayout
 from ferrule.language.layouts import ComposedLayout, Layout, Swizzle
 from ferrule.language.layouts.coordinates import coordinate_of_index
 from ferrule.language.layouts.tiling import partition_at, tile_at
@@ -41,6 +42,8 @@ def known_function(function: Callable[..., Any]) -> Intrinsic:
     """A function of layouts and sizes only; its result is a compile-time value."""
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+        if low.kind == "kernel" and function in _OF_NUMBERS and _computed([args, kwargs]):
+            return _of_numbers(low, function, args, kwargs, node)
         given = [_argument(low, value, node) for value in args]
         named_ones = {name: _argument(low, value, node) for name, value in kwargs.items()}
 
@@ -51,6 +54,46 @@ def known_function(function: Callable[..., Any]) -> Intrinsic:
         return size_numbers(low, scalars.at_compile_time(low, node, compute))
 
     return emit
+
+
+def _computed(value: Any) -> bool:
+    """Whether it has an integer that a kernel computes, which no size is."""
+    match value:
+        case tuple() | list():
+            return any(map(_computed, value))
+        case dict():
+            return _computed(list(value.values()))
+        case Number():
+            return value.dtype.is_integer and value.dim is None
+    return isinstance(value, NumberLayout)
+
+
+def _of_numbers(
+    low: Lowering,
+    function: Callable[..., Any],
+    args: list[Any],
+    kwargs: dict[str, Any],
+    node: ast.Call,
+) -> Any:
+    """A function of layouts, of integers that a kernel computes, in the kernel language."""
+    if function is layouts.make_layout:
+        (shape,), stride = bound(low, "shape", args, {}, node), kwargs.get("stride")
+        if _kinds(shape) != _kinds(shape if stride is None else stride):
+            low.fail(
+                node,
+                f"a layout of the shape {describe(shape)} and the stride {describe(stride)}",
+                expected="integers, nested alike in both",
+            )
+    return low.call(_OF_NUMBERS[function], args, kwargs, node)
+
+
+def _kinds(value: Any) -> Any:
+    """The nesting of integers, which anything else makes unequal to itself."""
+    if isinstance(value, tuple):
+        return tuple(map(_kinds, value))
+    known = scalars.plain(value)
+    whole = known.dtype.is_integer if isinstance(known, Number) else type(known) is int
+    return "integer" if whole else object()
 
 
 def _viewing(function: Callable[..., Any]) -> Intrinsic:
@@ -133,6 +176,8 @@ def _slice(low: Lowering, layout: Any, coordinate: Any, node: ast.AST) -> Any:
 
 def _crd2idx(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     coordinate, layout = bound(low, "coord layout", args, kwargs, node)
+    if _computed(layout) and low.kind == "kernel":
+        return _of_numbers(low, layouts.crd2idx, args, kwargs, node)
     return _index(low, coordinate, _layout(low, layout, node), node)
 
 
@@ -170,6 +215,9 @@ def _layout(low: Lowering, value: Any, node: ast.AST) -> Any:
 
 def _slice_(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     value, coordinate = bound(low, "src coord", args, kwargs, node)
+    if isinstance(value, tuple):
+        with refusals(low, node):
+            return layouts.slice_(value, coordinate)
     if not isinstance(value, ARRANGED):
         return _slice(low, _layout(low, value, node), coordinate, node)
     at = coordinate if isinstance(coordinate, tuple) else (coordinate,)
@@ -305,6 +353,11 @@ def _identity(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
     return coordinate_views.identity(low, args, kwargs, node)
 
 
+_OF_NUMBERS: Final[dict[Any, Callable[..., Any]]] = {
+    layouts.crd2idx: number_layouts.index_of_numbers,
+    layouts.make_layout: number_layouts.of_numbers,
+    layouts.size: number_layouts.size_of_numbers,
+}
 _KNOWN: Final = (
     layouts.blocked_product,
     layouts.complement,
