@@ -244,7 +244,7 @@ def test_shared_memory_has_a_size_and_a_dtype() -> None:
         "the element_type of alloc_smem is a run-time float32\n"
         "expected: a dtype, such as fe.Float32"
     )
-    assert kernel_error(storage).startswith("elements of float6_e2m3fn cannot be read or written")
+    assert kernel_error(storage).startswith("single elements of float6_e2m3fn have no bytes")
 
 
 def test_dynamic_shared_memory_is_asked_for_by_the_launch() -> None:

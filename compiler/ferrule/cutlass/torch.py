@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.cutlass import names
 from ferrule.specs import DType, Float4E2M1FN, TFloat32
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     import torch

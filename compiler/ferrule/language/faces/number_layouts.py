@@ -5,8 +5,9 @@ Written in the kernel language.  Sizes and strides are not checked: they are kno
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True)

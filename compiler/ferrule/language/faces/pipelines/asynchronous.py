@@ -7,7 +7,6 @@ as Int64: those of full stages, then those of empty ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ferrule.language.faces.asynchronous import (
@@ -40,6 +39,7 @@ from ferrule.language.faces.threads import (
     sync_warp,
 )
 from ferrule.language.layouts import size
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ferrule.language.faces.asynchronous import (
@@ -20,6 +19,7 @@ from ferrule.language.faces.mbarriers import (
 from ferrule.language.faces.pipelines.states import CooperativeGroup, PipelineState, state_at
 from ferrule.language.faces.threads import barrier, barrier_arrive, sync_threads, thread_idx
 from ferrule.language.layouts import size
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ferrule.language.layouts import crd2idx, size
 from ferrule.specs import Int32
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True)

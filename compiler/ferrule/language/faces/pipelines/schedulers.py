@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ferrule.language.faces.maths import min
 from ferrule.language.faces.vectors import make_fragment
 from ferrule.specs import Int32, ceil_div
+from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True)

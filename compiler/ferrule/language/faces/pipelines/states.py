@@ -3,12 +3,12 @@ went on."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from ferrule.language.faces.vectors import make_fragment, where
 from ferrule.specs import Int32
+from ferrule.specs.deferred import dataclass
 
 
 class PipelineUserType(Enum):

@@ -19,7 +19,7 @@ from ferrule.specs.dtypes import as_dtype
 _MOST_ALIGN: Final = 1024
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class MemRangeData:
     """Memory of `size` elements: a field of a struct in a kernel."""
 
@@ -189,7 +189,7 @@ def view_of(kind: Any, pointer: Any) -> Any:
     return kind.view(*values)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class SmemAllocator:
     """Divides the dynamic shared memory of a kernel, whose launch then provides enough of it.
 

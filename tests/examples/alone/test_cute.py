@@ -17,7 +17,7 @@ from ptxas import find_ptxas
 
 import ferrule as fe
 
-FOLDER = Path(__file__).parents[2] / "examples" / "cute"
+FOLDER = Path(__file__).parents[3] / "examples" / "cute"
 CUDA = "--target cuda --gpu-arch sm_80"
 
 
