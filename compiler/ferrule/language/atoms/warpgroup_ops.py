@@ -197,8 +197,10 @@ class MmaTF32Op(_Warpgroup):
 
 
 @dataclass(frozen=True, slots=True)
-class MmaF8Op(_Warpgroup):
-    """`wgmma` of floats of 8 bits, E4M3FN and E5M2, which mix.  Of sm_90a."""
+class _Bytes(_Warpgroup):
+    """`wgmma` of two dtypes of 8 bits; `known` has those of C for each pair."""
+
+    known: ClassVar[dict[Any, tuple[DType, ...]]]
 
     a_dtype: Any
     b_dtype: Any
@@ -209,7 +211,7 @@ class MmaF8Op(_Warpgroup):
     b_major_mode: Any = OperandMajorMode.K
 
     def __post_init__(self) -> None:
-        _require(self, _FP8, 8)
+        _require(self, self.known, 8)
 
     @property
     def dtypes(self) -> tuple[DType, DType, DType]:
@@ -218,24 +220,17 @@ class MmaF8Op(_Warpgroup):
 
 
 @dataclass(frozen=True, slots=True)
-class MmaI8Op(_Warpgroup):
+class MmaF8Op(_Bytes):
+    """`wgmma` of floats of 8 bits, E4M3FN and E5M2, which mix.  Of sm_90a."""
+
+    known: ClassVar = _FP8
+
+
+@dataclass(frozen=True, slots=True)
+class MmaI8Op(_Bytes):
     """`wgmma` of Int8 and Uint8, which mix, with sums in Int32, which wrap.  Of sm_90a."""
 
-    a_dtype: Any
-    b_dtype: Any
-    acc_dtype: Any
-    instruction_shape: Any
-    a_src: Any
-    a_major_mode: Any = OperandMajorMode.K
-    b_major_mode: Any = OperandMajorMode.K
-
-    def __post_init__(self) -> None:
-        _require(self, _INT8, 8)
-
-    @property
-    def dtypes(self) -> tuple[DType, DType, DType]:
-        """The dtypes of A, B and C."""
-        return self.a_dtype, self.b_dtype, self.acc_dtype
+    known: ClassVar = _INT8
 
 
 @cache

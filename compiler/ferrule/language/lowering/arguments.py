@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.values import BoundMethod
 
 Intrinsic = Callable[[Lowering, list[Any], dict[str, Any], ast.Call], Any]
 """Emits a call and returns its value, given positional arguments and keyword arguments."""
@@ -32,3 +33,15 @@ def bound(
             expected=f"({', '.join(order)})",
         )
     return [given.get(name) for name in order]
+
+
+def method(function: Callable[..., Any]) -> Callable[[Lowering, Any], BoundMethod]:
+    """A row of a table of attributes: the method `function(low, of, args, kwargs, node)`."""
+
+    def bind(_: Lowering, of: Any) -> BoundMethod:
+        return BoundMethod(
+            lambda low, args, kwargs, node: function(low, of, args, kwargs, node),
+            function.__name__,
+        )
+
+    return bind

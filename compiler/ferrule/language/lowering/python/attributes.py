@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ferrule.language.dependencies.mutable import ATOMS
 from ferrule.language.layouts import ComposedLayout, Layout
+from ferrule.language.lowering.arguments import method
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint
 from ferrule.language.lowering.launch import launches
@@ -48,19 +49,6 @@ from ferrule.language.values import (
 )
 from ferrule.specs import Numeric
 
-
-def _method(function: Callable[..., Any]) -> Callable[[Lowering, TensorView], BoundMethod]:
-    """A method of tensors: `function(low, tensor, args, kwargs, node)`."""
-
-    def bind(_: Lowering, tensor: TensorView) -> BoundMethod:
-        return BoundMethod(
-            lambda low, args, kwargs, node: function(low, tensor, args, kwargs, node),
-            function.__name__,
-        )
-
-    return bind
-
-
 _TENSOR: Final[dict[str, Callable[[Lowering, TensorView], Any]]] = {
     "shape": lambda low, t: size_numbers(low, t.layout.shape),
     "stride": lambda low, t: size_numbers(low, t.layout.stride),
@@ -69,19 +57,19 @@ _TENSOR: Final[dict[str, Callable[[Lowering, TensorView], Any]]] = {
     "element_type": lambda low, t: t.type.dtype,
     "dtype": lambda low, t: t.type.dtype,
     "ndim": lambda low, t: len(t.layout),
-    "dim": _method(tensor_facts.dim),
-    "size": _method(tensor_facts.size),
-    "sizes": _method(tensor_facts.sizes),
-    "strides": _method(tensor_facts.strides),
-    "numel": _method(tensor_facts.numel),
-    "data_ptr": _method(tensor_facts.data_ptr),
-    "is_contiguous": _method(tensor_facts.is_contiguous),
-    "reshape": _method(tensor_methods.reshape),
-    "transpose": _method(tensor_methods.transpose),
-    "recast": _method(tensor_methods.recast_tensor),
-    "load": _method(vectors.load),
-    "store": _method(vectors.store_method),
-    "fill": _method(vectors.fill),
+    "dim": method(tensor_facts.dim),
+    "size": method(tensor_facts.size),
+    "sizes": method(tensor_facts.sizes),
+    "strides": method(tensor_facts.strides),
+    "numel": method(tensor_facts.numel),
+    "data_ptr": method(tensor_facts.data_ptr),
+    "is_contiguous": method(tensor_facts.is_contiguous),
+    "reshape": method(tensor_methods.reshape),
+    "transpose": method(tensor_methods.transpose),
+    "recast": method(tensor_methods.recast_tensor),
+    "load": method(vectors.load),
+    "store": method(vectors.store_method),
+    "fill": method(vectors.fill),
 }
 _POINTER: Final[dict[str, Callable[[Lowering, PointerView], Any]]] = {
     "dtype": lambda low, p: p.type.dtype,

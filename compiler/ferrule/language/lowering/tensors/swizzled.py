@@ -12,6 +12,7 @@ from ferrule.language.ir import ops
 from ferrule.language.layouts import ComposedLayout, Layout, Swizzle
 from ferrule.language.layouts.composed import recast_swizzle
 from ferrule.language.layouts.coordinates import has_free
+from ferrule.language.lowering.arguments import method
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
@@ -21,7 +22,6 @@ from ferrule.language.lowering.tensors.coordinates import refusals
 from ferrule.language.lowering.tensors.swizzles import Indices
 from ferrule.language.values import (
     Begin,
-    BoundMethod,
     Number,
     PointerView,
     SwizzledPointer,
@@ -225,17 +225,6 @@ def places(
 
 # ---- attributes ----
 
-
-def _method(function: Callable[..., Any]) -> Callable[[Lowering, SwizzledView], BoundMethod]:
-    def bind(_: Lowering, of: SwizzledView) -> BoundMethod:
-        return BoundMethod(
-            lambda low, args, kwargs, node: function(low, of, args, kwargs, node),
-            function.__name__,
-        )
-
-    return bind
-
-
 TENSOR: Final[dict[str, Callable[[Lowering, SwizzledView], Any]]] = {
     "shape": lambda low, t: size_numbers(low, t.layout.shape),
     "stride": lambda low, t: size_numbers(low, t.layout.stride),
@@ -245,9 +234,9 @@ TENSOR: Final[dict[str, Callable[[Lowering, SwizzledView], Any]]] = {
     "dtype": lambda low, t: t.type.dtype,
     "memspace": lambda low, t: t.type.space,
     "ndim": lambda low, t: len(t.layout),
-    "load": _method(vectors.load),
-    "store": _method(vectors.store_method),
-    "fill": _method(vectors.fill),
+    "load": method(vectors.load),
+    "store": method(vectors.store_method),
+    "fill": method(vectors.fill),
 }
 POINTER: Final[dict[str, Callable[[Lowering, SwizzledPointer], Any]]] = {
     "dtype": lambda low, p: p.type.dtype,
