@@ -1,4 +1,4 @@
-"""Where the names of CuTe DSL's modules are in ferrule, and what is said of those that are not.
+"""Where ferrule has the names of CuTe DSL's modules, and the errors for names that it lacks.
 
 `SOURCES` has, for each module, the modules of ferrule that its names come from, in order.  A module
 of this package asks `resolver` for its `__getattr__`.
@@ -38,8 +38,8 @@ SOURCES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "cutlass.testing": (),
     }
 )
-"""Modules of CuTe DSL by name, and where in ferrule their names are; none for those that have
-their own."""
+"""The modules of ferrule that have the names of each module of CuTe DSL.  A module with a file of
+its own in this package has an empty row."""
 MODULES: Final[Mapping[str, str]] = MappingProxyType(
     {
         **{name: f"ferrule.{name}" for name in SOURCES},

@@ -16,8 +16,8 @@ Answer = Literal["yes", "otherwise", "no"]
 _HEAD: Final = f"""\
 # What of CuTe DSL is here
 
-Programs for CuTe DSL {peer.VERSION} run with `import ferrule as cute`; those that import `cutlass`
-with one line more, before their imports:
+Programs for CuTe DSL {peer.VERSION} run with `import ferrule as cute`. A program that
+imports `cutlass` needs one line more, before its imports:
 
 ```python no-run
 # Not run: it replaces a package of the whole process.

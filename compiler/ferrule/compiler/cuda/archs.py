@@ -168,9 +168,9 @@ def features(arch: str, parameter_bytes: int = 0, *, narrow: bool = False) -> st
 
     More than `SMALL_PARAMETERS`, and these conversions on sm_89, need version 8.1 of PTX (CUDA
     12.1); LLVM writes the oldest version that knows the architecture, and since sm_100 that is
-    newer.  Version 8.0 (CUDA 12.0) has all instructions of sm_90, and 6.5 (CUDA 10.2) those of
-    sm_75, with `ldmatrix`; the oldest versions that know these lack some, and LLVM ends the process
-    where an instruction is one of them.
+    newer.  Version 8.0 (CUDA 12.0) has all instructions of sm_90.  Version 6.5 (CUDA 10.2)
+    has all of sm_75, with `ldmatrix`.  Older versions know these architectures, but lack some
+    instructions; LLVM ends the process where a kernel has one of those.
     """
     number = _order(arch)[0]
     if (number < 100 and parameter_bytes > SMALL_PARAMETERS) or (number == 89 and narrow):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ferrule.emulator.checks.profile import KernelProfile, Line, Profile
 
 _LINES: Final = 20
-"""Instructions of a kernel that are listed, those that warps execute most."""
+"""A page lists so many instructions of a kernel: those that warps execute most."""
 
 _STYLE: Final = """
 .ferrule-profile { --ink: #1d2430; --faint: #5b6573; --rule: #d9dee5; --bar: #3b7dd8;
