@@ -6,12 +6,11 @@ import ast
 from typing import Any
 
 from ferrule.compiler.artefacts import Fault
-from ferrule.language.faces.number_layouts import NumberLayout
 from ferrule.language.ir import ops
 from ferrule.language.layouts import ComposedLayout, Layout, ScaledBasis
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.values import RUN_TIME, Number
+from ferrule.language.values import RUN_TIME, Number, is_record
 from ferrule.specs import Compound, Dim, DType, Int32, Int64, Numeric, Sym
 from ferrule.specs.expr import is_dim, sym_int64
 
@@ -46,13 +45,6 @@ def as_dims(low: Lowering, value: Any, node: ast.AST) -> Any:
             return tuple(as_dims(low, item, node) for item in value)
         case Layout() | ComposedLayout() | ScaledBasis():
             return named(low, value)
-        case NumberLayout():
-            low.fail(
-                node,
-                "a layout of numbers that a kernel computes is in the algebra of layouts",
-                expected="a layout of ints and sizes of tensors",
-                hint="it has coordinates and indices: l(i, j), l.get_flat_coord(i), fe.size(l)",
-            )
         case Number(dim=dim) if dim is not None:
             return named(low, dim)
         case Numeric():
@@ -68,7 +60,23 @@ def as_dims(low: Lowering, value: Any, node: ast.AST) -> Any:
                 if low.kind == "kernel"
                 else "convert it, fe.Int32(x)",
             )
+        case _ if is_number_layout(value):
+            low.fail(
+                node,
+                "a layout of numbers that a kernel computes is in the algebra of layouts",
+                expected="a layout of ints and sizes of tensors",
+                hint="it has coordinates and indices: l(i, j), l.get_flat_coord(i), fe.size(l)",
+            )
     return value
+
+
+def is_number_layout(value: object) -> bool:
+    """Whether this is a layout of integers that a kernel computes."""
+    if not is_record(value):
+        return False
+    from ferrule.language.faces.number_layouts import NumberLayout
+
+    return isinstance(value, NumberLayout)
 
 
 def defined(low: Lowering, number: Number, node: ast.AST) -> Sym:

@@ -13,9 +13,8 @@ from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from ferrule.language import layouts
-from ferrule.language.faces import number_layouts, tuples
 from ferrule.language.faces import tensors as faces
-from ferrule.language.faces.number_layouts import NumberLayout
+from ferrule.language.faces import tuples
 from ferrule.language.layouts import ComposedLayout, Layout, Swizzle
 from ferrule.language.layouts.coordinates import coordinate_of_index
 from ferrule.language.layouts.tiling import partition_at, tile_at
@@ -23,7 +22,7 @@ from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars, typed_constants
-from ferrule.language.lowering.numbers.sizes import as_dims, named, size_numbers
+from ferrule.language.lowering.numbers.sizes import as_dims, is_number_layout, named, size_numbers
 from ferrule.language.lowering.tensors import arranged, tensor_methods, views
 from ferrule.language.lowering.tensors.arranged import ARRANGED
 from ferrule.language.lowering.tensors.coordinates import Emitted, refusals
@@ -65,7 +64,7 @@ def _computed(value: Any) -> bool:
             return _computed(list(value.values()))
         case Number():
             return value.dtype.is_integer and value.dim is None
-    return isinstance(value, NumberLayout)
+    return is_number_layout(value)
 
 
 def _of_numbers(
@@ -84,7 +83,9 @@ def _of_numbers(
                 f"a layout of the shape {describe(shape)} and the stride {describe(stride)}",
                 expected="integers, nested alike in both",
             )
-    return low.call(_OF_NUMBERS[function], args, kwargs, node)
+    from ferrule.language.faces import number_layouts
+
+    return low.call(getattr(number_layouts, _OF_NUMBERS[function]), args, kwargs, node)
 
 
 def _kinds(value: Any) -> Any:
@@ -353,11 +354,12 @@ def _identity(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
     return coordinate_views.identity(low, args, kwargs, node)
 
 
-_OF_NUMBERS: Final[dict[Any, Callable[..., Any]]] = {
-    layouts.crd2idx: number_layouts.index_of_numbers,
-    layouts.make_layout: number_layouts.of_numbers,
-    layouts.size: number_layouts.size_of_numbers,
+_OF_NUMBERS: Final[dict[Any, str]] = {
+    layouts.crd2idx: "index_of_numbers",
+    layouts.make_layout: "of_numbers",
+    layouts.size: "size_of_numbers",
 }
+"""Functions of `faces.number_layouts`, which is imported where a kernel needs it."""
 _KNOWN: Final = (
     layouts.blocked_product,
     layouts.complement,
