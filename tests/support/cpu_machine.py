@@ -28,6 +28,7 @@ from ferrule.language.ir.types import TensorType
 from ferrule.language.mathlib import expand_maths
 from ferrule.runtime import Engine
 from ferrule.runtime.artefacts import ObjectCode
+from ferrule.runtime.linking.lljit import linking_machine
 from ferrule.specs import DType, Int32, Int64, Sym, sym_int
 
 BASELINE = "x86-64"
@@ -103,7 +104,8 @@ def compile_program(
     verify(expanded)
     body = lower(expanded)
     text, data = optimise(_with_parts(body), cpu or llvm.get_host_cpu_name())
-    jit = llvm.create_lljit_compiler()
+    # LLVM's older linker ends the process where two sections are too far apart, as in long runs.
+    jit = llvm.create_lljit_compiler(linking_machine(), use_jit_link=True)
     library = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
     for name, address in _support(body.text):
         library.import_symbol(name, address)

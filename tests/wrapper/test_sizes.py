@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ferrule.compiler import targets
 from ferrule.compiler.sizes import Sizes
+from ferrule.runtime.linking.lljit import linking_machine
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, I64, PTR
 from ferrule.runtime.llvm.writer import FALSE, Value, Writer, i32
@@ -89,7 +90,7 @@ class Compiled:
     ) -> None:
         text, self.checked = way(dim, dict(ranges or {}))
         targets.machine(targets.host())
-        self._jit = llvm.create_lljit_compiler()
+        self._jit = llvm.create_lljit_compiler(linking_machine(), use_jit_link=True)
         module = llvm.parse_assembly(text)
         library = llvm.JITLibraryBuilder().add_ir(module).export_symbol("size")
         self._library = library.link(self._jit, "size")
