@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.operation import Effect
@@ -20,15 +20,20 @@ class Undeclared(AssertionError):
 
 _running: list[ops.Op | None] = [None]
 
+begins: Final = _running.append
+"""What is seen from here on belongs to this op, until `ends`.  The interpreter calls both for every
+op that it runs, where a `with` would take half of its time."""
+ends: Final = _running.pop
+
 
 @contextmanager
 def running(op: ops.Op) -> Iterator[None]:
-    """What is seen from here on belongs to this op."""
-    _running.append(op)
+    """What is seen inside belongs to this op."""
+    begins(op)
     try:
         yield
     finally:
-        _running.pop()
+        ends()
 
 
 def seen(effect: Effect, op: ops.Op | None = None) -> None:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias, TypeGuard, assert_never, get_args
 
 import numpy as np
 
@@ -31,6 +31,13 @@ Order: TypeAlias = Callable[[Iterable[tuple[int, ...]]], Iterable[tuple[int, ...
 """The order in which coordinates come to their turn, from that in which they count up."""
 
 Values: TypeAlias = "dict[ops.Value, Any]"
+
+Place: TypeAlias = "tuple[list[int], list[int], DType]"
+"""The shape and strides of a tensor, and the dtype of its elements."""
+
+ScalarOp: TypeAlias = "ops.Constant | ops.Size | ops.Arithmetic"
+
+_SCALAR: Final = frozenset((ops.Constant, ops.Size, *get_args(ops.Arithmetic)))
 
 HOST = Thread({}, Block(Memory.undefined(0)))
 """What host code has for a thread."""
@@ -79,18 +86,26 @@ class Machine:
     order: Order
     fuel: int
     dims: dict[Dim, int] = field(default_factory=dict)
+    places: dict[ops.Value, Place] = field(default_factory=dict)
     printed: list[str] = field(default_factory=list)
     returned: list[Any] = field(default_factory=list)
     waiting: dict[int, bool] = field(default_factory=dict)
 
     def dim(self, dim: Dim) -> int:
         """The value of a size that must have one."""
+        if type(dim) is int:
+            return dim
         if dim not in self.dims:
             try:
                 self.dims[dim] = evaluate(dim, self.symbols)
             except (OverflowError, ZeroDivisionError) as error:
                 raise Undefined(f"a size without a fault: {error}") from error
         return self.dims[dim]
+
+    def forget(self) -> None:
+        """Forgets what was computed of symbols: one has got a value."""
+        self.dims.clear()
+        self.places.clear()
 
     def region(self, region: ops.Region, values: Values, thread: Thread) -> list[Any]:
         """Runs the ops of a region; gives what it yields."""
@@ -106,21 +121,25 @@ class Machine:
         if op.nests or isinstance(op, ops.Launch):
             self.run_op(op, values, thread)
             return
-        with declared.running(op):
-            try:
-                self.run_op(op, values, thread)
-            except Stopped:
-                declared.seen("fails")
-                raise
+        declared.begins(op)
+        try:
+            self.run_op(op, values, thread)
+        except Stopped:
+            declared.seen("fails")
+            raise
+        finally:
+            declared.ends()
         if op.is_uniform and not op.effects and thread.registers and thread.number < 2:
             declared.same_for_all(op, values, thread.block.uniform)
 
     def run_op(self, op: ops.Op, values: Values, thread: Thread) -> None:
         """Runs one op."""
+        if is_scalar(op):
+            values[op.result] = self.scalar(op, dtype_of(op.result), values)
+            return
         match op:
-            case ops.Store(tensor, indices, value):
-                offset = self.offset(tensor, indices, values)
-                values[tensor].write(tensor.tensor.dtype, offset, values[value])
+            case ops.Load() | ops.Store():
+                self.element(op, values)
             case ops.Check(condition, fault, found):
                 if not values[condition]:
                     raise Stopped(fault, [values[value] for value in found])
@@ -140,9 +159,6 @@ class Machine:
                 for coordinates in self.order(product(*extent)):
                     values.update(zip(indices, coordinates, strict=True))
                     self.region(body, values, thread)
-            case ops.Load(result, tensor, indices):
-                offset = self.offset(tensor, indices, values)
-                values[result] = values[tensor].read(tensor.tensor.dtype, offset)
             case ops.View(result, tensor, indices):
                 offset = self.offset(tensor, indices, values) if indices else 0
                 values[result] = values[tensor].at(offset)
@@ -175,7 +191,16 @@ class Machine:
             case ops.Text() | ops.CallDevice() | ops.Address():
                 values[op.result] = self.host_value(op, values)
             case _:
-                values[op.result] = self.scalar(op, dtype_of(op.result), values)
+                raise NotImplementedError(f"the interpreter does not know {type(op).__name__}")
+
+    def element(self, op: ops.Load | ops.Store, values: Values) -> None:
+        """Reads or writes an element of a tensor."""
+        offset = self.offset(op.tensor, op.indices, values)
+        memory, dtype = values[op.tensor], op.tensor.tensor.dtype
+        if isinstance(op, ops.Load):
+            values[op.result] = memory.read(dtype, offset)
+        else:
+            memory.write(dtype, offset, values[op.value])
 
     def host_value(self, op: ops.Text | ops.CallDevice | ops.Address, values: Values) -> Any:
         """The result of an op that only host functions have."""
@@ -217,8 +242,7 @@ class Machine:
             case ops.BulkStore(target, source, size):
                 copy_bytes(values[source], values[target], values[size])
             case ops.TensorCopy(tensor=tensor):
-                dims = (tensor.tensor.shape, tensor.tensor.strides)
-                shape, strides = ([self.dim(dim) for dim in each] for each in dims)
+                shape, strides, _ = self.place(tensor)
                 boxes.run(op, values, shape, strides, thread.block.barriers)
 
     def room(
@@ -247,17 +271,17 @@ class Machine:
         new = atomics.updated(op.op, dtype, old, values[op.value], compare)
         memory.write(dtype, offset, new)
 
-    def scalar(self, op: ops.SimpleOp, dtype: DType, values: Values) -> Scalar:
+    def scalar(self, op: ScalarOp, dtype: DType, values: Values) -> Scalar:
         """The result of an op that depends on its operands and the symbols alone."""
         match op:
+            case ops.Binary(_, name, lhs, rhs):
+                return scalars.binary(name, dtype, values[lhs], values[rhs])
             case ops.Constant(_, value):
                 return scalars.number(dtype, value)
             case ops.Size(_, dim, fault):
                 return self.size(dim, dtype, fault)
             case ops.Unary(_, name, operand):
                 return scalars.unary(name, dtype, values[operand])
-            case ops.Binary(_, name, lhs, rhs):
-                return scalars.binary(name, dtype, values[lhs], values[rhs])
             case ops.Fma(_, x, y, z):
                 return scalars.fma(dtype, values[x], values[y], values[z])
             case ops.Compare(_, name, lhs, rhs):
@@ -268,7 +292,7 @@ class Machine:
                 return scalars.bitcast(dtype_of(operand), dtype, values[operand])
             case ops.Select(_, condition, on_true, on_false):
                 return values[on_true if values[condition] else on_false]
-        raise NotImplementedError(f"the interpreter does not know {type(op).__name__}")
+        assert_never(op)
 
     def size(self, dim: Dim, dtype: DType, fault: Fault | None) -> int:
         """A size within its dtype, or its fault."""
@@ -294,7 +318,7 @@ class Machine:
         """What gives symbols their values."""
         if isinstance(op, ops.Define):
             self.symbols = {**self.symbols, op.symbol: values[op.value]}
-            self.dims.clear()
+            self.forget()
         else:
             self.make(op, values)
 
@@ -305,7 +329,7 @@ class Machine:
         named = zip(type_.shape, sizes, strict=False)
         made = {dim: size for dim, size in named if dim in self.program.made}
         self.symbols = {**self.symbols, **made}
-        self.dims.clear()
+        self.forget()
         if isinstance(op, ops.Shrink):
             values[op.result] = values[op.tensor].at(0)
         else:
@@ -313,14 +337,21 @@ class Machine:
 
     def offset(self, tensor: ops.Value, indices: Sequence[ops.Value], values: Values) -> int:
         """How many bytes an element is from the first."""
-        type_ = tensor.tensor
+        shape, strides, dtype = self.places.get(tensor) or self.place(tensor)
         coordinates = [values[index] for index in indices]
-        shape = [self.dim(dim) for dim in type_.shape]
-        if not all(0 <= i < n for i, n in zip(coordinates, shape, strict=True)):
-            raise OutOfBounds(f"%{tensor.hint}{coordinates}, but its shape is {shape}")
-        strides = [self.dim(dim) for dim in type_.strides]
-        steps = sum(i * stride for i, stride in zip(coordinates, strides, strict=True))
-        return steps * type_.dtype.itemsize
+        steps = 0
+        for at, size, stride in zip(coordinates, shape, strides, strict=True):
+            if not 0 <= at < size:
+                raise OutOfBounds(f"%{tensor.hint}{coordinates}, but its shape is {shape}")
+            steps += at * stride
+        return steps * dtype.itemsize
+
+    def place(self, tensor: ops.Value) -> Place:
+        """The shape, the strides and the dtype of a tensor."""
+        dims = (tensor.tensor.shape, tensor.tensor.strides)
+        shape, strides = ([self.dim(dim) for dim in each] for each in dims)
+        self.places[tensor] = shape, strides, tensor.tensor.dtype
+        return self.places[tensor]
 
     def if_(self, op: ops.If, values: Values, thread: Thread) -> None:
         """One of two regions."""
@@ -389,7 +420,10 @@ class Machine:
             self.fuel -= 1
             if self.fuel < 0:
                 raise Endless
-            if isinstance(op, ops.Synchronising) or _waits(op):
+            if is_scalar(op):
+                self.op(op, values, thread)
+                continue
+            if _waits(op):
                 declared.seen("orders" if isinstance(op, ops.MBarrierTry) else "waits", op)
             match op:
                 case ops.Barrier() | ops.WarpBarrier():
@@ -451,6 +485,12 @@ class Machine:
             carried = yield from self.walk(op.body, values, thread)
         values.update(zip(op.results, carried, strict=True))
         return []
+
+
+def is_scalar(op: ops.Op) -> TypeGuard[ScalarOp]:
+    """Whether `scalar` knows an op, as it does most of a program: a `match` tests one class after
+    the other, this tests all of these at once."""
+    return type(op) in _SCALAR
 
 
 def _write_all(memory: Memory, dtype: DType, found: Sequence[Scalar]) -> None:
