@@ -124,9 +124,11 @@ def _build(constant: int, factors: Iterable[IntExpr]) -> Dim:
 
 def _factors(dims: Iterable[Dim]) -> tuple[int, list[IntExpr]]:
     """The constant and the other factors of a product."""
-    constant, factors, todo = 1, [], list(dims)
-    if all(type(dim) is int for dim in todo):
-        return math.prod(todo), factors
+    todo = list(dims)
+    numbers = [dim for dim in todo if isinstance(dim, int)]
+    if len(numbers) == len(todo):
+        return math.prod(numbers), []
+    constant, factors = 1, []
     while todo:
         match todo.pop(0):
             case int(number):
