@@ -48,7 +48,8 @@ def halide_buffer(tensor: specs.Tensor) -> Reference:
     lanes = cast(1, "uint16")
     type_ = Struct([cast(KINDS[kind], "uint8"), cast(tensor.dtype.bits, "uint8"), lanes])
     rank, listed = cast(len(dims), "int32"), Reference(Array(dims)) if dims else NULL
-    return Reference(Struct([0, NULL, tensor.data, 0, type_, rank, listed, NULL]))
+    buffer = Struct([0, NULL, tensor.data, 0, type_, rank, listed, NULL])
+    return Reference(buffer, discards=True)  # Halide changes its flags
 
 
 def build(

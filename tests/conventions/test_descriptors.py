@@ -186,7 +186,8 @@ def halide_buffer(x: Tensor) -> Reference:
     ]
     kind = Struct([cast(2, "uint8"), cast(x.dtype.bits, "uint8"), cast(1, "uint16")])
     rank = cast(len(dims), "int32")
-    return Reference(Struct([0, NULL, x.data, 0, kind, rank, Reference(Array(dims)), NULL]))
+    fields = [0, NULL, x.data, 0, kind, rank, Reference(Array(dims)), NULL]
+    return Reference(Struct(fields), discards=True)
 
 
 @pytest.mark.needs_cc
@@ -222,7 +223,8 @@ def test_arrays_of_arrow_have_children_texts_and_a_release_function(code: HostCo
 
     whole = schema("+s", CString(""), [schema("i", CString("one")), schema("i", CString("two"))])
     parts = [array([NULL, x.data]), array([valid.data, x.data])]
-    arguments = [Reference(whole), Reference(array([NULL], parts)), CString(name)]
+    values = Reference(array([NULL], parts), reads_only=True)
+    arguments = [Reference(whole, reads_only=True), values, CString(name)]
     call = CFunction("total", arguments, returns="int64", code=code)
     total = compiler.build(Signature("total", [x, valid, name]), call)
     given = np.arange(10, dtype=np.int32)
@@ -242,7 +244,8 @@ def test_tensors_of_taco_point_to_arrays_of_addresses(code: HostCode) -> None:
         dense = ints(*range(len(dims)))
         sizes = Array([cast(dim, "int32") for dim in dims])
         head = [cast(len(dims), "int32"), Reference(sizes), cast(8, "int32"), Reference(dense)]
-        return Reference(Struct([*head, NULL, indices, values.data, NULL, cast(0, "int32")]))
+        fields = [*head, NULL, indices, values.data, NULL, cast(0, "int32")]
+        return Reference(Struct(fields), reads_only=True)
 
     indices = Reference(Array([NULL, Reference(Array([pos.data, crd.data]))]))
     arguments = [tensor(y, [rows]), tensor(vals, [rows, columns], indices), tensor(x, [columns])]
@@ -260,12 +263,12 @@ def test_flexible_arrays_unions_and_pointers_to_pointers(code: HostCode) -> None
     x = Scalar("x", "float64")
     text = Array([cast(each, "uint8") for each in b"abc"])
     message = Struct([cast(3, "uint32"), Union(x, size=16), text])
-    listed = Reference(Array([Reference(message), NULL]))
+    listed = Reference(Array([Reference(message), NULL]), reads_only=True)
     call = CFunction("sum_of", [listed], returns="int32", code=code)
     assert compiler.build(Signature("f", [x]), call)(2.0) == 2000 + sum(b"abc")
     call = CFunction("kinds", [Struct([*ints(1, 2, 3).fields])], returns="int32", code=code)
     assert compiler.build(Signature("kinds", []), call)() == 123
-    listed_items = Struct([Reference(ints(3, 4)), ints(10, 100)])
+    listed_items = Struct([Reference(ints(3, 4), reads_only=True), ints(10, 100)])
     call = CFunction("dot", [listed_items], returns="int32", code=code)
     assert compiler.build(Signature("dot", []), call)() == 430
 
@@ -356,13 +359,13 @@ def test_a_large_union_goes_by_value() -> None:
 
 def test_a_struct_for_two_calls_is_warned_of() -> None:
     """Each call gets a new one: what the first writes there is lost, as GMP's numbers would be."""
-    shared = Reference(Struct([cast(1, "int64"), NULL]))
+    shared = Reference(Struct([cast(1, "int64"), NULL]), discards=True)
     steps = [CFunction("memset", [shared, cast(0, "int32"), cast(16, "uint64")]) for _ in range(2)]
     lost = "argument #0 of memset is a Reference that is handed over before: it is made anew here"
     with pytest.warns(compiler.BuildWarning, match=lost):
         compiler.build(Signature("f", []), conventions.Sequence(steps))
     read = Reference(shared.value, reads_only=True)
-    number = Reference(cast(1, "int64"))
+    number = Reference(cast(1, "int64"), discards=True)
     for kept in (read, number):
         twice = [CFunction("memchr", [kept, cast(1, "int32"), cast(8, "uint64")])] * 2
         assert compiler.build(Signature("f", []), conventions.Sequence(twice)).signature

@@ -130,7 +130,7 @@ def test_a_struct_goes_by_its_address() -> None:
     x = tensor("x", N)
     bounds = Struct([N, cast(3, "int32"), cast(7, "uint8"), cast(0.5, "float64"), x.data])
     code = HostCode.from_object(c_object(STRUCT))
-    call = CFunction("area", [Reference(bounds)], returns="float64", code=code)
+    call = CFunction("area", [Reference(bounds, reads_only=True)], returns="float64", code=code)
     fn = compiler.build(Signature("area", [x]), call)
     assert fn(np.array([1, 100, 3, 4], np.float32)) == 4 * 3 * 0.5 + 7 + 100
 

@@ -14,9 +14,12 @@ from ferrule import compiler, specs
 from ferrule.compiler import targets
 from ferrule.compiler.conventions import (
     NULL,
+    Array,
     CFunction,
+    CString,
     HostCode,
     Memref,
+    Out,
     Reference,
     Sequence,
     Struct,
@@ -425,24 +428,55 @@ WRITES = "  store i32 7, ptr %x"
 READS = "  %a = load i32, ptr %x"
 
 
-def test_a_number_that_is_written_and_lost_is_a_warning() -> None:
-    number = Reference(cast(0, "int32"))
-    with pytest.warns(compiler.BuildWarning, match="what f writes through argument #0, a Ref"):
-        built(code("ptr %x", WRITES), [], number)
+def test_what_is_written_behind_an_out_comes_back() -> None:
     info = Tensor("info", (), "int32")
     assert np.from_dlpack(built(code("ptr %x", WRITES), [], info.data, results=[info])()) == 7
+    number = Reference(cast(0, "int32"), discards=True)
+    assert built(code("ptr %x", WRITES), [], number)() is None
+    with pytest.raises(CompileError, match="f may write through argument #0, a Reference"):
+        built(code("ptr %x", WRITES), [], Reference(cast(0, "int32")))
+
+
+LOST: list[tuple[Any, str]] = [
+    (Reference(cast(0, "int32")), r"argument #1, a Ref.*\n.*conventions.Out\('int32'\), which beg"),
+    (Reference(5), r"conventions.Out\('int64'\)"),
+    (Reference(Out("uint8", "o", initial=1).value), "give it the Out 'o' itself"),
+    (Reference(Out("float32", "o").value), "give it the Out 'o' itself"),
+    (Reference(NULL), r"conventions.Out\('pointer'\)"),
+    (Reference(x.data), r"conventions.Out\('pointer'\)"),
+    (Reference(CString("text")), r"conventions.Out\(conventions.CString\)"),
+    (Reference(Struct([cast(0, "int32")])), r"a field that it changes is .*Out\(dtype\).field"),
+    (Reference(Array([cast(0, "int32")])), r"specs.Tensor\('name', \(length,\), dtype\)"),
+    (Struct([Reference(cast(0, "int32"))]), "through a field of argument #1, a Reference"),
+    (Reference(Struct([Out("int32").field, Reference(5)])), "through a field of argument #1"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), LOST)
+def test_what_a_library_writes_is_not_lost_without_a_word(given: Any, said: str) -> None:
+    call = CFunction("frexp", [cast(8.0, "float64"), given])
+    with pytest.raises(CompileError, match=f"(?s)s: frexp may write .*{said}") as caught:
+        compiler.build(Signature("s", [x]), call)
+    assert "reads_only=True says that it writes nothing there" in str(caught.value)
 
 
 @pytest.mark.filterwarnings("error")
-def test_one_that_may_be_written_is_a_note() -> None:
-    exponent = CFunction("frexp", [cast(8.0, "float64"), Reference(cast(0, "int32"))])
-    (remark,) = compiler.build(Signature("s", []), exponent).notes["remarks"]
-    assert "frexp writes through argument #1" in remark
-    said = Reference(cast(0, "int32"), reads_only=True)
-    quiet = compiler.build(Signature("s", []), CFunction("frexp", [cast(8.0, "float64"), said]))
-    assert quiet.notes == {} == built(code("ptr %x", READS), [], Reference(cast(0, "int32"))).notes
+def test_a_reference_says_whether_somebody_writes() -> None:
+    eight, inner = cast(8.0, "float64"), Reference(cast(0, "int32"))
+    for said in (
+        Reference(inner.value, reads_only=True),
+        Reference(inner.value, discards=True),
+        Reference(Struct([inner]), discards=True),
+        Reference(Struct([Out("int32").field, Reference(5, reads_only=True)])),
+    ):
+        assert compiler.build(Signature("s", []), CFunction("frexp", [eight, said])).notes == {}
+    assert built(code("ptr %x", READS), [], inner).notes == {}
     with pytest.raises(TypeError, match="reads_only must be True or False"):
         Reference(cast(0, "int32"), reads_only=1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="discards must be True or False"):
+        Reference(cast(0, "int32"), discards=None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="leave one of them out"):
+        Reference(cast(0, "int32"), reads_only=True, discards=True)
 
 
 @pytest.mark.filterwarnings("error")

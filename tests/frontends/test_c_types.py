@@ -84,7 +84,7 @@ FITS: dict[str, list[Any]] = {
     ],
     "void* x": [X, tensor("int8"), cast(X.data, "void*")],
     "const void* x": [tensor("float64", read_only=True)],
-    "double* x": [tensor("float64"), Reference(cast(1.0, "float64"))],
+    "double* x": [tensor("float64"), Reference(cast(1.0, "float64"), discards=True)],
     "char* x": [tensor("int8"), tensor("uint8"), cast(X.data, "char*")],
     "const char* x": [CString(String("s")), CString("text")],
     "unsigned char* x": [tensor("uint8"), cast(X.data, "unsigned char*")],
@@ -102,7 +102,7 @@ FITS: dict[str, list[Any]] = {
         cast(tensor("float32", align=16, read_only=True).data, "const float4*"),
         cast(tensor("float32", align=16).data.byte_offset(16 * N), "float4*"),
     ],
-    "P* x": [cast(tensor("int32").data, "P*"), Reference(Struct([M]))],
+    "P* x": [cast(tensor("int32").data, "P*"), Reference(Struct([M]), discards=True)],
     "struct point* x": [cast(tensor("float64").data, "struct point*")],
     "float** x": [cast(tensor("uint64").data, "float**"), Pointer("p")],
     "intptr_t x": [X, NULL],
@@ -184,8 +184,8 @@ MISFITS: list[tuple[str, Any, str]] = [
     ("P* a", Struct([cast(1, "int32")]), r"conventions.Reference\(…\)"),
     ("int a", Struct([cast(1, "int32")]), "a Struct, 4 bytes by value, but it takes int"),
     ("char* x", CString("a"), "it may write there: .* as const, or give it a tensor of int8"),
-    ("int* x", Reference(M, reads_only=True), "may write there: .* or leave out reads_only=True"),
-    ("P* x", Reference(Struct([M]), reads_only=True), "may write there: .*leave out reads_only"),
+    ("int* x", Reference(M, reads_only=True), "may write there: .* or say discards=True instead"),
+    ("P* x", Reference(Struct([M]), reads_only=True), "may write there: .*say discards=True"),
 ]
 
 LAID_OUT = """\
@@ -238,13 +238,14 @@ LAID: list[tuple[str, Any, str | None]] = [
     ("wider a", Struct([D, D, D, D]), r"\[float128 at 0, float128 at 16\]"),
     ("struct tight a", Struct([cast(1, "int8"), J]), "int8 at 0, int32 at 1"),
     ("struct apart a", Struct([L, L]), "aligned to 16"),
-    ("struct mixed* a", Reference(Struct([F, J])), None),
+    ("struct mixed* a", Reference(Struct([F, J]), discards=True), None),
+    ("const struct mixed* a", Reference(Struct([F, J])), None),
     ("const struct mixed* a", Reference(Struct([F, J, F, J]), reads_only=True), None),
     ("struct mixed* a", Reference(Struct([F])), "what it takes is of 8 bytes"),
     ("struct mixed* a", Reference(Struct([J, F])), "its members are"),
-    ("float* a", Reference(Struct([F, F])), None),
+    ("float* a", Reference(Struct([F, F]), discards=True), None),
     ("float* a", Reference(Struct([F, J])), "its members are"),
-    ("void* a", Reference(Struct([F, J])), None),
+    ("void* a", Reference(Struct([F, J]), discards=True), None),
     ("struct unsign a", Struct([U, J]), None),
     ("struct unsign a", Struct([N_NATURAL, J]), None),
     ("struct unsign a", Struct([S, J]), "byte 0 is unsigned int, but it gets s, an int32;"),
@@ -266,8 +267,8 @@ LAID: list[tuple[str, Any, str | None]] = [
     ("struct far a", Struct([X.data]), "byte 0 is void\\*\\*"),
     ("struct far a", Struct([cast(X.data, "float**")]), None),
     ("struct outer a", Struct([Struct([READ.data, X.data, X.data])]), "it may write there"),
-    ("unsigned char* a", Reference(Struct([F, J])), None),
-    ("struct unknown* a", Reference(Struct([F, J])), None),
+    ("unsigned char* a", Reference(Struct([F, J]), discards=True), None),
+    ("struct unknown* a", Reference(Struct([F, J]), discards=True), None),
 ]
 
 
@@ -648,7 +649,7 @@ void f(%s) {}
     ("takes", "arguments"),
     [
         ("struct pair p", lambda x, y: [Struct([x, Struct([N, y])])]),
-        ("struct pair* p", lambda x, y: [Reference(Struct([x, Struct([N, y])]))]),
+        ("const struct pair* p", lambda x, y: [Reference(Struct([x, Struct([N, y])]), True)]),
         ("struct inner i, const float* x", lambda x, y: [Struct([N, y]), x]),
         ("const float* restrict x, struct two s", lambda x, y: [x, Struct([y, y])]),
         ("const float* x, struct one s", lambda x, y: [x, Struct([y])]),
@@ -744,7 +745,7 @@ def test_numbers_and_structs_by_address_are_aligned_as_they_are_taken(cc: str) -
     code = f"{ALIGNED} void f(struct own* s) {{}}"
     with pytest.raises(CompileError, match=r"aligned to 32: Struct\(\[…\], align=32\)"):
         c.compile(code, Signature("f", [x]), arguments=[Reference(Struct(fields))], cc=cc)
-    own = Reference(Struct([x.data], align=32))
+    own = Reference(Struct([x.data], align=32), discards=True)
     c.compile(code, Signature("f", [x]), arguments=[own], cc=cc)(np.ones(3, np.float32))
 
 
@@ -756,7 +757,7 @@ def test_a_typedef_may_ask_for_less(cc: str) -> None:
 
 def test_addresses_behind_an_address_are_restrict(cc: str) -> None:
     x, y = Tensor("x", (N,), "float32"), Tensor("y", (N,), "float32")
-    given, room = [Reference(Struct([x.data, y.data]))], np.zeros(5, np.float32)
+    given, room = [Reference(Struct([x.data, y.data]), discards=True)], np.zeros(5, np.float32)
     code = "void f(float* restrict* p) {}"
     f = c.compile(code, Signature("f", [x, y]), arguments=given, cc=cc)
     with pytest.raises(ValueError, match="overlap in memory"):

@@ -9,10 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferrule import specs
 from ferrule.specs import (
     Compound,
     Dim,
+    Pointer,
+    Scalar,
     Sym,
+    Tensor,
     ceil_div,
     divisibility_of,
     evaluate,
@@ -171,6 +175,30 @@ def test_named_symbols_are_one_and_unnamed_ones_are_not() -> None:
 def test_bad_symbols(arguments: Any, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         sym_int(**arguments)
+
+
+X, K, A = Tensor("x", (N,), "float32"), Scalar("k", "int32"), Scalar("a", "float32")
+ADDRESS = r"got the address of x: conventions.Apart\(x, y\) refuses arrays that overlap"
+NO_SIZES: list[tuple[Any, str]] = [
+    (lambda: X.data < X.data, ADDRESS),
+    (lambda: X.data >= N, ADDRESS),
+    (lambda: N < X.data, ADDRESS),
+    (lambda: specs.equal(X.data, X.data), ADDRESS),
+    (lambda: specs.divisible(X.data, 16), ADDRESS),
+    (lambda: specs.require(X.data), ADDRESS),
+    (lambda: X > N, "got the tensor x: its sizes are its .shape"),
+    (lambda: 3 < K, r"got the parameter k \(int32\): k.value is its value as a size"),
+    (lambda: K <= N, r"got the parameter k \(int32\): k.value is its value as a size"),
+    (lambda: A > 0.5, r"got the parameter a \(float32\): specs.compare_float\('lt', a, 0.5\)"),
+    (lambda: Pointer("p") < N, "got the parameter p, an address"),
+    (lambda: specs.require(N % 2), r"such as n < 32 or equal\(n, 0\), but got the size n % 2"),
+]
+
+
+@pytest.mark.parametrize(("made", "said"), NO_SIZES)
+def test_what_is_no_size_says_what_its_sizes_are(made: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        made()
 
 
 def test_symbols_are_no_python_numbers() -> None:

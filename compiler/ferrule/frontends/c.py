@@ -91,7 +91,7 @@ def compile(
     from ferrule.compiler.building import build
     from ferrule.compiler.conventions import CFunction
     from ferrule.compiler.conventions import Sequence as Steps
-    from ferrule.frontends.callchecks import checks_before
+    from ferrule.frontends.callchecks import called_as_declared, checks_before
     from ferrule.frontends.examples import named_results
     from ferrule.frontends.prototypes import check_call
 
@@ -103,6 +103,7 @@ def compile(
     code = _code(read, cc, search, flags, libraries, (name, *_frees(given, returns)))
     called = CFunction(name, given, returns=returns, code=code, variadic_from=variadic_from)
     prototype = check_call([*compiler_words(cc), *flags, *search], read, signature, called)
+    called = called_as_declared(called, prototype)
     checks = checks_before(called, prototype, apart)
     call = Steps([*checks, called]) if checks else called
     left, made = named_results(signature, results)

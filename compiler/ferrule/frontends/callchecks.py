@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ferrule.compiler.conventions import CFunction
     from ferrule.compiler.conventions.apart import Memory
     from ferrule.compiler.conventions.protocol import CallingConvention
+    from ferrule.compiler.spelledtypes import Spelled
     from ferrule.frontends.prototypes import Prototype
 
 _DROPPED: Final = (
@@ -45,6 +46,33 @@ def checks_before(
     if called.returns is None and prototype is not None and prototype.result == "int":
         checks.append(Remark(_DROPPED.format(called.function)))
     return checks
+
+
+def called_as_declared(called: CFunction, prototype: Prototype | None) -> CFunction:
+    """The call, in which a Reference to what the function declares `const` is only read."""
+    from ferrule.compiler.conventions import CFunction
+    from ferrule.compiler.conventions.c.discards import as_read
+    from ferrule.compiler.conventions.c.host_arguments import Reference, values_of
+
+    if prototype is None or not any(isinstance(each, Reference) for each in called.arguments):
+        return called
+    given, types = [], list(prototype.types)
+    for each in called.arguments:
+        kinds = types[: (count := values_of(each))]
+        given.append(as_read(each) if any(map(_is_constant, kinds)) else each)
+        del types[:count]
+    return CFunction(
+        called.function,
+        given,
+        returns=called.returns,
+        code=called.code,
+        variadic_from=called.variadic_from,
+    )
+
+
+def _is_constant(kind: Spelled) -> bool:
+    """Whether a parameter is the address of something that is `const`."""
+    return kind.is_const and kind.stars == 1
 
 
 @dataclass(frozen=True, slots=True)

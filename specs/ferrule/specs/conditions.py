@@ -17,7 +17,17 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, Literal
 
 from ferrule.specs.deferred import dataclass
-from ferrule.specs.expr import Dim, Sym, evaluate, format_dim, is_dim, make, symbols_of
+from ferrule.specs.expr import (
+    Compound,
+    Dim,
+    Sym,
+    evaluate,
+    format_dim,
+    is_dim,
+    make,
+    shown_operand,
+    symbols_of,
+)
 
 if TYPE_CHECKING:
     from ferrule.specs.params import Data, Optional, Scalar
@@ -130,7 +140,7 @@ def compare(op: ComparisonOp, lhs: Dim, rhs: Dim) -> Comparison:
     """`lhs op rhs`.  Raises TypeError for operands that are no sizes."""
     for operand in (lhs, rhs):
         if not is_dim(operand):
-            raise TypeError(f"a size is compared with a size, but got {_shown(operand)}")
+            raise TypeError(f"a size is compared with a size, but got {shown_operand(operand)}")
     return Comparison(op, lhs, rhs)
 
 
@@ -146,18 +156,6 @@ def compare_float(op: ComparisonOp, param: Scalar, number: float) -> FloatCompar
     if isinstance(number, bool) or not isinstance(number, (int, float)):
         raise TypeError(f"compare_float: expected a number, but got {number!r}")
     return FloatComparison(op, param, float(param.dtype(float(number)).value))
-
-
-def _shown(operand: object) -> str:
-    """An operand that is no size, and what compares addresses."""
-    from ferrule.specs.params import Data
-
-    if not isinstance(operand, Data):
-        return repr(operand)
-    return (
-        f"the address of {operand.tensor.name}: conventions.Apart(x, y) refuses arrays that "
-        f"overlap, specs.aligned(x.data, 16) asks for an alignment"
-    )
 
 
 def equal(lhs: Dim, rhs: Dim) -> Comparison:
@@ -195,7 +193,11 @@ def present(param: Optional) -> Present:
 def checked_condition(value: object) -> Condition:
     """A condition as it is.  Raises TypeError for anything else."""
     if not isinstance(value, Condition):
-        got = f"{value} (== compares expressions)" if isinstance(value, bool) else repr(value)
+        got = shown_operand(value)
+        if isinstance(value, bool):
+            got = f"{value} (== compares expressions)"
+        elif isinstance(value, int | Sym | Compound):
+            got = f"the size {format_dim(value, {})}"
         raise TypeError(
             f"expected a condition over sizes, such as n < 32 or equal(n, 0), but got {got}"
         )

@@ -16,7 +16,7 @@ import keyword
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NoReturn
 
 from ferrule.specs.deferred import dataclass
 
@@ -296,6 +296,29 @@ def is_dim(value: object) -> bool:
     return isinstance(value, (int, Sym, Compound)) and not isinstance(value, bool)
 
 
+def shown_operand(operand: object) -> str:
+    """A value that is no size, and what to write instead of it."""
+    hint: str | None = getattr(operand, "instead_of_size", None)
+    return repr(operand) if hint is None else hint
+
+
+class NoSize:
+    """A parameter, or a part of one, that stands where a size is wanted: the error says what its
+    sizes are."""
+
+    __slots__ = ()
+
+    @property
+    def instead_of_size(self) -> str:
+        """What it is, and which sizes it has."""
+        raise NotImplementedError
+
+    def _refuse(self, _: object) -> NoReturn:
+        raise TypeError(f"a size is compared with a size, but got {self.instead_of_size}")
+
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse
+
+
 def make(op: ExprOp, lhs: Dim, rhs: Dim) -> Dim:
     """`lhs op rhs`, with constants folded.  Raises TypeError for operands that are not sizes.
 
@@ -304,7 +327,9 @@ def make(op: ExprOp, lhs: Dim, rhs: Dim) -> Dim:
     """
     for operand in (lhs, rhs):
         if not is_dim(operand):
-            raise TypeError(f"a size takes ints and symbolic ints, but got {operand!r}")
+            raise TypeError(
+                f"a size takes ints and symbolic ints, but got {shown_operand(operand)}"
+            )
     if isinstance(lhs, int) and isinstance(rhs, int):
         folded = _fold(op, lhs, rhs)
         return Compound(op, lhs, rhs) if folded is None else folded

@@ -8,6 +8,7 @@ from typing import ClassVar
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.devices import as_device_type
 from ferrule.specs.dtypes import DType, as_dtype
+from ferrule.specs.expr import NoSize
 from ferrule.specs.params.base import REQUIRED, Plain, Required, WithTraits, check_name
 from ferrule.specs.params.tensors import check_alignment
 from ferrule.specs.params.traits import CArgument, Payload, Traits
@@ -24,7 +25,7 @@ class AddressSpace(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Pointer(WithTraits):
+class Pointer(WithTraits, NoSize):
     """An address: ctypes.c_void_p, an int, an object with `__tvm_ffi_opaque_ptr__`; None is null.
 
     `dtype` is the type of the elements there (None: unknown); `align` is in bytes.
@@ -49,6 +50,11 @@ class Pointer(WithTraits):
         accepted=("ctypes.c_void_p", "int", "None"),
         forms=("ADDRESS", "INT", "NONE", "HANDLE"),
     )
+
+    @property
+    def instead_of_size(self) -> str:
+        """See `NoSize`."""
+        return f"the parameter {self.name}, an address"
 
     def __post_init__(self) -> None:
         check_name(self.name)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, Literal, get_args
 
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.dtypes import DType, as_dtype
-from ferrule.specs.expr import Dim, Sym, ValueOf
+from ferrule.specs.expr import Dim, NoSize, Sym, ValueOf
 from ferrule.specs.params.base import REQUIRED, Required, check_name
 from ferrule.specs.params.tensors import check_dims
 from ferrule.specs.typeindex import BIG_INT, STRINGS, TypeIndex
@@ -25,7 +25,7 @@ _CONSTANTS: Final[Mapping[type, frozenset[int]]] = {
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Scalar:
+class Scalar(NoSize):
     """A number: an int, float or bool at the call, in the range of its dtype."""
 
     name: str
@@ -37,6 +37,14 @@ class Scalar:
         put(self, "name", check_name(name))
         put(self, "dtype", check_scalar_dtype(as_dtype(dtype)))
         put(self, "default", default if default is REQUIRED else self.dtype(default).value)
+
+    @property
+    def instead_of_size(self) -> str:
+        """See `NoSize`."""
+        kind = f"the parameter {self.name} ({self.dtype.name})"
+        if self.dtype.kind == "float":
+            return f"{kind}: specs.compare_float('lt', {self.name}, 0.5) compares it"
+        return f"{kind}: {self.name}.value is its value as a size"
 
     @property
     def value(self) -> Sym:

@@ -10,7 +10,16 @@ from typing import Final
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.devices import as_device_type
 from ferrule.specs.dtypes import DType, Float4E2M1FN, as_dtype
-from ferrule.specs.expr import Dim, Sym, divisibility_of, is_dim, make, sym_int64, symbols_of
+from ferrule.specs.expr import (
+    Dim,
+    NoSize,
+    Sym,
+    divisibility_of,
+    is_dim,
+    make,
+    sym_int64,
+    symbols_of,
+)
 from ferrule.specs.params.base import REQUIRED, Required, check_name
 from ferrule.specs.typeindex import TypeIndex
 
@@ -20,7 +29,7 @@ PACKED_NAME: Final = "float4_e2m1fnx2"
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
+class Data(NoSize):
     """The address of a tensor's first element, as an argument of a calling convention.
 
     `offset` is added to the address, in bytes.
@@ -29,13 +38,22 @@ class Data:
     tensor: Tensor
     offset: Dim = 0
 
+    @property
+    def instead_of_size(self) -> str:
+        """See `NoSize`."""
+        return (
+            f"the address of {self.tensor.name}: conventions.Apart(x, y) refuses arrays that "
+            f"overlap, specs.aligned(x.data, 16) asks for an alignment, x.data.byte_offset(4) is "
+            f"what is 4 bytes behind"
+        )
+
     def byte_offset(self, offset: Dim) -> Data:
         """This address plus `offset` bytes."""
         return Data(self.tensor, make("add", self.offset, offset))
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Tensor:
+class Tensor(NoSize):
     """A tensor: a DLTensor at the call, of type index 7 or 70.
 
     `shape` and `strides` hold ints and expressions, strides in elements; without strides the
@@ -120,6 +138,11 @@ class Tensor:
         if self.dtype.bits % 8:
             raise ValueError(f"{self.name}: strides of {self.dtype.name} are no whole bytes")
         return tuple(make("mul", stride, self.dtype.itemsize) for stride in self.strides)
+
+    @property
+    def instead_of_size(self) -> str:
+        """See `NoSize`."""
+        return f"the tensor {self.name}: its sizes are its .shape, .numel and .nbytes"
 
     @property
     def numel(self) -> Dim:

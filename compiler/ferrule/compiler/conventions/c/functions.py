@@ -11,6 +11,7 @@ from __future__ import annotations
 import collections.abc
 from collections.abc import Sequence
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from llvmlite import ir
@@ -20,6 +21,7 @@ from ferrule.compiler.conventions.arguments import InMemory, listed
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.c.by_value import Passed, Shape, call_by_value
 from ferrule.compiler.conventions.c.callbacks import Callback
+from ferrule.compiler.conventions.c.discards import check_references, is_written
 from ferrule.compiler.conventions.c.host_arguments import (
     CArgument,
     Reference,
@@ -27,6 +29,7 @@ from ferrule.compiler.conventions.c.host_arguments import (
     c_values,
     check_c,
     extensions,
+    values_of,
 )
 from ferrule.compiler.conventions.c.outs import Out, OutField
 from ferrule.compiler.conventions.c.promises import kept
@@ -43,7 +46,7 @@ from ferrule.compiler.conventions.c.returns import (
     return_type,
 )
 from ferrule.compiler.conventions.c.statuses import check_status
-from ferrule.compiler.conventions.c.structs import fields_of
+from ferrule.compiler.conventions.c.structs import Struct, fields_of
 from ferrule.compiler.conventions.c.texts import text_leaves
 from ferrule.compiler.conventions.steps import places_of
 from ferrule.compiler.cuda.code import DeviceCode
@@ -215,9 +218,9 @@ class CFunction:
         name, symbol = self.function, self.code.symbol(self.function)
         given: list[ir.Value] = []
         before = call.handed()
+        self._check_written(call)
         for position, argument in enumerate(self.arguments):
             given += c_values(call, argument, f"argument #{position} of {name}")
-        self._say_what_is_lost(call)
         for out in self._outs():
             out.owned(call, self.code)
         returned = return_type(self.returns)
@@ -244,31 +247,22 @@ class CFunction:
             return value
         return received(call, value, returned, self.returns)
 
-    def _say_what_is_lost(self, call: Call) -> None:
-        """Add a remark if numbers that the function may write are lost."""
-        if not any(isinstance(each, Reference) for each in self.arguments):
+    def _check_written(self, call: Call) -> None:
+        """Refuse to lose what the function may write."""
+        if not any(isinstance(each, Reference | Struct) for each in self.arguments):
             return
+        promises = iter(() if self._has_structs() else self.code.promises(self.function))
+        known = [[*islice(promises, values_of(each))] for each in self.arguments]
+        pairs = list(zip(self.arguments, known, strict=True))
+        check_references(call.signature.name, self.function, pairs)
         self._say_what_is_copied(call)
-        promises = iter(self.code.promises(self.function))
-        for position, argument in enumerate(self.arguments):
-            if isinstance(argument, InMemory):
-                return
-            known = [each for _, each in zip(c_types(argument), promises, strict=False)]
-            if not isinstance(argument, Reference) or argument.reads_only or _takes(argument):
-                continue
-            if any(each.reads_only for each in known):
-                continue
-            call.remark(
-                f"what {self.function} writes through argument #{position}, a Reference, is lost: "
-                f"hand over the .data of a result without dims, specs.Tensor('name', (), dtype), "
-                f"or say reads_only=True",
-                quiet=not known,
-            )
 
     def _say_what_is_copied(self, call: Call) -> None:
         """Warn of a struct that two calls get and may write: each gets one of its own."""
         for position, argument in enumerate(self.arguments):
-            if not isinstance(argument, Reference) or argument.reads_only or _takes(argument):
+            if not isinstance(argument, Reference) or argument.reads_only:
+                continue
+            if is_written(argument.value):
                 continue
             if call.refers_again(argument) and isinstance(argument.value, InMemory):
                 call.remark(
@@ -310,7 +304,7 @@ class CFunction:
         if self.variadic_from is None:
             return None
         before = self.arguments[: self.variadic_from]
-        fixed = sum(1 if isinstance(each, InMemory) else len(c_types(each)) for each in before)
+        fixed = sum(map(values_of, before))
         check_promoted(self.function, fixed, kinds)
         return fixed
 
@@ -351,11 +345,6 @@ class CFunction:
         taken = [value.type for value in fitted]
         wanted = ir.FunctionType(UNWANTED[returned], taken, var_arg=kind.var_arg)
         return [*fitted, *given[len(fitted) :]], wanted
-
-
-def _takes(argument: Reference) -> bool:
-    """Whether what C leaves in a field of a struct is read after the call."""
-    return any(isinstance(each, OutField) for each in fields_of(argument.value))
 
 
 def chosen_function(function: object, code: HostCode | None) -> tuple[str, HostCode]:

@@ -31,21 +31,27 @@ class Reference:
     """The address of a struct, array, number or tensor map on the stack, valid during the call.
 
     It can be a field of a struct, or in another Reference, as `T**` is.  Values that the callee
-    writes there are lost; to get a number back, pass a result without dims, `Tensor("info", (),
-    "int32").data`.  `reads_only` promises that the callee writes nothing, as a `const` pointer
-    does; otherwise the function's notes mention the loss.
+    writes there are lost, so it must say one of two things, for itself and the References inside
+    of it: `reads_only`, that the callee writes nothing, as a `const` pointer does, or `discards`,
+    that nobody wants what it writes.  An `Out` gives back what the callee writes, its `field` what
+    it writes to a field of a struct.
 
-    Raises TypeError for a value that becomes several.
+    Raises TypeError for a value that becomes several, ValueError if it says both.
     """
 
     value: CArgument
     reads_only: bool = False
+    discards: bool = False
 
     def __post_init__(self) -> None:
         check_field(self.value, "what a Reference refers to")
-        if not isinstance(self.reads_only, bool):
-            raise TypeError(
-                f"Reference: reads_only must be True or False, but got {shown(self.reads_only)}"
+        for name, said in (("reads_only", self.reads_only), ("discards", self.discards)):
+            if not isinstance(said, bool):
+                raise TypeError(f"Reference: {name} must be True or False, but got {shown(said)}")
+        if self.reads_only and self.discards:
+            raise ValueError(
+                "Reference: reads_only says that nothing is written there, discards that what is "
+                "written is not wanted: leave one of them out"
             )
         if not isinstance(self.value, InMemory) and len(c_types(self.value)) != 1:
             raise TypeError(
@@ -156,6 +162,11 @@ def c_values(call: Call, argument: CArgument, what: str) -> list[ir.Value]:
     if isinstance(argument, InMemory):
         return [on_stack(call, argument, what)]
     return values(call, argument, what)
+
+
+def values_of(argument: CArgument) -> int:
+    """The number of values that an argument becomes; a struct by value counts as one."""
+    return 1 if isinstance(argument, InMemory) else len(c_types(argument))
 
 
 def extensions(argument: CArgument) -> list[str]:

@@ -449,9 +449,10 @@ def _written(given: Given) -> str:
     """The hint for a read-only address that the callee may write."""
     if given.is_text:
         return "it may write there: declare the parameter as const, or give it a tensor of int8"
-    mark = "reads_only=True" if given.what.startswith(("a Ref", "the addr")) else "read_only=True"
-    what = "leave out" if mark.startswith("reads") else "the tensor without"
-    return f"it may write there: declare the parameter as const, or {what} {mark}"
+    say = "the tensor without read_only=True"
+    if given.what.startswith(("a Ref", "the addr")):
+        say = "say discards=True instead of reads_only=True where what it writes is not wanted"
+    return f"it may write there: declare the parameter as const, or {say}"
 
 
 def _points_alike(given: Given, wanted: Spelled) -> bool:
