@@ -11,8 +11,10 @@ from mlir_functions import needs_mlir
 
 import ferrule as fe
 from ferrule import specs
+from ferrule.compiler import targets
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import mlir
+from ferrule.runtime import ObjectFileError, cpus
 
 pytestmark = needs_mlir
 
@@ -169,6 +171,27 @@ def test_bfloat16_needs_no_function_of_a_library() -> None:
     np.testing.assert_array_equal(x.astype(np.float32), wanted.astype(np.float32))
 
 
+@pytest.mark.skipif("+avx," not in targets.host().features, reason="needs a processor with AVX")
+def test_instructions_of_a_processor_are_lowered_and_recorded(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    text = """
+    func.func @f(%a: memref<8xf32>) -> f32 attributes {
+        llvm.target_features = #llvm.target_features<["+avx"]>} {
+      %c0 = arith.constant 0 : index
+      %v = vector.load %a[%c0] : memref<8xf32>, vector<8xf32>
+      %r = x86.avx.intr.dot %v, %v : vector<8xf32>
+      %s = vector.extract %r[0] : f32 from vector<8xf32>
+      return %s : f32
+    }"""
+    fn = mlir.compile(text)
+    assert fn(np.arange(8, dtype=np.float32)) == 0 + 1 + 4 + 9
+    fn.export_to_c(str(tmp_path / "f.o"))
+    monkeypatch.setattr(cpus, "host_features", lambda architecture: frozenset({"sse3"}))
+    with pytest.raises(ObjectFileError, match="needs avx"):
+        fe.runtime.load_module(str(tmp_path / "f.o"))
+
+
 def test_a_copy_between_layouts_is_made_here() -> None:
     strided = "memref<?x?xf32, strided<[?, ?], offset: ?>>"
     fn = mlir.compile(f"""
@@ -232,11 +255,34 @@ def test_a_module_can_be_an_object_of_the_bindings() -> None:
     check_matmul(fn)
 
 
-def test_what_is_no_module_is_a_type_error() -> None:
-    with pytest.raises(
-        TypeError, match="expected the text of an MLIR module, its bytecode, a path"
-    ):
-        mlir.compile(42)
+def of_library(name: str, **attributes: Any) -> Any:
+    return type("Given", (), {"__module__": name, **attributes})()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (42, "42$"),
+        (of_library("onnx.onnx_ml_pb2"), r"; torch-mlir makes .*torch_mlir.tools.import_onnx`"),
+        (of_library("torch.nn.modules"), r"; torch-mlir makes a module .*fx.export_and_import\("),
+        (
+            of_library("jaxlib", __call__=lambda: 0, lower=lambda: 0),
+            r"; of a function of JAX give what its lower\(…\) returns",
+        ),
+    ],
+)
+def test_what_is_no_module_is_a_type_error(given: Any, said: str) -> None:
+    wanted = "expected the text of an MLIR module, its bytecode, a path or a module, got "
+    with pytest.raises(TypeError, match=f"{wanted}.*{said}"):
+        mlir.compile(given)
+
+
+def test_a_model_of_onnx_is_an_error_that_says_what_makes_a_module_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "add.onnx"
+    path.write_bytes(b"\x08\x0e:F\n")
+    wanted = "is no MLIR module but a model of ONNX\n  hint: torch-mlir makes a module of it"
+    assert f"{path} {wanted}" in refused(path)
+    assert f"<mlir> {wanted}" in refused(path.read_bytes())
 
 
 @pytest.mark.parametrize("what", ["function", "pipeline"])

@@ -305,6 +305,11 @@ def test_globals_keep_what_is_written_to_them() -> None:
             '  File "<mlir>", line 1, in module',
         ),
         (
+            "func.func @f(%x: memref<4xf32>, %y: memref<4xf32>) {\n"
+            "gpu.memcpy %y, %x : memref<4xf32>, memref<4xf32>\nreturn }",
+            "hint: only a function that launches kernels runs on a GPU, and it cannot copy",
+        ),
+        (
             "func.func @f(%x: f32) { vector.print %x : f32\nreturn }",
             "LLVM IR needs printF32, printNewline",
         ),

@@ -42,6 +42,12 @@ _READ: Final = ("llvm.", "ferrule.")
 _LAUNCHES: Final = ("gpu.launch", "gpu.launch_func")
 _LOWERED: Final = ("builtin", "llvm", "nvvm")
 _ANY: Final = Known()
+_LEFT: Final = "have it lowered before, or give pipeline=, passes that lower all of it"
+_HINTS: Final = {
+    "gpu": "only a function that launches kernels runs on a GPU, and it cannot copy or allocate; "
+    "on the CPU memref.copy copies",
+}
+"""What to do with operations that no pass has lowered, by their dialect."""
 OURS: Final = "the passes of ferrule.frontends.mlir.pipelines"
 
 
@@ -151,6 +157,8 @@ def _to_llvm(session: Session, module: Any, request: Request, places: frozenset[
     for each in walk(module.operation):
         if each.name in ("arith.extf", "arith.truncf"):
             each.attributes["fastmath"] = exact
+    if any(each.name.startswith("x86.") for each in walk(module.operation)):
+        session.run(module, pipelines.pipeline(pipelines.X86_TO_LLVM), OURS)
     session.run(module, pipelines.pipeline(pipelines.TO_LLVM), OURS)
     _require_lowered(session, module)
 
@@ -163,7 +171,7 @@ def _require_lowered(session: Session, module: Any) -> None:
                 Diagnostic(
                     f"{each.name} is left by {OURS}",
                     session.place(each),
-                    hint="have it lowered before, or give pipeline=, passes that lower all of it",
+                    hint=_HINTS.get(each.name.partition(".")[0], _LEFT),
                 )
             )
 

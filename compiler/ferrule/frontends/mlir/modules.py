@@ -8,7 +8,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
-from ferrule.compiler.errors import CompileError
+from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mlir.diagnostics import UNNAMED
 from ferrule.frontends.sources import is_text, read_file
 from ferrule.specs.deferred import dataclass
@@ -24,6 +24,12 @@ def is_lowered(module: object) -> bool:
     return type(module).__module__.startswith("jax.") and hasattr(module, "compiler_ir")
 
 
+_ONNX: Final = (
+    "torch-mlir makes a module of it: `python -m torch_mlir.tools.import_onnx`, then its passes "
+    "torch-onnx-to-torch-backend-pipeline and torch-backend-to-linalg-on-tensors-backend-pipeline"
+)
+_ONNX_VERSION: Final = b"\x08"
+"""A model of ONNX begins with the field of its version; a text of MLIR has no such character."""
 _BYTECODE: Final = b"ML\xefR"
 
 
@@ -57,7 +63,23 @@ def read_module(module: object) -> Given:
         return read_module(module.compiler_ir("stablehlo"))  # type: ignore[attr-defined]
     raise TypeError(
         f"expected the text of an MLIR module, its bytecode, a path or a module, got {module!r}"
+        f"{_how_to_lower(module)}"
     )
+
+
+def _how_to_lower(module: object) -> str:
+    """How to make a module of an object of another library."""
+    library = type(module).__module__.partition(".")[0]
+    if library == "onnx":
+        return f"; {_ONNX}"
+    if callable(module) and hasattr(module, "lower"):
+        return "; of a function of JAX give what its lower(…) returns"
+    if any(each.__module__.partition(".")[0] == "torch" for each in type(module).__mro__):
+        return (
+            "; torch-mlir makes a module of it: "
+            'torch_mlir.fx.export_and_import(…, output_type="linalg-on-tensors")'
+        )
+    return ""
 
 
 def _text_of(module: Any) -> str:
@@ -72,6 +94,8 @@ def _text_of(module: Any) -> str:
 def _read(data: bytes, name: str) -> Given:
     if data.startswith(_BYTECODE):
         return Given(data, name)
+    if data.startswith(_ONNX_VERSION) or name.endswith(".onnx"):
+        raise CompileError(Diagnostic(f"{name} is no MLIR module but a model of ONNX", hint=_ONNX))
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -54,6 +54,9 @@ TO_BRANCHES: Final = (
 """Lowers linalg, affine, scf and complex to cf, memref and arith, and arithmetic of narrow floats
 to that of f32, because not every CPU has it."""
 
+X86_TO_LLVM: Final = ("convert-vector-to-llvm{enable-x86=true}",)
+"""Lowers the instructions of the dialect x86, for modules that have some."""
+
 TO_LLVM: Final = (
     *("arith-expand{include-bf16=true}", "convert-math-to-llvm", "convert-math-to-libm"),
     *("convert-complex-to-llvm", "convert-vector-to-llvm"),
