@@ -150,8 +150,19 @@ def test_an_error_has_the_lines_of_the_compiler() -> None:
     assert any(line.strip(" |").startswith("^") for line in lines)
 
 
+def test_long_lines_of_generated_code_are_cut_and_extensions_of_clang_named() -> None:
+    long = "a = a * a; " * 100
+    text = f"typedef float v __attribute__((ext_vector_type(4))); void f(v a) {{ {long}missing; }}"
+    with pytest.raises(CompileError) as caught:
+        c.module(text, cc="gcc")
+    *lines, hint = str(caught.value).splitlines()
+    assert max(map(len, lines)) < 310 and any(line.endswith(" …") for line in lines)
+    assert hint.startswith("  hint: ext_vector_type is an extension of clang: cc='clang', or CC=c")
+
+
 def test_code_that_only_a_loader_can_run_is_refused() -> None:
-    with pytest.raises(CompileError, match=r"own\.c: .* it has thread-local data"):
+    said = r"own\.c: .* it has thread-local data.*\n  hint: only a loader .* cc -shared -fPIC makes"
+    with pytest.raises(CompileError, match=said):
         c.module("static __thread int z; int f(int a) { return z += a; }", name="own.c")
     with pytest.raises(CompileError, match=r"own\.c: .* needs nowhere, which is neither in the"):
         c.module("int nowhere(void); int f(int a) { return nowhere(); }", name="own.c")

@@ -48,6 +48,8 @@ __all__ = ["compile", "library", "module"]
 _ALWAYS: Final = ("-c", "-fPIC", "-ffunction-sections", "-fdata-sections")
 """What a function does not need can be left out only where it is in a section of its own."""
 _USUAL: Final = ("-O2",)
+_LONGEST: Final = 300
+_OF_CLANG: Final = (b"ext_vector_type", b"__builtin_elementwise_", b"__builtin_nontemporal_")
 _ASSEMBLY: Final = (".s", ".S")
 
 
@@ -226,5 +228,20 @@ def _object(source: Source, cc: str | None, search: Sequence[str], flags: Sequen
         if done.returncode == 0 and target.exists():
             return target.read_bytes()
     said = (done.stderr + done.stdout).strip().replace(f"{folder}/", "")
-    message = f"{source.name} cannot be compiled by {shlex.join(compiler)}:\n{said}"
-    raise CompileError(Diagnostic(message, hint=hint_for_headers(said)))
+    shown = "\n".join(map(_cut, said.splitlines()))
+    message = f"{source.name} cannot be compiled by {shlex.join(compiler)}:\n{shown}"
+    hint = hint_for_headers(said) or _hint_for_clang(source, compiler)
+    raise CompileError(Diagnostic(message, hint=hint))
+
+
+def _cut(line: str) -> str:
+    """A line of a compiler's messages; generated sources have lines of thousands of letters."""
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} …"
+
+
+def _hint_for_clang(source: Source, compiler: Sequence[str]) -> str | None:
+    """The hint for extensions of C that clang alone has."""
+    used = next((each for each in _OF_CLANG if each in source.data), None)
+    if used is None or "clang" in compiler[0]:
+        return None
+    return f"{used.decode()} is an extension of clang: cc='clang', or CC=clang in the environment"

@@ -142,6 +142,8 @@ class Call(Flow):
         """The hint for an unknown parameter if a similar one exists."""
         made = any(each.name == param.name for each, _ in self._made)
         known = any(each.name == param.name for each in self.signature.params)
+        if not (made or known) and isinstance(param, Tensor):
+            return ": what the call allocates is in results=[…], or in a Sequence's temporaries=[…]"
         if not (made or known):
             return ""
         where = "a result or temporary" if made else "a parameter"

@@ -23,6 +23,11 @@ _THIN: Final = "write an archive with its members inside: ar without --thin or T
 _COMPILE: Final = (
     "compile it with -c -fPIC for this processor, or link it to a shared library and name that"
 )
+_OF_LOADERS: Final = ("thread-local data", "a constructor", "ifunc")
+_LINK: Final = (
+    f"only a loader can do that, for the whole file: cc -shared -fPIC makes a library of it for "
+    f"{HOSTCODE}.from_library; or move what needs it to another file"
+)
 _MOST_COMPARED: Final = 20_000
 """The limit for comparing names, which takes a microsecond or more for each."""
 
@@ -57,8 +62,10 @@ def _names(symbol: str) -> tuple[str, ...]:
     return whole, plain, plain.rpartition("::")[2]
 
 
-def for_object(data: bytes) -> str:
-    """The hint for bytes that cannot be embedded."""
+def for_object(data: bytes, said: str) -> str:
+    """The hint for bytes that cannot be embedded, of which an error says this."""
+    if any(each in said for each in _OF_LOADERS):
+        return _LINK
     if data.startswith(b"!<thin>\n"):
         return _THIN
     if data.startswith(_BITCODE):

@@ -153,7 +153,7 @@ def _refusing(data: bytes, what: str) -> Iterator[None]:
     try:
         yield
     except ObjectFileError as error:
-        hint = advice.for_object(data)
+        hint = advice.for_object(data, str(error))
         raise CompileError(Diagnostic(f"{what} cannot be embedded: {error}", hint=hint)) from None
 
 
