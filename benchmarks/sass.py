@@ -1,0 +1,220 @@
+"""The machine code of kernels for NVIDIA GPUs, beside what nvcc makes of the same in CUDA C++.
+
+    python benchmarks/sass.py [--quick] [--only PART] [--options "…"] [--nvcc "…"] [--json FILE]
+
+No GPU is needed, and nothing is timed: instructions are counted.  ptxas assembles both sides' PTX,
+nvdisasm (nvidia-cuda-nvdisasm) shows them.  nvcc has its defaults: `-O3`, contraction, and indices
+of 32 bits; `--nvcc="-fmad=false -DINDEX='long long'"` is a comparison at equal meaning.  NOPs and
+the branch behind a kernel are not counted.  A hot loop is counted for a unit of its work, such as
+a multiply-add, so that it does not matter how far either side has unrolled it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from harness import Facts, Goal, Result, Skipped, arguments, finish
+from sass_kernels.cases import MATHS, STUDY, Case
+from sass_kernels.reading import Code, read
+
+from ferrule.commands.disassembly import find_disassembler, sass_of
+from ferrule.compiler.cuda.assembly import assemble, find_program
+from ferrule.runtime.artefacts import KernelInfo
+from ferrule.runtime.binaries.images import FoundImage
+
+ARCHS: Final = ("sm_80", "sm_90a", "sm_100a")
+PARTS: Final = {"study": STUDY, "maths": MATHS}
+TWINS: Final = Path(__file__).parent / "sass_kernels" / "twins.cu"
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A side of a kernel.  `hot` is the length of the hot loop for a unit; None without a loop."""
+
+    total: int
+    hot: float | None
+    loads: int
+    wide_loads: int
+    stores: int
+    wide_stores: int
+    registers: int
+    spills: int
+    stack: int
+
+    @property
+    def accesses(self) -> str:
+        """Loads and stores, with those of 16 bytes after the slash."""
+        return f"{self.loads}/{self.wide_loads} {self.stores}/{self.wide_stores}"
+
+
+def counted(code: Code, info: KernelInfo, case: Case) -> Counted:
+    """What a kernel has."""
+    loop = code.hot_loop(case.unit, case.without) if case.unit else None
+    return Counted(
+        len(code.instructions),
+        loop and loop[0] / loop[1],
+        code.count(r"LDG|LD\b"),
+        code.wide("LDG|LD"),
+        code.count(r"STG|ST\b"),
+        code.wide("STG|ST"),
+        info.registers,
+        info.spill_stores + info.spill_loads,
+        info.stack,
+    )
+
+
+Sides = tuple[Counted, Counted]
+"""Ours and nvcc's."""
+
+
+def disassembled(ptx: str, arch: str) -> dict[str, tuple[Code, KernelInfo]]:
+    """The kernels of PTX by name."""
+    made = assemble(ptx, arch, ("-O3",))
+    text = sass_of({}, [FoundImage("cubin", arch, tuple(made.kernels), made.cubin)])
+    return {name: (code, made.kernels[name]) for name, code in read(text).items()}
+
+
+def twins(nvcc: str, arch: str, options: Sequence[str]) -> dict[str, tuple[Code, KernelInfo]]:
+    """All kernels of nvcc."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "twins.ptx"
+        command = [nvcc, "-O3", "-ptx", f"-arch={arch}", *options, str(TWINS), "-o", str(path)]
+        subprocess.run(command, check=True)
+        return disassembled(path.read_text(encoding="utf-8"), arch)
+
+
+def ours(case: Case, arch: str, options: str) -> Counted:
+    """Our side of a kernel."""
+    function = case.compiled(f"--target cuda --gpu-arch {arch} {options}")
+    kernels = disassembled(function.inspect_ptx(), arch)
+    # A kernel that is launched with other constants is there again: the first one is meant.
+    found = next(value for name, value in kernels.items() if case.kernel in name)
+    return counted(*found, case)
+
+
+def compared(
+    cases: Sequence[Case], nvcc: str, arch: str, wanted: argparse.Namespace
+) -> Iterator[tuple[str, Sides]]:
+    """Both sides of each kernel."""
+    theirs = twins(nvcc, arch, shlex.split(wanted.nvcc))
+    for case in cases:
+        sides = ours(case, arch, wanted.options), counted(*theirs[case.twin], case)
+        print(f"{arch} {case.twin}", file=sys.stderr)
+        yield case.twin, sides
+
+
+# ---- showing ----
+
+
+def ratio(ours: float | None, theirs: float | None) -> float | None:
+    """None where a side has no loop."""
+    return ours / theirs if ours and theirs else None
+
+
+def shown(value: float | None) -> str:
+    """A number of a table."""
+    return "–" if value is None else f"{value:.2f}"
+
+
+def table(title: str, rows: Mapping[str, Sides]) -> Facts:
+    """Ours, nvcc's, and ratios."""
+    columns = ("", "total", "nvcc", "ratio", "hot loop", "nvcc", "ratio")
+    columns += ("registers", "nvcc", "spills", "loads, stores", "nvcc")
+    return Facts(title, columns, tuple(_line(name, *sides) for name, sides in rows.items()))
+
+
+def _line(name: str, a: Counted, b: Counted) -> tuple[str, ...]:
+    return (
+        name.replace("_", " "),
+        *(str(a.total), str(b.total), shown(ratio(a.total, b.total))),
+        *(shown(a.hot), shown(b.hot), shown(ratio(a.hot, b.hot))),
+        *(str(a.registers), str(b.registers), f"{a.spills} / {b.spills}"),
+        *(a.accesses, b.accesses),
+    )
+
+
+def means(rows: Mapping[str, Sides]) -> dict[str, float | None]:
+    """Geometric means over nvcc, and the worst ratio."""
+    totals = [a.total / b.total for a, b in rows.values()]
+    hot = [r for a, b in rows.values() if (r := ratio(a.hot, b.hot))]
+    registers = [a.registers / b.registers for a, b in rows.values()]
+    return {
+        "instructions": statistics.geometric_mean(totals),
+        "instructions, the worst": max(totals),
+        "hot loops": statistics.geometric_mean(hot) if hot else None,
+        "hot loops, the worst": max(hot, default=None),
+        "registers": statistics.geometric_mean(registers),
+    }
+
+
+LIMITS: Final = {
+    "instructions": 1.05,
+    "instructions, the worst": 1.15,
+    "hot loops": 1.03,
+    "hot loops, the worst": 1.15,
+    "registers": 1.05,
+}
+
+
+def result(wanted: argparse.Namespace, nvcc: str) -> tuple[Result, dict[str, object]]:
+    """The tables of each part and architecture, and all figures."""
+    tables, goals, figures = [], [], {}
+    for part, cases in PARTS.items():
+        if wanted.only not in (None, part):
+            continue
+        for arch in ARCHS[1:2] if wanted.quick else ARCHS:
+            rows = dict(compared(cases[:2] if wanted.quick else cases, nvcc, arch, wanted))
+            tables.append(table(f"{part}, {arch}", rows))
+            goals += [
+                Goal(f"{part}, {arch}: {what} over nvcc's", LIMITS[what], value, "×")
+                for what, value in means(rows).items()
+            ]
+            figures[f"{part}, {arch}"] = {
+                name: [asdict(side) for side in sides] for name, sides in rows.items()
+            }
+    return Result(tuple(tables), tuple(goals)), figures
+
+
+def missing() -> str:
+    """What this machine lacks."""
+    there = {"nvcc": find_program("nvcc"), "ptxas": find_program("ptxas")}
+    there["nvdisasm (nvidia-cuda-nvdisasm)"] = " ".join(find_disassembler() or ())
+    return ", ".join(name for name, found in there.items() if not found)
+
+
+def main() -> None:
+    """Measure, print, write."""
+    wanted, rest = _extra().parse_known_args()
+    wanted = argparse.Namespace(**{**vars(wanted), **vars(arguments(__doc__, rest, [*PARTS]))})
+    lacks, nvcc = missing(), find_program("nvcc")
+    if lacks or nvcc is None:
+        skipped = Skipped("all kernels", f"there is no {lacks}")
+        finish("sass", Result((), skipped=(skipped,)), wanted)
+        return
+    found, figures = result(wanted, nvcc)
+    finish("sass", found, wanted)
+    path = wanted.json or Path(__file__).parent / "results" / "sass.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["options"] = {"ferrule": wanted.options, "nvcc": wanted.nvcc}
+    path.write_text(json.dumps({**content, "counted": figures}, indent=1) + "\n", encoding="utf-8")
+
+
+def _extra() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--options", default="", help="ferrule's, besides the target")
+    parser.add_argument("--nvcc", default="", help="nvcc's, besides -O3")
+    return parser
+
+
+if __name__ == "__main__":
+    main()
