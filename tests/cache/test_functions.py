@@ -364,3 +364,5 @@ def test_fast_maths_is_a_part_of_the_key(folder: Path, written: Written) -> None
         found.append((function.origin, "add.reassoc" in function.inspect_ir()))
     new, old = "compiled", "from the cache"
     assert found == [(new, True), (new, False), (new, False), (old, True), (old, False)]
+    exact = fe.compile(fe.jit(fmad=False)(module.total), vector, vector, options="--target cpu")
+    assert exact.origin == new

@@ -241,7 +241,7 @@ def test_other_requirements_are_a_miss(program: Written) -> None:
 
 OPTIONS = (
     *("--opt-level 2", "--strip-paths", "--enable-checks", "--release-gil true"),
-    *("--host-cpu x86-64-v3", "--fast-math", "--target cuda --gpu-arch sm_80"),
+    *("--host-cpu x86-64-v3", "--fast-math", "--fmad", "--target cuda --gpu-arch sm_80"),
     *("--target cuda --gpu-arch sm_90", "--host-target aarch64-linux-gnu"),
 )
 

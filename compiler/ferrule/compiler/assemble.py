@@ -135,6 +135,8 @@ def optimised_alone(part: Part, opt_level: int, target: HostTarget) -> bool:
 
 def _for_target(module: HostModule, target: HostTarget) -> tuple[HostModule, Any]:
     """The module with the parts for this target, and LLVM's target machine."""
+    if module.body.part.needs_fma and not has_fma(target):
+        raise _no_fma(module.signature.name, target)
     part = _with_instructions(module.body.part, target)
     module = replace(module, body=replace(module.body, text=part.text, parts=part.parts))
     return module, targets.machine(target, min(module.opt_level, 2))
@@ -370,6 +372,17 @@ def with_instructions(text: str, target: HostTarget) -> str:
             declaration = f'declare {kind} @"{intrinsic}"({kind}, {kind}, {kind})'
             text += "" if declaration in text else f"\n{declaration}\n"
     return text
+
+
+def _no_fma(name: str, target: HostTarget) -> CompileError:
+    return CompileError(
+        Diagnostic(
+            f"{name} was compiled with fmad, which makes one operation of a multiplication and an "
+            f"addition, and {target.cpu} has no instruction for that",
+            expected="a CPU with FMA",
+            hint="add --host-cpu x86-64-v3 or native, or compile without --fmad",
+        )
+    )
 
 
 def has_fma(target: HostTarget) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
 from typing import Any, Final, Literal
@@ -36,8 +37,9 @@ class Options:
     function runs (CPU only).  `pipeline`: "llvm" is ferrule's own lowering, "mlir" a second one, of
     `ferrule[mlir]`, through MLIR's passes.  `cache`: whether the cache may have the function, and
     keeps it.  `fast_math`: floats may be computed in another order and with other roundings, see
-    `jit`; for CUDA kernels as by CUDA's option: `fast=True` for all maths functions, and a
-    multiplication and an addition may be fused.  `enable_tvm_ffi` is accepted for compatibility
+    `jit`; for CUDA kernels `fast=True` for all maths functions, and approximate division.  `fmad`:
+    whether a product and the sum that reads it are one operation, which rounds once, where a
+    function does not say; None: on a GPU, as in CUDA, and not on the CPU.  `enable_tvm_ffi` is accepted for compatibility
     with CuTe, without effect: every function is a TVM-FFI function.
 
     The other options are for CUDA kernels, and have no effect on the CPU.  `cubin`: assemble the
@@ -69,6 +71,7 @@ class Options:
     noalias: bool = False
     pipeline: Pipeline = "llvm"
     cache: bool = True
+    fmad: bool | None = None
 
     def __post_init__(self) -> None:
         if self.target is not None and not _is_one_of(self.target, TARGETS):
@@ -87,6 +90,8 @@ class Options:
             raise CompileError(
                 f"release_gil must be True, False or 'auto', but got {self.release_gil!r}"
             )
+        if not isinstance(self.fmad, bool | None):
+            raise CompileError(f"fmad must be True, False or None, but got {self.fmad!r}")
         if not _is_one_of(self.pipeline, PIPELINES):
             raise CompileError(_unknown_pipeline(self.pipeline, "the option pipeline"))
         if type(self.opt_level) is not int or not 0 <= self.opt_level <= 3:
@@ -148,6 +153,12 @@ def _set_release_gil(options: Options, value: str) -> Options:
     return replace(options, release_gil=chosen[value])
 
 
+def _set_fmad(options: Options, value: str) -> Options:
+    if value not in ("true", "false"):
+        raise CompileError(f"--fmad must be true or false, but got {value!r}")
+    return replace(options, fmad=value == "true")
+
+
 def _set_gpu_arch(options: Options, value: str) -> Options:
     return replace(options, gpu_arch=value)
 
@@ -181,6 +192,8 @@ _FLAGS: Final[Mapping[str, Callable[[Options], Options]]] = {
     "--no-cache": lambda options: replace(options, cache=False),
     **{"--" + name.replace("_", "-"): _switch(name) for name in _SWITCHES},
 }
+_WITHOUT_VALUE: Final[Mapping[str, str]] = {"--fmad": "true"}
+"""What a setting means without a value."""
 _SETTINGS: Final[Mapping[str, Callable[[Options, str], Options]]] = {
     "--target": _set_target,
     "--gpu-arch": _set_gpu_arch,
@@ -188,6 +201,7 @@ _SETTINGS: Final[Mapping[str, Callable[[Options, str], Options]]] = {
     "--host-target": _set_host_target,
     "--release-gil": _set_release_gil,
     "--opt-level": _set_opt_level,
+    "--fmad": _set_fmad,
     "--ptxas-options": _text("ptxas_options"),
     "--dump-dir": _text("dump_dir"),
     "--pipeline": _set_pipeline,
@@ -226,21 +240,30 @@ def _split(text: str) -> list[str]:
 
 
 def _parse_words(words: list[str], options: Options) -> Options:
-    rest = iter(words)
-    for word in rest:
+    rest = deque(words)
+    while rest:
+        word = rest.popleft()
         name, equals, inline = word.partition("=")
         if name in _FLAGS and not equals:
             options = _FLAGS[name](options)
         elif name in _FLAGS:
             raise CompileError(f"option {name} takes no value, but got {inline!r}")
         elif name in _SETTINGS:
-            value = inline if equals else next(rest, None)
+            value = inline if equals else _next_value(name, rest)
             if value is None:
                 raise CompileError(f"option {name} needs a value")
             options = _SETTINGS[name](options, value)
         else:
             raise CompileError(_unknown_option(name))
     return options
+
+
+def _next_value(name: str, rest: deque[str]) -> str | None:
+    """The word after an option, or what the option means without one; None if it needs one."""
+    alone = _WITHOUT_VALUE.get(name)
+    if alone is not None and (not rest or rest[0].startswith("--")):
+        return alone
+    return rest.popleft() if rest else None
 
 
 def _unknown_option(name: str) -> Diagnostic:

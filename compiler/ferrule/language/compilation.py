@@ -568,6 +568,7 @@ def _program(job: Job) -> tuple[Program, Signature, dict[Op, object]]:
         origins,
         job.witness,
         _fast_math(options),
+        _fmad(options),
     )
     verify(program)
     signature = _with_read_only(job.signature, program)
@@ -596,6 +597,13 @@ def _fast_math(options: Options) -> tuple[str, ...]:
     return RELAXED if options.fast_math and options.gpu_arch is None else ()
 
 
+def _fmad(options: Options) -> bool | None:
+    """Whether products and sums are contracted where a function does not say: by default for a
+    GPU, as CUDA does it."""
+    by_default = None if options.gpu_arch is None else True
+    return by_default if options.fmad is None else options.fmad
+
+
 def _body(program: Program, options: Options, name: str, origins: dict[Op, object] | None) -> Body:
     """The body of a program for the target; writes GPU code to files if the options request it."""
     from ferrule.language.codegen import CodegenError
@@ -605,6 +613,8 @@ def _body(program: Program, options: Options, name: str, origins: dict[Op, objec
         body = _lowered(collapse(program), options, origins)
     except CodegenError as error:
         raise CompileError(f"{name}: {error}") from None
+    if options.gpu_arch is None and program.contracted:
+        body = replace(body, fused=True)
     if body.device_code is not None:
         from ferrule.compiler.cuda.dumps import keep
 

@@ -23,7 +23,9 @@ _LATER: Final = object()
 """The function of a decorator that got only keywords."""
 
 _FAST_MATH: Final = "__ferrule_fast_math__"
-"""The attribute with the flags: attributes are parts of a function's key in the cache."""
+_FMAD: Final = "__ferrule_fmad__"
+"""The attributes with the flags, and with what is said of fmad: attributes are parts of a
+function's key in the cache."""
 
 _VERSIONS: Final = 8
 """The number of versions of the outer values for which compiled code is cached."""
@@ -159,17 +161,19 @@ def kernel(function: Callable[..., Any]) -> KernelFunction: ...
 
 
 @overload
-def kernel(*, fast_math: FastMath) -> Callable[[Callable[..., Any]], KernelFunction]: ...
+def kernel(
+    *, fast_math: FastMath = False, fmad: bool | None = None
+) -> Callable[[Callable[..., Any]], KernelFunction]: ...
 
 
-def kernel(function: Any = _LATER, *, fast_math: FastMath = False) -> Any:
+def kernel(function: Any = _LATER, *, fast_math: FastMath = False, fmad: bool | None = None) -> Any:
     """Marks a function as a kernel: `@ferrule.kernel`.
 
-    `fast_math`: as for `jit`.  Raises CompileError unless it is a function.
+    `fast_math`, `fmad`: as for `jit`.  Raises CompileError unless it is a function.
     """
     if function is _LATER:
-        return partial(kernel, fast_math=fast_math)
-    return KernelFunction(_checked(function, "kernel", fast_math))
+        return partial(kernel, fast_math=fast_math, fmad=fmad)
+    return KernelFunction(_checked(function, "kernel", fast_math, fmad))
 
 
 @overload
@@ -177,37 +181,41 @@ def jit(function: Callable[..., Any]) -> JitFunction: ...
 
 
 @overload
-def jit(*, fast_math: FastMath) -> Callable[[Callable[..., Any]], JitFunction]: ...
+def jit(
+    *, fast_math: FastMath = False, fmad: bool | None = None
+) -> Callable[[Callable[..., Any]], JitFunction]: ...
 
 
-def jit(function: Any = _LATER, *, fast_math: FastMath = False) -> Any:
+def jit(function: Any = _LATER, *, fast_math: FastMath = False, fmad: bool | None = None) -> Any:
     """Marks a function as a host function: `@ferrule.jit`.
 
     `fast_math`, as in `@ferrule.jit(fast_math={"reassoc", "contract"})`: LLVM's fast-math flags of
     the arithmetic in this function and in those that it calls, but not in the kernels that it
     launches; True is all of them except "nnan" and "ninf".  Results then depend on the CPU.
-    Raises CompileError unless it is a function, and for unknown flags.
+    `fmad`: whether a product and the sum that reads it are one operation, which rounds once, the
+    same on all targets; None: as the option `fmad` says.
+    Raises CompileError unless it is a function, for unknown flags, and if the two contradict.
     """
     if function is _LATER:
-        return partial(jit, fast_math=fast_math)
-    return JitFunction(_checked(function, "jit", fast_math))
+        return partial(jit, fast_math=fast_math, fmad=fmad)
+    return JitFunction(_checked(function, "jit", fast_math, fmad))
 
 
 def _checked(
-    function: Callable[..., Any], decorator: str, fast_math: FastMath
+    function: Callable[..., Any], decorator: str, fast_math: FastMath, fmad: bool | None
 ) -> Callable[..., Any]:
     if not inspect.isfunction(function):
         raise CompileError(f"@ferrule.{decorator} marks a function, but got {function!r}")
     check_undecorated(function)
-    if fast_math is not False:
-        function = _relaxed(function, fast_math)
+    if fast_math is not False or fmad is not None:
+        function = _relaxed(function, fast_math, fmad)
     remember(function)
     return function
 
 
-def _relaxed(function: types.FunctionType, fast_math: object) -> types.FunctionType:
+def _relaxed(function: types.FunctionType, fast_math: object, fmad: object) -> types.FunctionType:
     """A copy of a function with these flags: itself may also be compiled without them."""
-    from ferrule.language.fastmath import checked
+    from ferrule.language.fastmath import checked, checked_fmad
 
     code, names = function.__code__, function.__globals__
     copy = types.FunctionType(
@@ -216,13 +224,21 @@ def _relaxed(function: types.FunctionType, fast_math: object) -> types.FunctionT
     for name in ("__kwdefaults__", "__annotations__", "__doc__", "__module__", "__qualname__"):
         setattr(copy, name, getattr(function, name))
     flags = checked(fast_math, f"fast_math of {function.__name__}")
+    said = checked_fmad(fmad, flags, fast_math is not True, function.__name__)
     vars(copy).update(vars(function), **{_FAST_MATH: flags} if flags else {})
+    vars(copy).update({} if said is None else {_FMAD: said})
     return copy
 
 
 def fast_math_of(function: types.FunctionType) -> tuple[str, ...]:
     """The fast-math flags that a decorator gave a function."""
     found: tuple[str, ...] = vars(function).get(_FAST_MATH, ())
+    return found
+
+
+def fmad_of(function: types.FunctionType) -> bool | None:
+    """What a decorator said of fmad; None if it said nothing."""
+    found: bool | None = vars(function).get(_FMAD)
     return found
 
 

@@ -44,6 +44,37 @@ def _names(given: object, where: str) -> set[str]:
     )
 
 
+FMAD: Final = "fmad"
+"""The mark of a product or a sum of the program, between its lowering and `contracted`."""
+
+
+def contracting(flags: tuple[str, ...], fmad: bool) -> tuple[str, ...]:
+    """The flags of an op which may, or must not, become one operation with another one: if they
+    allow LLVM something, this is LLVM's work too."""
+    if not fmad:
+        return tuple(flag for flag in flags if flag != "contract")
+    return united(flags, ("contract",)) if flags else ()
+
+
+def checked_fmad(given: object, flags: tuple[str, ...], named: bool, where: str) -> bool | None:
+    """What a function says of fmad; `named`: whether its flags were named one by one.
+
+    Raises CompileError for what is no answer, and for one that contradicts the flags.
+    """
+    if not isinstance(given, bool | None):
+        raise CompileError(
+            Diagnostic(f"fmad of {where} is {given!r}", expected="True, False, None")
+        )
+    if given is False and named and "contract" in flags:
+        raise CompileError(
+            Diagnostic(
+                f"fmad of {where} is False, but its fast_math has 'contract', the opposite",
+                hint="leave one of them out",
+            )
+        )
+    return given
+
+
 def united(first: tuple[str, ...], second: Iterable[str]) -> tuple[str, ...]:
     """The flags of either, in the order of `FLAGS`."""
     both = {*first, *second}

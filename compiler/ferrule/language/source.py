@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from ferrule.compiler.artefacts import Location
 from ferrule.compiler.errors import CompileError, Diagnostic, Span
-from ferrule.language.decorators import fast_math_of
+from ferrule.language.decorators import fast_math_of, fmad_of
 from ferrule.language.dependencies.edited import check_unedited, is_code_of
 from ferrule.language.dependencies.witness import Outer
 from ferrule.language.sourcetexts import lines_of
@@ -39,7 +39,8 @@ class Source:
 
     `outer` has its outer names (closure, globals), `defaults` the parameters' defaults, evaluated
     where the function was defined, and `annotations` the annotations that Python has already
-    evaluated.  `lines` begin with `first_line`.  `fast_math`: its flags, see `fastmath`.
+    evaluated.  `lines` begin with `first_line`.  `fast_math`: its flags, see `fastmath`;
+    `fmad`: what it says of that.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Source:
     first_line: int
     annotations: Mapping[str, Any] = field(default_factory=dict)
     fast_math: tuple[str, ...] = ()
+    fmad: bool | None = None
 
     def span(self, node: ast.AST) -> Span:
         """The place of a node, cut to its first line."""
@@ -118,6 +120,7 @@ def read_source(function: Callable[..., Any], *, helper: bool = False) -> Source
         first_line,
         evaluated_annotations(function),
         fast_math_of(function),
+        fmad_of(function),
     )
 
 

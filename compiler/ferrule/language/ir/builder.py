@@ -13,14 +13,17 @@ from dataclasses import field
 from typing import Final
 
 from ferrule.compiler.artefacts import Fault, Location
-from ferrule.language.fastmath import united
+from ferrule.language.fastmath import FMAD, contracting, united
 from ferrule.language.ir import ops as ir
 from ferrule.language.ir.types import HandleType, TensorType
-from ferrule.specs import Boolean, Dim, DType, Int32, Uint32
+from ferrule.specs import Boolean, Dim, DType, Float32, Float64, Int32, Uint32
 from ferrule.specs.deferred import dataclass
 
 FLAGGED: Final = frozenset({"add", "sub", "mul", "div", "neg"})
 """The ops that have fast-math flags where the program allows them."""
+FUSED: Final = frozenset({"add", "sub", "mul"})
+WIDE: Final = (Float32, Float64)
+"""The ops, and the dtypes, that `contracted` makes one operation of."""
 
 
 @dataclass(slots=True)
@@ -38,7 +41,8 @@ class Builder:
     """Appends ops to the innermost open region and returns their results.
 
     If `places` is not None, it records for each op the current value of `at`.  `flags` are the
-    fast-math flags of arithmetic on floats.
+    fast-math flags of arithmetic on floats.  `fmad`: whether a product and a sum of the program may
+    become one operation, None where nobody said; inside of `library` code they are left alone.
     """
 
     def __init__(self) -> None:
@@ -46,6 +50,8 @@ class Builder:
         self.at: object = None
         self.places: dict[ir.Op, object] | None = None
         self.flags: tuple[str, ...] = ()
+        self.fmad: bool | None = None
+        self.library = False
 
     @contextmanager
     def region(self, again: OpenRegion | None = None) -> Iterator[OpenRegion]:
@@ -66,10 +72,22 @@ class Builder:
         finally:
             self.flags = outer
 
+    @contextmanager
+    def inlined(self, fmad: bool | None, *, library: bool) -> Iterator[None]:
+        """What is inside belongs to another function of the program, or to one of ferrule's."""
+        outer = self.fmad, self.library
+        self.fmad, self.library = outer[0] if fmad is None else fmad, library
+        try:
+            yield
+        finally:
+            self.fmad, self.library = outer
+
     def _flags(self, op: str, operand: ir.Value) -> tuple[str, ...]:
         kind = operand.type
         flagged = op in FLAGGED and isinstance(kind, DType) and kind.kind == "float"
-        return self.flags if flagged else ()
+        if not flagged or self.fmad is not False:
+            return self.flags if flagged else ()
+        return contracting(self.flags, False)
 
     @property
     def current(self) -> OpenRegion:
@@ -116,6 +134,16 @@ class Builder:
         result = ir.Value(lhs.type, op)
         flags = self._flags(op, lhs) if self.flags else ()
         self.append(ir.Binary(result, op, lhs, rhs, fast, flags))
+        return result
+
+    def operator(self, op: ir.BinaryOp, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+        """`lhs op rhs` as the program wrote it: `contracted` may make one operation of two, and
+        so may LLVM, if flags allow it something."""
+        if not self.fmad or self.library or op not in FUSED or lhs.type not in WIDE:
+            return self.binary(op, lhs, rhs)
+        result = ir.Value(lhs.type, op)
+        flags = contracting(self.flags, True) or (FMAD,)
+        self.append(ir.Binary(result, op, lhs, rhs, flags=flags))
         return result
 
     def fma(self, x: ir.Value, y: ir.Value, z: ir.Value) -> ir.Value:

@@ -527,6 +527,7 @@ class Program:
     `symbols` maps every symbol to its name in text; the host function's caller provides their
     values, except for `made` symbols, which get them from an `Alloc`, `Shrink` or `Define`.
     `result`: its result.  `facts` hold of the symbols in every call, which the caller has checked.
+    `contracted`: products and sums were made one operation, for which a CPU needs an instruction.
     """
 
     name: str
@@ -537,6 +538,7 @@ class Program:
     result: Param | None = None
     made: frozenset[Sym] = frozenset()
     facts: tuple[Comparison, ...] = ()
+    contracted: bool = False
 
     @property
     def given(self) -> dict[Sym, str]:

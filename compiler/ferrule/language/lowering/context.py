@@ -16,6 +16,7 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Target
 from ferrule.language.dependencies.mutable import ATOMS, Search
 from ferrule.language.dependencies.witness import Witness
+from ferrule.language.fastmath import united
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder, OpenRegion
 from ferrule.language.ir.types import TensorType
@@ -59,9 +60,14 @@ class Frame:
         return 0 if self.caller is None else 1 + self.caller.depth()
 
 
+def is_library(source: Source) -> bool:
+    """Whether a function is ferrule's own, written in the language itself."""
+    return str(source.outer.get("__name__")).startswith(_LIBRARY)
+
+
 def users(frame: Frame, node: ast.AST) -> tuple[Frame, ast.AST]:
     """The place in the user's code from which a place in a library function of ours was reached."""
-    while str(frame.source.outer.get("__name__")).startswith(_LIBRARY):
+    while is_library(frame.source):
         if frame.caller is None or frame.call_node is None:
             break
         node = frame.call_node
@@ -74,7 +80,8 @@ class ProgramState:
     """The state shared by the functions of one program: target, symbols, kernels by key and
     `changes`, relations of sizes.
 
-    `fast_math`: the fast-math flags of all its functions.
+    `fast_math`: the fast-math flags of all its functions; `fmad`: whether a product and a sum are
+    one operation, where a function does not say.
     `unlaunched`: for each kernel call without a launch so far, the error for it.  `unrolled`: the
     number of iterations of compile-time loops.  `writes`: the number of events so far that may have
     changed tensors: writes, launches and beginnings of loops.  `roots`: for a view that begins
@@ -94,6 +101,7 @@ class ProgramState:
     symbols: dict[Sym, str]
     target: Target = "cpu"
     fast_math: tuple[str, ...] = ()
+    fmad: bool | None = None
     kernels: dict[tuple[object, int], ops.Function] = field(default_factory=dict)
     relations: list[Relation] = field(default_factory=list)
     sources: dict[object, Source] = field(default_factory=dict)
@@ -185,6 +193,12 @@ class Lowering:
         self.has_all_dynamic = False
         self.interpreter = interpreter
         self.here: ast.AST = frame.source.node
+
+    def begin(self) -> None:
+        """Takes what the compilation and the function say of the arithmetic on floats."""
+        said, state = self.frame.source, self.state
+        self.builder.flags = united(state.fast_math, said.fast_math)
+        self.builder.fmad = state.fmad if said.fmad is None else said.fmad
 
     def evaluate(self, node: ast.expr) -> Any:
         """The value of an expression: a compile-time object, or a run-time one of `values`."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ferrule.compiler.options import Target
 from ferrule.language.dependencies.witness import Outer, Witness
-from ferrule.language.fastmath import united
+from ferrule.language.fastmath import FMAD
 from ferrule.language.ir import ops
 from ferrule.language.ir.passes.cleanup import remove_unused
 from ferrule.language.lowering.context import Frame, Interpreter, Lowering, ProgramState
@@ -45,26 +45,27 @@ def lower_program(
     places: dict[ops.Op, object] | None = None,
     witness: Witness | None = None,
     fast_math: tuple[str, ...] = (),
+    fmad: bool | None = None,
 ) -> ops.Program:
     """Lowers a host function whose run-time parameters are those of `signature`.
 
     `constants` has the compile-time parameters, `classes` the named tuples and dataclasses of
     tuples, `variadic` the name of `*args` and of its parameters.  Raises CompileError.  `places`
     gets the origin of each op (see `places`), `witness` the outer values that were read.
-    `fast_math` are the flags of all functions, see `fastmath`.
+    `fast_math` are the flags of all functions, see `fastmath`; `fmad`: see `contracted`.
     """
     source = read_source(function)
     returns = annotation_of(function)
     state = ProgramState(dict(signature.symbols), target, returns=returns, name=signature.name)
     state.places = places
-    state.fast_math = fast_math
+    state.fast_math, state.fmad = fast_math, fmad
     state.witness = witness or state.witness
     state.sources[function] = source
     state.witness.add_function(function)  # type: ignore[arg-type]
     if getattr(source.node, "returns", None) and "return" not in source.annotations:
         state.witness.add_returns(function, lambda: annotation_of(function), returns)
     low = Lowering("host", state, Frame(source, dict(constants)), _PYTHON)
-    low.builder.flags = united(fast_math, source.fast_math)
+    low.begin()
     receiver = Receiver(low, classes or {}, [])
     with low.builder.region() as region:
         for i, param in enumerate(signature.params):
@@ -86,7 +87,18 @@ def lower_program(
     relations = tuple(state.relations)
     facts = _facts(signature)
     program = ops.Program(signature.name, kernels, host, symbols, relations, result, made, facts)
-    return remove_unused(program)
+    program = remove_unused(program)
+    if not _is_marked(program):
+        return program
+    from ferrule.language.ir.passes.contract import contracted
+
+    return contracted(program)
+
+
+def _is_marked(program: ops.Program) -> bool:
+    """Whether a product or a sum is one that may be contracted."""
+    functions = (program.host, *program.kernels)
+    return any(FMAD in op.flags for each in functions for op in each.facts.each(ops.Binary))
 
 
 def _facts(signature: Signature) -> tuple[Comparison, ...]:

@@ -80,10 +80,7 @@ _FAST: Final[MappingProxyType[str, _Emit]] = MappingProxyType(
         "tanh": _tanh,
         "sigmoid": _sigmoid,
         "pow": lambda t, x, y: _EX2(t, t.arith("mulf", y, _LG2(t, x))),
-        "add": _flagged("addf", "contract"),
-        "sub": _flagged("subf", "contract"),
-        "mul": _flagged("mulf", "contract"),
-        "div": _flagged("divf", "afn,contract"),
+        "div": _flagged("divf", "afn"),
     }
 )
 """The function that emits each op, by name; its operands are float32."""

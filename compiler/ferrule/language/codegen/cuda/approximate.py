@@ -18,7 +18,7 @@ from ferrule.compiler import halves
 from ferrule.language.ir import ops
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import F32
-from ferrule.specs import BFloat16, DType, Float16, Float32, Float64
+from ferrule.specs import BFloat16, DType, Float16, Float32
 
 _Emit = Callable[..., ir.Value]
 
@@ -28,14 +28,12 @@ DTYPES: Final = (Float32, Float16, BFloat16)
 
 def keeps(op: ops.Unary | ops.Binary) -> bool:
     """Whether an op is not expanded, and `emit` emits it."""
-    if not op.fast or op.op not in _FAST:
-        return False
-    return op.result.type in DTYPES or (op.result.type is Float64 and op.op in _CONTRACTED)
+    return op.fast and op.op in _FAST and op.result.type in DTYPES
 
 
 def emit(emitter: Emitter, op: str, dtype: DType, operands: Sequence[ir.Value]) -> ir.Value:
     """A kept op; a 2-byte float is computed in float32."""
-    if dtype in (Float32, Float64):
+    if dtype is Float32:
         return _FAST[op](emitter.builder, *operands)
     wide = [halves.widen(emitter, dtype, operand) for operand in operands]
     return halves.narrow(emitter, dtype, _FAST[op](emitter.builder, *wide))
@@ -75,12 +73,8 @@ def _div(b: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
     """A reciprocal is one instruction."""
     if isinstance(x, ir.Constant) and x.constant == 1.0:
         return _RCP(b, y)
-    return b.fdiv(x, y, flags=("afn", *_CONTRACT))
+    return b.fdiv(x, y, flags=("afn",))
 
-
-_CONTRACT: Final = ("contract",)
-_CONTRACTED: Final = ("add", "sub", "mul")
-"""Ops of any float that may be contracted with others."""
 
 _FAST: Final[MappingProxyType[str, _Emit]] = MappingProxyType(
     {
@@ -97,9 +91,6 @@ _FAST: Final[MappingProxyType[str, _Emit]] = MappingProxyType(
         "tanh": _tanh,
         "sigmoid": _sigmoid,
         "pow": lambda b, x, y: _EX2(b, b.fmul(y, _LG2(b, x))),
-        "add": lambda b, x, y: b.fadd(x, y, flags=_CONTRACT),
-        "sub": lambda b, x, y: b.fsub(x, y, flags=_CONTRACT),
-        "mul": lambda b, x, y: b.fmul(x, y, flags=_CONTRACT),
         "div": _div,
     }
 )

@@ -1,9 +1,9 @@
 """The meaning of `fast_math`: floats of kernels may be computed less precisely everywhere.
 
-The functions are those of `fast=True`; a multiplication and an addition may be contracted into one
-operation that rounds once; a float32 division is PTX's `div.approx`, with an error of at most 2
-ulp, and 0 for a divisor above 2**126 ("Floating-Point Instructions"). ferrule's own maths functions
-are computed as before.
+The functions are those of `fast=True`; a float32 division is PTX's `div.approx`, with an error of
+at most 2 ulp, and 0 for a divisor above 2**126 ("Floating-Point Instructions").  Products and sums
+are contracted by `contract` before, as the option `fmad` says.  ferrule's own maths functions are
+computed as before.
 """
 
 from __future__ import annotations

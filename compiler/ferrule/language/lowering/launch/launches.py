@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ferrule.compiler.cuda.limits import SMEM_LIMIT
-from ferrule.language.fastmath import united
 from ferrule.language.ir import ops, shared
 from ferrule.language.layouts import Layout
 from ferrule.language.lowering import structures
@@ -280,7 +279,7 @@ def lower_kernel(low: Lowering, call: KernelCall, node: ast.Call) -> ops.Functio
 
     names = {name: parameter(name, value) for name, value in call.arguments.items()}
     inner = low.fork("kernel", Frame(source, names, low.frame, node))
-    inner.builder.flags = united(low.state.fast_math, source.fast_math)
+    inner.begin()
     with inner.builder.region() as region:
         returned = inner.execute(source.node.body)  # type: ignore[arg-type]
     if returned is not None and returned.value is not None:

@@ -207,7 +207,7 @@ def arithmetic(low: Lowering, name: ops.BinaryOp, left: Any, right: Any, node: a
         return _floored(low, name, lhs, rhs)
     if name in ("floordiv", "mod") and low.kind == "host" and not low.elementwise:
         _check_divisor(low, rhs, node)
-    result = low.builder.binary(name, lhs.value, rhs.value)
+    result = low.builder.operator(name, lhs.value, rhs.value)
     return Number(result, _size(name, lhs, rhs))
 
 

@@ -7,7 +7,7 @@ import inspect
 from typing import Any
 
 from ferrule.compiler.errors import CompileError
-from ferrule.language.lowering.context import MAX_INLINE_DEPTH, Frame, Lowering
+from ferrule.language.lowering.context import MAX_INLINE_DEPTH, Frame, Lowering, is_library
 from ferrule.language.lowering.control import exits
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.python import conversions
@@ -96,7 +96,12 @@ def inline(
         low.fail(node, f"calls are nested more than {MAX_INLINE_DEPTH} deep: is this a recursion?")
     names = bind(low, source, args, kwargs, node)
     frame = Frame(source, names, low.frame, node)
-    with low.entered(frame), low.builder.relaxed(source.fast_math):
+    library = is_library(source)
+    with (
+        low.entered(frame),
+        low.builder.relaxed(source.fast_math),
+        low.builder.inlined(source.fmad, library=library),
+    ):
         if isinstance(source.node, ast.Lambda):
             return low.evaluate(source.node.body)
         if is_generator(source.node):
