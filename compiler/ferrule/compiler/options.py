@@ -39,8 +39,9 @@ class Options:
     keeps it.  `fast_math`: floats may be computed in another order and with other roundings, see
     `jit`; for CUDA kernels `fast=True` for all maths functions, and approximate division.  `fmad`:
     whether a product and the sum that reads it are one operation, which rounds once, where a
-    function does not say; None: on a GPU, as in CUDA, and not on the CPU.  `enable_tvm_ffi` is accepted for compatibility
-    with CuTe, without effect: every function is a TVM-FFI function.
+    function does not say; None: on a GPU, as in CUDA, and not on the CPU.
+    `enable_tvm_ffi` is accepted for compatibility with CuTe, without effect: every function is a
+    TVM-FFI function.
 
     The other options are for CUDA kernels, and have no effect on the CPU.  `cubin`: assemble the
     kernels at compile time, with ptxas or nvJitLink, instead of in the driver; `ptxas_options` are
