@@ -123,6 +123,16 @@ examples:
   ferrule inspect kernels.py --sass
 """
 
+_REPORT: Final = """\
+FILE.py is a Python file, whose libraries (and compiled functions at its top level) are compiled;
+FILE.py:NAME is one function of it. Each page is one file, NAME.html, which needs nothing else:
+source, kernel IR, LLVM IR and machine code side by side, checks, remarks, times and sizes.
+
+examples:
+  ferrule report kernels.py:softmax
+  ferrule report kernels.py -o pages
+"""
+
 _CHECK: Final = """\
 It compares the file's digest, its machine, the features of the CPU, the version of tvm-ffi, and the
 libraries and symbols that it needs with this machine. The exit code is 0 if the file can be loaded
@@ -181,6 +191,15 @@ def _add_inspect(commands: Commands) -> None:
     parser.set_defaults(module="ferrule.commands.inspect", view="signature")
 
 
+def _add_report(commands: Commands) -> None:
+    parser = _add(commands, "report", "write a page about the compilation of functions", _REPORT)
+    parser.add_argument("file", metavar="FILE.py[:NAME]", help="a Python file")
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", type=Path, default=Path("."), help="the folder to write"
+    )
+    parser.set_defaults(module="ferrule.commands.report")
+
+
 def _add_check(commands: Commands) -> None:
     parser = _add(commands, "check", "check whether this machine can load a built file", _CHECK)
     parser.add_argument("file", metavar="FILE", type=Path, help="an object, archive or library")
@@ -214,6 +233,6 @@ def parser() -> argparse.ArgumentParser:
     )
     whole.add_argument("--version", action=_Version)
     commands = whole.add_subparsers(metavar="COMMAND", required=True)
-    for add in (_add_build, _add_inspect, _add_check, _add_cache, _add_doctor):
+    for add in (_add_build, _add_inspect, _add_report, _add_check, _add_cache, _add_doctor):
         add(commands)
     return whole

@@ -17,12 +17,9 @@ from ferrule.commands.disassembly import sass_of
 from ferrule.commands.files import Part, is_source, read_built
 from ferrule.commands.output import Failure, Output
 from ferrule.commands.sources import (
-    WITHOUT_PATHS,
-    functions_of,
-    libraries_of,
-    listed,
-    load_source,
-    with_words,
+    compiled_functions,
+    path_and_name,
+    require_name,
 )
 from ferrule.compiler.errors import CompileError
 from ferrule.runtime import Function, StageError
@@ -52,10 +49,11 @@ class Shown:
 
 def run(given: argparse.Namespace, output: Output) -> int:
     """Run the command; returns the exit code."""
-    path, name = _place(given.file)
+    path, name = path_and_name(given.file)
     shown = list(_of_source(path) if is_source(path) else _of_built(path, output))
     if name is not None:
-        shown = [each for each in shown if each.name == name] or _no_such(path, name, shown)
+        require_name(path, name, [each.name for each in shown])
+        shown = [each for each in shown if each.name == name]
     found, left_out = _views(path, shown, given.view)
     # The functions of one file may have their code in common.
     for text in dict.fromkeys(map(_text, found.values())):
@@ -87,19 +85,6 @@ def _views(path: Path, shown: Iterable[Shown], view: str) -> tuple[dict[str, Any
     return found, left_out
 
 
-def _place(text: str) -> tuple[Path, str | None]:
-    """The path, and the name behind its last colon if the text is no path itself."""
-    path, colon, name = text.rpartition(":")
-    if not colon or Path(text).exists():
-        return Path(text), None
-    return Path(path), name
-
-
-def _no_such(path: Path, name: str, shown: Iterable[Shown]) -> list[Shown]:
-    names = ", ".join(each.name for each in shown) or "none"
-    raise Failure(f"{path} has no function {name!r}; its functions: {names}", "KeyError")
-
-
 def _text(found: Any) -> str:
     if isinstance(found, str):
         return found
@@ -109,23 +94,8 @@ def _text(found: Any) -> str:
 
 
 def _of_source(path: Path) -> Iterator[Shown]:
-    module = load_source(path)
-    compiled = functions_of(module)
-    for name, function in compiled.items():
+    for name, function in compiled_functions(path):
         yield _of_function(name, function)
-    for library in libraries_of(module, path) if not compiled or _has_library(module) else ():
-        for given in library.functions:
-            try:
-                each = with_words(given, WITHOUT_PATHS)  # as `build` compiles it
-                function = each if isinstance(each, Function) else each.compile()
-            except CompileError as error:
-                raise Failure(f"{path}: {library.name}.{given.name}: {error}") from error
-            if each.name not in compiled:
-                yield _of_function(each.name, function)
-
-
-def _has_library(module: Any) -> bool:
-    return any(True for _ in listed(module))
 
 
 def _of_function(name: str, function: Function) -> Shown:

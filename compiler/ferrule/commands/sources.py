@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Final
 
 from ferrule.commands.output import Failure
+from ferrule.compiler.errors import CompileError
 from ferrule.compiler.options import add_options
 from ferrule.libraries.jobs import Job
 from ferrule.libraries.library import Library
@@ -125,3 +126,37 @@ def listed(module: ModuleType) -> Iterator[Library]:
 def functions_of(module: ModuleType) -> dict[str, Function]:
     """The compiled functions at the top level of a file, by their names there."""
     return {name: v for name, v in vars(module).items() if isinstance(v, Function)}
+
+
+def compiled_functions(path: Path) -> Iterator[tuple[str, Function]]:
+    """The functions of a Python file by name: those at its top level, and those of its libraries,
+    as `build` compiles them."""
+    module = load_source(path)
+    compiled = functions_of(module)
+    yield from compiled.items()
+    has_library = any(True for _ in listed(module))
+    for library in libraries_of(module, path) if not compiled or has_library else ():
+        for given in library.functions:
+            try:
+                each = with_words(given, WITHOUT_PATHS)
+                function = each if isinstance(each, Function) else each.compile()
+            except CompileError as error:
+                raise Failure(f"{path}: {library.name}.{given.name}: {error}") from error
+            if each.name not in compiled:
+                yield each.name, function
+
+
+def path_and_name(text: str) -> tuple[Path, str | None]:
+    """The path, and the name behind its last colon if the text is no path itself."""
+    path, colon, name = text.rpartition(":")
+    if not colon or Path(text).exists():
+        return Path(text), None
+    return Path(path), name
+
+
+def require_name(path: Path, name: str, known: Iterable[str]) -> None:
+    """Failure unless a file has a function of this name."""
+    names = list(known)
+    if name not in names:
+        shown = ", ".join(names) or "none"
+        raise Failure(f"{path} has no function {name!r}; its functions: {shown}", "KeyError")

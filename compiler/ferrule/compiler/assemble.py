@@ -8,10 +8,11 @@ has its own LLVM context.  The same input gives the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import islice
+from time import perf_counter
 from typing import Any, Final, TypeAlias
 
 import llvmlite.binding as llvm
@@ -39,6 +40,7 @@ from ferrule.compiler.targets import HostTarget
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.artefacts import ExportForm, ObjectCode
 from ferrule.runtime.llvm.passes import link_in, passes, run_pipeline
+from ferrule.specs.deferred import dataclass
 
 _Form: TypeAlias = "Callable[[tuple[Need, ...], str], str]"
 
@@ -131,6 +133,34 @@ def optimised_alone(part: Part, opt_level: int, target: HostTarget) -> bool:
 
         may_be_huge = _lines(part) > _HUGE
         return _optimise(_whole(part, parsed), machine, opt_level, may_be_huge=may_be_huge)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The code of a body alone, for readers: LLVM IR after optimisation, and assembly; and the
+    seconds of the stages that made them."""
+
+    llvm: str
+    asm: str
+    seconds: Mapping[str, float]
+
+
+def listing(part: Part, opt_level: int, target: HostTarget) -> Listing:
+    """The code of a body as `assemble` makes it."""
+    part, context = _with_instructions(part, target), llvm.create_context()
+    machine, began = targets.machine(target, min(opt_level, 2)), perf_counter()
+    with ExitStack() as opened:
+
+        def parsed(text: str) -> Any:
+            return opened.enter_context(_parse(text, target.triple, machine, context))
+
+        body, read = _whole(part, parsed), perf_counter()
+        _optimise(body, machine, opt_level, may_be_huge=_lines(part) > _HUGE)
+        optimised, text = perf_counter(), str(body)
+        emitting, asm = perf_counter(), str(machine.emit_assembly(body))
+        emitted = perf_counter() - emitting
+    seconds = {"read": read - began, "optimise": optimised - read, "emit": emitted}
+    return Listing(text, asm, seconds)
 
 
 def _for_target(module: HostModule, target: HostTarget) -> tuple[HostModule, Any]:

@@ -74,6 +74,7 @@ class CompiledOrigin:
         "_notes",
         "_objects",
         "_remarks",
+        "_report",
         "_sources",
         "_target",
         "_traits",
@@ -92,13 +93,14 @@ class CompiledOrigin:
         sources: Mapping[str, Function] = _NO_SOURCES,
         mlir: Callable[[], str] | None = None,
         remarks: Callable[[], Remarks] | None = None,
+        report: Callable[[], str] | None = None,
         notes: Mapping[str, Any] = _NO_NOTES,
     ) -> None:
         """`ir` is the text of the kernel IR, or a function that makes it on demand.  `target` is
         the target of `export`, by default the baseline CPU of this machine's platform; `doc` and
         `traits` are the docstring and the traits of the exported function.  `sources` are functions
         that the code needs, by symbol.  `mlir` makes the kernel IR as MLIR, `remarks` says
-        what became of its loops. `notes` are stored in exported files.
+        what became of its loops, `report` is a page about it. `notes` are stored in exported files.
         """
         self.key: Key | None = None
         """Of the cache, where it keeps the function."""
@@ -107,6 +109,7 @@ class CompiledOrigin:
         self._notes: Final = notes
         self._mlir: Final = mlir
         self._remarks: Remarks | Callable[[], Remarks] | None = remarks
+        self._report: Final = report
         self._sources: Final = sources
         self._module: Final = module
         self._ir = ir
@@ -278,6 +281,16 @@ class CompiledOrigin:
         if not isinstance(found, Remarks):
             found = self._remarks = found()
         return found
+
+    def report(self) -> str:
+        """A page in HTML about the compilation, made anew each time.
+
+        StageError if the function was not compiled from Python.
+        """
+        if self._report is None:
+            why = "only what was compiled from one Python function has one"
+            raise StageError("report", ("llvm", "asm"), why)
+        return self._report()
 
     def ptx(self) -> Mapping[str, str]:
         """The PTX of the kernels by architecture.  StageError if the function has no PTX."""

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import field, replace
 from functools import partial
 from itertools import islice
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -511,10 +512,12 @@ def wanted(job: Job) -> Wanted:
 
 def compiled(job: Job) -> CompiledOrigin:
     """Lowers and wraps one function."""
+    began = perf_counter()
     program, signature, origins = _program(job)
+    seconds = perf_counter() - began
     place = None if job.options.strip_paths else definition_of(job.function)
     doc = inspect.getdoc(job.function)
-    return _origin(program, signature, job.options, origins, place, doc)
+    return _origin(program, signature, job.options, origins, place, doc, seconds)
 
 
 def _origin(
@@ -524,8 +527,9 @@ def _origin(
     origins: dict[Op, object] | None,
     place: Location | None,
     doc: str | None,
+    seconds: float = 0.0,
 ) -> CompiledOrigin:
-    """A program, compiled and wrapped."""
+    """A program, compiled and wrapped; it took so many seconds to make the program."""
     from ferrule.compiler.exports import export_target
     from ferrule.compiler.origin import CompiledOrigin, host_module
     from ferrule.language.codegen.host.linking import sources_of
@@ -539,6 +543,9 @@ def _origin(
     told = None
     if origins is not None and not on_gpu and options.pipeline != "mlir":
         told = partial(_remarks, program, options, origins)
+    page = None
+    if origins is not None:
+        page = partial(_report, program, signature, options, origins, told, doc, seconds)
     return CompiledOrigin(
         host_module(signature, body, opt_level=options.opt_level),
         partial(print_program, program),
@@ -548,6 +555,7 @@ def _origin(
         sources=sources_of(program),
         mlir=partial(_mlir, program, origins or {}),
         remarks=told,
+        report=page,
     )
 
 
@@ -632,6 +640,28 @@ def _mlir(program: Program, origins: dict[Op, object]) -> str:
         return program_text(program, Places.of(origins))
     except CodegenError as error:
         raise CompileError(f"{program.name}: {error}") from None
+
+
+def _report(
+    program: Program,
+    signature: Signature,
+    options: Options,
+    origins: dict[Op, object],
+    told: Callable[[], Remarks] | None,
+    doc: str | None,
+    seconds: float,
+) -> str:
+    """The page about a compilation."""
+    from ferrule.language.reports.collecting import Subject, page_of
+
+    def lower(has_lines: bool) -> Body:
+        if options.pipeline == "mlir" and options.gpu_arch is None:
+            return _body(program, options, signature.name, None)  # it has no lines
+        same = replace(options, dump_dir=None, keep_ptx=False, keep_cubin=False)
+        shown = replace(same, generate_line_info=has_lines, strip_paths=False)
+        return _body(program, shown, signature.name, origins)
+
+    return page_of(Subject(program, signature, options, origins, seconds, lower, told, doc))
 
 
 def _remarks(program: Program, options: Options, origins: dict[Op, object]) -> Remarks:

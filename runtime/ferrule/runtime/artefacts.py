@@ -107,6 +107,10 @@ class RemarkedOrigin(Protocol):
         """What became of each loop and launch; `StageError` where that is unknown."""
         ...
 
+    def report(self) -> str:
+        """A page in HTML about the compilation; `StageError` where there is none."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorCode:

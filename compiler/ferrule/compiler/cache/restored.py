@@ -153,6 +153,10 @@ class RestoredOrigin:
         """What became of each loop and launch."""
         return self.compiled().remarks()
 
+    def report(self) -> str:
+        """A page about the compilation."""
+        return self.compiled().report()
+
     def ptx(self) -> Mapping[str, str]:
         """The PTX of the kernels by architecture."""
         return self.compiled().ptx()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -57,6 +57,16 @@ class Places:
                 break
             frame, node = frame.caller, frame.call_node
         return frame, node
+
+    def sources(self) -> Iterator[Any]:
+        """The functions with an op, each a `source.Source`, in the order of their first ones."""
+        seen: dict[tuple[str, int], Any] = {}
+        for op in self.known:
+            found = self._origin(op)
+            if found is not None:
+                source = found[0].source
+                seen.setdefault((source.file, source.first_line), source)
+        return iter(seen.values())
 
     def first(self, region: ops.Region) -> Location | None:
         """The location of the first op of a region that has one."""

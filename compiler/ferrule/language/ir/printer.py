@@ -5,7 +5,7 @@ Names are deterministic: a value is `%hint`, or `%hint_1` … if the hint is tak
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from operator import attrgetter
@@ -22,15 +22,20 @@ _SHOWN_BYTES: Final = 32
 
 def print_program(program: ops.Program) -> str:
     """The text of a whole program."""
-    lines = [f"program @{program.name} {{"]
+    return "\n".join([*(text for text, _ in program_lines(program)), ""])
+
+
+def program_lines(program: ops.Program) -> Iterator[tuple[str, ops.Op | None]]:
+    """The lines of the text of a program, each with the op that it is of."""
+    yield f"program @{program.name} {{", None
     for relation in program.relations:
         left, right = (format_dim(d, program.symbols) for d in (relation.left, relation.right))
-        lines.append(
-            f"{_INDENT}require {left} == {right}  // {relation.left_name} and {relation.right_name}"
-        )
+        names = f"{relation.left_name} and {relation.right_name}"
+        yield f"{_INDENT}require {left} == {right}  // {names}", None
     for function in (*program.kernels, program.host):
-        lines += _Printer(program.symbols).function(function)
-    return "\n".join([*lines, "}", ""])
+        printer = _Printer(program.symbols)
+        yield from zip(printer.function(function), printer.owners, strict=True)
+    yield "}", None
 
 
 def print_function(function: ops.Function, symbols: dict[Sym, str]) -> str:
@@ -141,6 +146,8 @@ class _Printer:
         self.names: dict[ops.Value, str] = {}
         self.taken: dict[str, int] = {}
         self.lines: list[str] = []
+        self.owners: list[ops.Op | None] = []
+        self.owner: ops.Op | None = None
         self.depth = 1
 
     def function(self, function: ops.Function) -> list[str]:
@@ -152,6 +159,7 @@ class _Printer:
 
     def line(self, text: str) -> None:
         self.lines.append(_INDENT * self.depth + text)
+        self.owners.append(self.owner)
 
     def dim(self, dim: Dim) -> str:
         return format_dim(dim, self.symbols)
@@ -181,9 +189,14 @@ class _Printer:
         self.depth -= 1
 
     def op(self, op: ops.Op) -> None:
+        around, self.owner = self.owner, op
         if isinstance(op, ops.RegionOp):
             self.structured(op)
-            return
+        else:
+            self.simple(op)
+        self.owner = around
+
+    def simple(self, op: ops.SimpleOp | ops.EffectOp) -> None:
         text = "".join(part(self, op) for part in _parts_of(op.facts.text or type(op).__name__))
         if isinstance(op, ops.SimpleOp):
             text = f"{self.define(op.result)} = {text} : {self.type(op.result.type)}"

@@ -250,6 +250,23 @@ class _Members:
             raise StageError("remarks", (), "it was loaded as machine code")
         return origin.remarks()
 
+    def report(self, path: StrPath | None = None) -> str:
+        """A page about the compilation, in HTML: source, kernel IR, LLVM IR and machine code side
+        by side, with lines that lead to each other; signature and checks, remarks, the time of each
+        stage, sizes.  It is one file that needs nothing from elsewhere.
+
+        With `path` it is also written there.  It compiles the function once more.  StageError if
+        the function was not compiled from Python.
+        """
+        origin = _state_of(self).origin
+        if not isinstance(origin, RemarkedOrigin):
+            raise StageError("report", (), "it was loaded as machine code")
+        page = origin.report()
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(page)
+        return page
+
     def export_to_c(
         self,
         path: StrPath,

@@ -1,0 +1,256 @@
+"""The page about a compilation, in HTML: one file, without anything from elsewhere.
+
+Listings stand side by side. A line that comes from a line of the source is marked with its number
+(`data-p`), and the script at the end lights up all lines with the same number while one of them is
+pointed at or has the focus, and scrolls the other listings there when it is chosen. Without scripts
+the page shows the same texts. It follows the reader's choice of light or dark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from typing import Final
+
+from ferrule.language.reports.collecting import Compilation, Pane, Stage
+from ferrule.language.reports.listings import Line, Place, whole_path
+from ferrule.runtime.artefacts import KernelInfo, Remarks
+
+_STYLE: Final = """
+:root { color-scheme: light dark; --ink: #1d2430; --faint: #566070; --rule: #d5dae2;
+  --back: #ffffff; --box: #f5f7fa; --hot: #ffe58a; --kept: #ffcf5c; --link: #1f5fbf;
+  --c0: #3b7dd8; --c1: #2e8b57; --c2: #d9822b; --c3: #8a5cc2; --c4: #b8475a; --c5: #4b8f9c; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e3e7ee; --faint: #9fa9b7; --rule: #3a4350;
+  --back: #14181e; --box: #1c222a; --hot: #57480f; --kept: #7a6310; --link: #7fb0ff;
+  --c0: #5a9bf0; --c1: #4cb07a; --c2: #e59a4f; --c3: #ad86dd; --c4: #dd7386; --c5: #6fb3c0; } }
+* { box-sizing: border-box; }
+body { margin: 0; padding: 1.2rem; color: var(--ink); background: var(--back);
+  font: 14px/1.5 system-ui, sans-serif; }
+h1 { font: 600 20px/1.3 ui-monospace, monospace; margin: 0; overflow-wrap: anywhere; }
+h2 { font-size: 16px; margin: 1.6rem 0 .5rem; }
+h3 { font-size: 13px; margin: 0; }
+p { margin: .3rem 0; max-width: 75ch; }
+code, pre { font: 12px/1.45 ui-monospace, monospace; }
+.faint { color: var(--faint); }
+.panes { display: flex; gap: .8rem; align-items: flex-start; overflow-x: auto; }
+.pane { flex: 1 0 26rem; min-width: 0; max-width: 60rem; border: 1px solid var(--rule);
+  border-radius: 5px; background: var(--box); }
+.pane header { padding: .4rem .7rem; border-bottom: 1px solid var(--rule); }
+.pane pre { margin: 0; padding: .4rem 0; overflow: auto; max-height: 75vh; }
+.pane span { display: block; padding: 0 .7rem; white-space: pre; min-width: max-content; }
+.pane span[data-p] { cursor: pointer; border-left: 3px solid var(--c0);
+  padding-left: calc(.7rem - 3px); }
+.pane span.hot { background: var(--hot); } .pane span.kept { background: var(--kept); }
+.pane span:focus-visible { outline: 2px solid var(--link); outline-offset: -2px; }
+.pane b { color: var(--faint); font-weight: 400; display: inline-block; width: 2.6rem; }
+.pane u { text-decoration: none; color: var(--faint); font-style: italic; white-space: pre; }
+details { margin: .8rem 0; } summary { cursor: pointer; font-weight: 600; }
+table { border-collapse: collapse; } th, td { text-align: left; padding: 2px 1rem 2px 0;
+  vertical-align: top; } th { color: var(--faint); font-weight: 500; }
+td.n { text-align: right; font-variant-numeric: tabular-nums; }
+.chart { display: flex; height: 1.9rem; border-radius: 4px; overflow: hidden; max-width: 60rem; }
+.chart i { display: block; min-width: 2px; color: #fff; font: 12px/1.9rem system-ui, sans-serif;
+  padding: 0 .3rem; overflow: hidden; white-space: nowrap; font-style: normal; }
+.wide { overflow-x: auto; }
+@media (max-width: 50rem) { .panes { flex-direction: column; } .pane { flex: none; width: 100%; }
+  .pane pre { max-height: 50vh; } }
+"""
+
+_SCRIPT: Final = """
+'use strict';
+const lines = [...document.querySelectorAll('.pane span[data-p]')];
+const byPlace = new Map();
+for (const line of lines) {
+  const found = byPlace.get(line.dataset.p) || [];
+  found.push(line);
+  byPlace.set(line.dataset.p, found);
+}
+const mark = (place, name, on) =>
+  (byPlace.get(place) || []).forEach(line => line.classList.toggle(name, on));
+let kept = null;
+const keep = line => {
+  if (kept !== null) mark(kept, 'kept', false);
+  kept = kept === line.dataset.p ? null : line.dataset.p;
+  if (kept === null) return;
+  mark(kept, 'kept', true);
+  const seen = new Set([line.closest('.pane')]);
+  for (const other of byPlace.get(kept)) {
+    const pane = other.closest('.pane');
+    if (seen.has(pane) || !pane.offsetParent) continue;
+    seen.add(pane);
+    const box = other.closest('pre');
+    const above = other.getBoundingClientRect().top - box.getBoundingClientRect().top;
+    box.scrollTop += above - box.clientHeight / 3;
+  }
+};
+const place = event => event.target.closest && event.target.closest('span[data-p]');
+for (const [name, on] of [['mouseover', true], ['mouseout', false], ['focusin', true],
+    ['focusout', false]])
+  document.addEventListener(name, event => {
+    const line = place(event);
+    if (line) mark(line.dataset.p, 'hot', on);
+  });
+document.addEventListener('click', event => { const line = place(event); if (line) keep(line); });
+document.addEventListener('keydown', event => {
+  const line = place(event);
+  if (!line) return;
+  if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); keep(line); }
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!step) return;
+  event.preventDefault();
+  const own = [...line.closest('pre').querySelectorAll('span[data-p]')];
+  const next = own[own.indexOf(line) + step];
+  if (next) next.focus();
+});
+"""
+
+
+def page(found: Compilation) -> str:
+    """The page about a compilation."""
+    title = escape(found.name)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}: a compilation</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<main>\n{''.join(_body(found))}</main>\n<script>{_SCRIPT}</script>\n</body>\n</html>\n"
+    )
+
+
+def _body(found: Compilation) -> Iterator[str]:
+    yield f"<h1>{escape(found.signature)}</h1>\n"
+    if found.doc:
+        yield f"<p>{escape(found.doc)}</p>\n"
+    yield f'<p class="faint">compiled for {escape(found.target)}</p>\n'
+    yield from _panes(found)
+    yield from _remarks(found.remarks)
+    yield from _checks(found)
+    yield from _stages(found.stages)
+    yield from _sizes(found)
+
+
+# ---- listings ----
+
+
+def _panes(found: Compilation) -> Iterator[str]:
+    numbers: dict[Place, int] = {}
+    said = _said(found.remarks)
+    yield "<h2>Code</h2>\n"
+    yield (
+        '<p class="faint">Lines with a bar come from a line of the source: point at one, and the '
+        "lines that belong to it light up in every listing; choose it (click or Enter), and the "
+        "others scroll there. Arrow keys go on.</p>\n"
+    )
+    shown = [_pane(pane, numbers, said) for pane in found.panes if pane.is_open]
+    yield f'<div class="panes">\n{"".join(shown)}</div>\n'
+    for pane in found.panes:
+        if not pane.is_open:
+            yield (
+                f"<details><summary>{escape(pane.title)}</summary>\n"
+                f'<div class="panes">{_pane(pane, numbers, said)}</div></details>\n'
+            )
+
+
+def _said(remarks: Remarks) -> Mapping[Place, str]:
+    """The remarks by their lines of the source."""
+    found: dict[Place, list[str]] = {}
+    for each in remarks:
+        found.setdefault(Place(whole_path(each.file), each.line), []).append(each.text)
+    return {place: "; ".join(texts) for place, texts in found.items()}
+
+
+def _pane(pane: Pane, numbers: dict[Place, int], said: Mapping[Place, str]) -> str:
+    is_source = any(line.number is not None for line in pane.lines)
+    texts = "".join(_line(line, numbers, said if is_source else {}) for line in pane.lines)
+    title = escape(pane.title)
+    return (
+        f'<section class="pane" aria-label="{title}"><header><h3>{title}</h3>'
+        f'<span class="faint" style="padding:0">{escape(pane.about)}</span></header>'
+        f'<pre tabindex="0" aria-label="{title}, {len(pane.lines)} lines">{texts}</pre>'
+        f"</section>\n"
+    )
+
+
+def _line(line: Line, numbers: dict[Place, int], said: Mapping[Place, str]) -> str:
+    text = escape(line.text, quote=False)
+    if line.number is not None:
+        text = f"<b>{line.number}</b>{text}"
+    if line.place is None:
+        return f"<span>{text or ' '}</span>"
+    number = numbers.setdefault(line.place, len(numbers))
+    remark = said.get(line.place)
+    if remark is not None:
+        text += f"<u>   ← {escape(remark, quote=False)}</u>"
+    # The tab key goes from listing to listing, arrow keys from line to line.
+    return f'<span data-p="{number}" tabindex="-1">{text}</span>'
+
+
+# ---- tables ----
+
+
+def _remarks(remarks: Remarks) -> Iterator[str]:
+    if remarks:
+        yield "<h2>Remarks</h2>\n"
+        rows = [(_number(str(each.line)), _cell(each.text), _cell(each.hint)) for each in remarks]
+        wanted = 3 if any(each.hint for each in remarks) else 2
+        heads = ("line", "what became of it", "what would help")
+        yield _table(heads[:wanted], [row[:wanted] for row in rows])
+
+
+def _checks(found: Compilation) -> Iterator[str]:
+    yield "<h2>What a call checks</h2>\n"
+    rows = []
+    for each in found.checks:
+        checks = "<br>".join(map(escape, each.checks)) or '<span class="faint">nothing</span>'
+        rows.append((f"<td><code>{escape(each.param)}</code></td>", f"<td>{checks}</td>"))
+    yield _table(("parameter", "checks"), rows)
+
+
+def _stages(stages: Sequence[Stage]) -> Iterator[str]:
+    whole = sum(stage.seconds for stage in stages) or 1.0
+    yield f"<h2>Time of the stages: {1e3 * whole:.1f} ms</h2>\n"
+    parts = "".join(
+        f'<i style="width:{100 * stage.seconds / whole:.2f}%;background:var(--c{number % 6})" '
+        f'title="{escape(stage.name)}: {1e3 * stage.seconds:.2f} ms">{escape(stage.name)}</i>'
+        for number, stage in enumerate(stages)
+    )
+    said = ", ".join(f"{stage.name} {1e3 * stage.seconds:.2f} ms" for stage in stages)
+    yield f'<div class="chart" role="img" aria-label="{escape(said)}">{parts}</div>\n'
+    yield _table(
+        ("stage", "ms", ""),
+        [
+            (_cell(stage.name), _number(f"{1e3 * stage.seconds:.2f}"), _cell(stage.about))
+            for stage in stages
+        ],
+    )
+
+
+def _sizes(found: Compilation) -> Iterator[str]:
+    yield "<h2>Sizes</h2>\n"
+    yield _table(("", ""), [(_cell(size.what), _number(size.value)) for size in found.sizes])
+    if found.kernels:
+        yield "<h2>What the kernels need of a GPU</h2>\n"
+        heads = ("kernel", "", "registers", "spilled bytes", "stack", "shared memory")
+        yield _table(heads, _kernels(found.kernels))
+
+
+def _kernels(known: Mapping[str, Mapping[str, KernelInfo]]) -> Iterator[tuple[str, ...]]:
+    for arch, kernels in known.items():
+        for name, info in kernels.items():
+            spilled = info.spill_stores + info.spill_loads
+            counts = (info.registers, spilled, info.stack, info.shared)
+            yield (_cell(name), _cell(arch), *(_number(f"{count:,}") for count in counts))
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    top = "".join(f'<th scope="col">{escape(each)}</th>' for each in heads)
+    lines = "".join(f"<tr>{''.join(row)}</tr>\n" for row in rows)
+    head = f"<tr>{top}</tr>\n" if any(heads) else ""
+    return f'<div class="wide"><table>\n{head}{lines}</table></div>\n'
+
+
+def _cell(text: str) -> str:
+    return f"<td>{escape(text)}</td>"
+
+
+def _number(text: str) -> str:
+    return f'<td class="n">{escape(text)}</td>'
