@@ -21,6 +21,8 @@ _REASONS = "loop-vectorize|loop-accesses"
 def main() -> None:
     """Answer the request."""
     sys.path[:] = pickle.load(sys.stdin.buffer)
+    # tvm-ffi imports PyTorch where it is, which takes longer than all of this.
+    sys.modules["torch"] = None  # type: ignore[assignment]
     import llvmlite.binding as llvm
 
     from ferrule.compiler.assemble import optimised_alone
