@@ -10,6 +10,7 @@ from typing import get_args
 
 import pytest
 
+import ferrule
 from ferrule.compiler import conventions
 from ferrule.specs.params import Param
 
@@ -64,3 +65,22 @@ def test_kinds_of_parameters_have_a_place_on_their_page(root: Path) -> None:
     kinds = {each.__name__ for each in get_args(Param)}
     assert "Tensor" in kinds and "EnvStream" in kinds
     assert not kinds - named(root / "docs/parameters.md")
+
+
+NAME = re.compile(r"`fe((?:\.[A-Za-z_]\w*)+)")
+ADDS_NAMES = "extending.md"
+
+
+def test_names_in_pages_are_names(root: Path) -> None:
+    """`fe.arch.block_idx()[0]` names `fe.arch.block_idx`."""
+    missing = []
+    for page in [root / "README.md", *sorted(root.joinpath("docs").glob("*.md"))]:
+        if page.name == ADDS_NAMES:
+            continue
+        for path in NAME.findall(page.read_text("utf-8")):
+            found: object = ferrule
+            for word in path[1:].split("."):
+                found = getattr(found, word, None)
+            if found is None:
+                missing.append(f"{page.name}: fe{path}")
+    assert not missing
