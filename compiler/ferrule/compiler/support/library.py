@@ -245,6 +245,7 @@ def emitted(support: Support, triple: str, half: Half) -> bytes:
         return bytes(machine.emit_object(module))
 
 
+@lru_cache(maxsize=32)
 def _assembly(support: Support, triple: str) -> str:
     with _parsed(support, triple) as (machine, module):
         text = str(machine.emit_assembly(module))
