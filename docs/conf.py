@@ -7,6 +7,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
+# The pages of `reference/` are made anew: what is public, and its docstrings, are in the source.
+runpy.run_path(str(ROOT / "docs/reference.py"))["write"](ROOT / "docs/reference")
+
 project = "ferrule"
 author = "the authors of ferrule"
 copyright = author

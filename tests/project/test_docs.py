@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -84,3 +85,20 @@ def test_names_in_pages_are_names(root: Path) -> None:
             if found is None:
                 missing.append(f"{page.name}: fe{path}")
     assert not missing
+
+
+def test_every_public_name_has_a_docstring(root: Path) -> None:
+    reference = runpy.run_path(str(root / "docs/reference.py"))
+    names = [each for module in reference["MODULES"] for each in reference["public"](module)]
+    assert len(names) > 600
+    assert reference["undocumented"]() == []
+
+
+def test_the_reference_has_signatures_and_pages_that_use_a_name(root: Path, tmp_path: Path) -> None:
+    runpy.run_path(str(root / "docs/reference.py"))["write"](tmp_path / "reference")
+    page = (tmp_path / "reference/ferrule.md").read_text(encoding="utf-8")
+    (entry,) = re.findall(r"^### `ferrule.ceil_div`\n.*?(?=^### )", page, re.M | re.S)
+    assert "ceil_div(lhs: Dim, rhs: Dim) -> Dim" in entry
+    assert "[Tensors, views and layouts](../layouts.md)" in entry
+    compile_text = page.split("### `ferrule.compile`\n")[1].split("\n### ")[0]
+    assert "CompileError" in compile_text
