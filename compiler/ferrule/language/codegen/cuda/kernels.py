@@ -48,7 +48,7 @@ from ferrule.language.ir.walk import drive
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, VOID
 from ferrule.runtime.llvm.passes import run_pipeline
-from ferrule.specs import Boolean, Sym
+from ferrule.specs import Boolean, Int32, Sym
 from ferrule.specs.conditions import Comparison
 
 if TYPE_CHECKING:
@@ -258,26 +258,43 @@ class _Kernel:
                 lowering.tensor_maps[value, boxes] = argument
 
     def _bind(self, symbol: Sym, number: ir.Value) -> None:
-        is_wide = number.type == I64
-        self.symbols[symbol] = number if is_wide else self.emitter.builder.sext(number, I64)
+        """A size is widened as coordinates are, without a sign: PTX multiplies two numbers of 32
+        bits to 64 in one instruction if both are widened alike."""
+        b = self.emitter.builder
+        if number.type == I64:
+            self.symbols[symbol] = number
+        elif symbol in self.lowering.sizes:
+            b.assume(b.icmp_signed(">=", number, ir.Constant(I32, 0)))
+            self.symbols[symbol] = b.zext(number, I64)
+        else:
+            self.symbols[symbol] = b.sext(number, I64)
 
     def _coordinates(self) -> None:
         """The special registers of the thread, as i64; constant ones as constants."""
         facts = {"grid_dim": self.known.grid, "block_dim": self.known.block}
+        sizes = {"thread_idx": self.known.block, "block_idx": self.known.grid}
         for register, name in _REGISTERS.items():
             if register in clusters.REGISTERS and not clusters.uses_clusters(self.kernel):
                 continue
             for axis, letter in enumerate(ops.AXES):
                 low, high = facts[register][axis] if register in facts else (0, -1)
+                most = sizes[register][axis][1] if register in sizes else None
                 self.lowering.coordinates[register, axis] = (
-                    ir.Constant(I64, low) if low == high else self._special(f"{name}.{letter}")
+                    ir.Constant(I64, low)
+                    if low == high
+                    else self._special(f"{name}.{letter}", most)
                 )
 
-    def _special(self, name: str) -> ir.Value:
+    def _special(self, name: str, below: int | None) -> ir.Value:
+        """A special register.  LLVM is told what it is `below`: by itself it takes each coordinate
+        of a thread to be below the product of the block's sizes."""
         intrinsic = f"llvm.nvvm.read.ptx.sreg.{name}"
         value = self.emitter.call(
             self.emitter.symbol(intrinsic, ir.FunctionType(I32, [])), [], name=name
         )
+        if below is not None and 0 < below <= Int32.range[1]:
+            limits = [ir.Constant(I32, 0), ir.Constant(I32, below)]
+            value.set_metadata("range", self.emitter.module.add_metadata(limits))
         return self.emitter.builder.zext(value, I64)
 
 
