@@ -148,7 +148,8 @@ def _counted(
     lowering.multiples.note_index(op)
     yield emit(lowering, op.body)
     counter.add_incoming(limits.next(b, counter), b.block)
-    wishes = hints.possible(op, _iterations(lowering, op), alone=lowering.host_op is not None)
+    count, alone = _iterations(lowering, op), lowering.host_op is not None
+    wishes = hints.possible(op, count, alone=alone, threads=lowering.narrow)
     _close_loop(lowering, op.carried, op.body.yields, head, end, wishes)
 
 

@@ -147,14 +147,16 @@ def mark_wishes(emitter: Emitter, latch: ir.Instruction, wishes: ops.LoopHints) 
     latch.set_metadata("llvm.loop", loop)
 
 
-def possible(op: ops.For, count: int | None, *, alone: bool = False) -> ops.LoopHints | None:
+def possible(
+    op: ops.For, count: int | None, *, alone: bool = False, threads: bool = False
+) -> ops.LoopHints | None:
     """The hints of a loop that LLVM can follow: it unrolls innermost loops with one exit.
 
     `count`: the number of iterations if it is a constant, so that it can unroll all.  A short loop
     without hints is unrolled, because then the loop around it may be vectorised; so is, partially,
     a sum of floats in order that runs `alone`, not for many threads, because it is never
-    vectorised.  A vector width is dropped for a loop that may reduce floats: LLVM takes it as
-    permission to reorder them.
+    vectorised; and a short loop in the `threads` of a GPU.  A vector width is dropped for a loop
+    that may reduce floats: LLVM takes it as permission to reorder them.
     """
     given = op.hints
     if given is not None and given.vectorize not in (None, False) and orders.may_reduce(op):
@@ -169,9 +171,31 @@ def possible(op: ops.For, count: int | None, *, alone: bool = False) -> ops.Loop
     in_order = alone and _adds_floats(op) and orders.may_reduce(op)
     if given is None and in_order and simple and len(inner) <= SMALL:
         return replace(wishes, unroll=SUMMANDS)
+    if given is None and count is None and threads and (factor := _factor(op.body)):
+        return replace(wishes, unroll=factor)
     if simple and (count is not None or wishes.unroll != "full"):
         return given
     return replace(wishes, unroll=None)
+
+
+def _factor(body: ops.Region) -> int:
+    """How often a loop of a thread of a GPU is unrolled; 0 leaves it to LLVM.
+
+    LLVM unrolls without a hint 8 to 32 times, then ptxas unrolls that four times more, and both
+    leave remainders: a matrix multiplication has twice the instructions, and is no faster.  What
+    has a hint, ptxas leaves alone.
+    """
+    if not all(op.effects <= _MEMORY and not op.regions for op in body.ops):
+        return 0
+    cost = sum(_SLOW if isinstance(op, ops.Binary) and op.op == "div" else 1 for op in body.ops)
+    return next((factor for most, factor in _FACTORS if cost <= most), 0)
+
+
+_MEMORY: Final = frozenset(("reads", "writes"))
+_SLOW: Final = 16
+"""The ops of a division, about."""
+_FACTORS: Final = ((12, 16), (96, 4))
+"""For bodies of so many ops at most."""
 
 
 def _adds_floats(op: ops.For) -> bool:
