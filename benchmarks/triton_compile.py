@@ -6,7 +6,9 @@ Needs Triton, and no GPU. Every sample is a compilation in a process of its own,
 imports. "one variant" is Triton's own compiler, with everything assumed; `"dispatch"` are the ten
 variants of a kernel with five tensors. "first" are with empty caches and the digest that Triton
 makes of its own library in each process; "warm" behind another compilation of the same process;
-"kept" in a process that finds the caches of an earlier one.
+"kept" in a process that finds the caches of an earlier one.  The second table has the seconds of
+the processor of all processes that take part, the least of all rounds: they hardly depend on what
+else the machine does.
 """
 
 from __future__ import annotations
@@ -20,7 +22,20 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from harness import FULL, MS, QUICK, Goal, Result, Row, Side, Table, arguments, finish, measure
+from harness import (
+    FULL,
+    MS,
+    QUICK,
+    Facts,
+    Goal,
+    Result,
+    Row,
+    Side,
+    Table,
+    arguments,
+    finish,
+    measure,
+)
 
 HERE: Final = Path(__file__).resolve().parent
 TRITON: Final = "Triton, one variant"
@@ -31,6 +46,7 @@ CHILD: Final = """
 import sys, warnings
 warnings.simplefilter("ignore")
 sys.path.insert(0, {folder!r})
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from time import perf_counter as now
 import triton
 import triton_launched as kernels
@@ -59,12 +75,17 @@ def own(warps):
     source = ASTSource(kernels.rows, types, constants, attributes)
     triton.compile(source, target=GPUTarget("cuda", 90, 32), options={{"num_warps": warps}})
 
+def processor():
+    used = getrusage(RUSAGE_SELF), getrusage(RUSAGE_CHILDREN)
+    return [each.ru_utime + each.ru_stime for each in used]
+
 if {warm}:
     own(2)
     ferrule(2, "check")
-start = now()
+before, start = processor(), now()
 {code}
-print(now() - start)
+wall = now() - start
+print(wall, *(after - each for after, each in zip(processor(), before)))
 """
 CODES: Final = {
     TRITON: "own(4)",
@@ -73,12 +94,16 @@ CODES: Final = {
 }
 
 
-def seconds(code: str, warm: bool, folder: Path | None) -> float:
+Used = dict[tuple[str, str], list[tuple[float, float]]]
+"""By row and side, the seconds of the processor in the process that compiles and in its own."""
+
+
+def seconds(row: str, side: str, warm: bool, folder: Path | None, used: Used) -> float:
     """The time of one compilation, with the caches of a folder, or empty ones."""
     with tempfile.TemporaryDirectory() as empty:
         at = empty if folder is None else str(folder)
         kept = {"TRITON_CACHE_DIR": f"{at}/triton", "FERRULE_CACHE_DIR": f"{at}/ferrule"}
-        program = CHILD.format(folder=str(HERE), warm=warm, code=code)
+        program = CHILD.format(folder=str(HERE), warm=warm, code=CODES[side])
         done = subprocess.run(
             [sys.executable, "-c", program],
             capture_output=True,
@@ -88,19 +113,24 @@ def seconds(code: str, warm: bool, folder: Path | None) -> float:
         )
     if done.returncode:
         raise RuntimeError(f"a process failed:\n{done.stderr}")
-    return float(done.stdout)
+    wall, own, others = map(float, done.stdout.split())
+    used.setdefault((row, side), []).append((own, others))
+    return wall
 
 
-def row(name: str, rounds: int, *, warm: bool = False, folder: Path | None = None) -> Row:
+def row(
+    name: str, rounds: int, used: Used, *, warm: bool = False, folder: Path | None = None
+) -> Row:
     """All sides in one state of the process and the caches."""
-    sides = [Side(side, partial(seconds, code, warm, folder)) for side, code in CODES.items()]
+    sides = [Side(side, partial(seconds, name, side, warm, folder, used)) for side in CODES]
     return measure(name, sides, QUICK if rounds == 1 else FULL.fewer(FULL.rounds // rounds))
 
 
 def measured(rounds: int, folder: Path) -> Result:
     """All of it."""
-    first, warm = row("first", rounds), row("warm", rounds, warm=True)
-    kept = row("kept", rounds, folder=folder)
+    used: Used = {}
+    first, warm = row("first", rounds, used), row("warm", rounds, used, warm=True)
+    kept = row("kept", rounds, used, folder=folder)
     table = Table("Compiling a Triton kernel", MS, (first, warm, kept), (DISPATCH, TRITON))
     found = kept.side(DISPATCH)
     milliseconds = None if found is None else 1e3 * found.median
@@ -108,7 +138,19 @@ def measured(rounds: int, folder: Path) -> Result:
         Goal('"dispatch" over one variant, first', 1.2, first.ratio(DISPATCH, TRITON), "times"),
         Goal('"dispatch", kept', 50, milliseconds, "ms"),
     )
-    return Result((table,), goals)
+    return Result((table, processor(used)), goals)
+
+
+def processor(used: Used) -> Facts:
+    """Seconds of the processor, the least of all rounds."""
+
+    def cell(name: str, side: str) -> str:
+        own, others = min(used[name, side], key=sum)
+        return f"{own + others:.2f}, of which {others:.2f} in processes that it starts"
+
+    names = tuple(dict.fromkeys(name for name, _ in used))
+    lines = tuple((name, *(cell(name, side) for side in CODES)) for name in names)
+    return Facts("Seconds of the processor", ("", *CODES), lines)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

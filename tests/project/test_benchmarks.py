@@ -117,6 +117,7 @@ def test_launches_of_triton_kernels_are_measured_beside_tritons_launchers(tmp_pa
 def test_compilations_of_triton_kernels_are_measured(tmp_path: Path) -> None:
     pytest.importorskip("triton", reason="Triton is not installed")
     content = quick_run("triton_compile", tmp_path / "compile.json", torch=False)
-    (table,) = content["tables"]
+    table, processor = content["tables"]
     assert [row["name"] for row in table["rows"]] == ["first", "warm", "kept"]
+    assert [line[0] for line in processor["lines"]] == ["first", "warm", "kept"]
     assert {goal["verdict"] for goal in content["goals"]} <= VERDICTS

@@ -18,6 +18,12 @@ def scale(x, y, n, factor, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def wide(x, y, n, BLOCK: tl.constexpr, num_warps: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n) * num_warps, mask=at < n)
+
+
+@triton.jit
 def every_type(
     x, a8, a16, a32, a64, b8, b16, b32, b64, flag, half, brain: tl.bfloat16, single, double,
     BLOCK: tl.constexpr,

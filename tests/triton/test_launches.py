@@ -348,3 +348,31 @@ def test_each_gpu_gets_the_launch_for_its_architecture(gpu: FakeCuda) -> None:
         wanted.append(launched(gpu, example("matmul").compiled(arch), *matrices).smem)
     assert found == wanted
     assert len(set(found)) == 2
+
+
+@pytest.mark.parametrize("how", ["keyword", "position", "config", "heuristic"])
+def test_a_constant_with_the_name_of_an_option_is_both(
+    gpu: FakeCuda, kernels: ModuleType, how: str
+) -> None:
+    """As Triton reads its options from all arguments by name, so not from one by position."""
+    import triton
+
+    kernel, (x, at), (y, to) = kernels.wide, tensor(1000), tensor(1000)
+    positions, named = (x, y, 1000, *((128, 8) if how == "position" else ())), dict[str, Any]()
+    if how != "position":
+        named["BLOCK"] = 128
+    theirs = dict(named) if how == "position" else {**named, "num_warps": 8}
+    if how == "keyword":
+        named["num_warps"] = 8
+    if how == "config":
+        kernel = triton.autotune([triton.Config({}, num_warps=8)], key=[])(kernel)
+    if how == "heuristic":
+        kernel = triton.heuristics({"num_warps": lambda args: args["BLOCK"] // 16})(kernel)
+    function = frontend.compile(
+        kernel, *positions, **named, grid=in_blocks, target="sm_90a",
+        config=0 if how == "config" else None,
+    )  # fmt: skip
+    ours = launched(gpu, function, x, y, 1000)
+    assert ours.block == (128 if how == "position" else 256, 1, 1)
+    own = at, to, 1000, *positions[3:]
+    same(ours, own_launch(gpu, kernels.wide, (8,), *own, **theirs))

@@ -64,6 +64,8 @@ def job_of(
         ("as a keyword", _by_name(kernel, named)),
     ):
         _merge(kernel, given, values, where)
+    for by_name in (signature, constexprs, named):
+        options |= also_options(kernel, by_name or {})
     for version in versions:
         _merge(kernel, dict(given), version.constants, "by its config")
         checked_options(kernel, version.options)
@@ -134,6 +136,18 @@ def _merge(kernel: Kernel, given: dict[str, Any], values: Mapping[str, Any], whe
         if key in given:
             raise CompileError(f"{kernel.name}: the parameter {key!r} is given twice, once {where}")
         given[key] = value
+
+
+def also_options(kernel: Kernel, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The constants among arguments by name whose parameters have the name of an option: Triton
+    takes `num_warps=8` for both."""
+    backend = packages.load("triton.backends.nvidia.compiler", "triton")
+    known, found = backend.CUDAOptions.__dataclass_fields__, dict[str, Any]()
+    for key in kernel.constexprs & (known.keys() - _NOT_OPTIONS.keys()) & given.keys():
+        value = getattr(given[key], "value", given[key])
+        if value is not None:  # as where it is not given
+            found[key] = bool(value) if isinstance(known[key].default, bool) else value
+    return found
 
 
 def checked_options(kernel: Kernel, options: Mapping[str, Any]) -> Mapping[str, Any]:

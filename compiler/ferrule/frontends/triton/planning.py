@@ -13,7 +13,7 @@ from ferrule.frontends.triton.autotuned.configs import Version
 from ferrule.frontends.triton.fills import Fill
 from ferrule.frontends.triton.grids import Grid, checked_grid
 from ferrule.frontends.triton.installed import Kernel
-from ferrule.frontends.triton.jobs import Job, checked_options
+from ferrule.frontends.triton.jobs import Job, also_options, checked_options
 from ferrule.frontends.triton.traced.functions import Quotient, Traced, trace
 from ferrule.frontends.triton.traced.numbers import Unseen
 from ferrule.frontends.triton.traced.paths import MOST_VALUES, Path
@@ -137,6 +137,7 @@ class Planner:
             value = self._constant(trace(heuristics[name], visible, what, advice, path), what)
             if name in self.kernel.names:
                 filled = filled.with_constants({name: value})
+                chosen |= checked_options(self.kernel, also_options(self.kernel, {name: value}))
             else:
                 chosen |= checked_options(self.kernel, {name: value})
         return filled, chosen

@@ -116,7 +116,8 @@ def _version(kernel: Kernel, found: Any, key: tuple[int, ...] | None) -> Version
         return _PLAIN
     constants = dict(found.kwargs)
     options = {name: value for name, value in found.all_kwargs().items() if name not in constants}
-    shown = ", ".join(f"{name}={value}" for name, value in (*constants.items(), *options.items()))
+    constants |= {name: value for name, value in options.items() if name in kernel.constexprs}
+    shown = ", ".join(f"{name}={value}" for name, value in {**constants, **options}.items())
     return Version(shown, constants, options, key, getattr(found, "pre_hook", None))
 
 
