@@ -98,6 +98,19 @@ def test_libdevice_is_linked_to_what_calls_it(dtype: Any, tmp_path: Path) -> Non
         assert text.count(".entry") == 1
 
 
+@fe.jit
+def sigmoids(a: fe.Tensor, b: fe.Tensor):
+    b[:] = fe.math.sigmoid(a[:])
+
+
+@pytest.mark.usefixtures("needs_libdevice")
+@pytest.mark.parametrize("dtype", [fe.Float16, fe.Float32, fe.Float64])
+def test_sigmoid_is_made_of_the_exponential_of_libdevice(dtype: Any) -> None:
+    ours, theirs = (ptx(sigmoids, CUDA + more, dtype) for more in ("", " --libdevice"))
+    assert len(theirs.splitlines()) < len(ours.splitlines()) / (1 if dtype is fe.Float64 else 1.5)
+    assert ("ex2.approx" in theirs) == (dtype is not fe.Float64)
+
+
 @pytest.mark.needs_ptxas
 @pytest.mark.usefixtures("needs_libdevice")
 def test_ptxas_takes_every_function_of_libdevice(tmp_path: Path) -> None:

@@ -91,6 +91,10 @@ def lower_cuda(
     program = decided(outline(program))
     if options.fast_math:
         program = relaxed(program)
+    if options.libdevice:
+        from ferrule.language.codegen.passes.composed import composed
+
+        program = composed(program)
     native = kernels is None and have_instructions(options.archs)
     program = expand_maths(program, DeviceMaths(options.libdevice, native).keeps)
     if not program.kernels:
