@@ -33,6 +33,7 @@ _FLAG = re.compile(
 )
 _DTYPE = re.compile(r"dtype|_type\b|^type", re.IGNORECASE)
 _POWERS = (64, 32, 16, 128, 8, 4, 1, 2)
+_OPTIONS = {"num_warps": 8, "num_stages": 2, "num_ctas": 1}
 POINTERS = ("fp32", "bf16", "fp16", "i32", "i64", "i8", "u8", "fp8e4nv", "u1")
 
 
@@ -110,6 +111,8 @@ def _constant(param: Any, draw: random.Random | None) -> Any:
 
     if param.has_default and (draw is None or draw.random() < 0.5):
         return param.default
+    if param.name in _OPTIONS:
+        return _OPTIONS[param.name]
     if _DTYPE.search(param.name):
         return tl.float32 if draw is None else draw.choice((tl.float32, tl.bfloat16, tl.int32))
     is_block = re.search(r"BLOCK|TILE|^B[A-Z]{1,2}$|CHUNK|SIZE|DIM", param.name, re.IGNORECASE)

@@ -145,8 +145,11 @@ def also_options(kernel: Kernel, given: Mapping[str, Any]) -> dict[str, Any]:
     known, found = backend.CUDAOptions.__dataclass_fields__, dict[str, Any]()
     for key in kernel.constexprs & (known.keys() - _NOT_OPTIONS.keys()) & given.keys():
         value = getattr(given[key], "value", given[key])
-        if value is not None:  # as where it is not given
-            found[key] = bool(value) if isinstance(known[key].default, bool) else value
+        if value is None:  # as where it is not given
+            continue
+        usual = type(known[key].default)
+        is_other = isinstance(value, bool | int) and usual in (bool, int)
+        found[key] = usual(value) if is_other else value
     return found
 
 
