@@ -123,6 +123,21 @@ if TYPE_CHECKING:
     from ferrule.language.faces.bits import prmt as prmt
     from ferrule.language.faces.bits import shf as shf
     from ferrule.language.faces.bits import sub_sat_int as sub_sat_int
+    from ferrule.language.faces.inline import activemask as activemask
+    from ferrule.language.faces.inline import aggr_smem_size as aggr_smem_size
+    from ferrule.language.faces.inline import clock as clock
+    from ferrule.language.faces.inline import clock64 as clock64
+    from ferrule.language.faces.inline import dynamic_smem_size as dynamic_smem_size
+    from ferrule.language.faces.inline import get_dyn_smem_size as get_dyn_smem_size
+    from ferrule.language.faces.inline import globaltimer as globaltimer
+    from ferrule.language.faces.inline import globaltimer_lo as globaltimer_lo
+    from ferrule.language.faces.inline import gridid as gridid
+    from ferrule.language.faces.inline import inline_ptx as inline_ptx
+    from ferrule.language.faces.inline import nsmid as nsmid
+    from ferrule.language.faces.inline import nwarpid as nwarpid
+    from ferrule.language.faces.inline import physical_warp_id as physical_warp_id
+    from ferrule.language.faces.inline import smid as smid
+    from ferrule.language.faces.inline import total_smem_size as total_smem_size
     from ferrule.language.faces.more_arch import THREADS_PER_WARPGROUP as THREADS_PER_WARPGROUP
     from ferrule.language.faces.more_arch import WARPS_PER_WARPGROUP as WARPS_PER_WARPGROUP
     from ferrule.language.faces.more_arch import atomic_fmax as atomic_fmax
@@ -157,7 +172,13 @@ if TYPE_CHECKING:
     from ferrule.language.faces.more_arch import warpgroup_reg_dealloc as warpgroup_reg_dealloc
     from ferrule.language.faces.more_arch import warpsize as warpsize
     from ferrule.language.faces.packed import add_packed_bf16x2 as add_packed_bf16x2
+    from ferrule.language.faces.packed import (
+        add_packed_bf16x2_f32x2_f32x2 as add_packed_bf16x2_f32x2_f32x2,
+    )
     from ferrule.language.faces.packed import add_packed_f16x2 as add_packed_f16x2
+    from ferrule.language.faces.packed import (
+        add_packed_f16x2_f32x2_f32x2 as add_packed_f16x2_f32x2_f32x2,
+    )
     from ferrule.language.faces.packed import add_packed_f32x2 as add_packed_f32x2
     from ferrule.language.faces.packed import (
         add_packed_f32x2_bf16x2_f32x2 as add_packed_f32x2_bf16x2_f32x2,
@@ -172,9 +193,21 @@ if TYPE_CHECKING:
     from ferrule.language.faces.packed import fma_packed_bf16x2 as fma_packed_bf16x2
     from ferrule.language.faces.packed import fma_packed_f16x2 as fma_packed_f16x2
     from ferrule.language.faces.packed import fma_packed_f32x2 as fma_packed_f32x2
+    from ferrule.language.faces.packed import (
+        fma_packed_f32x2_bf16x2_f32x2_f32x2 as fma_packed_f32x2_bf16x2_f32x2_f32x2,
+    )
+    from ferrule.language.faces.packed import (
+        fma_packed_f32x2_f16x2_f32x2_f32x2 as fma_packed_f32x2_f16x2_f32x2_f32x2,
+    )
     from ferrule.language.faces.packed import mul_packed_f32x2 as mul_packed_f32x2
     from ferrule.language.faces.packed import sub_packed_bf16x2 as sub_packed_bf16x2
+    from ferrule.language.faces.packed import (
+        sub_packed_bf16x2_f32x2_f32x2 as sub_packed_bf16x2_f32x2_f32x2,
+    )
     from ferrule.language.faces.packed import sub_packed_f16x2 as sub_packed_f16x2
+    from ferrule.language.faces.packed import (
+        sub_packed_f16x2_f32x2_f32x2 as sub_packed_f16x2_f32x2_f32x2,
+    )
     from ferrule.language.faces.packed import sub_packed_f32x2 as sub_packed_f32x2
     from ferrule.language.faces.packed import (
         sub_packed_f32x2_bf16x2_f32x2 as sub_packed_f32x2_bf16x2_f32x2,
@@ -189,12 +222,16 @@ __all__ = [
     "THREADS_PER_WARPGROUP",
     "WARPS_PER_WARPGROUP",
     "WARP_SIZE",
+    "activemask",
     "add_packed_bf16x2",
+    "add_packed_bf16x2_f32x2_f32x2",
     "add_packed_f16x2",
+    "add_packed_f16x2_f32x2_f32x2",
     "add_packed_f32x2",
     "add_packed_f32x2_bf16x2_f32x2",
     "add_packed_f32x2_f16x2_f32x2",
     "add_sat_int",
+    "aggr_smem_size",
     "alloc_smem",
     "atomic_add",
     "atomic_and",
@@ -223,6 +260,8 @@ __all__ = [
     "block_scan",
     "block_scan_exclusive",
     "brev",
+    "clock",
+    "clock64",
     "cluster_arrive",
     "cluster_arrive_relaxed",
     "cluster_dim",
@@ -243,6 +282,7 @@ __all__ = [
     "cvt_i8x2_to_f32x2",
     "cvt_i8x4_to_bf16x4",
     "cvt_i8x4_to_f32x4",
+    "dynamic_smem_size",
     "elect_one",
     "exp",
     "exp2",
@@ -259,12 +299,19 @@ __all__ = [
     "fma_packed_bf16x2",
     "fma_packed_f16x2",
     "fma_packed_f32x2",
+    "fma_packed_f32x2_bf16x2_f32x2_f32x2",
+    "fma_packed_f32x2_f16x2_f32x2_f32x2",
     "fmax",
     "fmin",
     "get_dyn_smem",
+    "get_dyn_smem_size",
+    "globaltimer",
+    "globaltimer_lo",
     "grid_dim",
     "griddepcontrol_launch_dependents",
     "griddepcontrol_wait",
+    "gridid",
+    "inline_ptx",
     "lane_idx",
     "lanemask_eq",
     "lanemask_ge",
@@ -295,6 +342,9 @@ __all__ = [
     "mul_hi",
     "mul_packed_f32x2",
     "mul_wide",
+    "nsmid",
+    "nwarpid",
+    "physical_warp_id",
     "popc",
     "prefetch_tensor",
     "prefetch_tensor_map",
@@ -308,11 +358,14 @@ __all__ = [
     "shuffle_sync_bfly",
     "shuffle_sync_down",
     "shuffle_sync_up",
+    "smid",
     "stmatrix",
     "store",
     "store_peer",
     "sub_packed_bf16x2",
+    "sub_packed_bf16x2_f32x2_f32x2",
     "sub_packed_f16x2",
+    "sub_packed_f16x2_f32x2_f32x2",
     "sub_packed_f32x2",
     "sub_packed_f32x2_bf16x2_f32x2",
     "sub_packed_f32x2_f16x2_f32x2",
@@ -320,6 +373,7 @@ __all__ = [
     "sync_threads",
     "sync_warp",
     "thread_idx",
+    "total_smem_size",
     "vote_all_sync",
     "vote_any_sync",
     "vote_ballot_sync",
@@ -331,13 +385,13 @@ __all__ = [
     "warp_reduction_sum",
     "warp_redux_sync",
     "warp_scan",
+    "warpgroup_reg_alloc",
+    "warpgroup_reg_dealloc",
+    "warpsize",
     "wgmma",
     "wgmma_commit_group",
     "wgmma_fence",
     "wgmma_wait_group",
-    "warpgroup_reg_alloc",
-    "warpgroup_reg_dealloc",
-    "warpsize",
 ]
 
 
@@ -359,6 +413,23 @@ _MORE: Final = MappingProxyType(
             "prmt",
             "shf",
             "sub_sat_int",
+        ),
+        "inline": (
+            "activemask",
+            "aggr_smem_size",
+            "clock",
+            "clock64",
+            "dynamic_smem_size",
+            "get_dyn_smem_size",
+            "globaltimer",
+            "globaltimer_lo",
+            "gridid",
+            "inline_ptx",
+            "nsmid",
+            "nwarpid",
+            "physical_warp_id",
+            "smid",
+            "total_smem_size",
         ),
         "more_arch": (
             "THREADS_PER_WARPGROUP",
@@ -399,6 +470,10 @@ _MORE: Final = MappingProxyType(
             "add_packed_f32x2",
             "add_packed_f32x2_bf16x2_f32x2",
             "add_packed_f32x2_f16x2_f32x2",
+            "add_packed_bf16x2_f32x2_f32x2",
+            "add_packed_f16x2_f32x2_f32x2",
+            "sub_packed_bf16x2_f32x2_f32x2",
+            "sub_packed_f16x2_f32x2_f32x2",
             "exp2_packed_bf16x2",
             "exp2_packed_f16x2",
             "fma_bf16",
@@ -406,6 +481,8 @@ _MORE: Final = MappingProxyType(
             "fma_packed_bf16x2",
             "fma_packed_f16x2",
             "fma_packed_f32x2",
+            "fma_packed_f32x2_bf16x2_f32x2_f32x2",
+            "fma_packed_f32x2_f16x2_f32x2_f32x2",
             "mul_packed_f32x2",
             "sub_packed_bf16x2",
             "sub_packed_f16x2",

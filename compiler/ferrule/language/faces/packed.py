@@ -123,6 +123,45 @@ def sub_packed_f32x2_bf16x2_f32x2(src_a: Any, src_b: Any, *, rnd: Any = "rn") ->
     return _mixed(BFloat16, _difference, src_a, (src_b,), rnd)
 
 
+def fma_packed_f32x2_f16x2_f32x2_f32x2(
+    src_a: Any, src_b: Any, src_c: Any, *, rnd: Any = "rn"
+) -> Any:
+    """`a * b + c` in Float32 of a pair of Float16 and two pairs of Float32, each rounded once."""
+    return _mixed(Float16, maths.fma, src_a, (src_b, src_c), rnd)
+
+
+def fma_packed_f32x2_bf16x2_f32x2_f32x2(
+    src_a: Any, src_b: Any, src_c: Any, *, rnd: Any = "rn"
+) -> Any:
+    """`a * b + c` in Float32 of a pair of BFloat16 and two pairs of Float32, each rounded once."""
+    return _mixed(BFloat16, maths.fma, src_a, (src_b, src_c), rnd)
+
+
+def _narrowed(narrow: Any, op: Callable[..., Any], first: Any, second: Any) -> Any:
+    """`op` of two pairs of Float32, rounded to Float32 and then to a pair of narrow floats."""
+    return tuple([narrow(each) for each in _pair(Float32, op, (first, second), None)])
+
+
+def add_packed_f16x2_f32x2_f32x2(src_a: Any, src_b: Any) -> Any:
+    """The sums of two pairs of Float32, rounded to Float32 and then to Float16."""
+    return _narrowed(Float16, _sum, src_a, src_b)
+
+
+def add_packed_bf16x2_f32x2_f32x2(src_a: Any, src_b: Any) -> Any:
+    """The sums of two pairs of Float32, rounded to Float32 and then to BFloat16."""
+    return _narrowed(BFloat16, _sum, src_a, src_b)
+
+
+def sub_packed_f16x2_f32x2_f32x2(src_a: Any, src_b: Any) -> Any:
+    """The differences of two pairs of Float32, rounded to Float32 and then to Float16."""
+    return _narrowed(Float16, _difference, src_a, src_b)
+
+
+def sub_packed_bf16x2_f32x2_f32x2(src_a: Any, src_b: Any) -> Any:
+    """The differences of two pairs of Float32, rounded to Float32 and then to BFloat16."""
+    return _narrowed(BFloat16, _difference, src_a, src_b)
+
+
 def fma_f16(a: Any, b: Any, c: Any) -> Any:
     """`a * b + c` of Float16, rounded once."""
     return maths.fma(Float16(a), Float16(b), Float16(c))

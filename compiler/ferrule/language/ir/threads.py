@@ -227,7 +227,30 @@ class PeerStore(
     peer: Value
 
 
-Cooperation = Shared | DynamicShared | Shuffle | Vote | Match | Atomic | MBarrierTry | PeerLoad
+@dataclass(frozen=True, slots=True, eq=False)
+class InlinePtx(
+    Operation,
+    text="inline_ptx {text!r} {constraints!r}({given})",
+    effects=("reads", "writes", "waits", "orders", "shows"),
+    place="kernel",
+):
+    """A text of PTX instructions, which only a GPU can run.
+
+    `$0` in it is the register of the result, `$1` and so on those of the numbers in `given`, all
+    scalars.  `constraints` are those of LLVM, in this order: `=r,l`.  It may read and write any
+    memory, and wait for others.
+    """
+
+    result: Result
+    text: str
+    constraints: str
+    given: tuple[Value, ...]
+    location: Location | None = None
+
+
+Cooperation = (
+    Shared | DynamicShared | Shuffle | Vote | Match | Atomic | MBarrierTry | PeerLoad | InlinePtx
+)
 """Ops with one result.  All but `Shared` and `DynamicShared` have an effect too."""
 
 BackgroundOp = TensorCopy | BulkStore | StoreMatrix | BarrierArrive | PeerStore | WarpgroupMma
@@ -250,5 +273,6 @@ Synchronising = (
     | StoreMatrix
     | WarpgroupMma
     | MBarrierWait
+    | InlinePtx
 )
 """Ops that wait for other threads."""

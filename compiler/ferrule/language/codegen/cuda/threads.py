@@ -12,7 +12,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.cuda import archs
-from ferrule.language.codegen.cuda import arch_ops, atomics, warpgroups
+from ferrule.language.codegen.cuda import arch_ops, atomics, inline, warpgroups
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.facts.uniform import Divergent, Uniform
 from ferrule.language.codegen.functions.lowering import FunctionLowering, ThreadOp
@@ -113,6 +113,8 @@ class DeviceThreads:
                 arch_ops.lower(lowering, op)
             case ops.Atomic(result):
                 values[result] = atomics.atomic(lowering, op)
+            case ops.InlinePtx(result):
+                values[result] = inline.emit(lowering, op)
             case ops.PeerLoad(result):
                 values[result] = arch_ops.peer_load(lowering, op)
             case ops.MBarrierTry(result):

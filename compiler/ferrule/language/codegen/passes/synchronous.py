@@ -41,6 +41,7 @@ _BACKGROUND: Final = (
     ops.PeerLoad,
     ops.PeerStore,
     ops.WarpgroupMma,
+    ops.InlinePtx,
 )
 
 
@@ -96,6 +97,10 @@ def _rule(b: Builder, op: ops.Op) -> None:
         case ops.BarrierArrive():
             raise CodegenError(
                 "arch.barrier_arrive is known to GPUs alone: compile it for --target cuda"
+            )
+        case ops.InlinePtx():
+            raise CodegenError(
+                "arch.inline_ptx is known to GPUs alone: compile it for --target cuda"
             )
         case ops.MBarrier():
             _barrier(b, op)

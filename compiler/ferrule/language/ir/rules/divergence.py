@@ -98,3 +98,5 @@ def called(op: threads.Synchronising) -> str:
             return "stmatrix()"
         case tensor_cores.WarpgroupMma():
             return "wgmma()"
+        case threads.InlinePtx():
+            return "inline_ptx()"

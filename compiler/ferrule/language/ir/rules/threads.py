@@ -79,6 +79,11 @@ def simple(checker: Checker, op: threads.Cooperation) -> None:
         case peers.PeerLoad(result, source, peer):
             _shared(checker, source)
             checker.types([result, peer], [source.tensor.dtype, Int32], "a load of a peer")
+        case threads.InlinePtx(result, _, constraints, given):
+            for value in (result, *given):
+                checker.scalar(value, _SCALARS, "an operand of a piece of PTX")
+            count = len(constraints.split(","))
+            checker.require(count == 1 + len(given), "a piece of PTX has a constraint an operand")
         case mbarriers.MBarrierTry(result, barrier, phase):
             type_ = barrier.type
             holds = isinstance(type_, TensorType) and type_.is_shared and type_.dtype is Int64

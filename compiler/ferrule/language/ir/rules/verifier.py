@@ -85,6 +85,7 @@ tensor cores and copies
 * a WarpgroupMma has fragments D and perhaps A, and else matrices in shared memory whose layout it
   gives, of dtypes that `tensor_cores` lists; D has 4 to 128 elements, a multiple of 4, A in
   registers half as many as a row; `accumulate` is a Boolean;
+* an InlinePtx has scalars, and a constraint for each of them;
 * a PeerLoad and a PeerStore are of shared memory and a value of its dtype; the peer is an Int32.
 
 objects

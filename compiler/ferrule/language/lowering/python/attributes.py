@@ -7,6 +7,7 @@ import difflib
 import inspect
 from collections.abc import Callable, Iterable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Final
 
 from ferrule.language.dependencies.mutable import ATOMS
@@ -21,6 +22,7 @@ from ferrule.language.lowering.objects import container_methods, containers, ref
 from ferrule.language.lowering.python import conversions
 from ferrule.language.lowering.tensors import (
     devices,
+    elements,
     fields,
     tensor_facts,
     tensor_methods,
@@ -44,6 +46,7 @@ from ferrule.language.values import (
     SwizzledView,
     TensorView,
     ThreadSlice,
+    Undefined,
     Vector,
     Whole,
 )
@@ -78,6 +81,9 @@ _POINTER: Final[dict[str, Callable[[Lowering, PointerView], Any]]] = {
     "alignment": lambda low, p: p.type.align,
     "memspace": lambda low, p: p.type.space,
     "align": lambda low, p: BoundMethod(partial(tensor_methods.align, p), "align"),
+    "load": lambda low, p: BoundMethod(partial(elements.load_first, p), "load"),
+    "store": lambda low, p: BoundMethod(partial(elements.store_first, p), "store"),
+    "toint": lambda low, p: BoundMethod(partial(tensor_facts.toint, p), "toint"),
 }
 _WHOLE: Final[dict[str, Callable[[Lowering, Whole], Any]]] = {
     "shape": lambda low, w: size_numbers(low, w.shape),
@@ -170,6 +176,8 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
             return BoundMethod(partial(_coordinate_of, value, attr), attr)
         case Layout() | ComposedLayout() if attr in _SIZES_OF:
             return size_numbers(low, getattr(value, attr))
+        case Number() | Numeric() if attr == "ir_value":  # of programs for CuTe DSL
+            return BoundMethod(lambda *_: value, attr)
         case Number():
             return _from_table(low, _NUMBER, value, attr, node)
         case ComplexNumber():
@@ -212,6 +220,8 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
     if hasattr(value, attr):
         found = scalars.at_compile_time(low, node, lambda: getattr(value, attr))
         low.state.witness.add_attribute(value, attr, found)
+        if isinstance(value, SimpleNamespace):
+            _read_of_namespace(low, value, attr, found, node)
         if low.state.region is not None and type(found) not in ATOMS:
             low.state.region.member(value, attr, found)
         return found
@@ -220,6 +230,17 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
         f"{_name(value)} has no attribute {attr!r}",
         hint=_near(attr, dir(value)) if not isinstance(value, tuple) else _COORDINATE.get(attr),
     )
+
+
+def _read_of_namespace(
+    low: Lowering, owner: SimpleNamespace, attr: str, found: Any, node: ast.AST
+) -> None:
+    """Records that code under a condition uses what the attribute was before, and refuses one that
+    such code has changed."""
+    if isinstance(found, Undefined):
+        raise low.undefined(found, attr, node)
+    if low.state.region is not None:
+        low.state.region.reads_setting((id(owner), attr))
 
 
 _COORDINATES_OF: Final = ("get_flat_coord", "get_hier_coord")

@@ -11,6 +11,7 @@ from ferrule.language.ir.builder import OpenRegion
 from ferrule.language.ir.facts import all_ops
 from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts.coordinates import has_free
+from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.tensors import (
     access,
@@ -63,6 +64,22 @@ def _is_whole(low: Lowering, tensor: TensorView, at: tuple[Any, ...], node: ast.
 
 
 _MAKE: Final = "make a tensor of it, fe.make_tensor(p, shape)"
+
+
+def load_first(
+    pointer: PointerView, low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Any:
+    """`p.load()`: the element that a pointer points to."""
+    bound(low, "", args, kwargs, node)
+    return read(low, pointer, (0,), node)
+
+
+def store_first(
+    pointer: PointerView, low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> None:
+    """`p.store(value)`: stores the element that a pointer points to."""
+    (value,) = bound(low, "value", args, kwargs, node)
+    write(low, pointer, (0,), value, node)
 
 
 def write(

@@ -17,7 +17,7 @@ from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.numbers.sizes import named, size_number, size_numbers
 from ferrule.language.lowering.tensors import views
-from ferrule.language.values import Number, TensorView
+from ferrule.language.values import Number, PointerView, TensorView
 from ferrule.specs import Dim, Int64, Numeric
 from ferrule.specs.params import compact_strides
 
@@ -70,6 +70,22 @@ def data_ptr(
         low.fail(node, "data_ptr is known in the host function alone", hint="a.iterator points")
     result = ops.Value(Int64, "data_ptr")
     low.builder.append(ops.Address(result, views.iterator(low, tensor).value))
+    return Number(result)
+
+
+def toint(
+    pointer: PointerView, low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call
+) -> Number:
+    """`p.toint()`: the address, an Int64."""
+    _nothing(low, "toint", args, kwargs, node)
+    if low.elementwise or pointer.type.is_own or pointer.type.is_shared:
+        low.fail(
+            node,
+            f"toint of {describe(pointer)}",
+            expected="a pointer into memory of the caller",
+        )
+    result = ops.Value(Int64, "address")
+    low.builder.append(ops.Address(result, pointer.value))
     return Number(result)
 
 

@@ -65,6 +65,10 @@ def lower(f: FunctionText, where: DeviceKernel, op: ops.Op) -> None:
             warpgroups.product(f, op)
         case ops.Control("wgmma_fence" | "wgmma_wait_group"):
             warpgroups.control(f, where.kernel, op)
+        case ops.InlinePtx(result):
+            from ferrule.language.mlir.device import inline  # few kernels have one
+
+            values[result] = inline.emit(f, op)
         case ops.Atomic(result):
             values[result] = _atomic(f, op)
         case _:
