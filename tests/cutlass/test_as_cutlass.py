@@ -16,9 +16,14 @@ import cutlass.cute as cute
 import cutlass.cute.testing as testing
 import cutlass.pipeline
 import cutlass.utils as utils
+from cutlass import for_generate, yield_out
+from cutlass._mlir.dialects import llvm
+from cutlass.cute.arch.nvvm_wrappers import FULL_MASK
 from cutlass.cute.nvgpu import cpasync
 from cutlass.cute.runtime import from_dlpack, make_fake_compact_tensor
-from cutlass.cute.typing import Boolean, Int32
+from cutlass.cute.typing import Boolean, Int, Int32
+from cutlass.cutlass_dsl import T, dsl_user_op
+from cutlass.utils.tensor_helpers import is_fp8_dtype
 import numpy as np
 
 
@@ -49,6 +54,29 @@ try:
 except AssertionError as error:
     assert str(error) == "too many"
 
+marked = from_dlpack(a)
+assert marked.mark_layout_dynamic() is marked and isinstance(marked.shape[0], cute.SymInt)
+assert marked.leading_dim == 0
+assert utils.HardwareInfo().get_max_active_clusters(1 << 20) == 1
+assert cutlass.Int8.is_same_kind(cutlass.Uint32) and not cutlass.Int8.is_same_kind(cutlass.Float16)
+
+
+@dsl_user_op
+def plus(x, y, *, loc=None, ip=None):
+    return cutlass.Int32(x).ir_value(loc=loc, ip=ip) + y
+
+
+@cute.jit
+def generated(a: cute.Tensor, n: cutlass.Int32):
+    for i in for_generate(1, n):
+        a[i] = plus(i, 10)
+        yield_out()
+
+
+b = np.zeros(4, np.float32)
+generated(from_dlpack(b), 3)
+assert b.tolist() == [0, 11, 12, 0], b
+
 
 def refused(statement, kind, text):
     try:
@@ -67,7 +95,9 @@ refused("import cutlass.utils.blackwell_helpers", ModuleNotFoundError,
 refused("from cutlass.cute.arch import add_cc", ImportError,
         "cutlass.cute.arch.add_cc is not in ferrule; instead: fe.Uint64 holds the carry of 32 "
         "bits (docs/cute_names.md)")
-assert not hasattr(cutlass, "_mlir") and "Float16" in dir(cutlass) and "exp" in dir(cute.math)
+refused("cutlass._mlir.dialects.llvm.load", AttributeError, f"cutlass._mlir.load {LATER}")
+assert cutlass._mlir.T.i32() is cutlass.Int32.mlir_type
+assert "Float16" in dir(cutlass) and "exp" in dir(cute.math)
 print("done")
 """
 REAL = """

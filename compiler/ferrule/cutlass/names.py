@@ -34,8 +34,21 @@ SOURCES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "cutlass.torch": (),
         "cutlass.utils": ("ferrule.language.faces.utils",),
         "cutlass.utils.hopper_helpers": (),
+        "cutlass.utils.tensor_helpers": (),
+        **dict.fromkeys(
+            (
+                *("cutlass._mlir", "cutlass._mlir.ir", "cutlass._mlir.dialects"),
+                *("cutlass._mlir.dialects.llvm", "cutlass._mlir.dialects.math"),
+            ),
+            (),
+        ),
+        "cutlass.cute.core": ("ferrule", "ferrule.language.faces.cute"),
+        "cutlass.cute.arch.nvvm_wrappers": ("ferrule.language.faces.arch",),
+        "cutlass.cutlass_dsl": ("ferrule", "ferrule.language.faces.cute"),
         "cutlass.pipeline": ("ferrule.language.faces.pipelines",),
         "cutlass.testing": (),
+        "cutlass.jax": (),
+        "cutlass.jax.testing": (),
     }
 )
 """The modules of ferrule that have the names of each module of CuTe DSL.  A module with a file of
@@ -45,6 +58,17 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType(
         **{name: f"ferrule.{name}" for name in SOURCES},
         "cutlass.cute.testing": "ferrule.cutlass.testing",
         "cutlass.utils.hopper_helpers": "ferrule.cutlass.hopper_helpers",
+        "cutlass.jax.testing": "ferrule.cutlass.jax_testing",
+        "cutlass.cute.core": "ferrule.cutlass.cutlass_dsl",
+        "cutlass.cute.arch.nvvm_wrappers": "ferrule.cutlass.nvvm_wrappers",
+        **dict.fromkeys(
+            (
+                *("cutlass._mlir", "cutlass._mlir.ir", "cutlass._mlir.dialects"),
+                *("cutlass._mlir.dialects.llvm", "cutlass._mlir.dialects.math"),
+            ),
+            "ferrule.cutlass.mlir",
+        ),
+        "cutlass.utils.tensor_helpers": "ferrule.cutlass.tensor_helpers",
     }
 )
 """The module of ferrule that stands for each."""
@@ -57,8 +81,6 @@ OTHERWISE: Final[Mapping[str, str]] = MappingProxyType(
         "mad_cc": "fe.Uint64 holds the carry of 32 bits",
         "madc": "fe.Uint64 holds the carry of 32 bits",
         "load_swizzled": "fe.recast_ptr and a layout",
-        "get_dyn_smem_size": "the host function knows what it asks for: smem= of launch",
-        "dynamic_smem_size": "the host function knows what it asks for: smem= of launch",
         "DSLRuntimeError": "fe.CompileError",
         "DSLUserCodeError": "fe.CompileError",
         "extern": "fe.extern_func",
@@ -66,10 +88,7 @@ OTHERWISE: Final[Mapping[str, str]] = MappingProxyType(
         "export": "fe.export_library, and export_to_c of a function",
         "compile_to": "export_to_c of a function",
         "if_generate": "an if, which needs no function around it",
-        "for_generate": "a for over range(...)",
         "while_generate": "a while",
-        "yield_out": "the values that a branch or loop changes are found",
-        "dsl_user_op": "a plain function, which is compiled in place",
         "target_version": "options, --gpu-arch",
         "Float4E2M1FNx2": 'the dtype "float4_e2m1fnx2" of a fake tensor',
         "Float6E2M3FNx4": "fe.Float6E2M3FN",
@@ -78,16 +97,18 @@ OTHERWISE: Final[Mapping[str, str]] = MappingProxyType(
         "vector": "fe.full, and .load() of a tensor",
         "register_jit_arg_adapter": "__ferrule_spec__ of the class",
         "JitArgAdapterRegistry": "__ferrule_spec__ of the class",
-        "jax": "fe.jax_call",
     }
 )
 """What ferrule has instead of a name that it has not, in a few words."""
+_MLIR: Final = "cutlass._mlir"
 PAGE: Final = "docs/cute_names.md"
 
 
 def find(module: str, name: str) -> Any:
     """The object of a name of CuTe DSL.  An AttributeError says what there is instead."""
     child = f"{module}.{name}"
+    if module.startswith(_MLIR) and name in ("ir", "dialects", "llvm", "math"):
+        child = _MLIR
     if child in MODULES:
         return importlib.import_module(MODULES[child])
     own = vars(importlib.import_module(MODULES[module]))

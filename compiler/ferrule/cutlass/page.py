@@ -37,6 +37,31 @@ from the names of the package and from what ferrule has. A name that is here mea
 programs that are right; ferrule checks more, and [says so](errors.md). What is for Blackwell's
 `tcgen05` and for the folder `experimental` is [not part of it](non-goals.md).
 
+`cutlass.jax.cutlass_call` makes operations of JAX, over [`fe.jax_call`](jax.md); `cutlass._mlir`
+has `llvm.inline_asm`, which is `fe.arch.inline_ptx`, and nothing else of MLIR.
+
+## Examples of CUTLASS's repository
+
+They run as they are, each in a process of its own, with ferrule for `cutlass` and an emulated GPU
+of `sm_90a` for "cuda"; sizes are made small by their own options, and their own checks of results
+run. Counted by `python benchmarks/cute_programs FOLDER PATTERN`.
+
+| folder | run | |
+|---|---|---|
+| `cute/ampere` | 7 of 7 | sgemm, tensor-core gemm, both attentions, elementwise, autotuning |
+| `cute/hopper` | 1 of 7 | normalisation over clusters |
+| `cute/tvm_ffi` | 1 of 1 | |
+| `dsl_tutorials` | 18 of 28 | those of JAX on the CPU |
+| notebooks | 92 of 103 cells | and 19 of 19 of JAX's; of one notebook the size was edited |
+
+The dense gemms of Hopper run with tensors whose dims of size 1 have strides of their own; as
+PyTorch's capsules have 1 there, which no tensor map can have, they are refused.
+
+What does not run: Blackwell's `tcgen05`; functions that JAX calls on a GPU, as there is no JAX for
+an emulated one; kernels whose first call is in a CUDA graph; the protocol of arguments by
+`__c_pointers__`; products of a warpgroup whose accumulation is switched under a run-time condition;
+and `load_in_python.py`, whose tensor has not the divisibility that it is compiled for.
+
 `fe.testing` times functions and chooses between configurations (`benchmark`, `tune`,
 `autotune_jit`), and `cutlass.torch` makes matrices for tests, on the CPU and on GPUs, also on
 [emulated](emulated_gpu.md) ones.

@@ -108,21 +108,22 @@ def tune(
     """The parameters of the fastest configuration.
 
     `func(*args, **parameters)` gives a function without arguments, whose calls are timed; a
-    configuration for which it raises `CantImplementError` is left out.  Of equal times the first
-    one wins.  Raises ValueError if no configuration is left.
+    configuration for which it raises `CantImplementError` or a ValueError is left out.  Of equal
+    times the first one wins.  Raises ValueError if no configuration is left.
     """
     given = kernel_arguments or JitArguments()
     options = params_dict or {}
     times: dict[int, float] = {}
+    refused: Exception | None = None
     choices = [dict(zip(options, values, strict=True)) for values in product(*options.values())]
     for number, choice in enumerate(choices):
         try:
             call = func(*given.args, **given.kwargs, **choice)
             times[number] = _middle(call, warmup_iterations, iterations)
-        except CantImplementError:
-            continue
+        except (CantImplementError, ValueError) as error:
+            refused = error
     if not times:
-        raise ValueError("tune: no configuration could be run")
+        raise ValueError("tune: no configuration could be run") from refused
     return choices[min(times, key=lambda number: times[number])]
 
 

@@ -70,6 +70,9 @@ def dtype(ty: DType) -> torch.dtype:
     return found  # type: ignore[no-any-return]
 
 
+_torch_dtype = dtype
+
+
 def as_tensor(pointer: Any, shape: Sequence[int], torch_type: torch.dtype) -> torch.Tensor:
     """A tensor of PyTorch over memory of the processor, row-major; the caller keeps the memory."""
     torch = _torch()
@@ -165,16 +168,45 @@ def cute_tensor_like(
     is_dynamic_layout: bool,
     assumed_align: int | None = None,
 ) -> tuple[Any, torch.Tensor]:
-    """A copy of a tensor in a dtype: as an argument of compiled functions, and PyTorch's."""
-    from ferrule.runtime import from_dlpack
+    """A copy of a tensor in a dtype: as an argument of compiled functions, and PyTorch's.
+
+    It is on the GPU if PyTorch has one.
+    """
+    from ferrule.cutlass.cute.runtime import from_dlpack
 
     if cutlass_dtype is Float4E2M1FN:
         raise TypeError("cute_tensor_like: PyTorch does not convert to Float4E2M1FN")
-    copy = data_ref.to(dtype(cutlass_dtype))
+    device = "cuda" if _torch().cuda.is_available() else data_ref.device
+    # With all strides: a tensor map cannot have the 1 that PyTorch gives to a dim of size 1.
+    copy = _torch().empty_strided(
+        data_ref.size(), data_ref.stride(), dtype=dtype(cutlass_dtype), device=device
+    )
+    copy.copy_(data_ref)
     adapted = from_dlpack(copy, assumed_align=assumed_align, force_tf32=cutlass_dtype is TFloat32)
     if is_dynamic_layout:
         adapted = adapted.mark_layout_dynamic(leading_dim=get_leading_dim(copy))
     return adapted, copy
+
+
+def convert_cute_tensor(
+    f32_torch_tensor: torch.Tensor,
+    cute_tensor: Any,
+    dtype: DType,
+    is_dynamic_layout: bool = True,
+) -> Any:
+    """The tensor of `from_dlpack`, with the numbers of another one converted into its memory."""
+    if cute_tensor.element_type is not dtype:
+        raise TypeError(
+            f"convert_cute_tensor: the tensor has elements of {cute_tensor.element_type.__name__}, "
+            f"but dtype is {dtype.__name__}"
+        )
+    memory = cute_tensor.tensor
+    if not isinstance(memory, _torch().Tensor):
+        memory = _torch().from_dlpack(memory)
+    if memory.dtype.itemsize == 1 and dtype.kind == "float":
+        memory = memory.view(_torch_dtype(dtype))
+    memory.copy_(f32_torch_tensor)
+    return cute_tensor
 
 
 def default_stream() -> Any:

@@ -56,6 +56,38 @@ class LayoutEnum(Enum):
         return self is LayoutEnum.COL_MAJOR
 
 
+class HardwareInfo:
+    """A GPU of this machine, by its number; without one, the processor."""
+
+    def __init__(self, device_id: int = 0) -> None:
+        self.device_id = device_id
+
+    def get_device_multiprocessor_count(self) -> int:
+        """The multiprocessors of the GPU, or the cores that this process may use."""
+        from ferrule.compiler.workers import cores
+        from ferrule.runtime.devices import attribute, cuda_devices
+
+        if not cuda_devices():
+            return cores()
+        return attribute(self.device_id, _MULTIPROCESSORS)
+
+    def get_max_active_clusters(self, cluster_size: int, stream: Any = None) -> int:
+        """How many clusters of so many blocks, one a multiprocessor, run at once."""
+        if isinstance(cluster_size, bool) or not isinstance(cluster_size, int) or cluster_size < 1:
+            raise ValueError(f"a cluster has at least 1 block, but got {cluster_size!r}")
+        return max(1, self.get_device_multiprocessor_count() // cluster_size)
+
+    def get_l2_cache_size_in_bytes(self) -> int:
+        """The size of the cache that all multiprocessors share; 0 without a GPU."""
+        from ferrule.runtime.devices import attribute, cuda_devices
+
+        return attribute(self.device_id, _L2_BYTES) if cuda_devices() else 0
+
+
+_MULTIPROCESSORS, _L2_BYTES = 16, 38
+"""CUdevice_attribute (CUDA Driver API, `cuda.h`)."""
+
+
 def is_fp8_dtype(dtype: DType) -> bool:
     """Whether this is a float of 8 bits."""
     return dtype.kind == "float" and dtype.bits == 8

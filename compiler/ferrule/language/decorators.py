@@ -36,7 +36,17 @@ class _Marked:
     functions, and pickled as `pickling` says."""
 
     function: Callable[..., Any]
+    prefix: str = ""
     _decorator: ClassVar[str]
+
+    def set_name_prefix(self, prefix: str) -> None:
+        """Names of what is compiled from here on begin with this text and an underscore."""
+        if not isinstance(prefix, str) or not f"{prefix}_".isidentifier():
+            raise ValueError(
+                f"set_name_prefix: {prefix!r} cannot begin a name: letters, digits and underscores "
+                "can, and no digit first"
+            )
+        self.prefix = prefix
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError

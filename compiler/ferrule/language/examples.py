@@ -21,6 +21,7 @@ from ferrule.language.faces import base as faces
 from ferrule.language.faces.containers import annotated_spec, example_spec
 from ferrule.language.recognised import (
     hints_of,
+    is_event,
     is_stream,
     is_stream_annotation,
     scalar_dtype,
@@ -315,6 +316,8 @@ class _Derivation:
         """The spec from the annotation, if it determines one."""
         if annotation is faces.Constexpr:
             return self.constant(name, example)
+        if is_event(example):
+            return params.Pointer(name)
         if typing.get_origin(annotation) in _UNIONS:
             return self.union(name, example, get_args(annotation), path)
         if annotation in _SHAPES and isinstance(example, (tuple, list)):
@@ -367,6 +370,8 @@ class _Derivation:
             return tensor_spec(name, example)
         if is_stream(example):
             return params.Stream(name)
+        if is_event(example):
+            return params.Pointer(name, None)
         return self.scalar(name, example, annotation)
 
     def constant(self, name: str, example: Any) -> params.Constant:

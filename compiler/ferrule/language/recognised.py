@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import typing
-from typing import Any
+from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError
 from ferrule.specs import Boolean, DType, Float32, Int32, Int64, Numeric, Sym, params
@@ -27,6 +27,15 @@ def is_stream(example: Any) -> bool:
         return True
     root, name = kind.__module__.partition(".")[0], kind.__name__
     return (root, name) in (("cuda", "CUstream"), ("cuda", "cudaStream_t"), ("torch", "Stream"))
+
+
+def is_event(example: Any) -> bool:
+    """Whether this is an event of cuda-python: a handle, which a launch records."""
+    kind = type(example)
+    return kind.__module__.partition(".")[0] == "cuda" and kind.__name__ in _EVENTS
+
+
+_EVENTS: Final = ("CUevent", "cudaEvent_t")
 
 
 def hints_of(cls: type) -> dict[str, Any]:

@@ -56,11 +56,19 @@ def note_emulated(arch: str | None) -> None:
     cuda_devices.cache_clear()
 
 
+def attribute(ordinal: int, number: int) -> int:
+    """An attribute of a GPU of `cuda_devices`, by its number as a CUdevice_attribute."""
+    if not 0 <= ordinal < len(cuda_devices()):
+        raise ValueError(f"there is no GPU {ordinal}: this machine has {len(cuda_devices())}")
+    return _attribute(ctypes.CDLL(_LIBRARY), ordinal, number)
+
+
 def _capability(driver: ctypes.CDLL, ordinal: int) -> ComputeCapability:
-    device, parts = ctypes.c_int(), []
+    return ComputeCapability(*(_attribute(driver, ordinal, part) for part in (_MAJOR, _MINOR)))
+
+
+def _attribute(driver: ctypes.CDLL, ordinal: int, number: int) -> int:
+    device, value = ctypes.c_int(), ctypes.c_int()
     driver.cuDeviceGet(ctypes.byref(device), ordinal)
-    for attribute in (_MAJOR, _MINOR):
-        value = ctypes.c_int()
-        driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
-        parts.append(value.value)
-    return ComputeCapability(*parts)
+    driver.cuDeviceGetAttribute(ctypes.byref(value), number, device)
+    return value.value

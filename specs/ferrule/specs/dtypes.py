@@ -73,6 +73,11 @@ class DType(type):
         return -(-cls.bits // 8)
 
     @property
+    def mlir_type(cls) -> DType:
+        """The dtype itself, which programs for CuTe DSL give as the type of a result."""
+        return cls
+
+    @property
     def dlpack(cls) -> int:
         """The 4 bytes of a DLDataType with one lane, read as a little-endian int32."""
         return cls.code | cls.bits << 8 | 1 << 16
@@ -124,6 +129,10 @@ class DType(type):
     def is_integer(cls) -> bool:
         """Whether this is a signed or unsigned integer type (a bool is not)."""
         return cls.kind in ("int", "uint")
+
+    def is_same_kind(cls, other: DType) -> bool:
+        """Whether both are integers, both floats, or of one other kind."""
+        return cls.kind == other.kind or (cls.is_integer and other.is_integer)
 
     @property
     def range(cls) -> tuple[int, int]:

@@ -191,7 +191,7 @@ class Search:
         if _has_attributes(value):
             self._note(value, path, _attributes)
             parts += [(f"{path}.{name}", inner) for name, inner in _named_attributes(value)]
-        if _is_pure_python(cls):
+        if _is_pure_python(cls) or cls is types.SimpleNamespace:
             return parts
         read = _reader(value)
         if read is not None and isinstance(value, (tuple, frozenset)):

@@ -51,6 +51,10 @@ class Float(metaclass=_Kind):
     kinds = ("float",)
 
 
+Int = int
+"""For annotations: an integer."""
+
+
 class GridConstant:
     """`GridConstant[T]` is T: each argument of a kernel is constant in the grid."""
 
@@ -104,3 +108,18 @@ def not_(lhs: Any) -> Any:
 def select_(cond: Any, if_value: Any, else_value: Any) -> Any:
     """The one value if the condition holds, else the other; both are computed."""
     return where(cond, if_value, else_value)
+
+
+def dsl_user_op(function: Any) -> Any:
+    """A decorator that changes nothing: each function is compiled in place."""
+    return function
+
+
+for_generate = range
+"""The numbers of a run-time loop."""
+
+
+def yield_out(args: Any = ()) -> None:
+    """The end of a loop over `for_generate`; what a loop changes is found."""
+    if args:
+        raise TypeError("yield_out takes no values: what a loop changes is found, write only that")

@@ -10,6 +10,7 @@ rearranges a layout rearranges the outer one of it.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
@@ -83,19 +84,28 @@ class ComposedLayout:
     outer: Layout
 
     def __post_init__(self) -> None:
+        require_layout(self.outer)
+        if self.has_function:
+            return
         if not isinstance(self.inner, (Swizzle, Layout)):
             refuse(
                 "make_composed_layout",
                 f"the inner layout is {self.inner!r}",
-                "give a swizzle, make_swizzle(b, m, s), or a layout",
+                "give a swizzle, make_swizzle(b, m, s), a layout or a function",
             )
-        require_layout(self.outer)
         if not is_dim(self.offset):
             refuse(
                 "make_composed_layout", f"the offset is {self.offset!r}", "give a size, such as 0"
             )
         if any(bases_of(self.outer.stride)):
             refuse("make_composed_layout", f"the outer layout {self.outer} gives coordinates")
+
+    @property
+    def has_function(self) -> bool:
+        """Whether the inner layout is a function of what the outer one gives, of the program or of
+        a compiled function."""
+        own = isinstance(self.inner, (Swizzle, Layout, ComposedLayout, type))
+        return not own and (callable(self.inner) or hasattr(self.inner, "source"))
 
     @property
     def shape(self) -> IntTuple:
@@ -107,6 +117,8 @@ class ComposedLayout:
         from ferrule.language.layouts.coordinates import crd2idx, has_free, slice_
 
         single = coordinate[0] if len(coordinate) == 1 else coordinate
+        if self.has_function:
+            return self.inner(moved(crd2idx(single, self.outer), self.offset))
         if not has_free(single):
             return self.index(crd2idx(single, self.outer))
         begin = make("add", self.offset, crd2idx(single, self.outer))
@@ -123,10 +135,25 @@ class ComposedLayout:
         return len(self.outer)
 
     def __repr__(self) -> str:
-        return f"{self.inner} o {self.offset} o {self.outer}"
+        inner = self.inner
+        if self.has_function:
+            inner = getattr(inner, "__name__", None) or getattr(inner, "source", inner).name
+        return f"{inner} o {self.offset} o {self.outer}"
 
     def __str__(self) -> str:
         return repr(self)
+
+
+def moved(place: Any, offset: Any, add: Callable[[Any, Any], Any] = operator.add) -> Any:
+    """An index or a coordinate, moved by an offset like it; 0 moves nothing."""
+    if isinstance(place, tuple):
+        steps = offset if isinstance(offset, tuple) else (offset,) * len(place)
+        if len(steps) != len(place):
+            refuse("make_composed_layout", f"the offset {offset} is not like {place}")
+        return tuple(moved(p, s, add) for p, s in zip(place, steps, strict=True))
+    if isinstance(offset, tuple):
+        refuse("make_composed_layout", f"the offset {offset} is not like {place}")
+    return place if isinstance(offset, int) and offset == 0 else add(place, offset)
 
 
 def make_swizzle(b: int, m: int, s: int) -> Swizzle:

@@ -28,8 +28,8 @@ class Region:
     """Run-time code of a function with these `names`, which were `before` at its beginning.
 
     `fresh` are the names of functions that are called inside, by identity.  Of the settings of
-    tiled multiplications, the code sets those in `sets` for sure, and uses those in `read_first`
-    before it sets them.
+    tiled multiplications, and of the attributes of a SimpleNamespace, the code sets those in `sets`
+    for sure, and uses those in `read_first` before it sets them.
     """
 
     names: dict[str, Any]

@@ -159,3 +159,23 @@ def hints(of: Any) -> dict[str, Any]:
         return typing.get_type_hints(of)
     except Exception:  # names for type checkers only
         return dict(getattr(of, "__annotations__", {}))
+
+
+# ---- structs in shared memory ----
+
+_STORAGE: Final = "ferrule.language.faces.pipelines.storage"
+"""The module of their classes, which programs without a struct do not import."""
+
+
+def is_struct(value: Any) -> bool:
+    """Whether this is a struct in shared memory; its module is imported by programs with one."""
+    return any(_is_of_storage(cls, "StructValue") for cls in type(value).__mro__)
+
+
+def memory_of(value: Any) -> Any:
+    """The pointer to a range of shared memory, which indices are of; any other value as it is."""
+    return value.pointer if _is_of_storage(type(value), "MemRangeData") else value
+
+
+def _is_of_storage(cls: type, name: str) -> bool:
+    return cls.__name__ == name and cls.__module__ == _STORAGE

@@ -269,10 +269,13 @@ class _Members:
 
     def export_to_c(
         self,
-        path: StrPath,
+        path: StrPath | None = None,
         function_name: str | None = None,
         *,
         system_lib: str | None = None,
+        file_path: StrPath | None = None,
+        file_name: str | None = None,
+        function_prefix: str | None = None,
     ) -> None:
         """Write the code that defines `__tvm_ffi_<function_name>`, with metadata and docstring.
 
@@ -284,10 +287,20 @@ class _Members:
         `tvm_ffi.system_lib(prefix)`. ValueError for a name that is not a C identifier or begins
         with an underscore, and for another suffix; StageError for a form that the function does not
         have.
+
+        CuTe DSL's form, with `file_path`, a folder, `file_name` without a suffix, and
+        `function_prefix`, the name of the function, writes the object and a header for C.
         """
-        from ferrule.runtime.exporting.export import export_code
+        from ferrule.runtime.exporting.export import export_code, object_and_header
 
         state = _state_of(self)
+        if file_path is not None or file_name is not None or function_prefix is not None:
+            given = (path, function_name, system_lib)
+            found = object_and_header(given, file_path, file_name)
+            self.export_header(found[1], function_prefix)
+            path, function_name = found[0], function_prefix
+        if path is None:
+            raise TypeError("export_to_c() lacks the path of the file")
         export_code(state.origin, _chosen(function_name, state), path, system_lib)
 
     def export_library(

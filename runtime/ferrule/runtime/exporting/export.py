@@ -367,3 +367,16 @@ def _place_of(target: Path) -> Path:
         what = f"the link leads into a folder that there is not, {str(place.parent)!r}"
         raise FileNotFoundError(errno.ENOENT, what, str(target))
     return place
+
+
+def object_and_header(
+    given: tuple[object, ...], folder: StrPath | None, name: str | None
+) -> tuple[Path, Path]:
+    """The files of an export that names a folder and a file without a suffix."""
+    if folder is None or name is None or any(each is not None for each in given):
+        raise TypeError(
+            "export_to_c() takes a path and a name, or file_path=, file_name= and "
+            "function_prefix=, not some of both"
+        )
+    place = Path(os.fsdecode(folder))
+    return place / f"{name}.o", place / f"{name}.h"

@@ -11,8 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+import tvm_ffi
+
 from ferrule import specs
-from ferrule.runtime.values.views import View, view_of
+from ferrule.runtime.values.foreign import is_fake
+from ferrule.runtime.values.views import OBJECT_HEADER, DLTensor, View, fake_view, view_of
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.dtypes import as_dtype
 from ferrule.specs.params import AddressSpace, check_alignment
@@ -48,6 +51,26 @@ class DLPackTensor:
     assumed_align: int
     use_32bit_stride: bool = False
     order: tuple[int, ...] | None = None
+
+    @property
+    def leading_dim(self) -> int | None:
+        """The dim with stride 1: the only one, or the only one whose size is not 1; None without
+        one.  ValueError if it is ambiguous."""
+        return self._leading(None)
+
+    def with_element_type(self, element_type: specs.DType) -> DLPackTensor:
+        """The same memory with elements of another dtype of the same size: of floats of 8 bits
+        that are stored as bytes.  TypeError for a dtype of another size."""
+        if element_type is self.element_type:
+            return self
+        if element_type.bits != self.element_type.bits:
+            raise TypeError(
+                f"expected a dtype of {self.element_type.bits} bits for elements of "
+                f"{self.element_type.name}, but got {element_type.name}"
+            )
+        held = _recast(self.view.tensor, element_type)
+        view = replace(self.view, tensor=held, dtype=element_type)
+        return replace(self, tensor=held, view=view, element_type=element_type)
 
     @property
     def memspace(self) -> AddressSpace:
@@ -171,6 +194,13 @@ class DLPackTensor:
         return order
 
 
+def _recast(tensor: Any, dtype: specs.DType) -> Any:
+    """Another tensor of tvm-ffi on the same memory, whose elements are said to be of this dtype."""
+    held = tvm_ffi.from_dlpack(tensor)
+    DLTensor.from_address(held.__chandle__() + OBJECT_HEADER).dtype = dtype.dlpack
+    return held
+
+
 def _size_symbol(size: int, divisibility: int) -> specs.Sym:
     return specs.sym_int(32 if size <= _INT32_MAX else 64, divisibility=divisibility)
 
@@ -227,12 +257,12 @@ def from_dlpack(
     `assumed_align`: the alignment of each call's data in bytes, by default the element size.
     `use_32bit_stride`: symbols of strides have 32 bits. `enable_tvm_ffi` has no effect, it is there
     for compatibility with CuTe: every compiled function is a TVM-FFI function. `force_tf32`: the
-    elements are TFloat32.
+    elements are TFloat32. A fake tensor of torch is an example, too, and no argument.
 
     TypeError for a tensor that DLPack does not export; ValueError for data that is not aligned, and
     for `force_tf32` with elements that are not float32.
     """
-    view = view_of(tensor)
+    view = fake_view(tensor) if is_fake(tensor) else view_of(tensor)
     align = check_alignment(view.dtype, assumed_align)
     view.check_align(align)
     dtype = _as_tf32(view.dtype) if force_tf32 else view.dtype

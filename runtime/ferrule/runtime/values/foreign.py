@@ -122,10 +122,15 @@ def hidden_elements(value: object) -> str | None:
     return _traced(torch, value)
 
 
+def is_fake(value: object) -> bool:
+    """Whether this is a fake tensor of torch: one with sizes and without elements."""
+    module = sys.modules.get("torch._subclasses.fake_tensor")
+    return module is not None and isinstance(value, module.FakeTensor)
+
+
 def _traced(torch: Any, value: Any) -> str | None:
     """The description of a tensor that stands for others while torch traces or transforms code."""
-    module = sys.modules.get("torch._subclasses.fake_tensor")
-    if module is not None and isinstance(value, module.FakeTensor):
+    if is_fake(value):
         return f"a fake tensor of torch, which has no elements: {_AS_OPERATOR}"
     functorch = getattr(torch._C, "_functorch", None)
     if functorch is not None and functorch.is_functorch_wrapped_tensor(value):

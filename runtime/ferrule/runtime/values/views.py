@@ -161,6 +161,19 @@ def view_of(tensor: Any) -> View:
     )
 
 
+def fake_view(tensor: Any) -> View:
+    """The view of a fake tensor of torch, whose address is 0.  TypeError for sizes that torch has
+    as symbols, and for an unknown dtype."""
+    shape, strides = tuple(tensor.shape), tuple(tensor.stride())
+    dtype = BY_NAME.get(str(tensor.dtype).removeprefix("torch."))
+    if dtype is None or not all(type(size) is int for size in (*shape, *strides)):
+        raise TypeError(
+            f"expected a fake tensor of torch with sizes that are ints and a known dtype, but got "
+            f"{tuple(shape)} of {tensor.dtype}"
+        )
+    return View(None, dtype, shape, strides, tensor.device.type, 0, packed=False, read_only=False)
+
+
 def address_of(tensor: Any) -> int:
     """The address of the first element of a tensor that DLPack exports."""
     held = tvm_ffi.from_dlpack(tensor)

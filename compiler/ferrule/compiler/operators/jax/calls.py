@@ -26,6 +26,7 @@ from ferrule.compiler.operators.jax.plans import (
     axes_of_rank,
     output_names,
     plan_of,
+    writing,
 )
 from ferrule.compiler.operators.jax.registration import registered
 from ferrule.compiler.operators.jax.sizes import Array, expected_shape, outputs_of
@@ -65,9 +66,13 @@ class JaxCall:
         has_side_effect: bool,
         backward: Function | Callable[..., Any] | None = None,
         save: Sequence[str] = (),
+        written: Sequence[str] = (),
     ) -> JaxCall:
-        """The call, with its handler registered in XLA."""
-        signature = function.signature
+        """The call, with its handler registered in XLA.
+
+        Parameters in `written` are outputs even if the function does not write to them.
+        """
+        signature = writing(function.signature, written)
         _check_method(vmap_method)
         wanted = None if out is None or _is_function(out) else _by_name(signature, out)
         plan = plan_of(signature, None if wanted is None else _made(signature, wanted))

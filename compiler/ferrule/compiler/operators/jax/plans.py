@@ -9,6 +9,7 @@ then the written tensors, in the order of the parameters.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from ferrule.compiler.operators.gradients import result_names
 from ferrule.compiler.operators.jax.words import number_of
 from ferrule.compiler.operators.torch.plans import candidates_of, result_specs
 from ferrule.specs import params
+from ferrule.specs.copies import changed
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import make
 
@@ -126,6 +128,21 @@ def output_names(signature: specs.Signature) -> tuple[str, ...]:
     """The names of the outputs: `result`, or `result0` …, then the written parameters."""
     first = candidates_of(signature)[0]
     return result_names(len(result_specs(first)), _written(signature))
+
+
+def writing(signature: specs.Signature, names: Sequence[str]) -> specs.Signature:
+    """A signature whose tensors with these names count as written."""
+    if not names or isinstance(signature, specs.Overloads):
+        return signature
+    return replace(
+        signature,
+        params=tuple(
+            changed(each, read_only=False)
+            if isinstance(each, specs.Tensor) and each.name in names
+            else each
+            for each in signature.params
+        ),
+    )
 
 
 def _written(signature: specs.Signature) -> list[str]:

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from ferrule.language.faces.tensors import make_tensor, recast_ptr
 from ferrule.language.faces.threads import reserve_dyn_smem
-from ferrule.language.layouts import cosize
-from ferrule.specs import DType
+from ferrule.language.layouts import cosize, make_layout
+from ferrule.specs import DType, Uint8
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.dtypes import as_dtype
 
@@ -21,11 +21,16 @@ _MOST_ALIGN: Final = 1024
 
 @dataclass(frozen=True)
 class MemRangeData:
-    """Memory of `size` elements: a field of a struct in a kernel."""
+    """Memory of `size` elements: a field of a struct in a kernel; `field[i]` is one of them."""
 
     pointer: Any
     element_type: Any
     size: Any
+
+    @property
+    def ptr(self) -> Any:
+        """A pointer to the first element."""
+        return self.pointer
 
     def data_ptr(self) -> Any:
         """A pointer to the first element."""
@@ -106,6 +111,10 @@ def _field(kind: Any, where: str) -> Any:
     )
 
 
+class StructValue:
+    """A struct in a kernel; a number that is assigned to a field is stored in its memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class StructType:
     """A struct in shared memory: name, type and offset of each field, its size and alignment in
@@ -116,6 +125,10 @@ class StructType:
     bytes: int
     align: int
     view: Any
+
+    def __call__(self, pointer: Any) -> Any:
+        """A value of the struct that begins at a pointer into shared memory."""
+        return view_of(self, recast_ptr(pointer, dtype=Uint8))
 
     def size_in_bytes(self) -> int:
         """The size, a multiple of the alignment."""
@@ -148,7 +161,7 @@ class _Struct:
             fields.append((name, field, start))
             end, most = start + field.bytes, max(most, field.align)
         names = [name for name, _, _ in fields]
-        view = dataclasses.make_dataclass(cls.__name__, names, frozen=True)
+        view = dataclasses.make_dataclass(cls.__name__, names, bases=(StructValue,), frozen=True)
         return StructType(cls.__name__, tuple(fields), -(-end // most) * most, most, view)
 
 
@@ -217,7 +230,9 @@ class SmemAllocator:
     def allocate_tensor(
         self, element_type: Any, layout: Any, byte_alignment: int = 1, swizzle: Any = None
     ) -> Any:
-        """A tensor with this layout in new memory."""
+        """A tensor with this layout in new memory; a size or shape is a compact layout."""
+        if isinstance(layout, (int, tuple)):
+            layout = make_layout(layout)
         data = MemRangeData(
             self.allocate_array(element_type, cosize(layout), byte_alignment),
             element_type,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FunctionType, GeneratorType
+from types import FunctionType, GeneratorType, SimpleNamespace
 from typing import Any, Final, NoReturn
 
 from ferrule.compiler.errors import CompileError
@@ -17,6 +17,7 @@ from ferrule.language.dependencies.mutable import Held, Search
 from ferrule.language.dependencies.witness import Outer
 from ferrule.language.lowering.context import Frame, Lowering
 from ferrule.language.lowering.regions import UNKNOWN, Region
+from ferrule.language.values import Undefined
 
 _WHERE: Final = "inside a run-time branch or loop"
 _OUTSIDE: Final = "changes that happen at compile time, outside of it"
@@ -68,8 +69,26 @@ def _forget_settings(
 
 def _compare(low: Lowering, region: Region, node: ast.AST) -> None:
     for held in region.found.held:
-        if not held.is_same():
+        if not held.is_same() and not _forget_attributes(low, region, held, node):
             _refuse(low, held, node)
+
+
+def _forget_attributes(low: Lowering, region: Region, held: Held, node: ast.AST) -> bool:
+    """Whether the changes are attributes of a SimpleNamespace that the code sets before it reads
+    them: which values they have behind it is not known, and nobody may read them."""
+    owner = held.value
+    if not isinstance(owner, SimpleNamespace):
+        return False
+    before = dict(zip(held.content[::2], held.content[1::2], strict=True))
+    after = vars(owner)
+    changed = [name for name in after if before.get(name, UNKNOWN) is not after[name]]
+    keys = {(id(owner), name) for name in changed}
+    if keys & region.read_first or not before.keys() <= after.keys():
+        return False
+    reason = f"it is set under the condition or in the loop of line {low.location(node).line}"
+    for name in changed:
+        setattr(owner, name, Undefined(reason))
+    return True
 
 
 def _refuse(low: Lowering, held: Held, node: ast.AST) -> NoReturn:

@@ -97,6 +97,8 @@ def _allocate(
             f"the shared memory of this kernel takes {low.dynamic} bytes",
             expected=f"at most {SMEM_LIMIT} bytes",
         )
+    # All of it begins at the largest alignment, so a place may have more than was asked for.
+    align = max(align, min(start & -start, ops.MAX_SHARED_ALIGN) or ops.MAX_SHARED_ALIGN)
     type_ = TensorType(Uint8, (count,), (1,), align, AddressSpace.smem)
     place_ = low.builder.dynamic_shared(type_, start)
     return views.pointer_to(low, place_, Uint8, align, "smem")

@@ -284,5 +284,6 @@ def lower_kernel(low: Lowering, call: KernelCall, node: ast.Call) -> ops.Functio
         returned = inner.execute(source.node.body)  # type: ignore[arg-type]
     if returned is not None and returned.value is not None:
         inner.fail(source.node, "a kernel returns nothing", hint="write results to a tensor")
-    name = low.state.kernel_name(source.name)
+    prefix = call.kernel.prefix
+    name = low.state.kernel_name(f"{prefix}_{source.name}" if prefix else source.name)
     return ops.Function(name, "kernel", tuple(params), region.freeze())

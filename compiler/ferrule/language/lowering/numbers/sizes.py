@@ -93,7 +93,7 @@ def defined(low: Lowering, number: Number, node: ast.AST) -> Sym:
     return symbol
 
 
-def symbol_of(low: Lowering, value: ops.Value) -> Sym:
+def symbol_of(low: Lowering, value: ops.Value, divisibility: int = 1) -> Sym:
     """The symbol for a number that the body computes; equal numbers share one."""
     known = low.state.made
     if value not in known:
@@ -103,7 +103,7 @@ def symbol_of(low: Lowering, value: ops.Value) -> Sym:
         while name in taken:
             count += 1
             name = f"{hint}_{count}"
-        known[value] = sym_int64()
+        known[value] = sym_int64(divisibility=divisibility)
         low.state.symbols[known[value]] = name
     return known[value]
 

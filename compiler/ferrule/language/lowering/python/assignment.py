@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from types import FunctionType, MethodType, ModuleType
+from types import FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, Final
 
+from ferrule.language.lowering import structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import mutation
 from ferrule.language.lowering.descriptions import describe, usage_hint
@@ -137,11 +138,21 @@ class Attribute:
         if reflection.is_object(owner):
             reflection.assign(low, node, owner, value)
             return
+        field = (
+            structures.memory_of(getattr(owner, name, None))
+            if structures.is_struct(owner)
+            else None
+        )
+        if isinstance(field, PointerView):
+            elements.write(low, field, (0,), value, node)
+            return
         self._require_changeable()
         low.state.changes += 1
         if is_run_time(value):
             mutation.require_inside(low, owner, node)
         scalars.at_compile_time(low, node, lambda: setattr(owner, name, value))
+        if isinstance(owner, SimpleNamespace) and low.state.region is not None:
+            low.state.region.sets.add((id(owner), name))
 
     def _require_changeable(self) -> None:
         low, node, owner = self.low, self.node, self.owner
@@ -169,7 +180,7 @@ def attribute(low: Lowering, node: ast.Attribute) -> Attribute:
 
 def place(low: Lowering, node: ast.Subscript) -> Place:
     """The place of a subscript, for an assignment."""
-    base = low.evaluate(node.value)
+    base = structures.memory_of(low.evaluate(node.value))
     if isinstance(base, (TensorView, PointerView, Fielded, SwizzledView, CoordinateView)):
         return Place(low, node, base, coordinates.subscript(low, node.slice))
     if isinstance(base, Handle) and isinstance(base.param, (params.Elements, params.Pairs)):

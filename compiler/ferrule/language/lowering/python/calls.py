@@ -162,6 +162,10 @@ def apply(
         return conversions.convert_to(low, callee, args, kwargs, node)
     if any(isinstance(each, ConstantTable) for each in args) and callee in _TAKE_ITEMS:
         args = [_unrolled(low, each, node) for each in args]
+    marked = inspect.getattr_static(type(callee), "__call__", None)
+    if isinstance(marked, JitFunction):
+        low.state.witness.add_member(type(callee), "__call__")
+        return apply(low, marked, [callee, *args], kwargs, node)
     key = type_key_of(callee)
     if key is not None:
         return reflection.construct(low, key, args, kwargs, node)
@@ -238,9 +242,19 @@ def _python(
             f"while compiling",
             hint="name the value",
         )
+    if low.state.region is not None:
+        _see_namespaces(low, (getattr(callee, "__self__", None), *args, *kwargs.values()))
     if _makes_text(callee) or any(isinstance(each, ShownText) for each in args):
         return _text(low, callee, args, kwargs, node)
     return _ordinary(low, callee, args, kwargs, node)
+
+
+def _see_namespaces(low: Lowering, values: tuple[Any, ...]) -> None:
+    """Records that a call of ordinary Python may read every attribute of these."""
+    for value in values:
+        if isinstance(value, types.SimpleNamespace) and low.state.region is not None:
+            for name in vars(value):
+                low.state.region.reads_setting((id(value), name))
 
 
 def _makes_text(callee: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import linecache
+from types import SimpleNamespace
 from typing import Any
 
 from ferrule.language.lowering.closures import Closure, visible_from
@@ -28,6 +29,8 @@ def class_(low: Lowering, node: ast.ClassDef) -> Any:
         if name in own or name not in outer:
             continue
         value = low.lookup(name, place)
+        if is_run_time(value):
+            value = _attributes(low, node, name) or value
         if is_run_time(value) or isinstance(value, Undefined | Closure):
             low.fail(
                 place,
@@ -44,6 +47,23 @@ def class_(low: Lowering, node: ast.ClassDef) -> Any:
     names["__builtins__"] = builtins
     scalars.at_compile_time(low, node, lambda: exec(code, names))
     return names[node.name]
+
+
+def _attributes(low: Lowering, node: ast.ClassDef, name: str) -> SimpleNamespace | None:
+    """The attributes of a run-time value that the annotations of a class name, such as
+    `a.element_type`; None if it uses the value otherwise, or one is not known while compiling."""
+    uses = sum(isinstance(each, ast.Name) and each.id == name for each in ast.walk(node))
+    inside = [
+        each
+        for statement in node.body
+        if isinstance(statement, ast.AnnAssign)
+        for each in ast.walk(statement.annotation)
+        if isinstance(each, ast.Attribute)
+        and isinstance(each.value, ast.Name)
+        and each.value.id == name
+    ]
+    found = {each.attr: low.evaluate(each) for each in inside} if uses == len(inside) else {}
+    return SimpleNamespace(**found) if found and not is_run_time(list(found.values())) else None
 
 
 def _file(source: Source) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from ferrule.language.decorators import KernelFunction
+from ferrule.language.lowering import structures
 from ferrule.language.lowering.closures import close
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import branches
@@ -253,7 +254,7 @@ def _conditional(low: Lowering, node: ast.IfExp) -> Any:
 
 
 def _subscript(low: Lowering, node: ast.Subscript) -> Any:
-    base = low.evaluate(node.value)
+    base = structures.memory_of(low.evaluate(node.value))
     if isinstance(base, (TensorView, PointerView)):
         return elements.read(low, base, coordinates.subscript(low, node.slice), node)
     if isinstance(base, (SwizzledView, CoordinateView)):

@@ -16,6 +16,7 @@ from ferrule.language import layouts
 from ferrule.language.faces import tensors as faces
 from ferrule.language.faces import tuples
 from ferrule.language.layouts import ComposedLayout, Layout, Swizzle
+from ferrule.language.layouts.composed import moved
 from ferrule.language.layouts.coordinates import coordinate_of_index
 from ferrule.language.layouts.tiling import partition_at, tile_at
 from ferrule.language.lowering.arguments import Intrinsic, bound
@@ -134,7 +135,7 @@ def _keeps(coordinate: Any) -> bool:
     return coordinate is None
 
 
-def _index(low: Lowering, coordinate: Any, layout: Any, node: ast.AST) -> Any:
+def _index(low: Lowering, coordinate: Any, layout: Any, node: ast.Call) -> Any:
     if isinstance(layout, ComposedLayout):
         return _swizzled_index(low, coordinate, layout, node)
     with refusals(low, node):
@@ -142,8 +143,12 @@ def _index(low: Lowering, coordinate: Any, layout: Any, node: ast.AST) -> Any:
     return size_numbers(low, index)
 
 
-def _swizzled_index(low: Lowering, coordinate: Any, layout: ComposedLayout, node: ast.AST) -> Any:
+def _swizzled_index(low: Lowering, coordinate: Any, layout: ComposedLayout, node: ast.Call) -> Any:
     """The index that a composed layout gives, also at coordinates known only at the call."""
+    if layout.has_function:
+        found = _index(low, coordinate, layout.outer, node)
+        place = moved(found, layout.offset, lambda a, b: scalars.arithmetic(low, "add", a, b, node))
+        return low.call(layout.inner, [place], {}, node)
     if not is_run_time(coordinate):
         with refusals(low, node):
             return size_numbers(low, layouts.crd2idx(coordinate, named(low, layout)))
@@ -267,7 +272,7 @@ def _outer(layout: Any) -> Any:
     return layout.outer if isinstance(layout, ComposedLayout) else layout
 
 
-def _part(low: Lowering, target: Any, tiled: Layout, at: Any, node: ast.AST) -> Any:
+def _part(low: Lowering, target: Any, tiled: Layout, at: Any, node: ast.Call) -> Any:
     """A part of a tensor; for a layout, the layout of the part and the index of its beginning."""
     if isinstance(target, ARRANGED):
         name = ast.unparse(node)

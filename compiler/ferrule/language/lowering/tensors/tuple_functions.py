@@ -12,6 +12,7 @@ from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers.sizes import symbol_of
 from ferrule.language.lowering.tensors.layout_functions import known_function
 from ferrule.language.values import Number, is_run_time
 from ferrule.specs import Numeric
@@ -49,6 +50,9 @@ def _assume(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
         return _of_known(low, source, divisor, power, node)
     if low.kind == "host" and not low.elementwise and divisor is not None:
         _check(low, source, divisor, node)
+        if not low.is_conditional() and source.value not in low.state.made:
+            # A size that is made of this number is divisible, too.
+            symbol_of(low, source.value, divisor)
     return source
 
 

@@ -1,0 +1,79 @@
+"""What programs for CuTe DSL write in MLIR by hand, as far as ferrule has it: pieces of PTX.
+
+It stands for `cutlass._mlir`, its `dialects` and `ir`: `llvm.inline_asm` is `fe.arch.inline_ptx`,
+`T` has the types of results.  There is no MLIR behind it; any other name is an error.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, Final
+
+from ferrule import specs
+from ferrule.cutlass import names
+from ferrule.language.faces import maths
+from ferrule.language.faces.inline import inline_ptx
+
+
+class AsmDialect(enum.Enum):
+    """The two ways in which LLVM's assembly is written; PTX has one."""
+
+    AD_ATT = 0
+    AD_Intel = 1
+
+
+def inline_asm(
+    res: Any,
+    operands_: Any,
+    asm_string: str,
+    constraints: str,
+    *,
+    has_side_effects: bool = False,
+    is_align_stack: bool = False,
+    asm_dialect: Any = None,
+    loc: Any = None,
+    ip: Any = None,
+) -> Any:
+    """`fe.arch.inline_ptx`: a result, and operands that are numbers."""
+    return inline_ptx(asm_string, res, *operands_, constraints=constraints)
+
+
+class _Types:
+    """Types of results, by MLIR's names: `T.i32()`."""
+
+    _known: Final = {
+        "bool": specs.Boolean,
+        "i8": specs.Int8,
+        "i16": specs.Int16,
+        "i32": specs.Int32,
+        "i64": specs.Int64,
+        "f16": specs.Float16,
+        "bf16": specs.BFloat16,
+        "f32": specs.Float32,
+        "f64": specs.Float64,
+    }
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._known:
+            raise AttributeError(names.missing("cutlass.cutlass_dsl.T", name))
+        return lambda: self._known[name]
+
+
+T: Final = _Types()
+
+
+class Value:
+    """For annotations: a number of a compiled function is itself."""
+
+
+def exp(x: Any, **_: Any) -> Any:
+    """`fe.math.exp`."""
+    return maths.exp(x)
+
+
+def log(x: Any, **_: Any) -> Any:
+    """`fe.math.log`."""
+    return maths.log(x)
+
+
+__getattr__ = names.resolver("cutlass._mlir")
