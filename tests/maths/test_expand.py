@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,18 @@ import pytest
 from cpu_machine import BASELINE, compile_program, elementwise
 from maths_reference import NUMPY, compiled, run
 
+import ferrule as fe
 from ferrule.compiler.assemble import with_instructions
 from ferrule.compiler.support.library import THREADS
 from ferrule.compiler.targets import HostTarget
+from ferrule.language import mathlib
 from ferrule.language.codegen import CodegenError, lower_cpu
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.facts import all_ops
 from ferrule.language.ir.rules.verifier import verify
 from ferrule.language.mathlib import expand_maths
-from ferrule.language.mathlib.expand import BINARY, UNARY
+from ferrule.language.mathlib.expand import BINARY, SAME_BY_FMA, UNARY
 from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.specs import BFloat16, DType, Float16, Float32, Float64
 
@@ -164,3 +167,29 @@ def test_the_sign_of_a_nan_is_not_converted(dtype: DType) -> None:
     """A GPU converts each NaN to the same one, so that a sign would be lost in float32."""
     program = elementwise(lambda b, x, y: b.binary("copysign", x, y), [dtype, dtype], dtype)
     assert not [op for op in all_ops(expand_maths(program).host.body) if isinstance(op, ops.Cast)]
+
+
+@pytest.mark.parametrize("name", SAME_BY_FMA)
+def test_an_fma_changes_no_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a 1021st of all floats; all of them take minutes."""
+    numbers = np.arange(0, 1 << 32, 1021, dtype=np.uint64).astype(np.uint32).view(np.float32)
+
+    @fe.kernel
+    def kernel(a: fe.Tensor, b: fe.Tensor):
+        i = fe.arch.block_idx()[0] * 1024 + fe.arch.thread_idx()[0]
+        if i < a.shape[0]:
+            b[i] = getattr(fe.math, name)(a[i])
+
+    @fe.jit
+    def function(a: fe.Tensor, b: fe.Tensor):
+        kernel(a, b).launch(grid=fe.ceil_div(a.shape[0], 1024), block=1024)
+
+    results = []
+    for fused in (False, True):
+        monkeypatch.setattr(mathlib, "expand_maths", partial(expand_maths, fused=fused))
+        out = np.zeros_like(numbers)
+        made = fe.compile(function, numbers, out, options="--target cpu --no-cache")
+        assert ("fma" in made.inspect_llvm()) == fused
+        made(numbers, out)
+        results.append(np.where(np.isnan(out), 0, out))
+    assert results[0].tobytes() == results[1].tobytes()

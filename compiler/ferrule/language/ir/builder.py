@@ -43,6 +43,7 @@ class Builder:
     If `places` is not None, it records for each op the current value of `at`.  `flags` are the
     fast-math flags of arithmetic on floats.  `fmad`: whether a product and a sum of the program may
     become one operation, None where nobody said; inside of `library` code they are left alone.
+    `fused`: the target has an `fma` of float32, for formulas that give the same bits by it.
     """
 
     def __init__(self) -> None:
@@ -52,6 +53,7 @@ class Builder:
         self.flags: tuple[str, ...] = ()
         self.fmad: bool | None = None
         self.library = False
+        self.fused = False
 
     @contextmanager
     def region(self, again: OpenRegion | None = None) -> Iterator[OpenRegion]:

@@ -30,9 +30,13 @@ from ferrule.language.mathlib.formulas import Num
 from ferrule.specs import DType, Float32
 
 
-def expanded(program: ops.Program, keep: Keep) -> ops.Program:
+def expanded(program: ops.Program, keep: Keep, fused: bool) -> ops.Program:
     """See `expand_maths` of the package."""
-    rule = partial(_expand, keep)
+
+    def rule(b: Builder, op: ops.Op) -> None:
+        b.fused = fused and isinstance(op, ops.Unary) and op.op in SAME_BY_FMA
+        _expand(keep, b, op)
+
     return replace(
         program,
         kernels=tuple(replace(k, body=rewrite(k.body, rule)) for k in program.kernels),
@@ -91,6 +95,9 @@ def expand_fma(b: Builder, x: ops.Value, y: ops.Value, z: ops.Value) -> ops.Valu
     """`x * y + z` rounded once, by simpler ops."""
     return fused.fma(Num(b, x), Num(b, y), Num(b, z)).value
 
+
+SAME_BY_FMA: Final = ("atan", "erf", "rsqrt", "sigmoid", "tanh")
+"""Functions that were compared with and without Fma on all float32s: not a bit differs."""
 
 UNARY: Final[dict[ops.UnaryOp, Callable[[Num], Num]]] = {
     "exp": exponentials.exp,

@@ -1,14 +1,16 @@
 """Numbers of twice the precision: unevaluated sums of two floats, and operations on them.
 
 Knuth's and Dekker's error-free transformations.  Products are split by masking bits, so that no
-fused multiply-add is needed and all targets have the same results; the product of the two lower
-parts is one bit too long, an error that no use here can notice.  Nothing here may be reassociated.
+fused multiply-add is needed and all targets have the same results; in float64 the product of the
+two lower parts is one bit too long, an error that no use here can notice.  Nothing here may be
+reassociated.
 """
 
 from __future__ import annotations
 
 from ferrule.language.mathlib.forms import form_of, upper_half
 from ferrule.language.mathlib.formulas import Num
+from ferrule.specs import Float32
 from ferrule.specs.deferred import dataclass
 
 
@@ -38,7 +40,13 @@ def fast_two_sum(a: Num, b: Num) -> Pair:
 
 
 def two_product(a: Num, b: Num) -> Pair:
-    """a * b, except for the last bit of lo; without overflow and underflow."""
+    """a * b, except for the last bit of lo; without overflow and underflow.
+
+    In float32 the products of the parts are exact, and so lo is that of an Fma, bit by bit.
+    """
+    if a.b.fused and a.dtype is Float32:
+        p = a * b
+        return Pair(p, Num(a.b, a.b.fma(a.value, b.value, (-p).value)))
     ah, bh = upper_half(a), upper_half(b)
     al, bl = a - ah, b - bh
     p = a * b

@@ -96,7 +96,7 @@ def lower_cuda(
 
         program = composed(program)
     native = kernels is None and have_instructions(options.archs)
-    program = expand_maths(program, DeviceMaths(options.libdevice, native).keeps)
+    program = expand_maths(program, DeviceMaths(options.libdevice, native).keeps, fused=True)
     if not program.kernels:
         return _without_kernels(program)
     require_attributes(program, options.archs)
