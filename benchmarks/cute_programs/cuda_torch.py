@@ -133,6 +133,8 @@ class _OnCuda(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
+        if func is torch.device:
+            return func(*args, **kwargs)
         if name == "__get__":
             return self._attribute(func, args)
         wanted = name == "cuda" or any(map(_is_cuda, (*args, *kwargs.values())))

@@ -51,7 +51,7 @@ run. Counted by `python benchmarks/cute_programs FOLDER PATTERN`.
 | `cute/ampere` | 7 of 7 | sgemm, tensor-core gemm, both attentions, elementwise, autotuning |
 | `cute/hopper` | 1 of 7 | normalisation over clusters |
 | `cute/tvm_ffi` | 1 of 1 | |
-| `dsl_tutorials` | 18 of 28 | those of JAX on the CPU |
+| `dsl_tutorials` | 19 of 28 | those of JAX on the CPU |
 | notebooks | 92 of 103 cells | and 19 of 19 of JAX's; of one notebook the size was edited |
 
 The dense gemms of Hopper run with tensors whose dims of size 1 have strides of their own; as
