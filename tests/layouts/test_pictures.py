@@ -40,6 +40,20 @@ def test_text() -> None:
     assert str(fe.draw(fe.make_layout(12))).count("\n") == 4
 
 
+def test_composed_layouts_and_coordinates() -> None:
+    rows = fe.make_layout((4, 4), stride=(4, 1))
+    swizzled = fe.draw(fe.make_composed_layout(fe.make_swizzle(2, 0, 2), 0, rows))
+    assert swizzled.title == "S<2,0,2> o 0 o (4,4):(4,1)"
+    indices = [[int(cell.lines[0]) for cell in row] for row in swizzled.rows]
+    assert indices == [[4 * y + (x ^ y) for x in range(4)] for y in range(4)]
+    words = fe.make_layout((2, 16), stride=(16, 1))
+    (first, _) = fe.draw(fe.make_composed_layout(fe.make_swizzle(1, 3, 3), 0, words)).rows
+    assert len({cell.colour for cell in first}) == 2, "a shade for each run of eight"
+    assert fe.draw(fe.make_identity_layout((2, 3))).rows[1][2].lines == ("(1,2)",)
+    with pytest.raises(ValueError, match="gives coordinates; one of threads"):
+        fe.draw(fe.make_identity_layout((2, 3)), (2, 3))
+
+
 def test_svg_has_every_index(tmp_path: Path) -> None:
     picture = fe.draw(LAYOUT)
     picture.save(tmp_path / "layout.svg")

@@ -102,3 +102,10 @@ def test_the_reference_has_signatures_and_pages_that_use_a_name(root: Path, tmp_
     assert "[Tensors, views and layouts](../layouts.md)" in entry
     compile_text = page.split("### `ferrule.compile`\n")[1].split("\n### ")[0]
     assert "CompileError" in compile_text
+
+
+def test_pictures_are_what_the_code_draws(root: Path) -> None:
+    made = runpy.run_path(str(root / "docs/pictures.py"))["pictures"]()
+    for name, text in made.items():
+        kept = (root / "docs/pictures" / name).read_text(encoding="utf-8")
+        assert kept == text, "python docs/pictures.py writes them"

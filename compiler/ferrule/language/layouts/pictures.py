@@ -13,7 +13,14 @@ from typing import Any, Final
 
 from ferrule.language.layouts.coordinates import crd2idx
 from ferrule.language.layouts.errors import refuse
-from ferrule.language.layouts.layout import Layout, is_static, make_layout, rank, size
+from ferrule.language.layouts.layout import (
+    Layout,
+    is_composed,
+    is_static,
+    make_layout,
+    rank,
+    size,
+)
 from ferrule.language.layouts.tuples import format_tuple, product
 from ferrule.specs.deferred import dataclass
 
@@ -26,6 +33,7 @@ _HEAD: Final = """\\documentclass[tikz]{standalone}
 _END: Final = "\\end{tikzpicture}\n\\end{document}\n"
 
 Colour = tuple[int, int, int]
+_WHITE: Final = (255, 255, 255)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +106,7 @@ class Picture:
         target.write_text(forms.get(target.suffix, self.text)(), encoding="utf-8")
 
 
-def _label(text: str, x: int, y: int, colour: str = "black") -> str:
+def _label(text: str, x: int, y: int, colour: str = "#777777") -> str:
     at = f'x="{x * _CELL + _CELL // 2}" y="{y * _CELL + _CELL // 2 + 4}"'
     return f'<text {at} fill="{colour}">{text}</text>'
 
@@ -129,7 +137,10 @@ def _edge(x: str, y: str, number: int) -> str:
 
 
 def draw(layout: Any, tile: Any = None) -> Picture:
-    """A picture of a layout whose numbers are all known.
+    """A picture of a layout, also a composed one, whose numbers are all known.
+
+    The shades of places repeat with the index modulo 8; with a swizzle, modulo 8 of the units of
+    elements that it keeps together.  A layout of coordinates shows these.
 
     With the shape of a `tile`: `layout` is one of threads and values, from `(thread, value)` to an
     index in the tile; the picture shows who has each place, of several the last one.  Raises
@@ -138,13 +149,14 @@ def draw(layout: Any, tile: Any = None) -> Picture:
     found = _layout(layout)
     if tile is None:
         return _of_indices(found)
-    place = tile if isinstance(tile, Layout) else make_layout(tile)
+    place = make_layout(tile) if isinstance(tile, int | tuple | list) else tile
     return _of_threads(found, _layout(place))
 
 
-def _layout(value: Any) -> Layout:
-    found = value if isinstance(value, Layout) else getattr(value, "layout", value)
-    if not isinstance(found, Layout):
+def _layout(value: Any) -> Any:
+    is_layout = isinstance(value, Layout) or is_composed(value)
+    found = value if is_layout else getattr(value, "layout", value)
+    if not (isinstance(found, Layout) or is_composed(found)):
         refuse("draw", f"expected a layout, but got {found!r}", "write make_layout(...)")
     if not is_static(found):
         refuse("draw", f"the numbers of {found} are not all known", "give numbers")
@@ -158,7 +170,7 @@ def _number(value: Any) -> int:
     return value
 
 
-def _grid(layout: Layout) -> tuple[int, int]:
+def _grid(layout: Any) -> tuple[int, int]:
     """The rows and columns of a picture."""
     if rank(layout) == 1:
         return 1, _number(size(layout))
@@ -166,23 +178,28 @@ def _grid(layout: Layout) -> tuple[int, int]:
     return rows, _number(size(layout)) // rows
 
 
-def _of_indices(layout: Layout) -> Picture:
+def _of_indices(layout: Any) -> Picture:
     height, width = _grid(layout)
+    unit = 1 << getattr(getattr(layout, "inner", None), "num_base", 0)
     rows = tuple(
-        tuple(_index_cell(_number(crd2idx(y + x * height, layout))) for x in range(width))
+        tuple(_index_cell(crd2idx(y + x * height, layout), unit) for x in range(width))
         for y in range(height)
     )
     return Picture(str(layout), rows)
 
 
-def _index_cell(index: int) -> Cell:
-    grey = 255 - 18 * (index % 8)
+def _index_cell(index: Any, unit: int) -> Cell:
+    if not isinstance(index, int):
+        return Cell((format_tuple(index),), _WHITE)
+    grey = 255 - 18 * (index // unit % 8)
     return Cell((str(index),), (grey, grey, grey))
 
 
-def _of_threads(layout: Layout, tile: Layout) -> Picture:
+def _of_threads(layout: Any, tile: Any) -> Picture:
     if rank(layout) != 2:
         refuse("draw", f"{layout} has {rank(layout)} modes", "threads and values are two")
+    if not isinstance(crd2idx(0, layout), int):
+        refuse("draw", f"{layout} gives coordinates", "one of threads and values gives indices")
     threads, values = (_number(size(layout, [mode])) for mode in (0, 1))
     owner = {
         _number(crd2idx((thread, value), layout)): (thread, value)
@@ -202,7 +219,7 @@ def _of_threads(layout: Layout, tile: Layout) -> Picture:
 
 def _thread_cell(owner: tuple[int, int] | None) -> Cell:
     if owner is None:
-        return Cell(("",), (255, 255, 255))
+        return Cell(("",), _WHITE)
     thread, value = owner
     red, green, blue = (int(255 * part) for part in hsv_to_rgb(thread % 8 / 8, 0.35, 1.0))
     return Cell((f"T{thread}", f"V{value}"), (red, green, blue))
