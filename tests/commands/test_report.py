@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import shutil
@@ -87,6 +88,25 @@ class Page(HTMLParser):
         return ["".join(self.panes[pane][each]) for each in numbers if each in self.panes[pane]]
 
 
+@fe.jit
+def scaled(x: fe.Tensor, factor: fe.Float32):
+    y = fe.empty((x.shape[0],), fe.Float32)
+    y[:] = x[:] * factor
+    return y
+
+
+@fe.jit
+def doubled(x: fe.Tensor, y: fe.Tensor):
+    y[:] = x[:] + x[:]
+
+
+@fe.jit
+def scaled_rows(x: fe.Tensor, y: fe.Tensor, factor: fe.Int32, twice: fe.Boolean):
+    y[:, :] = x[:, :] * factor
+    if twice:
+        y[:, :] = y[:, :] * factor
+
+
 @pytest.fixture(scope="module")
 def on_cpu() -> str:
     return fe.compile(softmax, ROWS, ROWS).report()
@@ -119,7 +139,7 @@ def test_a_page_says_what_happened(on_cpu: str) -> None:
         "shape[1] gives n1 (an int32, divisible by 4)",
         "vectorised",
         "LLVM optimises",
-        "operations of the kernel IR",
+        "Kernel IR: operations",
     ):
         assert part in words
 
@@ -193,6 +213,61 @@ g:
         ("g:", None),
         ("retq", None),
     ]
+
+
+def test_files_of_any_name_are_linked_and_can_be_hidden(tmp_path: Path) -> None:
+    folder = tmp_path / 'Köln "日本" \\x'
+    folder.mkdir()
+    source = folder / "kernels_of_cologne.py"
+    source.write_text(
+        "import ferrule as fe\n\n"
+        "@fe.kernel\ndef double_kernel(x: fe.Tensor, y: fe.Tensor):\n"
+        "    t = fe.arch.thread_idx()[0]\n"
+        "    y[t] = x[t] * 3  # triple\n\n"
+        "@fe.jit\ndef double(x: fe.Tensor, y: fe.Tensor):\n"
+        "    double_kernel(x, y).launch(grid=1, block=32)\n",
+        encoding="utf-8",
+    )
+    spec = importlib.util.spec_from_file_location("kernels_of_cologne", source)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    vector = fe.make_fake_compact_tensor(fe.Float32, (32,))
+    compiled = fe.compile(module.double, vector, vector, options="--strip-paths")
+    text = compiled.report(tmp_path / "page.html")
+    page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert [len(page.of(pane, "# triple")) for pane in ("LLVM IR", "Assembly")] == [1, 1]
+    assert "Köln" not in text and "# kernels_of_cologne.py" in text
+    options = "--target cuda --gpu-arch sm_90a --generate-line-info"
+    on_gpu = fe.compile(module.double, vector, vector, options=options)
+    assert len(Page(on_gpu.report()).of("PTX sm_90a", "# triple")) == 1
+
+
+def test_lines_are_those_of_functions_that_return_memory() -> None:
+    compiled = fe.compile(scaled, fe.row_major((fe.sym_int(),), fe.Float32), fe.Float32(1))
+    page = Page(compiled.report())
+    (allocation,) = page.of("Assembly", "fe.empty")
+    assert "ferrule_allocate" in allocation
+
+
+def test_an_overload_shows_all_its_bodies() -> None:
+    dtype = fe.sym_dtype(fe.Float32, fe.Float64)
+    tensor = fe.row_major((fe.sym_int(),), dtype)
+    text = fe.compile(doubled, tensor, tensor).report()
+    page = Page(text)
+    assert text.count('aria-label="Kernel IR"') == 2
+    assert "float64" in "".join(page.words)
+
+
+def test_checks_are_what_a_call_checks() -> None:
+    size = fe.sym_int(min=4, max=1000)
+    rows = fe.row_major((size, 8), fe.Float32)
+    compiled = fe.compile(scaled_rows, rows, rows, fe.Int32(1), fe.Boolean(True))
+    words = "".join(Page(compiled.report()).words)
+    for part in ("n0 (an int32, >= 4, <= 1000)", "an int that fits int32", "True, False, 0 or 1"):
+        assert part in words
+    assert "stride[0] == 8, where shape[0] is not 1" in words
+    assert "4 arguments" in words
 
 
 def test_what_was_not_compiled_has_no_page(tmp_path: Path) -> None:

@@ -67,7 +67,11 @@ def output(text: str) -> str:
 
 def pages() -> list[Path]:
     """The pages whose snippets are run."""
-    docs = (path for path in ROOT.joinpath("docs").rglob("*.md") if "_build" not in path.parts)
+    docs = (
+        path
+        for path in ROOT.joinpath("docs").rglob("*.md")
+        if {"_build", "reference"}.isdisjoint(path.parts)  # which a build has made
+    )
     return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(docs)]
 
 

@@ -6,9 +6,10 @@ wrapper; `runtime.ObjectCode` is what both become for one export name and CPU.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ferrule.runtime.linking.links import Link
 from ferrule.specs import Dim, Signature, Sym
@@ -16,6 +17,15 @@ from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.compiler.cuda.code import DeviceCode
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """What makes the page about a function: each of `subjects` makes what there is to know about
+    one of its bodies, and `show` the page of all of them."""
+
+    subjects: tuple[Callable[[], Any], ...]
+    show: Callable[[Sequence[Any]], str]
 
 
 @dataclass(frozen=True, slots=True)

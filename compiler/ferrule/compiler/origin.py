@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.compiler import assemble, targets
-from ferrule.compiler.artefacts import Body, HostModule
+from ferrule.compiler.artefacts import Body, HostModule, Pages
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.exports import ExportTarget, export_target
 from ferrule.compiler.wrapper.builder import wrapper_parts
@@ -74,7 +74,7 @@ class CompiledOrigin:
         "_notes",
         "_objects",
         "_remarks",
-        "_report",
+        "pages",
         "_sources",
         "_target",
         "_traits",
@@ -93,14 +93,14 @@ class CompiledOrigin:
         sources: Mapping[str, Function] = _NO_SOURCES,
         mlir: Callable[[], str] | None = None,
         remarks: Callable[[], Remarks] | None = None,
-        report: Callable[[], str] | None = None,
+        pages: Pages | None = None,
         notes: Mapping[str, Any] = _NO_NOTES,
     ) -> None:
         """`ir` is the text of the kernel IR, or a function that makes it on demand.  `target` is
         the target of `export`, by default the baseline CPU of this machine's platform; `doc` and
         `traits` are the docstring and the traits of the exported function.  `sources` are functions
         that the code needs, by symbol.  `mlir` makes the kernel IR as MLIR, `remarks` says
-        what became of its loops, `report` is a page about it. `notes` are stored in exported files.
+        what became of its loops, `pages` make a page about it. `notes` are stored in files.
         """
         self.key: Key | None = None
         """Of the cache, where it keeps the function."""
@@ -109,7 +109,7 @@ class CompiledOrigin:
         self._notes: Final = notes
         self._mlir: Final = mlir
         self._remarks: Remarks | Callable[[], Remarks] | None = remarks
-        self._report: Final = report
+        self.pages: Final = pages
         self._sources: Final = sources
         self._module: Final = module
         self._ir = ir
@@ -287,10 +287,10 @@ class CompiledOrigin:
 
         StageError if the function was not compiled from Python.
         """
-        if self._report is None:
-            why = "only what was compiled from one Python function has one"
+        if self.pages is None:
+            why = "only what was compiled from Python has one"
             raise StageError("report", ("llvm", "asm"), why)
-        return self._report()
+        return self.pages.show([make() for make in self.pages.subjects])
 
     def ptx(self) -> Mapping[str, str]:
         """The PTX of the kernels by architecture.  StageError if the function has no PTX."""

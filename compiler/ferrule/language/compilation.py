@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ferrule.language.codegen.functions.lowering import Lines
     from ferrule.language.ir.ops import Function as IRFunction
     from ferrule.language.ir.ops import Op, Program, Value
+    from ferrule.language.reports.collecting import Subject
     from ferrule.runtime import Function
     from ferrule.runtime.artefacts import Remarks
     from ferrule.runtime.llvm.emitter import Emitter
@@ -530,6 +531,7 @@ def _origin(
     seconds: float = 0.0,
 ) -> CompiledOrigin:
     """A program, compiled and wrapped; it took so many seconds to make the program."""
+    from ferrule.compiler.artefacts import Pages
     from ferrule.compiler.exports import export_target
     from ferrule.compiler.origin import CompiledOrigin, host_module
     from ferrule.language.codegen.host.linking import sources_of
@@ -543,9 +545,10 @@ def _origin(
     told = None
     if origins is not None and not on_gpu and options.pipeline != "mlir":
         told = partial(_remarks, program, options, origins)
-    page = None
+    pages: Pages | None = None
     if origins is not None:
-        page = partial(_report, program, signature, options, origins, told, doc, seconds)
+        subject = partial(_subject, program, signature, options, origins, told, doc, seconds)
+        pages = Pages((subject,), _shown)
     return CompiledOrigin(
         host_module(signature, body, opt_level=options.opt_level),
         partial(print_program, program),
@@ -555,7 +558,7 @@ def _origin(
         sources=sources_of(program),
         mlir=partial(_mlir, program, origins or {}),
         remarks=told,
-        report=page,
+        pages=pages,
     )
 
 
@@ -642,7 +645,14 @@ def _mlir(program: Program, origins: dict[Op, object]) -> str:
         raise CompileError(f"{program.name}: {error}") from None
 
 
-def _report(
+def _shown(subjects: Sequence[Subject]) -> str:
+    """The page about these."""
+    from ferrule.language.reports.collecting import page_of
+
+    return page_of(subjects)
+
+
+def _subject(
     program: Program,
     signature: Signature,
     options: Options,
@@ -650,9 +660,9 @@ def _report(
     told: Callable[[], Remarks] | None,
     doc: str | None,
     seconds: float,
-) -> str:
-    """The page about a compilation."""
-    from ferrule.language.reports.collecting import Subject, page_of
+) -> Subject:
+    """What a page about a compilation is made of."""
+    from ferrule.language.reports.collecting import Subject
 
     def lower(has_lines: bool) -> Body:
         if options.pipeline == "mlir" and options.gpu_arch is None:
@@ -661,7 +671,7 @@ def _report(
         shown = replace(same, generate_line_info=has_lines, strip_paths=False)
         return _body(program, shown, signature.name, origins)
 
-    return page_of(Subject(program, signature, options, origins, seconds, lower, told, doc))
+    return Subject(program, signature, options, origins, seconds, lower, told, doc)
 
 
 def _remarks(program: Program, options: Options, origins: dict[Op, object]) -> Remarks:

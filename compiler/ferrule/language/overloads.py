@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ferrule.compiler.artefacts import Pages
 from ferrule.compiler.cache.keys import Uncacheable
 from ferrule.compiler.cache.restored import RestoredOrigin
 from ferrule.compiler.cache.through import Wanted, through
@@ -104,7 +105,16 @@ def joined(
         traits=traits,
         sources=sources,
         remarks=lambda: Remarks(each for origin in origins for each in origin.remarks()),
+        pages=_pages(origins),
     )
+
+
+def _pages(origins: Sequence[CompiledOrigin]) -> Pages | None:
+    """One page of all bodies; None if there is none of one of them."""
+    known = [origin.pages for origin in origins if origin.pages is not None]
+    if len(known) < len(origins):
+        return None
+    return Pages(tuple(each for pages in known for each in pages.subjects), known[0].show)
 
 
 def _ir(origins: Sequence[CompiledOrigin]) -> str:

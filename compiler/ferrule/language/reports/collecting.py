@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from time import perf_counter
 from typing import TypeVar
 
@@ -123,7 +124,8 @@ def collected(subject: Subject) -> Compilation:
             is_open=False,
         ),
     ]
-    source = Pane("Source", "the functions that were compiled", tuple(_source(shown, places)))
+    lines = _source(shown, places, stripped=subject.options.strip_paths)
+    source = Pane("Source", "the functions that were compiled", tuple(lines))
     return Compilation(
         subject.signature.name,
         str(subject.signature),
@@ -183,8 +185,11 @@ def _ir_lines(program: Program, places: Places) -> Iterator[Line]:
         yield Line(text, None if op is None else place_of(places.at(op)))
 
 
-def _source(panes: Iterable[Pane], places: Places) -> Iterator[Line]:
-    """The functions that any listing has lines of, from the first line of each to its last."""
+def _source(panes: Iterable[Pane], places: Places, *, stripped: bool) -> Iterator[Line]:
+    """The functions that any listing has lines of, from the first line of each to its last.
+
+    `stripped`: folders must not appear.
+    """
     named = {line.place for pane in panes for line in pane.lines if line.place is not None}
     last = Place("", 0)
     for source in sorted(places.sources(), key=lambda each: (each.file, each.first_line)):
@@ -195,7 +200,7 @@ def _source(panes: Iterable[Pane], places: Places) -> Iterator[Line]:
         if named.isdisjoint(whole):
             continue
         if file != last.file:
-            yield Line(f"# {file}")
+            yield Line(f"# {Path(file).name if stripped else file}")
             last = Place(file, 0)
         elif end > last.line:
             yield Line("")
@@ -217,10 +222,10 @@ def _sizes(subject: Subject, panes: Iterable[Pane]) -> Iterator[Size]:
     for pane in panes:
         if pane.title == "Kernel IR":
             count = sum(line.place is not None for line in pane.lines)
-            yield Size("operations of the kernel IR", f"{count:,}")
+            yield Size("Kernel IR: operations", f"{count:,}")
         elif pane.title != "LLVM IR" and not pane.title.startswith("Wrapper"):
             count = sum(map(_is_instruction, pane.lines))
-            yield Size(f"instructions of {pane.title[:1].lower() + pane.title[1:]}", f"{count:,}")
+            yield Size(f"{pane.title}: instructions", f"{count:,}")
 
 
 def _is_instruction(line: Line) -> bool:
@@ -241,8 +246,8 @@ def _kernels(body: Body) -> Mapping[str, Mapping[str, KernelInfo]]:
         return {}
 
 
-def page_of(subject: Subject) -> str:
-    """The page about a compiled function, in HTML."""
+def page_of(subjects: Iterable[Subject]) -> str:
+    """The page about a compiled function of one body or several, in HTML."""
     from ferrule.language.reports.page import page
 
-    return page(collected(subject))
+    return page(list(map(collected, subjects)))

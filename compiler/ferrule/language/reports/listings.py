@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Final
 
 from ferrule.compiler.artefacts import Location
+from ferrule.language.codegen.functions.lines import written_path
 from ferrule.specs.deferred import dataclass
 
 LONGEST: Final = 400
@@ -42,8 +42,8 @@ def place_of(location: Location | None) -> Place | None:
 
 
 def whole_path(file: str) -> str:
-    """The path of a file as debug metadata have it, see `codegen.functions.lines`."""
-    return str(Path(file).absolute())
+    """The path of a file as debug metadata have it."""
+    return str(written_path(file))
 
 
 def plain(text: str) -> Iterator[Line]:
@@ -102,7 +102,23 @@ def _llvm_place(nodes: dict[str, tuple[str, dict[str, str]]], number: str) -> Pl
         _, scope = nodes[scope["scope"]]
     _, file = nodes[scope["file"]]
     line = int(location.get("line", "0"))
-    return Place(_path(file.get("directory", ""), file["filename"]), line) if line else None
+    path = _path(file.get("directory", ""), file["filename"])
+    return Place(_decoded(_HEX, 16, path), line) if line else None
+
+
+_HEX: Final = re.compile(r"\\([0-9A-Fa-f]{2})")
+_OCTAL: Final = re.compile(r"\\([0-7]{3})")
+
+
+def _decoded(code: re.Pattern[str], base: int, text: str) -> str:
+    """A text whose bytes outside of ASCII are written as numbers."""
+    if "\\" not in text:
+        return text
+    found = code.sub(lambda each: chr(int(each[1], base)), text)
+    try:
+        return found.encode("latin-1").decode()
+    except ValueError:
+        return text
 
 
 def _path(folder: str, name: str) -> str:
@@ -126,7 +142,7 @@ _DATA: Final = re.compile(r"^\s*\.(section\s+\"?\.rodata|data|bss)\b")
 def assembly_lines(text: str) -> Iterator[Line]:
     """Assembly or PTX without directives for debuggers, with the places that these name."""
     files = {
-        found[1]: _path(found[2], found[3]) if found[3] else found[2]
+        found[1]: _decoded(_OCTAL, 8, _path(found[2], found[3]) if found[3] else found[2])
         for each in text.splitlines()
         if (found := _FILE.match(each))
     }

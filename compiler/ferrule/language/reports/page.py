@@ -33,7 +33,7 @@ p { margin: .3rem 0; max-width: 75ch; }
 code, pre { font: 12px/1.45 ui-monospace, monospace; }
 .faint { color: var(--faint); }
 .panes { display: flex; gap: .8rem; align-items: flex-start; overflow-x: auto; }
-.pane { flex: 1 0 26rem; min-width: 0; max-width: 60rem; border: 1px solid var(--rule);
+.pane { flex: 1 1 24rem; min-width: 18rem; max-width: 60rem; border: 1px solid var(--rule);
   border-radius: 5px; background: var(--box); }
 .pane header { padding: .4rem .7rem; border-bottom: 1px solid var(--rule); }
 .pane pre { margin: 0; padding: .4rem 0; overflow: auto; max-height: 75vh; }
@@ -43,7 +43,11 @@ code, pre { font: 12px/1.45 ui-monospace, monospace; }
 .pane span.hot { background: var(--hot); } .pane span.kept { background: var(--kept); }
 .pane span:focus-visible { outline: 2px solid var(--link); outline-offset: -2px; }
 .pane b { color: var(--faint); font-weight: 400; display: inline-block; width: 2.6rem; }
-.pane u { text-decoration: none; color: var(--faint); font-style: italic; white-space: pre; }
+.pane u { text-decoration: none; color: var(--faint); font-style: italic; display: block;
+  white-space: normal; padding-left: 3.2rem; max-width: 60ch; }
+.pane .b { border-left-color: var(--c1); } .pane .c { border-left-color: var(--c2); }
+.pane .d { border-left-color: var(--c3); } .pane .e { border-left-color: var(--c4); }
+.pane .f { border-left-color: var(--c5); }
 details { margin: .8rem 0; } summary { cursor: pointer; font-weight: 600; }
 table { border-collapse: collapse; } th, td { text-align: left; padding: 2px 1rem 2px 0;
   vertical-align: top; } th { color: var(--faint); font-weight: 500; }
@@ -55,6 +59,9 @@ td.n { text-align: right; font-variant-numeric: tabular-nums; }
 @media (max-width: 50rem) { .panes { flex-direction: column; } .pane { flex: none; width: 100%; }
   .pane pre { max-height: 50vh; } }
 """
+
+_COLOURS: Final = "abcdef"
+"""The classes of lines, by the number of their place: what is of one line has one colour."""
 
 _SCRIPT: Final = """
 'use strict';
@@ -105,23 +112,24 @@ document.addEventListener('keydown', event => {
 """
 
 
-def page(found: Compilation) -> str:
-    """The page about a compilation."""
-    title = escape(found.name)
+def page(found: Sequence[Compilation]) -> str:
+    """The page about the compilations of the bodies of one function."""
+    title, numbers = escape(found[0].name), dict[Place, int]()
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title}: a compilation</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"<main>\n{''.join(_body(found))}</main>\n<script>{_SCRIPT}</script>\n</body>\n</html>\n"
+        f"<main>\n{''.join(text for each in found for text in _body(each, numbers))}</main>\n"
+        f"<script>{_SCRIPT}</script>\n</body>\n</html>\n"
     )
 
 
-def _body(found: Compilation) -> Iterator[str]:
+def _body(found: Compilation, numbers: dict[Place, int]) -> Iterator[str]:
     yield f"<h1>{escape(found.signature)}</h1>\n"
     if found.doc:
         yield f"<p>{escape(found.doc)}</p>\n"
     yield f'<p class="faint">compiled for {escape(found.target)}</p>\n'
-    yield from _panes(found)
+    yield from _panes(found, numbers)
     yield from _remarks(found.remarks)
     yield from _checks(found)
     yield from _stages(found.stages)
@@ -131,8 +139,7 @@ def _body(found: Compilation) -> Iterator[str]:
 # ---- listings ----
 
 
-def _panes(found: Compilation) -> Iterator[str]:
-    numbers: dict[Place, int] = {}
+def _panes(found: Compilation, numbers: dict[Place, int]) -> Iterator[str]:
     said = _said(found.remarks)
     yield "<h2>Code</h2>\n"
     yield (
@@ -179,9 +186,10 @@ def _line(line: Line, numbers: dict[Place, int], said: Mapping[Place, str]) -> s
     number = numbers.setdefault(line.place, len(numbers))
     remark = said.get(line.place)
     if remark is not None:
-        text += f"<u>   ← {escape(remark, quote=False)}</u>"
+        text += f"<u>{escape(remark, quote=False)}</u>"
     # The tab key goes from listing to listing, arrow keys from line to line.
-    return f'<span data-p="{number}" tabindex="-1">{text}</span>'
+    colour = _COLOURS[number % len(_COLOURS)]
+    return f'<span data-p="{number}" class="{colour}" tabindex="-1">{text}</span>'
 
 
 # ---- tables ----

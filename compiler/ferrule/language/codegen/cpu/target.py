@@ -146,6 +146,8 @@ class _Module:
             return
         inner = declare_inner(e, types, names)
         with e.body(outer):
+            if self.lines is not None:  # LLVM drops the lines of what it inlines into one without
+                self.lines.enter(self.program.host)
             frame(self.program, e, inner, outer.args)
         with e.body(inner):
             places = places_of(self.program, e, inner.args)

@@ -6,6 +6,7 @@ The code itself is unchanged.
 
 from __future__ import annotations
 
+import re
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -26,6 +27,15 @@ _WARNING: Final = 2
 """The behaviour of a module flag in which modules may differ."""
 _VERSION: Final = 3
 """The version of LLVM's debug metadata."""
+
+
+_UNQUOTED: Final = re.compile(r"[\x00-\x1f\"\\\x7f]")
+"""Characters that LLVM writes into PTX as they are, where they end the name of a file."""
+
+
+def written_path(name: str) -> Path:
+    """The path of a file as debug metadata have it."""
+    return Path(_UNQUOTED.sub("_", str(Path(name).absolute())))
 
 
 class Scopes:
@@ -79,7 +89,7 @@ class Scopes:
 
     def _file(self, name: str) -> Any:
         """The node of a source file."""
-        path = Path(name).absolute()
+        path = written_path(name)
         folder = str(path.parent) if self._paths else ""
         return self.node("DIFile", {"filename": path.name, "directory": folder})
 
