@@ -6,8 +6,8 @@
 * `golden(name, text)` compares `text` with the file `golden/<name>` beside the test's file;
   `pytest --update-golden` writes the files instead. Names are given by the test, so they are
   the same on every run, and no two tests share one.
-* Python processes that a test starts have PyTorch only where the test is marked `needs_torch`:
-  tvm-ffi imports it, which takes longer than most of them.
+* Python processes that a test starts have PyTorch only where the test is marked `needs_torch`, or
+  its module imports it: tvm-ffi imports it too, which takes longer than most of them.
 * A run in which no test passed or failed (all were skipped, none was found) exits with 5.
 """
 
@@ -148,7 +148,8 @@ _PATHS = os.environ.get("PYTHONPATH", "").split(os.pathsep)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    needs_torch = item.get_closest_marker("needs_torch") is not None
+    imports_torch = hasattr(getattr(item, "module", None), "torch")
+    needs_torch = imports_torch or item.get_closest_marker("needs_torch") is not None
     paths = [path for path in _PATHS if path and path != str(_WITHOUT_TORCH)]
     given = paths if needs_torch else [str(_WITHOUT_TORCH), *paths]
     os.environ["PYTHONPATH"] = os.pathsep.join(given)

@@ -29,6 +29,8 @@ BENCHMARKS = (
     "results",
     "threads",
 )
+LONG = {"cold_start", "cooperative", "many"}
+"""They start many processes, or compile much, even when they are only tried."""
 WITH_TORCH = {"call_overhead", "results"}
 """They measure what PyTorch does even when they are only tried."""
 
@@ -51,7 +53,10 @@ def test_calls_in_jax_are_measured(tmp_path: Path) -> None:
     assert rows == ["a call in jax.jit", "a direct call"]
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.nightly] * (name in LONG)) for name in BENCHMARKS],
+)
 def test_runs_and_writes_its_figures(root: Path, tmp_path: Path, name: str) -> None:
     content = quick_run(name, tmp_path / "new" / f"{name}.json", torch=name in WITH_TORCH)
     assert (content["benchmark"], content["quick"]) == (name, True)
