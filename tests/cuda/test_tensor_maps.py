@@ -70,6 +70,28 @@ def test_a_tensor_without_elements_has_a_map_of_zeros(fake_cuda: FakeCuda) -> No
     assert [launch.parameters for launch in fake_cuda.launches()] == [(bytes(128),)] * 2
 
 
+@pytest.mark.parametrize(
+    ("sizes", "strides", "wanted"),
+    [
+        ((64, 1, 8), (2, 128), (16, 128)),
+        ((64, 8, 1), (128, 2), (128, 128)),
+        ((64, 1, 1), (-2, 1 << 40), (16, 16)),
+        ((64, 1, 8), (4096, 128), (4096, 128)),  # a map can have it
+    ],
+)
+def test_a_stride_of_a_dim_of_size_1_has_no_meaning(
+    fake_cuda: FakeCuda,
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...],
+    wanted: tuple[int, ...],
+) -> None:
+    call = function(Tiling(DataType.FLOAT16, (8, 4, 2)))
+    call(256, *sizes, *strides)
+    (launch,) = fake_cuda.launches()
+    encoded = decoded(launch.parameters[0])
+    assert (encoded.sizes, encoded.strides) == (sizes, wanted)
+
+
 REFUSED = {
     "address": (
         (264, 64, 8, 128),

@@ -106,7 +106,7 @@ def define_encoding(emitter: Emitter) -> None:
         odd = _is_odd(emitter, emitter.builder.ptrtoint(address, I64), alignment)
         with emitter.if_then(odd, likely=False):
             end(emitter, _as_status(Encoded.MISPLACED), values, address)
-        _check_strides(emitter, count, strides, alignment, values)
+        _check_strides(emitter, count, sizes, strides, alignment, values)
         _check_row(emitter, tiling, sizes, values)
         given = [place, emitter.load_field(tiling, TILING, "dtype"), rank, address, sizes, strides]
         result = _encoded(emitter, function, im2col, tiling, given)
@@ -193,16 +193,30 @@ def _check_sizes(
 
 
 def _check_strides(
-    emitter: Emitter, count: ir.Value, strides: ir.Value, alignment: ir.Value, values: ir.Value
+    emitter: Emitter,
+    count: ir.Value,
+    sizes: ir.Value,
+    strides: ir.Value,
+    alignment: ir.Value,
+    values: ir.Value,
 ) -> None:
+    """A stride of a dim of size 1 has no meaning, and PyTorch may give any: where it is none for a
+    map, that of the dim before takes its place."""
     one = emitter.const_i64(1)
+    usual = emitter.alloca(I64, name="usual")
+    emitter.store(alignment, usual)
     with emitter.loop(emitter.binary("sub", count, one), name="outer") as outer:
-        stride = emitter.load(emitter.index(strides, I64, outer), I64, name="stride")
+        place = emitter.index(strides, I64, outer)
+        stride = emitter.load(place, I64, name="stride")
         beyond = emitter.icmp("uge", stride, emitter.const_i64(STRIDE_LIMIT))
         odd = emitter.binary("or", _is_odd(emitter, stride, alignment), beyond)
         with emitter.if_then(odd, likely=False):
             dim = emitter.binary("add", outer, one)
-            end(emitter, _as_status(Encoded.ODD_STRIDE), values, stride, dim)
+            size = emitter.load(emitter.index(sizes, I64, dim), I64)
+            with emitter.if_then(emitter.icmp("ne", size, one), likely=False):
+                end(emitter, _as_status(Encoded.ODD_STRIDE), values, stride, dim)
+            emitter.store(emitter.load(usual, I64), place)
+        emitter.store(emitter.load(place, I64), usual)
 
 
 def _is_odd(emitter: Emitter, number: ir.Value, alignment: ir.Value) -> ir.Value:
