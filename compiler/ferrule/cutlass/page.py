@@ -49,13 +49,10 @@ run. Counted by `python benchmarks/cute_programs FOLDER PATTERN`.
 | folder | run | |
 |---|---|---|
 | `cute/ampere` | 7 of 7 | sgemm, tensor-core gemm, both attentions, elementwise, autotuning |
-| `cute/hopper` | 1 of 7 | normalisation over clusters |
+| `cute/hopper` | 4 of 7 | gemms, plain, persistent and with fp8 and gelu; normalisation over clusters |
 | `cute/tvm_ffi` | 1 of 1 | |
 | `dsl_tutorials` | 19 of 28 | those of JAX on the CPU |
 | notebooks | 92 of 103 cells | and 19 of 19 of JAX's; of one notebook the size was edited |
-
-The dense gemms of Hopper run with tensors whose dims of size 1 have strides of their own; as
-PyTorch's capsules have 1 there, which no tensor map can have, they are refused.
 
 What does not run: Blackwell's `tcgen05`; functions that JAX calls on a GPU, as there is no JAX for
 an emulated one; kernels whose first call is in a CUDA graph; the protocol of arguments by
