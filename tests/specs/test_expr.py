@@ -208,3 +208,10 @@ def test_symbols_are_no_python_numbers() -> None:
         range(N)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="a size takes ints and symbolic ints, but got 1.5"):
         _ = N + 1.5  # type: ignore[operator]
+
+
+def test_a_symbol_is_shown_as_it_is_made() -> None:
+    assert repr(sym_int()) == "sym_int(32)"
+    symbol = sym_int(64, symbol="n", divisibility=4, min=0, max=4096)
+    assert repr(symbol) == "sym_int(64, symbol='n', divisibility=4, min=0, max=4096)"
+    assert eval(repr(symbol), {"sym_int": sym_int}) == symbol

@@ -103,6 +103,16 @@ class Sym(_Arithmetic):
     def __str__(self) -> str:
         return self.name or "?"
 
+    def __repr__(self) -> str:
+        given = {
+            "symbol": self.name,
+            "divisibility": self.divisibility if self.divisibility != 1 else None,
+            "min": self.min,
+            "max": self.max,
+        }
+        words = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+        return f"sym_int({', '.join([str(self.width), *words])})"
+
     @property
     def bounds(self) -> str:
         """The bounds as text, `1..4096` or `..4096`; nothing for a symbol without bounds."""
