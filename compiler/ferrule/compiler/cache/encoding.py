@@ -143,7 +143,7 @@ class Encoder:
         """A symbol: those with equal keys are one, whatever objects they are."""
         key = value.key
         if type(key) is str or dataclasses.is_dataclass(key):
-            known = self.encode(repr(key))
+            known = self.encode(key)
         else:
             known = b"#%d" % self.number(key)[0]
         return b"Sym" + known + self.items("", [value.name, *value.facts])
