@@ -25,6 +25,10 @@ def vector(**facts: Any) -> Any:
     return fe.make_fake_compact_tensor(fe.Float32, (fe.sym_int(symbol="n", **facts),))
 
 
+LONG = "shl.b64"
+"""What makes bytes of an offset of 64 bits, in elements of 4."""
+
+
 @fe.kernel
 def scale_kernel(x: fe.Tensor, y: fe.Tensor):
     i = fe.arch.block_idx()[0] * fe.arch.block_dim()[0] + fe.arch.thread_idx()[0]
@@ -43,8 +47,8 @@ def test_a_gpu_computes_offsets_in_32_bits_without_guards_that_bounds_decide() -
     bounded = fe.compile(scale, matrix(m, n), matrix(m, n), options=GPU).inspect_ptx()
     n, m = fe.sym_int(), fe.sym_int()
     free = fe.compile(scale, matrix(m, n), matrix(m, n), options=GPU).inspect_ptx()
-    assert "mad.lo.s64" in free and free.count("setp") == 2
-    assert "mad.lo.s64" not in bounded and "mad.lo.s32" in bounded and bounded.count("setp") == 1
+    assert LONG in free and "mad.lo.s32" not in free and free.count("setp") == 2
+    assert LONG not in bounded and "mad.lo.s32" in bounded and bounded.count("setp") == 1
     n, m = (fe.sym_int(min=1, max=1 << 17) for _ in "nm")  # together past 32 bits
     large = fe.compile(scale, matrix(m, n), matrix(m, n), options=GPU).inspect_ptx()
     assert "mad.lo.s32" not in large and large.count("setp") == 2
@@ -177,9 +181,9 @@ def test_a_gpu_computes_in_32_bits_what_a_required_product_allows() -> None:
     def ptx(*requires: Any) -> Any:
         return fe.compile(scale, *examples, options=GPU, requires=requires).inspect_ptx()
 
-    assert "mad.lo.s64" in ptx(m * n <= 1 << 40)
+    assert LONG in ptx(m * n <= 1 << 40)
     small = ptx(m * n <= 1 << 20)
-    assert "mad.lo.s64" not in small and "mad.lo.s32" in small and small.count("setp") == 2
+    assert LONG not in small and "mad.lo.s32" in small and small.count("setp") == 2
     assert ptx(m * n <= 1 << 20, n <= 4096).count("setp") == 1
 
 

@@ -195,7 +195,7 @@ def whole_place(index: int, tiler: tuple[int, int]) -> tuple[int, int]:
         (
             lambda: make_composed_layout(3, 0, Layout(4, 1)),
             "make_composed_layout: the inner layout is 3; give a swizzle, make_swizzle(b, "
-            "m, s), or a layout",
+            "m, s), a layout or a function",
         ),
         (
             lambda: make_composed_layout(Layout(4, 1), 1.5, Layout(4, 1)),

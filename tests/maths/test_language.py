@@ -128,7 +128,8 @@ def test_a_gpu_rounds_every_operation_as_a_cpu_does() -> None:
     ptx = fe.compile(every, values, out, options=options).inspect_ptx()
     found = set(re.findall(r"\b((?:add|sub|mul|div|sqrt|fma|mad|rcp)(?:\.\w+)*\.f(?:32|64))", ptx))
     assert found and {name.split(".", 1)[1] for name in found} == {"rn.f32", "rn.f64"}
-    assert not any(name.startswith(("fma", "mad")) for name in found)
+    # fma gives the error of a product, which a CPU finds in several exact steps.
+    assert not any(name.startswith("mad") for name in found)
 
 
 # ---- constants ----

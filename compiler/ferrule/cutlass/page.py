@@ -49,7 +49,7 @@ run. Counted by `python benchmarks/cute_programs FOLDER PATTERN`.
 | folder | run | |
 |---|---|---|
 | `cute/ampere` | 7 of 7 | sgemm, tensor-core gemm, both attentions, elementwise, autotuning |
-| `cute/hopper` | 4 of 7 | gemms, plain, persistent and with fp8 and gelu; normalisation over clusters |
+| `cute/hopper` | 4 of 7 | gemms: plain, persistent, fp8 with gelu; cluster normalisation |
 | `cute/tvm_ffi` | 1 of 1 | |
 | `dsl_tutorials` | 19 of 28 | those of JAX on the CPU |
 | notebooks | 92 of 103 cells | and 19 of 19 of JAX's; of one notebook the size was edited |
