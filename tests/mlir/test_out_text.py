@@ -246,3 +246,15 @@ def test_a_thread_that_waits_gets_the_intrinsics_of_coroutines() -> None:
         called = {each.name for each in module.functions if each.is_declaration}
     kinds = ("id", "begin", "size.i64", "suspend", "end")
     assert called == {f"llvm.coro.{kind}" for kind in kinds}
+
+
+@fe.jit
+def eighths(x: fe.Tensor, y: fe.Tensor):
+    for i in range(x.shape[0]):
+        y[i] = fe.math.sqrt(x[i]).to(fe.Float8E4M3FN, saturate=True)
+
+
+def test_conversions_to_floats_of_8_bits_are_written_out() -> None:
+    text = fe.compile(eighths, vector(), vector(fe.Float8E4M3FN)).inspect_mlir()
+    assert "memref<?xf8E4M3FN>" in text and "math.sqrt" in text
+    assert not re.search(r"arith\.(truncf|extf) [^\n]*\bi8\b", text)

@@ -20,7 +20,7 @@ from ferrule.language.ir import ops, scalars
 from ferrule.language.ir.builder import Builder
 from ferrule.specs import DType
 
-__all__ = ["Keep", "expand_maths", "expand_op", "keep_none"]
+__all__ = ["Keep", "expand_maths", "expand_narrow", "expand_op", "keep_none"]
 
 Keep: TypeAlias = Callable[[ops.Unary | ops.Binary | ops.Cast], bool]
 """Whether a target has an instruction for this op of the library, or this conversion of a float of
@@ -46,6 +46,19 @@ def expand_maths(
     from ferrule.language.mathlib.expand import expanded
 
     return expanded(program, keep, fused)
+
+
+def expand_narrow(program: ops.Program) -> ops.Program:
+    """The program with plain ops for the arithmetic and conversions of floats of fewer than 16
+    bits; functions of the library remain."""
+    from ferrule.language.mathlib import narrow
+
+    functions = (program.host, *program.kernels)
+    if not any(narrow.touches(op) for function in functions for op in function.facts.ops):
+        return program
+    from ferrule.language.mathlib.expand import narrow_expanded
+
+    return narrow_expanded(program)
 
 
 def expand_op(b: Builder, op: ops.Op) -> tuple[ops.Op, ...] | None:

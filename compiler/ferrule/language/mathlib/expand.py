@@ -44,6 +44,26 @@ def expanded(program: ops.Program, keep: Keep, fused: bool) -> ops.Program:
     )
 
 
+def narrow_expanded(program: ops.Program) -> ops.Program:
+    """See `expand_narrow` of the package."""
+
+    def rule(b: Builder, op: ops.Op) -> None:
+        if narrow.touches(op):
+            _expand(_keep_functions, b, op)
+        else:
+            b.append(op)
+
+    return replace(
+        program,
+        kernels=tuple(replace(k, body=rewrite(k.body, rule)) for k in program.kernels),
+        host=replace(program.host, body=rewrite(program.host.body, rule)),
+    )
+
+
+def _keep_functions(op: ops.Unary | ops.Binary | ops.Cast) -> bool:
+    return not isinstance(op, ops.Cast)
+
+
 def expansion(b: Builder, op: ops.Op) -> tuple[ops.Op, ...] | None:
     """See `expand_op` of the package."""
     if not isinstance(op, (ops.Unary, ops.Binary, ops.Fma, ops.Compare, ops.Cast)):

@@ -7,6 +7,7 @@ from ferrule.language.checks.places import Places
 from ferrule.language.codegen.cuda.kernels import entry_names
 from ferrule.language.codegen.functions.lowering import Faults
 from ferrule.language.ir import ops
+from ferrule.language.mathlib import expand_narrow
 from ferrule.language.mlir import coroutines
 from ferrule.language.mlir.device.lines import Lines, with_aliases
 from ferrule.language.mlir.device.module import MODULE
@@ -91,6 +92,7 @@ def program_text(program: ops.Program, places: Places | None = None) -> str:
 
     Raises CodegenError for an op that MLIR cannot express.
     """
+    program = expand_narrow(program)
     t, names = Text(), entry_names(program)
     lines = None if places is None else Lines(places, paths=False)
     if program.kernels:
