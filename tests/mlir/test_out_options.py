@@ -41,13 +41,14 @@ def ptx_of(options: str, folder: Path) -> str:
 
 @pytest.mark.needs_ptxas
 def test_fast_functions_are_approximations_of_the_gpu(tmp_path: Path) -> None:
-    ptx = ptx_of("--fmad=false", tmp_path)
-    assert ptx.count("ex2.approx.f32") == 1 and "fma.rn.f32" not in ptx
+    assert ptx_of("--fmad=false", tmp_path).count("ex2.approx.f32") == 1
 
 
 @pytest.mark.needs_ptxas
 def test_operations_become_one(tmp_path: Path) -> None:
-    assert "fma.rn.f32" in ptx_of("", tmp_path)
+    # What `atan` has of its own stays: it gives the same bits as several operations.
+    counts = [ptx_of(word, tmp_path).count("fma.rn.f32") for word in ("--fmad=false", "")]
+    assert counts[1] == counts[0] + 1
 
 
 @pytest.mark.needs_ptxas
