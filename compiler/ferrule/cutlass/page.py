@@ -51,8 +51,8 @@ run. Counted by `python benchmarks/cute_programs FOLDER PATTERN`.
 | `cute/ampere` | 7 of 7 | sgemm, tensor-core gemm, both attentions, elementwise, autotuning |
 | `cute/hopper` | 4 of 7 | gemms: plain, persistent, fp8 with gelu; cluster normalisation |
 | `cute/tvm_ffi` | 1 of 1 | |
-| `dsl_tutorials` | 19 of 28 | those of JAX on the CPU |
-| notebooks | 92 of 103 cells | and 19 of 19 of JAX's; of one notebook the size was edited |
+| `dsl_tutorials` | 19 of 28 | those of JAX on the CPU; one ends in the error that it shows |
+| notebooks | 92 of 103 cells | and 19 of 19 of JAX's |
 
 What does not run: Blackwell's `tcgen05`; functions that JAX calls on a GPU, as there is no JAX for
 an emulated one; kernels whose first call is in a CUDA graph; the protocol of arguments by
