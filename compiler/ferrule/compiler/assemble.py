@@ -125,12 +125,8 @@ def optimised_alone(part: Part, opt_level: int, target: HostTarget) -> bool:
     """Optimises the code of a body as `assemble` does, for what LLVM says meanwhile; whether loops
     become vectors."""
     machine = targets.machine(target, min(opt_level, 2))
-    part, context = _with_instructions(part, target), llvm.create_context()
-    with ExitStack() as opened:
-
-        def parsed(text: str) -> Any:
-            return opened.enter_context(_parse(text, target.triple, machine, context))
-
+    part = _with_instructions(part, target)
+    with _parsing(target.triple, machine) as parsed:
         may_be_huge = _lines(part) > _HUGE
         return _optimise(_whole(part, parsed), machine, opt_level, may_be_huge=may_be_huge)
 
@@ -147,13 +143,9 @@ class Listing:
 
 def listing(part: Part, opt_level: int, target: HostTarget) -> Listing:
     """The code of a body as `assemble` makes it."""
-    part, context = _with_instructions(part, target), llvm.create_context()
-    machine, began = targets.machine(target, min(opt_level, 2)), perf_counter()
-    with ExitStack() as opened:
-
-        def parsed(text: str) -> Any:
-            return opened.enter_context(_parse(text, target.triple, machine, context))
-
+    part, machine = _with_instructions(part, target), targets.machine(target, min(opt_level, 2))
+    began = perf_counter()
+    with _parsing(target.triple, machine) as parsed:
         body, read = _whole(part, parsed), perf_counter()
         _optimise(body, machine, opt_level, may_be_huge=_lines(part) > _HUGE)
         optimised, text = perf_counter(), str(body)
@@ -206,17 +198,8 @@ def _linked(
     form: _Form | None,
     description: str = "",
 ) -> Iterator[Any]:
-    """The linked module; `form` is the form of the support code in it, None for LLVM IR.
-
-    Modules are closed explicitly.  If the garbage collector did it, a module that an error keeps
-    alive could be freed after its context, which would crash the process.
-    """
-    context = llvm.create_context()
-    with ExitStack() as opened:
-
-        def parsed(text: str) -> Any:
-            return opened.enter_context(_parse(text, triple, machine, context))
-
+    """The linked module; `form` is the form of the support code in it, None for LLVM IR."""
+    with _parsing(triple, machine) as parsed:
         _check_foreign(module.body.part, triple)
         body = _whole(module.body.part, parsed)
         needs = _support_of(module, body)
@@ -346,6 +329,18 @@ def _handlers(module: HostModule) -> frozenset[str] | None:
             return None
         found |= more
     return found
+
+
+@contextmanager
+def _parsing(triple: str, machine: Any) -> Iterator[Callable[[str], Any]]:
+    """A function that parses texts into modules of one context.
+
+    Modules are closed explicitly.  If the garbage collector did it, a module that an error keeps
+    alive could be freed after its context, which would crash the process.
+    """
+    context = llvm.create_context()
+    with ExitStack() as opened:
+        yield lambda text: opened.enter_context(_parse(text, triple, machine, context))
 
 
 @contextmanager
