@@ -664,11 +664,11 @@ def _subject(
     """What a page about a compilation is made of."""
     from ferrule.language.reports.collecting import Subject
 
-    def lower(has_lines: bool) -> Body:
+    def lower() -> Body:
         if options.pipeline == "mlir" and options.gpu_arch is None:
             return _body(program, options, signature.name, None)  # it has no lines
         same = replace(options, dump_dir=None, keep_ptx=False, keep_cubin=False)
-        shown = replace(same, generate_line_info=has_lines, strip_paths=False)
+        shown = replace(same, generate_line_info=True, strip_paths=False)
         return _body(program, shown, signature.name, origins)
 
     return Subject(program, signature, options, origins, seconds, lower, told, doc)

@@ -46,8 +46,8 @@ class Subject:
     options: Options
     origins: Mapping[Op, object]
     lowered: float
-    lower: Callable[[bool], Body]
-    """The body, with the lines of the source in it or not."""
+    lower: Callable[[], Body]
+    """The body, with the lines of the source in it."""
     remarks: Callable[[], Remarks] | None
     doc: str | None = None
 
@@ -102,10 +102,9 @@ def collected(subject: Subject) -> Compilation:
 
     places = Places.of(subject.origins)
     stages = [Stage("kernel IR", "Python's functions, lowered and verified", subject.lowered)]
-    _, seconds = _timed(partial(subject.lower, False))
+    body, seconds = _timed(subject.lower)
     device = " and PTX" if subject.options.gpu_arch is not None else ""
     stages.append(Stage(f"LLVM IR{device}", f"kernels and launches as LLVM IR{device}", seconds))
-    body = subject.lower(True)
     module, seconds = _timed(
         partial(host_module, subject.signature, body, subject.options.opt_level)
     )
