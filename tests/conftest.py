@@ -28,6 +28,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from nightly import is_nightly
 
 pytest_plugins = ["ptx_collector", "second_pipeline"]
 
@@ -98,11 +99,6 @@ def has_torch_cuda() -> bool:
 def has_ptxas() -> bool:
     """True where NVIDIA's assembler is on the path or in a Python package."""
     return importlib.import_module("ptxas").find_ptxas() is not None
-
-
-def is_nightly() -> bool:
-    """True in a run that may take long."""
-    return settings.default.max_examples > 100
 
 
 def has_wide_ints() -> bool:
