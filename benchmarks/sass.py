@@ -53,7 +53,7 @@ class Counted:
 
     @property
     def accesses(self) -> str:
-        """Loads and stores, with those of 16 bytes after the slash."""
+        """Loads and stores, each with the number of 16-byte ones after the slash."""
         return f"{self.loads}/{self.wide_loads} {self.stores}/{self.wide_stores}"
 
 

@@ -53,7 +53,7 @@ def _cells(path: Path) -> list[str]:
 
 
 def _edited(text: str, path: Path) -> str:
-    """The text with the changes that make it small, of those for this file."""
+    """The text with the changes for this file, which make it small."""
     for name, old, new in json.loads(os.environ.get("CUTE_PROGRAM_EDITS", "[]")):
         if str(path).endswith(name):
             text = text.replace(old, new)

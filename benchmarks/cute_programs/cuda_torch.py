@@ -216,7 +216,7 @@ _current: Final[list[Stream]] = [Stream()]
 
 
 class Event(Stream):
-    """An event of the driver; times are those that nobody may rely on."""
+    """An event of the driver; nobody may rely on its times."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         event = ctypes.c_void_p()

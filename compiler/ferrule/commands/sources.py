@@ -129,8 +129,8 @@ def functions_of(module: ModuleType) -> dict[str, Function]:
 
 
 def compiled_functions(path: Path) -> Iterator[tuple[str, Function]]:
-    """The functions of a Python file by name: those at its top level, and those of its libraries,
-    as `build` compiles them."""
+    """The functions at the top level of a Python file and in its libraries, by name, as `build`
+    compiles them."""
     module = load_source(path)
     compiled = functions_of(module)
     yield from compiled.items()

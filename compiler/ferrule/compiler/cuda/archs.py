@@ -170,7 +170,7 @@ def features(arch: str, parameter_bytes: int = 0, *, narrow: bool = False) -> st
     12.1); LLVM writes the oldest version that knows the architecture, and since sm_100 that is
     newer.  Version 8.0 (CUDA 12.0) has all instructions of sm_90.  Version 6.5 (CUDA 10.2)
     has all of sm_75, with `ldmatrix`.  Older versions know these architectures, but lack some
-    instructions; LLVM ends the process where a kernel has one of those.
+    instructions; LLVM ends the process where a kernel has such an instruction.
     """
     number = _order(arch)[0]
     if (number < 100 and parameter_bytes > SMALL_PARAMETERS) or (number == 89 and narrow):
