@@ -307,34 +307,30 @@ def test_wrong_arguments_are_errors(folder: Path) -> None:
     assert fe.compile_all([]) == []
 
 
-def test_a_bar_where_there_is_a_terminal(
+def test_a_line_where_there_is_a_terminal(
     module: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: list[str] = []
 
-    class Bar:
-        def __init__(self, **options: Any) -> None:
-            shown.append(f"of {options['total']}")
+    class Terminal:
+        def isatty(self) -> bool:
+            return True
 
-        def __enter__(self) -> Any:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-        def set_postfix_str(self, text: str) -> None:
+        def write(self, text: str) -> None:
             shown.append(text)
 
-        def update(self) -> None:
+        def flush(self) -> None:
             pass
 
-    monkeypatch.setitem(sys.modules, "tqdm", type("tqdm", (), {"tqdm": Bar}))
     fe.compile_all(jobs(module, range(1, 3)), count=1)
-    assert shown == []
-    monkeypatch.setattr(sys, "stderr", type("Terminal", (), {"isatty": lambda self: True})())
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    fe.compile_all(jobs(module, range(1, 3)), count=1)
+    assert shown == [], "short compilations are silent"
+    monkeypatch.setattr("ferrule.compiler.progress.SILENT", 0.0)
     fe.compile_all(jobs(module, range(1, 4)), count=1)
-    assert shown[0] == "of 3"
-    assert shown[-1] == "scale, 2 hits, 1 misses"
+    assert shown[0].startswith("\rcompiling [########") and " 1 of 3 " in shown[0]
+    assert "3 of 3 scale, 2 hits, 1 misses" in shown[-2]
+    assert shown[-1] == "\r\x1b[K", "and the line is gone"
     del shown[:]
     fe.compile_all(jobs(module), progress=False)
     assert shown == []

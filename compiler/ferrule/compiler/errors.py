@@ -67,5 +67,11 @@ class CompileError(Exception):
         self.diagnostic = Diagnostic(diagnostic) if isinstance(diagnostic, str) else diagnostic
         super().__init__(render(self.diagnostic))
 
+    def _render_traceback_(self) -> list[str]:
+        """As IPython and notebooks show it: the user's lines, and the message with colours."""
+        from ferrule.compiler.tracebacks import coloured
+
+        return coloured(self)
+
     def __reduce__(self) -> tuple[type[CompileError], tuple[Diagnostic]]:
         return type(self), (self.diagnostic,)

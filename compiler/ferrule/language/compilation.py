@@ -160,12 +160,15 @@ def _wanted_each(
 
 
 def _joined(name: str, jobs: list[Wanted], choices: list[Choice]) -> CompiledOrigin:
+    from ferrule.compiler.progress import progress
     from ferrule.language.overloads import joined
 
     origins = []
-    for job, choice in zip(jobs, choices, strict=True):
-        with _naming(choice):
-            origins.append(job.make())
+    with progress(f"compiling {name}", len(jobs)) as tell:
+        for job, choice in zip(jobs, choices, strict=True):
+            with _naming(choice):
+                origins.append(job.make())
+            tell("")
     signatures = [origin.module.signature for origin in origins]
     return joined(name, origins, shown=shown(signatures, choices))
 

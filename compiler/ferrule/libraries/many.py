@@ -7,12 +7,9 @@ if its key is that of this process: otherwise something else is defined in the w
 
 from __future__ import annotations
 
-import importlib
 import pickle
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import contextmanager
 from dataclasses import field
 from functools import partial
 from typing import Any, Final, cast
@@ -33,6 +30,8 @@ from ferrule.compiler.cache.through import (
 from ferrule.compiler.cache.toolchain import content
 from ferrule.compiler.conventions.arguments import shown
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.progress import Tell
+from ferrule.compiler.progress import progress as shown_progress
 from ferrule.language.compilation import wanted_of
 from ferrule.language.overloads import overload as joined
 from ferrule.libraries.jobs import Job
@@ -68,7 +67,7 @@ def compile_all(
     `executor`: any `concurrent.futures.Executor`, or anything with its `submit`; without one,
     `count` processes of this machine, by default one for each processor.  What the cache has is not
     compiled again, and what no cache can have is compiled in this process.  A job whose process
-    dies is tried once more.  `progress`: a bar of tqdm, where it is installed, on a terminal.
+    dies is tried once more.  `progress`: a line on a terminal, a bar in a notebook.
 
     Raises CompileAllError, when all others are done, if any job does not compile; TypeError for
     what is no job, no executor or no count; ValueError for a job with a name of its own.
@@ -88,8 +87,8 @@ def compiled_at_once(
 ) -> list[Function]:
     """The same for jobs with names of their own, which the caller gives to the functions."""
     every = _All(list(jobs), [None] * len(jobs), [None] * len(jobs))
-    with _bar(len(every.jobs), progress) as tell:
-        every.tell = tell
+    with shown_progress("compiling", len(every.jobs), progress) as tell:
+        every.tell = partial(_counted, tell, COUNTS.hits, COUNTS.misses)
         away = list(every.begin())
         if away:
             every.run(_grouped(away), executor, count)
@@ -318,24 +317,8 @@ def _finished(futures: dict[Any, tuple[int, int]]) -> list[Any]:
     return [first]
 
 
-@contextmanager
-def _bar(total: int, progress: bool) -> Iterator[Callable[[str], None]]:
-    """What is told when a job is done: a bar of tqdm on a terminal, else nothing."""
-    try:
-        shown = progress and sys.stderr.isatty()
-        make = importlib.import_module("tqdm").tqdm if shown else None
-    except (ImportError, AttributeError, ValueError):
-        make = None
-    if make is None:
-        yield lambda name: None
-        return
-    with make(total=total, desc="compiling", unit="job", leave=False) as bar:
-        yield partial(_step, bar, COUNTS.hits, COUNTS.misses)
-
-
-def _step(bar: Any, hits: int, misses: int, name: str) -> None:
-    bar.set_postfix_str(f"{name}, {COUNTS.hits - hits} hits, {COUNTS.misses - misses} misses")
-    bar.update()
+def _counted(tell: Tell, hits: int, misses: int, name: str) -> None:
+    tell(f"{name}, {COUNTS.hits - hits} hits, {COUNTS.misses - misses} misses")
 
 
 def overload(functions: Sequence[Function | Job], name: str | None = None) -> Function:

@@ -98,6 +98,28 @@ class Remarks(tuple[Remark, ...]):
     def __str__(self) -> str:
         return "\n".join(map(str, self))
 
+    def _repr_html_(self) -> str:
+        """As notebooks show them: a row for each."""
+        from ferrule.specs.html.elements import cell, code, fragment, table
+
+        rows = [
+            (code(f"{each.file.rpartition('/')[2]}:{each.line}"), cell(each.text), cell(each.hint))
+            for each in self
+        ]
+        return fragment(table(("line", "what became of it", "what would help"), rows))
+
+
+class Page(str):
+    """A whole page in HTML; notebooks show it in a frame."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        frame = 'width="100%" height="600" title="a compilation" style="border:0"'
+        return f'<iframe {frame} srcdoc="{escape(self)}"></iframe>'
+
 
 @runtime_checkable
 class RemarkedOrigin(Protocol):

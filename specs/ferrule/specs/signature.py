@@ -116,6 +116,12 @@ class Signature:
         head = f"{self.name}({', '.join(marked(described, self.unnamed, self.positional))})"
         return head if self.result is None else f"{head} -> {self.kind_of_result()}"
 
+    def _repr_html_(self) -> str:
+        """As notebooks show it: each parameter with what a call checks."""
+        from ferrule.specs.html.signatures import signature_html
+
+        return signature_html(self)
+
     @property
     def unnamed(self) -> int:
         """The number of positional-only arguments; they are the first ones."""

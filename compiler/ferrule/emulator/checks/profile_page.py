@@ -6,11 +6,13 @@ follow the reader's choice of light or dark.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Final
 
 from ferrule.emulator.checks.profile_text import by_shared, by_threads, ranked
+from ferrule.specs.html import elements
+from ferrule.specs.html.elements import cell, code, number, table
 
 if TYPE_CHECKING:
     from ferrule.emulator.checks.profile import KernelProfile, Line, Profile
@@ -47,14 +49,8 @@ _STYLE: Final = """
 
 def page(profile: Profile) -> str:
     """A whole page."""
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>Kernels on an emulated {escape(profile.arch or 'GPU')}</title>\n"
-        "<style>body { margin: 0; }</style>\n</head>\n<body>\n"
-        f"{fragment(profile)}</body>\n</html>\n"
-    )
+    title = f"Kernels on an emulated {profile.arch or 'GPU'}"
+    return elements.page(title, "body { margin: 0; }", fragment(profile))
 
 
 def fragment(profile: Profile) -> str:
@@ -74,17 +70,17 @@ def _overview(kernels: Sequence[KernelProfile]) -> str:
     most = max(each.thread_instructions for each in kernels)
     rows = [
         (
-            _code(each.name),
-            _number(each.launches),
-            _number(each.threads),
-            _number(each.thread_instructions),
+            code(each.name),
+            number(each.launches),
+            number(each.threads),
+            number(each.thread_instructions),
             _bar(each.thread_instructions, most),
-            _number(f"{each.active_lanes:.1f}"),
+            number(f"{each.active_lanes:.1f}"),
         )
         for each in kernels
     ]
     heads = ("kernel", "launches", "threads", "thread instructions", "", "threads of a warp, mean")
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 def _kernel(one: KernelProfile, arch: str) -> str:
@@ -114,7 +110,7 @@ def _used(one: KernelProfile) -> Iterator[str]:
                 f'<span class="track"><i class="good" style="width:{good:.1f}%"></i>'
                 f'<i class="waste" style="width:{waste:.1f}%"></i></span>'
             )
-            yield f"<h4>{title}</h4>\n" + _table((), [(f"<td>{bar}</td>", f"<td>{said}</td>")])
+            yield f"<h4>{title}</h4>\n" + table((), [(f"<td>{bar}</td>", cell(said))])
 
 
 def _lines(one: KernelProfile) -> str:
@@ -122,7 +118,7 @@ def _lines(one: KernelProfile) -> str:
     chosen = sorted(chosen[:_LINES], key=lambda each: each.item.line)
     most = max((each.warps for each in chosen), default=1)
     heads = ("PTX line", "instruction", "source", "warps", "", "threads", "per request")
-    return _table(heads, [_line(each, most) for each in chosen])
+    return table(heads, [_line(each, most) for each in chosen])
 
 
 def _line(line: Line, most: int) -> tuple[str, ...]:
@@ -134,46 +130,25 @@ def _line(line: Line, most: int) -> tuple[str, ...]:
     elif line.shared_requests:
         asked = f"{line.wavefronts / line.shared_requests:.1f} wavefronts"
     return (
-        _number(line.item.line),
-        _code(line.item.name),
-        f"<td>{escape(source)}</td>",
-        _number(line.warps),
+        number(line.item.line),
+        code(line.item.name),
+        cell(source),
+        number(line.warps),
         _bar(line.warps, most),
-        _number(f"{line.present / line.warps:.1f}"),
-        f"<td>{asked}</td>",
+        number(f"{line.present / line.warps:.1f}"),
+        cell(asked),
     )
 
 
-# ---- tables ----
+# ---- bars ----
 
 
 def _bars(counts: Mapping[str, int]) -> str:
     most = max(counts.values(), default=1)
-    return _table(
+    return table(
         (),
-        [
-            (f"<td>{escape(name)}</td>", _number(count), _bar(count, most))
-            for name, count in counts.items()
-            if count
-        ],
+        [(cell(name), number(count), _bar(count, most)) for name, count in counts.items() if count],
     )
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    top = "".join(f"<th>{escape(each)}</th>" for each in heads)
-    lines = [f"<tr>{top}</tr>\n"] if heads else []
-    lines += [f"<tr>{''.join(row)}</tr>\n" for row in rows]
-    return f'<div class="wide"><table>\n{"".join(lines)}</table></div>\n'
-
-
-def _number(value: int | str) -> str:
-    return (
-        f'<td class="n">{value:,}</td>' if isinstance(value, int) else f'<td class="n">{value}</td>'
-    )
-
-
-def _code(text: str) -> str:
-    return f'<td class="c">{escape(text)}</td>'
 
 
 def _bar(value: int, most: int) -> str:

@@ -14,6 +14,7 @@ from ferrule.compiler import workers
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.launcher.images import Serves, images_of
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.progress import progress
 from ferrule.frontends import packages
 from ferrule.frontends.triton import kept
 from ferrule.frontends.triton.facts import WARP, Built, LaunchFacts, facts_of
@@ -182,12 +183,15 @@ def _elsewhere(jobs: Sequence[_Job], todo: Sequence[int]) -> dict[int, Built]:
 
     warm()
     made = {}
-    for at, built in workers.run(work, [str(at).encode() for at in range(len(todo))], count):
-        if isinstance(built, workers.WorkerDied):
+    numbers = [str(at).encode() for at in range(len(todo))]
+    with progress("Triton compiles", len(todo)) as tell:
+        for at, built in workers.run(work, numbers, count):
             job = jobs[todo[at]]
-            raise CompileError(f"Triton compiles {job.kernel.name} for sm_{job.arch}: {built}")
-        if built is not None:
-            made[todo[at]] = built
+            if isinstance(built, workers.WorkerDied):
+                raise CompileError(f"Triton compiles {job.kernel.name} for sm_{job.arch}: {built}")
+            if built is not None:
+                made[todo[at]] = built
+            tell(f"{job.kernel.name} for sm_{job.arch}")
     return made
 
 

@@ -143,6 +143,12 @@ class ComposedLayout:
     def __str__(self) -> str:
         return repr(self)
 
+    def _repr_html_(self) -> str:
+        """As notebooks show it: its text, and its picture if it is small."""
+        from ferrule.language.layouts.pictures import layout_html
+
+        return layout_html(self)
+
 
 def moved(place: Any, offset: Any, add: Callable[[Any, Any], Any] = operator.add) -> Any:
     """An index or a coordinate, moved by an offset like it; 0 moves nothing."""

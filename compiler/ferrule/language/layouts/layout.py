@@ -72,6 +72,12 @@ class Layout:
     def __str__(self) -> str:
         return repr(self)
 
+    def _repr_html_(self) -> str:
+        """As notebooks show it: its text, and its picture if it is small."""
+        from ferrule.language.layouts.pictures import layout_html
+
+        return layout_html(self)
+
     def get_hier_coord(self, idx: Any) -> Any:
         """The nested coordinate at which the layout gives an index; see `coordinate_of_index`."""
         from ferrule.language.layouts.coordinates import coordinate_of_index

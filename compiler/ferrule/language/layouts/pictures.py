@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from colorsys import hsv_to_rgb
+from html import escape
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,8 +24,11 @@ from ferrule.language.layouts.layout import (
 )
 from ferrule.language.layouts.tuples import format_tuple, product
 from ferrule.specs.deferred import dataclass
+from ferrule.specs.html.elements import fragment
 
 MOST_CELLS: Final = 1 << 14
+_SMALL: Final = 1 << 10
+"""Places of a layout up to which a notebook draws it unasked."""
 _CELL: Final = 40
 _HEAD: Final = """\\documentclass[tikz]{standalone}
 \\begin{document}
@@ -60,6 +64,10 @@ class Picture:
     def _repr_svg_(self) -> str:
         return self.svg()
 
+    def _repr_html_(self) -> str:
+        """The picture in a box that scrolls sideways, with its title."""
+        return _html(self.title, self.svg())
+
     def text(self) -> str:
         """The grid in characters."""
         shown = [[" ".join(cell.lines) for cell in row] for row in self.rows]
@@ -82,7 +90,7 @@ class Picture:
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
             f'viewBox="0 0 {width} {height}" font-family="monospace" font-size="12" '
             'text-anchor="middle">',
-            f"<title>{self.title}</title>",
+            f"<title>{escape(self.title)}</title>",
         ]
         parts += [_label(str(y), 0, y + 1) for y in range(len(self.rows))]
         parts += [_label(str(x), x + 1, 0) for x in range(len(self.rows[0]))]
@@ -151,6 +159,18 @@ def draw(layout: Any, tile: Any = None) -> Picture:
         return _of_indices(found)
     place = make_layout(tile) if isinstance(tile, int | tuple | list) else tile
     return _of_threads(found, _layout(place))
+
+
+def layout_html(layout: Any) -> str:
+    """A layout as a part of a page: its text, and its picture if it is small and all is known."""
+    if not is_static(layout) or not 0 < _number(size(layout)) <= _SMALL:
+        return _html(str(layout), "")
+    return _html(str(layout), _of_indices(layout).svg())
+
+
+def _html(title: str, picture: str) -> str:
+    text = f"<p><code>{escape(title)}</code></p>\n"
+    return fragment(f'{text}<div class="wide">{picture}</div>\n' if picture else text)
 
 
 def _layout(value: Any) -> Any:

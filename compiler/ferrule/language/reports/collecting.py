@@ -17,7 +17,6 @@ from ferrule.compiler.options import Options
 from ferrule.language.checks.places import Places
 from ferrule.language.ir.ops import Op, Program
 from ferrule.language.ir.printer import program_lines
-from ferrule.language.reports.checks import Checked, checks_of
 from ferrule.language.reports.listings import (
     Line,
     Place,
@@ -30,6 +29,7 @@ from ferrule.language.reports.listings import (
 from ferrule.runtime.artefacts import KernelInfo, Remarks
 from ferrule.specs import Signature
 from ferrule.specs.deferred import dataclass
+from ferrule.specs.html.checks import Checked, checks_of
 
 _Result = TypeVar("_Result")
 

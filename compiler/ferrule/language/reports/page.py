@@ -8,13 +8,15 @@ the page shows the same texts. It follows the reader's choice of light or dark.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Final
 
 from ferrule.language.reports.collecting import Compilation, Pane, Stage
 from ferrule.language.reports.listings import Line, Place, whole_path
 from ferrule.runtime.artefacts import KernelInfo, Remarks
+from ferrule.specs.html import elements
+from ferrule.specs.html.elements import cell, code, lines, number, table
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --ink: #1d2430; --faint: #566070; --rule: #d5dae2;
@@ -51,6 +53,7 @@ code, pre { font: 12px/1.45 ui-monospace, monospace; }
 details { margin: .8rem 0; } summary { cursor: pointer; font-weight: 600; }
 table { border-collapse: collapse; } th, td { text-align: left; padding: 2px 1rem 2px 0;
   vertical-align: top; } th { color: var(--faint); font-weight: 500; }
+td.c { font: 12px/1.45 ui-monospace, monospace; }
 td.n { text-align: right; font-variant-numeric: tabular-nums; }
 .chart { display: flex; height: 1.9rem; border-radius: 4px; overflow: hidden; max-width: 60rem; }
 .chart i { display: block; min-width: 2px; color: #fff; font: 12px/1.9rem system-ui, sans-serif;
@@ -114,14 +117,10 @@ document.addEventListener('keydown', event => {
 
 def page(found: Sequence[Compilation]) -> str:
     """The page about the compilations of the bodies of one function."""
-    title, numbers = escape(found[0].name), dict[Place, int]()
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}: a compilation</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"<main>\n{''.join(text for each in found for text in _body(each, numbers))}</main>\n"
-        f"<script>{_SCRIPT}</script>\n</body>\n</html>\n"
-    )
+    numbers: dict[Place, int] = {}
+    texts = "".join(text for each in found for text in _body(each, numbers))
+    title = f"{found[0].name}: a compilation"
+    return elements.page(title, _STYLE, f"<main>\n{texts}</main>\n", _SCRIPT)
 
 
 def _body(found: Compilation, numbers: dict[Place, int]) -> Iterator[str]:
@@ -198,19 +197,16 @@ def _line(line: Line, numbers: dict[Place, int], said: Mapping[Place, str]) -> s
 def _remarks(remarks: Remarks) -> Iterator[str]:
     if remarks:
         yield "<h2>Remarks</h2>\n"
-        rows = [(_number(str(each.line)), _cell(each.text), _cell(each.hint)) for each in remarks]
+        rows = [(number(str(each.line)), cell(each.text), cell(each.hint)) for each in remarks]
         wanted = 3 if any(each.hint for each in remarks) else 2
         heads = ("line", "what became of it", "what would help")
-        yield _table(heads[:wanted], [row[:wanted] for row in rows])
+        yield table(heads[:wanted], [row[:wanted] for row in rows])
 
 
 def _checks(found: Compilation) -> Iterator[str]:
     yield "<h2>What a call checks</h2>\n"
-    rows = []
-    for each in found.checks:
-        checks = "<br>".join(map(escape, each.checks)) or '<span class="faint">nothing</span>'
-        rows.append((f"<td><code>{escape(each.param)}</code></td>", f"<td>{checks}</td>"))
-    yield _table(("parameter", "checks"), rows)
+    rows = [(code(each.param), lines(each.checks)) for each in found.checks]
+    yield table(("parameter", "checks"), rows)
 
 
 def _stages(stages: Sequence[Stage]) -> Iterator[str]:
@@ -223,10 +219,10 @@ def _stages(stages: Sequence[Stage]) -> Iterator[str]:
     )
     said = ", ".join(f"{stage.name} {1e3 * stage.seconds:.2f} ms" for stage in stages)
     yield f'<div class="chart" role="img" aria-label="{escape(said)}">{parts}</div>\n'
-    yield _table(
+    yield table(
         ("stage", "ms", ""),
         [
-            (_cell(stage.name), _number(f"{1e3 * stage.seconds:.2f}"), _cell(stage.about))
+            (cell(stage.name), number(f"{1e3 * stage.seconds:.2f}"), cell(stage.about))
             for stage in stages
         ],
     )
@@ -234,11 +230,11 @@ def _stages(stages: Sequence[Stage]) -> Iterator[str]:
 
 def _sizes(found: Compilation) -> Iterator[str]:
     yield "<h2>Sizes</h2>\n"
-    yield _table(("", ""), [(_cell(size.what), _number(size.value)) for size in found.sizes])
+    yield table(("", ""), [(cell(size.what), number(size.value)) for size in found.sizes])
     if found.kernels:
         yield "<h2>What the kernels need of a GPU</h2>\n"
         heads = ("kernel", "", "registers", "spilled bytes", "stack", "shared memory")
-        yield _table(heads, _kernels(found.kernels))
+        yield table(heads, _kernels(found.kernels))
 
 
 def _kernels(known: Mapping[str, Mapping[str, KernelInfo]]) -> Iterator[tuple[str, ...]]:
@@ -246,19 +242,4 @@ def _kernels(known: Mapping[str, Mapping[str, KernelInfo]]) -> Iterator[tuple[st
         for name, info in kernels.items():
             spilled = info.spill_stores + info.spill_loads
             counts = (info.registers, spilled, info.stack, info.shared)
-            yield (_cell(name), _cell(arch), *(_number(f"{count:,}") for count in counts))
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    top = "".join(f'<th scope="col">{escape(each)}</th>' for each in heads)
-    lines = "".join(f"<tr>{''.join(row)}</tr>\n" for row in rows)
-    head = f"<tr>{top}</tr>\n" if any(heads) else ""
-    return f'<div class="wide"><table>\n{head}{lines}</table></div>\n'
-
-
-def _cell(text: str) -> str:
-    return f"<td>{escape(text)}</td>"
-
-
-def _number(text: str) -> str:
-    return f'<td class="n">{escape(text)}</td>'
+            yield (cell(name), cell(arch), *(number(f"{count:,}") for count in counts))

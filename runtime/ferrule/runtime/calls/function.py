@@ -30,7 +30,14 @@ from typing import TYPE_CHECKING, Any, Final
 import tvm_ffi
 
 from ferrule import specs
-from ferrule.runtime.artefacts import KernelInfo, ObjectCode, Origin, RemarkedOrigin, Remarks
+from ferrule.runtime.artefacts import (
+    KernelInfo,
+    ObjectCode,
+    Origin,
+    Page,
+    RemarkedOrigin,
+    Remarks,
+)
 from ferrule.runtime.calls.callpath import name_hidden, ordered, prepare_call, ways_of
 from ferrule.runtime.calls.dynamo import keep_out
 from ferrule.runtime.calls.heaptype import HeapType, make_heap_type
@@ -250,10 +257,10 @@ class _Members:
             raise StageError("remarks", (), "it was loaded as machine code")
         return origin.remarks()
 
-    def report(self, path: StrPath | None = None) -> str:
+    def report(self, path: StrPath | None = None) -> Page:
         """A page about the compilation, in HTML: source, kernel IR, LLVM IR and machine code side
         by side, with lines that lead to each other; signature and checks, remarks, the time of each
-        stage, sizes.  It is one file that needs nothing from elsewhere.
+        stage, sizes.  It is one file that needs nothing from elsewhere.  Notebooks show it framed.
 
         With `path` it is also written there.  It compiles the function once more.  StageError if
         the function was not compiled from Python.
@@ -261,7 +268,7 @@ class _Members:
         origin = _state_of(self).origin
         if not isinstance(origin, RemarkedOrigin):
             raise StageError("report", (), "it was loaded as machine code")
-        page = origin.report()
+        page = Page(origin.report())
         if path is not None:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(page)
@@ -353,6 +360,12 @@ class _Members:
     def __repr__(self) -> str:
         state = self.__dict__.get(_STATE)
         return f"<ferrule.Function {state.signature if state else 'without code'}>"
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it: each parameter with what a call checks."""
+        from ferrule.runtime.calls.shown import function_html
+
+        return function_html(self, _state_of(self).doc)  # type: ignore[arg-type]
 
     def __copy__(self) -> _Members:
         return self

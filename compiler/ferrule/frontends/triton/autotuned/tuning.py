@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.compiler import workers
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.progress import progress
 from ferrule.frontends.triton.autotuned.configs import versions_of
 from ferrule.frontends.triton.autotuned.pruning import kept
 from ferrule.frontends.triton.compiling import arguments_for, compile
@@ -97,12 +98,14 @@ def _prepared(
             compile(kernel, config=int(payload), **how)
 
     warm()
-    results = workers.run(work, [str(number).encode() for number in numbers], count)
-    return {
-        numbers[position]: result
-        for position, result in results
-        if isinstance(result, workers.WorkerDied)
-    }
+    died, payloads = {}, [str(number).encode() for number in numbers]
+    with progress("compiling configurations", len(numbers)) as tell:
+        for position, result in workers.run(work, payloads, count):
+            number = numbers[position]
+            if isinstance(result, workers.WorkerDied):
+                died[number] = result
+            tell(f"#{number}")
+    return died
 
 
 def _check_calls(kernel: Kernel, calls: object) -> None:
