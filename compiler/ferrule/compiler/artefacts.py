@@ -170,6 +170,9 @@ class Body:
     * function, array, list, map, dict, object, module: the object, `ptr`; any: the address of its
       TVMFFIAny.
 
+    For each of `objects` a `ptr` follows at the end: the Tensor object of an argument, borrowed.
+    `objects` are where they stand: the position of the argument, then those of items of tuples.
+
     `location` is the source of the function, for the traceback of an error.  `parts` is code that
     the module calls, `links` are its undefined symbols.  With `keeps`, a `TVMFFIAny*` follows
     `results`: an array of so many values, all None at first.  The body may store the result's
@@ -192,6 +195,7 @@ class Body:
     links: tuple[Link, ...] = ()
     keeps: int = 0
     fused: bool = False
+    objects: tuple[tuple[int, ...], ...] = ()
 
     @property
     def part(self) -> Part:

@@ -25,12 +25,14 @@ from ferrule.compiler.cache.through import Wanted, through
 from ferrule.compiler.cache.toolchain import parts_of
 from ferrule.compiler.conventions.arguments import TYPES
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.objects import held, place_of
 from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.conventions.requirements import with_requirements
 from ferrule.compiler.conventions.steps import (
     allocates,
     gives_tensors,
     has_endings,
+    objects_of,
     places_of,
     streams_of,
     undefined,
@@ -193,9 +195,11 @@ def compiled(
     warn(signature.name, loud)
     if body.device_code is not None:
         keep(signature.name, body.device_code, chosen)
+    params = held(signature, objects_of(convention)).params
+    returned = [*(_given(each, target) for each in results), *convention.results()]
     wrapped = signature.altered(
-        params=tuple(placed(param, target) for param in signature.params),
-        result=_result([*(_given(each, target) for each in results), *convention.results()]),
+        params=tuple(placed(param, target) for param in params),
+        result=_result([placed(each, target) for each in returned]),
     )
     place = None if chosen.strip_paths else location
     module = host_module(wrapped, body.placed(place), opt_level=chosen.opt_level)
@@ -275,6 +279,7 @@ class _Building:
         with emitter.body(outer):
             self._outer(emitter, inner, outer.args, call.owned)
         codes = self.convention.codes()
+        given = objects_of(self.convention)
         body = Body(
             emitter.text(),
             _SYMBOL,
@@ -285,6 +290,7 @@ class _Building:
             parts=tuple(call.parts),
             links=tuple(call.links),
             keeps=self._keeps(),
+            objects=tuple(place_of(self.signature, each) for each in given),
         )
         return body, call
 
@@ -307,19 +313,24 @@ class _Building:
         for symbol, name in self.signature.symbols.items():
             types.append(I32 if symbol.width == 32 else I64)
             names.append(name)
-        return [*types, I32], [*names, "device"]
+        objects = objects_of(self.convention)
+        types += [I32, *([PTR] * len(objects))]
+        return types, [*names, "device", *(f"{each.name}.object" for each in objects)]
 
     def _inner(self, emitter: Emitter, inner: ir.Function) -> Call:
         handles, values, *rest = inner.args
         results = rest.pop(0) if self.results or self.convention.results() else None
         keeps = rest.pop(0) if self._keeps() else None
         count = sum(len(leaves_of(param)) for param in self.signature.params)
-        given, numbers, device = rest[:count], rest[count:-1], rest[-1]
+        objects = objects_of(self.convention)
+        behind = len(rest) - len(objects)
+        given, numbers, device = rest[:count], rest[count : behind - 1], rest[behind - 1]
         wide = (n if n.type == I64 else emitter.builder.sext(n, I64) for n in numbers)
         symbols = dict(zip(self.signature.symbols, wide, strict=True))
         leaves = dict(enumerate(given))
         call = Call(emitter, values, self.signature, self.target, handles, device, leaves, symbols)
         call.keeps = keeps
+        call.objects = dict(zip(map(id, objects), rest[behind:], strict=True))
         with self._on_device(call), call.ended(has_endings(self.convention)):
             for out in places_of(self.convention):
                 out.open(call)

@@ -293,6 +293,9 @@ def test_what_a_schema_cannot_say_is_refused():
     result = specs.Signature("f", pair.params[:1], result=specs.Shape("result", (4,)))
     with pytest.raises(ValueError, match="returns"):
         plan_of("a::b", result)
+    kept = specs.Tensor("x", (4,), "float32", owning=True)
+    with pytest.raises(ValueError, match="may return its argument x, and an operator of torch ret"):
+        plan_of("a::b", specs.Signature("f", [kept], result=specs.Tensor("r", (4,), "float32")))
 
 
 def test_a_size_that_no_argument_tells_cannot_be_made():

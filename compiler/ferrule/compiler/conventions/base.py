@@ -96,6 +96,7 @@ class Call(Flow):
     device: ir.Value
     given: Mapping[int, ir.Value]
     symbols: Mapping[Sym, ir.Value]
+    objects: Mapping[int, ir.Value] = field(default_factory=dict)
     parts: list[Part] = field(default_factory=list)
     links: dict[Link, None] = field(default_factory=dict)
     owned: int = 0
@@ -137,6 +138,10 @@ class Call(Flow):
             raise ValueError(f"{_shown(param)} {which} of {self.signature}{self._near(param)}")
         first = found[0]
         return [self.given[first + i] for i in range(len(leaves_of(param)))]
+
+    def object(self, tensor: Tensor) -> ir.Value:
+        """The Tensor object of an argument, borrowed; the convention has it among its `objects`."""
+        return self.objects[id(tensor)]
 
     def _near(self, param: Param) -> str:
         """The hint for an unknown parameter if a similar one exists."""

@@ -13,12 +13,13 @@ from ferrule.compiler.conventions.conversions import converted
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.specs import Dim, Int64, Param, Pointer, Scalar, Tensor
 from ferrule.specs import params as kinds
+from ferrule.specs.copies import changed
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_dim
 from ferrule.specs.params.base import REQUIRED
 
 Value: TypeAlias = "Dim | Param | Cast"
-_WHOLE: Final = (Scalar, Pointer, kinds.DataType, kinds.Device)
+_WHOLE: Final = (Scalar, Pointer, Tensor, kinds.DataType, kinds.Device)
 _PAYLOADS: Final = (kinds.Payload.BYTES, kinds.Payload.OBJECT)
 
 
@@ -32,9 +33,12 @@ class Give:
 
     A size is an int64, a number has its own type, `cast(n, "int32")` another one.  Of parameters
     it takes numbers, addresses, texts, bytes, dtypes, devices, and objects of tvm-ffi, such as a
-    Function or a List, which come back as the same object.  Raises TypeError for anything else,
-    also for tensors: the caller has those that it hands over, and a call makes others as `results`
-    of `build`.
+    Tensor, a Function or a List, which come back as the same object.  Raises TypeError for anything
+    else.
+
+    A tensor is a parameter or an item of a tuple.  Nothing is copied: the result is the memory of
+    the argument, and keeps it alive.  So the argument must be an object, and the parameter is
+    `owning` from then on.
     """
 
     values: tuple[Value, ...]
@@ -44,12 +48,15 @@ class Give:
             raise ValueError("Give: expected a size or a parameter to give back")
         for each in values:
             if not (is_dim(each) or isinstance(each, Cast) or _comes_back(each)):
-                hint = ""
-                if isinstance(each, Tensor):
-                    hint = ": its caller has it; a copy is memcpy's, with results=[…]"
                 raise TypeError(
                     f"Give: expected a size, a number, an address, a text or an object of the "
-                    f"signature, but got {shown(each)}{hint}"
+                    f"signature, but got {shown(each)}"
+                )
+            if isinstance(each, Tensor) and each.read_only:
+                raise ValueError(
+                    f"Give: {shown(each)} is read_only, but what comes back could be written: "
+                    f"leave read_only out, or give a copy, CFunction('memcpy', [y.data, x.data, "
+                    f"x.nbytes]) with results=[y]"
                 )
         object.__setattr__(self, "values", values)
 
@@ -57,6 +64,11 @@ class Give:
     def when(self) -> None:
         """See `CallingConvention`."""
         return None
+
+    @property
+    def objects(self) -> tuple[Tensor, ...]:
+        """The tensors whose objects it needs, see `Call.object`."""
+        return tuple(each for each in self.values if isinstance(each, Tensor))
 
     def codes(self) -> tuple[DeviceCode, ...]:
         """See `CallingConvention`."""
@@ -83,6 +95,8 @@ def _result(value: Any) -> Param:
             return Scalar("result", dtype)
         case Pointer():
             return Pointer("result")
+        case Tensor():
+            return changed(value, name="result", owning=False)
     if _comes_back(value):
         made: Param = replace(value, name="result", default=REQUIRED)
         return made
@@ -92,4 +106,6 @@ def _result(value: Any) -> Param:
 def _leaves(call: Call, value: Any, what: str) -> list[ir.Value]:
     if isinstance(value, Cast):
         return [converted(call, value.value, value.dtype, what)]
+    if isinstance(value, Tensor):
+        return [call.object(value)]
     return call.leaves(value) if _comes_back(value) else [call.size(value, what)]

@@ -76,6 +76,12 @@ def places_of(convention: object) -> Iterator[Out | Callback]:
             yield each.callback
 
 
+def objects_of(convention: object) -> tuple[Tensor, ...]:
+    """The tensors of the signature whose objects a convention or its steps need."""
+    found = (each for part in _inside(convention) for each in getattr(part, "objects", ()))
+    return tuple({id(each): each for each in found}.values())
+
+
 def has_endings(convention: object) -> bool:
     """Whether something must be done at the end of a call, whether or not it fails."""
     return any(getattr(each, "needs_end", False) for each in _inside(convention))

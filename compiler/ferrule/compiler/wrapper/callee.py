@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ferrule.compiler.artefacts import Body, Fault
 from ferrule.compiler.wrapper.decoded import DecodedCall
+from ferrule.compiler.wrapper.items import object_at
 from ferrule.runtime.llvm.writer import Value, Writer
 from ferrule.specs import Signature
 from ferrule.specs.deferred import dataclass
@@ -43,6 +44,7 @@ class BodyCall:
         arguments += [call.symbol(symbol) for symbol in self.body.symbols]
         if self.body.device_code is not None or self.body.takes_device:
             arguments.append(call.device_index())
+        arguments += [object_at(writer, call.args, place) for place in self.body.objects]
         return writer.call(self.body.symbol, "i32", arguments)
 
     def faults(self, signature: Signature) -> Sequence[Fault]:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ferrule.compiler.wrapper.items import is_one_of
+from ferrule.compiler.wrapper.items import inside, is_one_of
 from ferrule.compiler.wrapper.tensors import dltensor
-from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, OBJECT, SEQ
+from ferrule.runtime.llvm.layouts import ANY, DLTENSOR
 from ferrule.runtime.llvm.writer import NULL, Block, Value, Writer, i32
 from ferrule.specs import (
     DEVICE_CODES,
@@ -143,8 +143,7 @@ def _visit(writer: Writer, site: _Site, args: Value, device: _Device, behind: Bl
     at = writer.index(args, ANY, site.path[0])
     for depth, position in enumerate(site.path[1:], 1):
         _require(writer, site, depth, at, other)
-        cell = writer.offset(writer.load_field(at, ANY, "v_ptr"), OBJECT.size)
-        at = writer.index(writer.load_field(cell, SEQ, "data"), ANY, position)
+        at = inside(writer, at, position)
     _require(writer, site, len(site.path), at, other)
     named = site.spec.device or "cpu"
     writer.store(i32(DEVICE_CODES[STREAM_DEVICES.get(named, named)]), device.code)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import partial
 from typing import TypeAlias
 
 from ferrule.compiler.wrapper.hot import Hot, Unfit
 from ferrule.runtime.abi import TypeIndex
-from ferrule.runtime.llvm.layouts import ANY
+from ferrule.runtime.llvm.layouts import ANY, OBJECT, SEQ
 from ferrule.runtime.llvm.writer import FALSE, Value, Writer, i32
 from ferrule.specs import Compound, Dim, Param, params
 from ferrule.specs.deferred import dataclass
@@ -104,3 +104,18 @@ def is_one_of(writer: Writer, index: Value, wanted: frozenset[int]) -> Value:
         same = writer.icmp("eq", index, i32(each))
         found = same if found is FALSE else writer.binary("or", found, same)
     return found
+
+
+def inside(writer: Writer, at: Value, position: int) -> Value:
+    """The address of an item of the Array in this Any."""
+    cell = writer.offset(writer.load_field(at, ANY, "v_ptr"), OBJECT.size)
+    return writer.index(writer.load_field(cell, SEQ, "data"), ANY, position)
+
+
+def object_at(writer: Writer, args: Value, place: Sequence[int]) -> Value:
+    """The object of an accepted argument, or of an item of tuples; `place` are the positions."""
+    first, *inner = place
+    at = writer.index(args, ANY, first)
+    for position in inner:
+        at = inside(writer, at, position)
+    return writer.load_field(at, ANY, "v_ptr")

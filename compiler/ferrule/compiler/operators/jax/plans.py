@@ -16,7 +16,7 @@ from typing import Any, Final
 from ferrule import specs
 from ferrule.compiler.operators.gradients import result_names
 from ferrule.compiler.operators.jax.words import number_of
-from ferrule.compiler.operators.torch.plans import candidates_of, result_specs
+from ferrule.compiler.operators.torch.plans import candidates_of, may_return, result_specs
 from ferrule.specs import params
 from ferrule.specs.copies import changed
 from ferrule.specs.deferred import dataclass
@@ -199,6 +199,11 @@ def _plan(signature: specs.Signature, written: list[str], made: tuple[str, ...])
                 f"jax_call: {signature} does not write to {param.name}, as other candidates do, so "
                 f"that nothing would be in the output: leave {param.name} out of out"
             )
+    if (kept := may_return(signature)) is not None:
+        raise ValueError(
+            f"jax_call: {signature} may return its argument {kept}, and the arrays that XLA hands "
+            f"over cannot be kept: leave it out of the results, a written argument is an output"
+        )
     results = result_specs(signature)
     for result in results:
         _check_result(signature, result)

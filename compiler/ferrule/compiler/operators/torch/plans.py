@@ -299,8 +299,22 @@ def _results(name: str, signature: specs.Signature) -> tuple[tuple[Kind, ...], b
     result = signature.result
     if result is None:
         return (), False
+    if (kept := may_return(signature)) is not None:
+        raise ValueError(
+            f"torch_op {name!r}: {signature} may return its argument {kept}, and an operator of "
+            f"torch returns new tensors: leave it out of the results, torch knows that it is "
+            f"written, or call the function itself"
+        )
     kinds = tuple(_result(name, signature, each) for each in result_specs(signature))
     return kinds, isinstance(result, params.Tuple)
+
+
+def may_return(signature: specs.Signature) -> str | None:
+    """The name of an argument that a result may be: one that is kept, beside a tensor as result."""
+    if not any(isinstance(each, params.Tensor) for each in result_specs(signature)):
+        return None
+    kept = (each for each in signature.arguments if any(t.owning for t in _tensors_in(each)))
+    return next((each.name for each in kept), None)
 
 
 def _result(name: str, signature: specs.Signature, result: specs.Param) -> Kind:

@@ -19,6 +19,7 @@ from ferrule.language.ir.types import HandleType, result_types
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.objects import call_results, foreign_calls
 from ferrule.language.lowering.objects.proofs import Proof, Unproved
+from ferrule.language.values import TensorView
 from ferrule.runtime import Function
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.calls.callpath import ways_of
@@ -113,7 +114,30 @@ def _bound(
             + ", ".join(map(repr, missing)),
             expected=str(signature),
         )
-    return {param.name: found[param.name] for param in signature.arguments}
+    given = {param.name: found[param.name] for param in signature.arguments}
+    _require_kept(low, signature, given, node)
+    return given
+
+
+def _require_kept(
+    low: Lowering, signature: Signature, given: Mapping[str, Any], node: ast.Call
+) -> None:
+    """Requires an object for each tensor that the function may give back: a caller's tensor is only
+    lent, so that what comes back would outlive its memory."""
+    if not isinstance(signature.result, params.Tensor | params.Tuple):
+        return
+    for param in signature.arguments:
+        if not (isinstance(param, params.Tensor) and param.owning):
+            continue
+        value = given[param.name]
+        if isinstance(value, TensorView) and value.value not in low.state.allocated:
+            low.fail(
+                node,
+                f"{signature.name} may give its argument {param.name} back, but "
+                f"{low.location(node).function} has only borrowed this tensor",
+                expected="a whole tensor that this function has made, or that a call returned",
+                hint="call it in Python, or give a copy: t = fe.empty_like(a); t[:] = a[:]",
+            )
 
 
 def _require_target(low: Lowering, module: HostModule, node: ast.Call) -> None:
