@@ -207,6 +207,86 @@ def test_objects_that_only_a_linker_can_use(case: str) -> None:
         HostCode.from_object(c_object(source, *flags))
 
 
+LOADED = """
+_Thread_local int counter = 3;
+extern _Thread_local int elsewhere;
+static _Thread_local char room[10];
+static int one(void) { return 1; }
+static int (*choose(void))(void) { return one; }
+int chosen(void) __attribute__((ifunc("choose")));
+int next(void) { return ++counter; }
+int other(void) { return elsewhere; }
+char *buffer(void) { return room; }
+int both(int x) { return x + next(); }
+int by_choice(int x) { return x + chosen(); }
+int plain(int x) { return x + 1; }
+"""
+
+
+@pytest.mark.needs_cc
+def test_what_only_a_loader_can_do_is_refused_where_a_function_reaches_it(tmp_path: Path) -> None:
+    data = c_object(LOADED, "-ffunction-sections", "-fdata-sections")
+    code = HostCode.from_object(data, functions=["plain"])
+    assert built(code, "plain", K)(4) == 5 and not code.links
+    cases = dict.fromkeys(("next", "other", "buffer", "both"), "thread-local data")
+    for name, said in {**cases, "by_choice": "ifunc"}.items():
+        with pytest.raises(CompileError, match=rf"(?s){said}.*functions=\['run'\] leaves it out"):
+            HostCode.from_object(data, functions=[name])
+    (tmp_path / "loaded.o").write_bytes(data)
+    subprocess.run(["ar", "rc", "libloaded.a", "loaded.o"], cwd=tmp_path, check=True)
+    two = c_object("int two(int x) { return x + 2; }")
+    whole = HostCode.from_object([two, tmp_path / "libloaded.a"])
+    assert built(whole, "two", K)(4) == 6
+    with pytest.raises(CompileError, match="it has thread-local data"):
+        built(whole, "plain", K)
+
+
+def test_ir_is_refused_where_a_function_reaches_what_cannot_be_embedded() -> None:
+    text = """
+    @x = thread_local global i32 0
+    @table = constant [1 x ptr] [ptr @next]
+    @more = global i32 5
+    @odd = alias i32, ptr @more
+    declare i32 @__gxx_personality_v0(...)
+    define i32 @next() {
+      %v = load i32, ptr @x
+      ret i32 %v
+    }
+    define i32 @indirect() {
+      %f = load ptr, ptr @table
+      %r = call i32 %f()
+      ret i32 %r
+    }
+    define i32 @by_plain(i32 %x) personality ptr @__gxx_personality_v0 {
+      %r = call i32 @plain(i32 %x)
+      ret i32 %r
+    }
+    define i32 @by_alias() {
+      %m = load i32, ptr @odd
+      ret i32 %m
+    }
+    define i32 @plain(i32 %x) {
+      %m = load i32, ptr @more
+      %r = add i32 %x, %m
+      ret i32 %r
+    }
+    """
+    code = HostCode.from_llvm(text)
+    f = built(code, "plain", K)
+    assert f(3) == 8 and not code.links
+    refused = {
+        "next": "thread-local",
+        "indirect": "thread-local",
+        "by_alias": "aliases",
+        "by_plain": "exc",
+    }
+    for name, said in refused.items():
+        with pytest.raises(CompileError, match=f"the function {name} cannot be embedded: .*{said}"):
+            built(code, name)
+    with pytest.raises(CompileError, match="has no function missing; there are: plain"):
+        built(code, "missing")
+
+
 @pytest.mark.needs_cc
 def test_an_object_that_cannot_be_moved() -> None:
     if "x86_64" not in llvm.get_process_triple():

@@ -164,6 +164,8 @@ def test_code_that_only_a_loader_can_run_is_refused() -> None:
     said = r"own\.c: .* it has thread-local data.*\n  hint: only a loader .* cc -shared -fPIC makes"
     with pytest.raises(CompileError, match=said):
         c.module("static __thread int z; int f(int a) { return z += a; }", name="own.c")
+    lazy = "static __thread int z; int f(int a) { return z += a; } int g(int a) { return a + 1; }"
+    assert c.compile(lazy, Signature("g", [Scalar("a", "int32")]), returns="int32")(4) == 5
     with pytest.raises(CompileError, match=r"own\.c: .* needs nowhere, which is neither in the"):
         c.module("int nowhere(void); int f(int a) { return nowhere(); }", name="own.c")
 

@@ -139,7 +139,7 @@ class Call(Flow):
         first = found[0]
         return [self.given[first + i] for i in range(len(leaves_of(param)))]
 
-    def object(self, tensor: Tensor) -> ir.Value:
+    def object_of(self, tensor: Tensor) -> ir.Value:
         """The Tensor object of an argument, borrowed; the convention has it among its `objects`."""
         return self.objects[id(tensor)]
 

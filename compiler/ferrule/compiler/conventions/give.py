@@ -67,7 +67,7 @@ class Give:
 
     @property
     def objects(self) -> tuple[Tensor, ...]:
-        """The tensors whose objects it needs, see `Call.object`."""
+        """The tensors whose objects it needs, see `Call.object_of`."""
         return tuple(each for each in self.values if isinstance(each, Tensor))
 
     def codes(self) -> tuple[DeviceCode, ...]:
@@ -107,5 +107,5 @@ def _leaves(call: Call, value: Any, what: str) -> list[ir.Value]:
     if isinstance(value, Cast):
         return [converted(call, value.value, value.dtype, what)]
     if isinstance(value, Tensor):
-        return [call.object(value)]
+        return [call.object_of(value)]
     return call.leaves(value) if _comes_back(value) else [call.size(value, what)]

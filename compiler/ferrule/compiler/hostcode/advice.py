@@ -23,10 +23,12 @@ _THIN: Final = "write an archive with its members inside: ar without --thin or T
 _COMPILE: Final = (
     "compile it with -c -fPIC for this processor, or link it to a shared library and name that"
 )
-_OF_LOADERS: Final = ("thread-local data", "a constructor", "ifunc")
+_OF_LOADERS: Final = ("thread-local data", "a constructor", "ifunc", "C++ exceptions")
 _LINK: Final = (
     f"only a loader can do that, for the whole file: cc -shared -fPIC makes a library of it for "
-    f"{HOSTCODE}.from_library; or move what needs it to another file"
+    f"{HOSTCODE}.from_library; or move what needs it to another file; where the functions that are "
+    f"called need none of it, functions=['run'] leaves it out, of an object that is compiled with "
+    f"-ffunction-sections -fdata-sections"
 )
 _MOST_COMPARED: Final = 20_000
 """The limit for comparing names, which takes a microsecond or more for each."""

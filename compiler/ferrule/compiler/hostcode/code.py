@@ -72,13 +72,17 @@ class Undefined:
 
 @dataclass(frozen=True, slots=True)
 class LlvmModule:
-    """A module of LLVM IR: its text, the types of its functions, and its name."""
+    """A module of LLVM IR: its text, the types of its functions, and its name.
+
+    `refused` are functions that it had and that cannot be embedded, with the reason.
+    """
 
     digest: str
     functions: Mapping[str, str] = field(compare=False)
     text: str = field(repr=False, compare=False)
     foreign: Foreign = field(compare=False)
     promises: Mapping[str, tuple[Promised, ...]] = field(repr=False, compare=False)
+    refused: Mapping[str, str] = field(repr=False, compare=False, default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +192,9 @@ class HostCode:
                 _check_name(symbol)
                 if not _has(_open(path), symbol):
                     raise _no_symbol(symbol, path, what)
-            case LlvmModule(functions=functions, text=text):
+            case LlvmModule(functions=functions, text=text, refused=refused):
+                if symbol in refused:
+                    raise irtext.cannot(f"{what}: the function {symbol}", refused[symbol])
                 _require_known(symbol, functions, what)
                 if kind is not None:
                     irtext.require_type(symbol, functions[symbol], kind, what)
@@ -261,17 +267,25 @@ def _of_llvm(codes: tuple[tuple[bytes, str], ...], libraries: tuple[str, ...]) -
     digests = [sha256(data).hexdigest() for data, _ in codes]
     (digest,) = digests if len(digests) == 1 else [sha256("".join(digests).encode()).hexdigest()]
     digest, names, what = digest[:16], [name for _, name in codes], _all_names(codes)
-    tried = tried_in_child(codes, f"{PREFIX}{digest}.")
-    text = irtext.embeddable(tried, names)
+    prefix = f"{PREFIX}{digest}."
+    tried = tried_in_child(codes, prefix)
+    irtext.check_platforms(tried, names)
+    said = tried["said"]
+    text, refused = irtext.usable(tried, names)
+    if refused:
+        rest = text.replace(prefix, "").encode()
+        tried = tried_in_child([(rest, f"{what} without what cannot be embedded")], prefix)
+    text = irtext.embeddable(tried["text"])
     try:
         undefined = read_object(base64.b64decode(tried["object"])).undefined
     except ObjectFileError as error:
         raise CompileError(f"{what} cannot be embedded: {error}") from None
     features = needed_features(tried["cpus"], tried["target"], what)
-    is_portable = not any(triple for triple, _ in tried["said"])
+    is_portable = not any(triple for triple, _ in said)
     foreign = Foreign(tried["target"], is_portable, features)
     found = {name: tuple(map(promised, each)) for name, each in tried["promises"].items()}
-    module = LlvmModule(digest, tried["functions"], text, foreign, found)
+    gone = {name.removeprefix(prefix): why for name, why in refused.items()}
+    module = LlvmModule(digest, tried["functions"], text, foreign, found, gone)
     # Include calls that the optimiser removes: without it they are made.
     more = _known_links(set(tried["needed"]).difference(undefined), libraries)
     return HostCode(module, (*_links(undefined, libraries, what), *more))

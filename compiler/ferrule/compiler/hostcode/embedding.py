@@ -26,7 +26,7 @@ from ferrule.compiler.support.placement import as_ascii
 from ferrule.compiler.support.precompiled import RELOCATIONS
 from ferrule.runtime.binaries import elf
 from ferrule.runtime.binaries.elf import Machine, ObjectFileError
-from ferrule.runtime.binaries.objectfile import read_object
+from ferrule.runtime.binaries.objectfile import HAS_THREAD_LOCAL, read_object
 from ferrule.specs.deferred import dataclass
 
 PREFIX: Final = "ferrule_code_"
@@ -37,10 +37,12 @@ SYMBOL: Final = re.compile(r"[A-Za-z_.$][\w.$]*", re.ASCII)
 
 _PROGBITS: Final = 1
 _WRITE, _EXECUTE = 1, 4
-_FUNCTION, _IFUNC = 2, 10
+_FUNCTION, _THREAD_LOCAL, _IFUNC = 2, 6, 10
 _THROWS: Final = ("__cxa_throw", "__cxa_rethrow", "__cxa_begin_catch")
 """Functions of the C++ ABI (Itanium, exception handling, 2.4): without frames to unwind, they end
 the process."""
+_TABLE: Final = ".gcc_except_table"
+"""The tables of exceptions; that of `.text.f` is `.gcc_except_table.f`."""
 _RAN_BEFORE: Final = (".init_array", ".fini_array", ".preinit_array", ".ctors", ".dtors")
 
 _KINDS: Final = MappingProxyType(
@@ -123,7 +125,7 @@ class Piece:
         others.  Raises CompileError if it is not sound."""
         digest = sha256(context.encode() + data).hexdigest()[:16]
         with _refusing(data, what):
-            header = read_object(data, _RESOLVED)
+            header = read_object(data, _RESOLVED, thread_local=True)
             reader = _Reader(data, header.machine, digest)
             defined, weak = reader.defined(), reader.weak()
             return cls(what, data, digest, header.machine, defined, weak, header.undefined)
@@ -292,11 +294,33 @@ class _Reader:
         names = [section.name for section in self._sections]
         if any(name.startswith(_RAN_BEFORE) for name in names):
             raise ObjectFileError("it has code that runs when it is loaded (a constructor)")
-        throws = any(symbol.name.startswith(_THROWS) for symbol in self._symbols)
-        if throws or any(name.startswith(".gcc_except_table") for name in names):
+        used = {
+            each for at, found in self._uses().items() if self._is_carried(at) for each in found
+        }
+        throws = any(symbol.name.startswith(_THROWS) for symbol in used)
+        if throws or any(map(self._is_table_of_exceptions, range(len(names)))):
             raise ObjectFileError("it throws or catches C++ exceptions (-fno-exceptions)")
-        if any(symbol.kind == _IFUNC for symbol in self._symbols):
+        if any(self._is_thread_local(each) for each in used):
+            raise ObjectFileError(f"{HAS_THREAD_LOCAL}: link the object into a shared library")
+        mine = (each for each in self._symbols if self._is_carried(each.section))
+        if any(symbol.kind == _IFUNC for symbol in (*mine, *used)):
             raise ObjectFileError("it has functions that are chosen when it is loaded (ifunc)")
+
+    def _is_table_of_exceptions(self, index: int) -> bool:
+        """Whether a section says how exceptions go through functions, one that is kept among
+        them."""
+        head, table, function = self._sections[index].name.partition(_TABLE)
+        if head or not table:
+            return False
+        names = [section.name for section in self._sections]
+        of = f".text{function}"
+        return not function or of not in names or self._is_carried(names.index(of))
+
+    def _is_thread_local(self, symbol: _Symbol) -> bool:
+        """Whether this is thread-local data, or a section of it."""
+        inside = 0 < symbol.section < len(self._sections)
+        flags = self._sections[symbol.section].at.flags if inside else 0
+        return symbol.kind == _THREAD_LOCAL or bool(flags & elf.SHF_TLS)
 
     def _label(self, index: int) -> str:
         return f".L{PREFIX}{self._digest}_{index}"

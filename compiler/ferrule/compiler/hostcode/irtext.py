@@ -14,40 +14,67 @@ from llvmlite import ir
 
 from ferrule.compiler import targets
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.hostcode.pruning import Unusable, pruned
 
 _COMDAT: Final = re.compile(r"^\$.* = comdat .*\n", re.M)
 _NAME: Final = r'(?:"[^"]*"|[\w.$-]+)'
 _IN_FUNCTION: Final = re.compile(rf"^(define .*\)[^\n]*?) comdat(?:\(\${_NAME}\))?(?= )", re.M)
 _IN_VARIABLE: Final = re.compile(rf"^(@.*), comdat(?:\(\${_NAME}\))?(?=,[^\"\n]*$|$)", re.M)
-_REFUSED: Final = (
-    (re.compile(r"^define .* personality ", re.M), "it throws or catches exceptions"),
-    (re.compile(r"^declare .* @__cxa_(?:re)?throw\(", re.M), "it throws or catches exceptions"),
-    (re.compile(r"^@llvm\.global_[cd]tors = ", re.M), "it has code that runs when it is loaded"),
-    (re.compile(r"^@.* = .*\bthread_local\b", re.M), "it has thread-local data"),
-    (re.compile(r"^@.* = (?:[a-z_]+ )*(?:alias|ifunc) ", re.M), "it has aliases of functions"),
-    (re.compile(r"^module asm ", re.M), "it has assembly of a whole module"),
+_WHOLE: Final = (
+    Unusable(
+        re.compile(r"^@llvm\.global_[cd]tors = ", re.M), "it has code that runs when it is loaded"
+    ),
+    Unusable(re.compile(r"^module asm ", re.M), "it has assembly of a whole module"),
 )
+"""What refuses a whole module."""
+_PARTS: Final = (
+    Unusable(re.compile(r"^define .* personality ", re.M), "it throws or catches exceptions"),
+    Unusable(
+        re.compile(r"^declare .* @__cxa_(?:re)?throw\(", re.M), "it throws or catches exceptions"
+    ),
+    Unusable(re.compile(r"^@.* = .*\bthread_local\b", re.M), "it has thread-local data"),
+    Unusable(
+        re.compile(r"^@.* = (?:[a-z_]+ )*(?:alias|ifunc) ", re.M), "it has aliases of functions"
+    ),
+)
+"""What refuses the functions that reach it."""
+_LINK: Final = "link it to a shared library and name that"
 
 
-def embeddable(tried: Mapping[str, Any], names: Sequence[str]) -> str:
-    """The text of codes with these names that `child` compiled, as a part of a body.
+def usable(tried: Mapping[str, Any], names: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """The text of codes that `child` compiled, without the functions that cannot be embedded, and
+    for each of these the reason.
 
-    Raises CompileError for another platform, and for code that needs a linker or loader.
+    Raises CompileError if no function is left, and for a whole module that cannot be embedded.
     """
-    for (triple, layout), each in zip(tried["said"], names, strict=True):
-        _check_platform(triple, layout, tried, each)
-    what = ", ".join(names)
     text: str = tried["text"]
-    for pattern, reason in _REFUSED:
-        if pattern.search(text):
-            raise CompileError(
-                Diagnostic(
-                    f"{what} cannot be embedded: {reason}",
-                    hint="link it to a shared library and name that",
-                )
-            )
+    what = ", ".join(names)
+    found = next((each for each in _WHOLE if each.pattern.search(text)), None)
+    if found is not None:
+        raise cannot(what, found.reason)
+    if not any(each.pattern.search(text) for each in _PARTS):
+        return text, {}
+    text, refused = pruned(text, _PARTS)
+    if not re.search(r"^define ", text, re.M):
+        raise cannot(what, next(iter(refused.values())))
+    return text, refused
+
+
+def cannot(what: str, reason: str) -> CompileError:
+    """The error of code that needs a linker or loader."""
+    return CompileError(Diagnostic(f"{what} cannot be embedded: {reason}", hint=_LINK))
+
+
+def embeddable(text: str) -> str:
+    """The text as a part of a body: no linker chooses among its definitions."""
     text = _COMDAT.sub("", text)
     return _IN_VARIABLE.sub(r"\1", _IN_FUNCTION.sub(r"\1", text))
+
+
+def check_platforms(tried: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Raise CompileError if one of the codes that `child` compiled is for another platform."""
+    for (triple, layout), each in zip(tried["said"], names, strict=True):
+        _check_platform(triple, layout, tried, each)
 
 
 def _check_platform(triple: str, layout: str, tried: Mapping[str, Any], what: str) -> None:

@@ -28,6 +28,9 @@ _KNOWN: Final = frozenset((0, 1, 2, 4, 9, 22, 24, 25, 26, 27, 29, 41, 42))
 _BEHIND: Final = {41: 2, 42: 3}
 """Relocations whose instruction LLVM rewrites: the number of bytes before the relocated field."""
 
+THREAD_LOCAL: Final = frozenset((19, 20, 21, 22, 23, 34, 35, 36))
+"""Relocations of x86-64 to thread-local data."""
+
 _WIDE: Final = {Machine.X86_64: {1, 24, 25, 27, 29, 31}, Machine.AARCH64: {257, 260}}
 """Relocations that change 8 bytes; others of loaded sections change 4."""
 
@@ -36,6 +39,9 @@ _NARROW: Final = {Machine.X86_64: {0}, Machine.AARCH64: {0, 256, 259, 262}}
 
 _BY_TABLE: Final = frozenset((9, 22, 27, 41, 42))
 """Relocations through the global offset table, which has one entry for each name."""
+
+
+HAS_THREAD_LOCAL: Final = "it has thread-local data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +54,23 @@ class ObjectFile:
     notes: tuple[Note, ...]
 
 
-def read_object(data: bytes, resolved: frozenset[int] = frozenset()) -> ObjectFile:
+def read_object(
+    data: bytes, resolved: frozenset[int] = frozenset(), *, thread_local: bool = False
+) -> ObjectFile:
     """Read the headers of an object; ObjectFileError if it is damaged or not an object.
 
     `resolved` are relocations of x86-64 that the caller resolves, so LLVM need not support them.
+    With `thread_local` the object may have thread-local data, which the caller leaves out.
     """
+    resolved |= THREAD_LOCAL if thread_local else frozenset()
     header = elf.read_header(data, elf.FileType.OBJECT)
     if not header.sections:
         raise ObjectFileError(f"wanted section headers of {elf.SECTION.size} bytes, got 0")
     sections = [elf.read_section(data, offset) for offset in header.sections]
     for section in sections:
         _check_extent(data, section)
+        if section.flags & elf.SHF_TLS and not thread_local:
+            raise ObjectFileError(f"{HAS_THREAD_LOCAL}: link the object into a shared library")
     elf.check_section_names(data, sections, header.names)
     tables = [section for section in sections if section.kind == elf.SHT_SYMTAB]
     if len(tables) > 1:
@@ -94,8 +106,6 @@ def _check_extent(data: bytes, section: Section) -> None:
     power = section.align > 0 and section.align & (section.align - 1) == 0
     if section.align > _MAX_ALIGN or not power:
         raise ObjectFileError(f"wanted a section alignment, got {section.align}")
-    if section.flags & elf.SHF_TLS:
-        raise ObjectFileError("it has thread-local data: link the object into a shared library")
     if section.kind == elf.SHT_NOBITS:
         if section.size >= 1 << 40:
             raise ObjectFileError(f"a section asks for {section.size} bytes of zeros")
