@@ -85,6 +85,12 @@ class Remark:
     text: str
     hint: str = ""
 
+    @property
+    def place(self) -> str:
+        """The file without its folder, and the line; cells of notebooks have numbers for names."""
+        name = self.file.rpartition("/")[2]
+        return f"line {self.line}" if name[:-3].isdigit() else f"{name}:{self.line}"
+
     def __str__(self) -> str:
         hint = f" ({self.hint})" if self.hint else ""
         return f"{self.file}:{self.line}: {self.text}{hint}"
@@ -102,10 +108,7 @@ class Remarks(tuple[Remark, ...]):
         """As notebooks show them: a row for each."""
         from ferrule.specs.html.elements import cell, code, fragment, table
 
-        rows = [
-            (code(f"{each.file.rpartition('/')[2]}:{each.line}"), cell(each.text), cell(each.hint))
-            for each in self
-        ]
+        rows = [(code(each.place), cell(each.text), cell(each.hint)) for each in self]
         return fragment(table(("line", "what became of it", "what would help"), rows))
 
 
