@@ -13,6 +13,7 @@ from pages import blocks_of
 from ferrule import CompileError
 from ferrule.compiler.conventions import HostCode
 
+ROOT = Path(__file__).parents[2]
 PAGE = "conventions/c_libraries.md"
 (BEGIN,) = blocks_of(PAGE, "python")
 BLOCKS = {
@@ -84,6 +85,34 @@ def test_gmp() -> None:
     assert [square(each) for each in ("0", "-12")] == ["0", "144"]
     with pytest.raises(ValueError, match="^no decimal number$"):
         square("12x")
+
+
+CALLED = {"LAPACK": 1, "LAPACKE": 1, "GSL": 3, "NLopt": 7, "GMP": 5, "SQLite": 11}
+"""How many functions of C each block calls, those for texts and for freeing among them."""
+ROW = re.compile(r"^\| lines of code of a C function, .*: (.*) \| at most (\d+) \| ([\d., ]+), by ")
+
+
+def lines_of(name: str) -> int:
+    """The lines that describe functions of C, from the library to the last function."""
+    if name == "SQLite":
+        text = (ROOT / "examples" / "sqlite.py").read_text(encoding="utf-8")
+        text = text[text.index("    def _open(") : text.index("\n\ndef texts(")]
+    else:
+        head, last, _ = BLOCKS[name].rpartition("compiler.build(")
+        text = head + last
+    lines = (line.strip() for line in text.splitlines())
+    return sum(bool(line) and not line.startswith(("#", '"""')) for line in lines)
+
+
+def test_a_function_takes_as_few_lines_as_the_page_says() -> None:
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    (row,) = (found for line in page.splitlines() if (found := ROW.match(line)))
+    assert row[1].split(", ") == list(CALLED)
+    found = [lines_of(name) / count for name, count in CALLED.items()]
+    assert all(each <= int(row[2]) for each in found)
+    assert [f"{each:.1f}".removesuffix(".0") for each in found] == [
+        each.removesuffix(".0") for each in row[3].split(", ")
+    ]
 
 
 def test_every_block_has_a_test() -> None:

@@ -188,7 +188,7 @@ def _checked_steps(
         raise ValueError(
             f"{what}: expected at least one call: what copies its argument calls memcpy, "
             f"CFunction('memcpy', [y.data, x.data, x.nbytes]) with results=[y], and what gives "
-            f"its sizes, numbers, texts or objects back is Give(…)"
+            f"its sizes, numbers, texts, tensors or objects back is Give(…)"
         )
     for position, step in enumerate(checked):
         check_convention(step, f"{what}: #{position}")
