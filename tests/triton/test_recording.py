@@ -86,6 +86,33 @@ def test_a_recorded_launch_is_tritons_own(gpu: FakeCuda, hosts: ModuleType) -> N
         symbolic(tensor(9, 65)[0], tensor(9)[0])
 
 
+@pytest.mark.parametrize("how", ["by name", "by position"])
+def test_options_are_read_of_constants_by_name_alone(gpu: FakeCuda, how: str) -> None:
+    """As Triton reads them: `num_warps=8` is a constant of this kernel and the number of warps, 8 by
+    position the constant alone; also in the text and in a whole function."""
+    kernels = pytest.importorskip("triton_kernels")
+    by_name = how == "by name"
+    last: tuple[Any, ...] = () if by_name else (64, 8)
+    more = {"BLOCK": 64, "num_warps": 8} if by_name else {}
+    x, y = zeros(64), zeros(64)
+    with frontend.recording() as launches:
+        kernels.wide[(1,)](x, y, 64, *last, **more)
+    text = launches[0].signature().replace("wide,", "kernels.wide,")
+    functions = [
+        launches[0].compile(target="sm_90a"),
+        launches.compile(target="sm_90a", name="whole"),
+        eval(text.replace("wide,", 'wide, target="sm_90a",'), {"frontend": frontend, **locals()}),
+    ]
+    assert ("by_position(8)" in text) is not by_name
+    for function in functions:
+        gpu.clear()
+        (one, at_one), (two, at_two) = tensor(64), tensor(64)
+        function(one, two)
+        (ours,) = gpu.launches()
+        same(ours, own_launch(gpu, kernels.wide, (1,), at_one, at_two, 64, *last, **more))
+        assert ours.block == (32 * (8 if by_name else 4), 1, 1)
+
+
 def test_a_whole_function_is_exported(hosts: ModuleType, tmp_path: Path) -> None:
     one, other = hosts.recording(3, 5, 48), hosts.recording(2, 7, 60)
     function = one.compile(other, target=["sm_80", "sm_90a"], name="norm")

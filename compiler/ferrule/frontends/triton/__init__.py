@@ -15,6 +15,7 @@ from ferrule.frontends.triton.autotuned.tuning import tune
 from ferrule.frontends.triton.compiling import compile
 from ferrule.frontends.triton.counting import Counts
 from ferrule.frontends.triton.grids import ceil_div, maximum, minimum
+from ferrule.frontends.triton.jobs import by_position
 from ferrule.frontends.triton.makers import descriptor, empty, like, zeros
 from ferrule.frontends.triton.recorded.recorder import Launches, RecordedLaunch, Recorder, recording
 
@@ -23,6 +24,7 @@ __all__ = [
     "Launches",
     "RecordedLaunch",
     "Recorder",
+    "by_position",
     "by_size",
     "ceil_div",
     "compile",

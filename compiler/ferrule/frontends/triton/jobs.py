@@ -32,6 +32,19 @@ _NOT_OPTIONS: Final = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
+class ByPosition:
+    """A constant as a launch gives it by position, see `by_position`."""
+
+    value: Any
+
+
+def by_position(value: Any) -> ByPosition:
+    """A constant as if it were given by position: of `num_warps=8`, given by name, Triton takes the
+    number of warps too where a constant of the kernel is called so, and of one by position not."""
+    return ByPosition(value)
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """The examples of a kernel's parameters by name, and Triton's options."""
 
@@ -57,11 +70,12 @@ def job_of(
     given: dict[str, Any] = {}
     options = {key: value for key, value in more.items() if key not in kernel.names}
     named = {key: value for key, value in more.items() if key in kernel.names}
+    plain = {key: _plain(value) for key, value in named.items()}
     for where, values in (
         ("by position", _own(kernel, dict(zip(kernel.names, examples, strict=False)))),
         ("in `signature`", _by_name(kernel, _signature(kernel, signature))),
         ("in `constexprs`", as_constants(_constexprs(kernel, constexprs))),
-        ("as a keyword", _by_name(kernel, named)),
+        ("as a keyword", _by_name(kernel, plain)),
     ):
         _merge(kernel, given, values, where)
     for by_name in (signature, constexprs, named):
@@ -84,7 +98,7 @@ def _signature(kernel: Kernel, given: Mapping[str, Any] | None) -> Mapping[str, 
                 expected='a mapping of examples: {"x": "*fp32[n]", "n": "i32"}',
             )
         )
-    return {key: each for key, each in given.items() if not _is_word(each)}
+    return {key: _plain(each) for key, each in given.items() if not _is_word(each)}
 
 
 def _constexprs(kernel: Kernel, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
@@ -118,10 +132,15 @@ def _is_word(example: object) -> bool:
 def as_constants(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values that are compiled in, even if the kernel does not mark them as constants."""
     constexpr = packages.load("triton.language", "triton").constexpr
+    plain = {key: _plain(value) for key, value in values.items()}
     return {
         key: value if isinstance(value, constexpr) else constexpr(value)
-        for key, value in values.items()
+        for key, value in plain.items()
     }
+
+
+def _plain(example: Any) -> Any:
+    return example.value if isinstance(example, ByPosition) else example
 
 
 def _merge(kernel: Kernel, given: dict[str, Any], values: Mapping[str, Any], where: str) -> None:
@@ -143,7 +162,9 @@ def also_options(kernel: Kernel, given: Mapping[str, Any]) -> dict[str, Any]:
     takes `num_warps=8` for both."""
     backend = packages.load("triton.backends.nvidia.compiler", "triton")
     known, found = backend.CUDAOptions.__dataclass_fields__, dict[str, Any]()
-    for key in kernel.constexprs & (known.keys() - _NOT_OPTIONS.keys()) & given.keys():
+    for key in kernel.constexprs & names_of_options() & given.keys():
+        if isinstance(given[key], ByPosition):
+            continue
         value = getattr(given[key], "value", given[key])
         if value is None:  # as where it is not given
             continue
@@ -151,6 +172,12 @@ def also_options(kernel: Kernel, given: Mapping[str, Any]) -> dict[str, Any]:
         is_other = isinstance(value, bool | int) and usual in (bool, int)
         found[key] = usual(value) if is_other else value
     return found
+
+
+def names_of_options() -> frozenset[str]:
+    """The names of Triton's options."""
+    backend = packages.load("triton.backends.nvidia.compiler", "triton")
+    return frozenset(backend.CUDAOptions.__dataclass_fields__.keys() - _NOT_OPTIONS.keys())
 
 
 def checked_options(kernel: Kernel, options: Mapping[str, Any]) -> Mapping[str, Any]:

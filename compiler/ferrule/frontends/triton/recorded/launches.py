@@ -13,6 +13,7 @@ from ferrule.frontends.triton.arguments import Fixed
 from ferrule.frontends.triton.autotuned.configs import versions_of
 from ferrule.frontends.triton.foreign import own
 from ferrule.frontends.triton.installed import Kernel, kernel_of
+from ferrule.frontends.triton.jobs import by_position, names_of_options
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.tensors import Recorded, is_torch, recorded
 from ferrule.specs import Dim, DType, Tensor, symbols_of
@@ -21,13 +22,21 @@ from ferrule.specs.deferred import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A recorded launch with its arguments by name, and Triton's options."""
+    """A recorded launch with its arguments by name, and Triton's options.
+
+    `positional` are the constants that have the name of an option and were given by position.
+    """
 
     kernel_object: Any
     kernel: Kernel
     given: Mapping[str, Any]
     options: Mapping[str, Any]
     grid: Any
+    positional: frozenset[str] = frozenset()
+
+    def constant(self, name: str, value: Any) -> Any:
+        """A constant as an example for `compile`."""
+        return by_position(value) if name in self.positional else value
 
 
 def bound(kernel_object: Any, grid: Any, arguments: Sequence[Any], keywords: Any) -> Bound:
@@ -38,7 +47,9 @@ def bound(kernel_object: Any, grid: Any, arguments: Sequence[Any], keywords: Any
     given = dict(zip(kernel.names, arguments, strict=False))
     options = {key: value for key, value in keywords.items() if key not in kernel.names}
     given |= {key: value for key, value in keywords.items() if key in kernel.names}
-    return Bound(kernel_object, kernel, given, options, grid)
+    first = kernel.constexprs.intersection(kernel.names[: len(arguments)])
+    positional = first & names_of_options() if first else first
+    return Bound(kernel_object, kernel, given, options, grid, positional)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +95,11 @@ class Together:
         """The values that are compiled in."""
         names = [name for name in self.launches[0].given if self._is_constant(name)]
         return {name: self._same(name, self._values(name)) for name in names}
+
+    def examples_of_constants(self) -> dict[str, Any]:
+        """The constants as examples for `compile`."""
+        one = self.launches[0]
+        return {name: one.constant(name, value) for name, value in self.constants().items()}
 
     def tensors(self) -> Iterator[tuple[str, list[Recorded]]]:
         """The tensors among the arguments, as each recording has them."""

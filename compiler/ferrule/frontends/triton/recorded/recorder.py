@@ -69,13 +69,14 @@ class RecordedLaunch:
         chosen, examples = grid, dict[str, Any]()
         if others:
             one = _together((self, *others), how.get("config"))
-            examples = {name: view.tensor for name, view in one.views.items()} | one.constants()
+            examples = {name: view.tensor for name, view in one.views.items()}
+            examples |= one.examples_of_constants()
             examples |= {name: example_of(each) for name, each in one.numbers().items()}
             chosen = one.grid() if grid is None else grid
         else:
             constexprs = launch.kernel.constexprs
             examples = {
-                name: value if name in constexprs else _frozen(name, value)
+                name: launch.constant(name, value) if name in constexprs else _frozen(name, value)
                 for name, value in launch.given.items()
             }
             chosen = self.grid if grid is None else grid

@@ -209,7 +209,7 @@ class Whole:
         """The step of one launch: a kernel's arguments, over the tensors of the whole."""
         numbers = launch.numbers()
         views = {name: _placeholder(view.tensor) for name, view in launch.views.items()}
-        examples: dict[str, Any] = {**views, **launch.constants()}
+        examples: dict[str, Any] = {**views, **launch.examples_of_constants()}
         examples |= {name: example_of(each) for name, each in numbers.items()}
         over = {name: each for name, each in numbers.items() if isinstance(each, specs.IntExpr)}
         examples |= dict.fromkeys(over, example_of(0))

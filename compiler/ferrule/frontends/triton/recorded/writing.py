@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ferrule.frontends.triton.jobs import ByPosition
 from ferrule.frontends.triton.recorded.launches import Free, Together
 from ferrule.frontends.triton.types import pointer_type
 from ferrule.specs import Dim, Sym, Tensor, symbols_of
@@ -26,7 +27,8 @@ class Writer:
         launch = self.launch
         numbers = launch.numbers()
         examples = [*self._tensors(), *self._numbers(numbers)]
-        constants = [f'"{name}": {_value(value)}' for name, value in launch.constants().items()]
+        given = launch.examples_of_constants().items()
+        constants = [f'"{name}": {_value(value)}' for name, value in given]
         lines = [f"{launch.kernel.name}", *_mapping("signature", examples)]
         lines += _mapping("constexprs", constants) if constants else []
         lines += [f"grid=lambda meta: ({', '.join(self._grid(numbers))},)"]
@@ -111,6 +113,8 @@ def _mapping(name: str, entries: list[str]) -> list[str]:
 
 
 def _value(value: Any) -> str:
+    if isinstance(value, ByPosition):
+        return f"frontend.by_position({_value(value.value)})"
     module = type(value).__module__.partition(".")[0]
     if module == "triton":
         return f"tl.{value}" if type(value).__name__ == "dtype" else getattr(value, "__name__", "…")
