@@ -412,6 +412,10 @@ def test_what_cannot_be_compiled() -> None:
     exec("def sourceless(a):\n    a[0] = 1.0\n", names)
     with pytest.raises(fe.CompileError, match="the source of 'sourceless' cannot be found"):
         fe.compile(names["sourceless"], vector())
+    text = "@fe.jit\ndef f(x: fe.Tensor):\n    x[0] = 1\n"
+    said = r"but got \{.*\}\n  hint: the namespace of a text has .* by name, \['f'\]"
+    with pytest.raises(fe.CompileError, match=said):
+        fe.compile(fe.from_source(text), 1)
 
 
 def generator(a):

@@ -88,8 +88,8 @@ def test_a_recorded_launch_is_tritons_own(gpu: FakeCuda, hosts: ModuleType) -> N
 
 @pytest.mark.parametrize("how", ["by name", "by position"])
 def test_options_are_read_of_constants_by_name_alone(gpu: FakeCuda, how: str) -> None:
-    """As Triton reads them: `num_warps=8` is a constant of this kernel and the number of warps, 8 by
-    position the constant alone; also in the text and in a whole function."""
+    """As Triton reads them: `num_warps=8` is a constant of this kernel and the number of warps, 8
+    by position the constant alone; also in the text and in a whole function."""
     kernels = pytest.importorskip("triton_kernels")
     by_name = how == "by name"
     last: tuple[Any, ...] = () if by_name else (64, 8)

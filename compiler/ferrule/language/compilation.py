@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import reprlib
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -286,7 +287,18 @@ def _host_function(fn: Any) -> Callable[..., Any]:
     if inspect.isfunction(fn):
         check_undecorated(fn)
         return fn
-    raise CompileError(f"compile takes a @ferrule.jit function, but got {fn!r}")
+    raise CompileError(
+        Diagnostic(
+            f"compile takes a @ferrule.jit function, but got {reprlib.repr(fn)}",
+            hint=_inside(fn) if isinstance(fn, dict) else None,
+        )
+    )
+
+
+def _inside(namespace: dict[Any, Any]) -> str | None:
+    """The hint for a namespace, as `from_source` returns it, in place of one of its functions."""
+    name = next((key for key, each in namespace.items() if isinstance(each, JitFunction)), None)
+    return name and f"the namespace of a text has its functions by name, [{name!r}]"
 
 
 def _job(function: Callable[..., Any], examples: Examples, options: Options) -> Job:
