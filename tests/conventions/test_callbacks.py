@@ -324,3 +324,43 @@ def test_a_struct_holds_a_callback_and_its_context() -> None:
     assert fn(lambda value: value * 2, 1.5) == 3
     with pytest.raises(ZeroDivisionError):
         fn(lambda value: 1 / 0, 1.5)
+
+
+WALK = """
+int walk(int depth, int (*enter)(void *, int), int (*leave)(int, void *), void *user) {
+  if (depth < 0) return 0;
+  if (enter && enter(user, depth)) return 1;
+  if (walk(depth - 1, enter, leave, user)) return 1;
+  return leave(depth, user);
+}
+"""
+
+
+@pytest.mark.needs_cc
+@pytest.mark.parametrize("whose", [0, 1])
+def test_callbacks_share_the_context_that_a_library_has_for_several(whose: int) -> None:
+    """Whichever `user_data` it gets, each calls its own function, also nested."""
+    depth, enter, leave = Scalar("depth", "int32"), Function("enter"), Function("leave")
+    maybe = specs.Optional("enter", enter)
+    first = Callback(maybe, ["int32"], returns="int32", context=0, on_error=1)
+    second = Callback(leave, ["int32"], returns="int32", context=1, on_error=1)
+    code = HostCode.from_object(c_object(WALK))
+    data = (first, second)[whose].user_data
+    call = CFunction("walk", [depth, first, second, data], returns="int32", code=code)
+    walk = compiler.build(Signature("walk", [depth, maybe, leave]), call)
+    seen: list[int] = []
+
+    def entered(at: int) -> int:
+        seen.append(at)
+        if at == 2:
+            walk(0, lambda i: seen.append(100 + i) or 0, lambda i: seen.append(-100 - i) or 0)
+        return 0
+
+    assert walk(2, entered, lambda at: seen.append(-at) or 0) == 0
+    assert seen == [2, 100, -100, 1, 0, 0, -1, -2]
+    seen.clear()
+    assert walk(1, None, lambda at: seen.append(-at) or 0) == 0 and seen == [0, -1]
+    with pytest.raises(ZeroDivisionError):
+        walk(1, lambda at: 0, lambda at: 1 // at)
+    with pytest.raises(TypeError, match="expected int, but got str"):
+        walk(1, lambda at: "no", lambda at: 0)

@@ -30,6 +30,7 @@ from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.conventions.requirements import with_requirements
 from ferrule.compiler.conventions.steps import (
     allocates,
+    frames_of,
     gives_tensors,
     has_endings,
     objects_of,
@@ -329,7 +330,7 @@ class _Building:
         symbols = dict(zip(self.signature.symbols, wide, strict=True))
         leaves = dict(enumerate(given))
         call = Call(emitter, values, self.signature, self.target, handles, device, leaves, symbols)
-        call.keeps = keeps
+        call.keeps, call.frames = keeps, frames_of(self.convention)
         call.objects = dict(zip(map(id, objects), rest[behind:], strict=True))
         with self._on_device(call), call.ended(has_endings(self.convention)):
             for out in places_of(self.convention):

@@ -83,6 +83,21 @@ class Place:
 
 
 @dataclass(slots=True)
+class Frames:
+    """The frames of callbacks with a context: how many are still free, and the address of the
+    first."""
+
+    free: int
+    taken: int = 0
+    first: ir.Value | None = None
+
+    def take(self) -> int:
+        """The position of the next one."""
+        self.free, self.taken = self.free - 1, self.taken + 1
+        return self.taken - 1
+
+
+@dataclass(slots=True)
 class Call(Flow):
     """The body under construction.
 
@@ -103,6 +118,7 @@ class Call(Flow):
     given_back: list[Callable[[], list[ir.Value]]] = field(default_factory=list)
     places: dict[object, Place] = field(default_factory=dict)
     code: ir.Value | None = None
+    frames: Frames | None = None
     callbacks: dict[int, tuple[ir.Value, ir.Value, object]] = field(default_factory=dict)
     kept_callbacks: dict[int, ir.Value] = field(default_factory=dict)
     checks: list[Callable[[], None]] = field(default_factory=list)

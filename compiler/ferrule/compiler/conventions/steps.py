@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, get_args
 
+from ferrule.compiler.conventions.base import Frames
 from ferrule.compiler.conventions.c.callbacks import Callback, UserData
 from ferrule.compiler.conventions.c.outs import Out
 from ferrule.compiler.conventions.protocol import CallingConvention
@@ -74,6 +75,16 @@ def places_of(convention: object) -> Iterator[Out | Callback]:
             yield each
         elif isinstance(each, UserData):
             yield each.callback
+
+
+def frames_of(convention: object) -> Frames:
+    """Room for the callbacks with a context of a convention and its steps."""
+    found = {
+        id(each)
+        for each in places_of(convention)
+        if isinstance(each, Callback) and each.context is not None and each.handle is None
+    }
+    return Frames(len(found))
 
 
 def objects_of(convention: object) -> tuple[Tensor, ...]:

@@ -37,8 +37,10 @@ class Callback:
     `params` are the C types of what it gets, without the context: dtypes, "pointer", and `CString`
     for a `const char*`, of which the function gets a copy, or None.  `returns` is a dtype,
     "pointer" or None.  `context` is the position, among all parameters of the callback in C, of the
-    `void*` that the C function hands through; the C function gets `user_data` as that pointer.  A
-    callback without one can be used by `MOST_CALLS` calls at once, and the next is a RuntimeError.
+    `void*` that the C function hands through; the C function gets `user_data` as that pointer, the
+    same for all callbacks of a function that are not kept: libraries hand one to several.  A
+    callback without a context can be used by `MOST_CALLS` calls at once, and the next is a
+    RuntimeError.
 
     An `Optional` `Function` that is not given is a null pointer.
 
@@ -165,11 +167,30 @@ class Callback:
         self, call: Call, number: int, function: ir.Value
     ) -> tuple[ir.Value, ir.Value]:
         e = call.emitter
-        frame = call.zeroed(FRAME, "frame")
+        frame, context, position = self._frame(call)
         e.store(function, e.index(frame, I64, 0))
         call.at_end(lambda well: close(call, frame))
         call.checks.append(lambda: require(call, frame))
-        return Thunks(call, self, number).thunk(frame), frame
+        return Thunks(call, self, number, position).thunk(frame), context
+
+    def _frame(self, call: Call) -> tuple[ir.Value, ir.Value, int]:
+        """The frame, the context, and how many frames behind the context it is.
+
+        The frames of all callbacks with a context lie together, and each of these has the address
+        of the first for its context: libraries hand one `void*` to several functions.
+        """
+        frames = call.frames
+        if self.context is None or frames is None or not frames.free:
+            frame = call.zeroed(FRAME, "frame")
+            return frame, frame, 0
+        position = frames.take()
+        if frames.first is None:
+            block = ir.ArrayType(FRAME, position + 1 + frames.free)
+            frames.first = call.zeroed(block, "frames")
+        e = call.emitter
+        with e.within(e.current.entry_basic_block):
+            frame = e.index(frames.first, FRAME, position)
+        return frame, frames.first, position
 
     def given(self, call: Call) -> list[ir.Value]:
         """The leaves of the result of one that is kept: its handle."""

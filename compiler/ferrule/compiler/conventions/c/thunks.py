@@ -3,7 +3,7 @@
 C gets a *thunk*, a function of the body with the C types of the callback.  It finds the *frame* of
 the call, which has the function and the first error, in two ways:
 
-* with `context`, at the address that the C function hands through;
+* with `context`, at a constant distance from the address that the C function hands through;
 * without it, in a static variable.  There are `MOST_CALLS` thunks, each with a variable of its own,
   and each call takes one that is free.
 
@@ -74,11 +74,12 @@ def close(call: Call, frame: ir.Value) -> None:
 
 
 class Thunks:
-    """The functions of one callback in a body."""
+    """The functions of one callback; its frame is `position` frames behind its context."""
 
-    def __init__(self, call: Call, callback: Callback, number: int) -> None:
+    def __init__(self, call: Call, callback: Callback, number: int, position: int = 0) -> None:
         self.call: Final = call
         self.callback: Final = callback
+        self.position: Final = position
         self.name: Final = f"callback{number}"
         kinds_ = [c_type(kind) for kind in callback.params]
         if callback.context is not None:
@@ -110,7 +111,8 @@ class Thunks:
         assert position is not None
         with self._define(f"{self.name}.thunk", self.types) as function:
             given = list(function.args)
-            self._ret(e.call(body, [given.pop(position), *given]))
+            frame = e.index(given.pop(position), FRAME, self.position)
+            self._ret(e.call(body, [frame, *given]))
         return function
 
     def _numbered(self, body: ir.Function, slots: ir.Value, number: int) -> ir.Function:
