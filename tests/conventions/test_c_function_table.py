@@ -51,6 +51,9 @@ DEFINED = {
     "verify": "{ return n < 5 ? 0 : -3; }",
     "text_of": '{ return code == -3 ? "too many" : 0; }',
     "parse": '{ *message = made_text("no number"); return *text == \'1\' ? 0 : 1; }',
+    "called": '{ return snprintf(name, size, "a long name"); }',
+    "opened": "{ return n < 5 ? 0 : -3; }",
+    "why": '{ snprintf(text, size, "for reason %d", -code); }',
     "solve": "{ *info = *n < 5 ? 0 : *n; if (!*info) x[0] = 1; }",
     "split": "{ *exponent = (int)k; return k - *exponent; }",
     "range": "{ *low = *high = x[0]; for (int i = 1; i < n; i++) { "
@@ -219,6 +222,8 @@ CASES: dict[str, list[Callable[..., None]]] = {
     ],
     "verify": [raises(RuntimeError, "^verify returned -3: too many$", LONG)],
     "parse": [raises(RuntimeError, "^parse returned 1: no number$", "x")],
+    "called": [same("a long ")],
+    "opened": [raises(RuntimeError, "^opened returned -3: for reason 3$", LONG)],
     "solve": [changed([1, -2, 3, 5]), raises(RuntimeError, "solve left 6 in info$", LONG)],
     "split": [equal((0.5, 3), 3.5)],
     "range": [equal((-2, 5), X)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -309,6 +310,59 @@ def test_what_is_refused_where_it_is_built(
 ) -> None:
     with pytest.raises(error, match=match):
         build("f", [X], call())
+
+
+def test_a_text_in_a_buffer_is_cut_and_may_be_in_a_struct() -> None:
+    text, room = specs.String("text"), Out(CString, room=6)
+    call = CFunction(
+        "strncpy", [room, CString(text), cast(6, "uint64")], returns=ReturnCode("pointer")
+    )
+    length = CFunction("strlen", [room.value], returns="int32")
+    f = build("f", [text], Sequence([call, length]))
+    assert [f(each) for each in ("", "short", "longer", "\u00e9")] == [
+        ("", 0), ("short", 5), ("longe", 5), ("\u00e9", 2),
+    ]  # fmt: skip
+    names = [Out(CString, name, room=65) for name in ("sysname", "nodename", "release")]
+    fields = [*(each.field for each in names), *(Out(CString, result=False, room=65).field,) * 3]
+    uname = CFunction("uname", [Reference(Struct(fields))], returns="status")
+    assert build("uname", [], uname)() == tuple(os.uname()[:3])
+
+
+def test_a_text_in_a_buffer_tells_why_a_call_failed() -> None:
+    """Of an earlier call, or of one that is made for it; an empty one says nothing."""
+    text, room = specs.String("text"), Out(CString, result=False, room=40)
+    wrote = CFunction("snprintf", [room, cast(40, "uint64"), CString(text)], variadic_from=3)
+    fails = CFunction("abs", [cast(-3, "int32")], returns=ReturnCode(text=room))
+    f = build("f", [text], Sequence([wrote, fails]))
+    for given, said in (("why not", "abs returned 3: why not"), ("", "abs returned 3")):
+        with pytest.raises(RuntimeError, match=f"^{said}$"):
+            f(given)
+    with pytest.raises(ValueError, match="the text of a ReturnCode: the Out 'out' has no value"):
+        build("f", [], fails)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "match"),
+    [
+        (lambda: Out(CString, room=1), ValueError, "an int from 2 to 65536, but got 1"),
+        (lambda: Out(CString, room="9"), ValueError, "more is the .data of a result or temporary"),
+        (lambda: Out("int32", room=9), ValueError, "room is the size of a buffer for a CString"),
+        (lambda: Out(CString, room=9, free="free"), ValueError, "no initial address and is not fr"),
+        (
+            lambda: CFunction("time", [], returns=Out(CString, room=9)),
+            ValueError,
+            "time: the Out 'out' is a buffer, to which no function returns",
+        ),
+        (
+            lambda: ReturnCode(text=CFunction("time", [])),
+            TypeError,
+            r"text is CFunction\(…, returns='string'\), one that writes it to an Out",
+        ),
+    ],
+)
+def test_a_buffer_is_for_texts(make: Callable[[], Any], error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        make()
 
 
 def library(name: str) -> HostCode:

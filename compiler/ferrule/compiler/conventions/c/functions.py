@@ -53,6 +53,7 @@ from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.hostcode import HostCode, Library, LlvmModule, Undefined
 from ferrule.compiler.hostcode.irtext import parameter_types, result_type
+from ferrule.runtime.cfunctions import C_FUNCTIONS
 from ferrule.runtime.llvm.layouts import PTR
 from ferrule.specs import Condition, Param
 from ferrule.specs import params as kinds
@@ -129,6 +130,11 @@ class CFunction:
         if returned is not None and returned in self._written():
             raise ValueError(
                 f"{name}: it returns to the Out {returned.name!r} and gets its address"
+            )
+        if returned is not None and returned.room is not None:
+            raise ValueError(
+                f"{name}: the Out {returned.name!r} is a buffer, to which no function returns: it "
+                f"is an argument, and returns='string' is for a text at an address"
             )
         gives = returned is not None or self._returned() or self._kept()
         if self.when is not None and gives:
@@ -380,6 +386,8 @@ def _not_in_ir(name: str, function: str) -> CompileError:
 def declared(call: Call, symbol: str, kind: ir.FunctionType) -> ir.Value:
     """The function of this name, even if it was declared with another type."""
     known = call.emitter.module.globals.get(symbol)
+    if known is None and symbol in C_FUNCTIONS:
+        known = call.emitter.extern(symbol)  # as ferrule's own calls of it want it
     if known is None:
         return ir.Function(call.emitter.module, kind, symbol)
     if known.ftype == kind:

@@ -20,6 +20,8 @@ from ferrule.specs.expr import is_dim, is_name
 from ferrule.specs.params.numbers import check_scalar_dtype
 
 Initial: TypeAlias = "Dim | float | Scalar | kinds.Pointer | Data | PointerCast | Null | None"
+_MOST_ROOM: Final = 1 << 16
+"""The largest buffer for a text, in bytes: it is on the stack."""
 _RELEASE: Final = ir.FunctionType(VOID, [PTR])
 
 
@@ -48,13 +50,16 @@ class Out:
     and a side of a condition.  `field` is the value itself in a struct, which a C function changes
     there: an `Out` as a field is its address.
 
+    A `CString` with `room=256` is a `char buffer[256]`, empty at first: the function gets its
+    address and writes the text there.  A text that is longer is cut, for the last byte is 0.
+
     `free` is the name of the function `void free(void*)` that the library has for what it has put
     there, in `free_code`, by default in the code of the function that lists the `Out`.  It is
     called once, at the end of a call that succeeds or fails, and not for null.  A pointer that is
     given back belongs to the caller: it is freed only if the call fails.
 
     Raises TypeError for an initial value of another kind; ValueError for types that no scalar has,
-    an integer that does not fit, and `free` for numbers.
+    an integer that does not fit, `free` for numbers, and a `room` of another kind or size.
     """
 
     dtype: DType | Literal["pointer", "string"]
@@ -63,6 +68,7 @@ class Out:
     result: bool
     free: str | None
     free_code: HostCode | None
+    room: int | None
     param: Param
     symbol: Sym
 
@@ -75,9 +81,11 @@ class Out:
         result: bool = True,
         free: str | None = None,
         free_code: HostCode | None = None,
+        room: int | None = None,
     ) -> None:
         put = object.__setattr__
         put(self, "dtype", _checked_kind(kind))
+        put(self, "room", room)
         put(self, "name", name)
         put(self, "initial", initial)
         put(self, "result", result)
@@ -89,9 +97,24 @@ class Out:
             raise TypeError(f"Out {name!r}: result must be True or False, but got {shown(result)}")
         self._check_free()
         self._check_initial()
+        self._check_room()
         put(self, "param", self._made_param())
         narrow = isinstance(self.dtype, DType) and self.dtype.name == "int32"
         put(self, "symbol", Sym(Key(), name, 32 if narrow else 64))
+
+    def _check_room(self) -> None:
+        if self.room is None:
+            return
+        if type(self.room) is not int or not 1 < self.room <= _MOST_ROOM:
+            raise ValueError(
+                f"Out {self.name!r}: room is the size of a buffer on the stack, an int from 2 to "
+                f"{_MOST_ROOM}, but got {self.room!r}; more is the .data of a result or temporary"
+            )
+        if self.dtype != "string" or self.free is not None or self.initial is not None:
+            raise ValueError(
+                f"Out {self.name!r}: room is the size of a buffer for a CString, which has no "
+                f"initial address and is not freed"
+            )
 
     def _made_param(self) -> Param:
         match self.dtype:
@@ -166,7 +189,7 @@ class Out:
 
     @property
     def kind(self) -> ir.Type:
-        """The LLVM type of the value."""
+        """The LLVM type of the value; of a buffer, the address."""
         return type_of(self.dtype) if isinstance(self.dtype, DType) else PTR
 
     def open(self, call: Call) -> Place:
@@ -174,13 +197,22 @@ class Out:
         known = call.places.get(self.symbol.key)
         if known is not None:
             return known
-        place = Place(self.name, call.zeroed(self.kind, self.name), self.param)
+        room = self._buffer(call) if self.room else call.zeroed(self.kind, self.name)
+        place = Place(self.name, room, self.param)
         call.places[self.symbol.key] = place
         if self.initial is not None and self.initial is not NULL:
             what = f"the initial value of the Out {self.name!r}"
             call.emitter.store(self._first(call, what), place.address)
             place.is_written = True
         return place
+
+    def _buffer(self, call: Call) -> ir.Value:
+        """A buffer with an empty text."""
+        e = call.emitter
+        room = e.alloca(ir.ArrayType(I8, self.room), name=self.name)
+        with e.within(e.current.entry_basic_block):
+            e.store(ir.Constant(I8, 0), room)
+        return room
 
     def _first(self, call: Call, what: str) -> ir.Value:
         given: Any = self.initial
@@ -192,7 +224,15 @@ class Out:
     @property
     def size_in_memory(self) -> int:
         """The number of bytes behind the address."""
-        return size_of(self.kind)
+        return size_of(self.kind) if self.room is None else self.room
+
+    def loaded(self, call: Call) -> ir.Value:
+        """The value as it is now; of a buffer its address, with a 0 at its end."""
+        e, address = call.emitter, self.open(call).address
+        if self.room is None:
+            return e.load(address, self.kind)
+        e.store(ir.Constant(I8, 0), e.index(address, I8, self.room - 1))
+        return address
 
     def types(self) -> list[ir.Type]:
         """See `HostArgument`."""
@@ -234,7 +274,7 @@ class Out:
 
     def given(self, call: Call) -> list[ir.Value]:
         """The leaves of the result: the value as it is now."""
-        value = call.emitter.load(self.open(call).address, self.kind)
+        value = self.loaded(call)
         if self.dtype == "string":
             where = f"the Out {self.name!r}"
             null = Fault("RuntimeError", f"{literal(where)} is a null pointer, not a string")
@@ -268,7 +308,7 @@ class OutValue:
         """See `HostArgument`.  Raises ValueError if nothing has written to it yet."""
         place = self.out.open(call)
         place.check_written(f"{call.signature.name}: {what}")
-        return [call.emitter.load(place.address, self.out.kind)]
+        return [self.out.loaded(call)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +332,7 @@ class OutField:
     @property
     def align(self) -> int:
         """See `InMemory`."""
-        return self.place.size_in_memory
+        return 1 if self.place.room is not None else self.place.size_in_memory
 
     def types(self) -> list[ir.Type]:
         """See `HostArgument`."""
@@ -304,12 +344,12 @@ class OutField:
 
     def store(self, call: Call, place: ir.Value, what: str) -> None:
         """See `InMemory`."""
-        out, kind = self.place.open(call), self.place.kind
+        out, size = self.place.open(call), call.emitter.const_i64(self.size)
         out.is_written = True
-        call.emitter.store(call.emitter.load(out.address, kind), place)
+        call.emitter.call("memcpy", [place, out.address, size])
 
         def take() -> None:
-            call.emitter.store(call.emitter.load(place, kind), out.address)
+            call.emitter.call("memcpy", [out.address, place, size])
 
         call.taken.append(take)
 

@@ -51,13 +51,14 @@ _OF_C: Final = MappingProxyType(
 
 
 class TextCall(Protocol):
-    """A call of a C function that returns a text: `CFunction(…, returns="string")`."""
+    """A call of a C function that returns a text, `CFunction(…, returns="string")`, or that writes
+    it to an `Out(CString, room=…)` among its arguments."""
 
     arguments: tuple[Any, ...]
     returns: Any
 
     def value(self, call: Call) -> ir.Value:
-        """Make the call; returns the address of the text."""
+        """Make the call; returns what the function does."""
         ...
 
 
@@ -97,8 +98,9 @@ class ReturnCode:
 
     `errors` are the class and message of the error for each code, or the class alone; any other
     failure is a RuntimeError that shows the code.  `text` is behind the code if no message is
-    given: an `Out(CString)`, or a `CFunction` that returns a string, with `CODE` for the code among
-    its arguments; a null pointer adds nothing.  With `value=True` the call returns a value that is
+    given: an `Out(CString)`, or a `CFunction` that returns a string or writes one to an
+    `Out(CString, room=256)`, with `CODE` for the code among its arguments; a null pointer and an
+    empty buffer add nothing.  With `value=True` the call returns a value that is
     no failure; with an `Out`, which no call lists, it is put there.
     """
 
@@ -209,6 +211,23 @@ def _checked_of(of: object, dtype: object, value: object) -> Out | None:
     return of
 
 
+def _gives_text(text: object) -> bool:
+    """Whether this is a call that returns a text or writes it to a buffer."""
+    if not hasattr(text, "arguments"):
+        return False
+    returns = getattr(text, "returns", None)
+    return returns == "string" or (not isinstance(returns, ReturnCode) and any(_buffers(text)))
+
+
+def _buffers(text: Any) -> collections.abc.Iterator[Out]:
+    return (each for each in text.arguments if isinstance(each, Out) and each.room is not None)
+
+
+def buffer_of(text: TextCall) -> Out:
+    """The buffer to which a call writes the text: the first one in its list."""
+    return next(_buffers(text))
+
+
 def _checked_text(text: object, code: DType | None) -> TextCall | Out | None:
     """The text, with the dtype of its `CODE`."""
     if text is None:
@@ -217,11 +236,12 @@ def _checked_text(text: object, code: DType | None) -> TextCall | Out | None:
         if text.dtype != "string":
             raise TypeError(f"ReturnCode: text is an Out(CString), but {text.name!r} is none")
         return text
-    if getattr(text, "returns", None) != "string" or not hasattr(text, "arguments"):
+    if not _gives_text(text):
         raise TypeError(
-            f"ReturnCode: text is CFunction(…, returns='string') or an Out(CString), but got "
-            f"{shown(text)}"
+            f"ReturnCode: text is CFunction(…, returns='string'), one that writes it to an "
+            f"Out(CString, room=256), or an Out(CString), but got {shown(text)}"
         )
+    assert hasattr(text, "arguments")
     if CODE not in text.arguments:
         return text  # type: ignore[return-value]
     if code is None:

@@ -9,9 +9,9 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.c.outs import Out
-from ferrule.compiler.conventions.c.returns import ReturnCode, widened
+from ferrule.compiler.conventions.c.returns import ReturnCode, buffer_of, widened
 from ferrule.compiler.hostcode import HostCode
-from ferrule.runtime.llvm.layouts import I32, I64, PTR
+from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 
 _DIGITS: Final = 24
 _HERE: Final = "\0"
@@ -111,8 +111,17 @@ def _text(call: Call, status: ReturnCode, code: ir.Value) -> ir.Value:
     if isinstance(text, Out):
         place = text.open(call)
         place.check_written(f"{call.signature.name}: the text of a ReturnCode")
-        return call.emitter.load(place.address, PTR)
+        return _unless_empty(call, text)
     before, call.code = call.code, code
     value = text.value(call)
     call.code = before
-    return value
+    return value if text.returns == "string" else _unless_empty(call, buffer_of(text))
+
+
+def _unless_empty(call: Call, text: Out) -> ir.Value:
+    """The address of the text; null for a buffer with an empty one."""
+    e, address = call.emitter, text.loaded(call)
+    if text.room is None:
+        return address
+    empty = e.icmp("eq", e.load(address, I8), ir.Constant(I8, 0))
+    return e.select(empty, e.null(), address)
