@@ -27,8 +27,8 @@ from harness import Facts, Goal, Result, Skipped, arguments, finish
 from sass_kernels.cases import MATHS, STUDY, Case
 from sass_kernels.reading import Code, read
 
-from ferrule.commands.disassembly import find_disassembler, sass_of
 from ferrule.compiler.cuda.assembly import assemble, find_program
+from ferrule.compiler.cuda.disassembly import find_disassembler, sass_of
 from ferrule.runtime.artefacts import KernelInfo
 from ferrule.runtime.binaries.images import FoundImage
 

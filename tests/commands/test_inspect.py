@@ -227,7 +227,7 @@ def test_what_is_refused(
 def test_sass_without_a_disassembler_says_what_to_install(
     files: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from ferrule.commands import disassembly
+    from ferrule.compiler.cuda import disassembly
 
     class Assembled:
         cubin = b""
@@ -240,7 +240,7 @@ def test_sass_without_a_disassembler_says_what_to_install(
 
 @pytest.mark.needs_ptxas
 def test_sass(files: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    from ferrule.commands.disassembly import find_disassembler
+    from ferrule.compiler.cuda.disassembly import find_disassembler
 
     if find_disassembler() is None:
         pytest.skip("no nvdisasm and no cuobjdump")

@@ -15,7 +15,9 @@ import pytest
 
 import ferrule as fe
 from ferrule.commands import main
-from ferrule.language.reports.listings import Place, assembly_lines, llvm_lines
+from ferrule.compiler.cuda.assembly import assemble, find_program
+from ferrule.compiler.cuda.disassembly import disassembled
+from ferrule.language.reports.listings import Place, assembly_lines, llvm_lines, sass_lines
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 
@@ -138,10 +140,116 @@ def test_a_page_says_what_happened(on_cpu: str) -> None:
         "Softmax of each row, exp(x) < inf.",
         "shape[1] gives n1 (an int32, divisible by 4)",
         "vectorised",
-        "LLVM optimises",
+        "LLVM's pipeline",
         "Kernel IR: operations",
+        "compiled by this process",
     ):
         assert part in words
+
+
+def test_checks_have_the_instructions_that_the_wrapper_has(on_cpu: str) -> None:
+    """Their sum is what the function's own wrapper has, however they are told apart."""
+    rows = dict(re.findall(r'<td class="c">(\w+): Tensor.*?<br><b>(\d+)</b></td></tr>', on_cpu))
+    assert set(rows) == {"x", "y"} and all(15 < int(count) < 80 for count in rows.values())
+    (whole,) = re.findall(r"wrapper for this CPU, (\d+) in all", on_cpu)
+    text = fe.compile(softmax, ROWS, ROWS).inspect_asm()
+    wrapper = text.split("\n__tvm_ffi_softmax:")[1].split("\n.Lfunc_end")[0]
+    own = [line for line in wrapper.splitlines() if re.match(r"\s+[a-z]", line)]
+    assert len(own) == int(whole)
+    for part in ("kind", "rank and dtype", "device", "sizes and strides", "address"):
+        assert re.search(rf"{part} \d+<br>", on_cpu), part
+
+
+class _Flames(HTMLParser):
+    """The boxes of a chart: the widths of those side by side, for each box around them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.widths: list[list[float]] = [[]]
+        self.sums: list[float] = []
+        self.deepest = 0
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "div":
+            found = re.match(r"width:([\d.]+)%", given.get("style") or "")
+            if found:
+                self.widths[-1].append(float(found[1]))
+            self.widths.append([])
+            self.deepest = max(self.deepest, len(self.widths))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "div":
+            self.sums += [sum(each) for each in (self.widths.pop(),) if each]
+
+
+def test_stages_are_boxes_in_boxes(on_cpu: str) -> None:
+    (chart,) = re.findall(r'<div class="flame".*?(?=<div class="wide">)', on_cpu, re.S)
+    found = _Flames(chart)
+    assert found.deepest >= 5, "stages, their parts, and boxes around these"
+    assert all(total <= 100.1 for total in found.sums)
+    assert 99.9 < found.sums[-1], "the outer ones are all of the time"
+
+
+def test_a_function_from_the_cache_says_so_and_on_what_it_depends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FERRULE_CACHE", "1")
+    monkeypatch.setenv("FERRULE_CACHE_DIR", str(tmp_path))
+    vector = fe.row_major((fe.sym_int(),), fe.Float32)
+    made, again = (fe.compile(doubled, vector, vector) for _ in range(2))
+    first, second = ("".join(Page(each.report()).words) for each in (made, again))
+    (digest,) = re.findall("the cache keeps it as ([0-9a-f]{12})", first)
+    assert f"the cache kept it as {digest}; the stages ran for this page alone" in second
+    assert "the arguments" in second.split("What it depends on")[1]
+
+
+_NVDISASM = """\
+\t.section\t.nv.info,"",@"SHT_CUDA_INFO"
+        /*0000*/                   NOP ;
+\t.section\t.text.k,"ax",@progbits
+k:
+.text.k:
+\t//## File "/here/a.py", line 7 inlined at "/here/b.py", line 3
+\t//## File "/here/b.py", line 3
+        /*0000*/                   LDC R1, c[0x0][0x28] ;
+        /*0010*/              @!P1 BRA `(.L_x_1) ;
+\t//## File "/here/a.py", line 9
+        /*0020*/                   EXIT ;
+.L_x_1:
+"""
+
+
+def test_lines_of_sass_are_the_innermost() -> None:
+    found = [(line.text, line.place) for line in sass_lines(_NVDISASM)]
+    seven, nine = Place("/here/a.py", 7), Place("/here/a.py", 9)
+    assert found == [
+        ("k:", None),
+        ("  0000  LDC R1, c[0x0][0x28]", seven),
+        ("  0010  @!P1 BRA `(.L_x_1)", seven),
+        ("  0020  EXIT", nine),
+        (".L_x_1:", None),
+    ]
+
+
+@pytest.mark.needs_ptxas
+def test_sass_stands_beside_ptx() -> None:
+    if find_program("nvdisasm") is None:
+        pytest.skip("nvdisasm is not installed")
+    options = "--target cuda --gpu-arch sm_90a"
+    compiled = fe.compile(softmax, ROWS, ROWS, options=options)
+    text = compiled.report()
+    page = Page(text)
+    (sass,) = page.of("SASS sm_90a", "<the quotient>")
+    assert "MUFU.RCP" in sass and "STG" in sass
+    assert len(text.encode()) <= 300_000
+    # Lines change no instruction.
+    whole = disassembled(assemble(compiled.inspect_ptx(), "sm_90a").cubin)
+    count = len(re.findall(r"^\s*/\*[0-9a-f]{4}\*/ +\S", whole, re.M))
+    assert "<td>SASS sm_90a: instructions</td>" in text
+    (own,) = re.findall(r'SASS sm_90a: instructions</td><td class="n">([\d,]+)<', text)
+    assert int(own.replace(",", "")) == count
 
 
 def test_kernels_of_a_gpu_are_shown_for_each_architecture() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from benchmark_runs import quick_run
 
-from ferrule.commands.disassembly import find_disassembler
 from ferrule.compiler.cuda.assembly import find_program
+from ferrule.compiler.cuda.disassembly import find_disassembler
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 

@@ -212,7 +212,7 @@ def _assembler() -> Iterator[Row]:
 
 
 def _sass() -> Iterator[Row]:
-    from ferrule.commands.disassembly import find_disassembler
+    from ferrule.compiler.cuda.disassembly import find_disassembler
 
     found = find_disassembler()
     advice = "" if found else "pip install nvidia-cuda-nvdisasm"

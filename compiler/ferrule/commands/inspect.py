@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from ferrule.commands.arguments import VIEWS
-from ferrule.commands.disassembly import sass_of
 from ferrule.commands.files import Part, is_source, read_built
 from ferrule.commands.output import Failure, Output
 from ferrule.commands.sources import (
@@ -21,6 +20,7 @@ from ferrule.commands.sources import (
     path_and_name,
     require_name,
 )
+from ferrule.compiler.cuda.disassembly import sass_of
 from ferrule.compiler.errors import CompileError
 from ferrule.runtime import Function, StageError
 from ferrule.runtime.abi import SYMBOL_PREFIX

@@ -1,15 +1,22 @@
-"""The data that stages pass on between a body and an object: frozen, with inspectable text.
+"""The stages of a compilation: their times, and the data that they pass on between a body and an
+object, frozen, with inspectable text.
 
 `Body` is made by a lowering (of the kernel IR for the CPU, later of others); `HostModule` adds the
 wrapper; `runtime.ObjectCode` is what both become for one export name and CPU.
+
+`stage` says what a piece of code is for. Where somebody asks, by `recorded`, it is timed, one stage
+in another; otherwise it only looks whether somebody does, which takes a microsecond.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferrule.runtime.linking.links import Link
 from ferrule.specs import Dim, Signature, Sym
@@ -20,12 +27,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """Where a function is from, in words, and what its key in the cache depends on."""
+
+    text: str
+    depends_on: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Pages:
     """What makes the page about a function: each of `subjects` makes what there is to know about
     one of its bodies, and `show` the page of all of them."""
 
     subjects: tuple[Callable[[], Any], ...]
-    show: Callable[[Sequence[Any]], str]
+    show: Callable[[Sequence[Any], Kept], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,3 +247,53 @@ class HostModule:
     opt_level: int = 3
     candidates: tuple[HostModule, ...] = ()
     needed: frozenset[str] | None = None
+
+
+# ---- times ----
+
+
+class Stage(NamedTuple):
+    """A stage, its seconds, and those that it consists of, in order; they may leave some time."""
+
+    name: str
+    about: str
+    seconds: float
+    parts: tuple[Stage, ...] = ()
+
+
+_FOUND: ContextVar[list[Stage] | None] = ContextVar("stages", default=None)
+"""The stages of the one that runs, as far as they are over."""
+
+
+@contextmanager
+def recorded() -> Iterator[list[Stage]]:
+    """A list that gets the stages of what runs inside."""
+    found: list[Stage] = []
+    token = _FOUND.set(found)
+    try:
+        yield found
+    finally:
+        _FOUND.reset(token)
+
+
+class stage:
+    """`with stage("verify", "…"):` what runs inside is a stage; it is used as a function."""
+
+    __slots__ = ("about", "began", "name", "outer")
+
+    def __init__(self, name: str, about: str = "") -> None:
+        self.name = name
+        self.about = about
+
+    def __enter__(self) -> None:
+        self.outer = _FOUND.get()
+        if self.outer is not None:
+            _FOUND.set([])
+            self.began = perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        if self.outer is not None:
+            seconds = perf_counter() - self.began
+            parts = tuple(_FOUND.get() or ())
+            _FOUND.set(self.outer)
+            self.outer.append(Stage(self.name, self.about, seconds, parts))

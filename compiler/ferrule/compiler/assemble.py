@@ -8,18 +8,17 @@ has its own LLVM context.  The same input gives the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import islice
-from time import perf_counter
 from typing import Any, Final, TypeAlias
 
 import llvmlite.binding as llvm
 from typing_extensions import assert_never
 
 from ferrule.compiler import targets
-from ferrule.compiler.artefacts import Embedded, HostModule, Part
+from ferrule.compiler.artefacts import Embedded, HostModule, Part, stage
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.support.library import (
     ALLOCATION,
@@ -133,26 +132,31 @@ def optimised_alone(part: Part, opt_level: int, target: HostTarget) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The code of a body alone, for readers: LLVM IR after optimisation, and assembly; and the
-    seconds of the stages that made them."""
+    """The code of a body alone, for readers: LLVM IR after optimisation, and assembly."""
 
     llvm: str
     asm: str
-    seconds: Mapping[str, float]
 
 
 def listing(part: Part, opt_level: int, target: HostTarget) -> Listing:
     """The code of a body as `assemble` makes it."""
     part, machine = _with_instructions(part, target), targets.machine(target, min(opt_level, 2))
-    began = perf_counter()
     with _parsing(target.triple, machine) as parsed:
-        body, read = _whole(part, parsed), perf_counter()
-        _optimise(body, machine, opt_level, may_be_huge=_lines(part) > _HUGE)
-        optimised, text = perf_counter(), str(body)
-        emitting, asm = perf_counter(), str(machine.emit_assembly(body))
-        emitted = perf_counter() - emitting
-    seconds = {"read": read - began, "optimise": optimised - read, "emit": emitted}
-    return Listing(text, asm, seconds)
+        with stage("read", "LLVM parses and verifies the text"):
+            body = _whole(part, parsed)
+        with stage("optimise", "LLVM's pipeline"):
+            _optimise(body, machine, opt_level, may_be_huge=_lines(part) > _HUGE)
+        text = str(body)
+        with stage("emit", "LLVM's code generator"):
+            asm = str(machine.emit_assembly(body))
+    return Listing(text, asm)
+
+
+def wrapper_assembly(text: str, opt_level: int, target: HostTarget) -> str:
+    """The assembly of a wrapper alone, which LLVM does not optimise, as `assemble` makes it."""
+    machine = targets.machine(target, min(opt_level, 2))
+    with _parsing(target.triple, machine) as parsed:
+        return str(machine.emit_assembly(parsed(_NAMELESS + text)))
 
 
 def _for_target(module: HostModule, target: HostTarget) -> tuple[HostModule, Any]:

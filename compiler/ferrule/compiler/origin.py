@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.compiler import assemble, targets
-from ferrule.compiler.artefacts import Body, HostModule, Pages
+from ferrule.compiler.artefacts import Body, HostModule, Kept, Pages
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.exports import ExportTarget, export_target
-from ferrule.compiler.wrapper.builder import wrapper_parts
+from ferrule.compiler.wrapper.builder import WrapperParts, wrapper_parts
 from ferrule.compiler.wrapper.callee import BodyCall
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.artefacts import (
@@ -43,10 +43,15 @@ _NO_SOURCES: Final[Mapping[str, Function]] = MappingProxyType({})
 
 def host_module(signature: Signature, body: Body, opt_level: int = 3) -> HostModule:
     """A body with the wrapper that checks the signature's arguments and calls it."""
+    wrapper = parts_of(signature, body)
+    return HostModule(signature, wrapper.text(), body, opt_level, needed=wrapper.needed)
+
+
+def parts_of(signature: Signature, body: Body) -> WrapperParts:
+    """The parts of the wrapper of a body."""
     callee = BodyCall(body)
     faults = callee.faults(signature)
-    wrapper = wrapper_parts(signature, callee, body.relations, faults, body.location)
-    return HostModule(signature, wrapper.text(), body, opt_level, needed=wrapper.needed)
+    return wrapper_parts(signature, callee, body.relations, faults, body.location)
 
 
 def _device_images(code: DeviceCode) -> Iterator[DeviceImage]:
@@ -282,15 +287,22 @@ class CompiledOrigin:
             found = self._remarks = found()
         return found
 
-    def report(self) -> str:
-        """A page in HTML about the compilation, made anew each time.
+    def report(self, kept: Kept | None = None) -> str:
+        """A page in HTML about the compilation, made anew each time; `kept` by default says that it
+        was compiled here.
 
         StageError if the function was not compiled from Python.
         """
         if self.pages is None:
             why = "only what was compiled from Python has one"
             raise StageError("report", ("llvm", "asm"), why)
-        return self.pages.show([make() for make in self.pages.subjects])
+        return self.pages.show([make() for make in self.pages.subjects], kept or self._kept())
+
+    def _kept(self) -> Kept:
+        if self.key is None:
+            return Kept("compiled by this process; the cache does not keep it")
+        text = f"compiled by this process; the cache keeps it as {self.key.digest[:12]}"
+        return Kept(text, tuple(self.key.parts))
 
     def ptx(self) -> Mapping[str, str]:
         """The PTX of the kernels by architecture.  StageError if the function has no PTX."""

@@ -155,7 +155,10 @@ class RestoredOrigin:
 
     def report(self) -> str:
         """A page about the compilation."""
-        return self.compiled().report()
+        from ferrule.compiler.artefacts import Kept
+
+        text = f"the cache kept it as {self.key.digest[:12]}; the stages ran for this page alone"
+        return self.compiled().report(Kept(text, tuple(self.key.parts)))
 
     def ptx(self) -> Mapping[str, str]:
         """The PTX of the kernels by architecture."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Final
 
 from typing_extensions import assert_never
 
@@ -35,13 +36,19 @@ from ferrule.runtime.llvm.writer import Block, Value, i32, i64
 from ferrule.specs import Param, Signature, params
 from ferrule.specs.binding import ACTUAL
 
+LATER: Final = "what several arguments decide"
+
 
 def accept_arguments(hot: Hot, signature: Signature, args: Value) -> None:
     """Check the arguments of a call.  Raises Unfit if the hot path has no code for this
     signature."""
     level = Level()
     for position, param in enumerate(signature.arguments):
+        hot.param = param.name
+        hot.about("kind and value")
         _accept(hot, level, Item(param, args, ANY.size * position, hot.slots.first(param)))
+    hot.param = ""
+    hot.about(LATER)
     _solve(hot, level, signature)
     _finish(hot, level)
     hot.default_symbols()

@@ -38,6 +38,9 @@ from ferrule.specs.deferred import dataclass
 VALUE_SLOTS: Final = FAULT_ROOM
 """The number of values that the buffer for messages holds."""
 
+NUMBER: Final = "number of arguments"
+REQUIREMENTS: Final = "requirements"
+
 _HANDLE, _ARGS, _NUM_ARGS, _RESULT = (
     Value(kind, f"%{name}")
     for kind, name in (("ptr", "handle"), ("ptr", "args"), ("i32", "num_args"), ("ptr", "result"))
@@ -113,8 +116,9 @@ class WrapperParts:
         except Unfit:
             return self.build(hot=False)
 
-    def build(self, *, hot: bool) -> str:
-        writer = Writer()
+    def build(self, *, hot: bool, writer: Writer | None = None) -> str:
+        """The same with or without a hot path, by this writer."""
+        writer = Writer() if writer is None else writer
         parameters = (_HANDLE, _ARGS, _NUM_ARGS, _RESULT)
         with writer.define(SYMBOL_PREFIX + self.signature.name, "i32", parameters, _ATTRIBUTES):
             values, slots = (
@@ -130,6 +134,7 @@ class WrapperParts:
                 self._check(writer, values, slots, accepted)
             if hot:
                 self.accept(Hot(writer, slots, slow))
+                writer.topic = ""
                 writer.branch(accepted)
             else:
                 writer.branch(slow)
@@ -138,8 +143,10 @@ class WrapperParts:
 
     def accept(self, hot: Hot) -> None:
         """Go on only with arguments that the hot path accepts."""
+        hot.writer.topic = NUMBER
         hot.require_that(_NUM_ARGS, "eq", len(self.signature.arguments), certain=True)
         accept_arguments(hot, self.signature, _ARGS)
+        hot.writer.topic = REQUIREMENTS
         for required in self.signature.requires:
             self._require(hot, required)
         for relation in self.relations:

@@ -70,11 +70,16 @@ class Hot:
         self._pending: dict[int, Value] = {}
         self._certain: list[tuple[Value, int]] = []
         self._depth = 0
+        self.param = ""
         self._in_strides = {
             binding.symbol
             for binding in slots.signature.bindings
             if binding.places[0].kind == "strides"
         }
+
+    def about(self, what: str) -> None:
+        """What the next instructions check, of the parameter at hand."""
+        self.writer.topic = f"{self.param}: {what}" if self.param else what
 
     # ---- checks ----
 

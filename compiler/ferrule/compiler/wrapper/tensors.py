@@ -27,11 +27,16 @@ PACKED_LANES = 2
 
 def accept_tensor(hot: Hot, level: Level, item: Item, spec: Tensor) -> None:
     """Decode a tensor and check all of it."""
+    hot.about("kind")
     dl = _decode(hot, item, spec)
+    hot.about("rank and dtype")
     _require_header(hot, spec, dl)
+    hot.about("device")
     _require_device(hot, spec, dl)
+    hot.about("sizes and strides")
     shape, strides = _arrays(hot, spec, dl)
     _Extents(hot, level, spec, shape, strides).require()
+    hot.about("address")
     _accept_data(hot, item, spec, dl)
 
 

@@ -6,13 +6,13 @@ that of the function, which lines never change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
-from time import perf_counter
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
-from ferrule.compiler.artefacts import Body
+from ferrule.compiler.artefacts import Body, Kept, Stage, recorded, stage
 from ferrule.compiler.options import Options
 from ferrule.language.checks.places import Places
 from ferrule.language.ir.ops import Op, Program
@@ -24,6 +24,7 @@ from ferrule.language.reports.listings import (
     llvm_lines,
     place_of,
     plain,
+    sass_lines,
     whole_path,
 )
 from ferrule.runtime.artefacts import KernelInfo, Remarks
@@ -31,21 +32,22 @@ from ferrule.specs import Signature
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.html.checks import Checked, checks_of
 
-_Result = TypeVar("_Result")
+if TYPE_CHECKING:
+    from ferrule.compiler.cuda.assembly import Assembled
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
     """A compiled function: what its page is made of.
 
-    `lowered`: the seconds that the source took to become kernel IR.  `remarks` asks for remarks.
+    `lowered`: the stages in which the source became kernel IR.  `remarks` asks for remarks.
     """
 
     program: Program
     signature: Signature
     options: Options
     origins: Mapping[Op, object]
-    lowered: float
+    lowered: Sequence[Stage]
     lower: Callable[[], Body]
     """The body, with the lines of the source in it."""
     remarks: Callable[[], Remarks] | None
@@ -63,12 +65,11 @@ class Pane:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """A stage of the compilation and its seconds."""
+class Cost:
+    """Machine instructions of the wrapper for a check, or for a part of one."""
 
-    name: str
-    about: str
-    seconds: float
+    what: str
+    instructions: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,8 @@ class Compilation:
     panes: tuple[Pane, ...]
     stages: tuple[Stage, ...]
     checks: tuple[Checked, ...]
+    costs: tuple[Cost, ...]
+    """Empty if every call goes to the checker."""
     remarks: Remarks
     sizes: tuple[Size, ...]
     kernels: Mapping[str, Mapping[str, KernelInfo]]
@@ -101,21 +104,20 @@ def collected(subject: Subject) -> Compilation:
     from ferrule.compiler.origin import host_module
 
     places = Places.of(subject.origins)
-    stages = [Stage("kernel IR", "Python's functions, lowered and verified", subject.lowered)]
-    body, seconds = _timed(subject.lower)
     device = " and PTX" if subject.options.gpu_arch is not None else ""
-    stages.append(Stage(f"LLVM IR{device}", f"kernels and launches as LLVM IR{device}", seconds))
-    module, seconds = _timed(
-        partial(host_module, subject.signature, body, subject.options.opt_level)
-    )
-    stages.append(Stage("wrapper", "the checks of a call, as LLVM IR", seconds))
-    code = _machine_code(body, subject.options)
-    stages += code.stages
+    with recorded() as stages:
+        with stage(f"LLVM IR{device}", f"kernels and launches as LLVM IR{device}"):
+            body = subject.lower()
+        with stage("wrapper", "the checks of a call, as LLVM IR"):
+            module = host_module(subject.signature, body, subject.options.opt_level)
+        with stage("machine code", "for the CPU"):
+            panes = _machine_code(body, subject.options)
+        on_device = _on_device(body)
     ir = tuple(_ir_lines(subject.program, places))
     shown = [
         Pane("Kernel IR", "the program as ferrule understood it", ir),
-        *_device_panes(body),
-        *code.panes,
+        *on_device.panes,
+        *panes,
         Pane(
             "Wrapper (LLVM IR)",
             "what checks the arguments of a call, before LLVM optimises it",
@@ -131,27 +133,16 @@ def collected(subject: Subject) -> Compilation:
         subject.doc,
         _target(subject.options),
         (source, *shown),
-        tuple(stages),
+        (*subject.lowered, *stages),
         tuple(checks_of(subject.signature)),
+        tuple(_costs(subject, body)),
         Remarks(()) if subject.remarks is None else subject.remarks(),
         tuple(_sizes(subject, shown)),
-        _kernels(body),
+        on_device.kernels,
     )
 
 
-def _timed(make: Callable[[], _Result]) -> tuple[_Result, float]:
-    began = perf_counter()
-    made = make()
-    return made, perf_counter() - began
-
-
-@dataclass(frozen=True, slots=True)
-class _MachineCode:
-    panes: tuple[Pane, ...]
-    stages: tuple[Stage, ...]
-
-
-def _machine_code(body: Body, options: Options) -> _MachineCode:
+def _machine_code(body: Body, options: Options) -> tuple[Pane, ...]:
     """The code for the CPU; of a function for a GPU it only launches, and is folded."""
     from ferrule.compiler.assemble import listing
     from ferrule.compiler.targets import host
@@ -159,24 +150,82 @@ def _machine_code(body: Body, options: Options) -> _MachineCode:
     on_cpu = body.device_code is None
     found = listing(body.part, options.opt_level, host())
     of = "kernels and launches" if on_cpu else "the launches, for the CPU"
-    panes = (
+    return (
         Pane("LLVM IR", f"{of}, optimised", tuple(llvm_lines(found.llvm)), on_cpu),
         Pane("Assembly", f"{of}, for {host().cpu}", tuple(assembly_lines(found.asm)), on_cpu),
     )
-    words = {
-        "read": ("LLVM reads", "LLVM parses and verifies the text"),
-        "optimise": ("LLVM optimises", "LLVM's pipeline"),
-        "emit": ("LLVM emits", "LLVM's code generator"),
-    }
-    stages = tuple(Stage(*words[name], seconds) for name, seconds in found.seconds.items())
-    return _MachineCode(panes, stages)
 
 
-def _device_panes(body: Body) -> Iterator[Pane]:
-    """The PTX of the kernels; the first architecture is open."""
-    texts = {} if body.device_code is None else body.device_code.ptx
-    for number, (arch, text) in enumerate(texts.items()):
-        yield Pane(f"PTX {arch}", "the kernels", tuple(assembly_lines(text)), number == 0)
+@dataclass(frozen=True, slots=True)
+class _OnDevice:
+    """Listings of the kernels for a GPU, and what they need."""
+
+    panes: tuple[Pane, ...] = ()
+    kernels: Mapping[str, Mapping[str, KernelInfo]] = field(default_factory=dict)
+
+
+def _on_device(body: Body) -> _OnDevice:
+    """PTX and SASS of the kernels; those of the first architecture are open.  Without an assembler
+    there is no SASS, and nobody knows what the kernels need."""
+    panes: list[Pane] = []
+    kernels: dict[str, dict[str, KernelInfo]] = {}
+    code = body.device_code
+    for image in () if code is None else code.images:
+        is_first = not panes
+        panes.append(
+            Pane(f"PTX {image.arch}", "the kernels", tuple(assembly_lines(image.ptx)), is_first)
+        )
+        for part in image.modules:
+            made = _assembled(part, image.arch, code.ptxas_options if code else ())
+            if made is not None:
+                kernels.setdefault(image.arch, {}).update(made.kernels)
+                panes += _sass(made, image.arch, is_first)
+    return _OnDevice(tuple(panes), kernels)
+
+
+def _assembled(ptx: str, arch: str, words: Sequence[str]) -> Assembled | None:
+    """The kernels with lines, which change none of their instructions."""
+    from ferrule.compiler.cuda.assembly import assemble
+    from ferrule.compiler.errors import CompileError
+
+    try:
+        with stage(f"ptxas {arch}", "NVIDIA's assembler, a process of its own"):
+            return assemble(ptx, arch, (*words, "-lineinfo"))
+    except CompileError:
+        return None
+
+
+def _sass(made: Assembled, arch: str, is_open: bool) -> Iterator[Pane]:
+    from ferrule.compiler.cuda.disassembly import with_lines
+    from ferrule.runtime.errors import StageError
+
+    try:
+        text = with_lines(made.cubin)
+    except StageError:
+        return
+    if text is not None:
+        yield Pane(f"SASS {arch}", "what the GPU executes", tuple(sass_lines(text)), is_open)
+
+
+def _costs(subject: Subject, body: Body) -> Iterator[Cost]:
+    """The instructions of each check in the wrapper, in the order of the checks; the rest last."""
+    from ferrule.compiler.assemble import wrapper_assembly
+    from ferrule.compiler.origin import parts_of
+    from ferrule.compiler.targets import host
+    from ferrule.compiler.wrapper.costs import traced
+
+    found = traced(parts_of(subject.signature, body))
+    if found is None:
+        return
+    text = wrapper_assembly(found.text, subject.options.opt_level, host())
+    counts = Counter(
+        "" if line.place is None else found.topics.get(line.place.line, "")
+        for line in assembly_lines(text)
+        if _is_instruction(line)
+    )
+    for topic in found.topics.values():
+        yield Cost(topic, counts[topic])
+    yield Cost("the call, its stack, and the way to the checker", counts[""])
 
 
 def _ir_lines(program: Program, places: Places) -> Iterator[Line]:
@@ -232,21 +281,9 @@ def _is_instruction(line: Line) -> bool:
     return text[:1].isspace() and not text.lstrip().startswith((".", "//", "#", "{", "}"))
 
 
-def _kernels(body: Body) -> Mapping[str, Mapping[str, KernelInfo]]:
-    """The resources of kernels; nothing without an assembler for a GPU."""
-    from ferrule.compiler.cuda.assembly import kernel_info
-    from ferrule.compiler.errors import CompileError
-
-    if body.device_code is None:
-        return {}
-    try:
-        return kernel_info(body.device_code)
-    except CompileError:
-        return {}
-
-
-def page_of(subjects: Iterable[Subject]) -> str:
-    """The page about a compiled function of one body or several, in HTML."""
+def page_of(subjects: Iterable[Subject], kept: Kept) -> str:
+    """The page about a compiled function of one body or several, in HTML; `kept`: where it is
+    from."""
     from ferrule.language.reports.page import page
 
-    return page(list(map(collected, subjects)))
+    return page(list(map(collected, subjects)), kept)

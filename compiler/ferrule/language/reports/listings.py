@@ -125,6 +125,35 @@ def _path(folder: str, name: str) -> str:
     return name if not folder or name.startswith("/") else f"{folder}/{name}"
 
 
+# ---- SASS ----
+
+_KERNEL: Final = re.compile(r"^\s*\.section\s+\.text\.")
+_SASS_PLACE: Final = re.compile(r'^\s*//## File "([^"]*)", line (\d+)')
+_SASS: Final = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;?\s*(?:/\*.*)?$")
+
+
+def sass_lines(text: str) -> Iterator[Line]:
+    """The kernels of what nvdisasm shows with lines: labels and instructions.
+
+    The line behind a call's is where that was inlined from; the first one of a group counts.
+    """
+    place: Place | None = None
+    is_code = has_place = False
+    for line in text.splitlines():
+        if line.lstrip().startswith(".section"):
+            is_code, place = _KERNEL.match(line) is not None, None
+        elif not is_code:
+            continue
+        elif found := _SASS_PLACE.match(line):
+            place = place if has_place else Place(found[1], int(found[2]))
+            has_place = True
+        elif found := _SASS.match(line):
+            has_place = False
+            yield Line(f"  {found[1]}  {found[2]}", place)
+        elif line.endswith(":") and not line.startswith(".text."):
+            yield Line(line.strip())
+
+
 # ---- assembly and PTX ----
 
 _FILE: Final = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')

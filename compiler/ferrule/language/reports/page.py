@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Final
 
-from ferrule.language.reports.collecting import Compilation, Pane, Stage
+from ferrule.compiler.artefacts import Kept, Stage
+from ferrule.language.reports.collecting import Compilation, Cost, Pane
 from ferrule.language.reports.listings import Line, Place, whole_path
 from ferrule.runtime.artefacts import KernelInfo, Remarks
 from ferrule.specs.html import elements
@@ -47,17 +48,20 @@ code, pre { font: 12px/1.45 ui-monospace, monospace; }
 .pane b { color: var(--faint); font-weight: 400; display: inline-block; width: 2.6rem; }
 .pane u { text-decoration: none; color: var(--faint); font-style: italic; display: block;
   white-space: normal; padding-left: 3.2rem; max-width: 60ch; }
-.pane .b { border-left-color: var(--c1); } .pane .c { border-left-color: var(--c2); }
-.pane .d { border-left-color: var(--c3); } .pane .e { border-left-color: var(--c4); }
-.pane .f { border-left-color: var(--c5); }
+.pane span.b { border-left-color: var(--c1); } .pane span.c { border-left-color: var(--c2); }
+.pane span.d { border-left-color: var(--c3); } .pane span.e { border-left-color: var(--c4); }
+.pane span.f { border-left-color: var(--c5); }
 details { margin: .8rem 0; } summary { cursor: pointer; font-weight: 600; }
 table { border-collapse: collapse; } th, td { text-align: left; padding: 2px 1rem 2px 0;
   vertical-align: top; } th { color: var(--faint); font-weight: 500; }
 td.c { font: 12px/1.45 ui-monospace, monospace; }
 td.n { text-align: right; font-variant-numeric: tabular-nums; }
-.chart { display: flex; height: 1.9rem; border-radius: 4px; overflow: hidden; max-width: 60rem; }
-.chart i { display: block; min-width: 2px; color: #fff; font: 12px/1.9rem system-ui, sans-serif;
-  padding: 0 .3rem; overflow: hidden; white-space: nowrap; font-style: normal; }
+.flame { display: flex; max-width: 70rem; align-items: flex-start; }
+.flame div { min-width: 2px; } .flame .in { display: flex; align-items: flex-start; }
+.flame i { display: block; border-radius: 3px; margin: 0 1px 1px 0; color: #fff;
+  font: 12px/1.8rem system-ui, sans-serif; padding: 0 .3rem; overflow: hidden; height: 1.8rem;
+  white-space: nowrap; }
+td.in { padding-left: calc(var(--depth) * 1.2rem); }
 .wide { overflow-x: auto; }
 @media (max-width: 50rem) { .panes { flex-direction: column; } .pane { flex: none; width: 100%; }
   .pane pre { max-height: 50vh; } }
@@ -71,6 +75,7 @@ _SCRIPT: Final = """
 const lines = [...document.querySelectorAll('.pane span[data-p]')];
 const byPlace = new Map();
 for (const line of lines) {
+  line.tabIndex = -1;
   const found = byPlace.get(line.dataset.p) || [];
   found.push(line);
   byPlace.set(line.dataset.p, found);
@@ -115,10 +120,10 @@ document.addEventListener('keydown', event => {
 """
 
 
-def page(found: Sequence[Compilation]) -> str:
-    """The page about the compilations of the bodies of one function."""
+def page(found: Sequence[Compilation], kept: Kept) -> str:
+    """The page about the compilations of the bodies of one function; `kept`: where it is from."""
     numbers: dict[Place, int] = {}
-    texts = "".join(text for each in found for text in _body(each, numbers))
+    texts = "".join(text for each in found for text in _body(each, numbers)) + _kept(kept)
     title = f"{found[0].name}: a compilation"
     return elements.page(title, _STYLE, f"<main>\n{texts}</main>\n", _SCRIPT)
 
@@ -188,7 +193,7 @@ def _line(line: Line, numbers: dict[Place, int], said: Mapping[Place, str]) -> s
         text += f"<u>{escape(remark, quote=False)}</u>"
     # The tab key goes from listing to listing, arrow keys from line to line.
     colour = _COLOURS[number % len(_COLOURS)]
-    return f'<span data-p="{number}" class="{colour}" tabindex="-1">{text}</span>'
+    return f'<span data-p="{number}" class="{colour}">{text}</span>'
 
 
 # ---- tables ----
@@ -205,27 +210,77 @@ def _remarks(remarks: Remarks) -> Iterator[str]:
 
 def _checks(found: Compilation) -> Iterator[str]:
     yield "<h2>What a call checks</h2>\n"
-    rows = [(code(each.param), lines(each.checks)) for each in found.checks]
-    yield table(("parameter", "checks"), rows)
+    rest = {cost.what: cost.instructions for cost in found.costs}
+    rows: list[tuple[str, ...]] = []
+    for each in found.checks:
+        name = each.param.partition(":")[0] if rows else "number of arguments"
+        own = [what for what in rest if what == name or what.startswith(f"{name}: ")]
+        costs = [(what.partition(": ")[2] or what, rest.pop(what)) for what in own]
+        rows.append((code(each.param), lines(each.checks), _cost(costs)))
+    rows += [(code(""), cell(what), _cost([("", count)])) for what, count in rest.items()]
+    wanted = 3 if found.costs else 2
+    yield table(("parameter", "checks", "instructions")[:wanted], [row[:wanted] for row in rows])
+    yield _about_costs(found.costs)
+
+
+def _cost(costs: Sequence[tuple[str, int]]) -> str:
+    parts = [f"{escape(what)} {count}" if what else str(count) for what, count in costs]
+    if len(parts) > 1:
+        parts.append(f"<b>{sum(count for _, count in costs)}</b>")
+    return f"<td>{'<br>'.join(parts)}</td>"
+
+
+def _about_costs(costs: Sequence[Cost]) -> str:
+    if not costs:
+        said = "Every call goes to the checker: no check has machine code of its own."
+        return f'<p class="faint">{said}</p>\n'
+    whole = sum(cost.instructions for cost in costs)
+    said = (
+        f"Machine instructions of the wrapper for this CPU, {whole} in all, by what they are for. "
+        "A valid call runs the checks once, from top to bottom: mostly compares, and branches that "
+        "are never taken, several in a cycle. One that serves two checks counts for the later one."
+    )
+    return f'<p class="faint">{said}</p>\n'
 
 
 def _stages(stages: Sequence[Stage]) -> Iterator[str]:
     whole = sum(stage.seconds for stage in stages) or 1.0
     yield f"<h2>Time of the stages: {1e3 * whole:.1f} ms</h2>\n"
-    parts = "".join(
-        f'<i style="width:{100 * stage.seconds / whole:.2f}%;background:var(--c{number % 6})" '
-        f'title="{escape(stage.name)}: {1e3 * stage.seconds:.2f} ms">{escape(stage.name)}</i>'
-        for number, stage in enumerate(stages)
-    )
     said = ", ".join(f"{stage.name} {1e3 * stage.seconds:.2f} ms" for stage in stages)
-    yield f'<div class="chart" role="img" aria-label="{escape(said)}">{parts}</div>\n'
-    yield table(
-        ("stage", "ms", ""),
-        [
-            (cell(stage.name), number(f"{1e3 * stage.seconds:.2f}"), cell(stage.about))
-            for stage in stages
-        ],
+    parts = "".join(_flame(stage, whole, number) for number, stage in enumerate(stages))
+    yield f'<div class="flame" role="img" aria-label="{escape(said)}">{parts}</div>\n'
+    rows = [row for stage in stages for row in _stage_rows(stage, 0)]
+    yield table(("stage", "ms", ""), rows)
+
+
+def _flame(stage: Stage, whole: float, number: int) -> str:
+    """A stage as a box as wide as its share of the time, with its parts below."""
+    time = f"{1e3 * stage.seconds:.2f} ms"
+    inner = "".join(
+        _flame(part, stage.seconds, number + 1 + at) for at, part in enumerate(stage.parts)
     )
+    below = f'<div class="in">{inner}</div>' if inner else ""
+    return (
+        f'<div style="width:{100 * stage.seconds / (whole or 1.0):.2f}%">'
+        f'<i style="background:var(--c{number % 6})" title="{escape(stage.name)}: {time}">'
+        f"{escape(stage.name)}</i>{below}</div>"
+    )
+
+
+def _stage_rows(stage: Stage, depth: int) -> Iterator[tuple[str, ...]]:
+    name = f'<td class="in" style="--depth:{depth}">{escape(stage.name)}</td>'
+    yield name, number(f"{1e3 * stage.seconds:.2f}"), cell(stage.about)
+    for part in stage.parts:
+        yield from _stage_rows(part, depth + 1)
+
+
+def _kept(kept: Kept) -> str:
+    """Where the function is from, and what the cache's key has."""
+    text = f"<h2>The cache</h2>\n<p>{escape(kept.text)}.</p>\n"
+    if kept.depends_on:
+        names = ", ".join(kept.depends_on)
+        text += f"<details><summary>What it depends on</summary><p>{escape(names)}</p></details>\n"
+    return text
 
 
 def _sizes(found: Compilation) -> Iterator[str]:

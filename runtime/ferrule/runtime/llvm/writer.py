@@ -99,6 +99,8 @@ class Writer:
     """Writes one LLVM module."""
 
     def __init__(self) -> None:
+        self.topic = ""
+        """What the next instructions are for, where somebody asks."""
         self._globals: list[str] = []
         self._functions: list[str] = []
         self._declared: dict[str, str] = {}

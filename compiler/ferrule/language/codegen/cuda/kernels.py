@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from llvmlite import binding as llvm
 from llvmlite import ir
 
+from ferrule.compiler.artefacts import stage
 from ferrule.compiler.cuda import archs
 from ferrule.compiler.cuda.assembly import with_cubin
 from ferrule.compiler.cuda.code import DeviceCode, KernelImage
@@ -87,9 +88,12 @@ def _image(
     options: DeviceOptions,
     places: Places | None,
 ) -> KernelImage:
-    text = device_module(program, arch, names, options, places)
-    most = parameter_bytes(program, archs.parameter_limit(arch))
-    image = KernelImage(arch, (ptx(text, arch, most, options.opt_level),))
+    with stage(f"kernels for {arch}", "from kernel IR to PTX"):
+        with stage("write", "the text of the kernels as LLVM IR"):
+            text = device_module(program, arch, names, options, places)
+        most = parameter_bytes(program, archs.parameter_limit(arch))
+        with stage("LLVM", "parses, optimises, and writes PTX"):
+            image = KernelImage(arch, (ptx(text, arch, most, options.opt_level),))
     return with_cubin(image, options.assembling) if options.cubin else image
 
 

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import Body, Fault, Location
+from ferrule.compiler.artefacts import Body, Fault, Location, stage
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.launcher.driver import SHARED_BY_DEFAULT
 from ferrule.compiler.cuda.launcher.faults import failures
@@ -96,16 +96,18 @@ def lower_cuda(
 
         program = composed(program)
     native = kernels is None and have_instructions(options.archs)
-    program = expand_maths(program, DeviceMaths(options.libdevice, native).keeps, fused=True)
+    with stage("expand", "functions of the maths library become operations"):
+        program = expand_maths(program, DeviceMaths(options.libdevice, native).keeps, fused=True)
     if not program.kernels:
         return _without_kernels(program)
     require_attributes(program, options.archs)
     code = (kernels or lower_device)(program, options, places)
-    emitter = Emitter(program.name)
-    launcher = Launcher(emitter, images_of(code), code.kernels, options.jit)
-    module = _Module(program, emitter, launcher)
-    module.emit()
-    return finished(program, emitter, module.faults, code)
+    with stage("write launches", "the text of the code that launches them"):
+        emitter = Emitter(program.name)
+        launcher = Launcher(emitter, images_of(code), code.kernels, options.jit)
+        module = _Module(program, emitter, launcher)
+        module.emit()
+        return finished(program, emitter, module.faults, code)
 
 
 def _without_kernels(program: ops.Program) -> Body:

@@ -23,7 +23,7 @@ def sass_of(ptx: Mapping[str, str], cubins: Iterable[FoundImage]) -> str:
     """
     code = [(found.arch, found.data) for found in cubins]
     code += [(arch, assemble(text, arch).cubin) for arch, text in ptx.items()]
-    return "\n".join(f"// {arch}\n{_disassembled(data)}" for arch, data in code)
+    return "\n".join(f"// {arch}\n{disassembled(data)}" for arch, data in code)
 
 
 def find_disassembler() -> list[str] | None:
@@ -35,8 +35,16 @@ def find_disassembler() -> list[str] | None:
     return None
 
 
-def _disassembled(cubin: bytes) -> str:
-    command = find_disassembler()
+def with_lines(cubin: bytes) -> str | None:
+    """The SASS of a cubin with the lines that it has been given; None without nvdisasm, which alone
+    shows them.  StageError with what it says."""
+    found = find_program("nvdisasm")
+    return None if found is None else disassembled(cubin, [found, "--print-line-info"])
+
+
+def disassembled(cubin: bytes, command: list[str] | None = None) -> str:
+    """The SASS of a cubin.  StageError without a disassembler, or with what it says."""
+    command = find_disassembler() if command is None else command
     if command is None:
         raise StageError(
             "sass",
