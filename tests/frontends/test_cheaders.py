@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tvm_ffi
 
-from ferrule.compiler.conventions import ReturnCode
+from ferrule.compiler.conventions import Out, ReturnCode
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import c
 
@@ -166,6 +166,18 @@ def test_handles_arrays_texts_and_enums(lib: Any) -> None:
     matrix = np.zeros((2, 3), np.float32)
     lib.grid(matrix)
     assert matrix.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_a_place_that_c_writes_to_is_given_back(folder: Path) -> None:
+    sizes = {**OWN_SIZES, "also": Out("pointer", "also")}
+    found = c.library(folder / "lib.h", folder / "lib.so", sizes=sizes)
+    assert str(found.open_box.signature) == "open_box(name: str) -> Tuple[Pointer(), Pointer()]"
+    handle, also = found.open_box("Abc")
+    assert handle.value == also.value and found.look(also) == ord("A")
+    wrong = {"open_box.also": Out("int32", "also")}
+    few = c.library(folder / "lib.h", folder / "lib.so", functions=["open_box"], sizes=wrong)
+    with pytest.raises(CompileError, match="is the Out 'also', the address of int32, but it takes"):
+        few.open_box("Abc")
 
 
 def test_what_the_header_says_is_checked_at_the_call(lib: Any) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.ccompilers import compiler_words
-from ferrule.frontends.cheaders.calls import LeftOut, Planned, Size, dims_of, plan
+from ferrule.frontends.cheaders.calls import LeftOut, Planned, Size, dims_of, is_out, plan
 from ferrule.frontends.cheaders.declared import Address, Declared, Header, read_header
 from ferrule.frontends.given import texts
 from ferrule.frontends.sources import SourceLike, search_words
@@ -169,10 +169,12 @@ def _checked_sizes(sizes: Mapping[str, Size]) -> Mapping[str, Size]:
             raise TypeError(f"sizes: {key!r} is no name of a parameter, such as 'crc32.buf'")
         listed = size if isinstance(size, tuple) else (size,)
         fits = all(isinstance(each, str | int) and not isinstance(each, bool) for each in listed)
+        if is_out(size):
+            continue
         if not (size is None or fits) or size == ():
             raise TypeError(
                 f"sizes: {key!r} is {size!r}: wanted the name of a parameter, a number, a tuple of "
-                "these, or None for any address"
+                "these, a conventions.Out, or None for any address"
             )
         if any(isinstance(each, int) and each < 0 for each in listed):
             raise ValueError(f"sizes: {key!r} is {size!r}: a size is never negative")

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard
 
 from ferrule.frontends.cheaders.declared import Address, Declared, Kind, Number, Opaque, Row
 from ferrule.specs import Dim, Pointer, Scalar, Signature, String, Tensor, as_dtype, sym_int64
 from ferrule.specs.deferred import dataclass
 
-Size: TypeAlias = "str | int | tuple[str | int, ...] | None"
-"""The extent of an array: names of parameters and numbers; None for an address of anything."""
+if TYPE_CHECKING:
+    from ferrule.compiler.conventions import Out
+
+Size: TypeAlias = "str | int | tuple[str | int, ...] | Out | None"
+"""The extent of an array: names of parameters and numbers; None for an address of anything, and an
+`Out` for a place that the call has and gives back."""
 
 _TEXT: Final = Address(Number("int8"), is_const=True)
 _BYTES: Final = (Opaque("void"), Number("int8"), Number("uint8"))
@@ -141,6 +145,8 @@ class _Plan:
 
         if name in self.sizes:
             size = self.sizes[name]
+            if is_out(size):
+                return size
             return self._added(_pointer(name)) if size is None else self._array(name, kind, size)
         if kind.is_const and kind.to == _TEXT.to:
             return CString(self._added(String(_python_name(name))))
@@ -188,9 +194,19 @@ class _Plan:
 
 def dims_of(size: Size) -> tuple[str | int, ...]:
     """The extents of a size."""
-    if size is None:
-        return ()
-    return size if isinstance(size, tuple) else (size,)
+    match size:
+        case tuple():
+            return size
+        case str() | int():
+            return (size,)
+    return ()
+
+
+def is_out(size: object) -> TypeGuard[Out]:
+    """Whether this is an `Out` in place of a size."""
+    from ferrule.compiler.conventions import Out
+
+    return isinstance(size, Out)
 
 
 def _is_integer(dtype: str) -> bool:
