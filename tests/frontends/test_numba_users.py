@@ -395,3 +395,43 @@ def test_what_is_refused_says_why(function: Any, example: Any, said: str) -> Non
 
 def test_the_count_of_the_page() -> None:
     assert (len(TABLE), len(TABLE) + len(REFUSED)) == (28, 31)
+
+
+# ---- records ----
+
+
+def stamped(r, weights, at):
+    total = 0.0
+    for i in range(r.shape[0]):
+        for j in range(r.shape[1]):
+            at[i, j] = r["kind"][i, j] + r[i, j].parts[1]
+            total += r[i, j].time * weights[j]
+            r[i, j].kind = i - j
+    return total
+
+
+@pytest.mark.parametrize("aligned", [False, True], ids=["packed", "aligned"])
+def test_arrays_of_records_are_their_bytes(aligned: bool) -> None:
+    dtype = np.dtype([("kind", "i2"), ("time", "f8"), ("parts", "f4", (3,))], align=aligned)
+    rng = np.random.default_rng(0)
+    bytes_ = rng.integers(0, 30, (4, 3, dtype.itemsize), np.uint8)
+    ours, theirs = bytes_.copy(), np.ascontiguousarray(bytes_).view(dtype)[..., 0]
+    at, wanted, weights = np.zeros((4, 3)), np.zeros((4, 3)), rng.random(3)
+    f = frontend.compile(stamped, theirs, weights, at)
+    assert f"r: Tensor([n0, n1, {dtype.itemsize}], uint8), weights: Tensor([n1]" in str(f.signature)
+    for array in (theirs["time"], theirs["parts"]):
+        array[...] = rng.random(array.shape)
+    ours = theirs.copy().view("u1").reshape(*theirs.shape, -1)
+    assert f(ours, weights, at) == pytest.approx(njit(stamped)(theirs, weights, wanted))
+    np.testing.assert_array_equal(at, wanted)
+    np.testing.assert_array_equal(ours.view(dtype)[..., 0]["kind"], theirs["kind"])
+    with pytest.raises(ValueError, match=rf"expected to be {dtype.itemsize}, but got 1"):
+        f(ours[..., :1], weights, at)
+
+
+def test_records_with_gaps_or_objects_are_refused() -> None:
+    dtype = np.dtype([("kind", "i4"), ("time", "f8")])
+    objects = np.zeros((2, 2), [("kind", "O")])
+    for wrong in (np.zeros((4, 4), dtype)[::2], np.zeros((), dtype), objects):
+        with pytest.raises(CompileError, match="has gaps, no dims, or objects of Python"):
+            frontend.compile(stamped, wrong, np.zeros(2), np.zeros((2, 2)))

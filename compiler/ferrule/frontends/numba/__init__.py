@@ -25,6 +25,13 @@ from ferrule.frontends.given import (
 )
 from ferrule.frontends.kernels import build_kernel
 from ferrule.frontends.launchsizes import checked_sizes, constants_of, constants_said, unmarked
+from ferrule.frontends.numba.records import (
+    Records,
+    as_numbers,
+    bytes_of,
+    is_of_records,
+    records_of,
+)
 from ferrule.frontends.packages import load
 from ferrule.specs import Condition, Dim, Param, Requirement, Signature
 from ferrule.specs.copies import changed
@@ -67,7 +74,8 @@ def compile(
 
     `function` is a Python function, or one with `@numba.njit` or `@numba.cuda.jit`, whose options
     are used.  `examples` are, for each of its parameters, a fake tensor, a spec, a real array, or a
-    number or its dtype, of which only the type is used.  The last ones may be omitted if they have
+    number or its dtype, of which only the type is used; an array of NumPy's records is one for
+    their bytes, `r.view("u1").reshape(*r.shape, -1)`.  The last ones may be omitted if they have
     defaults, which are kept.  A read-only array is an example for an array that the function only
     reads; calls may pass it read-only or writable.  Numba compiles it for arrays of their ranks and
     layouts.  The arrays named by `results` are allocated and returned; their sizes must be known
@@ -89,10 +97,11 @@ def compile(
     load("numba_cuda" if cuda else "numba", "numba", "numba-cuda" if cuda else "numba")
     plain = _plain(function)
     constants = [*constants_of(grid, block), *_in_shared(smem, examples)]
-    params, made, signature = _call(plain, examples, name, results, constants)
+    records = {} if cuda else records_of(list(inspect.signature(plain).parameters), examples)
+    params, made, signature = _call(plain, examples, name, results, constants, records)
     more = constants_said(signature, grid, block)
     if more:
-        params, made, signature = _call(plain, examples, name, results, constants + more)
+        params, made, signature = _call(plain, examples, name, results, constants + more, records)
     if cuda:
         from ferrule.frontends.numba.device import device_call
 
@@ -106,7 +115,7 @@ def compile(
         from ferrule.frontends.numba.host import host_call
 
         _check_for_cpu(function, _name(plain), params, grid, block)
-        convention = host_call(function, params)
+        convention = host_call(function, params, records)
     return build_kernel(
         plain,
         requiring(signature, requires),
@@ -124,10 +133,11 @@ def _call(
     name: str | None,
     results: Sequence[str],
     constants: Sequence[int],
+    records: Records,
 ) -> tuple[list[Param], list[Tensor], Signature]:
     """All parameters of the function, the tensors among them that `results` names, and the
     signature of the others."""
-    params = _params(function, examples, constants, names(results))
+    params = _params(function, examples, constants, names(results), records)
     given, made = parted(params, results)
     return params, made, Signature(_name(function) if name is None else name, given)
 
@@ -172,6 +182,7 @@ def _params(
     examples: Sequence[Any],
     constants: Sequence[int],
     made: Sequence[str],
+    records: Records,
 ) -> list[Param]:
     """The specs of the function's parameters; `made` names the allocated ones."""
     params = list(inspect.signature(function).parameters.values())
@@ -184,9 +195,12 @@ def _params(
                 )
             )
     given = _with_defaults(function, examples)
-    sizes = SeenSizes.of(given, constants=constants)
+    plain = [as_numbers(each) if is_of_records(each) and records else each for each in given]
+    sizes = SeenSizes.of(plain, constants=constants)
     found = [
-        _param(param.name, example, sizes, is_made=param.name in made)
+        _records(param.name, example, sizes, records[param.name], is_made=param.name in made)
+        if param.name in records
+        else _param(param.name, example, sizes, is_made=param.name in made)
         for param, example in zip(params, given, strict=True)
     ]
     # A parameter before one without a default, such as an array, cannot have one.
@@ -229,6 +243,12 @@ def _param(name: str, example: Any, sizes: SeenSizes, *, is_made: bool) -> Param
     if isinstance(spec, Tensor) and not is_made and _is_read_only(example):
         return changed(spec, read_only=True)
     return spec
+
+
+def _records(name: str, example: Any, sizes: SeenSizes, dtype: Any, *, is_made: bool) -> Tensor:
+    """The spec of an array of records."""
+    read_only = not is_made and _is_read_only(example)
+    return bytes_of(name, sizes.dims(example.shape), dtype, read_only=read_only)
 
 
 def _is_read_only(example: Any) -> bool:

@@ -23,6 +23,7 @@ from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.hostcode import HostCode
 from ferrule.frontends.numba.linking import alone
+from ferrule.frontends.numba.records import Records, flattened_records, records_type
 from ferrule.frontends.numba.returns import (
     Number,
     Perhaps,
@@ -38,7 +39,7 @@ from ferrule.frontends.numba.support import FORGET, RELEASE
 from ferrule.frontends.numba.types import flattened, numba_type
 from ferrule.frontends.packages import load
 from ferrule.runtime.llvm.layouts import I64
-from ferrule.specs import Condition, DType, Param
+from ferrule.specs import Condition, DType, Param, Tensor
 from ferrule.specs.deferred import dataclass
 
 _EXCEPTION: Final = re.compile(
@@ -92,14 +93,28 @@ class NumbaCall:
         call.give(found)
 
 
-def host_call(function: Any, params: Sequence[Param]) -> NumbaCall:
-    """The call of a function of Numba, compiled for parameters with these specs."""
+def host_call(function: Any, params: Sequence[Param], records: Records) -> NumbaCall:
+    """The call of a function of Numba, compiled for parameters with these specs; those in
+    `records` are bytes of records."""
     types = load("numba", "numba").types
 
-    kinds = tuple(numba_type(types, param) for param in params)
+    kinds = tuple(
+        records_type(param, records[param.name])
+        if isinstance(param, Tensor) and param.name in records
+        else numba_type(types, param)
+        for param in params
+    )
     name, found = _compiled(function, kinds)
     text, symbol = found.library.get_llvm_str(), found.fndesc.llvm_func_name
-    arguments = [argument for param in params for argument in flattened(param)]
+    arguments = [
+        argument
+        for param in params
+        for argument in (
+            flattened_records(param)
+            if isinstance(param, Tensor) and param.name in records
+            else flattened(param)
+        )
+    ]
     return native_call(name, text, symbol, found.signature.return_type, arguments)
 
 
