@@ -9,6 +9,19 @@ from ferrule.language.ir.scalars import BinaryOp, UnaryOp
 from ferrule.language.ir.values import Value
 from ferrule.specs.deferred import dataclass
 
+__all__ = [  # names of `ops`
+    "Arithmetic",
+    "Binary",
+    "Bitcast",
+    "Cast",
+    "Compare",
+    "CompareOp",
+    "Constant",
+    "Fma",
+    "Select",
+    "Unary",
+]
+
 CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 
 

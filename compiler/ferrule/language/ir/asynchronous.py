@@ -19,6 +19,18 @@ from ferrule.language.ir.operation import Effects, Operation
 from ferrule.language.ir.values import Value
 from ferrule.specs.deferred import dataclass
 
+__all__ = [  # names of `ops`
+    "AsyncCopy",
+    "Boxes",
+    "BulkStore",
+    "CacheMode",
+    "Control",
+    "ControlKind",
+    "TensorCopy",
+    "TensorCopyKind",
+    "WITH_AMOUNT",
+]
+
 CacheMode = Literal["always", "global"]
 ControlKind = Literal[
     "cp_async_commit_group",
@@ -44,6 +56,13 @@ ControlKind = Literal[
     "wgmma_wait_group",
 ]
 
+_OLDER: Final[dict[ControlKind, int]] = {
+    "cp_async_commit_group": 80,
+    "cp_async_wait_group": 80,
+    "fence_proxy_alias": 70,
+}
+"""The first architecture of the kinds that GPUs had before sm_90."""
+
 WITH_AMOUNT: Final[tuple[ControlKind, ...]] = (
     "cp_async_wait_group",
     "cp_async_bulk_wait_group",
@@ -64,6 +83,7 @@ class AsyncCopy(
     effects=("reads", "writes", "orders"),
     writes=("target",),
     place="kernel",
+    since=("cp_async", 80),
 ):
     """Copies the first `count` elements of a tensor of one dim to shared memory: PTX's `cp.async`.
 
@@ -98,6 +118,11 @@ class Control(Operation, text="{words}", effects=("orders",), place="kernel"):
     amount: int = 0
 
     @property
+    def since(self) -> tuple[str, int]:
+        """Most kinds are Hopper's."""
+        return self.kind, _OLDER.get(self.kind, 90)
+
+    @property
     def effects(self) -> Effects:
         """See `Operation`."""
         waits: Effects = frozenset(("waits",))
@@ -127,6 +152,7 @@ class TensorCopy(
     " {boxes.tiling}",
     effects=("reads", "writes", "orders"),
     place="kernel",
+    since=("cp_async_bulk_tensor", 90),
 ):
     """Copies the box of a tensor that begins at these coordinates, Int32, one for each dim.
 
@@ -165,6 +191,7 @@ class BulkStore(
     effects=("reads", "writes", "orders"),
     writes=("target",),
     place="kernel",
+    since=("cp_async_bulk", 90),
 ):
     """Copies `size` bytes, an Int32, from shared to global memory; see `TensorCopy` of a store.
 
@@ -174,3 +201,7 @@ class BulkStore(
     target: Value
     source: Value
     size: Value
+
+
+Asynchronous = AsyncCopy | Control | TensorCopy | BulkStore
+"""The ops of this module; they have no result."""

@@ -15,6 +15,19 @@ from ferrule.runtime.linking.links import Link
 from ferrule.specs import Param, Sym
 from ferrule.specs.deferred import dataclass
 
+__all__ = [  # names of `ops`
+    "ArgumentKind",
+    "Call",
+    "CallBody",
+    "Callee",
+    "Extern",
+    "Imported",
+    "Linked",
+    "Outgoing",
+    "Receive",
+    "Received",
+]
+
 ArgumentKind = Literal[
     "none",
     "bool",

@@ -9,6 +9,15 @@ from ferrule.language.ir.operation import Argument, Operation, Result
 from ferrule.language.ir.values import Region, Value
 from ferrule.specs.deferred import dataclass
 
+__all__ = [  # names of `ops`
+    "For",
+    "If",
+    "LoopHints",
+    "Parallel",
+    "RegionOp",
+    "While",
+]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class If(Operation, effects=(), uniform=True):

@@ -15,6 +15,14 @@ from ferrule.language.ir.operation import Operation, Result
 from ferrule.language.ir.values import Value
 from ferrule.specs.deferred import dataclass
 
+__all__ = [  # names of `ops`
+    "BulkCopy",
+    "MBarrier",
+    "MBarrierKind",
+    "MBarrierTry",
+    "MBarrierWait",
+]
+
 MBarrierKind = Literal["init", "arrive", "expect_tx", "arrive_and_expect_tx"]
 """The operations of a thread on a barrier."""
 
@@ -26,6 +34,7 @@ class MBarrier(
     effects=("reads", "writes", "orders"),
     writes=("barrier",),
     place="kernel",
+    since=("mbarrier", 90),
 ):
     """`init`: initialises a barrier for `amount` arrivals.  `arrive`: one of them.  `expect_tx`:
     the phase waits for `amount` bytes more.  An amount is an Int32.  An `arrive` with a `peer`, an
@@ -43,6 +52,7 @@ class MBarrierWait(
     text="mbarrier wait {barrier}, {phase}",
     effects=("reads", "waits", "orders"),
     place="kernel",
+    since=("mbarrier", 90),
 ):
     """Waits until the phase with this number, an Int32 of 0 or 1, has ended.
 
@@ -53,10 +63,19 @@ class MBarrierWait(
     phase: Value
     location: Location | None = None
 
+    @property
+    def called(self) -> str:
+        """The name in the language."""
+        return "mbarrier_wait()"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MBarrierTry(
-    Operation, text="mbarrier try {barrier}, {phase}", effects=("reads", "orders"), place="kernel"
+    Operation,
+    text="mbarrier try {barrier}, {phase}",
+    effects=("reads", "orders"),
+    place="kernel",
+    since=("mbarrier", 90),
 ):
     """Whether the phase with this number has ended, a Boolean, after waiting for a while.
 
@@ -76,6 +95,7 @@ class BulkCopy(
     effects=("reads", "writes", "orders"),
     writes=("target", "barrier"),
     place="kernel",
+    since=("cp_async_bulk", 90),
 ):
     """Copies `size` bytes, an Int32, from global to shared memory, for which a barrier waits.
 
@@ -87,3 +107,7 @@ class BulkCopy(
     source: Value
     size: Value
     barrier: Value
+
+
+MBarrierEffect = MBarrier | MBarrierWait | BulkCopy
+"""Ops on mbarriers without a result."""

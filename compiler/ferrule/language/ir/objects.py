@@ -12,6 +12,20 @@ from ferrule.language.ir.operation import Operation, Result
 from ferrule.language.ir.values import Value
 from ferrule.specs.deferred import dataclass
 
+__all__ = [  # names of `ops`
+    "DTypeText",
+    "Field",
+    "IsInstance",
+    "Item",
+    "Keep",
+    "Member",
+    "Method",
+    "ObjectOp",
+    "Peek",
+    "PeekPart",
+    "Setter",
+]
+
 if TYPE_CHECKING:
     from ferrule.compiler.artefacts import Location
 

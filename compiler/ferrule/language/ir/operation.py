@@ -65,7 +65,8 @@ class Facts:
     `writes`: the operands whose memory is written, by the names of their fields; None: any.
     `uniform`: the results are the same for all threads of a block if operands and memory are.
     `speculative`: it may run although its result is not needed.  `text`: its printed form, see
-    `printer`.
+    `printer`.  `since`: the name in `fe.arch` and the first architecture of an instruction that
+    only some GPUs have.
     """
 
     effects: Effects = EVERY
@@ -74,6 +75,7 @@ class Facts:
     speculative: bool = False
     place: Place = "anywhere"
     text: str = ""
+    since: tuple[str, int] | None = None
 
 
 class Operation:
@@ -112,11 +114,12 @@ class Operation:
         speculative: bool = False,
         place: Place = "anywhere",
         text: str = "",
+        since: tuple[str, int] | None = None,
     ) -> None:
         super().__init_subclass__()
         if "facts" in vars(cls):
             return  # `dataclass` makes each class again, with slots, and copies its attributes
-        cls.facts = Facts(frozenset(effects), writes, uniform, speculative, place, text)
+        cls.facts = Facts(frozenset(effects), writes, uniform, speculative, place, text, since)
         annotations = {name: str(text) for name, text in vars(cls)["__annotations__"].items()}
         fields: dict[str, tuple[str, ...]] = {}
         for role, word in _ROLES.items():
@@ -139,6 +142,11 @@ class Operation:
     def is_speculative(self) -> bool:
         """Whether the op may run although its result is not needed."""
         return self.facts.speculative
+
+    @property
+    def since(self) -> tuple[str, int] | None:
+        """The instruction and the first architecture that has it, if not all have."""
+        return self.facts.since
 
     @property
     def is_seen(self) -> bool:

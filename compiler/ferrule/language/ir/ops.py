@@ -38,192 +38,27 @@ from dataclasses import field
 from typing import Final, Literal
 
 from ferrule.compiler.artefacts import Fault, Location, Relation
-from ferrule.language.ir.arithmetic import (
-    Arithmetic,
-    Binary,
-    Bitcast,
-    Cast,
-    Compare,
-    CompareOp,
-    Constant,
-    Fma,
-    Select,
-    Unary,
-)
-from ferrule.language.ir.asynchronous import (
-    WITH_AMOUNT,
-    AsyncCopy,
-    Boxes,
-    BulkStore,
-    CacheMode,
-    Control,
-    ControlKind,
-    TensorCopy,
-    TensorCopyKind,
-)
-from ferrule.language.ir.calls import (
-    ArgumentKind,
-    Call,
-    CallBody,
-    Callee,
-    Extern,
-    Imported,
-    Linked,
-    Outgoing,
-    Receive,
-    Received,
-)
-from ferrule.language.ir.control import For, If, LoopHints, Parallel, RegionOp, While
+from ferrule.language.ir.arithmetic import *
+from ferrule.language.ir.arithmetic import Arithmetic, Constant
+from ferrule.language.ir.asynchronous import *
+from ferrule.language.ir.calls import *
+from ferrule.language.ir.calls import Outgoing
+from ferrule.language.ir.control import *
+from ferrule.language.ir.control import RegionOp
 from ferrule.language.ir.facts import Facts
-from ferrule.language.ir.mbarriers import (
-    BulkCopy,
-    MBarrier,
-    MBarrierKind,
-    MBarrierTry,
-    MBarrierWait,
-)
-from ferrule.language.ir.objects import (
-    DTypeText,
-    Field,
-    IsInstance,
-    Item,
-    Keep,
-    Member,
-    Method,
-    ObjectOp,
-    Peek,
-    PeekPart,
-    Setter,
-)
+from ferrule.language.ir.mbarriers import *
+from ferrule.language.ir.objects import *
+from ferrule.language.ir.objects import ObjectOp
 from ferrule.language.ir.operation import Effects, Operation, Result
-from ferrule.language.ir.scalars import BinaryOp, UnaryOp
-from ferrule.language.ir.tensor_cores import (
-    LoadMatrix,
-    Mma,
-    StoreMatrix,
-    WarpgroupMma,
-)
-from ferrule.language.ir.threads import (
-    MAX_BARRIERS,
-    MAX_SHARED_ALIGN,
-    WARP_SIZE,
-    Atomic,
-    AtomicOp,
-    Barrier,
-    BarrierArrive,
-    Cooperation,
-    CooperationEffect,
-    DynamicShared,
-    Fence,
-    FenceScope,
-    InlinePtx,
-    Match,
-    MatchOp,
-    MemoryOrder,
-    MemoryScope,
-    PeerLoad,
-    PeerStore,
-    Shared,
-    Shuffle,
-    ShuffleOp,
-    Synchronising,
-    Vote,
-    VoteOp,
-    WarpBarrier,
-)
-from ferrule.language.ir.values import AXES, LaunchOptions, Region, Value
+from ferrule.language.ir.scalars import *
+from ferrule.language.ir.tensor_cores import *
+from ferrule.language.ir.threads import *
+from ferrule.language.ir.threads import Cooperation, CooperationEffect
+from ferrule.language.ir.values import *
+from ferrule.language.ir.values import LaunchOptions, Region, Value
 from ferrule.specs import Dim, Param, Sym
 from ferrule.specs.conditions import Comparison
 from ferrule.specs.deferred import dataclass
-
-__all__ = [  # names that other modules define
-    "AXES",
-    "ArgumentKind",
-    "Arithmetic",
-    "AsyncCopy",
-    "Atomic",
-    "AtomicOp",
-    "Barrier",
-    "BarrierArrive",
-    "Binary",
-    "BinaryOp",
-    "Bitcast",
-    "Boxes",
-    "BulkCopy",
-    "BulkStore",
-    "CacheMode",
-    "Call",
-    "CallBody",
-    "Callee",
-    "Cast",
-    "Compare",
-    "CompareOp",
-    "Constant",
-    "Control",
-    "ControlKind",
-    "Cooperation",
-    "CooperationEffect",
-    "DTypeText",
-    "DynamicShared",
-    "Extern",
-    "Fence",
-    "FenceScope",
-    "Field",
-    "Fma",
-    "For",
-    "If",
-    "InlinePtx",
-    "Imported",
-    "IsInstance",
-    "Item",
-    "Keep",
-    "Linked",
-    "LoadMatrix",
-    "LoopHints",
-    "MAX_BARRIERS",
-    "MAX_SHARED_ALIGN",
-    "MBarrier",
-    "MBarrierKind",
-    "MBarrierTry",
-    "MBarrierWait",
-    "Match",
-    "MatchOp",
-    "Member",
-    "MemoryOrder",
-    "MemoryScope",
-    "Method",
-    "Mma",
-    "ObjectOp",
-    "Outgoing",
-    "Parallel",
-    "Peek",
-    "PeekPart",
-    "PeerLoad",
-    "PeerStore",
-    "Receive",
-    "Received",
-    "Region",
-    "RegionOp",
-    "Select",
-    "Setter",
-    "Shared",
-    "Shuffle",
-    "ShuffleOp",
-    "StoreMatrix",
-    "Synchronising",
-    "TensorCopy",
-    "TensorCopyKind",
-    "Unary",
-    "UnaryOp",
-    "Value",
-    "Vote",
-    "VoteOp",
-    "WARP_SIZE",
-    "WITH_AMOUNT",
-    "WarpBarrier",
-    "WarpgroupMma",
-    "While",
-]
 
 _NO_EFFECT: Final[Effects] = frozenset()
 _FAILS: Final[Effects] = frozenset(("fails",))

@@ -133,6 +133,8 @@ def _facts(kind: type[Operation]) -> str:
     if facts.writes is not None:
         said.append(f"It writes {' and '.join(f'`{name}`' for name in facts.writes)}.")
     said += ["It is uniform."] * facts.uniform + ["It is speculative."] * facts.speculative
+    if facts.since is not None:
+        said.append(f"GPUs have it from sm_{facts.since[1]} on.")
     where = {"anywhere": "", "kernel": "In kernels only.", "host": "In host functions only."}
     return " ".join(filter(None, [*said, where[facts.place]]))
 

@@ -15,6 +15,11 @@ from typing import Final, Literal, get_args
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.dtypes import Kind
 
+__all__ = [  # names of `ops`
+    "BinaryOp",
+    "UnaryOp",
+]
+
 INTEGERS: Final[tuple[Kind, ...]] = ("int", "uint")
 NUMBERS: Final[tuple[Kind, ...]] = ("int", "uint", "float")
 FLOATS: Final[tuple[Kind, ...]] = ("float",)

@@ -41,6 +41,14 @@ from ferrule.specs import (
 )
 from ferrule.specs.deferred import dataclass
 
+__all__ = [  # names of `ops`
+    "LoadMatrix",
+    "MatrixOp",
+    "Mma",
+    "StoreMatrix",
+    "WarpgroupMma",
+]
+
 MMA_DTYPES: Final[dict[DType, tuple[DType, ...]]] = {
     Float16: (Float32, Float16),
     BFloat16: (Float32,),
@@ -65,6 +73,7 @@ class Mma(
     effects=("reads", "writes", "waits"),
     writes=("d",),
     place="kernel",
+    since=("mma", 80),
 ):
     """`d = a @ b + c` of a matrix A of 16 rows, B of 8 columns, C and D: PTX's `mma.sync`.
 
@@ -80,6 +89,11 @@ class Mma(
     mask: Value
     location: Location | None = None
 
+    @property
+    def called(self) -> str:
+        """The name in the language."""
+        return "mma()"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadMatrix(
@@ -88,6 +102,7 @@ class LoadMatrix(
     effects=("reads", "writes", "waits"),
     writes=("target",),
     place="kernel",
+    since=("ldmatrix", 75),
 ):
     """Loads 1, 2 or 4 matrices of 8 rows of 16 bytes from shared memory: PTX's `ldmatrix`.
 
@@ -108,6 +123,11 @@ class LoadMatrix(
         """The number of matrices."""
         return fragment_size(self.target) // words(self.target)
 
+    @property
+    def called(self) -> str:
+        """The name in the language."""
+        return "ldmatrix()"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreMatrix(
@@ -116,6 +136,7 @@ class StoreMatrix(
     effects=("reads", "writes", "waits"),
     writes=("target",),
     place="kernel",
+    since=("stmatrix", 90),
 ):
     """Stores 1, 2 or 4 matrices of 8 rows of 16 bytes to shared memory: PTX's `stmatrix`.
 
@@ -132,6 +153,11 @@ class StoreMatrix(
     def count(self) -> int:
         """The number of matrices."""
         return fragment_size(self.source) // words(self.source)
+
+    @property
+    def called(self) -> str:
+        """The name in the language."""
+        return "stmatrix()"
 
 
 def fragment_size(fragment: Value) -> int:
@@ -191,6 +217,7 @@ class WarpgroupMma(
     effects=("reads", "writes", "waits"),
     writes=("d",),
     place="kernel",
+    since=("wgmma", 90),
 ):
     """`d = a @ b`, or `d += a @ b` if `accumulate`, a Boolean: PTX's `wgmma.mma_async`.
 
@@ -223,3 +250,15 @@ class WarpgroupMma(
     def depth(self) -> int:
         """The columns of A and rows of B."""
         return DEPTH_BYTES // self.b.tensor.dtype.itemsize
+
+    @property
+    def called(self) -> str:
+        """The name in the language."""
+        return "wgmma()"
+
+
+MatrixOp = Mma | LoadMatrix
+"""Ops of the lanes of one warp that every target can run."""
+
+TensorCoreOp = MatrixOp | StoreMatrix | WarpgroupMma
+"""The ops of this module; they have no result."""

@@ -23,12 +23,45 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from ferrule.compiler.artefacts import Location
-from ferrule.language.ir.asynchronous import AsyncCopy, BulkStore, Control, TensorCopy
-from ferrule.language.ir.mbarriers import BulkCopy, MBarrier, MBarrierTry, MBarrierWait
+from ferrule.language.ir.asynchronous import Asynchronous
+from ferrule.language.ir.mbarriers import MBarrierEffect, MBarrierTry, MBarrierWait
 from ferrule.language.ir.operation import Operation, Result
-from ferrule.language.ir.tensor_cores import LoadMatrix, Mma, StoreMatrix, WarpgroupMma
+from ferrule.language.ir.tensor_cores import MatrixOp, TensorCoreOp
 from ferrule.language.ir.values import Value
 from ferrule.specs.deferred import dataclass
+
+__all__ = [  # names of `ops`
+    "AnyWarpOp",
+    "ArchOp",
+    "Atomic",
+    "AtomicOp",
+    "Barrier",
+    "BarrierArrive",
+    "Cooperation",
+    "CooperationEffect",
+    "DynamicShared",
+    "Exchange",
+    "Fence",
+    "FenceScope",
+    "InlinePtx",
+    "MAX_BARRIERS",
+    "MAX_SHARED_ALIGN",
+    "Match",
+    "MatchOp",
+    "MemoryOrder",
+    "MemoryScope",
+    "PeerLoad",
+    "PeerStore",
+    "Shared",
+    "Shuffle",
+    "ShuffleOp",
+    "Synchronising",
+    "Vote",
+    "VoteOp",
+    "WARP_SIZE",
+    "WarpMeeting",
+    "WarpBarrier",
+]
 
 FenceScope = Literal["block", "device", "system"]
 ShuffleOp = Literal["idx", "up", "down", "bfly"]
@@ -84,6 +117,11 @@ class Barrier(Operation, text="barrier{id:word}{count:word}", effects=("waits",)
     count: Value | None = None
     location: Location | None = None
 
+    @property
+    def called(self) -> str:
+        """The name in the language."""
+        return "sync_threads()" if self.id is None and self.count is None else "barrier()"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WarpBarrier(Operation, text="warp_barrier{mask:word}", effects=("waits",), place="kernel"):
@@ -92,6 +130,11 @@ class WarpBarrier(Operation, text="warp_barrier{mask:word}", effects=("waits",),
 
     mask: Value
     location: Location | None = None
+
+    @property
+    def called(self) -> str:
+        """The name in the language."""
+        return "sync_warp()"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,6 +169,11 @@ class Shuffle(
     clamp: Value
     location: Location | None = None
 
+    @property
+    def called(self) -> str:
+        """The name in the language."""
+        return "shuffle_sync()" if self.op == "idx" else f"shuffle_sync_{self.op}()"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vote(Operation, text="vote {op} {predicate}{mask:word}", effects=("waits",), place="kernel"):
@@ -139,6 +187,11 @@ class Vote(Operation, text="vote {op} {predicate}{mask:word}", effects=("waits",
     predicate: Value
     mask: Value
     location: Location | None = None
+
+    @property
+    def called(self) -> str:
+        """The name in the language."""
+        return f"vote_{self.op}_sync()"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,6 +208,11 @@ class Match(Operation, text="match {op} {value}{mask:word}", effects=("waits",),
     value: Value
     mask: Value
     location: Location | None = None
+
+    @property
+    def called(self) -> str:
+        """The name in the language."""
+        return f"match_{self.op}_sync()"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,7 +257,12 @@ class BarrierArrive(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PeerLoad(
-    Operation, text="peer_load {source}, {peer}", effects=("reads",), uniform=True, place="kernel"
+    Operation,
+    text="peer_load {source}, {peer}",
+    effects=("reads",),
+    uniform=True,
+    place="kernel",
+    since=("load_peer or store_peer", 90),
 ):
     """Reads an element of the shared memory of another block of the cluster.
 
@@ -219,6 +282,7 @@ class PeerStore(
     effects=("writes",),
     writes=("target",),
     place="kernel",
+    since=("load_peer or store_peer", 90),
 ):
     """Writes an element of the shared memory of another block of the cluster; see `PeerLoad`."""
 
@@ -247,32 +311,29 @@ class InlinePtx(
     given: tuple[Value, ...]
     location: Location | None = None
 
+    @property
+    def called(self) -> str:
+        """The name in the language."""
+        return "inline_ptx()"
 
-Cooperation = (
-    Shared | DynamicShared | Shuffle | Vote | Match | Atomic | MBarrierTry | PeerLoad | InlinePtx
-)
+
+Exchange = Shuffle | Vote | Match
+"""Ops by which the lanes of a warp exchange values: one result, and a mask."""
+
+AnyWarpOp = WarpBarrier | Exchange | MatrixOp
+"""Ops for which the lanes of a mask wait for each other, on every target."""
+
+Cooperation = Shared | DynamicShared | Exchange | Atomic | MBarrierTry | PeerLoad | InlinePtx
 """Ops with one result.  All but `Shared` and `DynamicShared` have an effect too."""
 
-BackgroundOp = TensorCopy | BulkStore | StoreMatrix | BarrierArrive | PeerStore | WarpgroupMma
-"""Members of `ArchOp` that only GPUs since sm_90 have, and named barriers."""
-
-ArchOp = Mma | LoadMatrix | AsyncCopy | Control | MBarrier | MBarrierWait | BulkCopy | BackgroundOp
-"""Ops that are instructions of some GPUs."""
+ArchOp = TensorCoreOp | Asynchronous | MBarrierEffect | BarrierArrive | PeerStore
+"""Ops without a result that are instructions of some GPUs."""
 
 CooperationEffect = Barrier | WarpBarrier | Fence | ArchOp
 """Ops without a result."""
 
-Synchronising = (
-    Barrier
-    | WarpBarrier
-    | Shuffle
-    | Vote
-    | Match
-    | Mma
-    | LoadMatrix
-    | StoreMatrix
-    | WarpgroupMma
-    | MBarrierWait
-    | InlinePtx
-)
-"""Ops that wait for other threads."""
+WarpMeeting = WarpBarrier | Exchange | TensorCoreOp | InlinePtx
+"""Ops that wait for threads of the same warp or warpgroup alone."""
+
+Synchronising = Barrier | WarpMeeting | MBarrierWait
+"""Ops that wait for other threads; `called` is the name of each in the language."""

@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING, Final
 from ferrule.language.ir.types import TensorType, Type
 from ferrule.specs.deferred import dataclass
 
+__all__ = [  # names of `ops`
+    "AXES",
+    "Region",
+    "Value",
+]
+
 if TYPE_CHECKING:
     from ferrule.language.ir.ops import Op
 

@@ -269,9 +269,9 @@ class _Thread:
                 self.barrier(op)
             case ops.WarpBarrier(mask):
                 self.wait(op, State.IN_WARP, mask=f.values[mask])
-            case ops.Shuffle() | ops.Vote() | ops.Match():
+            case _ if isinstance(op, ops.Exchange):
                 self.warp_op(op)
-            case ops.Mma() | ops.LoadMatrix():
+            case _ if isinstance(op, ops.MatrixOp):
                 self.matrix_op(op)
             case ops.MBarrierWait(barrier, phase):
                 place = memory.address(f, barrier)
@@ -288,7 +288,7 @@ class _Thread:
         number, count = t.select(exists, number, zero), t.select(exists, count, zero)
         self.wait(op, State.AT_BARRIER, id=number, count=count)
 
-    def warp_op(self, op: warps.WarpOp) -> None:
+    def warp_op(self, op: ops.Exchange) -> None:
         """Hands over this thread's value, waits, and computes the result from the values of the
         others."""
         values = self.f.values
@@ -296,7 +296,7 @@ class _Thread:
         self.wait(op, State.IN_WARP, mask=values[op.mask], value=values[bits])
         values[op.result] = values[self.simple(lambda b: warps.of_bits(b, op, *self.warp))]
 
-    def matrix_op(self, op: matrices.MatrixOp) -> None:
+    def matrix_op(self, op: ops.MatrixOp) -> None:
         """Writes the thread's operands behind the records, waits, computes its part of the result,
         and waits again: then no thread reads that memory any more."""
         t, (thread, count, _) = self.f.t, self.warp

@@ -21,7 +21,7 @@ from ferrule.language.codegen.cuda.nvvm import (
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.values.scalars import memory_type
-from ferrule.language.ir import ops, tensor_cores, threads
+from ferrule.language.ir import ops, tensor_cores
 from ferrule.runtime.llvm.layouts import F32, I1, I8, I16, I32, I64, VOID
 from ferrule.specs import Boolean, Float16, Float32
 
@@ -38,30 +38,8 @@ _OF_CLUSTER: Final = ir.PointerType(addrspace=7)
 def require_architecture(kernel: ops.Function, arch: str) -> None:
     """Raises CodegenError for a kernel with an op that the architecture does not support."""
     for op in kernel.facts.ops:
-        match op:
-            case ops.Mma():
-                name, least = "mma", 80
-            case ops.LoadMatrix():
-                name, least = "ldmatrix", 75
-            case ops.AsyncCopy():
-                name, least = "cp_async", 80
-            case ops.Control(kind):
-                name, least = kind, CONTROLS[kind][1]
-            case ops.MBarrier() | ops.MBarrierWait() | ops.MBarrierTry():
-                name, least = "mbarrier", 90
-            case ops.BulkCopy() | ops.BulkStore():
-                name, least = "cp_async_bulk", 90
-            case ops.TensorCopy():
-                name, least = "cp_async_bulk_tensor", 90
-            case ops.StoreMatrix():
-                name, least = "stmatrix", 90
-            case ops.WarpgroupMma():
-                name, least = "wgmma", 90
-            case ops.PeerLoad() | ops.PeerStore():
-                name, least = "load_peer or store_peer", 90
-            case _:
-                continue
-        _require(kernel, name, least, arch)
+        if op.since is not None:
+            _require(kernel, *op.since, arch)
 
 
 def _require(kernel: ops.Function, name: str, least: int, arch: str) -> None:
@@ -87,7 +65,7 @@ def _require(kernel: ops.Function, name: str, least: int, arch: str) -> None:
         )
 
 
-def lower(lowering: FunctionLowering, op: threads.ArchOp) -> None:
+def lower(lowering: FunctionLowering, op: ops.ArchOp | ops.PeerLoad | ops.MBarrierTry) -> None:
     """Emits an op."""
     match op:
         case ops.Mma():
@@ -98,7 +76,7 @@ def lower(lowering: FunctionLowering, op: threads.ArchOp) -> None:
             _copy(lowering, op)
         case ops.Control(kind, amount):
             given = [ir.Constant(I32, amount)] if kind in ops.WITH_AMOUNT else []
-            call(lowering, CONTROLS[kind][0], VOID, given)
+            call(lowering, CONTROLS[kind], VOID, given)
         case ops.MBarrier("arrive", peer=ops.Value()):
             _arrive_at_peer(lowering, op)
         case ops.MBarrier(kind, barrier, amount):
@@ -122,6 +100,10 @@ def lower(lowering: FunctionLowering, op: threads.ArchOp) -> None:
             stored = lowering.b.zext(stored, I8) if dtype is Boolean else stored
             there = _at_peer(lowering, target, peer)
             lowering.b.store(stored, there, align=dtype.itemsize)
+        case ops.PeerLoad(result):
+            lowering.values[result] = _peer_load(lowering, op)
+        case ops.MBarrierTry(result):
+            lowering.values[result] = _try_wait(lowering, op)
         case ops.BarrierArrive() | ops.WarpgroupMma():
             raise TypeError("DeviceThreads emits these, which knows all of the kernel")
 
@@ -256,17 +238,17 @@ def _wait(lowering: FunctionLowering, op: ops.MBarrierWait) -> None:
     again, done = e.block("mbarrier.wait"), e.block("mbarrier.passed")
     e.branch(again)
     e.at(again)
-    e.cond_branch(try_wait(lowering, op), done, again)
+    e.cond_branch(_try_wait(lowering, op), done, again)
     e.at(done)
 
 
-def try_wait(lowering: FunctionLowering, op: ops.MBarrierWait | ops.MBarrierTry) -> ir.Value:
+def _try_wait(lowering: FunctionLowering, op: ops.MBarrierWait | ops.MBarrierTry) -> ir.Value:
     """Whether the phase has ended, after the hardware has waited for a while."""
     given = [lowering.values[op.barrier], lowering.values[op.phase]]
     return call(lowering, "mbarrier.try.wait.parity.scope.cta.space.cta", I1, given)
 
 
-def peer_load(lowering: FunctionLowering, op: ops.PeerLoad) -> ir.Value:
+def _peer_load(lowering: FunctionLowering, op: ops.PeerLoad) -> ir.Value:
     """An element of another block."""
     b, dtype = lowering.b, op.source.tensor.dtype
     there = _at_peer(lowering, op.source, op.peer)

@@ -7,30 +7,30 @@ from typing import Final
 from ferrule.language.ir import asynchronous, ops
 from ferrule.specs import DType, Float16
 
-CONTROLS: Final[dict[asynchronous.ControlKind, tuple[str, int]]] = {
-    "cp_async_commit_group": ("cp.async.commit.group", 80),
-    "cp_async_wait_group": ("cp.async.wait.group", 80),
-    "cp_async_bulk_commit_group": ("cp.async.bulk.commit.group", 90),
-    "cp_async_bulk_wait_group": ("cp.async.bulk.wait.group", 90),
-    "cp_async_bulk_wait_group_read": ("cp.async.bulk.wait.group.read", 90),
-    "griddepcontrol_wait": ("griddepcontrol.wait", 90),
-    "griddepcontrol_launch_dependents": ("griddepcontrol.launch.dependents", 90),
-    "cluster_arrive": ("barrier.cluster.arrive", 90),
-    "cluster_arrive_relaxed": ("barrier.cluster.arrive.relaxed", 90),
-    "cluster_wait": ("barrier.cluster.wait", 90),
-    "mbarrier_init_fence": ("fence.mbarrier_init.release.cluster", 90),
-    "fence_proxy_alias": ("fence.proxy.alias", 70),
-    "fence_proxy_async": ("fence.proxy.async", 90),
-    "fence_proxy_async_global": ("fence.proxy.async.global", 90),
-    "fence_proxy_async_shared_cta": ("fence.proxy.async.shared_cta", 90),
-    "fence_proxy_async_shared_cluster": ("fence.proxy.async.shared_cluster", 90),
-    "wgmma_fence": ("wgmma.fence.sync.aligned", 90),
-    "wgmma_commit_group": ("wgmma.commit_group.sync.aligned", 90),
-    "wgmma_wait_group": ("wgmma.wait_group.sync.aligned", 90),
-    "setmaxregister_increase": ("setmaxnreg.inc.sync.aligned.u32", 90),
-    "setmaxregister_decrease": ("setmaxnreg.dec.sync.aligned.u32", 90),
+CONTROLS: Final[dict[asynchronous.ControlKind, str]] = {
+    "cp_async_commit_group": "cp.async.commit.group",
+    "cp_async_wait_group": "cp.async.wait.group",
+    "cp_async_bulk_commit_group": "cp.async.bulk.commit.group",
+    "cp_async_bulk_wait_group": "cp.async.bulk.wait.group",
+    "cp_async_bulk_wait_group_read": "cp.async.bulk.wait.group.read",
+    "griddepcontrol_wait": "griddepcontrol.wait",
+    "griddepcontrol_launch_dependents": "griddepcontrol.launch.dependents",
+    "cluster_arrive": "barrier.cluster.arrive",
+    "cluster_arrive_relaxed": "barrier.cluster.arrive.relaxed",
+    "cluster_wait": "barrier.cluster.wait",
+    "mbarrier_init_fence": "fence.mbarrier_init.release.cluster",
+    "fence_proxy_alias": "fence.proxy.alias",
+    "fence_proxy_async": "fence.proxy.async",
+    "fence_proxy_async_global": "fence.proxy.async.global",
+    "fence_proxy_async_shared_cta": "fence.proxy.async.shared_cta",
+    "fence_proxy_async_shared_cluster": "fence.proxy.async.shared_cluster",
+    "wgmma_fence": "wgmma.fence.sync.aligned",
+    "wgmma_commit_group": "wgmma.commit_group.sync.aligned",
+    "wgmma_wait_group": "wgmma.wait_group.sync.aligned",
+    "setmaxregister_increase": "setmaxnreg.inc.sync.aligned.u32",
+    "setmaxregister_decrease": "setmaxnreg.dec.sync.aligned.u32",
 }
-"""The intrinsic of each, and its minimum architecture."""
+"""The intrinsic of each."""
 MBARRIERS: Final[dict[ops.MBarrierKind, str]] = {
     "init": "mbarrier.init.shared",
     "arrive": "mbarrier.arrive.shared",

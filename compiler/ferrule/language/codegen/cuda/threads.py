@@ -100,25 +100,14 @@ class DeviceThreads:
                 warpgroups.product(lowering, op)
             case ops.Control("wgmma_fence" | "wgmma_wait_group"):
                 warpgroups.control(lowering, self.fragments, op)
-            case ops.Mma() | ops.LoadMatrix() | ops.AsyncCopy() | ops.Control():
-                arch_ops.lower(lowering, op)
-            case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
-                arch_ops.lower(lowering, op)
-            case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
-                if isinstance(op, ops.BarrierArrive):
-                    self.arrive(lowering, op)
-                else:
-                    arch_ops.lower(lowering, op)
-            case ops.PeerStore():
-                arch_ops.lower(lowering, op)
+            case ops.BarrierArrive():
+                self.arrive(lowering, op)
             case ops.Atomic(result):
                 values[result] = atomics.atomic(lowering, op)
             case ops.InlinePtx(result):
                 values[result] = inline.emit(lowering, op)
-            case ops.PeerLoad(result):
-                values[result] = arch_ops.peer_load(lowering, op)
-            case ops.MBarrierTry(result):
-                values[result] = arch_ops.try_wait(lowering, op)
+            case _:
+                arch_ops.lower(lowering, op)
 
     def shared(self, lowering: FunctionLowering, result: ops.Value) -> ir.Value:
         """The static memory of an op.

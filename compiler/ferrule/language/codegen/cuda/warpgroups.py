@@ -63,7 +63,7 @@ def control(lowering: FunctionLowering, fragments: Iterable[ops.Value], op: ops.
 def control_text(op: ops.Control) -> str:
     """The text of a fence or a wait."""
     amount = f" {op.amount}" if op.kind in ops.WITH_AMOUNT else ""
-    return f"{CONTROLS[op.kind][0]}{amount};"
+    return f"{CONTROLS[op.kind]}{amount};"
 
 
 def _hold(lowering: FunctionLowering, fragments: Iterable[ops.Value]) -> None:

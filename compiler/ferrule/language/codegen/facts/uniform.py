@@ -88,9 +88,7 @@ class Uniform:
                 if masked or count is not None or not (number is None or number in self):
                     raise Divergent(op)
                 return False
-            case ops.MBarrierWait():
-                raise Divergent(op)
-            case _ if isinstance(op, ops.Synchronising):
+            case _ if isinstance(op, ops.WarpMeeting):
                 return False
             case _ if "waits" in op.effects:
                 raise Divergent(op)  # it is unknown which threads it is for

@@ -6,7 +6,7 @@ Every target that detects this uses these messages, and so does the reference in
 from __future__ import annotations
 
 from ferrule.compiler.artefacts import Fault, Location, literal
-from ferrule.language.ir import mbarriers, tensor_cores, threads
+from ferrule.language.ir import mbarriers, threads
 
 KIND = "DivergenceError"
 
@@ -64,39 +64,8 @@ def partial_warps(kernel: str) -> Fault:
 
 
 def _place(kernel: str, op: threads.Synchronising) -> str:
-    return literal(f"{kernel}: {called(op)}{_at(op.location)}")
+    return literal(f"{kernel}: {op.called}{_at(op.location)}")
 
 
 def _at(location: Location | None) -> str:
     return "" if location is None else f" at {location.file}:{location.line}"
-
-
-def called(op: threads.Synchronising) -> str:
-    """The name of an op in the language."""
-    match op:
-        case threads.Barrier(None, None):
-            return "sync_threads()"
-        case threads.Barrier():
-            return "barrier()"
-        case threads.WarpBarrier():
-            return "sync_warp()"
-        case threads.Shuffle(op="idx"):
-            return "shuffle_sync()"
-        case threads.Shuffle(op=name):
-            return f"shuffle_sync_{name}()"
-        case threads.Vote(op=name):
-            return f"vote_{name}_sync()"
-        case threads.Match(op=name):
-            return f"match_{name}_sync()"
-        case mbarriers.MBarrierWait():
-            return "mbarrier_wait()"
-        case tensor_cores.Mma():
-            return "mma()"
-        case tensor_cores.LoadMatrix():
-            return "ldmatrix()"
-        case tensor_cores.StoreMatrix():
-            return "stmatrix()"
-        case tensor_cores.WarpgroupMma():
-            return "wgmma()"
-        case threads.InlinePtx():
-            return "inline_ptx()"

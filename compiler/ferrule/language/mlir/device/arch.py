@@ -34,7 +34,7 @@ def lower(f: FunctionText, op: ops.Op) -> bool:
             _copy(f, op)
         case ops.Control(kind, amount):
             given = [f.t.integer(amount, "i32")] if kind in ops.WITH_AMOUNT else []
-            intrinsic(f, CONTROLS[kind][0], None, given)
+            intrinsic(f, CONTROLS[kind], None, given)
         case ops.StoreMatrix():
             form = ".trans" if op.transposed else ""
             name = f"stmatrix.sync.aligned.m8n8.x{op.count}{form}.b16.p3"

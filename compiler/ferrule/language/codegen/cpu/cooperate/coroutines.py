@@ -276,9 +276,9 @@ class _Thread:
                 self.barrier(op)
             case ops.WarpBarrier(mask):
                 self.wait(op, State.IN_WARP, mask=self.lowering.values[mask])
-            case ops.Shuffle() | ops.Vote() | ops.Match():
+            case _ if isinstance(op, ops.Exchange):
                 self.warp_op(op)
-            case ops.Mma() | ops.LoadMatrix():
+            case _ if isinstance(op, ops.MatrixOp):
                 self.matrix_op(op)
             case ops.MBarrierWait(barrier, phase):
                 place = self.e.builder.ptrtoint(self.lowering.values[barrier], I64)
@@ -297,7 +297,7 @@ class _Thread:
         number, count = b.select(exists, number, zero), b.select(exists, count, zero)
         self.wait(op, State.AT_BARRIER, id=number, count=count)
 
-    def warp_op(self, op: warps.WarpOp) -> None:
+    def warp_op(self, op: ops.Exchange) -> None:
         """Publishes a value, waits, and computes the result from the others' values."""
         lowering = self.lowering
         bits = self.simple(lambda b: warps.as_bits(b, warps.given_by(op)))
@@ -305,7 +305,7 @@ class _Thread:
         result = self.simple(lambda b: warps.of_bits(b, op, *self.warp))
         lowering.values[op.result] = lowering.values[result]
 
-    def matrix_op(self, op: matrices.MatrixOp) -> None:
+    def matrix_op(self, op: ops.MatrixOp) -> None:
         """Stores the thread's part after the records, waits, computes its part of the result, and
         waits again: then no thread needs the stored parts."""
         thread, count, _ = self.warp

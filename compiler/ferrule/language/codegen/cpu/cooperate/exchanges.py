@@ -11,13 +11,13 @@ from functools import partial, reduce
 from ferrule.language.codegen.cpu.cooperate import matrices, warps
 from ferrule.language.codegen.cpu.cooperate.cutting import Cut, Open
 from ferrule.language.codegen.cpu.cooperate.kept import Slot
-from ferrule.language.codegen.cpu.cooperate.masks import AnyWarpOp, checks
+from ferrule.language.codegen.cpu.cooperate.masks import checks
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.specs import Boolean, DType, Int64, Uint32
 
 
-def warp_op(cut: Cut, op: warps.WarpOp, into: Open) -> None:
+def warp_op(cut: Cut, op: ops.Exchange, into: Open) -> None:
     """The lanes store their values in a slot; then each computes its result."""
     given = _give(cut, op, into)
     check(cut, op, into)
@@ -44,7 +44,7 @@ def _received(cut: Cut, b: Builder, op: ops.Shuffle | ops.Match, given: ops.Valu
     return warps.emit(b, op, warp, given)
 
 
-def _give(cut: Cut, op: warps.WarpOp, into: Open) -> ops.Value:
+def _give(cut: Cut, op: ops.Exchange, into: Open) -> ops.Value:
     """The slot in which each thread stores its value."""
     match op:
         case ops.Shuffle(value=value) | ops.Vote(predicate=value):
@@ -59,7 +59,7 @@ def _give(cut: Cut, op: warps.WarpOp, into: Open) -> ops.Value:
     return given
 
 
-def matrix_op(cut: Cut, op: matrices.MatrixOp, into: Open) -> None:
+def matrix_op(cut: Cut, op: ops.MatrixOp, into: Open) -> None:
     """The lanes store their parts of matrices in a slot; then each loads the parts that it
     needs."""
     kind = matrices.given_type(op)
@@ -77,7 +77,7 @@ def matrix_op(cut: Cut, op: matrices.MatrixOp, into: Open) -> None:
     into.pending += takes.ops
 
 
-def check(cut: Cut, op: AnyWarpOp, into: Open) -> None:
+def check(cut: Cut, op: ops.AnyWarpOp, into: Open) -> None:
     """Checks that the lanes of the mask are present, unless this is known."""
     mask = cut.known(op.mask)
     if mask in into.checked or (mask == warps.ALL and not into.guards):

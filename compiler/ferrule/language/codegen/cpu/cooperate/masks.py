@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from ferrule.language.codegen.cpu.cooperate import matrices, warps
+from ferrule.language.codegen.cpu.cooperate import warps
 from ferrule.language.codegen.cpu.cooperate.numbering import Numbering
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.rules import divergence
 from ferrule.specs import Boolean, Int32, Int64, Uint32
 
-AnyWarpOp = ops.WarpBarrier | warps.WarpOp | matrices.MatrixOp
-
 
 def checks(
     kernel: str,
-    op: AnyWarpOp,
+    op: ops.AnyWarpOp,
     number: Numbering,
     active: ops.Value | None,
     masks: ops.Value | None,
@@ -49,7 +47,7 @@ def _alike(
     return warp.gathered(b, lanes, lambda lane: b.compare("eq", b.load(masks, (lane,)), mask))
 
 
-def _end_excluded(b: Builder, kernel: str, op: AnyWarpOp) -> None:
+def _end_excluded(b: Builder, kernel: str, op: ops.AnyWarpOp) -> None:
     thread = [b.special("thread_idx", axis) for axis in range(3)]
     mask, never = b.cast(Int64, op.mask), b.constant(Boolean, False)
     b.check(never, divergence.excluded(kernel, op), mask, *_block(b), *thread)
@@ -58,7 +56,7 @@ def _end_excluded(b: Builder, kernel: str, op: AnyWarpOp) -> None:
 def _end_absent(
     b: Builder,
     kernel: str,
-    op: AnyWarpOp,
+    op: ops.AnyWarpOp,
     number: Numbering,
     lanes: ops.Value,
     there: ops.Value,

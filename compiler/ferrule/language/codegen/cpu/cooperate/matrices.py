@@ -16,14 +16,12 @@ from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import TensorType
 from ferrule.specs import DType, Float32, Int32
 
-MatrixOp = ops.Mma | ops.LoadMatrix
-
 _LANES: Final = 4
 """Lanes that share a row of a matrix."""
 _ROWS: Final = 8
 
 
-def given_dtype(op: MatrixOp) -> DType:
+def given_dtype(op: ops.MatrixOp) -> DType:
     """The dtype of a thread's part."""
     match op:
         case ops.Mma(a=a):
@@ -32,7 +30,7 @@ def given_dtype(op: MatrixOp) -> DType:
             return target.tensor.dtype
 
 
-def given_count(op: MatrixOp) -> int:
+def given_count(op: ops.MatrixOp) -> int:
     """The number of elements in a thread's part."""
     match op:
         case ops.Mma(a=a, b=b):
@@ -41,7 +39,7 @@ def given_count(op: MatrixOp) -> int:
             return tensor_cores.ROW_BYTES // target.tensor.dtype.itemsize
 
 
-def given_type(op: MatrixOp) -> TensorType:
+def given_type(op: ops.MatrixOp) -> TensorType:
     """The type of the tensor with all threads' parts."""
     dtype, count = given_dtype(op), given_count(op)
     return TensorType(dtype, (MAX_THREADS, count), (count, 1), dtype.itemsize)
@@ -49,11 +47,11 @@ def given_type(op: MatrixOp) -> TensorType:
 
 def room(ops_: Iterable[ops.Op]) -> int:
     """The bytes that a thread needs for its part in one of these ops at a time."""
-    found = (op for op in ops_ if isinstance(op, ops.Mma | ops.LoadMatrix))
+    found = (op for op in ops_ if isinstance(op, ops.MatrixOp))
     return max((given_count(op) * given_dtype(op).itemsize for op in found), default=0)
 
 
-def give(b: Builder, op: MatrixOp, warp: Warp, given: ops.Value) -> None:
+def give(b: Builder, op: ops.MatrixOp, warp: Warp, given: ops.Value) -> None:
     """Emits the stores of the running thread's part."""
     match op:
         case ops.Mma(a=a, b=right):
@@ -76,7 +74,7 @@ def _copy(
         b.store(given, (thread, _number(b, first + position)), value)
 
 
-def take(b: Builder, op: MatrixOp, warp: Warp, given: ops.Value) -> None:
+def take(b: Builder, op: ops.MatrixOp, warp: Warp, given: ops.Value) -> None:
     """Emits the running thread's part of the result, from the parts of all threads."""
     four = _number(b, _LANES)
     group, rest = b.binary("floordiv", warp.lane, four), b.binary("mod", warp.lane, four)

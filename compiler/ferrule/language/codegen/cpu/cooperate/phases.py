@@ -116,9 +116,9 @@ class _Splitter:
                 case ops.WarpBarrier():
                     self.cut.flush(into)
                     exchanges.check(self.cut, op, into)
-                case ops.Shuffle() | ops.Vote() | ops.Match():
+                case _ if isinstance(op, ops.Exchange):
                     exchanges.warp_op(self.cut, op, into)
-                case ops.Mma() | ops.LoadMatrix():
+                case _ if isinstance(op, ops.MatrixOp):
                     exchanges.matrix_op(self.cut, op, into)
                 case ops.If() if self.cut.uniform.in_frame(op):
                     self.branch(op, into)

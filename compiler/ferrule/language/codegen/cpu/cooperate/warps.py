@@ -17,8 +17,6 @@ from ferrule.language.ir.types import TensorType
 from ferrule.specs import Boolean, DType, Int32, Int64, Uint8, Uint16, Uint32, Uint64
 from ferrule.specs.deferred import dataclass
 
-WarpOp = ops.Shuffle | ops.Vote | ops.Match
-
 ALL: Final = 0xFFFFFFFF
 """The mask of a whole warp."""
 
@@ -110,7 +108,7 @@ def distance(op: ops.Shuffle, known: Callable[[ops.Value], int | None]) -> int |
     return lane if op.op != "bfly" or lane & (lane - 1) == 0 else None
 
 
-def emit(b: Builder, op: WarpOp, warp: Warp, given: ops.Value) -> ops.Value:
+def emit(b: Builder, op: ops.Exchange, warp: Warp, given: ops.Value) -> ops.Value:
     """The result of a warp op for the running thread.  `given` is a tensor of all threads'
     values."""
     match op:
@@ -131,13 +129,13 @@ def emit(b: Builder, op: WarpOp, warp: Warp, given: ops.Value) -> ops.Value:
             return b.select(b.compare("eq", bits, lanes), lanes, b.constant(Uint32, 0))
 
 
-def given_by(op: WarpOp) -> ops.Value:
+def given_by(op: ops.Exchange) -> ops.Value:
     """The value of the running thread."""
     return op.predicate if isinstance(op, ops.Vote) else op.value
 
 
 def of_bits(
-    b: Builder, op: WarpOp, thread: ops.Value, count: ops.Value, given: ops.Value
+    b: Builder, op: ops.Exchange, thread: ops.Value, count: ops.Value, given: ops.Value
 ) -> ops.Value:
     """Like `emit` for the thread with this number, if all threads stored `as_bits` of their
     value."""
