@@ -18,7 +18,6 @@ from ferrule.compiler.cuda.launcher.driver import (
     CALLS,
     CLUSTER,
     EVENT,
-    LAUNCH_CONFIG,
     Attribute,
     Capture,
     ClusterScheduling,
@@ -27,6 +26,7 @@ from ferrule.compiler.cuda.launcher.driver import (
     Result,
 )
 from ferrule.compiler.cuda.launcher.tensor_maps import FUNCTION, FUNCTION_TYPE
+from ferrule.runtime.llvm.launches import LAUNCH_CONFIG
 from ferrule.runtime.llvm.layouts import I32, PTR
 
 HANDLES = ("CUcontext", "CUfunction", "CUkernel", "CUlibrary", "CUstream")

@@ -19,8 +19,8 @@ from cuda_device import FakeCuda, fake_cuda, forged
 from exported import run_python
 
 import ferrule as fe
-from ferrule.compiler.cuda.launcher.driver import LAUNCH_CONFIG
 from ferrule.runtime import Function, ObjectFileError, StageError
+from ferrule.runtime.llvm.launches import LAUNCH_CONFIG
 from ferrule.runtime.ptx import functions, hot
 from ferrule.runtime.ptx.driver import Image, KernelState, LaunchConfig
 from ferrule.runtime.ptx.payload import read_payload
@@ -314,10 +314,8 @@ def test_the_texts_of_kernels_are_their_ptx(ptx: fe.Module, tmp_path: Path) -> N
         pickle.dumps(ptx.first)
 
 
-def test_the_launch_configuration_is_that_of_generated_code() -> None:
-    for layout in (LAUNCH_CONFIG, hot.LAUNCH_CONFIG):
-        for name, *_ in LaunchConfig._fields_:
-            assert getattr(LaunchConfig, name).offset == layout.offset(name)
-        assert ctypes.sizeof(LaunchConfig) == layout.size
-    for name, *_ in KernelState._fields_:
-        assert getattr(KernelState, name).offset == hot.STATE.offset(name)
+def test_structs_of_ctypes_lie_as_in_generated_code() -> None:
+    for kind, layout in ((LaunchConfig, LAUNCH_CONFIG), (KernelState, hot.STATE)):
+        for name in layout.names:
+            assert getattr(kind, name).offset == layout.offset(name)
+        assert ctypes.sizeof(kind) == layout.size

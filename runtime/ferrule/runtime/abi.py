@@ -66,3 +66,14 @@ class DTypeCode(IntEnum):
     FLOAT6_E2M3FN = 15
     FLOAT6_E3M2FN = 16
     FLOAT4_E2M1FN = 17
+
+
+LAUNCH_CONFIG = (
+    *((f"{size}Dim{axis}", "i32") for size in ("grid", "block") for axis in "XYZ"),
+    ("sharedMemBytes", "i32"),
+    ("hStream", "ptr"),
+    ("attrs", "ptr"),
+    ("numAttrs", "i32"),
+)
+"""The fields of the CUDA driver's CUlaunchConfig.  It stands here since Python launches kernels
+too, without LLVM."""

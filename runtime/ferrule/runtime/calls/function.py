@@ -211,7 +211,7 @@ class _Members:
         return explained(state.notes, signature, arguments)
 
     def inspect_ir(self) -> str:
-        """The kernel IR as text."""
+        """The kernel IR as text; for a function that `build` made, the steps of its convention."""
         return _state_of(self).origin.text("ir")
 
     def inspect_mlir(self) -> str:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Final
 
-from ferrule.runtime.abi import DeviceType
+from ferrule.runtime.abi import LAUNCH_CONFIG, DeviceType
 from ferrule.runtime.devices import EMULATE
 from ferrule.runtime.errors import CudaError
 from ferrule.runtime.forks import ForkLock
@@ -23,27 +23,24 @@ _LIBRARY: Final = "libcuda.so.1"
 _INVALID_CONTEXT: Final = 201
 
 
+_C_TYPES: Final[dict[str, Any]] = {"i32": ctypes.c_uint32, "ptr": ctypes.c_void_p}
+
+
 class LaunchConfig(ctypes.Structure):
     """CUlaunchConfig."""
 
-    _fields_ = (
-        *((f"{size}Dim{axis}", ctypes.c_uint) for size in ("grid", "block") for axis in "XYZ"),
-        ("sharedMemBytes", ctypes.c_uint),
-        ("hStream", ctypes.c_void_p),
-        ("attrs", ctypes.c_void_p),
-        ("numAttrs", ctypes.c_uint),
-    )
+    _fields_ = tuple((name, _C_TYPES[kind]) for name, kind in LAUNCH_CONFIG)
+
+
+STATE: Final = ("kernel", "get_device", "launch")
+"""The pointers through which machine code launches a kernel: its handle (null until the image is
+loaded), and the driver's cuCtxGetDevice and cuLaunchKernelEx."""
 
 
 class KernelState(ctypes.Structure):
-    """The struct through which machine code launches a kernel: its handle (null until the image is
-    loaded), and the driver's cuCtxGetDevice and cuLaunchKernelEx."""
+    """A `STATE`, which Python fills."""
 
-    _fields_ = (
-        ("kernel", ctypes.c_void_p),
-        ("get_device", ctypes.c_void_p),
-        ("launch", ctypes.c_void_p),
-    )
+    _fields_ = tuple((name, ctypes.c_void_p) for name in STATE)
 
 
 class Image:

@@ -14,6 +14,7 @@ from llvmlite import ir
 
 from ferrule.runtime.abi import SYMBOL_PREFIX, DeviceType, TypeIndex
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
+from ferrule.runtime.llvm.launches import LAUNCH, current_stream, store_config, store_parameters
 from ferrule.runtime.llvm.layouts import (
     ANY,
     DLTENSOR,
@@ -27,28 +28,15 @@ from ferrule.runtime.llvm.layouts import (
     Field,
     Layout,
 )
+from ferrule.runtime.ptx import driver
 from ferrule.runtime.ptx.layout import LIMITS, MAX_THREADS, KernelLayout, Place
 from ferrule.specs import DType
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import Scalar
 
-STATE: Final = Layout(
-    "KernelState", [Field("kernel", PTR), Field("get_device", PTR), Field("launch", PTR)]
-)
+STATE: Final = Layout("KernelState", [Field(name, PTR) for name in driver.STATE])
 """`driver.KernelState`."""
-
-LAUNCH_CONFIG: Final = Layout(
-    "CUlaunchConfig",
-    [
-        *(Field(f"{size}Dim{axis}", I32) for size in ("grid", "block") for axis in "XYZ"),
-        Field("sharedMemBytes", I32),
-        Field("hStream", PTR),
-        Field("attrs", PTR),
-        Field("numAttrs", I32),
-    ],
-)
 _GET_DEVICE: Final = ir.FunctionType(I32, [PTR])
-_LAUNCH: Final = ir.FunctionType(I32, [PTR, PTR, PTR, PTR])
 _ALIGN: Final = 16
 
 
@@ -113,7 +101,7 @@ class _Launcher:
         config = self.config(self.sizes())
         launch = e.load_field(state, STATE, "launch")
         arguments = [config, function, pointers, e.null()]
-        self.require(e.icmp("eq", e.call_pointer(launch, _LAUNCH, arguments), e.const_i32(0)))
+        self.require(e.icmp("eq", e.call_pointer(launch, LAUNCH, arguments), e.const_i32(0)))
         e.ret(e.const_i32(0))
 
     def pointer(self, address: int) -> ir.Value:
@@ -146,12 +134,7 @@ class _Launcher:
             e.call("memset", [data, e.const_i32(0), e.const_i64(layout.size)])
         for position, place in enumerate(layout.places):
             e.store(self.value(position, place), e.index(data, I8, place.offset))
-        if not layout.starts:
-            return e.null()
-        pointers = e.alloca(PTR, len(layout.starts), name="pointers")
-        for number, start in enumerate(layout.starts):
-            e.store(e.index(data, I8, start), e.index(pointers, PTR, number))
-        return pointers
+        return store_parameters(e, [e.index(data, I8, start) for start in layout.starts])
 
     def value(self, position: int, place: Place) -> ir.Value:
         item, index = self.item(position)
@@ -218,16 +201,5 @@ class _Launcher:
         return found
 
     def config(self, sizes: Sequence[ir.Value]) -> ir.Value:
-        e = self.e
-        config = e.alloca(LAUNCH_CONFIG, name="config")
-        names = [f"{size}Dim{axis}" for size in ("grid", "block") for axis in "XYZ"]
-        for name, size in zip([*names, "sharedMemBytes"], sizes, strict=True):
-            e.store_field(config, LAUNCH_CONFIG, name, e.builder.trunc(size, I32))
-        device = e.load(self.device, I32)
-        kind = e.const_i32(DeviceType.CUDA)
-        e.store_field(
-            config, LAUNCH_CONFIG, "hStream", e.call("TVMFFIEnvGetStream", [kind, device])
-        )
-        e.store_field(config, LAUNCH_CONFIG, "attrs", e.null())
-        e.store_field(config, LAUNCH_CONFIG, "numAttrs", e.const_i32(0))
-        return config
+        stream = current_stream(self.e, self.e.load(self.device, I32))
+        return store_config(self.e, sizes[:3], sizes[3:6], sizes[6], stream, (self.e.null(), 0))

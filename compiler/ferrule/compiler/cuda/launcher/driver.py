@@ -14,6 +14,7 @@ from typing import Final
 
 from llvmlite import ir
 
+from ferrule.runtime.llvm.launches import LAUNCH
 from ferrule.runtime.llvm.layouts import I32, I64, PTR, Field, Layout
 
 LIBRARY: Final = "libcuda.so.1"
@@ -119,7 +120,7 @@ CALLS: Final[Mapping[str, ir.FunctionType]] = MappingProxyType(
         "cuCtxGetDevice": _call(PTR),
         "cuCtxPushCurrent_v2": _call(PTR),
         "cuCtxPopCurrent_v2": _call(PTR),
-        "cuLaunchKernelEx": _call(PTR, PTR, PTR, PTR),
+        "cuLaunchKernelEx": LAUNCH,
         "cuDeviceGetCount": _call(PTR),
         "cuDeviceGetAttribute": _call(PTR, I32, I32),
         "cuKernelGetAttribute": _call(PTR, I32, PTR, I32),
@@ -129,17 +130,6 @@ CALLS: Final[Mapping[str, ir.FunctionType]] = MappingProxyType(
     }
 )
 """The driver's functions in use, by symbol.  Handles are pointers."""
-
-LAUNCH_CONFIG: Final = Layout(
-    "CUlaunchConfig",
-    [
-        *(Field(f"{size}Dim{axis}", I32) for size in ("grid", "block") for axis in "XYZ"),
-        Field("sharedMemBytes", I32),
-        Field("hStream", PTR),
-        Field("attrs", PTR),
-        Field("numAttrs", I32),
-    ],
-)
 
 ATTRIBUTE: Final = Layout(
     "CUlaunchAttribute", [Field("id", I32), Field("pad", I32), Field("value", ir.ArrayType(I64, 8))]

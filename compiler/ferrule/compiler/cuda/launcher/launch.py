@@ -25,7 +25,6 @@ from ferrule.compiler.cuda.launcher import encode as encoding
 from ferrule.compiler.cuda.launcher import fill as clearing
 from ferrule.compiler.cuda.launcher.attributes import Asked, blocks_of_cluster, store_attributes
 from ferrule.compiler.cuda.launcher.driver import (
-    LAUNCH_CONFIG,
     SHARED_BY_DEFAULT,
     JitOption,
     Result,
@@ -54,8 +53,9 @@ from ferrule.compiler.cuda.launcher.state import (
 )
 from ferrule.compiler.cuda.limits import PORTABLE_CLUSTER
 from ferrule.compiler.cuda.tilings import Columns, Tiling
-from ferrule.runtime.abi import DeviceType
+from ferrule.runtime.llvm import launches
 from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY, Emitter
+from ferrule.runtime.llvm.launches import store_config, store_parameters
 from ferrule.runtime.llvm.layouts import I1, I8, I32, I64, PTR, VOID
 from ferrule.specs.deferred import dataclass
 
@@ -189,8 +189,7 @@ class Launcher:
 
     def current_stream(self, device: ir.Value) -> ir.Value:
         """The caller's current stream on a device, whose ordinal is an i32."""
-        kind = self._emitter.const_i32(DeviceType.CUDA)
-        return self._emitter.call("TVMFFIEnvGetStream", [kind, device], "stream")
+        return launches.current_stream(self._emitter, device)
 
     def tensor_map(self) -> ir.Value:
         """A place for a tensor map on the stack, the address of a kernel's parameter."""
@@ -255,8 +254,8 @@ class Launcher:
         """
         e = self._emitter
         asked = asked or Asked()
-        config = self._config(grid, block, smem, stream, asked)
-        pointers = self._pointers(parameters)
+        config = store_config(e, grid, block, smem, stream, store_attributes(e, asked))
+        pointers = store_parameters(e, parameters)
         start, calling = e.builder.block, e.block("cuda.launch")
         failing, launched = e.block("cuda.failed"), e.block("cuda.launched")
         e.cond_branch(self._is_empty(grid), launched, calling, UNLIKELY)
@@ -326,40 +325,6 @@ class Launcher:
         for attribute in ("cold", "nounwind"):
             function.attributes.add(attribute)
         return self._emitter.call(function, arguments)
-
-    def _config(
-        self,
-        grid: Sequence[ir.Value],
-        block: Sequence[ir.Value],
-        smem: ir.Value,
-        stream: ir.Value,
-        asked: Asked,
-    ) -> ir.Value:
-        e = self._emitter
-        attributes, count = store_attributes(e, asked)
-        config = e.alloca(LAUNCH_CONFIG, name="config")
-        for size, dims in (("grid", grid), ("block", block)):
-            for axis, dim in zip("XYZ", dims, strict=True):
-                e.store_field(config, LAUNCH_CONFIG, f"{size}Dim{axis}", self._narrow(dim))
-        e.store_field(config, LAUNCH_CONFIG, "sharedMemBytes", smem)
-        e.store_field(config, LAUNCH_CONFIG, "hStream", stream)
-        e.store_field(config, LAUNCH_CONFIG, "attrs", attributes)
-        e.store_field(config, LAUNCH_CONFIG, "numAttrs", e.const_i32(count))
-        return config
-
-    def _pointers(self, parameters: Sequence[ir.Value]) -> ir.Value:
-        e = self._emitter
-        if not parameters:
-            return e.null()
-        pointers = e.alloca(PTR, len(parameters), name="parameters")
-        for number, parameter in enumerate(parameters):
-            e.store(parameter, e.index(pointers, PTR, number))
-        return pointers
-
-    def _narrow(self, dim: ir.Value) -> ir.Value:
-        if isinstance(dim, ir.Constant):
-            return ir.Constant(I32, dim.constant)
-        return self._emitter.builder.trunc(dim, I32)
 
     def _is_empty(self, grid: Sequence[ir.Value]) -> ir.Value:
         e = self._emitter

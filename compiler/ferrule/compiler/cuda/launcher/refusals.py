@@ -21,7 +21,7 @@ from ferrule.compiler.cuda.launcher.cold import (
     unless,
 )
 from ferrule.compiler.cuda.launcher.contexts import GONE
-from ferrule.compiler.cuda.launcher.driver import LAUNCH_CONFIG, Attribute, Result
+from ferrule.compiler.cuda.launcher.driver import Attribute, Result
 from ferrule.compiler.cuda.launcher.entries import ALLOW, ALLOW_CLUSTERS, OPEN, PROTOTYPES, REFUSED
 from ferrule.compiler.cuda.launcher.rows import (
     FIND_ROW,
@@ -42,6 +42,7 @@ from ferrule.compiler.cuda.launcher.state import (
     status,
 )
 from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.launches import LAUNCH_CONFIG
 from ferrule.runtime.llvm.layouts import I32, I64, PTR
 
 SIZES: Final = (
