@@ -43,16 +43,15 @@ from ferrule.compiler.cuda.code import joined_code
 from ferrule.compiler.cuda.dumps import keep
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.exports import export_target
-from ferrule.compiler.host import owned as owned_table
+from ferrule.compiler.host.owned import SYMBOL, Frame, declare_inner
 from ferrule.compiler.options import Options, parse_options
 from ferrule.compiler.origin import CompiledOrigin, host_module
 from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.compiler.wrapper.results import result_leaves, result_parts
-from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.binaries.metadata import checked_notes
 from ferrule.runtime.entry.key import CallTraits
 from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import ANY, I32, I64, PTR
+from ferrule.runtime.llvm.layouts import I32, I64, PTR
 from ferrule.specs import AnyValue, Device, EnvStream, Param, Signature, String, Tensor, Tuple
 from ferrule.specs import params as kinds
 from ferrule.specs.copies import changed, placed
@@ -61,7 +60,7 @@ from ferrule.specs.deferred import dataclass
 if TYPE_CHECKING:
     from ferrule.runtime import Function
 
-_SYMBOL: Final = "ferrule_body"
+_TABLE: Final = "handles"
 _STRAIGHT: Final = ("noinline", "optnone")
 """Attributes of straight-line code, which optimising instruction selection does not improve."""
 _NO_NOTES: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -264,26 +263,17 @@ class _Building:
         emitter = Emitter(self.signature.name)
         types, names = self._types()
         straight = _STRAIGHT if self.target == "cuda" else ()
-        outer = emitter.declare(
-            _SYMBOL, I32, types, names=names, attributes=("nounwind", *straight)
-        )
-        inner = emitter.declare(
-            "inner",
-            I32,
-            [PTR, *types],
-            names=["handles", *names],
-            linkage="internal",
-            attributes=("nounwind", "alwaysinline"),
-        )
+        outer = emitter.declare(SYMBOL, I32, types, names=names, attributes=("nounwind", *straight))
+        inner = declare_inner(emitter, types, names, table=_TABLE, attributes=("alwaysinline",))
         with emitter.body(inner):
             call = self._inner(emitter, inner)
         with emitter.body(outer):
-            self._outer(emitter, inner, outer.args, call.owned)
+            self._frame(call, outer.args).emit(emitter, inner, outer.args, _TABLE)
         codes = self.convention.codes()
         given = objects_of(self.convention)
         body = Body(
             emitter.text(),
-            _SYMBOL,
+            SYMBOL,
             tuple(self.signature.symbols),
             tuple(call.faults),
             device_code=joined_code(codes),
@@ -404,24 +394,13 @@ class _Building:
                 position += len(result_leaves(part))
         return slots
 
-    def _outer(
-        self, e: Emitter, inner: ir.Function, arguments: Sequence[ir.Value], owned: int
-    ) -> None:
-        table = e.alloca(I64, owned, name="handles") if owned else e.null()
-        owned_table.clear(e, table, owned)
-        status = e.call(inner, [table, *arguments], "status")
-        for position in range(self._keeps()):
-            _let_go_where(e, e.index(arguments[2], ANY, position), status)
-        owned_table.retain(e, status, arguments[1] if self._made() else e.null(), self._made())
-        if owned:
-            owned_table.release(e, table, owned)
-        e.ret(status)
-
-
-def _let_go_where(e: Emitter, kept: ir.Value, status: ir.Value) -> None:
-    """Release a kept value if the call failed."""
-    index = e.load_field(kept, ANY, "type_index")
-    is_object = e.icmp("sge", index, e.const_i32(TypeIndex.OBJECT))
-    failed = e.icmp("ne", status, ir.Constant(I32, 0))
-    with e.if_then(e.binary("and", failed, is_object), likely=False):
-        e.call("TVMFFIObjectDecRef", [e.load_field(kept, ANY, "v_obj")])
+    def _frame(self, call: Call, arguments: Sequence[ir.Value]) -> Frame:
+        """The frame around the code that a `Call` has emitted."""
+        keeps = self._keeps()
+        return Frame(
+            call.owned,
+            keeps,
+            kept=arguments[2] if keeps else None,
+            results=arguments[1] if len(arguments) > 1 else None,
+            returned=self._made(),
+        )

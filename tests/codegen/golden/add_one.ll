@@ -69,10 +69,10 @@ entry.endif:
   %"status.2" = phi  i32 [%"status", %"entry.if"], [%".20", %"entry.else"]
   %".22" = icmp eq i32 %"status.2", 0
   br i1 %".22", label %"on", label %"failed", !prof !3
-on:
-  ret i32 0
 failed:
   ret i32 %"status.2"
+on:
+  ret i32 0
 }
 
 @"ferrule.threads" = private global [83 x i64] zeroinitializer, align 8

@@ -30,10 +30,10 @@ entry.endif:
   %"status.2" = phi  i32 [%"status", %"entry.if"], [%".21", %"entry.else"]
   %".23" = icmp eq i32 %"status.2", 0
   br i1 %".23", label %"on", label %"failed", !prof !3
-on:
-  ret i32 0
 failed:
   ret i32 %"status.2"
+on:
+  ret i32 0
 }
 
 define internal i32 @"parallel"(ptr %"frame", ptr %"values", i64 %"first", i64 %"last") "prefer-vector-width"="512" noinline nounwind

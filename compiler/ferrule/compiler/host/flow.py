@@ -44,6 +44,12 @@ def number_of(e: Emitter, status: ir.Value, numbers: Sequence[int]) -> ir.Value:
     return e.select(e.icmp("eq", status, raised), raised, number)
 
 
+def return_if_failed(e: Emitter, status: ir.Value, numbers: Sequence[int], passed: str) -> None:
+    """Return the number of the fault if a status is not 0, see `number_of`."""
+    with failed(e, status, passed):
+        e.ret(number_of(e, status, numbers))
+
+
 @dataclass(slots=True)
 class _Exit:
     """The target of a failure in the body: a block that gets the number of the fault."""

@@ -7,9 +7,9 @@ from dataclasses import field
 from functools import partial
 
 from ferrule.compiler.artefacts import Fault
+from ferrule.compiler.host.owned import SYMBOL
 from ferrule.language.codegen.functions.lowering import Faults
 from ferrule.language.codegen.host.allocation import needs_frame, owned_tensors
-from ferrule.language.codegen.host.function import SYMBOL
 from ferrule.language.ir import ops
 from ferrule.language.ir.axes import loop_order
 from ferrule.language.mlir import control, kernels, memory, output

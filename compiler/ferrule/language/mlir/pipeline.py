@@ -15,6 +15,7 @@ from ferrule.compiler.cuda.assembly import with_cubin
 from ferrule.compiler.cuda.code import DeviceCode, KernelImage
 from ferrule.compiler.cuda.launcher.tensor_maps import ALIGN, BYTES
 from ferrule.compiler.cuda.options import DeviceOptions
+from ferrule.compiler.host.owned import SYMBOL
 from ferrule.compiler.mlir.child import in_child
 from ferrule.compiler.mlir.session import Session
 from ferrule.language.checks.places import Places
@@ -23,7 +24,6 @@ from ferrule.language.codegen.cuda.kernels import entry_names, parameter_bytes, 
 from ferrule.language.codegen.cuda.target import lower_cuda
 from ferrule.language.codegen.cuda.threads import require_cooperation
 from ferrule.language.codegen.functions.lowering import FunctionLowering
-from ferrule.language.codegen.host.function import SYMBOL
 from ferrule.language.codegen.host.linking import device_code_of, links_of, parts_of
 from ferrule.language.codegen.passes.decided import decided
 from ferrule.language.codegen.passes.synchronous import synchronous

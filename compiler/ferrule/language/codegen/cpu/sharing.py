@@ -18,6 +18,7 @@ from typing import Final
 
 from llvmlite import ir
 
+from ferrule.compiler.host.flow import failed
 from ferrule.compiler.threads.state import (
     BAD_SETTING,
     CODE,
@@ -29,7 +30,7 @@ from ferrule.compiler.threads.state import (
 from ferrule.language.codegen.functions import hints
 from ferrule.language.codegen.functions.loops import ONE, ZERO
 from ferrule.language.codegen.functions.lowering import FunctionLowering
-from ferrule.runtime.llvm.emitter import LIKELY, Emitter
+from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, I64, PTR
 from ferrule.specs.deferred import dataclass
 
@@ -137,7 +138,8 @@ def emit_work(
         status = b.phi(I32, name="status")
         for value, block in ways:
             status.add_incoming(value, block)
-    _end_if_failed(e, status)
+    with failed(e, status, "on"):
+        e.ret(status)
 
 
 def _spread(work: Work, *, little: bool) -> str:
@@ -147,15 +149,6 @@ def _spread(work: Work, *, little: bool) -> str:
     if little:
         return "one thread of the machine runs it: it is too little work to share"
     return "the threads of the machine share it, above some 40 µs of work"
-
-
-def _end_if_failed(emitter: Emitter, status: ir.Value) -> None:
-    """End the host function if the status is not 0."""
-    e, on, failed = emitter, emitter.block("on"), emitter.block("failed")
-    e.cond_branch(e.icmp("eq", status, ir.Constant(I32, 0)), on, failed, LIKELY)
-    e.at(failed)
-    e.ret(status)
-    e.at(on)
 
 
 def product(b: ir.IRBuilder, factors: Sequence[ir.Value]) -> ir.Value:

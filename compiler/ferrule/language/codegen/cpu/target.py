@@ -15,6 +15,7 @@ from typing import Final, Protocol, TypeVar
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body, Fault
+from ferrule.compiler.host.owned import SYMBOL, declare_inner
 from ferrule.language.codegen.cpu import interrupts, parallel, sharing, strips
 from ferrule.language.codegen.cpu.cooperate import atomics
 from ferrule.language.codegen.cpu.kernels import Shape, emit_blocks
@@ -31,14 +32,12 @@ from ferrule.language.codegen.functions.lowering import (
 )
 from ferrule.language.codegen.host.allocation import (
     Allocator,
-    declare_inner,
     frame,
     needs_frame,
     places_of,
 )
 from ferrule.language.codegen.host.calls import Surroundings, emit_call
 from ferrule.language.codegen.host.function import (
-    SYMBOL,
     emit_host,
     finished,
     host_types,

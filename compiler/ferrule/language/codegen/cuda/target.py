@@ -21,7 +21,8 @@ from ferrule.compiler.cuda.launcher.faults import failures
 from ferrule.compiler.cuda.launcher.images import images_of
 from ferrule.compiler.cuda.launcher.launch import Large, Launcher
 from ferrule.compiler.cuda.options import DeviceOptions
-from ferrule.compiler.host.flow import failed, number_of
+from ferrule.compiler.host.flow import return_if_failed
+from ferrule.compiler.host.owned import SYMBOL, declare_inner
 from ferrule.language.checks.places import Places as SourcePlaces
 from ferrule.language.codegen.cuda.kernels import entry_names, lower_device
 from ferrule.language.codegen.cuda.launch_attributes import (
@@ -46,13 +47,12 @@ from ferrule.language.codegen.host.allocation import (
     Allocator,
     Made,
     Places,
-    declare_inner,
     frame,
     needs_frame,
     places_of,
 )
 from ferrule.language.codegen.host.calls import Surroundings, emit_call, needs_device
-from ferrule.language.codegen.host.function import SYMBOL, emit_host, finished, host_types
+from ferrule.language.codegen.host.function import emit_host, finished, host_types
 from ferrule.language.codegen.passes.decided import decided
 from ferrule.language.codegen.passes.relaxed import relaxed
 from ferrule.language.codegen.values.casts import truncate
@@ -248,8 +248,7 @@ class _Module:
     def require_faults(self, status: ir.Value, faults: Sequence[Fault]) -> None:
         """Ends the function if the status is not 0: it is the number of one of the faults."""
         numbers = [self.faults.number(fault) for fault in faults]
-        with failed(self.emitter, status, "passed"):
-            self.emitter.ret(number_of(self.emitter, status, numbers))
+        return_if_failed(self.emitter, status, numbers, "passed")
 
     def host_op(self, lowering: FunctionLowering, op: HostOp) -> Work | None:
         """Emits a launch or an allocation."""

@@ -1,9 +1,6 @@
-"""The objects that a host function owns: their table, new tensors, and returned references.
+"""The objects that a host function owns: their places in its table, see `host.owned`.
 
-A body that owns something has two functions.  `ferrule_body` has a table with a place for each
-object and value that it makes or receives, calls `inner`, which does the work, and releases the
-contents of the table, also after an error.  On success the caller gets references of its own to the
-returned objects.
+A function that owns none needs no frame around it.
 """
 
 from __future__ import annotations
@@ -15,8 +12,8 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.compiler.host import owned, tensors
+from ferrule.compiler.host.owned import Frame
 from ferrule.compiler.support.allocation import NO_VIEWS, failures
-from ferrule.compiler.support.values import RELEASE
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.host.failing import end_if_failed
 from ferrule.language.ir import ops
@@ -24,16 +21,14 @@ from ferrule.language.ir.types import HandleType, TensorType, result_types
 from ferrule.language.ir.walk import merged_by
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I32, I64, PTR, TENSOR_OBJECT, VOID
+from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I64, PTR, TENSOR_OBJECT
 from ferrule.specs import Param, params
 from ferrule.specs.deferred import dataclass
 
-_RELEASE: Final = ir.FunctionType(VOID, [PTR, I64])
 Made = ops.Alloc | ops.Shrink
 """Ops that make a tensor object."""
 RESULTS: Final = HandleType("results")
 """The type of a `CallBody`'s result: the parts as a body stores them."""
-_ANY_WORDS: Final = 2
 
 
 def tensor_count(program: ops.Program) -> int:
@@ -118,52 +113,18 @@ def object_slots(result: Param | None, first: int = 0) -> list[int]:
     return [first]
 
 
-def declare_inner(e: Emitter, types: Sequence[ir.Type], names: Sequence[str]) -> ir.Function:
-    """Declares the function that does the work, and which `frame` calls."""
-    return e.declare(
-        "inner",
-        I32,
-        [PTR, *types],
-        names=["tensors", *names],
-        linkage="internal",
-        attributes=("nounwind",),
-    )
-
-
 def frame(
     program: ops.Program, e: Emitter, inner: ir.Function, arguments: Sequence[ir.Value]
 ) -> None:
     """The code of `ferrule_body`; `inner` takes the table before these arguments."""
-    count, values = max(1, tensor_count(program)), value_count(program)
-    kept = keeps(program)
-    table = e.alloca(I64, count + (0 if kept else _ANY_WORDS * values), name="tensors")
-    owned.clear(e, table, count)
-    anys = arguments[2] if kept else e.index(table, I64, count)
-    for position in range(0 if kept else values):
-        _set_none(e, e.index(anys, ANY, position))
-    status = e.call(inner, [table, *arguments], "status")
-    slots = object_slots(program.result)
-    owned.retain(e, status, arguments[1] if slots else e.null(), slots)
-    if kept:
-        with e.if_then(e.icmp("ne", status, ir.Constant(I32, 0)), likely=False):
-            _release(e, anys, values)
-    elif values:
-        e.call(e.symbol(RELEASE, _RELEASE), [anys, e.const_i64(values)])
-    if tensor_count(program):
-        owned.release(e, table, count)
-    e.ret(status)
-
-
-def _set_none(e: Emitter, value: ir.Value) -> None:
-    for name in ("head", "v_int64"):
-        e.store_field(value, ANY, name, e.const_i64(0))
-
-
-def _release(e: Emitter, values: ir.Value, count: int) -> None:
-    """Release values and set them to None."""
-    e.call(e.symbol(RELEASE, _RELEASE), [values, e.const_i64(count)])
-    for position in range(count):
-        _set_none(e, e.index(values, ANY, position))
+    Frame(
+        tensor_count(program),
+        value_count(program),
+        kept=arguments[2] if keeps(program) else None,
+        results=None if program.result is None else arguments[1],
+        returned=object_slots(program.result),
+        cells=1,
+    ).emit(e, inner, arguments)
 
 
 @dataclass(slots=True)
@@ -192,7 +153,8 @@ class Places:
         """The next places for tvm-ffi values, set to None."""
         first, self._values = self._values, self._values + count
         places = e.index(self.values, ANY, first)
-        _release(e, places, count)
+        owned.release_values(e, places, count)
+        owned.set_none(e, places, count)
         return places
 
 

@@ -8,12 +8,12 @@ symbols for the target's launches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
 
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body
 from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.compiler.host.owned import SYMBOL
 from ferrule.language.codegen.functions import hints
 from ferrule.language.codegen.functions.dispatch import emit_region
 from ferrule.language.codegen.functions.lowering import Faults, FunctionLowering, Watch
@@ -27,8 +27,6 @@ from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 from ferrule.specs import Boolean, Dim, Sym
 from ferrule.specs.deferred import dataclass
-
-SYMBOL: Final = "ferrule_body"
 
 
 def host_types(program: ops.Program) -> tuple[list[ir.Type], list[str]]:

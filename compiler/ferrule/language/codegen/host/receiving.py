@@ -8,6 +8,7 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import RAISED, Fault
 from ferrule.compiler.host import tensors
+from ferrule.compiler.host.flow import failed
 from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.host.allocation import RESULTS, Places, object_slots
@@ -15,7 +16,7 @@ from ferrule.language.codegen.host.linking import body_part, receive_part
 from ferrule.language.codegen.values.scalars import memory_type
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, result_types
-from ferrule.runtime.llvm.emitter import LIKELY, Emitter
+from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import (
     ANY,
     I1,
@@ -81,19 +82,18 @@ def _require(lowering: FunctionLowering, status: ir.Value, faults: tuple[Fault, 
     if not faults:
         return
     e = lowering.emitter
-    failed, passed = e.block("failed"), e.block("called")
-    e.cond_branch(e.icmp("eq", status, ir.Constant(I32, 0)), passed, failed, LIKELY)
-    e.at(failed)
-    numbers = [lowering.faults.number(fault) for fault in faults]
-    table = ir.Constant(ir.ArrayType(I32, len(numbers)), numbers)
-    name = f"faults.{len(e.module.globals)}"
-    known = e.global_constant(name, table)
-    raised = ir.Constant(I32, RAISED)
-    is_raised = e.icmp("eq", status, raised)
-    position = e.select(is_raised, e.const_i32(0), e.binary("sub", status, e.const_i32(1)))
-    number = e.load(e.index(known, I32, e.builder.zext(position, I64)), I32)
-    e.ret(e.select(is_raised, raised, number))
-    e.at(passed)
+    with failed(e, status, "called"):
+        # A body may have many faults, whose numbers here have no order: a table is smaller than
+        # `number_of`, which compares with each.
+        numbers = [lowering.faults.number(fault) for fault in faults]
+        table = ir.Constant(ir.ArrayType(I32, len(numbers)), numbers)
+        name = f"faults.{len(e.module.globals)}"
+        known = e.global_constant(name, table)
+        raised = ir.Constant(I32, RAISED)
+        is_raised = e.icmp("eq", status, raised)
+        position = e.select(is_raised, e.const_i32(0), e.binary("sub", status, e.const_i32(1)))
+        number = e.load(e.index(known, I32, e.builder.zext(position, I64)), I32)
+        e.ret(e.select(is_raised, raised, number))
 
 
 def emit_receive(lowering: FunctionLowering, op: ops.Receive) -> None:
