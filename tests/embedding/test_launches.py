@@ -208,8 +208,8 @@ def test_it_shows_its_kernels_and_says_what_it_lacks() -> None:
     function = compiler.build(Signature("f", [X]), wide(N), doc="One kernel.")
     assert function.inspect_ptx() == PTX
     assert "One kernel." in str(function.__doc__)
-    with pytest.raises(StageError, match="no 'ir' text: its code came from elsewhere"):
-        function.inspect_ir()
+    with pytest.raises(StageError, match="no 'mlir' text"):
+        function.inspect_mlir()
 
 
 def test_it_can_be_pickled(fake_cuda: FakeCuda) -> None:

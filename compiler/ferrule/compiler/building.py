@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -205,7 +206,7 @@ def compiled(
     module = host_module(wrapped, body.placed(place), opt_level=chosen.opt_level)
     origin = CompiledOrigin(
         module,
-        "",
+        partial(call.steps.text, f"body of {signature}"),
         doc=documented(doc, said),
         target=export_target(chosen.host_target, chosen.host_cpu),
         traits=_traits(signature, convention, results, chosen),
@@ -330,10 +331,12 @@ class _Building:
             if self.zero:
                 self._clear(call)
             with call.where(self.convention.when):
-                self.convention.emit(call)
+                call.make(self.convention)
             call.shrink()
             if results is not None:
                 self._give(call, results)
+        if call.owned:
+            call.steps.add("release what the call owns, also after an error")
         emitter.ret(ir.Constant(I32, 0))
         return call
 
@@ -366,6 +369,8 @@ class _Building:
 
     def _give(self, call: Call, results: ir.Value) -> None:
         """Store the results for the wrapper: the tensors of `results`, then the convention's."""
+        names = [each.name for each in (*self.results, *self.convention.results())]
+        call.steps.add(f"return {', '.join(names)}")
         e, slot = call.emitter, 0
         for _ in self.results:
             handle = e.load(e.index(call.handles, PTR, slot), PTR)

@@ -101,11 +101,12 @@ class CompiledOrigin:
         pages: Pages | None = None,
         notes: Mapping[str, Any] = _NO_NOTES,
     ) -> None:
-        """`ir` is the text of the kernel IR, or a function that makes it on demand.  `target` is
-        the target of `export`, by default the baseline CPU of this machine's platform; `doc` and
-        `traits` are the docstring and the traits of the exported function.  `sources` are functions
-        that the code needs, by symbol.  `mlir` makes the kernel IR as MLIR, `remarks` says
-        what became of its loops, `pages` make a page about it. `notes` are stored in files.
+        """`ir` is the text of the kernel IR or of a convention's steps, or a function that makes it
+        on demand.  `target` is the target of `export`, by default the baseline CPU of this
+        machine's platform; `doc` and `traits` are the docstring and the traits of the exported
+        function.  `sources` are functions that the code needs, by symbol.  `mlir` makes the kernel
+        IR as MLIR, `remarks` says what became of its loops, `pages` make a page about it.  `notes`
+        are stored in files.
         """
         self.key: Key | None = None
         """Of the cache, where it keeps the function."""
@@ -137,7 +138,7 @@ class CompiledOrigin:
 
     @property
     def ir(self) -> str:
-        """The kernel IR; "" for foreign code."""
+        """The kernel IR, or the steps of a convention; "" if there are none."""
         text = self._ir
         if not isinstance(text, str):
             text = self._ir = text()

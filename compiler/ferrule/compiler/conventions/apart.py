@@ -102,6 +102,8 @@ class Apart:
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
+        for one, other in self.pairs:
+            call.say(f"check that {one.name} and {other.name} share no memory")
         require_apart(call, self.pairs, self.hint)
         for left in dict.fromkeys(left.name for left, _ in self.pairs):
             others = ", ".join(right.name for each, right in self.pairs if each.name == left)

@@ -376,6 +376,27 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else f"a {type(value).__name__}"
 
 
+_INNER: Final = (
+    *("fields", "items", "value", "tensor", "out", "param", "text", "callback", "function"),
+)
+"""Where an argument with parts has them."""
+
+
+def spoken(signature: Signature, argument: Any) -> str:
+    """An argument as the steps of a function show it: the class of one with parts, and these."""
+    if isinstance(argument, tuple):
+        return ", ".join(spoken(signature, each) for each in argument)
+    if isinstance(argument, (str, bytes)):
+        return repr(argument)
+    if is_dim(argument) or isinstance(argument, (*_VALUES, float)):
+        return repr(argument) if isinstance(argument, float) else describe(signature, argument)
+    parts = [getattr(argument, name) for name in _INNER if hasattr(argument, name)]
+    name = getattr(argument, "name", "")
+    inner = [spoken(signature, each) for each in parts[:1]] or ([name] if name else [])
+    word = getattr(argument, "word", type(argument).__name__)
+    return f"{word}({', '.join(inner)})" if inner else word
+
+
 def describe(signature: Signature, argument: Argument) -> str:
     """An argument with the names of a signature, as errors show it."""
     match argument:

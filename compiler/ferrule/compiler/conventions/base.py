@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from llvmlite import ir
 
@@ -20,6 +21,7 @@ from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.launcher.launch import Launcher
 from ferrule.compiler.host import tensors
 from ferrule.compiler.host.flow import Flow
+from ferrule.compiler.host.steps import Line, Steps
 from ferrule.compiler.sizes import Sizes
 from ferrule.compiler.support.allocation import ALIGNMENT, NO_VIEWS, failures
 from ferrule.compiler.wrapper.leaves import first_slots, leaves_of
@@ -48,9 +50,13 @@ from ferrule.specs.conditions import (
     Junction,
     Negation,
     Present,
+    format_condition,
 )
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import Scalar
+
+if TYPE_CHECKING:
+    from ferrule.compiler.conventions.protocol import CallingConvention
 
 _FLOAT_PREDICATES: Final = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 
@@ -102,7 +108,7 @@ class Call(Flow):
     """The body under construction.
 
     `device` is the ordinal of the GPU of the call, i32, -1 without one.  `target` is the place of
-    tensors without a device: "cpu" or "cuda".
+    tensors without a device: "cpu" or "cuda".  `steps` is what the code does, for `inspect_ir`.
     """
 
     signature: Signature
@@ -127,6 +133,8 @@ class Call(Flow):
     kept: int = 0
     assumed: dict[str, None] = field(default_factory=dict)
     remarks: dict[str, bool] = field(default_factory=dict)
+    steps: Steps = field(default_factory=Steps)
+    _said: int = 0
     _made: list[tuple[Tensor, ir.Value]] = field(default_factory=list)
     _larger: list[tuple[Tensor, ir.Value]] = field(default_factory=list)
     _launchers: dict[int, Launcher] = field(default_factory=dict)
@@ -138,6 +146,45 @@ class Call(Flow):
     _endings: list[Callable[[bool], None]] = field(default_factory=list)
     _given_once: set[int] = field(default_factory=set)
     _referred: set[int] = field(default_factory=set)
+
+    # ---- steps ----
+
+    def make(self, convention: CallingConvention) -> None:
+        """Emit a convention's code; one that says no step of its own is shown by its name."""
+        before, start = self._said, len(self.steps.lines)
+        convention.emit(self)
+        if self._said == before:
+            name = type(convention).__name__
+            self.steps.wrap(start, f"{name}, code of its own, which inspect_llvm() shows")
+
+    def say(self, step: Line) -> None:
+        """Add a line to the steps that `inspect_ir` shows: what the code does that a convention
+        emits next.  A function is called when somebody reads the steps; it must not hold the call,
+        which the compiled function would keep alive."""
+        self._said += 1
+        self.steps.add(step)
+
+    def refuse(self, flag: ir.Value, fault: Fault, values: Sequence[ir.Value] = ()) -> None:
+        """See `Flow`."""
+        self.steps.refusal(fault)
+        Flow.refuse(self, flag, fault, values)
+
+    def require(self, status: ir.Value, faults: Sequence[Fault]) -> None:
+        """See `Flow`."""
+        self.steps.status(faults)
+        Flow.require(self, status, faults)
+
+    @contextmanager
+    def undone(self, undo: Callable[[bool], None]) -> Iterator[None]:
+        """See `Flow`."""
+
+        def shown(well: bool) -> None:
+            at_end = self.steps.block("then, also after an error:") if well else self.steps.unseen()
+            with at_end:
+                undo(well)
+
+        with Flow.undone(self, shown):
+            yield
 
     # ---- values of the call ----
 
@@ -291,10 +338,14 @@ class Call(Flow):
         on, behind = self.emitter.block("when"), self.emitter.block("then")
         self.emitter.cond_branch(self.condition(condition), on, behind)
         self.emitter.at(on)
-        with self.apart():
+        with self.steps.block(self.with_condition("if {}:", condition)), self.apart():
             yield
         self.emitter.branch(behind)
         self.emitter.at(behind)
+
+    def with_condition(self, line: str, condition: Condition) -> Line:
+        """A step with a condition in the place of `{}`."""
+        return partial(_with_condition, line, condition, self.signature)
 
     @contextmanager
     def apart(self) -> Iterator[None]:
@@ -358,6 +409,7 @@ class Call(Flow):
                 "ValueError", f"Invalid shape[{axis}] of {name}, expected at least 0, but got {{}}"
             )
             self.refuse(e.icmp("slt", size, e.const_i64(0)), fault, [size])
+        self.steps.add(partial(_allocation, self.signature, tensor))
         prototype = self.dltensor(tensor, e.null())
         if tensor.align <= ALIGNMENT:
             e.store_field(prototype, DLTENSOR, "strides", e.null())
@@ -418,6 +470,7 @@ class Call(Flow):
         if size in self.signature.symbols or size in self._told:
             raise ValueError(f"{teller}: {shown} is told already, by the arguments or a call")
         self._told.add(size)
+        self.steps.add(f"{shown} is what {teller} gave")
         results = [each for each, _ in self._larger if each.shape[0] == size]
         most = self.symbols[size] if results else e.const_i64((1 << size.width - 1) - 1)
         of = f"the capacity of {results[0].name}" if results else f"the most of {size.width} bits"
@@ -451,6 +504,7 @@ class Call(Flow):
                     f"result {tensor.name!r}: conventions.Sized(…) takes it from what a function "
                     f"returns"
                 )
+            self.steps.add(f"shrink {tensor.name} to {tensor.shape[0]} rows")
             prototype = self.dltensor(tensor, self.address(tensor.data))
             status = tensors.shrink(self.emitter, prototype, place)
             self.require(status, [Fault(*NO_VIEWS)])
@@ -597,19 +651,23 @@ class Call(Flow):
         if launcher is None:
             launcher = Launcher(self.emitter, images_of(code), code.kernels)
             self._launchers[id(code)] = launcher
+        kernels = f"{', '.join(code.kernels)} for {', '.join(code.archs) or 'any GPU'}"
         if self._entered:
+            self.steps.add(f"load {kernels}")
             opened = launcher.open(self.device, self.values, stream)
             self.require(opened, cuda_failures(f"at the start of {name}", None))
             self._entered[id(code)] = _Entered(launcher, self.device)
             yield
             del self._entered[id(code)]
             return
+        self.steps.add(f"make the call's GPU current, and load {kernels}")
         status, token, device = launcher.enter(self.device, self.values, stream)
         self.require(status, cuda_failures(f"at the start of {name}", None))
 
         def leave(well: bool) -> None:
             left = launcher.leave(token, self.values if well else None)
             if well:
+                self.steps.add("make the GPU before current again")
                 self.require(left, cuda_failures(f"at the end of {name}", None))
 
         with self.undone(leave):
@@ -618,6 +676,17 @@ class Call(Flow):
             yield
             del self._entered[id(code)]
             self.device = before
+
+
+def _with_condition(line: str, condition: Condition, signature: Signature) -> str:
+    return line.format(format_condition(condition, signature.known))
+
+
+def _allocation(signature: Signature, tensor: Tensor) -> str:
+    shape = ", ".join(map(signature.format, tensor.shape))
+    of = tensor.capacity
+    most = "" if of is None else f", space for {signature.format(of)}"
+    return f"allocate {tensor.name}: {tensor.dtype.name}[{shape}]{most}"
 
 
 def _shown(param: Param) -> str:

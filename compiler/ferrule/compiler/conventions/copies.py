@@ -38,6 +38,7 @@ def copied(call: Call, source: Source, tensor: Tensor, function: str) -> ir.Valu
     Sizes that differ from those that the spec knows are a RuntimeError of the call.
     """
     e, rank = call.emitter, len(tensor.shape)
+    call.steps.add(f"copy what {function} returned into a new tensor, {tensor.name}")
     sizes = _words(e, source.sizes, rank)
     _check(call, tensor, sizes, function)
     strides = e.null() if tensor.align <= ALIGNMENT else e.alloca(I64, max(1, rank))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from llvmlite import ir
 
-from ferrule.compiler.conventions.arguments import Cast, shown
+from ferrule.compiler.conventions.arguments import Cast, shown, spoken
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.conversions import converted
 from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.specs import Dim, Int64, Param, Pointer, Scalar, Tensor
+from ferrule.specs import Dim, Int64, Param, Pointer, Scalar, Signature, Tensor
 from ferrule.specs import params as kinds
 from ferrule.specs.copies import changed
 from ferrule.specs.deferred import dataclass
@@ -80,8 +81,13 @@ class Give:
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
+        call.say(partial(_line, call.signature, self.values))
         for position, each in enumerate(self.values):
             call.give(_leaves(call, each, f"#{position} of what is given back"))
+
+
+def _line(signature: Signature, values: tuple[Value, ...]) -> str:
+    return f"give back {spoken(signature, values)}"
 
 
 def _comes_back(value: object) -> bool:

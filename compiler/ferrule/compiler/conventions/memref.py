@@ -13,7 +13,7 @@ from __future__ import annotations
 import collections.abc
 from dataclasses import replace
 from math import prod
-from typing import Final, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from llvmlite import ir
 
@@ -56,6 +56,7 @@ class Descriptor:
     `inner`: the elements of the memref are vectors, which have so many of the tensor's last dims.
     """
 
+    word: ClassVar[str] = "memref"
     tensor: Tensor
     interface: Interface
     inner: int = 0
@@ -95,6 +96,7 @@ class Descriptor:
 class Unranked:
     """A tensor for a parameter of type `memref<*xT>`: its rank, and the address of a descriptor."""
 
+    word: ClassVar[str] = "unranked memref"
     tensor: Tensor
     interface: Interface = "c"
 
@@ -230,6 +232,7 @@ class Memref:
         place = e.alloca(PTR, name="failed")
         e.store(e.null(), place)
         value = replace(function, arguments=(*function.arguments, OnStack(place))).value(call)
+        call.steps.add(f"read the error of {name}")
         text = e.load(place, PTR)
         fault = Fault("RuntimeError", f"{literal(name)}: {{text}}")
         failed = e.builder.not_(e.is_null(text))

@@ -52,6 +52,7 @@ class Results:
         ]
 
         def free(well: bool) -> None:
+            call.steps.add(f"free what {self.function} allocated")
             self._free(call, [at for at, _ in memrefs], addresses)
 
         handles = []

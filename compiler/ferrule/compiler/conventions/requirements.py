@@ -49,6 +49,7 @@ class Require:
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
+        call.say(call.with_condition("require {}", self.condition))
         if self.when is None and self.requirement in call.signature.requires:
             return
         names = call.signature.known

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections.abc
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Final
 
 from llvmlite import ir
 
@@ -15,10 +16,13 @@ from ferrule.compiler.conventions.c.outs import Out
 from ferrule.compiler.conventions.protocol import CallingConvention, check_convention
 from ferrule.compiler.conventions.steps import places_of
 from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.compiler.host.steps import readable
 from ferrule.runtime.llvm.layouts import I32
 from ferrule.specs import Condition, Param, Tensor
 from ferrule.specs.conditions import checked_condition, format_condition
 from ferrule.specs.deferred import dataclass
+
+_FIRST: Final = "if it is the first with {}:"
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -93,7 +97,7 @@ class Sequence:
                 opened.enter_context(call.entered(code, self._stream(call)))
             for step in self.steps:
                 with call.where(step.when):
-                    step.emit(call)
+                    call.make(step)
 
     def _first_code(self) -> DeviceCode | None:
         """The code that enters the device for all steps: the only one, or one that every call
@@ -152,19 +156,21 @@ class FirstOf:
         done = e.block("chosen")
         for choice in self.choices:
             if choice.when is None:
-                with call.apart():
-                    choice.emit(call)
+                with call.steps.block("otherwise:"), call.apart():
+                    call.make(choice)
                 e.branch(done)
                 break
             on, other = e.block("choice"), e.block("other")
             e.cond_branch(call.condition(choice.when), on, other)
             e.at(on)
-            with call.apart():
-                choice.emit(call)
+            with call.steps.block(call.with_condition(_FIRST, choice.when)), call.apart():
+                call.make(choice)
             e.branch(done)
             e.at(other)
         else:
-            call.fail(ir.Constant(I32, call.fault(self._none(call))))
+            none = self._none(call)
+            call.steps.add(f"otherwise {none.kind}: {readable(none.message)}")
+            call.fail(ir.Constant(I32, call.fault(none)))
         e.at(done)
 
     def _none(self, call: Call) -> Fault:

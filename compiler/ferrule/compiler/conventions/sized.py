@@ -88,7 +88,7 @@ class Sized:
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
         before = len(call.given_back)
-        self.step.emit(call)
+        call.make(self.step)
         given = call.given_back[before:]
         del call.given_back[before:]
         name = teller(self.step)

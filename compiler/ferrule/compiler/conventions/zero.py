@@ -80,6 +80,7 @@ def fill(call: Call, tensor: Tensor, stream: ir.Value | None) -> None:
     e, at = call.emitter, call.address(tensor.data)
     size = call.size(tensor.nbytes, f"the bytes of {tensor.name}")
     call.fills(tensor)
+    call.say(f"fill {tensor.name} with zeros")
     device, launcher = call.device_type(tensor), call.innermost_launcher()
     managed = device is DeviceType.CUDA_MANAGED
     if call.on_host(tensor) or (managed and launcher is None):

@@ -149,6 +149,7 @@ class Callback:
         known = call.callbacks.get(id(self))
         if known is not None:
             return known[0], known[1]
+        call.steps.add(f"make a C function of {self.function.name}")
         *present, function = call.leaves(self.function)
         call.fault(Fault("RuntimeError", literal(f"{self.name} failed")))  # see `fail_raised`
         number = len(call.callbacks)

@@ -8,6 +8,7 @@ calls `void scale(DLTensor* x, DLTensor* y, float alpha)`.
 from __future__ import annotations
 
 import collections.abc
+from typing import ClassVar
 
 from llvmlite import ir
 
@@ -28,6 +29,7 @@ from ferrule.specs.deferred import dataclass
 class Lent:
     """A tensor as a `DLTensor*`; null for an absent optional tensor."""
 
+    word: ClassVar[str] = "DLTensor"
     tensor: Tensor
     optional: kinds.Optional | None = None
 

@@ -17,7 +17,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Fault, literal
-from ferrule.compiler.conventions.arguments import InMemory, listed
+from ferrule.compiler.conventions.arguments import InMemory, listed, spoken
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.c.by_value import Passed, Shape, call_by_value
 from ferrule.compiler.conventions.c.callbacks import Callback
@@ -44,6 +44,7 @@ from ferrule.compiler.conventions.c.returns import (
     received_members,
     result_param,
     return_type,
+    spoken_returns,
 )
 from ferrule.compiler.conventions.c.statuses import check_status
 from ferrule.compiler.conventions.c.structs import Struct, fields_of
@@ -55,7 +56,7 @@ from ferrule.compiler.hostcode import HostCode, Library, LlvmModule, Undefined
 from ferrule.compiler.hostcode.irtext import parameter_types, result_type
 from ferrule.runtime.cfunctions import C_FUNCTIONS
 from ferrule.runtime.llvm.layouts import PTR
-from ferrule.specs import Condition, Param
+from ferrule.specs import Condition, Param, Signature
 from ferrule.specs import params as kinds
 from ferrule.specs.conditions import checked_condition
 from ferrule.specs.deferred import dataclass
@@ -229,6 +230,7 @@ class CFunction:
             given += c_values(call, argument, f"argument #{position} of {name}")
         for out in self._outs():
             out.owned(call, self.code)
+        call.say(partial(self._line, call.signature))
         returned = return_type(self.returns)
         types = [value.type for value in given]
         fixed = self._fixed(types)
@@ -252,6 +254,14 @@ class CFunction:
         if isinstance(returned, Shape):
             return value
         return received(call, value, returned, self.returns)
+
+    def _line(self, signature: Signature) -> str:
+        """The call, as the steps of a function show it."""
+        given = [spoken(signature, argument) for argument in self.arguments]
+        if self.variadic_from is not None:
+            given.insert(self.variadic_from, "...")
+        returns = spoken_returns(self.returns)
+        return f"call {self.function}({', '.join(given)}){returns and f' -> {returns}'}"
 
     def _check_written(self, call: Call) -> None:
         """Refuse to lose what the function may write."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from llvmlite import ir
 
 from ferrule.compiler.conventions.arguments import CArgument as CArgument
@@ -103,6 +105,7 @@ class Handle:
 class OnStack:
     """The address of memory on the stack of the body, a multiple of 8."""
 
+    word: ClassVar[str] = "a place on the stack"
     address: ir.Value
 
     def types(self) -> list[ir.Type]:

@@ -197,6 +197,7 @@ class Out:
         known = call.places.get(self.symbol.key)
         if known is not None:
             return known
+        call.steps.add(f"make room for {self.name}: {_spoken(self.dtype)}")
         room = self._buffer(call) if self.room else call.zeroed(self.kind, self.name)
         place = Place(self.name, room, self.param)
         call.places[self.symbol.key] = place
@@ -258,6 +259,7 @@ class Out:
                 f"{self.free} frees once: give each call an Out of its own"
             )
         place.is_owned = True
+        call.steps.add(f"free what {self.name} holds by {self.free} at the end")
         chosen = code if self.free_code is None else self.free_code
         chosen.require(self.free, _RELEASE, call.signature.name)
         chosen.bring(call, self.free)
@@ -282,6 +284,10 @@ class Out:
         if isinstance(self.dtype, DType) and self.dtype.kind == "bool":
             return [call.emitter.builder.and_(value, ir.Constant(I8, 1))]
         return [value]
+
+
+def _spoken(dtype: DType | str) -> str:
+    return dtype if isinstance(dtype, str) else dtype.name
 
 
 @dataclass(frozen=True, slots=True)

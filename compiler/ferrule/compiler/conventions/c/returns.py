@@ -309,6 +309,24 @@ def _one(given: DType | str) -> DType | Literal["pointer"]:
     return check_scalar_dtype(as_dtype(given))
 
 
+def spoken_returns(returns: Checked) -> str:
+    """What a C function returns, as the steps of a function show it; "" for nothing."""
+    match returns:
+        case None:
+            return ""
+        case str():
+            return returns
+        case DType(name=name):
+            return name
+        case Out(name=name):
+            return f"Out({name})"
+        case tuple():
+            return f"({', '.join(map(spoken_returns, returns))})"
+    kind = spoken_returns(returns.dtype)
+    where = "" if returns.of is None else f" in {returns.of.name}"
+    return f"{kind}{where}, a failure if {returns.fails}"
+
+
 def result_param(returned: DType | Literal["pointer"]) -> Scalar | Pointer:
     """The result of a call for one value that a function returns."""
     return Scalar("result", returned) if isinstance(returned, DType) else Pointer("result")

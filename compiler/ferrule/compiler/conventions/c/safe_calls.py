@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import collections.abc
+from functools import partial
 from typing import Final
 
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import RAISED, Fault, literal
-from ferrule.compiler.conventions.arguments import cast, check_argument, listed, shown, values
+from ferrule.compiler.conventions.arguments import (
+    cast,
+    check_argument,
+    listed,
+    shown,
+    spoken,
+    values,
+)
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.c.dltensors import Lent
 from ferrule.compiler.conventions.c.functions import chosen_function, declared
@@ -16,7 +24,18 @@ from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.hostcode import HostCode
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.layouts import ANY, I8, I32, I64, PACKED
-from ferrule.specs import Compound, Condition, Data, Dim, DType, Param, Sym, Tensor, as_dtype
+from ferrule.specs import (
+    Compound,
+    Condition,
+    Data,
+    Dim,
+    DType,
+    Param,
+    Signature,
+    Sym,
+    Tensor,
+    as_dtype,
+)
 from ferrule.specs import params as kinds
 from ferrule.specs.conditions import checked_condition
 from ferrule.specs.deferred import dataclass
@@ -91,10 +110,16 @@ class SafeCall:
         symbol, kind = self.code.symbol(self.function), PACKED
         self.code.require(self.function, kind, call.signature.name)
         self.code.bring(call, self.function)
+        call.say(partial(self._line, call.signature))
         given = [e.null(), args, e.const_i32(count), result]
         status = e.builder.call(declared(call, symbol, kind), given)
         self._require(call, status)
         self._give(call, result)
+
+    def _line(self, signature: Signature) -> str:
+        given = ", ".join(spoken(signature, argument) for argument in self.arguments)
+        returns = "" if self.returns is None else f" -> {self.returns.name}"
+        return f"call the tvm-ffi function {self.function}({given}){returns}, or the error it set"
 
     def _require(self, call: Call, status: ir.Value) -> None:
         """End the call with the error that the function has set: its status is -1 or -2."""

@@ -10,6 +10,7 @@ from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.c.outs import Out
 from ferrule.compiler.conventions.c.returns import ReturnCode, buffer_of, widened
+from ferrule.compiler.host.steps import readable
 from ferrule.compiler.hostcode import HostCode
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 
@@ -33,7 +34,8 @@ def check_status(call: Call, function: str, status: ReturnCode, value: ir.Value 
         (value,) = status.of.given(call)
     assert value is not None
     failed = e.is_null(value) if value.type == PTR else _has_failed(call, status, value)
-    with e.if_then(failed, likely=False):
+    steps = call.steps.block(f"if {function} failed:")
+    with steps, e.if_then(failed, likely=False):
         code = _errno(call) if status.errno else value
         kind = status.code
         wide = e.builder.ptrtoint(code, I64) if kind is None else widened(call, code, kind)
@@ -65,6 +67,7 @@ def _errno(call: Call) -> ir.Value:
 def _fail(call: Call, function: str, status: ReturnCode, error: str, code: ir.Value) -> None:
     """End the call with an error that shows the code, and the text that the library has for it."""
     e = call.emitter
+    call.steps.add(f"{error}: {readable(_shown(function, status, '{}'))}{_and_text(status)}")
     unsigned = status.code is not None and status.code.kind == "uint"
     if status.text is None:
         shown = _shown(function, status, "{unsigned}" if unsigned else "{}")
@@ -86,6 +89,10 @@ def _fail(call: Call, function: str, status: ReturnCode, error: str, code: ir.Va
     given = [e.cstring(error), texts, e.const_i32(len(parts))]
     e.call("TVMFFIErrorSetRaisedFromCStrParts", given)
     call.fail_raised(function)
+
+
+def _and_text(status: ReturnCode) -> str:
+    return "" if status.text is None else ": the text of the library"
 
 
 def _shown(function: str, status: ReturnCode, code: str) -> str:

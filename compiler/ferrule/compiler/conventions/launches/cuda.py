@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Literal
 
@@ -17,6 +18,7 @@ from ferrule.compiler.conventions.arguments import (
     in_memory,
     listed,
     parameters,
+    spoken,
 )
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.launches.attributes import (
@@ -72,7 +74,7 @@ from ferrule.compiler.cuda.limits import (
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.spelledtypes import read_type
 from ferrule.runtime.llvm.layouts import I32
-from ferrule.specs import Condition, Dim, Param
+from ferrule.specs import Condition, Dim, Param, Signature
 from ferrule.specs.conditions import checked_condition
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_dim
@@ -247,6 +249,7 @@ class CudaLaunch:
             used = launcher.current_stream(device) if stream is None else stream
             for variable, constant in variables:
                 write_variable(call, launcher, variable, constant, used)
+            call.say(partial(self._line, call.signature))
             status = launcher.launch(
                 self.kernel,
                 grid,
@@ -259,6 +262,19 @@ class CudaLaunch:
                 asked,
             )
             call.require(status, failures(f"in the launch of {self.kernel}", None))
+
+    def _line(self, signature: Signature) -> str:
+        """The launch, as the steps of a function show it."""
+        given = ", ".join(spoken(signature, param) for param in self.params)
+        sizes = {"grid": self.grid, "block": self.block, "cluster": self.cluster}
+        words = [
+            f"{name}=({', '.join(map(signature.format, size))})"
+            for name, size in sizes.items()
+            if size is not None
+        ]
+        words += [f"smem={signature.format(self.smem)}"] if self.smem != 0 else []
+        stream = "the caller's stream" if self.stream is None else f"stream {self.stream.name}"
+        return f"launch {self.kernel}({given}) {' '.join(words)} on {stream}"
 
     def _check_shared(self, kernel: KernelParameters, facts: KernelFacts) -> None:
         """Refuse a kernel that uses dynamic shared memory if the launch does not set its size."""

@@ -143,6 +143,7 @@ class TensorMap:
         outer = zip(self.order[1:], self.byte_strides, strict=True)
         strides = [call.size(stride, f"strides[{dim}] of {name}") for dim, stride in outer]
         address = call.address(self.tensor.data)
+        call.steps.add(f"encode the tensor map of {name}")
         given = (self.tiling, place, address, sizes, strides, call.values)
         encoded = launcher.encode_tensor_map(*given)
         where = f"in the call of {call.signature.name}"

@@ -145,6 +145,7 @@ def write_variable(
 ) -> None:
     """Write a variable on a stream.  A tensor of another size is a ValueError of the call."""
     e = call.emitter
+    call.steps.add(f"write the variable {spoken_name(variable.name)}")
     source = e.null()
     if isinstance(value, bytes):
         source = e.bytes_constant(value, align=16)
