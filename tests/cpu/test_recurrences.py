@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ferrule as fe
-from ferrule.language import compilation
+from ferrule.language import stages
 from ferrule.language.ir import ops
 
 DTYPES = [fe.Int8, fe.Uint8, fe.Int32, fe.Int64]
@@ -97,14 +97,14 @@ def no_recurrence(a: fe.Tensor, b: fe.Tensor, row: fe.Tensor):
 def branches(function: Any, monkeypatch: pytest.MonkeyPatch) -> int:
     """The rare branches that a function is compiled with."""
     found: list[int] = []
-    whole = compilation._for_cpu
+    whole = stages._for_cpu
 
     def seen(program: ops.Program) -> ops.Program:
         made = whole(program)
         found.append(sum(op.rare for op in made.host.facts.each(ops.If)))
         return made
 
-    monkeypatch.setattr(compilation, "_for_cpu", seen)
+    monkeypatch.setattr(stages, "_for_cpu", seen)
     vector = [fe.row_major((fe.sym_int(),), fe.Int32) for _ in range(3)]
     fe.compile(function, *vector, options="--target cpu --no-cache")
     return found[-1]

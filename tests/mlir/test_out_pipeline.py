@@ -29,7 +29,7 @@ from random_programs import HOST, Generated, programs
 import ferrule as fe
 from ferrule import arch
 from ferrule.compiler.mlir import jobs
-from ferrule.language import compilation
+from ferrule.language import stages
 from ferrule.language.mlir import coroutines
 from ferrule.language.mlir.pipeline import lower_cpu_by_mlir
 
@@ -55,12 +55,12 @@ def load(path: Path) -> ModuleType:
 @pytest.fixture
 def through_mlir(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is compiled goes through MLIR."""
-    lowered: Callable[..., Any] = compilation._lowered
+    lowered: Callable[..., Any] = stages._lowered
 
     def other(program: Any, options: fe.Options, origins: Any) -> Any:
         return lowered(program, replace(options, pipeline="mlir"), origins)
 
-    monkeypatch.setattr(compilation, "_lowered", other)
+    monkeypatch.setattr(stages, "_lowered", other)
 
 
 # ---- examples ----

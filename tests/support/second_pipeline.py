@@ -167,7 +167,7 @@ class SecondPipeline:
         self.kernels = Kernels(self.forking)
 
     def lower(self, program: Any, options: Any, origins: Any) -> Any:
-        """As `language.compilation._lowered`, through MLIR."""
+        """As `language.stages._lowered`, through MLIR."""
         from ferrule.language.codegen.errors import CodegenError
 
         try:
@@ -289,14 +289,14 @@ def goes_through_mlir(
     if request.config.getoption(OPTION) != "mlir":
         yield
         return
-    from ferrule.language import compilation
+    from ferrule.language import stages
     from ferrule.language.mlir import pipeline
 
-    forking, in_child, lowered = Forking(), pipeline.in_child, compilation._lowered
+    forking, in_child, lowered = Forking(), pipeline.in_child, stages._lowered
     second = SecondPipeline(forking, lowered)
-    pipeline.in_child, compilation._lowered = forking.in_child, second.lower
+    pipeline.in_child, stages._lowered = forking.in_child, second.lower
     yield
-    pipeline.in_child, compilation._lowered = in_child, lowered
+    pipeline.in_child, stages._lowered = in_child, lowered
     refused = second.kernels.assembled(tmp_path_factory.mktemp("mlir"))
     forking.close()
     ptx_collector.say(request.config, second.summary())

@@ -2,101 +2,42 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import types
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
-from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.errors import CompileError
+from ferrule.language import marks
 from ferrule.language.dependencies.edited import remember
 from ferrule.runtime.forks import ForkLock
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from ferrule.language.fastmath import FastMath
     from ferrule.language.quickcalls import QuickCalls
 
 _LATER: Final = object()
 """The function of a decorator that got only keywords."""
 
-_FAST_MATH: Final = "__ferrule_fast_math__"
-_FMAD: Final = "__ferrule_fmad__"
-"""The attributes with the flags, and with what is said of fmad: attributes are parts of a
-function's key in the cache."""
-
 _VERSIONS: Final = 8
 """The number of versions of the outer values for which compiled code is cached."""
 
 
-class _Marked:
-    """A marked function: a method of the objects of its class, copied as itself like Python's
-    functions, and pickled as `pickling` says."""
-
-    function: Callable[..., Any]
-    prefix: str = ""
-    _decorator: ClassVar[str]
-
-    def set_name_prefix(self, prefix: str) -> None:
-        """Names of what is compiled from here on begin with this text and an underscore."""
-        if not isinstance(prefix, str) or not f"{prefix}_".isidentifier():
-            raise ValueError(
-                f"set_name_prefix: {prefix!r} cannot begin a name: letters, digits and underscores "
-                "can, and no digit first"
-            )
-        self.prefix = prefix
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError
-
-    def __get__(self, owner: object, cls: type | None = None) -> Any:
-        return self if owner is None else types.MethodType(self, owner)
-
-    def __getitem__(self, sizes: object) -> NoReturn:
-        name = self.function.__name__
-        raise TypeError(
-            f"{name} cannot be indexed: a @ferrule.jit function launches kernels with "
-            "kernel(...).launch(grid=..., block=...), and is called itself without sizes"
-        )
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
-
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        from ferrule.language.pickling import reduced
-
-        return reduced(self, self._decorator)
-
-
-class KernelFunction(_Marked):
+class KernelFunction(marks.KernelFunction):
     """A kernel, which many threads run; a host function calls and launches it.
 
     `function` is the Python function.  Its source is read when a host function that launches it is
     compiled.
     """
 
-    _decorator = "kernel"
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        from ferrule.language.pickling import reduced
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-        functools.update_wrapper(self, function)
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError(
-            f"the kernel {self.function.__name__} can be called only in a @ferrule.jit function: "
-            f"{self.function.__name__}(...).launch(grid=..., block=...)"
-        )
-
-    def __repr__(self) -> str:
-        return f"<ferrule kernel {self.function.__qualname__}>"
+        return reduced(self, "kernel")
 
 
-class JitFunction(_Marked):
+class JitFunction(marks.JitFunction):
     """A host function.  A call compiles it for its arguments' specs and caches the result as long
     as the outer values that the function uses stay the same.
 
@@ -104,14 +45,11 @@ class JitFunction(_Marked):
     one compiled function serves many sizes.
     """
 
-    _decorator = "jit"
-
     def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+        super().__init__(function)
         self._compiled: dict[object, list[tuple[Any, Any]]] = {}
         self._lock = ForkLock()  # a finaliser may call it during its compilation
         self._quick: QuickCalls | None = None
-        functools.update_wrapper(self, function)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         quick = self._quick
@@ -162,8 +100,10 @@ class JitFunction(_Marked):
                 return compiled, witness
         return None
 
-    def __repr__(self) -> str:
-        return f"<ferrule jit {self.function.__qualname__}>"
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        from ferrule.language.pickling import reduced
+
+        return reduced(self, "jit")
 
 
 @overload
@@ -216,7 +156,7 @@ def _checked(
 ) -> Callable[..., Any]:
     if not inspect.isfunction(function):
         raise CompileError(f"@ferrule.{decorator} marks a function, but got {function!r}")
-    check_undecorated(function)
+    marks.check_undecorated(function)
     if fast_math is not False or fmad is not None:
         function = _relaxed(function, fast_math, fmad)
     remember(function)
@@ -235,31 +175,6 @@ def _relaxed(function: types.FunctionType, fast_math: object, fmad: object) -> t
         setattr(copy, name, getattr(function, name))
     flags = checked(fast_math, f"fast_math of {function.__name__}")
     said = checked_fmad(fmad, flags, fast_math is not True, function.__name__)
-    vars(copy).update(vars(function), **{_FAST_MATH: flags} if flags else {})
-    vars(copy).update({} if said is None else {_FMAD: said})
+    vars(copy).update(vars(function), **{marks.FAST_MATH: flags} if flags else {})
+    vars(copy).update({} if said is None else {marks.FMAD: said})
     return copy
-
-
-def fast_math_of(function: types.FunctionType) -> tuple[str, ...]:
-    """The fast-math flags that a decorator gave a function."""
-    found: tuple[str, ...] = vars(function).get(_FAST_MATH, ())
-    return found
-
-
-def fmad_of(function: types.FunctionType) -> bool | None:
-    """What a decorator said of fmad; None if it said nothing."""
-    found: bool | None = vars(function).get(_FMAD)
-    return found
-
-
-def check_undecorated(function: Callable[..., Any]) -> None:
-    """Refuses a function that another decorator wraps: only one of the two could be compiled."""
-    inner = getattr(function, "__wrapped__", None)
-    if inner is not None:
-        raise CompileError(
-            Diagnostic(
-                f"{function.__name__} is wrapped by a decorator, which would be lost",
-                expected="a function as its def statement made it",
-                hint="leave the other decorator away",
-            )
-        )

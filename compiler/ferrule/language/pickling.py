@@ -111,7 +111,7 @@ def _called(function: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _kind_of(value: Any) -> tuple[str, types.FunctionType | None]:
-    from ferrule.language.decorators import JitFunction, KernelFunction
+    from ferrule.language.marks import JitFunction, KernelFunction
 
     match value:
         case types.FunctionType():

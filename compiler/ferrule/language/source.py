@@ -16,9 +16,9 @@ from typing import Any, Final
 
 from ferrule.compiler.artefacts import Location
 from ferrule.compiler.errors import CompileError, Diagnostic, Span
-from ferrule.language.decorators import fast_math_of, fmad_of
 from ferrule.language.dependencies.edited import check_unedited, is_code_of
 from ferrule.language.dependencies.witness import Outer
+from ferrule.language.marks import fast_math_of, fmad_of
 from ferrule.language.sourcetexts import lines_of
 from ferrule.specs.deferred import dataclass
 

@@ -474,7 +474,7 @@ class Writer:
     def build(self, options: str | Options | None = None) -> Function:
         """The TVM-FFI function of what was written until now, for `options` as `fe.compile` takes
         them.  It may be built for several targets.  Raises CompileError."""
-        from ferrule.language.compilation import build_program
+        from ferrule.language.stages import build_program
 
         return build_program(self.program(), self.signature, options, self._doc)
 

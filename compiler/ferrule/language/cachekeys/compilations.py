@@ -12,7 +12,7 @@ from ferrule.language.cachekeys.walk import Walk
 from ferrule.language.dependencies.witness import Witness
 
 if TYPE_CHECKING:
-    from ferrule.language.compilation import Job
+    from ferrule.language.stages import Job
 
 
 def key_of_job(job: Job) -> Key:

@@ -29,9 +29,9 @@ from ferrule.compiler.cache.encoding import MOST_ITEMS, PLAIN, Encoder, module_o
 from ferrule.compiler.cache.keys import Key, Uncacheable
 from ferrule.language.cachekeys import libraries
 from ferrule.language.cachekeys.facts import READS_ATTRIBUTES, Facts, facts_of, is_optimized
-from ferrule.language.decorators import JitFunction, KernelFunction
 from ferrule.language.dependencies.snapshots import MOST, snapshot
 from ferrule.language.dependencies.witness import Outer, Witness, is_library
+from ferrule.language.marks import JitFunction, KernelFunction
 from ferrule.language.source import display_path
 from ferrule.runtime import Function
 from ferrule.runtime.calls.function import origin_of

@@ -25,8 +25,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from ferrule.language.decorators import JitFunction, KernelFunction
 from ferrule.language.dependencies.witness import is_library
+from ferrule.language.marks import JitFunction, KernelFunction
 from ferrule.language.values import RUN_TIME, Generated, KernelCall
 from ferrule.specs import DType, Numeric
 from ferrule.specs.deferred import dataclass

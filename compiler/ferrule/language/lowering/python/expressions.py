@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from ferrule.language.decorators import KernelFunction
 from ferrule.language.lowering import structures
 from ferrule.language.lowering.closures import close
 from ferrule.language.lowering.context import Lowering
@@ -31,6 +30,7 @@ from ferrule.language.lowering.tensors import (
     fields,
     vectors,
 )
+from ferrule.language.marks import KernelFunction
 from ferrule.language.values import (
     RUN_TIME,
     ConstantTable,

@@ -1,0 +1,412 @@
+"""The stages of one compilation: from a job to a program, a body for its target, and an origin.
+
+    Job ──lowering──► Program ──collapse, code generator──► Body ──wrapper──► CompiledOrigin
+
+Modules of a stage are imported when it runs: a compilation for the CPU imports nothing for a GPU.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field, replace
+from functools import partial
+from itertools import islice
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.options import Options, choose_target, default_environment, parse_options
+from ferrule.language.dependencies.witness import Witness
+from ferrule.language.examples import Examples
+from ferrule.language.source import definition_of
+from ferrule.runtime.devices import cuda_devices, emulated_arch
+from ferrule.runtime.garbage import with_fewer_collections
+from ferrule.specs import Signature, params
+from ferrule.specs.copies import changed, mapped, substituted
+from ferrule.specs.deferred import dataclass
+
+if TYPE_CHECKING:
+    from ferrule.compiler.artefacts import Body, Location
+    from ferrule.compiler.origin import CompiledOrigin
+    from ferrule.language.codegen.functions.lowering import Lines
+    from ferrule.language.ir.ops import Function as IRFunction
+    from ferrule.language.ir.ops import Op, Program, Value
+    from ferrule.language.reports.collecting import Subject
+    from ferrule.runtime import Function
+    from ferrule.runtime.artefacts import Remarks
+    from ferrule.runtime.llvm.emitter import Emitter
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One compilation: the function, its signature for a target, its examples, and the options.
+
+    `witness` records the outer values that the compilation reads.
+    """
+
+    function: Callable[..., Any]
+    signature: Signature
+    examples: Examples
+    options: Options
+    witness: Witness = field(default_factory=Witness)
+
+
+def for_target(
+    parameters: Sequence[params.Param], options: Options
+) -> tuple[tuple[params.Param, ...], Options]:
+    """The parameters on the target of a compilation, and the options with it."""
+    devices = [device for param in parameters for device in _devices(param)]
+    environ = default_environment()
+    target = choose_target(options, devices, environ, cuda_devices)
+    arch = None
+    if target == "cuda" and options.enable_checks:
+        raise CompileError(
+            Diagnostic(
+                "--enable-checks is for the CPU: code for a GPU has no checks",
+                hint='compile for the CPU, options="--target cpu --enable-checks"',
+            )
+        )
+    if target == "cuda":
+        from ferrule.compiler.cuda.archs import choose_archs
+
+        assert isinstance(options.gpu_arch, str | None), "Options joins a list"
+        arch = ",".join(choose_archs(options.gpu_arch, environ, cuda_devices))
+        if emulated_arch() is not None:  # its errors name the lines of the source
+            options = replace(options, generate_line_info=True)
+    placed = tuple(_placed(param, target) for param in parameters)
+    return placed, replace(options, target=target, gpu_arch=arch)
+
+
+def build_program(
+    program: Program,
+    signature: Signature,
+    options: str | Options | None,
+    doc: str | None,
+) -> Function:
+    """The function of a verified program for a signature.  Raises CompileError."""
+    from ferrule.compiler.binding import load
+
+    placed, chosen = for_target(signature.params, parse_options(options))
+    if chosen.enable_checks:
+        raise CompileError(
+            Diagnostic(
+                f"{signature.name}: --enable-checks is for functions of Python's text",
+                hint="leave it out: a program that was built names no lines",
+            )
+        )
+    known = _with_read_only(signature.altered(params=placed), program)
+    return with_fewer_collections(lambda: load(_origin(program, known, chosen, None, None, doc)))
+
+
+def _devices(param: params.Param) -> Iterator[str]:
+    """The devices in the specs of a parameter's tensors."""
+    match param:
+        case params.Tensor(device=str(device)):
+            yield device
+        case params.Tuple(items=items) | params.Union(members=items):
+            for item in items:
+                yield from _devices(item)
+        case params.Optional(item=item):
+            yield from _devices(item)
+
+
+def _placed(param: params.Param, target: str) -> params.Param:
+    """The parameter with the target's device in tensors without one; a tensor on another device is
+    an error."""
+
+    def change(each: params.Param) -> params.Param:
+        if not isinstance(each, params.Tensor):
+            return each
+        if each.device in (None, target):
+            return changed(each, device=target)
+        raise CompileError(
+            Diagnostic(
+                f"the example for {param.name!r} lives on {each.device}, but the target is "
+                f"{target}",
+                hint=f"pass a tensor on {target}, or a fake tensor, which need not be anywhere",
+            )
+        )
+
+    return mapped(param, change)
+
+
+def _with_read_only(signature: Signature, program: Program) -> Signature:
+    """Marks the tensors that the program never writes as read-only, so that calls may pass
+    read-only arrays.
+
+    A tensor that is written is not read-only, even if its example was.
+    """
+    from ferrule.language.ir.effects import written_params
+
+    written, values = written_params(program), iter(program.host.params)
+    marked = tuple(_writable(param, values, written)[1] for param in signature.params)
+    own = {symbol: symbol for symbol in signature.symbols}  # in the program they are tighter
+    result = None if program.result is None else substituted(program.result, own)
+    return signature.altered(params=marked, result=result)
+
+
+def _writable(
+    param: params.Param, values: Iterator[Value], written: set[Value]
+) -> tuple[list[Value], params.Param]:
+    """The values of a parameter, and its spec, in which read-only marks are on the tensors that
+    are not written, and on no others."""
+    from ferrule.compiler.wrapper.leaves import leaves_of
+
+    if isinstance(param, params.Tuple):
+        found = [_writable(item, values, written) for item in param.items]
+        every = [value for taken, _ in found for value in taken]
+        return every, changed(param, items=tuple(item for _, item in found))
+    taken = list(islice(values, len(leaves_of(param))))
+    if any(value in written for value in taken):
+        param = mapped(param, _not_read_only)
+    elif isinstance(param, (params.Tensor, params.Optional)):
+        param = mapped(param, _read_only)
+    return taken, param
+
+
+def _not_read_only(param: params.Param) -> params.Param:
+    return changed(param, read_only=False) if isinstance(param, params.Tensor) else param
+
+
+def _read_only(param: params.Param) -> params.Param:
+    return changed(param, read_only=True) if isinstance(param, params.Tensor) else param
+
+
+def _lowered(program: Program, options: Options, origins: dict[Op, object] | None) -> Body:
+    """The body for the target."""
+    if options.gpu_arch is not None:
+        from ferrule.compiler.cuda.options import device_options
+        from ferrule.language.checks.places import Places
+        from ferrule.language.codegen.cuda.target import lower_cuda
+
+        places = None if origins is None else Places.of(origins)
+        if options.pipeline == "mlir":
+            from ferrule.language.mlir.pipeline import lower_cuda_by_mlir
+
+            return lower_cuda_by_mlir(program, device_options(options), places)
+        return lower_cuda(program, device_options(options), places)
+    if options.pipeline == "mlir":
+        from ferrule.language.mlir.pipeline import lower_cpu_by_mlir
+
+        if options.generate_line_info:
+            raise CompileError(
+                Diagnostic(
+                    "--generate-line-info with --pipeline mlir is for GPUs",
+                    hint="leave one of them out: MLIR's code for the CPU has no lines",
+                )
+            )
+        return lower_cpu_by_mlir(program)
+    from ferrule.language.codegen import lower_cpu
+
+    lines = None if origins is None else _line_tables(origins, options)
+    return lower_cpu(_for_cpu(program), lines=lines)
+
+
+def _line_tables(origins: dict[Op, object], options: Options) -> Callable[[Emitter], Lines] | None:
+    """What puts the lines of the source into code for the CPU, if the options ask for it."""
+    if not options.generate_line_info:
+        return None
+    from ferrule.language.checks.places import Places
+    from ferrule.language.codegen.functions.lines import LineInfo
+
+    places, paths = Places.of(origins), not options.strip_paths
+    return lambda emitter: LineInfo(emitter, places, paths=paths, emission="LineTablesOnly")
+
+
+def _for_cpu(program: Program) -> Program:
+    """The program with its functions expanded, some of them apart from sums, and recurrences with a
+    short way round."""
+    from ferrule.language.codegen.passes.separated import separated
+    from ferrule.language.mathlib import expand_maths
+
+    if any(map(_has_extremes, (program.host, *program.kernels))):
+        from ferrule.language.codegen.passes.recurrences import shortened
+
+        program = shortened(program)
+    return expand_maths(separated(program))
+
+
+def _has_extremes(function: IRFunction) -> bool:
+    """Whether a function has a loop and a smallest or largest number."""
+    from ferrule.language.ir import ops
+
+    facts = function.facts
+    return facts.has(ops.For) and any(op.op in ("min", "max") for op in facts.each(ops.Binary))
+
+
+def compiled(job: Job) -> CompiledOrigin:
+    """Lowers and wraps one function."""
+    began = perf_counter()
+    program, signature, origins = _program(job)
+    seconds = perf_counter() - began
+    place = None if job.options.strip_paths else definition_of(job.function)
+    doc = inspect.getdoc(job.function)
+    return _origin(program, signature, job.options, origins, place, doc, seconds)
+
+
+def _origin(
+    program: Program,
+    signature: Signature,
+    options: Options,
+    origins: dict[Op, object] | None,
+    place: Location | None,
+    doc: str | None,
+    seconds: float = 0.0,
+) -> CompiledOrigin:
+    """A program, compiled and wrapped; it took so many seconds to make the program."""
+    from ferrule.compiler.artefacts import Pages
+    from ferrule.compiler.exports import export_target
+    from ferrule.compiler.origin import CompiledOrigin, host_module
+    from ferrule.language.codegen.host.linking import sources_of
+    from ferrule.language.ir.printer import print_program
+    from ferrule.language.traits import traits_of
+
+    placed = options.enable_checks or options.generate_line_info
+    shown = origins if placed else None
+    body = _body(program, options, signature.name, shown).placed(place)
+    on_gpu = options.gpu_arch is not None
+    told = None
+    if origins is not None and not on_gpu and options.pipeline != "mlir":
+        told = partial(_remarks, program, options, origins)
+    pages: Pages | None = None
+    if origins is not None:
+        subject = partial(_subject, program, signature, options, origins, told, doc, seconds)
+        pages = Pages((subject,), _shown)
+    return CompiledOrigin(
+        host_module(signature, body, opt_level=options.opt_level),
+        partial(print_program, program),
+        doc=doc,
+        target=export_target(options.host_target, options.host_cpu),
+        traits=traits_of(program, signature, on_gpu=on_gpu, release_gil=options.release_gil),
+        sources=sources_of(program),
+        mlir=partial(_mlir, program, origins or {}),
+        remarks=told,
+        pages=pages,
+    )
+
+
+def _program(job: Job) -> tuple[Program, Signature, dict[Op, object]]:
+    """The kernel IR of the function, its signature, and the origins of its ops."""
+    from ferrule.language.ir.rules.verifier import verify
+    from ferrule.language.lowering.program import lower_program
+
+    options, examples = job.options, job.examples
+    origins: dict[Op, object] = {}
+    program = lower_program(
+        job.function,
+        _tightened(job.signature),
+        examples.constants,
+        examples.classes,
+        examples.variadic,
+        options.target or "cpu",
+        origins,
+        job.witness,
+        _fast_math(options),
+        _fmad(options),
+    )
+    verify(program)
+    signature = _with_read_only(job.signature, program)
+    if options.enable_checks:
+        from ferrule.language.checks.instrument import instrument
+        from ferrule.language.checks.places import Places
+
+        program = instrument(program, Places.of(origins, stripped=options.strip_paths))
+        verify(program)
+    return program, signature, origins
+
+
+def _tightened(signature: Signature) -> Signature:
+    """The signature for the lowering, whose symbols say what the requirements imply."""
+    if not signature.requires:
+        return signature
+    from ferrule.specs.implied import tightened
+
+    return tightened(signature)
+
+
+def _fast_math(options: Options) -> tuple[str, ...]:
+    """The flags of all functions; for a GPU the meaning of the option is CUDA's, see `relaxed`."""
+    from ferrule.language.fastmath import RELAXED
+
+    return RELAXED if options.fast_math and options.gpu_arch is None else ()
+
+
+def _fmad(options: Options) -> bool | None:
+    """Whether products and sums are contracted where a function does not say: by default for a
+    GPU, as CUDA does it."""
+    by_default = None if options.gpu_arch is None else True
+    return by_default if options.fmad is None else options.fmad
+
+
+def _body(program: Program, options: Options, name: str, origins: dict[Op, object] | None) -> Body:
+    """The body of a program for the target; writes GPU code to files if the options request it."""
+    from ferrule.language.codegen import CodegenError
+    from ferrule.language.ir.passes.collapse import collapse
+
+    try:
+        body = _lowered(collapse(program), options, origins)
+    except CodegenError as error:
+        raise CompileError(f"{name}: {error}") from None
+    if options.gpu_arch is None and program.contracted:
+        body = replace(body, fused=True)
+    if body.device_code is not None:
+        from ferrule.compiler.cuda.dumps import keep
+
+        keep(name, body.device_code, options)
+    return body
+
+
+def _mlir(program: Program, origins: dict[Op, object]) -> str:
+    """The kernel IR as MLIR, with the lines of the source."""
+    from ferrule.language.checks.places import Places
+    from ferrule.language.codegen import CodegenError
+    from ferrule.language.mlir.module import program_text
+
+    try:
+        return program_text(program, Places.of(origins))
+    except CodegenError as error:
+        raise CompileError(f"{program.name}: {error}") from None
+
+
+def _shown(subjects: Sequence[Subject]) -> str:
+    """The page about these."""
+    from ferrule.language.reports.collecting import page_of
+
+    return page_of(subjects)
+
+
+def _subject(
+    program: Program,
+    signature: Signature,
+    options: Options,
+    origins: dict[Op, object],
+    told: Callable[[], Remarks] | None,
+    doc: str | None,
+    seconds: float,
+) -> Subject:
+    """What a page about a compilation is made of."""
+    from ferrule.language.reports.collecting import Subject
+
+    def lower() -> Body:
+        if options.pipeline == "mlir" and options.gpu_arch is None:
+            return _body(program, options, signature.name, None)  # it has no lines
+        same = replace(options, dump_dir=None, keep_ptx=False, keep_cubin=False)
+        shown = replace(same, generate_line_info=True, strip_paths=False)
+        return _body(program, shown, signature.name, origins)
+
+    return Subject(program, signature, options, origins, seconds, lower, told, doc)
+
+
+def _remarks(program: Program, options: Options, origins: dict[Op, object]) -> Remarks:
+    """What became of the loops of a program for the CPU."""
+    from ferrule.compiler.targets import host
+    from ferrule.language.checks.places import Places
+    from ferrule.language.codegen import lower_cpu
+    from ferrule.language.codegen.functions.report import Report
+    from ferrule.language.ir.passes.collapse import collapse
+    from ferrule.language.remarks import remarks
+
+    report = Report(Places.of(origins))
+    body = lower_cpu(_for_cpu(collapse(program)), lines=report.begin)
+    return remarks(report, body, options.opt_level, host(), program.symbols)
