@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from ferrule.language.dependencies.mutable import ATOMS
 from ferrule.language.layouts import ComposedLayout, Layout
@@ -137,11 +137,6 @@ def _complex_attribute(low: Lowering, value: Any, attr: str, node: ast.AST) -> A
     return BoundMethod(conjugate, attr)
 
 
-def _is_complex(value: Any) -> bool:
-    kinds = (ComplexNumber, Whole, Vector)
-    return isinstance(value, kinds) and value.dtype.kind == "complex"
-
-
 def _reduce(vector: Vector, low: Lowering, *given: Any) -> Any:
     from ferrule.language.lowering.tensors.vector_functions import reduce
 
@@ -150,85 +145,126 @@ def _reduce(vector: Vector, low: Lowering, *given: Any) -> Any:
 
 def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
     """`value.attr`."""
-    match value:
-        case TensorView() | PointerView() | SwizzledView() | CoordinateView() if attr == "type":
-            from ferrule.language.lowering.objects import shown
-
-            return ShownText(shown.as_text(low, value))
-        case ComplexNumber() | Whole() | Vector() if attr in _COMPLEX and _is_complex(value):
-            return _complex_attribute(low, value, attr, node)
-        case TensorView() if attr == "device":
-            return devices.device_of(low, value, node)
-        case TensorView():
-            return _from_table(low, _TENSOR, value, attr, node)
-        case ConstantTable() if attr == "shape":
-            return value.shape
-        case SwizzledView() | SwizzledPointer() | CoordinateView() | ThreadSlice():
-            return _of_arranged(low, value, attr, node)
-        case PointerView():
-            return _from_table(low, _POINTER, value, attr, node)
-        case Fielded() if attr == "fill" and not fields.is_pointer(value):
-            return BoundMethod(partial(fields.fill, value), "fill")
-        case Fielded():
-            known = fields.POINTER if fields.is_pointer(value) else fields.TENSOR
-            return _from_table(low, known, value, attr, node)
-        case Layout() if attr in _COORDINATES_OF:
-            return BoundMethod(partial(_coordinate_of, value, attr), attr)
-        case Layout() | ComposedLayout() if attr in _SIZES_OF:
-            return size_numbers(low, getattr(value, attr))
-        case Number() | Numeric() if attr == "ir_value":  # of programs for CuTe DSL
-            return BoundMethod(lambda *_: value, attr)
-        case Number():
-            return _from_table(low, _NUMBER, value, attr, node)
-        case ComplexNumber():
-            return _from_table(low, _COMPLEX_NUMBER, value, attr, node)
-        case Whole():
-            return _from_table(low, _WHOLE, value, attr, node)
-        case Vector():
-            return _from_table(low, _VECTOR, value, attr, node)
-        case Handle() if devices.is_device(value):
-            return texts.device_attribute(low, value, attr, node)
-        case Handle() if texts.is_text(value):
-            return texts.attribute(low, value, attr, node)
-        case Handle() if containers.is_container(value):
-            return container_methods.attribute(low, value, attr, node)
-        case Handle() if reflection.is_object(value):
-            return reflection.attribute(low, value, attr, node)
-        case Numeric() if attr in _NUMBER:
-            return _NUMBER[attr](low, value)
-        case bool() | int() | float() if attr == "to":
-            return BoundMethod(partial(conversions.to, value), "to")
-        case bool() | int() | float() if attr == "bitcast":
-            low.fail(node, "a Python number has no size", expected="fe.Float32(x).bitcast(…)")
-        case _ if type(value).__module__.startswith(_ATOMS):
-            from ferrule.language.lowering.device import thread_slices
-
-            found = thread_slices.method(value, attr)
-            if found is not None:
-                return found
-        case KernelCall() if attr == "launch":
-            return BoundMethod(
-                lambda low, args, kwargs, call: launches.launch(low, value, args, kwargs, call),
-                "launch",
-            )
-        case _ if isinstance(value, RUN_TIME):
-            low.fail(
-                node,
-                f"{describe(value)} has no attribute {attr!r}",
-                hint=usage_hint(value),
-            )
-    if hasattr(value, attr):
-        found = scalars.at_compile_time(low, node, lambda: getattr(value, attr))
-        low.state.witness.add_attribute(value, attr, found)
-        if isinstance(value, SimpleNamespace):
-            _read_of_namespace(low, value, attr, found, node)
-        if low.state.region is not None and type(found) not in ATOMS:
-            low.state.region.member(value, attr, found)
+    reader = next((_READERS[kind] for kind in type(value).__mro__ if kind in _READERS), None)
+    if reader is None and type(value).__module__.startswith(_ATOMS):
+        reader = _of_atom
+    found = _NOT_FOUND if reader is None else reader(low, value, attr, node)
+    if found is not _NOT_FOUND:
         return found
-    low.fail(
-        node,
-        f"{_name(value)} has no attribute {attr!r}",
-        hint=_near(attr, dir(value)) if not isinstance(value, tuple) else _COORDINATE.get(attr),
+    if isinstance(value, RUN_TIME):
+        what = f"{describe(value)} has no attribute {attr!r}"
+        low.fail(node, what, hint=usage_hint(value))
+    return _of_object(low, value, attr, node)
+
+
+_NOT_FOUND: Final = object()
+"""What a reader gives for an attribute that it leaves to Python, or that is an error."""
+
+
+def _of_object(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
+    """An attribute of a compile-time object, as Python has it."""
+    if not hasattr(value, attr):
+        low.fail(
+            node,
+            f"{_name(value)} has no attribute {attr!r}",
+            hint=_COORDINATE.get(attr) if isinstance(value, tuple) else _near(attr, dir(value)),
+        )
+    found = scalars.at_compile_time(low, node, lambda: getattr(value, attr))
+    low.state.witness.add_attribute(value, attr, found)
+    if isinstance(value, SimpleNamespace):
+        _read_of_namespace(low, value, attr, found, node)
+    if low.state.region is not None and type(found) not in ATOMS:
+        low.state.region.member(value, attr, found)
+    return found
+
+
+def _type_as_text(low: Lowering, value: Any) -> ShownText:
+    from ferrule.language.lowering.objects import shown
+
+    return ShownText(shown.as_text(low, value))
+
+
+def _of_tensor(low: Lowering, value: TensorView, attr: str, node: ast.AST) -> Any:
+    if attr == "type":
+        return _type_as_text(low, value)
+    if attr == "device":
+        return devices.device_of(low, value, node)
+    return _from_table(low, _TENSOR, value, attr, node)
+
+
+def _of_pointer(low: Lowering, value: PointerView, attr: str, node: ast.AST) -> Any:
+    if attr == "type":
+        return _type_as_text(low, value)
+    return _from_table(low, _POINTER, value, attr, node)
+
+
+def _of_elements(
+    table: dict[str, Callable[[Lowering, Any], Any]],
+    low: Lowering,
+    value: ComplexNumber | Whole | Vector,
+    attr: str,
+    node: ast.AST,
+) -> Any:
+    """An attribute of what can be complex."""
+    if attr in _COMPLEX and value.dtype.kind == "complex":
+        return _complex_attribute(low, value, attr, node)
+    return _from_table(low, table, value, attr, node)
+
+
+def _of_constant_table(low: Lowering, value: ConstantTable, attr: str, node: ast.AST) -> Any:
+    return value.shape if attr == "shape" else _NOT_FOUND
+
+
+def _of_fielded(low: Lowering, value: Fielded, attr: str, node: ast.AST) -> Any:
+    is_pointer = fields.is_pointer(value)
+    if attr == "fill" and not is_pointer:
+        return BoundMethod(partial(fields.fill, value), "fill")
+    known = fields.POINTER if is_pointer else fields.TENSOR
+    return _from_table(low, known, value, attr, node)
+
+
+def _of_layout(low: Lowering, value: Layout | ComposedLayout, attr: str, node: ast.AST) -> Any:
+    if isinstance(value, Layout) and attr in _COORDINATES_OF:
+        return BoundMethod(partial(_coordinate_of, value, attr), attr)
+    return size_numbers(low, getattr(value, attr)) if attr in _SIZES_OF else _NOT_FOUND
+
+
+def _of_number(low: Lowering, value: Number, attr: str, node: ast.AST) -> Any:
+    if attr == "ir_value":  # of programs for CuTe DSL
+        return BoundMethod(lambda *_: value, attr)
+    return _from_table(low, _NUMBER, value, attr, node)
+
+
+def _of_typed_constant(low: Lowering, value: Numeric, attr: str, node: ast.AST) -> Any:
+    known = attr in _NUMBER or attr == "ir_value"
+    return _of_number(low, value, attr, node) if known else _NOT_FOUND
+
+
+def _of_python_number(low: Lowering, value: float, attr: str, node: ast.AST) -> Any:
+    if attr == "bitcast":
+        low.fail(node, "a Python number has no size", expected="fe.Float32(x).bitcast(…)")
+    return BoundMethod(partial(conversions.to, value), "to") if attr == "to" else _NOT_FOUND
+
+
+def _of_handle(low: Lowering, value: Handle, attr: str, node: ast.AST) -> Any:
+    for is_one, read in _HANDLES:
+        if is_one(value):
+            return read(low, value, attr, node)
+    return _NOT_FOUND
+
+
+def _of_atom(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
+    from ferrule.language.lowering.device import thread_slices
+
+    found = thread_slices.method(value, attr)
+    return _NOT_FOUND if found is None else found
+
+
+def _of_kernel_call(low: Lowering, value: KernelCall, attr: str, node: ast.AST) -> Any:
+    if attr != "launch":
+        return _NOT_FOUND
+    return BoundMethod(
+        lambda low, args, kwargs, call: launches.launch(low, value, args, kwargs, call), "launch"
     )
 
 
@@ -264,6 +300,8 @@ def _of_arranged(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
     """An attribute of what few kernels have: the modules for it are imported here."""
     from ferrule.language.lowering.tensors import coordinate_views, swizzled
 
+    if attr == "type" and isinstance(value, SwizzledView | CoordinateView):
+        return _type_as_text(low, value)
     low.here = node
     match value:
         case SwizzledView():
@@ -304,3 +342,32 @@ def _from_table(
         expected=f"one of {', '.join(table)}",
         hint=_near(attr, table),
     )
+
+
+_Reader: TypeAlias = "Callable[[Lowering, Any, str, ast.AST], Any]"
+
+_HANDLES: Final[tuple[tuple[Callable[[Any], bool], _Reader], ...]] = (
+    (devices.is_device, texts.device_attribute),
+    (texts.is_text, texts.attribute),
+    (containers.is_container, container_methods.attribute),
+    (reflection.is_object, reflection.attribute),
+)
+"""The kinds of handles, and what reads their attributes."""
+
+_READERS: Final[dict[type, _Reader]] = {
+    TensorView: _of_tensor,
+    PointerView: _of_pointer,
+    **dict.fromkeys((SwizzledView, SwizzledPointer, CoordinateView, ThreadSlice), _of_arranged),
+    ConstantTable: _of_constant_table,
+    Fielded: _of_fielded,
+    **dict.fromkeys((Layout, ComposedLayout), _of_layout),
+    Number: _of_number,
+    Numeric: _of_typed_constant,
+    **dict.fromkeys((bool, int, float), _of_python_number),
+    ComplexNumber: partial(_of_elements, _COMPLEX_NUMBER),
+    Whole: partial(_of_elements, _WHOLE),
+    Vector: partial(_of_elements, _VECTOR),
+    Handle: _of_handle,
+    KernelCall: _of_kernel_call,
+}
+"""What reads the attributes of a value, by its class."""
