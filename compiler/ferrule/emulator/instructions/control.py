@@ -102,6 +102,21 @@ entry:
 """
 
 
+_STRANGE: Final = f"""\
+wrong:
+  %kind.p = getelementptr i8, ptr %w, i64 {FAULT}
+  store i32 {SYNC}, ptr %kind.p
+  %who = call i32 @llvm.cttz.i32(i32 %stranger, i1 true)
+  %who.p = getelementptr i8, ptr %w, i64 {FAULT_LANE}
+  store i32 %who, ptr %who.p
+  %what.p = getelementptr i8, ptr %w, i64 {FAULT_ADDRESS}
+  %what = zext i32 %value to i64
+  store i64 %what, ptr %what.p
+  ret i32 0
+"""
+"""The block for a lane of the mask that waits for others than the first one does."""
+
+
 @helper("gather")
 def _gather(name: str, how: str) -> str:
     """The lanes of the mask that can go on, each with the mask of lanes that it waits for.
@@ -136,17 +151,7 @@ entry:
   %stranger = and i32 %group, %stranger.0
   %strange = icmp ne i32 %stranger, 0
   br i1 %strange, label %wrong, label %look
-wrong:
-  %kind.p = getelementptr i8, ptr %w, i64 {FAULT}
-  store i32 {SYNC}, ptr %kind.p
-  %who = call i32 @llvm.cttz.i32(i32 %stranger, i1 true)
-  %who.p = getelementptr i8, ptr %w, i64 {FAULT_LANE}
-  store i32 %who, ptr %who.p
-  %what.p = getelementptr i8, ptr %w, i64 {FAULT_ADDRESS}
-  %what = zext i32 %value to i64
-  store i64 %what, ptr %what.p
-  ret i32 0
-look:
+{_STRANGE}look:
   %need = and i32 %value, %live
   %have.not = xor i32 %group, -1
   %missing = and i32 %need, %have.not

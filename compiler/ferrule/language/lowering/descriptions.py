@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from typing import Final
 
 from ferrule.language.layouts import Layout, format_tuple
 from ferrule.language.lowering.closures import Closure
@@ -31,6 +32,18 @@ from ferrule.language.values import (
 )
 from ferrule.specs import params
 
+_NAMED: Final[dict[type, str]] = {
+    TensorView: "the tensor",
+    CoordinateView: "the tensor of coordinates",
+    SwizzledPointer: "the swizzled pointer",
+    ConstantTable: "a part of the table",
+    PointerView: "the pointer",
+    TensorMapView: "the tensor map of",
+    Maybe: "the optional parameter",
+    OneOf: "the union parameter",
+}
+"""What stands before the name of a value of each class."""
+
 
 def describe(value: object, *, plain: bool = False) -> str:
     """A description of a value; `plain`: a string is shown unchanged."""
@@ -47,28 +60,21 @@ def describe(value: object, *, plain: bool = False) -> str:
             return "undefined"
         case _ if is_record(value) and is_run_time(value):
             return f"a {type(value).__name__}"
+        case (
+            TensorView() | CoordinateView() | SwizzledPointer() | ConstantTable() | PointerView()
+            | TensorMapView() | Maybe() | OneOf()
+        ):  # fmt: skip
+            return f"{_NAMED[type(value)]} {value.name}"
         case Number() | ComplexNumber():
             return f"a run-time {value.dtype.name}"
-        case TensorView():
-            return f"the tensor {value.name}"
-        case CoordinateView():
-            return f"the tensor of coordinates {value.name}"
         case SwizzledView():
             swizzled = "swizzled " if getattr(value.inner, "num_bits", 1) else ""
             return f"the {swizzled}tensor {value.name}"
-        case SwizzledPointer():
-            return f"the swizzled pointer {value.name}"
         case ThreadSlice():
             return f"a thread's part of a {type(value.of).__name__}"
-        case ConstantTable():
-            return f"a part of the table {value.name}"
-        case PointerView():
-            return f"the pointer {value.name}"
         case Fielded():
             kind = "pointer" if isinstance(value.items[0], PointerView) else "tensor"
             return f"the {kind} {value.name} of several numbers"
-        case TensorMapView():
-            return f"the tensor map of {value.name}"
         case Layout():
             return f"the layout {value}"
         case Whole():
@@ -80,10 +86,6 @@ def describe(value: object, *, plain: bool = False) -> str:
             return "a kernel call without .launch(...)"
         case Handle():
             return f"the {type(value.param).__name__.lower()} {value.name}"
-        case Maybe():
-            return f"the optional parameter {value.name}"
-        case OneOf():
-            return f"the union parameter {value.name}"
         case None:
             return "None"
         case types.FunctionType() | types.BuiltinFunctionType():

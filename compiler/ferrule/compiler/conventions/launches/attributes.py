@@ -62,27 +62,25 @@ def checked_priority(given: Dim | None) -> Dim | None:
     return given
 
 
-def require_event(name: str, event: Param | None, *wants: object) -> None:
-    """Raise ValueError if properties of an event are set without an event."""
-    if event is None and any(wants):
-        raise ValueError(f"CudaLaunch: without a {name}, what is said of it would be ignored")
+def checked_event(
+    name: str, event: Param | None, flags: int, *wants: object
+) -> dict[str, Param | int | None]:
+    """An event of a launch and its flags, by the names of the fields of `CudaLaunch`.
 
-
-def checked_event(name: str, event: Param | None) -> Param | None:
-    """A parameter that can be an event.  Raises TypeError for any other."""
-    if event is None or (isinstance(event, Pointer) and event.dtype is None):
-        return event
-    raise TypeError(
-        f"CudaLaunch: {name} must be a pointer parameter without a dtype, a CUevent, "
-        f"but got {event!r}"
-    )
-
-
-def checked_flags(name: str, flags: int) -> int:
-    """Flags of cuEventRecordWithFlags.  Raises ValueError for invalid numbers."""
+    Raises TypeError for a parameter that can be no event; ValueError for invalid numbers, and if
+    flags or other properties are set without an event.
+    """
+    if not (event is None or (isinstance(event, Pointer) and event.dtype is None)):
+        raise TypeError(
+            f"CudaLaunch: {name} must be a pointer parameter without a dtype, a CUevent, "
+            f"but got {event!r}"
+        )
+    # Flags of cuEventRecordWithFlags.
     if not isinstance(flags, int) or not 0 <= flags < 1 << 31:
-        raise ValueError(f"CudaLaunch: {name} must be a number from 0 on, but got {flags!r}")
-    return int(flags)
+        raise ValueError(f"CudaLaunch: {name}_flags must be a number from 0 on, but got {flags!r}")
+    if event is None and (flags or any(wants)):
+        raise ValueError(f"CudaLaunch: without a {name}, what is said of it would be ignored")
+    return {name: event, f"{name}_flags": int(flags)}
 
 
 def event_of(

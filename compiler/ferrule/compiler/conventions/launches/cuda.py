@@ -29,10 +29,8 @@ from ferrule.compiler.conventions.launches.attributes import (
     checked_carveout,
     checked_event,
     checked_flag,
-    checked_flags,
     checked_priority,
     event_of,
-    require_event,
     scheduling,
     three,
 )
@@ -187,17 +185,13 @@ class CudaLaunch:
         clusters = None if cluster is None else three("cluster", cluster, [(1, CLUSTER_LIMIT)] * 3)
         put(self, "cluster", clusters)
         put(self, "cluster_scheduling", scheduling(cluster_scheduling))
-        for name, event, flags in (
-            ("launch_completion_event", launch_completion_event, launch_completion_event_flags),
-            ("programmatic_event", programmatic_event, programmatic_event_flags),
-        ):
-            put(self, name, checked_event(name, event))
-            put(self, f"{name}_flags", checked_flags(f"{name}_flags", flags))
-        require_event(
-            "launch_completion_event", launch_completion_event, launch_completion_event_flags
-        )
         starts = programmatic_event_trigger_at_block_start
-        require_event("programmatic_event", programmatic_event, programmatic_event_flags, starts)
+        completion = (launch_completion_event, launch_completion_event_flags)
+        events = checked_event("launch_completion_event", *completion)
+        programmatic = (programmatic_event, programmatic_event_flags, starts)
+        events |= checked_event("programmatic_event", *programmatic)
+        for name, given in events.items():
+            put(self, name, given)
         put(self, "stream", stream)
         for name, flag in (
             ("cooperative", cooperative),

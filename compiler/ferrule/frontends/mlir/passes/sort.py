@@ -29,7 +29,6 @@ def _line(number: int, size: int, elements: Sequence[str]) -> str:
     """The function that sorts one line: a pass merges each two neighbouring runs of `%run`
     elements."""
     types = listed(f"tensor<{size}x{{e}}>", elements)
-    scalars = listed("tensor<{e}>, tensor<{e}>", elements)
     return f"""
 func.func private @ferrule_sort_line_{number}({listed(f"%x{{i}}: tensor<{size}x{{e}}>", elements)})
     -> ({types}) {{
@@ -46,6 +45,18 @@ func.func private @ferrule_sort_line_{number}({listed(f"%x{{i}}: tensor<{size}x{
   ^bb0(%run: index, {listed(f"%a{{i}}: tensor<{size}x{{e}}>", elements)}):
     %two = arith.addi %run, %run : index
 {lines(f"    %b{{i}} = tensor.empty() : tensor<{size}x{{e}}>", elements)}
+{_merged(number, size, elements)}    scf.yield %two, {results("d", 0, elements)} : index, {types}
+  }}
+  return {results("r", 1, elements)} : {types}
+}}
+"""
+
+
+def _merged(number: int, size: int, elements: Sequence[str]) -> str:
+    """The loop of a pass, which merges two runs in each iteration."""
+    types = listed(f"tensor<{size}x{{e}}>", elements)
+    scalars = listed("tensor<{e}>, tensor<{e}>", elements)
+    return f"""\
     %d:{len(elements)} = scf.for %low = %c0 to %n step %two
         iter_args({listed("%e{i} = %b{i}", elements)}) -> ({types}) {{
       %to_mid = arith.addi %low, %run : index
@@ -81,10 +92,6 @@ func.func private @ferrule_sort_line_{number}({listed(f"%x{{i}}: tensor<{size}x{
       }}
       scf.yield {", ".join(f"%m#{i + 2}" for i in range(len(elements)))} : {types}
     }}
-    scf.yield %two, {results("d", 0, elements)} : index, {types}
-  }}
-  return {results("r", 1, elements)} : {types}
-}}
 """
 
 

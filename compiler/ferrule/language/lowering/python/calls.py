@@ -11,7 +11,6 @@ import inspect
 import types
 from typing import Any, Final
 
-from ferrule.language.decorators import JitFunction, KernelFunction
 from ferrule.language.dependencies.mutable import ATOMS
 from ferrule.language.faces import maths
 from ferrule.language.faces.base import OutsideKernel, printf
@@ -38,6 +37,7 @@ from ferrule.language.lowering.python import (
     records,
 )
 from ferrule.language.lowering.tensors import tensor_facts
+from ferrule.language.marks import JitFunction, KernelFunction
 from ferrule.language.values import (
     RUN_TIME,
     BoundMethod,
@@ -154,6 +154,13 @@ def apply(
             return inlining.inline(
                 low, inlining.source_of(low, callee.function, node), args, kwargs, node
             )
+    return _apply_object(low, callee, args, kwargs, node)
+
+
+def _apply_object(
+    low: Lowering, callee: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Any:
+    """The value of a call of a compile-time object that is no function of the language."""
     if callee is super:
         return _super(low, args, kwargs, node)
     if callee is builtins.getattr and len(args) == 2 and isinstance(args[1], str) and not kwargs:
