@@ -70,9 +70,7 @@ _FACES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "language.faces.printing": ("objects.printing",),
         "language.faces.reductions": ("tensors.reductions",),
         "language.faces.tensor_cores": ("device.tensor_cores", "device.warpgroups"),
-        "language.faces.tensors": (
-            *("tensors.layout_functions", "tensors.allocation", "tensors.shrinking"),
-        ),
+        "language.faces.tensors": ("tensors.layout_functions", "tensors.allocation"),
         "language.faces.threads": ("device.threads", "device.shared_memory", "device.atomics"),
         "language.faces.tuples": ("tensors.tuple_functions", "tensors.layout_functions"),
         "language.atoms.copies": ("device.copying",),

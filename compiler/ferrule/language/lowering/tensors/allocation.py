@@ -1,4 +1,4 @@
-"""New tensors in host functions: `fe.empty`, `fe.zeros`, and `fe.full` there.
+"""New tensors in host functions: `fe.empty`, `fe.zeros`, `fe.full` there, and `fe.shrink`.
 
 The sizes of a tensor's type are expressions over symbols.  A size that the body computes becomes a
 new symbol, which gets its value from the `Alloc`.
@@ -12,10 +12,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from ferrule.compiler.artefacts import Fault
+from ferrule.compiler.artefacts import Fault, literal
+from ferrule.compiler.support.allocation import ALIGNMENT
 from ferrule.language.faces import tensors as faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
+from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
@@ -26,10 +28,6 @@ from ferrule.specs import Compound, Dim, DType, Int64, Numeric, Uint8
 from ferrule.specs.dtypes import as_dtype
 from ferrule.specs.expr import make
 from ferrule.specs.params import compact_strides
-
-ALIGNMENT: Final = 64
-"""The alignment in bytes that allocators of tensors guarantee at least, and vectors need at
-most."""
 
 _Args = list[Any]
 _Kwargs = dict[str, Any]
@@ -66,10 +64,62 @@ def filled(low: Lowering, shape: Any, number: Number, node: ast.Call) -> TensorV
     return replace(tensor, whole=True)
 
 
+def shrink(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> TensorView:
+    """`fe.shrink(tensor, size)`: the first rows of a tensor that this function owns, no copy."""
+    tensor, size = bound(low, "tensor size", args, kwargs, node)
+    require_host(low, "shrink", node)
+    owned = _require_owned(low, tensor, node)
+    dim, value = size_of(low, "the size of", size, node)
+    most = owned.type.shape[0]
+    _require_inside(low, owned, dim, value, node)
+    if dim == most:
+        return owned
+    type_ = replace(owned.type, shape=(dim, *owned.type.shape[1:]))
+    result = ops.Value(type_, owned.value.hint)
+    low.builder.append(ops.Shrink(result, owned.value, value, low.location(node)))
+    low.state.allocated.add(result)
+    return TensorView(result, ast.unparse(node))
+
+
+def _require_owned(low: Lowering, tensor: Any, node: ast.Call) -> TensorView:
+    """The tensor, which this function must own, and which must have rows."""
+    if not isinstance(tensor, TensorView):
+        low.fail(node, f"shrink got {describe(tensor)}", expected="a tensor")
+    if tensor.value not in low.state.allocated:
+        low.fail(
+            node,
+            f"shrink got {describe(tensor)}, which this function has not made",
+            expected="a whole tensor of fe.empty, fe.zeros or fe.full",
+            hint="the caller has it already; copy its rows to a new tensor",
+        )
+    if not tensor.type.shape:
+        low.fail(node, f"shrink got {describe(tensor)}", expected="a tensor with at least one dim")
+    return tensor
+
+
+def _require_inside(
+    low: Lowering, tensor: TensorView, dim: Dim, value: ops.Value, node: ast.Call
+) -> None:
+    """Requires a size from 0 to the first size of the tensor."""
+    most = tensor.type.shape[0]
+    where = f"Invalid size in `{ast.unparse(node)}`, expected from 0 to"
+    if isinstance(dim, int) and (dim < 0 or (isinstance(most, int) and dim > most)):
+        top = most if isinstance(most, int) else "its first size"
+        low.fail(node, f"{where} {top}, but got {dim}")
+    if dim == most or (isinstance(dim, int) and isinstance(most, int)):
+        return
+    build, message = low.builder, f"{literal(where)} {{}}, but got {{}}"
+    rows, zero = build.size(Int64, most), build.constant(Int64, 0)
+    at_least, at_most = build.compare("ge", value, zero), build.compare("le", value, rows)
+    inside = build.binary("and", at_least, at_most)
+    build.check(inside, Fault("ValueError", message, low.location(node)), rows, value)
+
+
 TABLE: Final[dict[Any, Callable[[Lowering, _Args, _Kwargs, ast.Call], Any]]] = {
     faces.empty: empty,
     faces.zeros: zeros,
     faces.empty_like: empty_like,
+    faces.shrink: shrink,
 }
 
 
