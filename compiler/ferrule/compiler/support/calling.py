@@ -152,7 +152,8 @@ def _raise(emitter: Emitter, kind: str, *parts: ir.Value) -> None:
     emitter.ret(_status(Status.RAISED))
 
 
-def _end_if_failed(emitter: Emitter, status: ir.Value) -> None:
+def end_if_failed(emitter: Emitter, status: ir.Value) -> None:
+    """Return `RAISED` if a status of tvm-ffi, which has set the error, is not 0."""
     with emitter.if_then(emitter.icmp("ne", status, emitter.const_i32(0)), likely=False):
         emitter.ret(_status(Status.RAISED))
 
@@ -186,7 +187,7 @@ def _keep_registered(emitter: Emitter, known: ir.Value, name: ir.Value, out: ir.
     bytes_ = emitter.alloca(BYTE_ARRAY, name="name")
     emitter.store_field(bytes_, BYTE_ARRAY, "data", name)
     emitter.store_field(bytes_, BYTE_ARRAY, "size", emitter.call("strlen", [name]))
-    _end_if_failed(emitter, emitter.call("TVMFFIFunctionGetGlobal", [bytes_, out]))
+    end_if_failed(emitter, emitter.call("TVMFFIFunctionGetGlobal", [bytes_, out]))
     found = emitter.load(out, PTR)
     with emitter.if_then(emitter.not_(emitter.is_null(found)), likely=True):
         taken = emitter.builder.cmpxchg(known, emitter.null(), found, "acq_rel", "acquire")
@@ -205,7 +206,7 @@ def _define_find_imported(emitter: Emitter) -> None:
         module = emitter.builder.load_atomic(place, "acquire", 8, typ=PTR)
         with emitter.if_then(emitter.not_(emitter.is_null(module)), likely=True):
             found = emitter.call("TVMFFIEnvModLookupFromImports", [module, name, out])
-            _end_if_failed(emitter, found)
+            end_if_failed(emitter, found)
             emitter.ret(_status(Status.DONE))
         _keep_registered(emitter, known, name, out)
         with emitter.if_then(emitter.is_null(emitter.load(out, PTR)), likely=False):
@@ -224,9 +225,9 @@ def _define_pass_text(emitter: Emitter) -> None:
         with emitter.builder.if_else(is_text) as (text, other):
             with text:
                 made = emitter.call("TVMFFIStringFromByteArray", [bytes_, item])
-                _end_if_failed(emitter, made)
+                end_if_failed(emitter, made)
             with other:
-                _end_if_failed(emitter, emitter.call("TVMFFIBytesFromByteArray", [bytes_, item]))
+                end_if_failed(emitter, emitter.call("TVMFFIBytesFromByteArray", [bytes_, item]))
         with emitter.if_then(is_object(emitter, item)):
             emitter.store(emitter.load_field(item, ANY, "v_obj"), owned)
         emitter.ret(_status(Status.DONE))

@@ -28,7 +28,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import RAISED, Fault, Location, literal
-from ferrule.compiler.support.calling import is_object
+from ferrule.compiler.support.calling import end_if_failed, is_object
 from ferrule.compiler.support.typetable import (
     FIELD_INFO,
     METHOD_INFO,
@@ -146,11 +146,6 @@ def define_objects(emitter: Emitter) -> None:
 
 def _status(value: Status) -> ir.Constant:
     return ir.Constant(I32, int(value))
-
-
-def _end_if_failed(emitter: Emitter, status: ir.Value) -> None:
-    with emitter.if_then(emitter.icmp("ne", status, emitter.const_i32(0)), likely=False):
-        emitter.ret(_status(Status.RAISED))
 
 
 def _none(emitter: Emitter, name: str) -> ir.Value:
@@ -296,7 +291,7 @@ def _define_field(emitter: Emitter) -> None:
         known, key, name, of, item = function.args
         address = _known_place(emitter, known, key, name, of)
         getter = emitter.load_field(known, KNOWN_FIELD, "getter")
-        _end_if_failed(emitter, emitter.call_pointer(getter, _GETTER, [address, item]))
+        end_if_failed(emitter, emitter.call_pointer(getter, _GETTER, [address, item]))
         emitter.ret(_status(Status.DONE))
 
 
@@ -315,7 +310,7 @@ def _define_set_field(emitter: Emitter) -> None:
         setter = emitter.load_field(known, KNOWN_FIELD, "setter")
         with emitter.if_then(_lacks(emitter, flags, SETTER_IS_FUNCTION)):
             _end_unless_held(emitter, known, item)
-            _end_if_failed(emitter, emitter.call_pointer(setter, _GETTER, [address, item]))
+            end_if_failed(emitter, emitter.call_pointer(setter, _GETTER, [address, item]))
             emitter.ret(_status(Status.DONE))
         given = emitter.alloca(ANY, 2, name="given")
         emitter.store_field(given, ANY, "head", emitter.const_i64(TypeIndex.OPAQUE_PTR))
@@ -325,7 +320,7 @@ def _define_set_field(emitter: Emitter) -> None:
             emitter.store_field(value, ANY, part, emitter.load_field(item, ANY, part))
         fresh = _none(emitter, "fresh")
         arguments = [setter, given, emitter.const_i32(2), fresh]
-        _end_if_failed(emitter, emitter.call("TVMFFIFunctionCall", arguments))
+        end_if_failed(emitter, emitter.call("TVMFFIFunctionCall", arguments))
         with emitter.if_then(is_object(emitter, fresh)):
             emitter.call("TVMFFIObjectDecRef", [emitter.load_field(fresh, ANY, "v_obj")])
         emitter.ret(_status(Status.DONE))
@@ -348,7 +343,7 @@ def _end_unless_held(emitter: Emitter, known: ir.Value, item: ir.Value) -> None:
         emitter.call("memset", [trial, emitter.const_i32(0), emitter.const_i64(_MOST_BYTES)])
         for part, arguments in (("setter", [trial, item]), ("getter", [trial, fresh])):
             function = emitter.load_field(known, KNOWN_FIELD, part)
-            _end_if_failed(emitter, emitter.call_pointer(function, _GETTER, arguments))
+            end_if_failed(emitter, emitter.call_pointer(function, _GETTER, arguments))
         with emitter.if_then(is_object(emitter, fresh), likely=False):
             emitter.call("TVMFFIObjectDecRef", [emitter.load_field(fresh, ANY, "v_obj")])
         _end_if_changed(emitter, item, fresh)

@@ -44,7 +44,7 @@ from ferrule.language.ir.asynchronous import *
 from ferrule.language.ir.calls import *
 from ferrule.language.ir.calls import Outgoing
 from ferrule.language.ir.control import *
-from ferrule.language.ir.control import RegionOp
+from ferrule.language.ir.control import Parallel, RegionOp
 from ferrule.language.ir.facts import Facts
 from ferrule.language.ir.mbarriers import *
 from ferrule.language.ir.objects import *
@@ -327,6 +327,9 @@ SimpleOp = (
     | Cooperation
 )
 """Ops with one result and no region."""
+
+HostOp = Launch | Parallel | Alloc | Shrink | CallDevice | Outgoing | ObjectOp
+"""Ops of host functions that the code of a target emits."""
 
 EffectOp = Store | Check | Print | Launch | Return | Define | CooperationEffect
 """Ops without a result."""

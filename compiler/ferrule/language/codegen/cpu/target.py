@@ -27,7 +27,6 @@ from ferrule.language.codegen.functions.loops import ONE, ZERO
 from ferrule.language.codegen.functions.lowering import (
     Faults,
     FunctionLowering,
-    HostOp,
     Lines,
 )
 from ferrule.language.codegen.host.allocation import (
@@ -249,7 +248,7 @@ class _Module:
             types, names = [*types, I64], [*names, "smem"]
         return Frame(tuple(types), tuple(names))
 
-    def host_op(self, lowering: FunctionLowering, op: HostOp) -> Work | None:
+    def host_op(self, lowering: FunctionLowering, op: ops.HostOp) -> Work | None:
         """Emits an op that only a host function has."""
         match op:
             case ops.Alloc() | ops.Shrink():

@@ -42,7 +42,7 @@ from ferrule.language.codegen.cuda.parameters import (
     kernel_parameters,
     number_type,
 )
-from ferrule.language.codegen.functions.lowering import Faults, FunctionLowering, HostOp
+from ferrule.language.codegen.functions.lowering import Faults, FunctionLowering
 from ferrule.language.codegen.host.allocation import (
     Allocator,
     Made,
@@ -138,7 +138,7 @@ def _without_kernels(program: ops.Program) -> Body:
     return finished(program, emitter, faults, takes_device=on_device)
 
 
-def _allocations(allocator: Allocator, lowering: FunctionLowering, op: HostOp) -> Work | None:
+def _allocations(allocator: Allocator, lowering: FunctionLowering, op: ops.HostOp) -> Work | None:
     if not isinstance(op, Made):
         return _calls(allocator.index, lowering, op, allocator.places)
     allocator.make(lowering, op)
@@ -146,7 +146,7 @@ def _allocations(allocator: Allocator, lowering: FunctionLowering, op: HostOp) -
 
 
 def _calls(
-    index: ir.Value, lowering: FunctionLowering, op: HostOp, places: Places | None = None
+    index: ir.Value, lowering: FunctionLowering, op: ops.HostOp, places: Places | None = None
 ) -> Work | None:
     if isinstance(op, ops.Outgoing | ops.ObjectOp):
         emit_call(lowering, op, Surroundings(DeviceType.CUDA, index, places))
@@ -250,7 +250,7 @@ class _Module:
         numbers = [self.faults.number(fault) for fault in faults]
         return_if_failed(self.emitter, status, numbers, "passed")
 
-    def host_op(self, lowering: FunctionLowering, op: HostOp) -> Work | None:
+    def host_op(self, lowering: FunctionLowering, op: ops.HostOp) -> Work | None:
         """Emits a launch or an allocation."""
         if isinstance(op, Made):
             assert self.allocator is not None

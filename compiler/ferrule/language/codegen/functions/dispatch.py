@@ -10,7 +10,7 @@ from llvmlite import ir
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.functions import control, fragments, memory
 from ferrule.language.codegen.functions.computing import computed
-from ferrule.language.codegen.functions.lowering import FunctionLowering, HostOp, ThreadOp
+from ferrule.language.codegen.functions.lowering import FunctionLowering, ThreadOp
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType
 from ferrule.language.ir.walk import Work, drive, is_plain
@@ -40,7 +40,7 @@ def _op(lowering: FunctionLowering, op: ops.Op) -> Work | None:
             return _looped(lowering, op, control.for_(lowering, op, emit_region))
         case ops.While():
             return _looped(lowering, op, control.while_(lowering, op, emit_region))
-        case _ if isinstance(op, HostOp):
+        case _ if isinstance(op, ops.HostOp):
             return _hosted(lowering, op)
         case ops.Store(tensor, indices, value):
             memory.store(lowering, tensor, indices, value)
@@ -70,7 +70,7 @@ def _told(lowering: FunctionLowering, op: ops.For | ops.While, work: Work) -> Wo
         yield from work
 
 
-def _hosted(lowering: FunctionLowering, op: HostOp) -> Work | None:
+def _hosted(lowering: FunctionLowering, op: ops.HostOp) -> Work | None:
     """Emits an op that only host functions have, with the target's code."""
     assert lowering.host_op is not None, "only a host function has these"
     return lowering.host_op(lowering, op)
@@ -104,7 +104,7 @@ def emit_simple(lowering: FunctionLowering, op: ops.SimpleOp) -> None:
             lowering.define_integer(result, lowering.coordinates[register, axis])
         case ops.View(_, tensor, indices):
             lowering.values[result] = memory.start(lowering, tensor, indices)
-        case _ if isinstance(op, HostOp):
+        case _ if isinstance(op, ops.HostOp):
             raise TypeError(f"only a host function has a {type(op).__name__}")
         case ops.Text(_, data):
             lowering.values[result] = lowering.emitter.bytes_constant(data)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault
+from ferrule.compiler.host.flow import failed, number_of
 from ferrule.compiler.sizes import Sizes
 from ferrule.compiler.wrapper.hot import PREDICATES
 from ferrule.language.codegen.errors import CodegenError
@@ -39,16 +40,7 @@ if TYPE_CHECKING:
 Coordinates = dict[tuple[ops.Register, int], ir.Value]
 """The i64 value of each register of a kernel's thread."""
 
-HostOp = (
-    ops.Parallel
-    | ops.Launch
-    | ops.Alloc
-    | ops.Shrink
-    | ops.CallDevice
-    | ops.Outgoing
-    | ops.ObjectOp
-)
-HostOps = Callable[["FunctionLowering", HostOp], "Work | None"]
+HostOps = Callable[["FunctionLowering", ops.HostOp], "Work | None"]
 """Lowers the ops that only host functions have."""
 
 
@@ -289,6 +281,25 @@ class FunctionLowering:
             self.emitter.store(value, slot)
         self.end(ir.Constant(I32, self.faults.number(fault)))
         self.emitter.at(passed)
+
+    def require(
+        self,
+        status: ir.Value,
+        faults: Sequence[Fault],
+        passed: str,
+        shown: ir.Value | None = None,
+    ) -> None:
+        """Ends a host function unless a status, i32, is 0: it is `RAISED`, or from 1 on the number
+        of one of these faults.
+
+        Otherwise execution continues in a block with the name `passed`; `shown` is the address of
+        the int64 that the messages show.
+        """
+        numbers = [self.faults.number(fault) for fault in faults]
+        with failed(self.emitter, status, passed):
+            if shown is not None and self.fault_values is not None:
+                self.emitter.store(self.emitter.load(shown, I64), self.fault_values)
+            self.emitter.ret(number_of(self.emitter, status, numbers))
 
     def end(self, status: ir.Value) -> None:
         """Ends the function with this status."""

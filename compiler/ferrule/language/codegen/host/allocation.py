@@ -15,7 +15,6 @@ from ferrule.compiler.host import owned, tensors
 from ferrule.compiler.host.owned import Frame
 from ferrule.compiler.support.allocation import NO_VIEWS, failures
 from ferrule.language.codegen.functions.lowering import FunctionLowering
-from ferrule.language.codegen.host.failing import end_if_failed
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, result_types
 from ferrule.language.ir.walk import merged_by
@@ -207,7 +206,7 @@ class Allocator:
         # A tensor that a call gave back may be on another device than this call.
         e.store_field(part, DLTENSOR, "device", e.load_field(whole, TENSOR_OBJECT, "dl.device"))
         status = tensors.shrink(e, part, place)
-        end_if_failed(lowering, status, [Fault(*NO_VIEWS, op.location)], "shrunk")
+        lowering.require(status, [Fault(*NO_VIEWS, op.location)], "shrunk")
 
     def _allocate(self, lowering: FunctionLowering, op: ops.Alloc, place: ir.Value) -> None:
         e = lowering.emitter
@@ -228,4 +227,4 @@ class Allocator:
     def _check(self, lowering: FunctionLowering, status: ir.Value, op: ops.Alloc) -> None:
         """End the function with the allocation's failure."""
         faults = failures(self.device.name.lower(), op.location)
-        end_if_failed(lowering, status, faults, "allocated")
+        lowering.require(status, faults, "allocated")

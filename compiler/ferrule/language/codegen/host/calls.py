@@ -32,7 +32,6 @@ from ferrule.compiler.support.values import UNSIGNED
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.host import objects, receiving
 from ferrule.language.codegen.host.allocation import Places
-from ferrule.language.codegen.host.failing import end_if_failed
 from ferrule.language.codegen.host.linking import wrapper_part
 from ferrule.language.ir import ops
 from ferrule.language.ir.rules.calls import CALL_OPERANDS
@@ -320,7 +319,7 @@ class _Call:
         if self.given is not None:
             last = self.e.index(self.given, ANY, len(self.op.kinds) - 1)
             number = self.e.field_ptr(last, ANY, "v_int64")
-        end_if_failed(self.lowering, status, self._failures(), "called", number)
+        self.lowering.require(status, self._failures(), "called", number)
 
 
 def shown(callee: ops.Callee) -> str:

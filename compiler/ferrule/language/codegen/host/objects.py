@@ -24,7 +24,6 @@ from ferrule.compiler.support.objects import (
 )
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.host.allocation import Places
-from ferrule.language.codegen.host.failing import end_if_failed
 from ferrule.language.ir import ops
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import Emitter
@@ -56,7 +55,7 @@ def emit_object_op(lowering: FunctionLowering, op: ops.ObjectOp, places: Places 
             item = _place(e, places)
             given = [*_known_field(e, key, name), values[of], item]
             status = e.call(e.symbol(FIELD, TYPES[FIELD]), given, "status")
-            end_if_failed(lowering, status, failures("field", key, name, location), "read")
+            lowering.require(status, failures("field", key, name, location), "read")
             values[result] = item
         case ops.Peek(result, source, "tensor"):
             handle = e.load_field(values[source], ANY, "v_obj")

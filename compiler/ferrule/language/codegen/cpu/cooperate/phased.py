@@ -12,7 +12,7 @@ from ferrule.language.codegen.cpu.cooperate.team import Team
 from ferrule.language.codegen.cpu.kernels import emit_phase
 from ferrule.language.codegen.facts.uniform import needs
 from ferrule.language.codegen.functions.dispatch import emit_region
-from ferrule.language.codegen.functions.lowering import FunctionLowering, HostOp
+from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import Work, drive
 from ferrule.runtime.llvm.layouts import I8, I64
@@ -65,7 +65,7 @@ class Phased:
             lowering.values[slot.tensor] = lowering.emitter.index(memory, I8, at)
         drive(emit_region(lowering, self.split.body))
 
-    def phase(self, lowering: FunctionLowering, op: HostOp) -> Work | None:
+    def phase(self, lowering: FunctionLowering, op: ops.HostOp) -> Work | None:
         """Emits a phase."""
         assert isinstance(op, ops.Parallel), "a kernel has no other of these"
         outside = tuple(needs(op.body))
