@@ -12,6 +12,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -28,6 +29,22 @@ def sources(root: Path) -> dict[str, Path]:
             parts = path.relative_to(root / top).with_suffix("").parts
             found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
+
+
+@cache
+def _statements(path: Path) -> tuple[ast.stmt, ...]:
+    """The statements of a module at any depth, but for those that only type checkers read."""
+    return tuple(_running(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def _running(node: ast.AST) -> Iterator[ast.stmt]:
+    for name in ("body", "orelse", "handlers", "finalbody", "cases"):
+        for child in getattr(node, name, ()):
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                continue
+            if isinstance(child, ast.stmt):
+                yield child
+            yield from _running(child)
 
 
 def folder_sizes(root: Path) -> Counter[str]:
@@ -48,20 +65,25 @@ def _body_lines(node: _DEFINITION) -> int:
 
 def long_functions(root: Path, most: int) -> dict[str, int]:
     """The functions whose body has more lines than `most`, with the number."""
-    found = {}
-    for name, path in sources(root).items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, _DEFINITION) and (lines := _body_lines(node)) > most:
-                found[f"{name}.{node.name}"] = lines
-    return found
+    return {
+        f"{name}.{node.name}": lines
+        for name, path in sources(root).items()
+        for node in _statements(path)
+        if isinstance(node, _DEFINITION) and (lines := _body_lines(node)) > most
+    }
 
 
 # ---- imports ----
 
 
-def _imported(tree: ast.AST, known: Mapping[str, Path]) -> Iterator[str]:
-    """The modules that are imported anywhere in a tree, but for type checkers alone."""
-    for node in _running(tree):
+def imports(root: Path) -> dict[str, set[str]]:
+    """The modules that each module imports, also inside of its functions."""
+    known = sources(root)
+    return {name: set(_imported(path, known)) - {name} for name, path in known.items()}
+
+
+def _imported(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
+    for node in _statements(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -70,23 +92,6 @@ def _imported(tree: ast.AST, known: Mapping[str, Path]) -> Iterator[str]:
                 target = inner if inner in known else node.module
                 if target in known:
                     yield target
-
-
-def _running(node: ast.AST) -> Iterator[ast.AST]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
-            continue
-        yield child
-        yield from _running(child)
-
-
-def imports(root: Path) -> dict[str, set[str]]:
-    """The modules that each module imports, also inside of its functions."""
-    known = sources(root)
-    return {
-        name: set(_imported(ast.parse(path.read_text(encoding="utf-8")), known)) - {name}
-        for name, path in known.items()
-    }
 
 
 def rings(arrows: Mapping[str, set[str]]) -> list[list[str]]:
@@ -148,28 +153,25 @@ def op_consumers(root: Path) -> dict[str, list[str]]:
     classes = op_classes(root)
     found: dict[str, list[str]] = defaultdict(list)
     for name, path in sources(root).items():
-        if not name.startswith("ferrule.language"):
-            continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for op in sorted(_named_ops(tree) & classes.keys()):
-            if classes[op] != name:
-                found[op].append(name)
+        if name.startswith("ferrule.language"):
+            for op in sorted(_named_ops(path) & classes.keys()):
+                if classes[op] != name:
+                    found[op].append(name)
     return {op: found[op] for op in classes}
 
 
-def _named_ops(tree: ast.AST) -> set[str]:
-    """The names of a module of the kernel IR that a module uses."""
+def _named_ops(path: Path) -> set[str]:
+    """The names of modules of the kernel IR that a module uses."""
     named, modules = set(), set()
-    for node in ast.walk(tree):
+    for node in _statements(path):
         match node:
             case ast.ImportFrom(module="ferrule.language.ir"):
                 modules |= {alias.asname or alias.name for alias in node.names}
             case ast.ImportFrom(module=str(module)) if module.startswith("ferrule.language.ir."):
                 named |= {alias.name for alias in node.names}
-    for node in ast.walk(tree):
-        match node:
-            case ast.Attribute(value=ast.Name(id=name), attr=attr) if name in modules:
-                named.add(attr)
+    if modules:
+        uses = re.compile(rf"\b(?:{'|'.join(modules)})\.(\w+)")
+        named.update(uses.findall(path.read_text(encoding="utf-8")))
     return named
 
 
