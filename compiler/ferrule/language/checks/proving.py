@@ -297,7 +297,7 @@ class Prover:
             case ops.Unary(_, "neg", operand):
                 low, high = self.range(operand)
                 return -high, -low
-            case ops.Unary(_, counting, _) if UNARY[counting].count is not None:
+            case ops.Unary(_, counting, _) if UNARY[counting].counts:
                 return 0, 64
             case ops.Binary(_, name, lhs, rhs):
                 return binary(name, self.range(lhs), self.range(rhs))

@@ -29,9 +29,9 @@ def unary(op: UnaryOp, dtype: DType, value: Scalar) -> Scalar:
             return not value if dtype.kind == "bool" else wrapped(dtype, ~int(value))
         case "sqrt":
             return nearest(dtype, _square_root(float(value)))
-    count = UNARY[op].count
-    if count is not None:
-        return count(int(value) % (1 << dtype.bits), dtype.bits)
+    bits = UNARY[op].bits
+    if bits is not None:
+        return wrapped(dtype, bits(int(value) % (1 << dtype.bits), dtype.bits))
     raise NotImplementedError(op)
 
 

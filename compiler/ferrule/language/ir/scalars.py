@@ -32,8 +32,9 @@ class ScalarOp:
 
     `library`: `mathlib` implements it for targets without an instruction.  `function`: the
     exactness of the function of `fe.math` with this name, which accepts `fast` if it is rounded;
-    None if there is no such function, or it takes integers.  `count`: the value of a function of
-    `fe.math` that counts bits, for an unsigned integer and its width.  `libdevice`: NVIDIA's
+    None if there is no such function, or it takes integers.  `bits`: the value of a function of
+    `fe.math` on the bits of an integer, for an unsigned one and its width; `counts`: it is a number
+    of bits, which users get as an Int32.  `libdevice`: NVIDIA's
     library has it, under its own name and with C's special values.  `mlir`: MLIR's operation by
     kind; without one the MLIR pipeline writes several operations.
     """
@@ -41,7 +42,8 @@ class ScalarOp:
     kinds: tuple[Kind, ...]
     library: bool = False
     function: Literal["rounded", "exact"] | None = None
-    count: Callable[[int, int], int] | None = None
+    bits: Callable[[int, int], int] | None = None
+    counts: bool = False
     libdevice: bool = False
     mlir: Mapping[Kind, str] = field(default_factory=dict)
 
@@ -65,7 +67,7 @@ def _rounded(name: str, mlir: str | None = None) -> ScalarOp:
 
 
 def _count(mlir: str, count: Callable[[int, int], int]) -> ScalarOp:
-    return ScalarOp(INTEGERS, count=count, mlir=_integers(mlir))
+    return ScalarOp(INTEGERS, bits=count, counts=True, mlir=_integers(mlir))
 
 
 def _exact(mlir: str) -> ScalarOp:

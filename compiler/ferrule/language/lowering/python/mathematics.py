@@ -159,7 +159,8 @@ def _is_infinite(low: Lowering, x: ops.Value) -> ops.Value:
 
 
 def _bits(name: ops.UnaryOp) -> Intrinsic:
-    """A count of the bits of an integer, an Int32."""
+    """A function of the bits of an integer; a count of them is an Int32."""
+    counts = UNARY[name].counts
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         _checked(low, name, args, kwargs, node)
@@ -177,7 +178,8 @@ def _bits(name: ops.UnaryOp) -> Intrinsic:
                     f"math.{name} takes integers, but got {describe(number)}",
                     hint="convert it, fe.Int32(x)",
                 )
-            return scalars.convert(low, Number(low.builder.unary(name, number.value)), Int32)
+            found = Number(low.builder.unary(name, number.value))
+            return scalars.convert(low, found, Int32) if counts else found
 
         if scalars.are_typed_numbers(*args):
             return typed_constants.folded(low, lambda: one(*args))
@@ -190,6 +192,6 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     **{getattr(maths, name): _function(name) for name in (*_ROUNDED, *_EXACT)},
     maths.isnan: _question("isnan", _is_nan),
     maths.isinf: _question("isinf", _is_infinite),
-    **{getattr(maths, name): _bits(name) for name, row in UNARY.items() if row.count},
+    **{getattr(maths, name): _bits(name) for name, row in UNARY.items() if row.bits},
 }
 """The emitter of each function of `fe.math`, except `max` and `min`."""
