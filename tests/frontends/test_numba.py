@@ -64,6 +64,9 @@ def test_results_are_filled_with_zeros_where_the_function_adds_to_them() -> None
     fn = frontend.compile(counted, x, h, results=["h"], zero=["h"])
     for _ in range(3):
         assert np.from_dlpack(fn(np.array([0.0, 3.0, 3.0]))).tolist() == [1, 0, 0, 2]
+    steps = fn.inspect_ir()
+    assert steps.index("allocate h: int64[4]") < steps.index("fill h with zeros")
+    assert steps.index("fill h with zeros") < steps.index("call ") < steps.index("return h")
     with pytest.raises(ValueError, match="zero names 'x', expected a result: h"):
         frontend.compile(counted, x, h, results=["h"], zero=["x"])
 

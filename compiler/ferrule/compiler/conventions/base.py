@@ -152,8 +152,11 @@ class Call(Flow):
     def make(self, convention: CallingConvention) -> None:
         """Emit a convention's code; one that says no step of its own is shown by its name."""
         before, start = self._said, len(self.steps.lines)
+        block = self.emitter.builder.block
+        place = block, len(block.instructions)
         convention.emit(self)
-        if self._said == before:
+        block = self.emitter.builder.block
+        if self._said == before and place != (block, len(block.instructions)):
             name = type(convention).__name__
             self.steps.wrap(start, f"{name}, code of its own, which inspect_llvm() shows")
 

@@ -41,6 +41,7 @@ class Checks:
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
+        call.say("check what the kernel requires of its arrays")
         for array in self.arrays:
             _check_bounds(call, array)
             if not array.constraint.may_alias_internally:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions import CallingConvention
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.specs import Condition, Dim, Param, Sym
+from ferrule.specs import Condition, Dim, Param, Signature, Sym
 from ferrule.specs.deferred import dataclass
 
 
@@ -28,6 +30,7 @@ class Asserted:
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
+        call.say(call.with_condition("assert {}", self.condition))
         failed = call.emitter.not_(call.condition(self.condition))
         call.refuse(failed, Fault("RuntimeError", literal(self.message)))
 
@@ -55,12 +58,17 @@ class Repeated:
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
         e = call.emitter
+        loop = call.steps.block(partial(self._line, call.signature))
         start, step = (call.size(each, "a step of a loop") for each in (self.start, self.step))
-        with e.loop(call.size(self.count, "the count of a loop")) as index, call.apart():
+        with e.loop(call.size(self.count, "the count of a loop")) as index, loop, call.apart():
             outside = call.symbols
             value = e.builder.add(start, e.builder.mul(index, step))
             call.symbols = {**outside, self.counted: value}
             for each in self.steps:
                 with call.where(each.when):
-                    each.emit(call)
+                    call.make(each)
             call.symbols = outside
+
+    def _line(self, signature: Signature) -> str:
+        count, start, step = map(signature.format, (self.count, self.start, self.step))
+        return f"repeat {count} times, with {self.counted} from {start} on by {step}:"

@@ -59,7 +59,9 @@ class ByArchitecture:
             on, other = e.block("for.arch"), e.block("other.arch")
             e.cond_branch(e.icmp("eq", wanted, e.const_i32(number)), on, other)
             e.at(on)
-            choice.emit(call)
+            archs = ", ".join(self.compiled[number].code.archs)
+            with call.steps.block(f"on a GPU that runs {archs}:"):
+                call.make(choice)
             e.branch(done)
             e.at(other)
         own = e.builder.neg(e.builder.sext(wanted, I64))

@@ -80,6 +80,7 @@ class Counted:
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
+        call.say("count the call of this variant")
         address = ctypes.addressof(self.number)
         symbol = f"ferrule_count_{address:x}"
         call.link(Link(symbol, None, address, self.number))

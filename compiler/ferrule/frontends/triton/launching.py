@@ -94,7 +94,7 @@ class Assuming:
             holds = call.condition(assumption.condition)
             call.refuse(call.emitter.not_(holds), Fault("ValueError", message), values)
         for step in self.steps:
-            step.emit(call)
+            call.make(step)
 
 
 def convention(

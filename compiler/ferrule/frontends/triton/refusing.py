@@ -31,6 +31,7 @@ class Refusing:
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
+        call.say(f"refuse the call, as {self.refusal.what} does")
         names = call.signature.known
         shown = self.refusal.symbols[:MAX_FAULT_VALUES]
         values = [call.size(each, "a size of a condition") for each in shown]

@@ -54,6 +54,7 @@ class Covering:
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
+        call.say("check that the arrays are as large as the kernel needs them")
         for need in self.needs:
             if need.is_open:
                 self._check(call, need)
