@@ -18,7 +18,7 @@ import pytest
 
 import ferrule as fe
 from ferrule.compiler.cache.through import MEMORY
-from ferrule.language.cachekeys import again
+from ferrule.language.cachekeys import compilations
 
 Written = Callable[..., ModuleType]
 
@@ -605,7 +605,7 @@ def test_a_change_is_seen_by_a_call(folder: Path, written: Written, case: str) -
 @pytest.mark.parametrize("name", ["FERRULE_MLIR", "CUDA_HOME", "CUDA_PATH", "PATH"])
 def test_other_tools_are_another_call(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("FERRULE_CACHE", "1")
-    before = again.asked([1], {}, "--target cuda --gpu-arch sm_80")
-    assert before == again.asked([1], {}, "--target cuda --gpu-arch sm_80")
+    before = compilations.asked([1], {}, "--target cuda --gpu-arch sm_80")
+    assert before == compilations.asked([1], {}, "--target cuda --gpu-arch sm_80")
     monkeypatch.setenv(name, "/elsewhere")
-    assert before != again.asked([1], {}, "--target cuda --gpu-arch sm_80")
+    assert before != compilations.asked([1], {}, "--target cuda --gpu-arch sm_80")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from typing import Any, Final, Literal
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.runtime.devices import cuda_devices, emulated_arch
+from ferrule.specs import params
+from ferrule.specs.copies import changed, mapped
 from ferrule.specs.deferred import dataclass
 
 Target = Literal["cpu", "cuda"]
@@ -312,3 +315,61 @@ def choose_target(
 def default_environment() -> Mapping[str, str]:
     """The process's environment, as `choose_target` reads it."""
     return os.environ
+
+
+def for_target(
+    parameters: Sequence[params.Param], options: Options
+) -> tuple[tuple[params.Param, ...], Options]:
+    """The parameters on the target of a compilation, and the options with it."""
+    devices = [device for param in parameters for device in _devices(param)]
+    environ = default_environment()
+    target = choose_target(options, devices, environ, cuda_devices)
+    arch = None
+    if target == "cuda" and options.enable_checks:
+        raise CompileError(
+            Diagnostic(
+                "--enable-checks is for the CPU: code for a GPU has no checks",
+                hint='compile for the CPU, options="--target cpu --enable-checks"',
+            )
+        )
+    if target == "cuda":
+        from ferrule.compiler.cuda.archs import choose_archs
+
+        assert isinstance(options.gpu_arch, str | None), "Options joins a list"
+        arch = ",".join(choose_archs(options.gpu_arch, environ, cuda_devices))
+        if emulated_arch() is not None:  # its errors name the lines of the source
+            options = replace(options, generate_line_info=True)
+    placed = tuple(_placed(param, target) for param in parameters)
+    return placed, replace(options, target=target, gpu_arch=arch)
+
+
+def _devices(param: params.Param) -> Iterator[str]:
+    """The devices in the specs of a parameter's tensors."""
+    match param:
+        case params.Tensor(device=str(device)):
+            yield device
+        case params.Tuple(items=items) | params.Union(members=items):
+            for item in items:
+                yield from _devices(item)
+        case params.Optional(item=item):
+            yield from _devices(item)
+
+
+def _placed(param: params.Param, target: str) -> params.Param:
+    """The parameter with the target's device in tensors without one; a tensor on another device is
+    an error."""
+
+    def change(each: params.Param) -> params.Param:
+        if not isinstance(each, params.Tensor):
+            return each
+        if each.device in (None, target):
+            return changed(each, device=target)
+        raise CompileError(
+            Diagnostic(
+                f"the example for {param.name!r} lives on {each.device}, but the target is "
+                f"{target}",
+                hint=f"pass a tensor on {target}, or a fake tensor, which need not be anywhere",
+            )
+        )
+
+    return mapped(param, change)

@@ -7,12 +7,12 @@ import reprlib
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.compiler.options import Options, parse_options
+from ferrule.compiler.options import Options, for_target, parse_options
 from ferrule.language.dependencies.snapshots import Same, snapshot
 from ferrule.language.dependencies.witness import Witness
 from ferrule.language.dispatch import Choice, FreeExamples, free_examples, shown, told
@@ -20,7 +20,6 @@ from ferrule.language.examples import Examples, bind_examples, check_binds
 from ferrule.language.marks import JitFunction, KernelFunction, check_undecorated
 from ferrule.language.source import is_hashable, place_of, refuse_kinds, too_deep
 from ferrule.language.stacks import on_enough_stack
-from ferrule.language.stages import Job, compiled, for_target
 from ferrule.runtime.garbage import with_fewer_collections
 from ferrule.specs import Condition, Requirement, Signature, params
 from ferrule.specs.copies import changed
@@ -34,6 +33,20 @@ if TYPE_CHECKING:
     from ferrule.runtime import Function
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One compilation: the function, its signature for a target, its examples, and the options.
+
+    `witness` records the outer values that the compilation reads.
+    """
+
+    function: Callable[..., Any]
+    signature: Signature
+    examples: Examples
+    options: Options
+    witness: Witness = field(default_factory=Witness)
 
 
 class _Compile:
@@ -60,7 +73,7 @@ class _Compile:
         fix.
         """
         from ferrule.compiler.cache.through import through
-        from ferrule.language.cachekeys.again import asked, recall, remember
+        from ferrule.language.cachekeys.compilations import asked, recall, remember
 
         fn, args = _unbound(fn, args)
         function = _host_function(fn)
@@ -314,7 +327,14 @@ def wanted(job: Job) -> Wanted:
     return Wanted(
         job.function.__name__,
         lambda: key_of_job(lasting),
-        lambda: _guarded(job.function, lambda: compiled(lasting)),
+        lambda: _guarded(job.function, lambda: _compiled(lasting)),
         job.options.cache,
         watch,
     )
+
+
+def _compiled(job: Job) -> CompiledOrigin:
+    """A job, done: nothing of the stages is imported before."""
+    from ferrule.language.stages import compiled
+
+    return compiled(job)

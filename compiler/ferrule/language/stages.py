@@ -9,73 +9,30 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.compiler.options import Options, choose_target, default_environment, parse_options
-from ferrule.language.dependencies.witness import Witness
-from ferrule.language.examples import Examples
+from ferrule.compiler.options import Options, for_target, parse_options
 from ferrule.language.source import definition_of
-from ferrule.runtime.devices import cuda_devices, emulated_arch
 from ferrule.runtime.garbage import with_fewer_collections
 from ferrule.specs import Signature, params
 from ferrule.specs.copies import changed, mapped, substituted
-from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.compiler.artefacts import Body, Location
     from ferrule.compiler.origin import CompiledOrigin
     from ferrule.language.codegen.functions.lowering import Lines
+    from ferrule.language.compilation import Job
     from ferrule.language.ir.ops import Function as IRFunction
     from ferrule.language.ir.ops import Op, Program, Value
     from ferrule.language.reports.collecting import Subject
     from ferrule.runtime import Function
     from ferrule.runtime.artefacts import Remarks
     from ferrule.runtime.llvm.emitter import Emitter
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One compilation: the function, its signature for a target, its examples, and the options.
-
-    `witness` records the outer values that the compilation reads.
-    """
-
-    function: Callable[..., Any]
-    signature: Signature
-    examples: Examples
-    options: Options
-    witness: Witness = field(default_factory=Witness)
-
-
-def for_target(
-    parameters: Sequence[params.Param], options: Options
-) -> tuple[tuple[params.Param, ...], Options]:
-    """The parameters on the target of a compilation, and the options with it."""
-    devices = [device for param in parameters for device in _devices(param)]
-    environ = default_environment()
-    target = choose_target(options, devices, environ, cuda_devices)
-    arch = None
-    if target == "cuda" and options.enable_checks:
-        raise CompileError(
-            Diagnostic(
-                "--enable-checks is for the CPU: code for a GPU has no checks",
-                hint='compile for the CPU, options="--target cpu --enable-checks"',
-            )
-        )
-    if target == "cuda":
-        from ferrule.compiler.cuda.archs import choose_archs
-
-        assert isinstance(options.gpu_arch, str | None), "Options joins a list"
-        arch = ",".join(choose_archs(options.gpu_arch, environ, cuda_devices))
-        if emulated_arch() is not None:  # its errors name the lines of the source
-            options = replace(options, generate_line_info=True)
-    placed = tuple(_placed(param, target) for param in parameters)
-    return placed, replace(options, target=target, gpu_arch=arch)
 
 
 def build_program(
@@ -97,38 +54,6 @@ def build_program(
         )
     known = _with_read_only(signature.altered(params=placed), program)
     return with_fewer_collections(lambda: load(_origin(program, known, chosen, None, None, doc)))
-
-
-def _devices(param: params.Param) -> Iterator[str]:
-    """The devices in the specs of a parameter's tensors."""
-    match param:
-        case params.Tensor(device=str(device)):
-            yield device
-        case params.Tuple(items=items) | params.Union(members=items):
-            for item in items:
-                yield from _devices(item)
-        case params.Optional(item=item):
-            yield from _devices(item)
-
-
-def _placed(param: params.Param, target: str) -> params.Param:
-    """The parameter with the target's device in tensors without one; a tensor on another device is
-    an error."""
-
-    def change(each: params.Param) -> params.Param:
-        if not isinstance(each, params.Tensor):
-            return each
-        if each.device in (None, target):
-            return changed(each, device=target)
-        raise CompileError(
-            Diagnostic(
-                f"the example for {param.name!r} lives on {each.device}, but the target is "
-                f"{target}",
-                hint=f"pass a tensor on {target}, or a fake tensor, which need not be anywhere",
-            )
-        )
-
-    return mapped(param, change)
 
 
 def _with_read_only(signature: Signature, program: Program) -> Signature:
@@ -258,9 +183,8 @@ def _origin(
     from ferrule.compiler.artefacts import Pages
     from ferrule.compiler.exports import export_target
     from ferrule.compiler.origin import CompiledOrigin, host_module
-    from ferrule.language.codegen.host.linking import sources_of
+    from ferrule.language.codegen.host.linking import sources_of, traits_of
     from ferrule.language.ir.printer import print_program
-    from ferrule.language.traits import traits_of
 
     placed = options.enable_checks or options.generate_line_info
     shown = origins if placed else None

@@ -131,7 +131,7 @@ class Walk(Encoder):
         kind = type(value)
         if isinstance(value, types.FunctionType):
             return self._generated(value) if _is_generated(value) else self._reference(value)
-        if kind in (JitFunction, KernelFunction):
+        if kind.__base__ in (JitFunction, KernelFunction):  # of `decorators`, and no others
             return self._marked(value, kind)
         if isinstance(value, enum.Enum):
             return self._member(value, kind)

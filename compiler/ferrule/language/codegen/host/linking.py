@@ -1,5 +1,5 @@
-"""Code that a body includes: the bodies and wrappers of compiled functions that it calls, and the
-decoders of received values."""
+"""What a body needs: the code that it includes, bodies and wrappers of compiled functions that it
+calls and decoders of received values; symbols; and what calls of it from Python do around it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Final
 
 from ferrule.compiler.artefacts import Fault, Part
 from ferrule.compiler.cuda.code import DeviceCode, joined_code
+from ferrule.compiler.options import GilPolicy
 from ferrule.compiler.wrapper.builder import wrapper_parts
 from ferrule.compiler.wrapper.decoded import DecodedCall
 from ferrule.compiler.wrapper.hot import Unfit
@@ -17,10 +18,12 @@ from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.ir import ops
 from ferrule.runtime import Function
 from ferrule.runtime.abi import SYMBOL_PREFIX
+from ferrule.runtime.entry.key import CallTraits
 from ferrule.runtime.linking.links import Link
 from ferrule.runtime.llvm.writer import Value, Writer, i32
 from ferrule.specs import Signature
 from ferrule.specs.deferred import dataclass
+from ferrule.specs.params import EnvStream
 
 _RESULT: Final = Value("ptr", "%result")
 _DECODER: Final = "received"
@@ -84,6 +87,27 @@ def device_code_of(program: ops.Program, own: DeviceCode | None) -> DeviceCode |
             + ": compile them for the same GPU architectures"
         )
     return joined_code(codes)
+
+
+def traits_of(
+    program: ops.Program, signature: Signature, *, on_gpu: bool, release_gil: GilPolicy = "auto"
+) -> CallTraits:
+    """The traits of a program; `on_gpu`: its kernels are launched with the CUDA driver.
+
+    Straight-line code keeps the GIL unless `release_gil` says otherwise: loops, launches, new
+    tensors, calls and output release it.
+    """
+    host = program.host.facts
+    long = any("blocks" in op.effects for op in host.ops)
+    calls = host.has(ops.Call)
+    called = [call.callee.traits for call in host.each(ops.CallBody)]
+    long = long or any(each.releases_gil for each in called)
+    asks = any(isinstance(param, EnvStream) for param in signature.params)
+    return CallTraits(
+        releases_gil=long if release_gil == "auto" else release_gil,
+        uses_stream=on_gpu or asks or calls or any(each.uses_stream for each in called),
+        allocates=calls or host.has(ops.Alloc) or any(each.allocates for each in called),
+    )
 
 
 def _part(op: ops.Op) -> Part | None:

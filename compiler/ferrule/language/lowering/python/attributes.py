@@ -229,7 +229,7 @@ def _of_layout(low: Lowering, value: Layout | ComposedLayout, attr: str, node: a
     return size_numbers(low, getattr(value, attr)) if attr in _SIZES_OF else _NOT_FOUND
 
 
-def _of_number(low: Lowering, value: Number, attr: str, node: ast.AST) -> Any:
+def _of_number(low: Lowering, value: Number | Numeric, attr: str, node: ast.AST) -> Any:
     if attr == "ir_value":  # of programs for CuTe DSL
         return BoundMethod(lambda *_: value, attr)
     return _from_table(low, _NUMBER, value, attr, node)
