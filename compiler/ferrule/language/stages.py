@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from time import perf_counter
 from typing import TYPE_CHECKING
 
+from ferrule.compiler.artefacts import Stage, recorded, stage
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Options, for_target, parse_options
 from ferrule.language.source import definition_of
@@ -23,7 +23,7 @@ from ferrule.specs import Signature, params
 from ferrule.specs.copies import changed, mapped, substituted
 
 if TYPE_CHECKING:
-    from ferrule.compiler.artefacts import Body, Location
+    from ferrule.compiler.artefacts import Body, Kept, Location
     from ferrule.compiler.origin import CompiledOrigin
     from ferrule.language.codegen.functions.lowering import Lines
     from ferrule.language.compilation import Job
@@ -125,7 +125,10 @@ def _lowered(program: Program, options: Options, origins: dict[Op, object] | Non
     from ferrule.language.codegen import lower_cpu
 
     lines = None if origins is None else _line_tables(origins, options)
-    return lower_cpu(_for_cpu(program), lines=lines)
+    with stage("expand", "functions of the maths library become operations"):
+        program = _for_cpu(program)
+    with stage("write", "the text of kernels and launches"):
+        return lower_cpu(program, lines=lines)
 
 
 def _line_tables(origins: dict[Op, object], options: Options) -> Callable[[Emitter], Lines] | None:
@@ -162,12 +165,11 @@ def _has_extremes(function: IRFunction) -> bool:
 
 def compiled(job: Job) -> CompiledOrigin:
     """Lowers and wraps one function."""
-    began = perf_counter()
-    program, signature, origins = _program(job)
-    seconds = perf_counter() - began
+    with recorded() as stages, stage("kernel IR", "Python's functions, lowered and verified"):
+        program, signature, origins = _program(job)
     place = None if job.options.strip_paths else definition_of(job.function)
     doc = inspect.getdoc(job.function)
-    return _origin(program, signature, job.options, origins, place, doc, seconds)
+    return _origin(program, signature, job.options, origins, place, doc, stages)
 
 
 def _origin(
@@ -177,9 +179,9 @@ def _origin(
     origins: dict[Op, object] | None,
     place: Location | None,
     doc: str | None,
-    seconds: float = 0.0,
+    stages: Sequence[Stage] = (),
 ) -> CompiledOrigin:
-    """A program, compiled and wrapped; it took so many seconds to make the program."""
+    """A program, compiled and wrapped; `stages` made it."""
     from ferrule.compiler.artefacts import Pages
     from ferrule.compiler.exports import export_target
     from ferrule.compiler.origin import CompiledOrigin, host_module
@@ -195,7 +197,7 @@ def _origin(
         told = partial(_remarks, program, options, origins)
     pages: Pages | None = None
     if origins is not None:
-        subject = partial(_subject, program, signature, options, origins, told, doc, seconds)
+        subject = partial(_subject, program, signature, options, origins, told, doc, stages)
         pages = Pages((subject,), _shown)
     return CompiledOrigin(
         host_module(signature, body, opt_level=options.opt_level),
@@ -217,19 +219,21 @@ def _program(job: Job) -> tuple[Program, Signature, dict[Op, object]]:
 
     options, examples = job.options, job.examples
     origins: dict[Op, object] = {}
-    program = lower_program(
-        job.function,
-        _tightened(job.signature),
-        examples.constants,
-        examples.classes,
-        examples.variadic,
-        options.target or "cpu",
-        origins,
-        job.witness,
-        _fast_math(options),
-        _fmad(options),
-    )
-    verify(program)
+    with stage("lower", "Python's syntax trees become kernel IR, which passes make simpler"):
+        program = lower_program(
+            job.function,
+            _tightened(job.signature),
+            examples.constants,
+            examples.classes,
+            examples.variadic,
+            options.target or "cpu",
+            origins,
+            job.witness,
+            _fast_math(options),
+            _fmad(options),
+        )
+    with stage("verify", "the rules of kernel IR"):
+        verify(program)
     signature = _with_read_only(job.signature, program)
     if options.enable_checks:
         from ferrule.language.checks.instrument import instrument
@@ -293,11 +297,11 @@ def _mlir(program: Program, origins: dict[Op, object]) -> str:
         raise CompileError(f"{program.name}: {error}") from None
 
 
-def _shown(subjects: Sequence[Subject]) -> str:
+def _shown(subjects: Sequence[Subject], kept: Kept) -> str:
     """The page about these."""
     from ferrule.language.reports.collecting import page_of
 
-    return page_of(subjects)
+    return page_of(subjects, kept)
 
 
 def _subject(
@@ -307,7 +311,7 @@ def _subject(
     origins: dict[Op, object],
     told: Callable[[], Remarks] | None,
     doc: str | None,
-    seconds: float,
+    stages: Sequence[Stage],
 ) -> Subject:
     """What a page about a compilation is made of."""
     from ferrule.language.reports.collecting import Subject
@@ -319,7 +323,7 @@ def _subject(
         shown = replace(same, generate_line_info=True, strip_paths=False)
         return _body(program, shown, signature.name, origins)
 
-    return Subject(program, signature, options, origins, seconds, lower, told, doc)
+    return Subject(program, signature, options, origins, stages, lower, told, doc)
 
 
 def _remarks(program: Program, options: Options, origins: dict[Op, object]) -> Remarks:
