@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any
 
 from ferrule.cutlass import names
-from ferrule.language.marks import JitFunction
+from ferrule.language.decorators import JitFunction
 from ferrule.runtime.devices import cuda_devices
 
 _LEAST_BYTES = 128 << 20
