@@ -6,6 +6,8 @@ installed. The wheel is imported from the archive's unpacked files alone.
 
 from __future__ import annotations
 
+import re
+import runpy
 import subprocess
 import sys
 import tarfile
@@ -22,7 +24,11 @@ def build(root: Path, kind: str, folder: Path) -> Path:
     pytest.importorskip("hatchling", reason="hatchling is not installed")
     code = f"import hatchling.build as b; print(b.build_{kind}({str(folder)!r}))"
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return folder / done.stdout.split()[-1]
@@ -78,6 +84,21 @@ def test_the_wheel_can_be_imported(wheel: Path) -> None:
     files = [Path(line) for line in done.stdout.split()]
     assert len(files) == len(PARTS)
     assert all(file.is_relative_to(wheel) for file in files)
+
+
+def test_an_index_takes_the_metadata(root: Path, tmp_path: Path) -> None:
+    pytest.importorskip("twine", reason="twine is not installed")
+    files = [str(build(root, kind, tmp_path)) for kind in ("wheel", "sdist")]
+    command = [sys.executable, "-m", "twine", "check", "--strict", *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_version_is_written_once_and_is_that_of_the_changelog(root: Path) -> None:
+    version = runpy.run_path(str(root / "specs/ferrule/specs/_version.py"))["__version__"]
+    (first,) = re.findall(r"^## (\S+), ", (root / "CHANGELOG.md").read_text("utf-8"), re.M)[:1]
+    assert first == version
+    assert 'dynamic = ["version"]' in (root / "pyproject.toml").read_text("utf-8")
 
 
 def test_the_sdist_can_build_and_test_itself(root: Path, tmp_path: Path) -> None:
