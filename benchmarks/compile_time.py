@@ -10,6 +10,7 @@ C++ of the comparison is built in an empty folder each time, as it is at first u
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -272,6 +273,7 @@ def run(quick: bool, missing: str | None, folder: Path) -> Result:
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and show."""
     given = arguments("What importing and compiling cost", argv)
+    os.environ["FERRULE_CACHE"] = "0"  # of the processes that compile
     missing = "not with --quick" if given.quick else peers.cpp_missing()
     with tempfile.TemporaryDirectory() as folder:
         finish("compile_time", run(given.quick, missing, Path(folder)), given)

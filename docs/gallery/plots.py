@@ -19,18 +19,18 @@ from typing import Any
 import numpy as np
 
 COLOURS = ("#4C8BD9", "#E08A3C", "#4CAF7A", "#B06FC4", "#D9607A", "#4FA6B3", "#A89A3A", "#8A8F99")
-_INK = "#010203"
+INK = "#010203"
 """Stands for the colour of text, which is that of the page."""
 _SETTINGS = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
     "font.size": 10,
-    "text.color": _INK,
-    "axes.edgecolor": _INK,
-    "axes.labelcolor": _INK,
-    "axes.titlecolor": _INK,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
     "axes.facecolor": "none",
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -74,7 +74,7 @@ def picture(draw: Callable[[Any], None], title: str, size: tuple[float, float]) 
 def _plain(text: str, title: str) -> str:
     """The SVG element alone, with the colour of the text around it, and a name."""
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.S)
-    text = text.replace(_INK, "currentColor")
+    text = text.replace(INK, "currentColor")
     style = '<style type="text/css">*{stroke-linejoin: round; stroke-linecap: butt}</style>'
     text = text.replace(style, "").replace("<defs>\n  \n </defs>", "")
     named = title.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
@@ -85,7 +85,7 @@ def _plain(text: str, title: str) -> str:
 
 def _kept(svg: str, title: str) -> Picture:
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    if shell is None:
+    if shell is None and Path(sys.argv[0]).parent.name == Path(__file__).parent.name:
         folder = Path(tempfile.gettempdir()) / "ferrule-gallery"
         folder.mkdir(exist_ok=True)
         name = re.sub(r"\W+", "_", title).strip("_").lower()
@@ -126,7 +126,7 @@ def grid(numbers: Any, title: str, texts: Any = None, cell: float = 0.36) -> Pic
 def _box(place: tuple[float, float], width: float, height: float, colour: str) -> Any:
     from matplotlib.patches import Rectangle
 
-    return Rectangle(place, width, height, facecolor=colour, edgecolor=_INK, linewidth=0.4)
+    return Rectangle(place, width, height, facecolor=colour, edgecolor=INK, linewidth=0.4)
 
 
 # ---- times ----
@@ -157,7 +157,7 @@ def times(samples: Mapping[str, Sequence[float]], title: str, unit: str = "µs")
         for row, found in enumerate(samples.values()):
             low, middle, high = (scale * each for each in quartiles(found))
             axes.barh(row, middle, color=COLOURS[row % len(COLOURS)], height=0.7)
-            axes.plot([low, high], [row, row], color=_INK, linewidth=1.4)
+            axes.plot([low, high], [row, row], color=INK, linewidth=1.4)
             axes.text(max(middle, high), row, f" {middle:.3g} {unit}", va="center", fontsize=8)
         axes.set_yticks(range(len(samples)), list(samples))
         axes.invert_yaxis()

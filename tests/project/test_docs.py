@@ -106,6 +106,30 @@ def test_the_reference_has_signatures_and_pages_that_use_a_name(root: Path, tmp_
     assert "CompileError" in compile_text
 
 
+def test_plots_are_of_the_tables(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each table that a plot is of is found on the page, with its medians and quartiles."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    plot = runpy.run_path(str(root / "benchmarks/plot.py"))
+    page = (root / "docs/benchmarks.md").read_text(encoding="utf-8")
+    tables = plot["of_page"](page, "call_overhead")
+    median, low, high = plot["having"](tables, "nanobind")["3 NumPy arrays"]["ferrule"]
+    assert f"| 3 NumPy arrays | {median} ({low}–{high}) |" in page
+    for name, (benchmark, make) in plot["PLOTS"].items():
+        kept = (root / f"docs/pictures/benchmarks/{name}.svg").read_text(encoding="utf-8")
+        assert kept.startswith("<svg") and 'role="img"' in kept
+        assert plot["of_page"](page, benchmark), benchmark
+        make(plot["of_page"](page, benchmark))  # draws, where there is matplotlib
+
+
+def test_plots_are_of_files_too(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    plot = runpy.run_path(str(root / "benchmarks/plot.py"))
+    side = {"median": 2e-9, "quartiles": [1e-9, 3e-9]}
+    found = {"tables": [{"title": "", "unit": "s", "rows": [{"name": "n", "sides": {"a": side}}]}]}
+    (rows,) = plot["of_file"](found, "call_overhead")
+    assert rows["n"]["a"] == pytest.approx((2.0, 1.0, 3.0))
+
+
 def test_pictures_are_what_the_code_draws(root: Path) -> None:
     made = runpy.run_path(str(root / "docs/pictures.py"))["pictures"]()
     for name, text in made.items():
