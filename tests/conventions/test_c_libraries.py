@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,47 @@ def test_gmp() -> None:
         square("12x")
 
 
-CALLED = {"LAPACK": 1, "LAPACKE": 1, "GSL": 3, "NLopt": 7, "GMP": 5, "SQLite": 11}
+def test_expat() -> None:
+    parse, seen = ran("Expat")["parse"], list[str]()
+
+    def entered(name: str, attributes: Any) -> None:
+        seen.append(name)
+
+    def parsed(text: str) -> None:
+        parse(np.frombuffer(text.encode(), np.uint8), entered, lambda name: seen.append(f"/{name}"))
+
+    parsed("<a><b x='1'/></a>")
+    assert seen == ["a", "b", "/b", "/a"]
+    with pytest.raises(RuntimeError, match="^XML_GetErrorCode returned 7: mismatched tag$"):
+        parsed("<a></b>")
+
+
+def test_libcurl(tmp_path: Path) -> None:
+    fetch, got = ran("libcurl")["fetch"], list[bytes]()
+    (tmp_path / "some.txt").write_text("some text")
+
+    def take(at: Any, size: int, count: int) -> int:
+        got.append(ctypes.string_at(at.value, size * count))
+        return size * count
+
+    fetch(f"file://{tmp_path}/some.txt", take)
+    assert got == [b"some text"]
+    with pytest.raises(FileNotFoundError, match=r"curl_easy_perform returned 37: .* /nowhere/x$"):
+        fetch("file:///nowhere/x", take)
+    with pytest.raises(ZeroDivisionError):
+        fetch(f"file://{tmp_path}/some.txt", lambda *given: 1 // 0)
+
+
+CALLED = {
+    "LAPACK": 1,
+    "LAPACKE": 1,
+    "GSL": 3,
+    "NLopt": 7,
+    "GMP": 5,
+    "Expat": 7,
+    "libcurl": 5,
+    "SQLite": 11,
+}
 """How many functions of C each block calls, those for texts and for freeing among them."""
 ROW = re.compile(r"^\| lines of code of a C function, .*: (.*) \| at most (\d+) \| ([\d., ]+), by ")
 
