@@ -40,6 +40,7 @@ DEFINED = {
     "length": "{ return strlen(text); }",
     "checksum": "{ unsigned all = 0; for (long i = 0; i < size; i++) "
     "all += ((const unsigned char*)data)[i]; return all; }",
+    "digits": "{ int all = 0; for (int i = 0; i < size; i++) all += data[i] <= '9'; return all; }",
     "version": '{ return "1.2"; }',
     "shouted": "{ if (!*text) return 0; char *made = made_text(text); "
     "for (char *c = made; *c; c++) *c &= ~32; return made; }",
@@ -209,6 +210,7 @@ CASES: dict[str, list[Callable[..., None]]] = {
     "mix": [same(250)],
     "length": [same(5, "groß"), raises(ValueError, "zero in it", "a\0b")],
     "checksum": [same(6, b"\1\2\3")],
+    "digits": [same(2, b"a1\0")],
     "version": [same("1.2")],
     "shouted": [same("LOUDLY", "loudly"), raises(RuntimeError,
         "the Out 'out' is a null pointer, not a string", "")],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,12 @@ from ferrule.compiler.conventions import (
     CODE,
     NULL,
     Array,
+    CBytes,
     CFunction,
     CString,
     DLTensors,
     HostCode,
+    Length,
     Memref,
     Out,
     Reference,
@@ -341,9 +344,64 @@ def test_a_text_in_a_buffer_tells_why_a_call_failed() -> None:
         build("f", [], fails)
 
 
+@pytest.mark.needs_cc
+def test_buffers_and_the_parts_of_bytes_are_compared_with_types_of_c() -> None:
+    data, room, k = specs.Bytes("data"), Out(CString, "room", room=10), Out("int32", "k")
+    held = Reference(Struct([k.field, room.field, cast(1.0, "float64")]))
+    source = """
+    #include <string.h>
+    struct item { int k; %s name[%d]; double v; };
+    void fill(struct item *to) { strcpy((char *)to->name, "hi"); to->k = 3; }
+    int last(int size, const unsigned char *data) { return data[size - 1]; }
+    void one(char *text) { text[0] = 'x'; }
+    void other(char **text) { }
+    """
+
+    def made(name: str, *given: Any, params: tuple[Any, ...] = (), like: Any = ("char", 10)) -> Any:
+        returns = "int32" if name == "last" else None
+        signature = Signature(name, list(params))
+        return fe.frontends.c.compile(source % like, signature, arguments=given, returns=returns)
+
+    parts = Length(data, "int32"), CBytes(data)
+    assert made("last", *parts, params=(data,))(b"abc") == ord("c")
+    assert made("one", room)() == "x"
+    assert made("fill", held)() == made("fill", held, like=("unsigned char", 10))() == (3, "hi")
+    wrong = {
+        r"but it takes struct item \*\n.*12 of int8 at 4.* and not \[int32 at 0, 10 of int8 at 4": (
+            lambda: made("fill", held, like=("char", 12))
+        ),
+        r"is the Out 'room', a buffer of 10 bytes, but it takes char \*\*": (
+            lambda: made("other", room)
+        ),
+        "is the length of data, a uint64, but it takes int": (
+            lambda: made("last", Length(data), parts[1], params=(data,))
+        ),
+        r"is a CBytes, the address of data, but it takes char \*\n": (
+            lambda: made("one", CBytes(data), params=(data,))
+        ),
+    }
+    for said, make in wrong.items():
+        with pytest.raises(fe.CompileError, match=said):
+            make()
+
+
+def test_a_length_that_does_not_fit_is_refused() -> None:
+    """No test has bytes of two GiB, so the check is looked at."""
+    data = specs.Bytes("data")
+    call = CFunction("f", [Length(data, "int32")], code=HostCode.undefined())
+    text = compiler.emit_wrapper(Signature("f", [data]), call)
+    said = "argument #0 of f is {}, the length of data, which does not fit int32".split("{}")
+    assert all(each in text for each in said) and re.search(r"icmp ugt i64 .*, 2147483647", text)
+    two = build("two", [data], CFunction("abs", [Length(data, "int32")], returns="int32"))
+    assert two(b"abc") == 3
+
+
 @pytest.mark.parametrize(
     ("make", "error", "match"),
     [
+        (lambda: Length(3), TypeError, "Length: expected a Bytes or String of the signature, but"),
+        (lambda: CBytes(X), TypeError, "CBytes: expected a Bytes or String of the signature, but"),
+        (lambda: Length(specs.Bytes("b"), "int8"), ValueError, "an integer of 32 or 64 bits, but"),
         (lambda: Out(CString, room=1), ValueError, "an int from 2 to 65536, but got 1"),
         (lambda: Out(CString, room="9"), ValueError, "more is the .data of a result or temporary"),
         (lambda: Out("int32", room=9), ValueError, "room is the size of a buffer for a CString"),

@@ -205,11 +205,28 @@ def _said(leaves: Sequence[Leaf]) -> str:
 
 
 def _names(leaves: Sequence[Leaf]) -> Iterator[str]:
-    for leaf in leaves[:8]:
-        word = leaf.kind if leaf.kind == "pointer" else f"{leaf.kind}{8 * leaf.size}"
-        yield f"{word} at {leaf.at}"
-    if len(leaves) > 8:
+    """The first members; an array is one of them."""
+    runs = list(_runs(leaves))
+    for first, count in runs[:8]:
+        word = first.kind if first.kind == "pointer" else f"{first.kind}{8 * first.size}"
+        yield f"{word} at {first.at}" if count == 1 else f"{count} of {word} at {first.at}"
+    if len(runs) > 8:
         yield "…"
+
+
+def _runs(leaves: Sequence[Leaf]) -> Iterator[tuple[Leaf, int]]:
+    """Members, of which more than three like ones without gaps are counted."""
+    position = 0
+    while position < len(leaves):
+        first, count = leaves[position], 1
+        for other in leaves[position + 1 :]:
+            like = (other.kind, other.size) == (first.kind, first.size)
+            if not like or other.at != first.at + count * first.size:
+                break
+            count += 1
+        count = count if count > 3 else 1
+        yield first, count
+        position += count
 
 
 def _check_result(function: str, wanted: Shape, actual: Layout) -> None:

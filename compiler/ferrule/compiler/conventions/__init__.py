@@ -26,7 +26,7 @@ from ferrule.compiler.conventions.c.pointers import FunctionPointer
 from ferrule.compiler.conventions.c.returns import CODE, ReturnCode
 from ferrule.compiler.conventions.c.safe_calls import SafeCall
 from ferrule.compiler.conventions.c.structs import Array, Struct, TensorStruct, TensorStructs, Union
-from ferrule.compiler.conventions.c.texts import CString
+from ferrule.compiler.conventions.c.texts import CBytes, CString, Length
 from ferrule.compiler.conventions.give import Give
 from ferrule.compiler.conventions.launches.cuda import CudaLaunch
 from ferrule.compiler.conventions.launches.tensor_maps import Im2colMap, TensorMap
@@ -46,6 +46,7 @@ __all__ = [
     "Argument",
     "Array",
     "CArgument",
+    "CBytes",
     "CFunction",
     "CString",
     "Call",
@@ -63,6 +64,7 @@ __all__ = [
     "HostCode",
     "Im2colMap",
     "InMemory",
+    "Length",
     "Memref",
     "Out",
     "Reference",

@@ -174,6 +174,8 @@ def members(given: CArgument, start: int) -> Iterator[tuple[int, str]]:
     """The offset and LLVM type of the numbers and addresses in a struct at an offset; none for an
     argument that is just bytes."""
     match given:
+        case OutField(place=place) if place.room is not None:
+            yield from ((start + at, "i8") for at in range(place.room))
         case OutField():
             yield start, str(given.place.kind)
         case Struct(fields=fields, offsets=offsets):

@@ -1,4 +1,4 @@
-"""Texts as C strings: the address of NUL-terminated bytes."""
+"""Texts as C strings, the address of NUL-terminated bytes; and the two parts of bytes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from ferrule.compiler.artefacts import RAISED, Fault, literal
 from ferrule.compiler.conventions.base import Call
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, I8, I32, I64, OBJECT, PTR
+from ferrule.specs import DType, as_dtype
 from ferrule.specs.deferred import dataclass
-from ferrule.specs.params import String
+from ferrule.specs.params import Bytes, String
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,71 @@ class CString:
         is_short = e.icmp("ne", e.call("strlen", [address]), length)
         call.refuse(is_short, Fault("ValueError", message), [e.builder.ptrtoint(address, I64)])
         return [address]
+
+
+@dataclass(frozen=True, slots=True)
+class CBytes:
+    """A `const void*`: the address of a `Bytes` or `String` of the signature, without its length.
+
+        CFunction("XML_Parse", [parser, CBytes(data), Length(data, "int32"), cast(1, "int32")])
+
+    The parameter itself in a list is both, the length as 64 bits behind the address.  Raises
+    TypeError for anything else.
+    """
+
+    value: Bytes | String
+
+    def __post_init__(self) -> None:
+        _check_bytes("CBytes", self.value)
+
+    def types(self) -> list[ir.Type]:
+        """See `HostArgument`."""
+        return [PTR]
+
+    def values(self, call: Call, what: str) -> list[ir.Value]:
+        """See `HostArgument`."""
+        return [call.leaves(self.value)[0]]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Length:
+    """The number of bytes of a `Bytes` or `String` of the signature, as an integer of 32 or 64
+    bits, by default a `size_t`.
+
+    One that does not fit is a ValueError of the call.  Raises TypeError for another parameter,
+    ValueError for another type.
+    """
+
+    value: Bytes | String
+    dtype: DType
+
+    def __init__(self, value: Bytes | String, dtype: DType | str = "uint64") -> None:
+        _check_bytes("Length", value)
+        found = as_dtype(dtype)
+        if found.kind not in ("int", "uint") or found.bits < 32:
+            raise ValueError(f"Length: expected an integer of 32 or 64 bits, but got {found.name}")
+        object.__setattr__(self, "value", value)
+        object.__setattr__(self, "dtype", found)
+
+    def types(self) -> list[ir.Type]:
+        """See `HostArgument`."""
+        return [ir.IntType(self.dtype.bits)]
+
+    def values(self, call: Call, what: str) -> list[ir.Value]:
+        """See `HostArgument`."""
+        e, length = call.emitter, call.leaves(self.value)[1]
+        if self.dtype.bits == 64:
+            return [length]
+        most = e.const_i64((1 << self.dtype.bits - (self.dtype.kind == "int")) - 1)
+        text = f"{literal(what)} is {{}}, the length of {literal(self.value.name)}, which does not"
+        fault = Fault("ValueError", f"{text} fit {self.dtype.name}")
+        call.refuse(e.icmp("ugt", length, most), fault, [length])
+        return [e.builder.trunc(length, I32)]
+
+
+def _check_bytes(what: str, value: object) -> None:
+    if not isinstance(value, Bytes | String):
+        raise TypeError(f"{what}: expected a Bytes or String of the signature, but got {value!r}")
 
 
 def text_leaves(call: Call, address: ir.Value, null: Fault) -> list[ir.Value]:

@@ -22,12 +22,13 @@ from ferrule.compiler.conventions.arguments import (
     InMemory,
     Null,
     PointerCast,
+    cast,
     describe,
 )
 from ferrule.compiler.conventions.c.host_arguments import CArgument, HostArgument, Reference
 from ferrule.compiler.conventions.c.outs import Out, OutField, OutValue
 from ferrule.compiler.conventions.c.structs import Struct
-from ferrule.compiler.conventions.c.texts import CString
+from ferrule.compiler.conventions.c.texts import CBytes, CString, Length
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.spelledtypes import (
     ARITHMETIC,
@@ -116,6 +117,8 @@ def given_fields(struct: Struct) -> Iterator[tuple[int, CArgument]]:
     for field, offset in zip(struct.fields, struct.offsets, strict=True):
         if isinstance(field, Struct):
             yield from ((offset + at, each) for at, each in given_fields(field))
+        elif isinstance(field, OutField) and field.place.room is not None:
+            yield from ((offset + at, cast(0, "int8")) for at in range(field.place.room))
         elif isinstance(field, OutField) or not isinstance(field, InMemory):
             yield offset, field
 
@@ -306,6 +309,10 @@ def _of_host(
     signature: Signature, sizes: frozenset[Sym], argument: HostArgument
 ) -> Iterator[Given]:
     match argument:
+        case Out(name=name, room=int() as room):
+            yield Given(f"the Out {name!r}, a buffer of {room} bytes", "address", "int8")
+        case OutValue(out=Out(name=name, room=int() as room)):
+            yield Given(f"the value of the Out {name!r}, {room} bytes", "address", "int8")
         case Out(name=name, dtype=DType() as kind, size_in_memory=size):
             what = f"the Out {name!r}, the address of {kind.name}"
             yield Given(what, "address", kind.name, align=size)
@@ -321,6 +328,11 @@ def _of_host(
         case CString():
             said = "a CString, the address of char"
             yield Given(said, "address", "int8", is_read_only=True, is_text=True)
+        case CBytes(value=value):
+            what = f"a CBytes, the address of {value.name}"
+            yield Given(what, "address", is_read_only=True)
+        case Length(value=value, dtype=kind):
+            yield _number(f"the length of {value.name}", kind.name, natural=True)
         case Reference(value=value, reads_only=is_read_only) if isinstance(value, InMemory):
             what = f"a Reference, the address of a {type(value).__name__} of {value.size} bytes"
             yield Given(what, "address", is_read_only=is_read_only, memory=value)
