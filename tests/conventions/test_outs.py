@@ -331,6 +331,21 @@ def test_a_text_in_a_buffer_is_cut_and_may_be_in_a_struct() -> None:
     assert build("uname", [], uname)() == tuple(os.uname()[:3])
 
 
+def test_a_buffer_is_zeros_at_first_and_aligned_as_chars_are() -> None:
+    head = "define void @f(ptr noalias %s dereferenceable(6) %%p)"
+    ir = f"{head} {{\n store i8 65, ptr %%p\n ret void\n}}"
+
+    def made(room: int, align: str = "") -> fe.Function:
+        code = HostCode.from_llvm(ir % align)
+        return build("f", [], CFunction("f", [Out(CString, room=room)], code=code))
+
+    assert made(6)() == "A"
+    with pytest.raises(fe.CompileError, match="align 16.* but out is promised at one of 1 alone"):
+        made(16, "align 16")
+    with pytest.raises(fe.CompileError, match="6 bytes"):
+        made(5)
+
+
 def test_a_text_in_a_buffer_tells_why_a_call_failed() -> None:
     """Of an earlier call, or of one that is made for it; an empty one says nothing."""
     text, room = specs.String("text"), Out(CString, result=False, room=40)

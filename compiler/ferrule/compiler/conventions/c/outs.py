@@ -50,7 +50,7 @@ class Out:
     and a side of a condition.  `field` is the value itself in a struct, which a C function changes
     there: an `Out` as a field is its address.
 
-    A `CString` with `room=256` is a `char buffer[256]`, empty at first: the function gets its
+    A `CString` with `room=256` is a `char buffer[256]`, zeros at first: the function gets its
     address and writes the text there.  A text that is longer is cut, for the last byte is 0.
 
     `free` is the name of the function `void free(void*)` that the library has for what it has put
@@ -208,11 +208,11 @@ class Out:
         return place
 
     def _buffer(self, call: Call) -> ir.Value:
-        """A buffer with an empty text."""
+        """A buffer of zeros: a text that C leaves without an end has one."""
         e = call.emitter
         room = e.alloca(ir.ArrayType(I8, self.room), name=self.name)
         with e.within(e.current.entry_basic_block):
-            e.store(ir.Constant(I8, 0), room)
+            e.call("memset", [room, e.const_i32(0), e.const_i64(self.room)])
         return room
 
     def _first(self, call: Call, what: str) -> ir.Value:
@@ -226,6 +226,11 @@ class Out:
     def size_in_memory(self) -> int:
         """The number of bytes behind the address."""
         return size_of(self.kind) if self.room is None else self.room
+
+    @property
+    def alignment(self) -> int:
+        """The alignment of the place, in bytes; a buffer is one of chars."""
+        return size_of(self.kind) if self.room is None else 1
 
     def loaded(self, call: Call) -> ir.Value:
         """The value as it is now; of a buffer its address, with a 0 at its end."""
@@ -338,7 +343,7 @@ class OutField:
     @property
     def align(self) -> int:
         """See `InMemory`."""
-        return 1 if self.place.room is not None else self.place.size_in_memory
+        return self.place.alignment
 
     def types(self) -> list[ir.Type]:
         """See `HostArgument`."""

@@ -243,7 +243,7 @@ def _promised_alignment(call: Call, given: _Given) -> int | None:
             return 8
         case Pointer(align=align):
             return align
-        case Out(size_in_memory=size):
+        case Out(alignment=size):
             return size
         case Reference(value=value):
             return max(8, getattr(value, "align", 8))
