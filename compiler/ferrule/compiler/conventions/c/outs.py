@@ -198,8 +198,9 @@ class Out:
         if known is not None:
             return known
         call.steps.add(f"make room for {self.name}: {_spoken(self.dtype)}")
-        room = self._buffer(call) if self.room else call.zeroed(self.kind, self.name)
-        place = Place(self.name, room, self.param)
+        room = self.room
+        at = call.zeroed(self.kind, self.name) if room is None else self._buffer(call, room)
+        place = Place(self.name, at, self.param)
         call.places[self.symbol.key] = place
         if self.initial is not None and self.initial is not NULL:
             what = f"the initial value of the Out {self.name!r}"
@@ -207,13 +208,13 @@ class Out:
             place.is_written = True
         return place
 
-    def _buffer(self, call: Call) -> ir.Value:
+    def _buffer(self, call: Call, room: int) -> ir.Value:
         """A buffer of zeros: a text that C leaves without an end has one."""
         e = call.emitter
-        room = e.alloca(ir.ArrayType(I8, self.room), name=self.name)
+        place = e.alloca(ir.ArrayType(I8, room), name=self.name)
         with e.within(e.current.entry_basic_block):
-            e.call("memset", [room, e.const_i32(0), e.const_i64(self.room)])
-        return room
+            e.call("memset", [place, e.const_i32(0), e.const_i64(room)])
+        return place
 
     def _first(self, call: Call, what: str) -> ir.Value:
         given: Any = self.initial
