@@ -133,6 +133,17 @@ examples:
   ferrule report kernels.py -o pages
 """
 
+_EXPLAIN: Final = """\
+Messages of calls have no numbers in their text; the documentation has a number for each kind, and
+this finds it: with the cause, the fix and an example. - reads the message from the standard input,
+also with a traceback around it.
+
+examples:
+  ferrule explain "Mismatched b.shape[0] on argument #1 when calling: ..., expected to match ..."
+  ferrule explain CALL22
+  python program.py 2>&1 | ferrule explain -
+"""
+
 _CHECK: Final = """\
 It compares the file's digest, its machine, the features of the CPU, the version of tvm-ffi, and the
 libraries and symbols that it needs with this machine. The exit code is 0 if the file can be loaded
@@ -200,6 +211,13 @@ def _add_report(commands: Commands) -> None:
     parser.set_defaults(module="ferrule.commands.report")
 
 
+def _add_explain(commands: Commands) -> None:
+    what = "say what an error of a call means, by its message or number"
+    parser = _add(commands, "explain", what, _EXPLAIN)
+    parser.add_argument("message", nargs="+", help="the message, a number such as CALL22, or -")
+    parser.set_defaults(module="ferrule.commands.explain")
+
+
 def _add_check(commands: Commands) -> None:
     parser = _add(commands, "check", "check whether this machine can load a built file", _CHECK)
     parser.add_argument("file", metavar="FILE", type=Path, help="an object, archive or library")
@@ -233,6 +251,9 @@ def parser() -> argparse.ArgumentParser:
     )
     whole.add_argument("--version", action=_Version)
     commands = whole.add_subparsers(metavar="COMMAND", required=True)
-    for add in (_add_build, _add_inspect, _add_report, _add_check, _add_cache, _add_doctor):
+    for add in (
+        *(_add_build, _add_inspect, _add_report, _add_explain),
+        *(_add_check, _add_cache, _add_doctor),
+    ):
         add(commands)
     return whole

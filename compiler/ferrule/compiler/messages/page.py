@@ -21,6 +21,14 @@ _HEAD: Final = """\
 Everything that a wrapper refuses a call for. What the parts of a message are, in which order is
 checked, and what Python refuses before the wrapper is called, is in
 [errors of a call](call-errors.md). A code keeps its meaning; the words of a message may change.
+
+**How errors are numbered.** `CALL` and two digits, the first for a group: 0 arguments and their
+kinds, 1 rank, dtype and device, 2 sizes, strides and values, 3 addresses, 4 what the body needs,
+5 bounds and requirements. A number is used once and is not used again for something else; there
+are gaps. Messages do not contain them: every object carries its messages, and their texts are
+what programs compare. `ferrule explain "…"` finds the number, the cause and the fix of a message,
+and `ferrule explain CALL22` what a number means. Errors of a compilation have no numbers: each
+says what to write instead.
 """
 _GROUPS: Final = {
     "0": "Arguments and their kinds",
