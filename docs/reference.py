@@ -15,7 +15,7 @@ import types
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final, get_origin
 
@@ -56,7 +56,7 @@ _QUOTED: Final = re.compile(r"(: |-> )'((?:[^'\\]|\\.)*)'")
 """An annotation that is a text, because its module postpones all of them."""
 _OBJECT: Final = re.compile(r"<(?:[^<>]|<[^<>]*>)*>")
 """A default that is an object: its text has an address, or is no Python."""
-_TITLE: Final = re.compile(r"^# (.*)$", re.M)
+_TITLE: Final = re.compile(r"^(?:# )?# (.*)$", re.M)
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,9 @@ def uses() -> Mapping[tuple[str, str], list[Path]]:
         text = "\n".join(_PYTHON.findall(page.read_text(encoding="utf-8")))
         for use in dict.fromkeys(_used(text)):
             found[use].append(page)
+    for program in sorted(DOCS.glob("gallery/*.py")):
+        for use in dict.fromkeys(_used(program.read_text(encoding="utf-8"))):
+            found[use].append(program)
     return found
 
 
@@ -138,6 +141,18 @@ def _used(text: str) -> Iterator[tuple[str, str]]:
     for module, names in re.findall(r"^from ([\w.]+) import ([\w, ]+|\([^)]*\))", text, re.M):
         for name in re.findall(r"\w+", names):
             yield module.rpartition(".")[2], name
+
+
+@cache
+def examples() -> Mapping[str, str]:
+    """The first line about each name of `fe` on the page of examples, which the tests run."""
+    found: dict[str, str] = {}
+    text = (DOCS / "by_example.md").read_text(encoding="utf-8")
+    for block in _PYTHON.findall(text):
+        for part in re.findall(r"^(?:assert .*(?:\n    .*\n\))?)", block, re.M):
+            for name in re.findall(r"\bfe\.(\w+)", part)[:1]:
+                found.setdefault(name, part)
+    return found
 
 
 # ---- pages ----
@@ -194,6 +209,9 @@ def _entry(each: Name, known: Mapping[tuple[str, str], list[Path]]) -> Iterator[
         yield f"{each.doc}\n"
     if isinstance(each.value, type):
         yield from _members(each.value)
+    if each.module == "ferrule" and each.name in (shown := examples()):
+        yield "For example, with what [that page](../by_example.md) defines:\n"
+        yield f"```python\n{shown[each.name]}\n```\n"
     pages = known.get((each.module.rpartition(".")[2], each.name), [])
     if pages:
         links = ", ".join(_link(page) for page in pages[:_PAGES])

@@ -96,12 +96,24 @@ def test_every_public_name_has_a_docstring(root: Path) -> None:
     assert reference["undocumented"]() == []
 
 
+def test_few_public_names_have_no_example(root: Path) -> None:
+    """Of `ferrule` itself; a new name gets a line in docs/by_example.md, or a place on a page."""
+    reference = runpy.run_path(str(root / "docs/reference.py"))
+    known = reference["uses"]()
+    names = [each for each in reference["public"]("ferrule") if not each.is_constant]
+    without = [each.name for each in names if ("ferrule", each.name) not in known]
+    assert len(without) <= 44, without
+    assert set(reference["examples"]()) <= {each.name for each in reference["public"]("ferrule")}
+
+
 def test_the_reference_has_signatures_and_pages_that_use_a_name(root: Path, tmp_path: Path) -> None:
     runpy.run_path(str(root / "docs/reference.py"))["write"](tmp_path / "reference")
     page = (tmp_path / "reference/ferrule.md").read_text(encoding="utf-8")
     (entry,) = re.findall(r"^### `ferrule.ceil_div`\n.*?(?=^### )", page, re.M | re.S)
     assert "ceil_div(lhs: Dim, rhs: Dim) -> Dim" in entry
     assert "[Tensors, views and layouts](../layouts.md)" in entry
+    (entry,) = re.findall(r"^### `ferrule.crd2idx`\n.*?(?=^### )", page, re.M | re.S)
+    assert "assert fe.crd2idx((1, 2), rows) == 10" in entry
     compile_text = page.split("### `ferrule.compile`\n")[1].split("\n### ")[0]
     assert "CompileError" in compile_text
 
