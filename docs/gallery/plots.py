@@ -113,6 +113,7 @@ def grid(numbers: Any, title: str, texts: Any = None, cell: float = 0.36) -> Pic
                 box = (column, row)
                 axes.add_patch(_box(box, 1, 1, colour))
                 middle = {"ha": "center", "va": "center", "fontsize": 7}
+                middle["color"] = INK if value < 0 else "#101418"  # on a colour, in the dark too
                 axes.text(column + 0.5, row + 0.5, str(texts[row, column]), **middle)
         axes.set(
             xlim=(-0.05, width + 0.05), ylim=(height + 0.05, -0.05), aspect="equal", anchor="W"

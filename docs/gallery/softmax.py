@@ -2,7 +2,7 @@
 # # Softmax, three ways
 #
 # `exp(x - max) / sum(exp(x - max))` of each row of a matrix: by one thread for a row, by the
-# threads of a block together, and as expressions of whole rows. All three are one function for the
+# threads of a block together, and by loops without a kernel. All three are one function for the
 # caller.
 #
 # **Run it**: `python docs/gallery/softmax.py`
