@@ -10,8 +10,8 @@ from ferrule.emulator.driver.copies import box_at, fill
 from ferrule.emulator.driver.launches import Launch, checked, packed
 from ferrule.emulator.driver.libraries import function_of
 from ferrule.emulator.driver.library.exports import Exports, Needs
-from ferrule.emulator.driver.nodes import Graph, Node, NodeKind, Parameters
-from ferrule.emulator.driver.places import get_words, put_bytes, put_int, put_word, unpacked
+from ferrule.emulator.driver.nodes import Graph, Node, NodeKind, Parameters, node_of, nodes_at
+from ferrule.emulator.driver.places import put_bytes, put_int, put_word, unpacked
 from ferrule.emulator.driver.results import DriverError, Result
 from ferrule.emulator.driver.state import Driver
 from ferrule.emulator.driver.streams import Event, Stream, capture_of, note_time
@@ -38,17 +38,6 @@ class Executable:
 
 def _graph(driver: Driver, handle: int) -> Graph:
     return driver.find(handle, Graph, "graph")
-
-
-def _node(driver: Driver, handle: int) -> Node:
-    return driver.find(handle, Node, "node")
-
-
-def nodes_at(driver: Driver, address: int, count: int) -> tuple[Node, ...]:
-    """The nodes whose handles stand at an address."""
-    if count and not address:
-        raise DriverError(Result.INVALID_VALUE, f"{count} nodes, and no place of them")
-    return tuple(_node(driver, each) for each in get_words(address, count))
 
 
 def _add(
@@ -184,19 +173,19 @@ def add_wait(driver: Driver, out: int, graph: int, needs: int, count: int, event
 
 @exports("cuGraphDestroyNode", "p", Needs.INIT)
 def destroy_node(driver: Driver, handle: int) -> None:
-    node = _node(driver, handle)
+    node = node_of(driver, handle)
     if node.graph is not None:
         node.graph.remove(driver, node)
 
 
 @exports("cuGraphNodeGetType", "po", Needs.INIT)
 def node_type(driver: Driver, handle: int, out: int) -> None:
-    put_int(out, _node(driver, handle).kind)
+    put_int(out, node_of(driver, handle).kind)
 
 
 @exports("cuGraphKernelNodeGetParams_v2 cuGraphKernelNodeGetParams", "po", Needs.INIT)
 def kernel_parameters(driver: Driver, handle: int, out: int) -> None:
-    node = _node(driver, handle)
+    node = node_of(driver, handle)
     if node.kind is not NodeKind.KERNEL or node.parameters is None or node.graph is None:
         raise DriverError(Result.INVALID_VALUE, "the node is no kernel")
     launch: Launch = node.parameters.launch
@@ -212,12 +201,12 @@ def kernel_parameters(driver: Driver, handle: int, out: int) -> None:
 
 @exports("cuGraphKernelNodeSetParams_v2", "po")
 def set_kernel_parameters(driver: Driver, handle: int, parameters: int) -> None:
-    _set_launch(_node(driver, handle), _kernel_node(driver, parameters, later=True))
+    _set_launch(node_of(driver, handle), _kernel_node(driver, parameters, later=True))
 
 
 @exports("cuGraphKernelNodeSetParams", "po")
 def set_kernel_parameters_early(driver: Driver, handle: int, parameters: int) -> None:
-    _set_launch(_node(driver, handle), _kernel_node(driver, parameters, later=False))
+    _set_launch(node_of(driver, handle), _kernel_node(driver, parameters, later=False))
 
 
 def _set_launch(node: Node, launch: Launch) -> None:
@@ -298,12 +287,12 @@ def get_edges(driver: Driver, graph: int, sources: int, targets: int, count: int
 
 @exports("cuGraphNodeGetDependencies", "ppo", Needs.INIT)
 def get_needs(driver: Driver, handle: int, out: int, count: int) -> None:
-    _tell([each.handle for each in _node(driver, handle).needs], (out,), count)
+    _tell([each.handle for each in node_of(driver, handle).needs], (out,), count)
 
 
 @exports("cuGraphNodeGetDependentNodes", "ppo", Needs.INIT)
 def get_dependents(driver: Driver, handle: int, out: int, count: int) -> None:
-    node = _node(driver, handle)
+    node = node_of(driver, handle)
     nodes = node.graph.nodes if node.graph else []
     _tell([each.handle for each in nodes if node in each.needs], (out,), count)
 
@@ -380,7 +369,7 @@ def launch(driver: Driver, handle: int, stream: int) -> None:
 @exports("cuGraphExecKernelNodeSetParams_v2", "ppo")
 def set_executable_kernel(driver: Driver, handle: int, node: int, parameters: int) -> None:
     found = driver.find(handle, Executable, "executable graph")
-    step = found.steps.get(_node(driver, node))
+    step = found.steps.get(node_of(driver, node))
     if step is None:
         raise DriverError(Result.INVALID_VALUE, "the node is of another graph")
     _set_launch(step, _kernel_node(driver, parameters, later=True))

@@ -7,6 +7,7 @@ from dataclasses import field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+from ferrule.emulator.driver.places import get_words
 from ferrule.emulator.driver.results import DriverError, Result
 from ferrule.specs.deferred import dataclass
 
@@ -98,3 +99,15 @@ class Graph:
         for node in self.nodes:
             driver.forget(node.handle)
         self.nodes.clear()
+
+
+def node_of(driver: Driver, handle: int) -> Node:
+    """The node with this handle."""
+    return driver.find(handle, Node, "node")
+
+
+def nodes_at(driver: Driver, address: int, count: int) -> tuple[Node, ...]:
+    """The nodes whose handles stand at an address."""
+    if count and not address:
+        raise DriverError(Result.INVALID_VALUE, f"{count} nodes, and no place of them")
+    return tuple(node_of(driver, each) for each in get_words(address, count))

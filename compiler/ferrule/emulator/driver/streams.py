@@ -13,7 +13,7 @@ from dataclasses import field
 from typing import Final
 
 from ferrule.emulator.driver.library.exports import Exports, Needs
-from ferrule.emulator.driver.nodes import Graph, Node, NodeKind, Parameters
+from ferrule.emulator.driver.nodes import Graph, Node, NodeKind, Parameters, nodes_at
 from ferrule.emulator.driver.places import put_float, put_int, put_word
 from ferrule.emulator.driver.results import DriverError, Result
 from ferrule.emulator.driver.state import Context, Driver, Thread
@@ -264,8 +264,6 @@ def begin_capture_global(driver: Driver, handle: int) -> None:
 def begin_capture_to(
     driver: Driver, handle: int, graph: int, nodes: int, data: int, count: int, mode: int
 ) -> None:
-    from ferrule.emulator.driver.graphs import nodes_at
-
     into = driver.find(graph, Graph, "graph")
     _begin(driver, handle, mode, into, nodes_at(driver, nodes, count))
 
