@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from ptx_programs import BITS, Array, apply, floats, same_floats
 
+from ferrule.emulator.machine import Machine
+
 BF16 = ml_dtypes.bfloat16
 TYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16}
 
@@ -17,10 +19,10 @@ def as_bits(values: Array) -> Array:
     return values.view(BITS[values.dtype.itemsize])
 
 
-def computed(name: str, operands: list[Array], result: type) -> Array:
+def computed(name: str, operands: list[Array], result: type, on: Machine | None = None) -> Array:
     """The result of an instruction on floats, which travel as their bits."""
-    found = apply(name, [as_bits(each) for each in operands], BITS[np.dtype(result).itemsize])
-    return found.view(result)
+    bits = BITS[np.dtype(result).itemsize]
+    return apply(name, [as_bits(each) for each in operands], bits, on=on).view(result)
 
 
 def check(name: str, operands: list[Array], wanted: Array) -> None:
@@ -102,16 +104,37 @@ APPROXIMATE = {
     "tanh": (np.tanh, 2.0**-10.9, True), "rsqrt": (lambda x: 1 / np.sqrt(x), 2.0**-22.9, True),
     "rcp": (lambda x: 1 / x, 2.0**-23, True), "sqrt": (np.sqrt, 2.0**-23, True),
 }  # fmt: skip
+MOVING = Machine("sm_90a", checks=frozenset({"approx"}), schedule=None)
+
+
+def check_errors(name: str, found: Array, values: Array) -> None:
+    function, most, relative = APPROXIMATE[name]
+    wanted = function(values.astype(np.float64))
+    error = np.abs(found.astype(np.float64) - wanted)
+    error /= np.abs(wanted) if relative else np.maximum(np.abs(wanted), 1)
+    assert error.max() <= most
 
 
 @pytest.mark.parametrize("name", APPROXIMATE)
 def test_approximations_are_inside_of_their_error(name: str) -> None:
-    function, most, relative = APPROXIMATE[name]
     values = np.linspace(0.01, 3.1, 1000).astype(np.float32)
-    found = computed(f"{name}.approx.f32", [values], np.float32).astype(np.float64)
-    wanted = function(values.astype(np.float64))
-    error = np.abs(found - wanted) / (np.abs(wanted) if relative else 1)
-    assert error.max() <= most
+    found = computed(f"{name}.approx.f32", [values], np.float32)
+    check_errors(name, found, values)
+    moved = computed(f"{name}.approx.f32", [values], np.float32, on=MOVING)
+    check_errors(name, moved, values)
+    nearer, further = (moved < found).mean(), (moved > found).mean()
+    assert min(nearer, further) >= 0.05
+    again = computed(f"{name}.approx.f32", [values], np.float32, on=MOVING)
+    assert again.tobytes() == moved.tobytes()
+
+
+@pytest.mark.parametrize("name", [*APPROXIMATE, "div"])
+def test_what_is_exact_is_not_moved(name: str) -> None:
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan], np.float32)
+    given = [special, special[::-1].copy()] if name == "div" else [special]
+    found = (computed(f"{name}.approx.f32", given, np.float32, on=on) for on in (None, MOVING))
+    first, second = found
+    assert first.tobytes() == second.tobytes()
 
 
 @pytest.mark.parametrize("source", ["f32", "f64"])

@@ -1,11 +1,13 @@
 """Measures the largest errors of the maths library, in ulp: the figures of `docs/maths.md`.
 
-    PYTHONPATH=compiler:runtime:specs:tests/support python tests/maths/measure.py [--quick] [NAME …]
+    export PYTHONPATH=compiler:runtime:specs:tests/support
+    python tests/maths/measure.py [--quick] [--fmad] [NAME …]
 
 float32 functions of one operand are run on all 2**32 floats, those of two on 2**27 pairs; float64
 on 2**24 operands (erf and erfc on 2**16) of all magnitudes and where functions bend.  With
-`--quick` a thousandth of that.  The references are those of `maths_reference`; for erf and erfc of
-float32, PyTorch's float64 where it is installed.  An infinity says that a special value is wrong.
+`--quick` a thousandth of that; with `--fmad` the formulas with fma.  The references are those of
+`maths_reference`; for erf and erfc of float32, PyTorch's float64 where it is installed.  An
+infinity says that a special value is wrong.
 """
 
 from __future__ import annotations
@@ -68,12 +70,12 @@ def reference(name: str, values: Array) -> Array:
     return NUMPY[name](values.astype("f8"))
 
 
-def all_float32(name: str, step: int) -> tuple[float, float]:
+def all_float32(name: str, step: int, fmad: bool) -> tuple[float, float]:
     """The largest error over every `step`-th chunk of all float32s, and where it is."""
     worst, where = 0.5, 0.0
     for start in range(0, 1 << 32, CHUNK * step):
         values = np.arange(start, start + CHUNK, dtype=np.uint32).view(np.float32)
-        found, exact = run(name, Float32, values), reference(name, values)
+        found, exact = run(name, Float32, values, fmad=fmad), reference(name, values)
         nearest = exact.astype("f4")
         differ = ~((found == nearest) | (np.isnan(found) & np.isnan(exact)))
         if differ.any():
@@ -83,48 +85,50 @@ def all_float32(name: str, step: int) -> tuple[float, float]:
     return worst, where
 
 
-def sampled(name: str, dtype: DType, count: int) -> tuple[float, tuple[float, ...]]:
+def sampled(name: str, dtype: DType, count: int, fmad: bool) -> tuple[float, tuple[float, ...]]:
     """The largest error over random operands, and where it is."""
     rng = np.random.default_rng(5)
     worst, where = 0.0, ()
     for _ in range(max(1, count // CHUNK)):
         given = operands(rng, name, dtype, min(count, CHUNK))
-        error = errors(name, dtype, *given)
+        error = errors(name, dtype, *given, fmad=fmad)
         if error.max() > worst:
             worst, where = float(error.max()), tuple(float(a[error.argmax()]) for a in given)
     return worst, where
 
 
-def against_mpmath(name: str, count: int) -> tuple[float, float]:
+def against_mpmath(name: str, count: int, fmad: bool) -> tuple[float, float]:
     """The largest error over random float64s; their results are not 0 and not infinite."""
     (given,) = operands(np.random.default_rng(6), name, Float64, count)
     given = given[np.isfinite(given) & (np.abs(given) < 40)]
-    pairs = zip(run(name, Float64, given), given, strict=True)
+    pairs = zip(run(name, Float64, given, fmad=fmad), given, strict=True)
     return max((precise_error(name, float(f), float(x)), float(x)) for f, x in pairs)
 
 
-def lines(names: list[str], part: int) -> Iterator[str]:
+def lines(names: list[str], part: int, fmad: bool) -> Iterator[str]:
     """The figures, a function a line."""
     for name in names:
         if name in TWO:
-            single: Any = sampled(name, Float32, (1 << 27) // part)
+            single: Any = sampled(name, Float32, (1 << 27) // part, fmad)
         else:
-            single = all_float32(name, part)
+            single = all_float32(name, part, fmad)
         if name in ONLY_FLOAT64:
-            double: Any = against_mpmath(name, (1 << 16) // part)
+            double: Any = against_mpmath(name, (1 << 16) // part, fmad)
         else:
-            double = sampled(name, Float64, (1 << 24) // part)
+            double = sampled(name, Float64, (1 << 24) // part, fmad)
         yield f"{name:8} {single[0]:.3f} at {single[1]}, {double[0]:.3f} at {double[1]}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="The largest errors of the maths library, in ulp")
     parser.add_argument("--quick", action="store_true", help="a thousandth of the operands")
+    parser.add_argument("--fmad", action="store_true", help="the formulas with fma")
     parser.add_argument("names", nargs="*", help="functions; all by default")
     given = parser.parse_args()
     print("float32 and float64, in ulp")
     with np.errstate(all="ignore"):
-        for line in lines(given.names or list(NUMPY), 1024 if given.quick else 1):
+        names = given.names or list(NUMPY)
+        for line in lines(names, 1024 if given.quick else 1, given.fmad):
             print(line, flush=True)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cpu_machine import BASELINE
-from maths_reference import NUMPY, WIDE, errors, precise_error, run
+from maths_reference import NUMPY, WIDE, compiled, errors, precise_error, run
 
 from ferrule.specs import DType, Float32, Float64
 
@@ -17,22 +17,25 @@ COUNT = 1 << 14
 PAIRS = ("pow", "atan2", "fmod")
 
 
-def documented() -> dict[str, tuple[float, float]]:
-    """Each function's bounds for float32 and float64."""
+def documented() -> dict[str, list[float]]:
+    """Each function's bounds for float32 and float64, and for both with fmad."""
     found = {}
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 4 and cells[0].startswith("`"):
-            found[cells[0].strip("`")] = float(cells[1]), float(cells[2])
+        if len(cells) == 6 and cells[0].startswith("`"):
+            found[cells[0].strip("`")] = [float(cell) for cell in cells[1:5]]
     return found
 
 
 BOUNDS = documented()
 DTYPES = pytest.mark.parametrize("dtype", [Float32, Float64], ids=lambda d: d.name)
+FMAD = pytest.mark.parametrize("fmad", [False, True], ids=["", "fmad"])
+SAME = ("sqrt", "fmod")
+"""They have no other formula."""
 
 
-def bound(op: str, dtype: DType) -> float:
-    return BOUNDS[op][dtype is Float64]
+def bound(op: str, dtype: DType, fmad: bool = False) -> float:
+    return BOUNDS[op][2 * fmad + (dtype is Float64)]
 
 
 def samples(dtype: DType, seed: int) -> Any:
@@ -63,20 +66,22 @@ def test_the_page_has_every_function() -> None:
     assert BOUNDS.keys() == NUMPY.keys()
 
 
+@FMAD
 @DTYPES
 @pytest.mark.parametrize("op", [op for op in NUMPY if op not in ("erf", "erfc")])
-def test_errors_are_within_the_bounds(op: str, dtype: DType) -> None:
+def test_errors_are_within_the_bounds(op: str, dtype: DType, fmad: bool) -> None:
     if dtype is Float64 and not WIDE:
         pytest.skip("NumPy's long double is a float64 here")
     given = operands(op, dtype)
-    found = errors(op, dtype, *given)
+    found = errors(op, dtype, *given, fmad=fmad)
     worst = int(found.argmax())
-    assert found[worst] <= bound(op, dtype), [array[worst] for array in given]
+    assert found[worst] <= bound(op, dtype, fmad), [array[worst] for array in given]
 
 
+@FMAD
 @pytest.mark.parametrize("op", ["erf", "erfc"])
-def test_error_functions_of_float32(op: str) -> None:
-    assert errors(op, Float32, samples(Float32, 1)).max() <= bound(op, Float32)
+def test_error_functions_of_float32(op: str, fmad: bool) -> None:
+    assert errors(op, Float32, samples(Float32, 1), fmad=fmad).max() <= bound(op, Float32, fmad)
 
 
 HARD: dict[str, list[tuple[float, ...]]] = {
@@ -105,26 +110,39 @@ HARD: dict[str, list[tuple[float, ...]]] = {
 }
 
 
+@FMAD
 @pytest.mark.parametrize("op", HARD)
-def test_hard_cases_of_float64(op: str) -> None:
+def test_hard_cases_of_float64(op: str, fmad: bool) -> None:
     for given in HARD[op]:
-        (found,) = run(op, Float64, *(np.array([x]) for x in given))
-        assert precise_error(op, float(found), *given) <= bound(op, Float64), given
+        (found,) = run(op, Float64, *(np.array([x]) for x in given), fmad=fmad)
+        assert precise_error(op, float(found), *given) <= bound(op, Float64, fmad), given
 
 
+@FMAD
 @pytest.mark.parametrize("op", ["erf", "erfc", "exp", "sin", "pow"])
-def test_float64_against_mpmath(op: str) -> None:
+def test_float64_against_mpmath(op: str, fmad: bool) -> None:
     rng = np.random.default_rng(9)
     given = [rng.uniform(0, 3, 300), rng.uniform(-9, 9, 300)][: 2 if op == "pow" else 1]
-    for found, *x in zip(run(op, Float64, *given), *given, strict=True):
-        assert precise_error(op, float(found), *map(float, x)) <= bound(op, Float64), x
+    for found, *x in zip(run(op, Float64, *given, fmad=fmad), *given, strict=True):
+        assert precise_error(op, float(found), *map(float, x)) <= bound(op, Float64, fmad), x
 
 
+@FMAD
 @DTYPES
 @pytest.mark.parametrize("op", NUMPY)
-def test_every_cpu_gives_the_same_bits(op: str, dtype: DType) -> None:
-    given = [array[::5] for array in operands(op, dtype)]
-    here, baseline = (run(op, dtype, *given, cpu=cpu) for cpu in (None, BASELINE))
+def test_every_cpu_gives_the_same_bits(op: str, dtype: DType, fmad: bool) -> None:
+    """Also where fma is computed without an instruction."""
+    given = [array[:: 50 if fmad else 5] for array in operands(op, dtype)]
+    here, baseline = (run(op, dtype, *given, cpu=cpu, fmad=fmad) for cpu in (None, BASELINE))
     np.testing.assert_array_equal(here, baseline)
     known = ~np.isnan(here)
     np.testing.assert_array_equal(np.signbit(here[known]), np.signbit(baseline[known]))
+
+
+@DTYPES
+@pytest.mark.parametrize("op", [op for op in NUMPY if op not in SAME])
+def test_a_formula_with_fma_is_another_one(op: str, dtype: DType) -> None:
+    """Otherwise the tests above would try one formula twice."""
+    first, second = (compiled(op, dtype, None, fmad).optimised for fmad in (False, True))
+    assert "@llvm.fma" in second
+    assert "@llvm.fma" not in first

@@ -18,8 +18,9 @@ def test_errors_of_the_polynomials(wanted: Fit) -> None:
     single, double = BITS.get(wanted.name, (27, 56))
     with mpmath.workdps(40):
         for dtype, bits in ((Float32, single), (Float64, double)):
-            lowest_first = getattr(polynomials, wanted.name)[dtype][::-1]
-            assert error_bits(wanted, lowest_first, 60) <= -bits
+            if dtype.name in map(str.lower, wanted.counts):
+                lowest_first = getattr(polynomials, wanted.name)[dtype][::-1]
+                assert error_bits(wanted, lowest_first, 60) <= -bits
 
 
 def test_constants_are_sums_of_their_parts() -> None:

@@ -186,7 +186,7 @@ def test_an_fma_changes_no_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> No
 
     results = []
     for fused in (False, True):
-        monkeypatch.setattr(mathlib, "expand_maths", partial(expand_maths, fused=fused))
+        monkeypatch.setattr(mathlib, "expand_maths", partial(expand_maths, on_gpu=fused))
         out = np.zeros_like(numbers)
         made = fe.compile(function, numbers, out, options="--target cpu --no-cache")
         assert ("fma" in made.inspect_llvm()) == fused

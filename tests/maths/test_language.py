@@ -124,7 +124,7 @@ def test_fast_is_in_the_ir_under_both_names() -> None:
 def test_a_gpu_rounds_every_operation_as_a_cpu_does() -> None:
     values = fe.make_fake_compact_tensor(fe.Float32, (5,))
     out = fe.make_fake_compact_tensor(fe.Float32, (len(ONE), 5), stride_order=(1, 0))
-    options = "--target cuda --gpu-arch sm_80"
+    options = "--target cuda --gpu-arch sm_80 --fmad=false"
     ptx = fe.compile(every, values, out, options=options).inspect_ptx()
     found = set(re.findall(r"\b((?:add|sub|mul|div|sqrt|fma|mad|rcp)(?:\.\w+)*\.f(?:32|64))", ptx))
     assert found and {name.split(".", 1)[1] for name in found} == {"rn.f32", "rn.f64"}

@@ -88,12 +88,12 @@ def cases(op: str) -> list[tuple[float, ...]]:
     return found
 
 
-@pytest.mark.parametrize("cpu", [None, BASELINE])
+@pytest.mark.parametrize(("cpu", "fmad"), [(None, False), (BASELINE, False), (None, True)])
 @pytest.mark.parametrize("dtype", [Float32, Float64], ids=lambda d: d.name)
 @pytest.mark.parametrize("op", [*ONE, *TWO])
-def test_special_values(op: str, dtype: DType, cpu: str | None) -> None:
+def test_special_values(op: str, dtype: DType, cpu: str | None, fmad: bool) -> None:
     *given, wanted = np.array(cases(op)).T.astype(dtype.name)
-    found = run(op, dtype, *given, cpu=cpu)
+    found = run(op, dtype, *given, cpu=cpu, fmad=fmad)
     np.testing.assert_array_equal(found, wanted)
     known = ~np.isnan(wanted)
     np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(wanted[known]))

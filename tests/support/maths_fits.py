@@ -90,6 +90,11 @@ def erf_rest(w: Real) -> Real:
     return total - 1
 
 
+def tanh_rest(z: Real) -> Real:
+    x = mp.sqrt(z)
+    return (mp.tanh(x) / x - 1) / z if z else mp.mpf(-1) / 3
+
+
 ERFC_CENTRE: Final = 3.75
 
 
@@ -115,6 +120,15 @@ FITS: Final = (
         -HALF_LN2,
         HALF_LN2,
         both(6, 11),
+    ),
+    Fit(
+        "EXP_SHORT",
+        "(e**r - 1 - r) / r**2, for e**r alone",
+        exp_rest,
+        lambda r: r * r / mp.exp(r),
+        -HALF_LN2,
+        HALF_LN2,
+        both(5, 10),
     ),
     Fit(
         "EXP2",
@@ -196,6 +210,24 @@ FITS: Final = (
         -0.5,
         0.5,
         both(8, 15),
+    ),
+    Fit(
+        "ERF_FAR",
+        "-log(erfc(x)) / x",
+        lambda x: -mp.log(mp.erfc(x)) / x,
+        lambda x: x * mp.erfc(x),
+        0.9,
+        4.0,
+        {"Float32": 7},
+    ),
+    Fit(
+        "TANH",
+        "(tanh(x) / x - 1) / z with z = x**2",
+        tanh_rest,
+        lambda z: z,
+        0.0,
+        0.55**2,
+        {"Float32": 5},
     ),
     Fit(
         "ERFC",

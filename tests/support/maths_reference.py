@@ -17,6 +17,7 @@ import numpy as np
 from cpu_machine import Compiled, compile_program, elementwise
 
 from ferrule.language.ir import ops
+from ferrule.language.ir.builder import Builder
 from ferrule.specs import DType, Float32, Float64
 
 Array = Any
@@ -25,21 +26,26 @@ WIDE: Final = np.finfo(np.longdouble).nmant > 60
 
 
 @cache
-def compiled(op: str, dtype: DType, cpu: str | None = None) -> Compiled:
-    """`out[i] = op(a[i], …)`."""
+def compiled(op: str, dtype: DType, cpu: str | None = None, fmad: bool = False) -> Compiled:
+    """`out[i] = op(a[i], …)`, with `fmad` by the formula with fma."""
     if op == "fma":
-        program = elementwise(lambda b, x, y, z: b.fma(x, y, z), [dtype] * 3, dtype)
-    elif op in get_args(ops.UnaryOp):
-        program = elementwise(lambda b, x: b.unary(op, x), [dtype], dtype)  # type: ignore[arg-type]
-    else:
-        program = elementwise(lambda b, x, y: b.binary(op, x, y), [dtype] * 2, dtype)  # type: ignore[arg-type]
-    return compile_program(program, cpu)
+        return compile_program(
+            elementwise(lambda b, x, y, z: b.fma(x, y, z), [dtype] * 3, dtype), cpu
+        )
+
+    def make(b: Builder, *operands: ops.Value) -> ops.Value:
+        with b.inlined(fmad, library=False):
+            return getattr(b, "unary" if len(operands) == 1 else "binary")(op, *operands)
+
+    count = 1 if op in get_args(ops.UnaryOp) else 2
+    return compile_program(elementwise(make, [dtype] * count, dtype), cpu)
 
 
-def run(op: str, dtype: DType, *arrays: Array, cpu: str | None = None) -> Array:
+def run(op: str, dtype: DType, *arrays: Array, cpu: str | None = None, fmad: bool = False) -> Array:
     """The op on each element."""
     out = np.zeros_like(arrays[0])
-    assert compiled(op, dtype, cpu)(*map(np.ascontiguousarray, arrays), out, len(out)) == 0
+    called = compiled(op, dtype, cpu, fmad)
+    assert called(*map(np.ascontiguousarray, arrays), out, len(out)) == 0
     return out
 
 
@@ -110,11 +116,11 @@ def precise(op: str, *operands: float) -> Any:
 
 
 @np.errstate(all="ignore")
-def errors(op: str, dtype: DType, *arrays: Array, cpu: str | None = None) -> Array:
+def errors(op: str, dtype: DType, *arrays: Array, fmad: bool = False) -> Array:
     """How far each result is from the reference, in ulp; infinity where one is no number."""
     wide = np.float64 if dtype is Float32 else np.longdouble
     exact = NUMPY[op](*(array.astype(wide) for array in arrays))
-    return distance(run(op, dtype, *arrays, cpu=cpu), exact)
+    return distance(run(op, dtype, *arrays, fmad=fmad), exact)
 
 
 @np.errstate(all="ignore")

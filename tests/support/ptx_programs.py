@@ -87,7 +87,13 @@ def pointers(count: int) -> str:
 LOAD_INDEX = "mov.u32 %r0, %tid.x;\n"
 
 
-def apply(name: str, operands: Sequence[Array], result: npt.DTypeLike, more: str = "") -> Array:
+def apply(
+    name: str,
+    operands: Sequence[Array],
+    result: npt.DTypeLike,
+    more: str = "",
+    on: Machine | None = None,
+) -> Array:
     """One instruction on operands of each lane: `apply("add.s32", [a, b], np.int32)`.
 
     Predicates are arrays of bool, as operands and as the result. `more` are further operands, as
@@ -111,7 +117,7 @@ def apply(name: str, operands: Sequence[Array], result: npt.DTypeLike, more: str
     lines += _stored(last, out.dtype)
     ptx = kernel("\n".join([*lines, "ret;"]), pointers(last + 1), "\n".join(declared))
     arrays = [each.view(np.uint8) if each.dtype == bool else each for each in (*given, out)]
-    found = launch(ptx, arrays, grid=(padded // 32, 1, 1))[-1]
+    found = launch(ptx, arrays, grid=(padded // 32, 1, 1), on=on)[-1]
     return found.view(out.dtype)[:count]
 
 

@@ -45,7 +45,13 @@ def _names(given: object, where: str) -> set[str]:
 
 
 FMAD: Final = "fmad"
-"""The mark of a product or a sum of the program, between its lowering and `contracted`."""
+"""The mark of a product or a sum of the program, between its lowering and `contracted`; and of a
+function of `fe.math` that is computed by its formula with fma, until it is expanded."""
+
+
+def permissions(flags: tuple[str, ...]) -> tuple[str, ...]:
+    """LLVM's among the flags of an op."""
+    return tuple(flag for flag in flags if flag != FMAD)
 
 
 def contracting(flags: tuple[str, ...], fmad: bool) -> tuple[str, ...]:

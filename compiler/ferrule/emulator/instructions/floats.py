@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ferrule.emulator.instructions.forms import Named, form, kind
-from ferrule.emulator.instructions.helpers import by_lane, helper, lane_value, put
 from ferrule.emulator.ptx.module import Instruction, Operand
 from ferrule.emulator.warps.emitter import Emitter, bits_of, splat
 
 F32, F64 = "<32 x float>", "<32 x double>"
 _LEAST_HALF = 0x38800000
 """The bits of 2**-14 as float32, the least normal float16."""
-_LARGE = splat("i32", str(0x7E800000))
-"""2**126."""
 _NAN = splat("i32", "2147483647")
 Compute = Callable[[Emitter, str, Sequence[str]], str]
 """From LLVM's type and operands to the result."""
@@ -271,54 +268,7 @@ def _stepped(e: Emitter, bits: str, where: str, away: str, width: int) -> str:
     return e.op(f"bitcast {llvm} {bits} to {F64 if width == 64 else F32}")
 
 
-@form("div", r"\.approx(?P<ftz>\.ftz)?\.(?P<t>f32)", 3)
-def _div_approx(e: Emitter, item: Instruction, named: Named) -> None:
-    """a times the reciprocal of b, which is 0 where b is beyond 2**126."""
-
-    def compute(e: Emitter, llvm: str, given: Sequence[str]) -> str:
-        a, b = given
-        value = e.op(f"fdiv {F32} {a}, {b}")
-        size = e.op(f"call {F32} @llvm.fabs.v32f32({F32} {b})")
-        big = e.op(f"fcmp ogt {F32} {size}, {e.op(f'bitcast <32 x i32> {_LARGE} to {F32}')}")
-        zero = e.op(f"call {F32} @llvm.copysign.v32f32({F32} zeroinitializer, {F32} {b})")
-        product = e.op(f"fmul {F32} {a}, {zero}")
-        return e.op(f"select <32 x i1> {big}, {F32} {product}, {F32} {value}")
-
-    each_float(e, item, named, compute)
-
-
-@form("rcp", r"\.approx\.ftz\.(?P<t>f64)", 2)
-@form("rsqrt", r"\.approx(?P<half>\.ftz)?\.(?P<t>f64)", 2)
-def _approximate(e: Emitter, item: Instruction, named: Named) -> None:
-    """float64 of which rcp, and rsqrt with .ftz, give the upper 32 bits, subnormal numbers as 0."""
-    value = e.read(item.operands[1], "f64")
-    upper = item.opcode == "rcp" or named["half"]
-    if upper:
-        value = _flushed_wide(e, value)
-    if item.opcode == "rsqrt":
-        value = e.op(f"call {F64} @llvm.sqrt.v32f64({F64} {value})")
-    value = e.op(f"fdiv {F64} {splat('double', '1.0')}, {value}")
-    nan = e.op(f"fcmp uno {F64} {value}, {value}")
-    if upper:
-        bits = e.op(f"bitcast {F64} {_flushed_wide(e, value)} to <32 x i64>")
-        bits = e.op(f"add <32 x i64> {bits}, splat (i64 2147483648)")
-        bits = e.op(f"and <32 x i64> {bits}, splat (i64 -4294967296)")
-        value = e.op(f"bitcast <32 x i64> {bits} to {F64}")
-    clean = e.op(f"bitcast <32 x i64> splat (i64 9221120237041090560) to {F64}")
-    e.write(item.operands[0], "f64", e.op(f"select <32 x i1> {nan}, {F64} {clean}, {F64} {value}"))
-
-
-def _flushed_wide(e: Emitter, value: str) -> str:
-    bits = e.op(f"bitcast {F64} {value} to <32 x i64>")
-    exponent = e.op(f"and <32 x i64> {bits}, splat (i64 9218868437227405312)")
-    small = e.op(f"icmp eq <32 x i64> {exponent}, zeroinitializer")
-    sign = e.op(f"and <32 x i64> {bits}, splat (i64 -9223372036854775808)")
-    bits = e.op(f"select <32 x i1> {small}, <32 x i64> {sign}, <32 x i64> {bits}")
-    return e.op(f"bitcast <32 x i64> {bits} to {F64}")
-
-
 @form("rcp", r"\.rn(?P<ftz>\.ftz)?\.(?P<t>f32)", 2)
-@form("rcp", r"\.approx(?P<ftz>\.ftz)?\.(?P<t>f32)", 2)
 @form("rcp", r"\.rn\.(?P<t>f64)", 2)
 def _rcp(e: Emitter, item: Instruction, named: Named) -> None:
     def compute(e: Emitter, llvm: str, given: Sequence[str]) -> str:
@@ -329,55 +279,15 @@ def _rcp(e: Emitter, item: Instruction, named: Named) -> None:
 
 
 @form("sqrt", r"\.rn(?P<ftz>\.ftz)?\.(?P<t>f32)", 2)
-@form("sqrt", r"\.approx(?P<ftz>\.ftz)?\.(?P<t>f32)", 2)
 @form("sqrt", r"\.rn\.(?P<t>f64)", 2)
 def _sqrt(e: Emitter, item: Instruction, named: Named) -> None:
-    each_float(e, item, named, _root)
+    each_float(e, item, named, root)
 
 
-def _root(e: Emitter, llvm: str, given: Sequence[str]) -> str:
+def root(e: Emitter, llvm: str, given: Sequence[str]) -> str:
+    """The square root, rounded once."""
     suffix = "v32f64" if llvm == F64 else "v32f32"
     return e.op(f"call {llvm} @llvm.sqrt.{suffix}({llvm} {given[0]})")
-
-
-@form("rsqrt", r"\.approx(?P<ftz>\.ftz)?\.(?P<t>f32)", 2)
-def _rsqrt(e: Emitter, item: Instruction, named: Named) -> None:
-    def compute(e: Emitter, llvm: str, given: Sequence[str]) -> str:
-        root = _root(e, F64, [e.op(f"fpext {F32} {given[0]} to {F64}")])
-        value = e.op(f"fdiv {F64} {splat('double', '1.0')}, {root}")
-        return e.op(f"fptrunc {F64} {value} to {F32}")
-
-    each_float(e, item, named, compute)
-
-
-_MATHS = {"sin": "sin", "cos": "cos", "ex2": "exp2", "lg2": "log2", "tanh": "tanh"}
-
-
-@form("sin", r"\.approx(?P<ftz>\.ftz)?\.(?P<t>f32)", 2)
-@form("cos", r"\.approx(?P<ftz>\.ftz)?\.(?P<t>f32)", 2)
-@form("ex2", r"\.approx(?P<ftz>\.ftz)?\.(?P<t>f32)", 2)
-@form("ex2", r"\.approx\.(?P<t>f16|f16x2)", 2)
-@form("ex2", r"\.approx\.ftz\.(?P<t>bf16|bf16x2)", 2)
-@form("lg2", r"\.approx(?P<ftz>\.ftz)?\.(?P<t>f32)", 2)
-@form("tanh", r"\.approx\.(?P<t>f32|f16|f16x2|bf16|bf16x2)", 2)
-def _maths(e: Emitter, item: Instruction, named: Named) -> None:
-    """The function in float64, rounded: inside of what is documented."""
-
-    def compute(e: Emitter, llvm: str, given: Sequence[str]) -> str:
-        (value,) = e.call(f"maths:{_MATHS[item.opcode]}", [(F32, given[0])], [F32])
-        return value
-
-    each_float(e, item, named, compute)
-
-
-@helper("maths")
-def _maths_by_lane(name: str, function: str) -> str:
-    body = lane_value("%p0", "float", "a")
-    body += f"  %d = fpext float %a to double\n  %r = call double @{function}(double %d)\n"
-    body += "  %f = fptrunc double %r to float\n" + put("%p1", "float", "%f")
-    return f"declare double @{function}(double)\n" + by_lane(
-        name, 2, "", body + "  br label %next\n"
-    )
 
 
 _XOR = r"(?P<xor>\.xorsign\.abs)?"

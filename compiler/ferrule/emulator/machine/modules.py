@@ -16,7 +16,7 @@ from ferrule.emulator.ptx.module import Module, PtxError, Variable
 from ferrule.emulator.warps.calls import function_addresses, static
 from ferrule.runtime.forks import ForkLock
 
-CHECKS: Final = frozenset({"memory", "sync", "race", "init"})
+CHECKS: Final = frozenset({"memory", "sync", "race", "init", "approx"})
 _SCHEDULE: Final = re.compile(r"random:(\d+)")
 
 
@@ -24,8 +24,9 @@ class Machine:
     """One emulated GPU of an architecture.
 
     `checks` are names of what is checked while kernels run: "memory", addresses of all accesses,
-    "sync", shuffles from lanes that take no part, and "race", accesses of threads that nothing
-    orders. `memory` is that of another machine, to have it together. `schedule` is None or
+    "sync", shuffles from lanes that take no part, "race", accesses of threads that nothing orders,
+    "init", reads of what nobody wrote, and "approx", by which approximations are moved inside of
+    their errors. `memory` is that of another machine, to have it together. `schedule` is None or
     "random:SEED".
     """
 

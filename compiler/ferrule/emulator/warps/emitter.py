@@ -103,6 +103,7 @@ class Names:
         """The place in the frame of each register that outlives a block."""
         self.checked = "memory" in checks
         self.synchronised = "sync" in checks
+        self.moves_approximations = "approx" in checks
         self.watch = watch
         """What is told of the code, where a check or the profile was asked for."""
         self.tables: list[str] = []

@@ -15,6 +15,7 @@ from typing import Final
 from ferrule.compiler.artefacts import Fault, Location
 from ferrule.language.fastmath import FMAD, contracting, united
 from ferrule.language.ir import ops as ir
+from ferrule.language.ir import scalars
 from ferrule.language.ir.types import HandleType, TensorType
 from ferrule.specs import Boolean, Dim, DType, Float32, Float64, Int32, Uint32
 from ferrule.specs.deferred import dataclass
@@ -24,6 +25,28 @@ FLAGGED: Final = frozenset({"add", "sub", "mul", "div", "neg"})
 FUSED: Final = frozenset({"add", "sub", "mul"})
 WIDE: Final = (Float32, Float64)
 """The ops, and the dtypes, that `contracted` makes one operation of."""
+_FORMULAS: Final = frozenset(
+    name for name, row in scalars.EVERY.items() if row.library and row.function == "rounded"
+)
+"""The functions with a formula of their own where products and sums are contracted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Formulas:
+    """What a formula of the maths library may use, beside plain arithmetic.
+
+    `fma`: the target has an fma of float32, for formulas that give the same bits by it.
+    `contracts`: the function is computed by a formula with fma, which has bits of its own, the same
+    on all targets.  `on_gpu`: the target has approximations of 1 / x and 1 / sqrt(x), from which
+    such a formula may start, where it ends at the same bits; and clamps that keep NaN.
+    """
+
+    fma: bool = False
+    contracts: bool = False
+    on_gpu: bool = False
+
+
+PLAIN: Final = Formulas()
 
 
 @dataclass(slots=True)
@@ -43,7 +66,7 @@ class Builder:
     If `places` is not None, it records for each op the current value of `at`.  `flags` are the
     fast-math flags of arithmetic on floats.  `fmad`: whether a product and a sum of the program may
     become one operation, None where nobody said; inside of `library` code they are left alone.
-    `fused`: the target has an `fma` of float32, for formulas that give the same bits by it.
+    `formulas`: what the formulas of the maths library may use.
     """
 
     def __init__(self) -> None:
@@ -53,7 +76,7 @@ class Builder:
         self.flags: tuple[str, ...] = ()
         self.fmad: bool | None = None
         self.library = False
-        self.fused = False
+        self.formulas = PLAIN
 
     @contextmanager
     def region(self, again: OpenRegion | None = None) -> Iterator[OpenRegion]:
@@ -85,6 +108,10 @@ class Builder:
             self.fmad, self.library = outer
 
     def _flags(self, op: str, operand: ir.Value) -> tuple[str, ...]:
+        if op in _FORMULAS:
+            return (FMAD,) if self.fmad else ()
+        if not self.flags:
+            return ()
         kind = operand.type
         flagged = op in FLAGGED and isinstance(kind, DType) and kind.kind == "float"
         if not flagged or self.fmad is not False:
@@ -125,7 +152,7 @@ class Builder:
     def unary(self, op: ir.UnaryOp, operand: ir.Value, *, fast: bool = False) -> ir.Value:
         """`op operand`."""
         result = ir.Value(operand.type, op)
-        flags = self._flags(op, operand) if self.flags else ()
+        flags = self._flags(op, operand)
         self.append(ir.Unary(result, op, operand, fast, flags))
         return result
 
@@ -134,7 +161,7 @@ class Builder:
     ) -> ir.Value:
         """`lhs op rhs`."""
         result = ir.Value(lhs.type, op)
-        flags = self._flags(op, lhs) if self.flags else ()
+        flags = self._flags(op, lhs)
         self.append(ir.Binary(result, op, lhs, rhs, fast, flags))
         return result
 

@@ -96,9 +96,11 @@ def lower_program(
 
 
 def _is_marked(program: ops.Program) -> bool:
-    """Whether a product or a sum is one that may be contracted."""
+    """Whether a product or a sum is one that may be contracted, or a function has a formula with
+    fma."""
     functions = (program.host, *program.kernels)
-    return any(FMAD in op.flags for each in functions for op in each.facts.each(ops.Binary))
+    found = (op for each in functions for op in each.facts.ops)
+    return any(isinstance(op, (ops.Unary, ops.Binary)) and FMAD in op.flags for op in found)
 
 
 def _facts(signature: Signature) -> tuple[Comparison, ...]:

@@ -33,19 +33,20 @@ def keep_none(_: ops.Unary | ops.Binary | ops.Cast) -> bool:
 
 
 def expand_maths(
-    program: ops.Program, keep: Keep = keep_none, *, fused: bool = False
+    program: ops.Program, keep: Keep = keep_none, *, on_gpu: bool = False
 ) -> ops.Program:
     """The program without ops of the library, except those of kernels that `keep` accepts.
 
-    `fused`: kernels may use Fma of float32, where it gives the same bits in fewer ops.  An Fma of
-    float32 or float64 remains: many targets have it.  All values keep their identity.
+    `on_gpu`: kernels may use Fma of float32, where it gives the same bits in fewer ops, and for
+    functions marked `fmad` what else GPUs have.  An Fma of float32 or float64 remains: many targets
+    have it.  All values keep their identity.
     """
     functions = (program.host, *program.kernels)
     if not any(_is_of_library(op) for function in functions for op in function.facts.ops):
         return program
     from ferrule.language.mathlib.expand import expanded
 
-    return expanded(program, keep, fused)
+    return expanded(program, keep, on_gpu)
 
 
 def expand_narrow(program: ops.Program) -> ops.Program:

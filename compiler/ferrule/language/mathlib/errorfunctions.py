@@ -11,13 +11,16 @@ from __future__ import annotations
 from typing import Final
 
 from ferrule.language.mathlib import polynomials as p
-from ferrule.language.mathlib.exponentials import exp_parts
+from ferrule.language.mathlib.exponentials import exp_by_fma, exp_parts
 from ferrule.language.mathlib.forms import absolute, has_sign, scaled, with_sign
 from ferrule.language.mathlib.formulas import Num, polynomial
 from ferrule.language.mathlib.pairs import Pair, fast_two_sum, over, two_product, two_sum
+from ferrule.language.mathlib.reciprocals import quotient
 from ferrule.specs import DType, Float32, Float64
 
 _CENTRE: Final = 3.75
+_FULL: Final = 4.0
+"""From here on erf of a float32 is 1."""
 _END: Final[dict[DType, float]] = {Float32: 10.5, Float64: 27.5}
 """From here on erfc is less than half of the smallest number."""
 
@@ -25,8 +28,18 @@ _END: Final[dict[DType, float]] = {Float32: 10.5, Float64: 27.5}
 def erf(x: Num) -> Num:
     """The error function."""
     magnitude = absolute(x)
-    inner = magnitude + magnitude * _series(magnitude)
+    inner = magnitude.fma(_series(magnitude), magnitude)
+    if x.b.formulas.contracts and x.dtype is Float32:
+        return with_sign((magnitude < 1.0).pick(inner, _erf_far(magnitude)), x)
     return with_sign((magnitude < 1.0).pick(inner, 1.0 - _complement(magnitude)), x)
+
+
+def _erf_far(x: Num) -> Num:
+    """erf(x) of a float32 from 1 on: 1 - e**-(x Q(x))."""
+    x = x.unless(x > _FULL, _FULL)
+    factor = polynomial(x, p.ERF_FAR[x.dtype])
+    exponent = two_product(x, factor)
+    return 1.0 - exp_by_fma(-exponent.hi, -exponent.lo)
 
 
 def erfc(x: Num) -> Num:
@@ -35,13 +48,13 @@ def erfc(x: Num) -> Num:
     outer = _complement(magnitude)
     outer = has_sign(x).pick(2.0 - outer, outer)
     whole = fast_two_sum(x.like(1.0), -x)
-    inner = whole.hi + (whole.lo - x * _series(magnitude))
+    inner = whole.hi + x.fnma(_series(magnitude), whole.lo)
     return (magnitude < 0.5).pick(inner, outer)
 
 
 def _series(x: Num) -> Num:
     """erf(x) / x - 1 for |x| <= 1."""
-    return polynomial(x * x - 0.5, p.ERF[x.dtype])
+    return polynomial(x.fma(x, -0.5), p.ERF[x.dtype])
 
 
 def _complement(x: Num) -> Num:
@@ -49,7 +62,7 @@ def _complement(x: Num) -> Num:
     x = x.unless(x > _END[x.dtype], _END[x.dtype])
     square = two_product(x, x)
     power = exp_parts(-square.hi, -square.lo)
-    more = polynomial((x - _CENTRE) / (x + _CENTRE), p.ERFC[x.dtype])
+    more = polynomial(quotient(x - _CENTRE, x + _CENTRE), p.ERFC[x.dtype])
     high = power.pair.hi
-    dividend = Pair(high, power.pair.lo + high * more)
+    dividend = Pair(high, high.fma(more, power.pair.lo))
     return scaled(over(dividend, two_sum(x * 2.0, x.like(1.0))).sum(), power.z)

@@ -7,8 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from ferrule.language.fastmath import FMAD
 from ferrule.language.ir import ops, scalars
-from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.builder import Builder, Formulas
 from ferrule.language.ir.rewrite import rewrite
 from ferrule.language.mathlib import (
     Keep,
@@ -30,13 +31,10 @@ from ferrule.language.mathlib.formulas import Num
 from ferrule.specs import DType, Float32
 
 
-def expanded(program: ops.Program, keep: Keep, fused: bool) -> ops.Program:
+def expanded(program: ops.Program, keep: Keep, on_gpu: bool) -> ops.Program:
     """See `expand_maths` of the package."""
 
-    def rule(b: Builder, op: ops.Op) -> None:
-        b.fused = fused and isinstance(op, ops.Unary) and op.op in SAME_BY_FMA
-        _expand(keep, b, op)
-
+    rule = partial(_expand, keep, on_gpu=on_gpu)
     return replace(
         program,
         kernels=tuple(replace(k, body=rewrite(k.body, rule)) for k in program.kernels),
@@ -76,10 +74,18 @@ def expansion(b: Builder, op: ops.Op) -> tuple[ops.Op, ...] | None:
     return None if region.ops == [op] else tuple(region.ops)
 
 
-def _expand(keep: Keep, b: Builder, op: ops.Op) -> None:
+def _formulas(op: ops.Op, on_gpu: bool) -> Formulas:
+    """What the formula of an op may use."""
+    if isinstance(op, (ops.Unary, ops.Binary)) and FMAD in op.flags:
+        return Formulas(fma=True, contracts=True, on_gpu=on_gpu)
+    return Formulas(fma=on_gpu and isinstance(op, ops.Unary) and op.op in SAME_BY_FMA)
+
+
+def _expand(keep: Keep, b: Builder, op: ops.Op, on_gpu: bool = False) -> None:
+    b.formulas = _formulas(op, on_gpu)
     match op:
         case _ if narrow.touches(op):
-            narrow.expand(keep, partial(_expand, keep), b, op)
+            narrow.expand(keep, partial(_expand, keep, on_gpu=on_gpu), b, op)
         case ops.Unary(result, "rsqrt", operand, fast=True) if not keep(op):
             _define(b, result, powers.fast_rsqrt, operand)
         case ops.Unary(result, name, operand) if name in UNARY and not keep(op):

@@ -14,14 +14,16 @@ from ferrule.language.mathlib import polynomials as p
 from ferrule.language.mathlib.forms import (
     FORMS,
     absolute,
+    form_of,
     has_sign,
     power_of_two,
+    raised,
     scaled,
-    to_integer,
     with_sign,
 )
 from ferrule.language.mathlib.formulas import Num, polynomial
 from ferrule.language.mathlib.pairs import Pair, fast_two_sum, over, single, two_sum
+from ferrule.language.mathlib.reciprocals import reciprocal
 from ferrule.specs import DType, Float32, Float64
 from ferrule.specs.deferred import dataclass
 
@@ -29,6 +31,8 @@ _LOW: Final[dict[DType, float]] = {Float32: -104.0, Float64: -746.0}
 """e**x is less than half of the smallest number."""
 _HIGH: Final[dict[DType, float]] = {Float32: 90.0, Float64: 711.0}
 """e**x / 2 is more than the largest number."""
+_VANISHED: Final = -60.0
+"""2 to this power is nothing beside 1."""
 _SATURATED: Final[dict[DType, float]] = {Float32: -20.0, Float64: -40.0}
 """e**x is less than a quarter of the ulp of 1."""
 
@@ -47,15 +51,33 @@ class Power:
 
 def exp(x: Num) -> Num:
     """e to the power of x."""
+    if x.b.formulas.contracts:
+        return exp_by_fma(x.within(_LOW[x.dtype], _HIGH[x.dtype]))
     power = exp_parts(x)
     return scaled(power.pair.sum(), power.z)
+
+
+def exp_by_fma(x: Num, low: Num | None = None) -> Num:
+    """e to the power of x + low, where low is below the ulp of x, and the result not far beyond the
+    largest number."""
+    magic = form_of(x).magic
+    first, second = c.LN2[x.dtype]
+    turned = x.fma(c.LOG2_E_FULL[x.dtype][0], magic)
+    z = turned - magic
+    exact, cut = z.fnma(first, x), z * second if low is None else z.fms(second, low)
+    r = exact - cut
+    # e**r - 1, in which r itself is rounded only once, with the rest.
+    less_one = exact + (r * r).fms(polynomial(r, p.EXP_SHORT[x.dtype]), cut)
+    return raised(less_one, turned)
 
 
 def exp_parts(x: Num, low: Num | None = None) -> Power:
     """e to the power of x + low, where low is below the ulp of x."""
     z, r, cut = _reduced(x, low)
     whole = fast_two_sum(x.like(1.0), r)
-    return Power(fast_two_sum(whole.hi, whole.lo + (_rest(r - cut) - cut)), z)
+    argument = r - cut
+    rest = (argument * argument).fms(polynomial(argument, p.EXP[x.dtype]), cut)
+    return Power(fast_two_sum(whole.hi, whole.lo + rest), z)
 
 
 def _reduced(x: Num, low: Num | None = None) -> tuple[Num, Num, Num]:
@@ -63,12 +85,13 @@ def _reduced(x: Num, low: Num | None = None) -> tuple[Num, Num, Num]:
     dtype = x.dtype
     least, most = _LOW[dtype], _HIGH[dtype]
     clamped = x.within(least, most)
-    z = to_integer(clamped * c.LOG2_E_FULL[dtype][0])
+    magic = form_of(x).magic
+    z = clamped.fma(c.LOG2_E_FULL[dtype][0], magic) - magic
     first, second = c.LN2[dtype]
     cut = z * second
     if low is not None:
         cut = cut - ((x > least) & (x < most)).pick(low, 0.0)
-    return z, clamped - z * first, cut
+    return z, z.fnma(first, clamped), cut
 
 
 def _rest(r: Num) -> Num:
@@ -80,9 +103,13 @@ def exp2(x: Num) -> Num:
     """2 to the power of x; exact for integers."""
     form = FORMS[x.dtype]
     clamped = x.within(-2.0 - form.bias - form.mantissa, 1.0 + form.bias)
-    z = to_integer(clamped)
+    turned = clamped + form.magic
+    z = turned - form.magic
     r = clamped - z
     high, low = c.LN2_FULL[x.dtype]
+    if x.b.formulas.contracts:
+        rest = (r * r).fma(polynomial(r, p.EXP2[x.dtype]), r * low)
+        return raised(r.fma(high, rest), turned)
     linear = r * high
     whole = fast_two_sum(x.like(1.0), linear)
     rest = r * low + r * r * polynomial(r, p.EXP2[x.dtype])
@@ -103,12 +130,14 @@ def expm1_parts(x: Num) -> Power:
     offset = two_sum(x.like(1.0), -less)
     whole = fast_two_sum(offset.hi, r)
     argument = two_sum(r, -cut)
-    rest = _rest(argument.hi) + (argument.hi * argument.lo - cut)
+    rest = _rest(argument.hi) + argument.hi.fms(argument.lo, cut)
     return Power(fast_two_sum(whole.hi, whole.lo + (offset.lo + rest)), z)
 
 
 def sigmoid(x: Num) -> Num:
     """1 / (1 + e**-x), from e**-|x| so that nothing overflows."""
+    if x.b.formulas.contracts:
+        return _sigmoid_by_fma(x)
     power = exp_parts(-absolute(x)).scaled()
     whole = fast_two_sum(x.like(1.0), power.hi)
     divisor = Pair(whole.hi, whole.lo + power.lo)
@@ -116,3 +145,17 @@ def sigmoid(x: Num) -> Num:
     one = single(x.like(1.0))
     dividend = Pair(negative.pick(power.hi, one.hi), negative.pick(power.lo, one.lo))
     return over(dividend, divisor).sum()
+
+
+def _sigmoid_by_fma(x: Num) -> Num:
+    """The same; e**-|x| is scaled last where it is the dividend."""
+    power, negative = exp_parts(-absolute(x)), has_sign(x)
+    scale = power_of_two(power.z.unless(power.z < _VANISHED, _VANISHED))
+    whole = fast_two_sum(x.like(1.0), power.pair.hi * scale)
+    low = power.pair.lo.fma(scale, whole.lo)
+    inverse = reciprocal(whole.hi)
+    high = negative.pick(power.pair.hi, 1.0)
+    found = high * inverse
+    rest = found.fnma(low, negative.pick(power.pair.lo, 0.0))
+    rest = found.fnma(whole.hi, high) + rest
+    return scaled(rest.fma(inverse, found), negative.pick(power.z, 0.0))

@@ -138,6 +138,20 @@ def scaled(x: Num, z: Num) -> Num:
     return x * rest * power_of_two(nearer)
 
 
+def raised(less_one: Num, turned: Num) -> Num:
+    """(less_one + 1) * 2**z with one rounding, for |less_one| < 1/2.
+
+    `turned` is the sum of z, an integer, |z| < 5/4 of the largest exponent, and of the magic number
+    of the format, so that its last bits are those of z.
+    """
+    form, bits = form_of(less_one), bits_of(turned)
+    one = form.bias << form.mantissa
+    half = bits >> 1
+    first = ((half << form.mantissa) + one).bits(form.dtype)
+    second = (((bits - half) << form.mantissa) + one).bits(form.dtype)
+    return less_one.fma(first, first) * second
+
+
 def exponent_and_fraction(x: Num, first: float) -> tuple[Num, Num]:
     """k and m with x = m * 2**k and first <= m < 2 first, for a positive finite x.
 

@@ -36,13 +36,14 @@ class Num:
             return other
         return Num(self.b, self.b.constant(self.dtype, other))
 
-    def unary(self, op: ops.UnaryOp) -> Num:
+    def unary(self, op: ops.UnaryOp, *, fast: bool = False) -> Num:
         """`op self`."""
-        return Num(self.b, self.b.unary(op, self.value))
+        return Num(self.b, self.b.unary(op, self.value, fast=fast))
 
-    def binary(self, op: ops.BinaryOp, other: Operand) -> Num:
+    def binary(self, op: ops.BinaryOp, other: Operand, *, fast: bool = False) -> Num:
         """`self op other`."""
-        return Num(self.b, self.b.binary(op, self.value, self.like(other).value))
+        other = self.like(other)
+        return Num(self.b, self.b.binary(op, self.value, other.value, fast=fast))
 
     def compare(self, op: ops.CompareOp, other: Operand) -> Num:
         """`self op other`, a Boolean."""
@@ -120,6 +121,27 @@ class Num:
 
     # ---- conversions and choices ----
 
+    def fma(self, factor: Operand, addend: Operand) -> Num:
+        """`self * factor + addend`, rounded once in formulas with fma, otherwise twice."""
+        if not self.b.formulas.contracts:
+            return self * factor + addend
+        return self._fused(factor, self.like(addend))
+
+    def fms(self, factor: Operand, subtrahend: Num) -> Num:
+        """`self * factor - subtrahend`, rounded as `fma`."""
+        if not self.b.formulas.contracts:
+            return self * factor - subtrahend
+        return self._fused(factor, -subtrahend)
+
+    def fnma(self, factor: Operand, minuend: Operand) -> Num:
+        """`minuend - self * factor`, rounded as `fma`."""
+        if not self.b.formulas.contracts:
+            return minuend - self * factor
+        return (-self)._fused(factor, self.like(minuend))
+
+    def _fused(self, factor: Operand, addend: Num) -> Num:
+        return Num(self.b, self.b.fma(self.value, self.like(factor).value, addend.value))
+
     def sqrt(self) -> Num:
         """The square root, correctly rounded."""
         return self.unary("sqrt")
@@ -146,6 +168,8 @@ class Num:
 
     def within(self, low: float, high: float) -> Num:
         """Clamped; NaN stays NaN, because its comparisons are false."""
+        if self.b.formulas.contracts and self.b.formulas.on_gpu:
+            return self.binary("max", low).binary("min", high)
         return self.unless(self < low, low).unless(self > high, high)
 
 
@@ -154,5 +178,5 @@ def polynomial(x: Num, coefficients: Sequence[float]) -> Num:
     first, *rest = coefficients
     result = x.like(first)
     for coefficient in rest:
-        result = result * x + coefficient
+        result = result.fma(x, coefficient)
     return result

@@ -21,6 +21,7 @@ from ferrule.language.mathlib.forms import (
 )
 from ferrule.language.mathlib.formulas import Num, polynomial
 from ferrule.language.mathlib.pairs import Pair, fast_two_sum, two_sum
+from ferrule.language.mathlib.reciprocals import quotient
 
 _FIRST = math.sqrt(0.5)
 
@@ -72,18 +73,18 @@ def _reduced(x: Num) -> tuple[Num, Num]:
 def _log_of_fraction(f: Num) -> Pair:
     """log(1 + f); its first part has half of a mantissa."""
     half_square = f * f * 0.5
-    s = f / (f + 2.0)
+    s = quotient(f, f + 2.0)
     z = s * s
     series = z * polynomial(z, p.LOG[f.dtype])
     hi = upper_half(f - half_square)
-    return Pair(hi, ((f - hi) - half_square) + s * (half_square + series))
+    return Pair(hi, s.fma(half_square + series, (f - hi) - half_square))
 
 
 def _natural(k: Num, part: Pair) -> Pair:
     """k ln 2 + log(1 + f)."""
     first, second = c.LN2[k.dtype]
     whole = fast_two_sum(k * first, part.hi)
-    return Pair(whole.hi, whole.lo + (part.lo + k * second))
+    return Pair(whole.hi, whole.lo + k.fma(second, part.lo))
 
 
 def _finished(x: Num, result: Num) -> Num:

@@ -44,7 +44,8 @@ def two_product(a: Num, b: Num) -> Pair:
 
     In float32 the products of the parts are exact, and so lo is that of an Fma, bit by bit.
     """
-    if a.b.fused and a.dtype is Float32:
+    formulas = a.b.formulas
+    if formulas.contracts or (formulas.fma and a.dtype is Float32):
         p = a * b
         return Pair(p, Num(a.b, a.b.fma(a.value, b.value, (-p).value)))
     ah, bh = upper_half(a), upper_half(b)
@@ -62,7 +63,7 @@ def times(a: Pair, b: Pair) -> Pair:
 def times_number(a: Pair, b: Num) -> Pair:
     """a * b to about twice the precision."""
     p = two_product(a.hi, b)
-    return fast_two_sum(p.hi, p.lo + a.lo * b)
+    return fast_two_sum(p.hi, a.lo.fma(b, p.lo))
 
 
 def plus(a: Pair, b: Pair) -> Pair:

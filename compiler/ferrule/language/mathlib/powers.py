@@ -38,12 +38,15 @@ from ferrule.language.mathlib.pairs import (
     two_product,
     two_sum,
 )
+from ferrule.language.mathlib.reciprocals import inverse_root
 from ferrule.language.mathlib.rounding import trunc
 from ferrule.specs import Float64
 
 
 def rsqrt(x: Num) -> Num:
     """1 / sqrt(x)."""
+    if x.b.formulas.contracts:
+        return inverse_root(x)
     first = 1.0 / x.sqrt()
     root = two_product(x, first)
     one = two_product(root.hi, first)

@@ -17,6 +17,7 @@ from ferrule.language.codegen.cuda.approximate import keeps
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.functions.lowering import Faults
 from ferrule.language.codegen.values.scalars import dtype_of
+from ferrule.language.fastmath import permissions
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.facts import all_ops
@@ -230,11 +231,12 @@ class FunctionText:
                 operands = [values[value] for value in op.operands]
                 return approximate.emit(t, op.op, dtype_of(op.result), operands)
             case ops.Unary(result, name, operand):
-                dtype, flags = dtype_of(result), op.flags
+                dtype, flags = dtype_of(result), permissions(op.flags)
                 x = values[operand]
                 return arithmetic.unary(t, name, dtype, x, native=native, flags=flags)
             case ops.Binary(result, name, lhs, rhs):
-                dtype, flags, sides = dtype_of(result), op.flags, (values[lhs], values[rhs])
+                dtype, flags = dtype_of(result), permissions(op.flags)
+                sides = values[lhs], values[rhs]
                 return arithmetic.binary(t, name, dtype, *sides, native=native, flags=flags)
             case ops.Compare(_, name, lhs, rhs):
                 sides = values[lhs], values[rhs]

@@ -97,7 +97,7 @@ def lower_cuda(
         program = composed(program)
     native = kernels is None and have_instructions(options.archs)
     with stage("expand", "functions of the maths library become operations"):
-        program = expand_maths(program, DeviceMaths(options.libdevice, native).keeps, fused=True)
+        program = expand_maths(program, DeviceMaths(options.libdevice, native).keeps, on_gpu=True)
     if not program.kernels:
         return _without_kernels(program)
     require_attributes(program, options.archs)

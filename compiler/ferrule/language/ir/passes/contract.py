@@ -26,7 +26,7 @@ from functools import partial
 
 from ferrule.language.fastmath import FMAD
 from ferrule.language.ir import ops
-from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.builder import FUSED, Builder
 from ferrule.language.ir.rewrite import rewrite
 from ferrule.specs.deferred import dataclass
 
@@ -35,8 +35,8 @@ def contracted(program: ops.Program) -> ops.Program:
     """The program with its marked sums of products contracted, and without marks."""
     found = [_Found.of(each) for each in (program.host, *program.kernels)]
     host, *kernels = (each.rewritten() for each in found)
-    any_product = any(each.products for each in found)
-    return replace(program, host=host, kernels=tuple(kernels), contracted=any_product)
+    fused = any(each.products or each.formulas for each in found)
+    return replace(program, host=host, kernels=tuple(kernels), contracted=fused)
 
 
 @dataclass(slots=True)
@@ -46,6 +46,7 @@ class _Found:
     function: ops.Function
     products: dict[ops.Value, ops.Binary] = field(default_factory=dict)
     gone: set[ops.Value] = field(default_factory=set)
+    formulas: bool = False
 
     @classmethod
     def of(cls, function: ops.Function) -> _Found:
@@ -54,9 +55,11 @@ class _Found:
         for region in _regions(function):
             alone: dict[ops.Value, ops.Binary] = {}
             for op in region.ops:
-                if not isinstance(op, ops.Binary) or FMAD not in op.flags:
+                if not isinstance(op, (ops.Unary, ops.Binary)) or FMAD not in op.flags:
                     continue
-                if op.op == "mul":
+                if isinstance(op, ops.Unary) or op.op not in FUSED:
+                    found.formulas = True
+                elif op.op == "mul":
                     if readers[op.result] == 1:
                         alone[op.result] = op
                 elif (product := alone.get(op.lhs) or alone.get(op.rhs)) is not None:
@@ -87,7 +90,7 @@ def _readers(function: ops.Function) -> Counter[ops.Value]:
 
 
 def _rule(found: _Found, b: Builder, op: ops.Op) -> None:
-    if not isinstance(op, ops.Binary) or FMAD not in op.flags:
+    if not isinstance(op, ops.Binary) or FMAD not in op.flags or op.op not in FUSED:
         b.append(op)
     elif (product := found.products.get(op.result)) is not None:
         _fused(b, op, product)
