@@ -2,15 +2,18 @@
 
 Each `Parallel` becomes a kernel that runs its body for one coordinate, and a launch with a thread
 for each coordinate.  Threads are numbered in the memory order of the stored tensor, so that
-neighbouring threads write neighbouring elements.  With several axes (see `collapse`) a thread
-divides its number to find its coordinates.  The division is unsigned: on a GPU a 64-bit division is
-several times slower, and LLVM narrows it to 32 bits where it proves that this suffices or inserts a
-test.
+neighbouring threads write neighbouring elements.
+
+With several axes (see `collapse`) a block is a rectangle: 2**k threads along the innermost axis, as
+many as it needs and at most all, and the rest of the threads along the rows, which all other axes
+number together.  The host function computes k, and how many blocks a row has.  A thread divides the
+number of its block, of 32 bits, by that; a row of several axes is divided further, in 64 bits
+without sign, which LLVM narrows to 32 where it proves that this suffices or inserts a test.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Final
 
@@ -21,10 +24,11 @@ from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.facts import all_ops
 from ferrule.language.ir.passes.cleanup import remove_unused
 from ferrule.language.ir.rewrite import rewrite, substitute
-from ferrule.specs import Compound, Dim, Int64, Uint64, ceil_div
+from ferrule.specs import Compound, Dim, Int32, Int64, Uint32, Uint64, ceil_div
 from ferrule.specs.deferred import dataclass
 
-THREADS: Final = 256
+_SHIFT: Final = 8
+THREADS: Final = 1 << _SHIFT
 """The threads of a block: enough that few blocks fill a multiprocessor, few enough that any kernel
 can run."""
 
@@ -72,14 +76,26 @@ class _Outliner:
     def launch(self, b: Builder, op: ops.Parallel) -> None:
         """The kernel, and its launch with checked sizes."""
         name, total = self.name(op), self.total(op)
-        kernel = _Kernel(self.makers)
-        body = kernel.body(op, total)
-        self.kernels.append(ops.Function(name, "kernel", tuple(kernel.params), body))
-        one = b.constant(Int64, 1)
+        kernel, one = _Kernel(self.makers), b.constant(Int64, 1)
         threads = b.constant(Int64, THREADS) if op.indices else one
-        grid = (_blocks(b, op, total, name) if op.indices else one, one, one)
-        arguments = tuple(kernel.arguments)
-        b.append(ops.Launch(name, grid, (threads, one, one), arguments, location=op.location))
+        if not op.indices:
+            blocks, body = one, kernel.of_one(op)
+        elif len(op.indices) == 1:
+            blocks, body = _blocks(b, op, total, name), kernel.of_axis(op, total)
+        else:
+            order = loop_order(op)
+            rows = product(self.sizes[op.extents[axis]] for axis in order[:-1])
+            tiles = _Tiles.of(b, op, rows, order[-1], name)
+            blocks, body = tiles.blocks, kernel.of_axes(op, order, rows, tiles)
+        self.kernels.append(ops.Function(name, "kernel", tuple(kernel.params), body))
+        launch = ops.Launch(
+            name,
+            (blocks, one, one),
+            (threads, one, one),
+            tuple(kernel.arguments),
+            location=op.location,
+        )
+        b.append(launch)
 
     def name(self, op: ops.Parallel) -> str:
         """A name that is not used by a kernel."""
@@ -102,18 +118,66 @@ class _Outliner:
 
 def _blocks(b: Builder, op: ops.Parallel, total: Dim, name: str) -> ops.Value:
     """The number of blocks, checked like that of every launch."""
-    blocks, where = ceil_div(total, THREADS), f"Invalid launch of {name}: "
-    overflow = f"{where}grid x overflows 64 bits or divides by zero"
-    known = not isinstance(blocks, Compound)
-    size = b.size(Int64, blocks, None if known else Fault("LaunchError", overflow, op.location))
-    if isinstance(blocks, int) and 0 <= blocks <= MAX_BLOCKS:
-        return size
-    limits = f"{where}expected grid x to be in [0, {MAX_BLOCKS}], but got {{}}"
-    above = b.compare("ge", size, b.constant(Int64, 0))
-    below = b.compare("le", size, b.constant(Int64, MAX_BLOCKS))
-    fits = b.binary("and", above, below)
-    b.check(fits, Fault("LaunchError", limits, op.location), size)
+    blocks = ceil_div(total, THREADS)
+    size = _size(b, op, blocks, name)
+    if not (isinstance(blocks, int) and 0 <= blocks <= MAX_BLOCKS):
+        _check_blocks(b, op, size, name)
     return size
+
+
+def _size(b: Builder, op: ops.Parallel, dim: Dim, name: str) -> ops.Value:
+    """The value of a size that a launch depends on."""
+    overflow = f"Invalid launch of {name}: grid x overflows 64 bits or divides by zero"
+    fault = Fault("LaunchError", overflow, op.location)
+    return b.size(Int64, dim, fault if isinstance(dim, Compound) else None)
+
+
+def _check_blocks(b: Builder, op: ops.Parallel, blocks: ops.Value, name: str) -> None:
+    limits = f"Invalid launch of {name}: expected grid x to be in [0, {MAX_BLOCKS}], but got {{}}"
+    above = b.compare("ge", blocks, b.constant(Int64, 0))
+    below = b.compare("le", blocks, b.constant(Int64, MAX_BLOCKS))
+    fits = b.binary("and", above, below)
+    b.check(fits, Fault("LaunchError", limits, op.location), blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tiles:
+    """How blocks lie over rows, as values of the host function.
+
+    `blocks`: how many there are, an Int64.  Int32s: `width` and `height` of a block in threads,
+    powers of two; `shift`, the logarithm of the width; `across`, the blocks of a row.
+    """
+
+    blocks: ops.Value
+    width: ops.Value
+    height: ops.Value
+    shift: ops.Value
+    across: ops.Value
+
+    @classmethod
+    def of(cls, b: Builder, op: ops.Parallel, rows: Dim, inner: int, name: str) -> _Tiles:
+        """Those of a `Parallel`, checked; `inner` is its innermost axis."""
+        length, count = op.extents[inner], _size(b, op, rows, name)
+        shift = b.constant(Int64, _SHIFT)
+        for each in reversed(range(_SHIFT)):
+            suffices = b.compare("le", length, b.constant(Int64, 1 << each))
+            shift = b.select(suffices, b.constant(Int64, each), shift)
+        other = b.binary("sub", b.constant(Int64, _SHIFT), shift)
+        across, down = _divided_up(b, length, shift), _divided_up(b, count, other)
+        # No product overflows: both factors are at most about twice what all elements need.
+        blocks = b.binary("mul", across, down)
+        _check_blocks(b, op, blocks, name)
+        one = b.constant(Int64, 1)
+        sides = (b.binary("shl", one, each) for each in (shift, other))
+        return cls(blocks, *(b.cast(Int32, each) for each in (*sides, shift, across)))
+
+
+def _divided_up(b: Builder, value: ops.Value, shift: ops.Value) -> ops.Value:
+    """value / 2**shift, rounded up; nothing overflows."""
+    one = b.constant(Int64, 1)
+    mask = b.binary("sub", b.binary("shl", one, shift), one)
+    rest = b.compare("ne", b.binary("and", value, mask), b.constant(Int64, 0))
+    return b.binary("add", b.binary("shr", value, shift), b.cast(Int64, rest))
 
 
 @dataclass(slots=True)
@@ -130,19 +194,62 @@ class _Kernel:
     params: list[ops.Value] = field(default_factory=list)
     arguments: list[ops.Value] = field(default_factory=list)
 
-    def body(self, op: ops.Parallel, total: Dim) -> ops.Region:
+    def of_one(self, op: ops.Parallel) -> ops.Region:
+        """The body of the only thread, where there is no axis."""
+        with self.b.region() as whole:
+            self.element(op, {})
+        return whole.freeze()
+
+    def of_axis(self, op: ops.Parallel, total: Dim) -> ops.Region:
         """The body of a thread: its coordinate, if its number is in range."""
         b = self.b
         with b.region() as whole:
-            if not op.indices:
-                self.element(op, {})
-            else:
-                number = self.thread()
-                inside = b.compare("lt", number, b.size(Int64, total))
-                with b.region() as guarded:
-                    self.element(op, self.coordinates(op, number))
-                b.if_(inside, guarded.freeze(), ops.Region(), ())
+            number = self.thread()
+            inside = b.compare("lt", number, b.size(Int64, total))
+            with b.region() as guarded:
+                self.element(op, {op.indices[0]: number})
+            b.if_(inside, guarded.freeze(), ops.Region(), ())
         return whole.freeze()
+
+    def of_axes(
+        self, op: ops.Parallel, order: Sequence[int], rows: Dim, tiles: _Tiles
+    ) -> ops.Region:
+        """The same, where the threads of a block are a rectangle; `order` is that of the axes."""
+        b, inner = self.b, order[-1]
+        with b.region() as whole:
+            width, height = self.passed(tiles.width, "width"), self.passed(tiles.height, "height")
+            across = b.cast(Uint32, self.passed(tiles.across, "across"))
+            block, thread = b.cast(Uint32, b.special("block_idx", 0)), b.special("thread_idx", 0)
+            down = b.binary("floordiv", block, across)
+            right = b.binary("sub", block, b.binary("mul", down, across))
+            mask = b.binary("sub", width, b.constant(Int32, 1))
+            column = self.place(right, width, b.binary("and", thread, mask))
+            # The mask changes nothing, and says to LLVM that the shift is less than 32.
+            shift = b.binary("and", self.passed(tiles.shift, "shift"), b.constant(Int32, 31))
+            row = self.place(down, height, b.binary("shr", thread, shift))
+            inside = b.binary(
+                "and",
+                b.compare("lt", column, self.value(op.extents[inner])),
+                b.compare("lt", row, b.size(Int64, rows)),
+            )
+            with b.region() as guarded:
+                found = self.coordinates(op, order[:-1], row)
+                self.element(op, {**found, op.indices[inner]: column})
+            b.if_(inside, guarded.freeze(), ops.Region(), ())
+        return whole.freeze()
+
+    def place(self, tile: ops.Value, length: ops.Value, within: ops.Value) -> ops.Value:
+        """tile * length + within, in 64 bits."""
+        b = self.b
+        first = b.binary("mul", b.cast(Int64, tile), b.cast(Int64, b.cast(Uint32, length)))
+        return b.binary("add", first, b.cast(Int64, within))
+
+    def passed(self, outer: ops.Value, hint: str) -> ops.Value:
+        """A value of the host function as a parameter."""
+        inner = ops.Value(outer.type, hint)
+        self.params.append(inner)
+        self.arguments.append(outer)
+        return inner
 
     def thread(self) -> ops.Value:
         """The number of the thread in the whole grid."""
@@ -153,11 +260,13 @@ class _Kernel:
         b.append(ops.Binary(number, "add", first, own))
         return number
 
-    def coordinates(self, op: ops.Parallel, number: ops.Value) -> dict[ops.Value, ops.Value]:
-        """The coordinates of the thread with this number, by index."""
-        order, b = loop_order(op), self.b
+    def coordinates(
+        self, op: ops.Parallel, order: Sequence[int], number: ops.Value
+    ) -> dict[ops.Value, ops.Value]:
+        """The coordinates of the row with this number, by index."""
+        b = self.b
         if len(order) == 1:
-            return {op.indices[0]: number}
+            return {op.indices[order[0]]: number}
         found, rest = {}, b.cast(Uint64, number)
         for axis in reversed(order[1:]):
             extent = b.cast(Uint64, self.value(op.extents[axis]))
@@ -186,8 +295,7 @@ class _Kernel:
                     # If it has a fault, the host function checks it before the launch.
                     self.b.append(ops.Size(inner, dim))
                 case None:
-                    self.params.append(inner)
-                    self.arguments.append(outer)
+                    inner = self.passed(outer, outer.hint)
             self.values[outer] = inner
         return self.values[outer]
 
