@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import ending_loops
+import ending_programs
 import numpy as np
 import pytest
 from agreement import run_all_ways
@@ -50,7 +50,7 @@ def results(function: Any, seed: int, count: int) -> list[np.ndarray[Any, Any]]:
 
 def compare(seed: int, patch: pytest.MonkeyPatch) -> bool:
     """Compares a program with each thread's own loop; whether its loops are masked."""
-    text = ending_loops.program(seed)
+    text = ending_programs.program(seed)
     together = built(text)
     with patch.context() as inside:
         inside.setattr(divergent, "find", lambda *given: None)

@@ -172,9 +172,10 @@ def test_what_is_used_twice_is_one_parameter_and_sizes_are_none() -> None:
 
     program = outline(lower(twice, rows(2), rows(2), 1.0))
     (kernel,) = program.kernels
-    assert [param.hint for param in kernel.params] == ["a", "alpha", "c"]
+    of_blocks = ["width", "height", "across", "shift"]
+    assert [param.hint for param in kernel.params] == [*of_blocks, "a", "alpha", "c"]
     (launch,) = launches(program)
-    assert [argument.hint for argument in launch.arguments] == ["a", "alpha", "c"]
+    assert [argument.hint for argument in launch.arguments[4:]] == ["a", "alpha", "c"]
 
 
 def test_several_in_one_function_and_inside_control_flow() -> None:

@@ -85,6 +85,7 @@ class _Outliner:
         else:
             order = loop_order(op)
             rows = product(self.sizes[op.extents[axis]] for axis in order[:-1])
+            _size(b, op, total, name)
             tiles = _Tiles.of(b, op, rows, order[-1], name)
             blocks, body = tiles.blocks, kernel.of_axes(op, order, rows, tiles)
         self.kernels.append(ops.Function(name, "kernel", tuple(kernel.params), body))
@@ -156,7 +157,8 @@ class _Tiles:
 
     @classmethod
     def of(cls, b: Builder, op: ops.Parallel, rows: Dim, inner: int, name: str) -> _Tiles:
-        """Those of a `Parallel`, checked; `inner` is its innermost axis."""
+        """Those of a `Parallel`, checked; `inner` is its innermost axis.  The number of all
+        coordinates is known to fit 64 bits."""
         length, count = op.extents[inner], _size(b, op, rows, name)
         shift = b.constant(Int64, _SHIFT)
         for each in reversed(range(_SHIFT)):
@@ -164,7 +166,7 @@ class _Tiles:
             shift = b.select(suffices, b.constant(Int64, each), shift)
         other = b.binary("sub", b.constant(Int64, _SHIFT), shift)
         across, down = _divided_up(b, length, shift), _divided_up(b, count, other)
-        # No product overflows: both factors are at most about twice what all elements need.
+        # It fits: each factor is one more than its share of the coordinates, at most.
         blocks = b.binary("mul", across, down)
         _check_blocks(b, op, blocks, name)
         one = b.constant(Int64, 1)
