@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any, Final, Literal
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.runtime.devices import cuda_devices, emulated_arch
 from ferrule.specs import params
 from ferrule.specs.copies import changed, mapped
 from ferrule.specs.deferred import dataclass
@@ -321,6 +320,9 @@ def for_target(
     parameters: Sequence[params.Param], options: Options
 ) -> tuple[tuple[params.Param, ...], Options]:
     """The parameters on the target of a compilation, and the options with it."""
+    # Frontends read options and import no runtime, which imports tvm-ffi.
+    from ferrule.runtime.devices import cuda_devices, emulated_arch
+
     devices = [device for param in parameters for device in _devices(param)]
     environ = default_environment()
     target = choose_target(options, devices, environ, cuda_devices)
