@@ -46,9 +46,10 @@ def test_fast_functions_are_approximations_of_the_gpu(tmp_path: Path) -> None:
 
 @pytest.mark.needs_ptxas
 def test_operations_become_one(tmp_path: Path) -> None:
-    # What `atan` has of its own stays: it gives the same bits as several operations.
+    # Without, `atan` has some of its own, which give the same bits as several operations; with
+    # them it has the formula with fma.
     counts = [ptx_of(word, tmp_path).count("fma.rn.f32") for word in ("--fmad=false", "")]
-    assert counts[1] == counts[0] + 1
+    assert counts[1] > counts[0] + 1
 
 
 @pytest.mark.needs_ptxas
