@@ -19,6 +19,7 @@ import pytest
 
 import ferrule as fe
 from ferrule.compiler.cache import entries, store
+from ferrule.compiler.cache.keys import Key
 from ferrule.compiler.cache.through import MEMORY
 
 
@@ -205,6 +206,35 @@ def test_what_was_left_aside_goes_after_a_time(folder: Path) -> None:
     assert not old.exists()
     assert new.exists()
     assert fe.cache.info().entries == 1
+
+
+def test_a_look_at_the_size_serves_other_processes_for_a_time(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+    shrink = store.Store.shrink
+    monkeypatch.setattr(
+        store.Store, "shrink", lambda self: looks.append(self.limit) or shrink(self)
+    )
+    key = Key("anything", {}, "cd" * 8)
+
+    def written(limit: int, count: int = 1) -> int:
+        """How often a new process looks at the size that writes so often."""
+        looks.clear()
+        new = store.Store(folder, limit)
+        for _ in range(count):
+            assert new.write_bytes(b"x" * 100, key)
+        return len(looks)
+
+    assert written(1 << 20) == 1
+    assert written(1 << 20) == 0
+    assert written(1 << 19) == 1  # another limit
+    assert written(1600, 3) == 2  # and after 1/16 of it
+    os.utime(folder / ".looked", (1, 1))
+    assert written(1600) == 1
+    later = time.time() + 3600
+    os.utime(folder / ".looked", (later, later))  # a clock that was set back
+    assert written(1600) == 1
 
 
 def test_clear_removes_everything_and_functions_stay(folder: Path) -> None:

@@ -27,6 +27,10 @@ _OLD: Final = 3600.0
 """Seconds after which a file that was written aside and never renamed is removed."""
 _SLACK: Final = 16
 """The size of a folder is looked at after each 1/16 of its limit that this process wrote."""
+_LOOKED: Final = ".looked"
+_OFTEN: Final = 600.0
+"""Seconds in which one look, whose time and limit the file `.looked` has, serves the first writes
+of all processes: for tens of thousands of entries it takes longer than a compilation."""
 _OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 _WARNED: Final[set[str]] = set()
 
@@ -105,7 +109,8 @@ class Store:
 
     def files(self) -> list[Kept]:
         """All entries, the least recently used first."""
-        return sorted(_kept(self.folder.glob(f"??/*{SUFFIX}")), key=lambda each: each.used)
+        found = (each for each in self._scan() if each.path.name.endswith(SUFFIX))
+        return sorted(found, key=lambda each: each.used)
 
     def problems(self, path: Path) -> str | None:
         """What is wrong with an entry; None if nothing is."""
@@ -129,11 +134,14 @@ class Store:
     def shrink(self) -> None:
         """Remove what was written aside and left, and the oldest entries, until 9/10 of the limit
         are in use."""
-        now = time.time()
-        for aside in _kept(self.folder.glob(f"??/{_ASIDE}*")):
-            if now - aside.used > _OLD:
-                self.remove(aside.path)
-        files = self.files()
+        self._note_look()
+        now, files = time.time(), []
+        for each in self._scan():
+            if each.path.name.endswith(SUFFIX):
+                files.append(each)
+            elif each.path.name.startswith(_ASIDE) and now - each.used > _OLD:
+                self.remove(each.path)
+        files.sort(key=lambda each: each.used)
         size = sum(each.size for each in files)
         if size <= self.limit:
             return
@@ -144,13 +152,37 @@ class Store:
                 size -= each.size
 
     def _shrink(self, written: int) -> None:
-        """Look at the folder's size at the first write, and then now and then."""
+        """Look at the folder's size at the first write, unless somebody has done it lately, and
+        then now and then."""
         first = self._written is None
         self._written = (self._written or 0) + written
-        if first or self._written > self.limit // _SLACK:
+        if (first and not self._is_looked_at()) or self._written > self.limit // _SLACK:
             self._written = 0
             with contextlib.suppress(OSError):
                 self.shrink()
+
+    def _is_looked_at(self) -> bool:
+        """Whether a process has looked at the size a short time ago, with this limit."""
+        stamp = self.folder / _LOOKED
+        try:
+            age = time.time() - stamp.stat().st_mtime
+            return 0 <= age < _OFTEN and stamp.read_bytes() == str(self.limit).encode()
+        except OSError:
+            return False
+
+    def _note_look(self) -> None:
+        with contextlib.suppress(OSError):
+            _replace(self.folder / _LOOKED, str(self.limit).encode())
+
+    def _scan(self) -> Iterator[Kept]:
+        """The files in the folders of entries; those that go meanwhile are left out."""
+        for folder in _scanned(self.folder):
+            if len(folder.name) == 2 and folder.is_dir(follow_symlinks=False):
+                for file in _scanned(Path(folder.path)):
+                    with contextlib.suppress(OSError):
+                        found = file.stat(follow_symlinks=False)
+                        if stat.S_ISREG(found.st_mode):
+                            yield Kept(Path(file.path), found.st_size, found.st_mtime)
 
     def _path(self, key: Key) -> Path:
         return self.folder / key.group[:2] / f"{key.group}-{key.digest}{SUFFIX}"
@@ -211,6 +243,15 @@ def _replace(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+
+
+def _scanned(folder: Path) -> list[os.DirEntry[str]]:
+    """What is in a folder; nothing if it cannot be read."""
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except OSError:
+        return []
 
 
 def _kept(paths: Iterator[Path]) -> Iterator[Kept]:
