@@ -57,7 +57,7 @@ def test_a_variable_of_the_environment() -> None:
         ("emulated:sm_90a,speed=9", "then devices, checks, schedule with values"),
         (
             "emulated:sm_90a,checks=memory+speed",
-            "sync, leak, race, init, or all, but got",
+            "sync, leak, race, init, approx, or all, but got",
         ),
         ("emulated:sm_90a,schedule=fast", "schedule must be 'random:' and a seed"),
     ],
