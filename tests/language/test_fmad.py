@@ -42,6 +42,33 @@ def of(value: Callable[..., Any], **said: Any) -> Any:
     return computed
 
 
+@pytest.mark.parametrize("inner", [True, False])
+def test_a_whole_tensor_has_the_settings_of_the_function_that_writes_it(inner: bool) -> None:
+    """Also where another function stores it, which is when its numbers are computed."""
+
+    @fe.jit(fmad=inner)
+    def written(x):
+        return x * x - 1.0
+
+    @fe.jit(fmad=not inner)
+    def stored(a: fe.Tensor, o: fe.Tensor):
+        o[:] = written(a[:])
+        o[0] = fe.sum(written(a[:]) * 0.0)
+
+    assert operations(stored).split()[:2] == (["neg", "fma"] if inner else ["mul", "sub"])
+
+    @fe.jit(fast_math={"arcp"})
+    def fast(x):
+        return x / 3.0
+
+    @fe.jit
+    def stores(a: fe.Tensor, o: fe.Tensor):
+        o[:] = fast(a[:]) / 7.0
+
+    text = compiled(stores, "--target cpu").inspect_ir()
+    assert re.findall(r"= (div[\w.]*) ", text) == ["div.arcp", "div"]
+
+
 def helper(x, y):
     return x * y
 

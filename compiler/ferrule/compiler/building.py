@@ -38,6 +38,7 @@ from ferrule.compiler.conventions.steps import (
     places_of,
     streams_of,
     undefined,
+    without_context,
 )
 from ferrule.compiler.conventions.zero import fill
 from ferrule.compiler.cuda.code import joined_code
@@ -167,6 +168,18 @@ def _check_defined(signature: Signature, convention: CallingConvention) -> None:
         )
 
 
+def _check_contexts(signature: Signature, convention: CallingConvention) -> None:
+    lonely = without_context(convention)
+    if lonely is not None:
+        raise CompileError(
+            Diagnostic(
+                f"{signature.name}: {lonely.name} has context={lonely.context}, but no C function "
+                f"gets its user_data, so C has nothing to hand through",
+                hint="give callback.user_data where the C function takes the void* of its callback",
+            )
+        )
+
+
 def compiled(
     signature: Signature,
     convention: CallingConvention,
@@ -190,6 +203,7 @@ def compiled(
     target = "cuda" if convention.codes() else "cpu"
     check_options(signature.name, chosen, target)
     signature = with_requirements(signature, convention)
+    _check_contexts(signature, convention)
     body, call = _Building(signature, convention, tuple(results), target, zeroed).body()
     said, remarks = assumed(signature, assumes, call.assumed), tuple(call.remarks)
     loud = [text for text, is_loud in call.remarks.items() if is_loud]

@@ -22,6 +22,7 @@ _TAGS: Final = frozenset({"struct", "union", "enum", "class"})
 _INTEGER: Final = frozenset({"signed", "unsigned", "char", "short", "int", "long"})
 _WORD: Final = re.compile(r"[\w:]+(?:\s*<.*>)?(?:::\w+)*|\S")
 _BEHIND: Final = re.compile(r"^(.*?)\(\s*([*&]+)\s*([\w\s]*)\)\s*(\[.*\]|\(.*\))\s*$")
+_RESULT_ROWS: Final = re.compile(r"(\s*\[[^\]]*\])+$")
 _LENGTH: Final = re.compile(r"\[([^\]]*)\]")
 _INLINE: Final = re.compile(r"::__\d+(?=::)")
 """The inline namespace with the version of cuda::std and std."""
@@ -215,6 +216,7 @@ def _integer(words: list[str]) -> str:
 def parameter_list(text: str) -> tuple[str, ...] | None:
     """The types of the parameters in a function type; "..." at the end if it is variadic.  None for
     other types, and for a function type without a prototype."""
+    text = _with_plain_result(text)
     end = text.rfind(")")
     start = _opening(text, end)
     if start is None or not text[start + 1 : end].strip():
@@ -224,11 +226,30 @@ def parameter_list(text: str) -> tuple[str, ...] | None:
 
 
 def result_of(text: str) -> str | None:
-    """The result type in a function type; None if it is not recognised."""
+    """The result type in a function type; None if it is not recognised.  The address of a function
+    or an array is "void *"."""
+    text = _with_plain_result(text)
     start = _opening(text, text.rfind(")"))
     before = "" if start is None else text[:start].strip()
     result = re.sub(r"\(\s*[*&]\s*\)$", "", before).strip()
     return None if not result or "(" in result else result
+
+
+def _with_plain_result(text: str) -> str:
+    """A function type that returns the address of a function or an array, as one that returns a
+    plain address: there C writes the function and its parameters inside of the result.
+
+    int (* (*)(double))(int)      ->      void * (*)(double)
+    """
+    before = _RESULT_ROWS.sub("", text.strip())
+    if before == text.strip():
+        start = _opening(before, before.rfind(")"))
+        before = "" if start is None else before[:start].rstrip()
+    start = _opening(before, len(before) - 1) if before.endswith(")") else None
+    inner = "" if start is None else before[start + 1 : -1].strip()
+    if not inner.startswith(("*", "&")) or ")" not in inner:
+        return text
+    return _with_plain_result(f"void {inner}")
 
 
 def _opening(text: str, end: int) -> int | None:

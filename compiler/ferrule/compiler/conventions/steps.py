@@ -77,6 +77,22 @@ def places_of(convention: object) -> Iterator[Out | Callback]:
             yield each.callback
 
 
+def without_context(convention: object) -> Callback | None:
+    """A callback with a context for which no C function gets a `void*` to hand through.
+
+    All callbacks that are not kept have the same one.
+    """
+    callbacks = [each for each in places_of(convention) if isinstance(each, Callback)]
+    handed = [each.callback for each in _inside(convention) if isinstance(each, UserData)]
+    shared = any(each.handle is None for each in handed)
+    known = {id(each) for each in handed}
+    for each in callbacks:
+        is_shared = shared and each.handle is None
+        if each.context is not None and not is_shared and id(each) not in known:
+            return each
+    return None
+
+
 def frames_of(convention: object) -> Frames:
     """Room for the callbacks with a context of a convention and its steps."""
     found = {

@@ -7,8 +7,8 @@ appends.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field
 from typing import Final
 
@@ -106,6 +106,21 @@ class Builder:
             yield
         finally:
             self.fmad, self.library = outer
+
+    def later(self) -> Callable[[], AbstractContextManager[None]]:
+        """A context for code of here that is emitted later, from another function's: it has the
+        settings that hold now."""
+        settings = self.flags, self.fmad, self.library
+        return lambda: self._under(settings)
+
+    @contextmanager
+    def _under(self, settings: tuple[tuple[str, ...], bool | None, bool]) -> Iterator[None]:
+        outer = self.flags, self.fmad, self.library
+        self.flags, self.fmad, self.library = settings
+        try:
+            yield
+        finally:
+            self.flags, self.fmad, self.library = outer
 
     def _flags(self, op: str, operand: ir.Value) -> tuple[str, ...]:
         if op in _FORMULAS:

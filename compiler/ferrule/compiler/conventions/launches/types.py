@@ -8,6 +8,7 @@ be negative fits signed and unsigned integers.  `void*` accepts every address; `
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -25,8 +26,10 @@ from ferrule.compiler.conventions.arguments import (
     cast,
     describe,
 )
+from ferrule.compiler.conventions.c.callbacks import Callback, UserData
 from ferrule.compiler.conventions.c.host_arguments import CArgument, HostArgument, Reference
 from ferrule.compiler.conventions.c.outs import Out, OutField, OutValue
+from ferrule.compiler.conventions.c.pointers import FunctionPointer
 from ferrule.compiler.conventions.c.structs import Struct
 from ferrule.compiler.conventions.c.texts import CBytes, CString, Length
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -36,7 +39,9 @@ from ferrule.compiler.spelledtypes import (
     Spelled,
     as_called,
     natural_alignment,
+    parameter_list,
     read_type,
+    result_of,
 )
 from ferrule.specs import (
     Compound,
@@ -95,6 +100,22 @@ class Given:
     """Whether it is the address of a C string."""
     holds_address: bool = False
     """Whether it is the address of an address."""
+    holds_text: bool = False
+    """Whether that address is a C string's."""
+    is_bytes: bool = False
+    """Whether it is the address of bytes, with or without a sign."""
+    function: Function | None = None
+    """What is known of it if it is the address of a function."""
+    is_context: bool = False
+    """Whether it is the context of a callback."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """The C types of a callback, its context among the parameters; None where they are unknown."""
+
+    params: tuple[DType | str, ...] | None = None
+    returns: DType | str | None = None
 
 
 def given_values(signature: Signature, arguments: Sequence[CArgument]) -> list[list[Given]]:
@@ -316,9 +337,10 @@ def _of_host(
         case Out(name=name, dtype=DType() as kind, size_in_memory=size):
             what = f"the Out {name!r}, the address of {kind.name}"
             yield Given(what, "address", kind.name, align=size)
-        case Out(name=name):
+        case Out(name=name, dtype=kind):
             said = f"the Out {name!r}, the address of an address"
-            yield Given(said, "address", align=8, holds_address=True)
+            holds_text = kind == "string"
+            yield Given(said, "address", align=8, holds_address=True, holds_text=holds_text)
         case OutField(place=Out(name=name, dtype=DType() as kind)):
             yield _number(f"the Out {name!r} as a field", kind.name, natural=False)
         case OutField(place=Out(name=name)):
@@ -330,7 +352,15 @@ def _of_host(
             yield Given(said, "address", "int8", is_read_only=True, is_text=True)
         case CBytes(value=value):
             what = f"a CBytes, the address of {value.name}"
-            yield Given(what, "address", is_read_only=True)
+            yield Given(what, "address", is_read_only=True, is_bytes=True)
+        case Callback():
+            yield _callback(argument)
+        case FunctionPointer(function=name):
+            said = f"the address of the function {name}"
+            yield Given(said, "address", function=Function())
+        case UserData(callback=callback):
+            said = f"the user_data of {callback.name}"
+            yield Given(said, "address", is_context=True)
         case Length(value=value, dtype=kind):
             yield _number(f"the length of {value.name}", kind.name, natural=True)
         case Reference(value=value, reads_only=is_read_only) if isinstance(value, InMemory):
@@ -346,6 +376,17 @@ def _of_host(
         case _:
             name = type(argument).__name__
             yield from (Given(f"a {name}, an address", "address") for _ in argument.types())
+
+
+def _callback(argument: Callback) -> Given:
+    params: list[DType | str] = [*argument.params]
+    if argument.context is not None:
+        params.insert(argument.context, "pointer")
+    function = Function(tuple(params), argument.returns)
+    words = ", ".join(str(getattr(each, "name", each)) for each in params)
+    result = getattr(argument.returns, "name", argument.returns)
+    said = f"{argument.name}, a function ({words}) -> {result}"
+    return Given(said, "address", function=function)
 
 
 def _parts(signature: Signature, sizes: frozenset[Sym], argument: CArgument) -> Iterator[Given]:
@@ -431,10 +472,19 @@ def _misfit_of_address(given: Given, wanted: Spelled) -> str | None:
     if not wanted.stars:
         is_address = wanted.dtype in ("int64", "uint64") and given.pointer is None
         return None if is_address else "what it takes is no address"
+    if given.function is not None:
+        return misfit_of_function(given.function, wanted)
+    if wanted.is_function and (given.is_context or given.is_bytes):
+        return "it takes a function"
     if given.is_read_only and not wanted.is_const and not wanted.is_function:
         return _written(given)
+    if given.is_bytes and wanted.name != "void" and not _is_byte(wanted):
+        return f"bytes are no array of {wanted.name}: a tensor of that dtype is one"
     if given.holds_address:
         fits = wanted.stars > 1 or wanted.name == "void"
+        if fits and given.holds_text and wanted.name != "void":
+            fits = wanted.name == "char" and wanted.stars == 2
+            return None if fits else "what it writes there is no char*"
         return (
             None if fits else "it takes no address of a pointer: an Out with a dtype has a number"
         )
@@ -449,6 +499,10 @@ def _misfit_of_address(given: Given, wanted: Spelled) -> str | None:
     if wanted.stars == 1 and not wanted.is_function and _points_alike(given, wanted):
         return _misplaced(given)
     return _other_pointer(given, wanted)
+
+
+def _is_byte(wanted: Spelled) -> bool:
+    return wanted.stars == 1 and wanted.dtype in ("int8", "uint8")
 
 
 def _misplaced(given: Given) -> str | None:
@@ -524,3 +578,53 @@ def _alignment_of(given: Given) -> int:
     """The alignment that the pointee type of a cast requires, by its name; 1 for a struct, whose
     alignment is unknown."""
     return 1 if given.pointer is None else natural_alignment(given.pointer)
+
+
+# ---- functions ----
+
+
+def misfit_of_function(given: Function, wanted: Spelled) -> str | None:
+    """None if the address of a function fits a parameter; else the hint.
+
+    What a type without a prototype and a type of the source's own take is not known.
+    """
+    if not wanted.is_function:
+        # The types of members are from debugging information, which says "other" of functions.
+        is_any = wanted.stars == 1 and wanted.name in ("void", "other")
+        return None if is_any else "it takes no function"
+    taken = parameter_list(wanted.text)
+    if given.params is None or taken is None:
+        return None
+    if "..." in taken or len(taken) != len(given.params):
+        return (
+            f"C calls it with {len(taken)} arguments; context=… is the position of its void*, "
+            "which is not among its params"
+        )
+    for position, (own, text) in enumerate(zip(given.params, taken, strict=True)):
+        if not _takes(own, read_type(text), text):
+            return f"C calls it with {text} as argument #{position}"
+    result = result_of(wanted.text)
+    if result is None or result == "void":
+        return None
+    fits = given.returns is not None and _takes(given.returns, read_type(result), result)
+    return None if fits else f"C wants {result} back: say returns=…"
+
+
+def _takes(own: DType | str, c_type: Spelled, text: str) -> bool:
+    """Whether a parameter or result of a callback is what C has there."""
+    if own == "pointer":
+        return c_type.stars > 0
+    if own == "string":
+        return c_type.stars == 1 and c_type.name in ("char", "void")
+    if c_type.stars or re.match(r"(?:const\s+)?(?:struct|union)\b", text):
+        return False
+    if c_type.dtype is None:  # an enum, or a typedef that the compiler does not show
+        return _is_integer_of_enum(own)
+    assert isinstance(own, DType)
+    found = as_dtype(c_type.dtype)
+    same_bits = own.bits == found.bits and own.kind in ("bool", "uint") and found.kind == "bool"
+    return own.name == found.name or same_bits
+
+
+def _is_integer_of_enum(own: DType | str) -> bool:
+    return isinstance(own, DType) and own.kind in _INTEGERS

@@ -79,18 +79,26 @@ def _found(emitter: Emitter, name: str) -> Iterator[ir.Value]:
 
 def _let_go(emitter: Emitter, state: ir.Value) -> None:
     """Unload the libraries and release the contexts, even during another thread's stream
-    capture."""
+    capture.
+
+    A driver that does not know the libraries has ended, and perhaps begun again: then the contexts
+    are gone with it, and a release would end one that others retain.
+    """
     mode = emitter.alloca(I32, name="mode")
     emitter.store(ir.Constant(I32, int(Capture.MODE_RELAXED)), mode)
     call_driver(emitter, state, "cuThreadExchangeStreamCaptureMode", [mode])
-    program = emitter.load_field(state, STATE, "program")
+    program, worst = emitter.load_field(state, STATE, "program"), emitter.alloca(I32, name="worst")
+    emitter.store(ir.Constant(I32, 0), worst)
     with emitter.loop(emitter.load_field(program, PROGRAM, "image_count"), name="image") as image:
         library = library_at(emitter, row_at(emitter, state, image))
         with emitter.if_then(emitter.not_(emitter.is_null(library))):
-            call_driver(emitter, state, "cuLibraryUnload", [library])
+            result = call_driver(emitter, state, "cuLibraryUnload", [library])
+            emitter.store(emitter.binary("or", emitter.load(worst, I32), result), worst)
+    is_known = emitter.icmp("eq", emitter.load(worst, I32), ir.Constant(I32, 0))
     contexts = emitter.field_ptr(state, STATE, "contexts")
     with emitter.loop(emitter.const_i32(MAX_DEVICES)) as device:
         context = emitter.load(emitter.index(contexts, PTR, device), PTR)
-        with emitter.if_then(emitter.not_(emitter.is_null(context))):
+        is_there = emitter.not_(emitter.is_null(context))
+        with emitter.if_then(emitter.binary("and", is_there, is_known)):
             call_driver(emitter, state, "cuDevicePrimaryCtxRelease_v2", [device])
     call_driver(emitter, state, "cuThreadExchangeStreamCaptureMode", [mode])

@@ -172,12 +172,13 @@ def _of_whole(
 ) -> Whole:
     kept = [axis for axis in range(len(source.shape)) if axis not in axes]
     dtype = reduction.dtype(source.dtype)
+    settings = low.builder.later()
 
     def element(coordinates: tuple[ops.Value, ...]) -> Any:
         found = iter(coordinates)
         given = coordinates if keepdims else [next(found) for _ in kept]
         indices = dict(enumerate(given)) if keepdims else dict(zip(kept, given, strict=True))
-        with low.in_elements():
+        with low.in_elements(), settings():
             begin = _begin(low, reduction, dtype)
             return _loops(low, reduction, source, list(axes), indices, begin)
 

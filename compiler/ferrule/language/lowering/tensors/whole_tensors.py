@@ -56,8 +56,10 @@ def lift(low: Lowering, operands: tuple[Any, ...], node: ast.AST, emit: Callable
     operands = tuple(broadcast(low, o, shape, node) for o in operands)
     captured = tuple(o if isinstance(o, Whole) else _capture(low, o, node) for o in operands)
 
+    settings = low.builder.later()
+
     def element(coordinates: tuple[ops.Value, ...]) -> Any:
-        with low.in_elements():
+        with low.in_elements(), settings():
             return emit(*(o.element(coordinates) if isinstance(o, Whole) else o for o in captured))
 
     dtype = _dtype_of(low, shape, element)
