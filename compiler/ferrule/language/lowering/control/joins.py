@@ -280,6 +280,10 @@ def _hint(low: Lowering, sides: Sides, left: Any, right: Any) -> str | None:
         return "annotate the function, -> Any or -> str | None, if it returns one or the other"
     if is_function(left) or is_function(right):
         return "call the functions on their own sides: y = f(x) if n > 0 else g(x)"
+    if isinstance(left, Whole) or isinstance(right, Whole):
+        return (
+            "store whole tensors on their own ways, or choose each element: fe.where(n > 0, x, y)"
+        )
     if isinstance(left, TensorView) and isinstance(right, TensorView):
         return "both must have one dtype and, in the same symbols, one shape and strides"
     return None

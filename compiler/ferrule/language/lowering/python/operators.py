@@ -73,6 +73,11 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
     return lift(low, (left, right), node, lambda a, b: arithmetic(low, name, a, b, node))
 
 
+_OF_WHOLE: Final = (
+    "combine whole tensors with & and |; fe.where(a[:] > 0, x, y) chooses each element"
+)
+
+
 def truth(low: Lowering, value: Any, node: ast.AST) -> Any:
     """The truth of a value: a bool known at compile time, or a run-time Boolean."""
     if isinstance(value, (Number, ComplexNumber)):
@@ -83,7 +88,7 @@ def truth(low: Lowering, value: Any, node: ast.AST) -> Any:
         if containers.is_container(value):
             return containers.truth(low, value, node)
     if isinstance(value, RUN_TIME):
-        hint = "combine whole tensors with & and |" if isinstance(value, Whole) else None
+        hint = _OF_WHOLE if isinstance(value, Whole) else None
         if isinstance(value, Whole) and not value.shape:
             hint = "a reduction of everything is no number yet: store it first, m[0] = fe.sum(a[:])"
         low.fail(node, f"{describe(value)} has no truth value", hint=hint or usage_hint(value))
