@@ -257,6 +257,16 @@ def test_what_is_wrong_is_said(more: dict[str, Any], kind: type[Exception], mess
 
 
 @pytest.mark.needs_cc
+def test_an_array_is_no_less_than_the_header_says(tmp_path: Path) -> None:
+    (tmp_path / "pipe.h").write_text("int pipe(int ends[2]);\n")
+    for size in (1, (1,), Out("int32")):
+        with pytest.raises(ValueError, match="pipe takes ends as an array of 2, but it is given 1"):
+            c.library(tmp_path / "pipe.h", None, sizes={"pipe.ends": size})
+    found = c.library(tmp_path / "pipe.h", None, sizes={"pipe.ends": 3})
+    assert "[3]" in str(found.signatures["pipe"])
+
+
+@pytest.mark.needs_cc
 def test_a_header_that_the_compiler_rejects_is_shown_with_its_words(tmp_path: Path) -> None:
     (tmp_path / "bad.h").write_text("#include <nowhere.h>\nint f(int);\n")
     with pytest.raises(CompileError, match=r"nowhere\.h[^$]*include_paths=\[…\]"):

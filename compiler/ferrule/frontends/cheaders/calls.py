@@ -145,6 +145,7 @@ class _Plan:
 
         if name in self.sizes:
             size = self.sizes[name]
+            _check_length(self.function, name, kind, size)
             if is_out(size):
                 return size
             return self._added(_pointer(name)) if size is None else self._array(name, kind, size)
@@ -223,6 +224,24 @@ def _check_size(function: Declared, name: str) -> None:
             raise ValueError(
                 f"sizes: {function.name} has {name} as {_text(kind)}, which is no size"
             )
+
+
+def _check_length(function: Declared, name: str, kind: Address, size: Size) -> None:
+    """Raises ValueError for less memory than `T x[4]` says that there is."""
+    if not isinstance(kind.length, int):
+        return
+    match size:
+        case int() | (int(),):
+            (given,) = dims_of(size)
+        case _ if is_out(size):
+            given = size.room or 1
+        case _:
+            return
+    if isinstance(given, int) and given < kind.length:
+        raise ValueError(
+            f"sizes: {function.name} takes {name} as an array of {kind.length}, but it is given "
+            f"{given}"
+        )
 
 
 def _pointer(name: str) -> Pointer:
