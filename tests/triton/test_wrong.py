@@ -194,3 +194,37 @@ def test_a_real_tensor_on_the_cpu_is_an_example(kernels: ModuleType) -> None:
     )
     with pytest.raises(ValueError, match="expected device_type=cuda"):
         function(x, x, 100, 1.0)
+
+
+GLOBAL = """
+import triton
+import triton.language as tl
+
+FACTOR = tl.constexpr(3)
+
+
+@triton.jit
+def by_a_global(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, at < n) * FACTOR, at < n)
+"""
+
+
+def test_a_global_that_has_changed_is_refused(tmp_path: Any, monkeypatch: Any) -> None:
+    """Triton keeps the code of the first value under a digest that the second one has too."""
+    triton = pytest.importorskip("triton")
+    tmp_path.joinpath("with_a_global.py").write_text(GLOBAL)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    import with_a_global as module
+
+    signature = {**VECTORS, "n": "n"}
+    compiled(module.by_a_global, signature, num_warps=1)
+    module.FACTOR = triton.language.constexpr(5)
+    with pytest.raises(CompileError, match=r"the global FACTOR was .*3.* and is .*5.* now"):
+        compiled(module.by_a_global, signature, num_warps=2)
+    del module.FACTOR
+    with pytest.raises(CompileError, match="is gone now"):
+        compiled(module.by_a_global, signature, num_warps=4)
+    module.FACTOR = triton.language.constexpr(3)
+    compiled(module.by_a_global, signature, num_warps=2)

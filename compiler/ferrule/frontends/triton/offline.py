@@ -67,6 +67,9 @@ def architectures(target: str | Sequence[str]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(numbers))
 
 
+_GONE: Final = object()
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """A specialisation with Triton's options: all that Triton compiles of."""
@@ -86,8 +89,9 @@ def compile_offline(
 
     What is not kept from before is compiled at once, in a process for each processor, where this
     process can fork.  Raises CompileError with Triton's message for a kernel that it cannot
-    compile, and for one with which it ends its process.
+    compile, for one with which it ends its process, and for one whose globals have changed.
     """
+    _check_globals(kernel)
     jobs = [_Job(kernel, each, arch) for each in wanted for arch in archs]
     made = dict(_known(jobs))
     todo = [at for at in range(len(jobs)) if at not in made]
@@ -100,6 +104,26 @@ def compile_offline(
         _grouped({arch: made[at * each + i] for i, arch in enumerate(archs)})
         for at in range(len(wanted))
     ]
+
+
+def _check_globals(kernel: Kernel) -> None:
+    """Raises CompileError if a global that the kernel reads has another value than at its first
+    compilation, whose digest Triton keeps: under that it would keep other code, for every process.
+
+    Triton's own launches make the same check.
+    """
+    used = getattr(kernel.function, "used_global_vals", {})
+    for (name, _), (value, namespace) in used.items():
+        now = namespace.get(name, _GONE)
+        if now is _GONE or bool(now != value):
+            shown = "gone" if now is _GONE else repr(now)
+            raise CompileError(
+                Diagnostic(
+                    f"{kernel.name}: the global {name} was {value!r} when the kernel was first "
+                    f"compiled, and is {shown} now",
+                    hint="make it a tl.constexpr parameter, or define the kernel anew",
+                )
+            )
 
 
 def keys_of(kernel: Kernel, wanted: Sequence[Wanted], archs: Sequence[int]) -> list[str | None]:
