@@ -244,7 +244,14 @@ def test_support_code_is_linked_without_llvm() -> None:
         header = read_object(data)
         imports = dict.fromkeys(header.undefined, neighbour.addresses[0])
         imports |= {n: c_address(n) for n in header.undefined if n in C_FUNCTIONS}
-        ours, theirs = both(data, imports)
+        try:
+            ours, theirs = both(data, imports)
+        except ObjectFileError as error:
+            # In a long run LLVM's memory may be further than 2 GiB from ours.
+            if "LLVM cannot link" not in str(error):
+                raise
+            neighbour.release()
+            pytest.skip(f"{path.name}: {str(error)[:60]}: it may be too far from its neighbour")
         assert ours.addresses.keys() == theirs.addresses.keys(), path
         assert relocated(ours, data) == relocated(theirs, data), path
         ours.free()
