@@ -195,7 +195,7 @@ def ratios(tables: Sequence[Rows]) -> plots.Picture | None:
     """Kernels beside others: how many times as long as ferrule each takes."""
     shown = {name: sides for each in tables[:2] for name, sides in each.items()}
     shown = {name: sides for name, sides in shown.items() if sides.get("ferrule", (0,))[0] > 0}
-    if any("," in name for name in shown):  # not those of compilations
+    if any("," in name for name in shown):  # rows of compilations have none
         shown = {name: sides for name, sides in shown.items() if name in tables[0]}
     sides = list(dict.fromkeys(side for values in shown.values() for side in values))[1:]
 

@@ -253,7 +253,7 @@ class HostModule:
 
 
 class Stage(NamedTuple):
-    """A stage, its seconds, and those that it consists of, in order; they may leave some time."""
+    """A stage, its seconds, and the stages inside of it in order, which may take less together."""
 
     name: str
     about: str

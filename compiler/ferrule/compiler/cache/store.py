@@ -175,7 +175,7 @@ class Store:
             _replace(self.folder / _LOOKED, str(self.limit).encode())
 
     def _scan(self) -> Iterator[Kept]:
-        """The files in the folders of entries; those that go meanwhile are left out."""
+        """The files in the folders of entries, without a file that goes meanwhile."""
         for folder in _scanned(self.folder):
             if len(folder.name) == 2 and folder.is_dir(follow_symlinks=False):
                 for file in _scanned(Path(folder.path)):

@@ -81,7 +81,7 @@ def _without(text: str, names: Collection[str]) -> Iterator[str]:
 
 
 def _parts(text: str) -> Iterator[tuple[str | None, list[str]]]:
-    """The lines of the text, those of a definition together with its name."""
+    """The lines of the text; the lines of a definition are one item, with its name."""
     lines = iter(text.splitlines(keepends=True))
     for line in lines:
         if line.startswith("define "):

@@ -1,8 +1,8 @@
 """What the checks of a call cost: the machine instructions of each in the wrapper's hot path.
 
 The wrapper is written once more, each instruction with what it is for as the line of a debug
-location. Lines change no instruction, so those of the machine code that LLVM makes of it are the
-wrapper's. An instruction that serves two checks counts for the later one.
+location. Lines change no instruction: LLVM makes the same machine code of it as of the wrapper.
+An instruction that serves two checks counts for the later one.
 """
 
 from __future__ import annotations

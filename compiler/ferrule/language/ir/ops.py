@@ -367,7 +367,8 @@ class Program:
     `symbols` maps every symbol to its name in text; the host function's caller provides their
     values, except for `made` symbols, which get them from an `Alloc`, `Shrink` or `Define`.
     `result`: its result.  `facts` hold of the symbols in every call, which the caller has checked.
-    `contracted`: products and sums were made one operation, for which a CPU needs an instruction.
+    `contracted`: it has an fma, in place of a product and a sum or in the formula of a function, so
+    a CPU needs the instruction.
     """
 
     name: str

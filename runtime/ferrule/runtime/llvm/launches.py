@@ -52,11 +52,16 @@ def store_config(
 def store_parameters(e: Emitter, addresses: Sequence[ir.Value]) -> ir.Value:
     """Store the addresses of a kernel's parameters on the stack; returns the address of the array,
     null if there are none."""
-    if not addresses:
+    return store_array(e, PTR, addresses, "parameters")
+
+
+def store_array(e: Emitter, kind: ir.Type, values: Sequence[ir.Value], name: str) -> ir.Value:
+    """Store values of one type on the stack; returns the address of the array, null for none."""
+    if not values:
         return e.null()
-    array = e.alloca(PTR, len(addresses), name="parameters")
-    for number, address in enumerate(addresses):
-        e.store(address, e.index(array, PTR, number))
+    array = e.alloca(kind, len(values), name=name)
+    for number, value in enumerate(values):
+        e.store(value, e.index(array, kind, number))
     return array
 
 

@@ -25,6 +25,7 @@ from ferrule.compiler.cuda.launcher.tensor_maps import (
 )
 from ferrule.compiler.cuda.tilings import MAX_SIZE, STRIDE_LIMIT, Columns, Tiling
 from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.launches import store_array
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 
 _SLOT: Final = "cuda.encode"
@@ -60,20 +61,11 @@ def encode(
     name = emitter.module.get_unique_name("cuda.tiling")
     constant = emitter.global_constant(name, tiling_constant(tiling))
     constant.align = TILING.align
-    arrays = [_stored(emitter, numbers) for numbers in (sizes, strides)]
+    arrays = [store_array(emitter, I64, each, "dims") for each in (sizes, strides)]
     function = emitter.symbol(ENCODE, PROTOTYPES[ENCODE])
     slot = _slot(emitter, _SLOT if tiling.corners is None else f"{_SLOT}_im2col")
     given = [state, slot, constant, place, address, *arrays, values]
     return emitter.call(function, given, "encoded")
-
-
-def _stored(emitter: Emitter, numbers: Sequence[ir.Value]) -> ir.Value:
-    if not numbers:
-        return emitter.null()
-    first = emitter.alloca(I64, len(numbers), name="dims")
-    for at, number in enumerate(numbers):
-        emitter.store(number, emitter.index(first, I64, at))
-    return first
 
 
 def _slot(emitter: Emitter, name: str) -> ir.Value:

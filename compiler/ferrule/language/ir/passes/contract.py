@@ -32,7 +32,8 @@ from ferrule.specs.deferred import dataclass
 
 
 def contracted(program: ops.Program) -> ops.Program:
-    """The program with its marked sums of products contracted, and without marks."""
+    """The program with its marked sums of products contracted.  Products and sums lose their marks;
+    functions of the maths library keep theirs until they are expanded."""
     found = [_Found.of(each) for each in (program.host, *program.kernels)]
     host, *kernels = (each.rewritten() for each in found)
     fused = any(each.products or each.formulas for each in found)
