@@ -2,12 +2,13 @@
 
 `write(folder)` writes the pages; `conf.py` does it before each build. A name is public if its
 module lists it in `__all__`, or, without that, defines it without an underscore. Docstrings are
-Markdown, as the pages are. Each name is followed by the pages whose examples, which the tests run,
-use it.
+Markdown, as the pages are. Each name is followed by an example, and by the pages that use it: the
+tests run all of them, and fail for a name without one.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
@@ -16,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, get_origin
 
@@ -26,6 +28,9 @@ MODULES: Final = (
     "ferrule.arch",
     "ferrule.math",
     "ferrule.nvgpu",
+    "ferrule.nvgpu.cpasync",
+    "ferrule.nvgpu.warp",
+    "ferrule.nvgpu.warpgroup",
     "ferrule.pipeline",
     "ferrule.utils",
     "ferrule.testing",
@@ -46,17 +51,33 @@ MODULES: Final = (
 )
 """The public modules, in the order of the pages."""
 
+ELSEWHERE: Final = (
+    "by_example/gpu.md",
+    "cuda_arrays.md",
+    "emulated_checks.md",
+    "emulated_gpu.md",
+    "frontends_cutile.md",
+    "frontends_numba.md",
+    "frontends_tilelang.md",
+    "frontends_warp.md",
+)
+"""The pages whose blocks `python no-run` are one program, which a test of their own runs."""
+PROGRAMS: Final = "by_example/frontends.md"
+"""The page whose blocks `python no-run` are a program each, which a test of its own runs."""
+
 _FUNCTIONS: Final = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 _SHORT: Final = 60
 """Characters of the value of a constant that are shown."""
 _PAGES: Final = 6
 """Pages that use a name, of which so many are named."""
-_PYTHON: Final = re.compile(r"^```python.*?\n(.*?)^```", re.M | re.S)
+_LINES: Final = 25
+"""Lines of an example that is shown, and not only named."""
+_BLOCK: Final = re.compile(r"^```(.*)\n((?:.*\n)*?)```$", re.M)
 _QUOTED: Final = re.compile(r"(: |-> )'((?:[^'\\]|\\.)*)'")
 """An annotation that is a text, because its module postpones all of them."""
 _OBJECT: Final = re.compile(r"<(?:[^<>]|<[^<>]*>)*>")
 """A default that is an object: its text has an address, or is no Python."""
-_TITLE: Final = re.compile(r"^(?:# )?# (.*)$", re.M)
+_TITLE: Final = re.compile(r"^(?:# )?# (?!%%)(.*)$", re.M)
 
 
 @dataclass(frozen=True)
@@ -99,7 +120,7 @@ def public(module: str) -> list[Name]:
     listed = getattr(found, "__all__", None)
     if listed is None:
         own = vars(found).items()
-        listed = [name for name, value in own if getattr(value, "__module__", None) == module]
+        listed = [n for n, value in own if getattr(value, "__module__", None) == found.__name__]
     names = (Name(module, name, getattr(found, name)) for name in dict.fromkeys(listed))
     kept = (each for each in names if not isinstance(each.value, types.ModuleType))
     return sorted(
@@ -117,42 +138,120 @@ def _module(name: str) -> Any:
         return getattr(_module(package), rest)
 
 
-def uses() -> Mapping[tuple[str, str], list[Path]]:
-    """The pages whose examples use a name, by the last word of its module and the name."""
-    found: dict[tuple[str, str], list[Path]] = defaultdict(list)
-    for page in sorted(DOCS.rglob("*.md")):
-        if "_build" in page.parts or page.is_relative_to(DOCS / "reference"):
-            continue
-        text = "\n".join(_PYTHON.findall(page.read_text(encoding="utf-8")))
-        for use in dict.fromkeys(_used(text)):
-            found[use].append(page)
-    for program in sorted(DOCS.glob("gallery/*.py")):
-        for use in dict.fromkeys(_used(program.read_text(encoding="utf-8"))):
-            found[use].append(program)
-    return found
+# ---- examples ----
 
 
-def _used(text: str) -> Iterator[tuple[str, str]]:
-    """The names in a program, each behind the last word of its module."""
-    for path in re.findall(r"(?<![\w.])(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*", text):
-        words = path.split(".")
-        words[0] = "ferrule" if words[0] in ("fe", "cute") else words[0]
-        yield from zip(words, words[1:], strict=False)
-    for module, names in re.findall(r"^from ([\w.]+) import ([\w, ]+|\([^)]*\))", text, re.M):
-        for name in re.findall(r"\w+", names):
-            yield module.rpartition(".")[2], name
+@dataclass(frozen=True)
+class Example:
+    """Statements of a page, or of a tutorial."""
+
+    page: Path
+    text: str
+
+    @property
+    def rank(self) -> tuple[bool, int, int]:
+        """Pages of examples come first, and short ones."""
+        return self.page.parent.name != "by_example", self.text.count("\n"), len(self.text)
 
 
 @cache
-def examples() -> Mapping[str, str]:
-    """The first line about each name of `fe` on the page of examples, which the tests run."""
-    found: dict[str, str] = {}
-    text = (DOCS / "by_example.md").read_text(encoding="utf-8")
-    for block in _PYTHON.findall(text):
-        for part in re.findall(r"^(?:assert .*(?:\n    .*\n\))?)", block, re.M):
-            for name in re.findall(r"\bfe\.(\w+)", part)[:1]:
-                found.setdefault(name, part)
+def uses() -> Mapping[str, list[Example]]:
+    """The examples of each path, such as `ferrule.arch.popc`, in the order of the pages."""
+    found: dict[str, list[Example]] = defaultdict(list)
+    for page, text in _programs():
+        for path, example in _examples(page, text):
+            found[path].append(example)
     return found
+
+
+def _programs() -> Iterator[tuple[Path, str]]:
+    """What tests run of each page, and the tutorials."""
+    for page in sorted(DOCS.rglob("*.md")):
+        if "_build" in page.parts or page.is_relative_to(DOCS / "reference"):
+            continue
+        name = page.relative_to(DOCS).as_posix()
+        wanted = "python no-run" if name in (*ELSEWHERE, PROGRAMS) else "python"
+        blocks = [text for info, text in _BLOCK.findall(page.read_text("utf-8")) if info == wanted]
+        for text in blocks if name == PROGRAMS else ["\n".join(blocks)]:
+            yield page, text
+    for program in sorted(DOCS.glob("gallery/*.py")):
+        yield program, program.read_text(encoding="utf-8")
+
+
+def _examples(page: Path, text: str) -> Iterator[tuple[str, Example]]:
+    """The paths that each statement of a program uses, with the statement and what shows it."""
+    lines = text.splitlines()
+    body = [each for each in ast.parse(text).body if not isinstance(each, _IMPORTS)]
+    names = dict(_imported(text))
+    for place, statement in enumerate(body):
+        shown = _lines(statement, lines)
+        if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+            calls = (each for each in body[place + 1 :] if _names(each, statement.name))
+            shown += "".join(f"\n\n{_lines(each, lines)}" for each in islice(calls, 1))
+        for path in dict.fromkeys(_paths(statement, names)):
+            yield path, Example(page, shown)
+
+
+_IMPORTS: Final = (ast.Import, ast.ImportFrom)
+
+
+def _lines(statement: ast.stmt, lines: list[str]) -> str:
+    decorators = getattr(statement, "decorator_list", [])
+    first = min(each.lineno for each in (statement, *decorators))
+    return "\n".join(lines[first - 1 : statement.end_lineno])
+
+
+def _names(statement: ast.stmt, name: str) -> bool:
+    """Whether a statement uses a variable."""
+    return any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(statement))
+
+
+def _imported(text: str) -> Iterator[tuple[str, str]]:
+    """What a program's imports bind, and the path of each."""
+    for each in ast.walk(ast.parse(text)):
+        if isinstance(each, ast.Import):
+            for name in each.names:
+                yield name.asname or name.name, name.name
+        elif isinstance(each, ast.ImportFrom):
+            for name in each.names:
+                yield name.asname or name.name, f"{each.module}.{name.name}"
+
+
+def _paths(statement: ast.stmt, names: Mapping[str, str]) -> Iterator[str]:
+    """The paths in a statement; of `fe.arch.popc` also `ferrule.arch`."""
+    for each in ast.walk(statement):
+        words: list[str] = []
+        while isinstance(each, ast.Attribute):
+            words.insert(0, each.attr)
+            each = each.value
+        if isinstance(each, ast.Name) and each.id in names:
+            yield ".".join([names[each.id], *words])
+
+
+def examples(each: Name) -> list[Example]:
+    """The examples of a name, the best one first; of an object, under any of its names."""
+    found = [example for path in same(each) for example in uses().get(path, ())]
+    return sorted(found, key=lambda example: example.rank)
+
+
+def same(each: Name) -> list[str]:
+    """The paths by which a name's object is public, its own first."""
+    others = _paths_of().get(id(each.value), []) if not each.is_constant else []
+    return [each.path, *(path for path in others if path != each.path)]
+
+
+@cache
+def _paths_of() -> Mapping[int, list[str]]:
+    found: dict[int, list[str]] = defaultdict(list)
+    for each in (name for module in MODULES for name in public(module)):
+        found[id(each.value)].append(each.path)
+    return found
+
+
+def without_example() -> list[str]:
+    """The public names that no example uses."""
+    names = (each for module in MODULES for each in public(module))
+    return [each.path for each in names if not examples(each)]
 
 
 # ---- pages ----
@@ -161,9 +260,9 @@ def examples() -> Mapping[str, str]:
 def write(folder: Path) -> None:
     """Writes the pages, and one that lists them."""
     folder.mkdir(exist_ok=True)
-    known, wanted = uses(), {"index.md": _index()}
+    wanted = {"index.md": _index()}
     for module in MODULES:
-        wanted[f"{module}.md"] = "\n".join(_page(module, known))
+        wanted[f"{module}.md"] = "\n".join(_page(module))
     for old in folder.glob("*.md"):
         if old.name not in wanted:
             old.unlink()
@@ -179,7 +278,7 @@ def _index() -> str:
     return "\n".join(lines)
 
 
-def _page(module: str, known: Mapping[tuple[str, str], list[Path]]) -> Iterator[str]:
+def _page(module: str) -> Iterator[str]:
     names = public(module)
     yield f"# {module}\n"
     about = inspect.getdoc(_module(module))
@@ -195,27 +294,43 @@ def _page(module: str, known: Mapping[tuple[str, str], list[Path]]) -> Iterator[
         if chosen:
             yield f"## {title}\n"
             for each in chosen:
-                yield from _entry(each, known)
+                yield from _entry(each)
 
 
-def _entry(each: Name, known: Mapping[tuple[str, str], list[Path]]) -> Iterator[str]:
+def _entry(each: Name) -> Iterator[str]:
     yield f"### `{each.path}`\n"
     if each.is_constant:
         shown = repr(each.value)
         yield f"```python\n{shown if len(shown) <= _SHORT else type(each.value).__name__}\n```\n"
     elif signature := _signature(each.name, each.value):
         yield f"```python\n{signature}\n```\n"
+    if others := same(each)[1:]:
+        yield f"The same as {', '.join(map(_name_link, others))}.\n"
     if each.doc:
         yield f"{each.doc}\n"
     if isinstance(each.value, type):
         yield from _members(each.value)
-    if each.module == "ferrule" and each.name in (shown := examples()):
-        yield "For example, with what [that page](../by_example.md) defines:\n"
-        yield f"```python\n{shown[each.name]}\n```\n"
-    pages = known.get((each.module.rpartition(".")[2], each.name), [])
-    if pages:
-        links = ", ".join(_link(page) for page in pages[:_PAGES])
-        yield f"*In* {links}\n"
+    yield from _example(each)
+
+
+def _example(each: Name) -> Iterator[str]:
+    """The best example, if it is short, and links to the pages of all."""
+    found = examples(each)
+    if not found:
+        return
+    if found[0].text.count("\n") < _LINES:
+        yield f"For example, with what {_link(found[0].page)} defines:\n"
+        yield f"```python\n{found[0].text}\n```\n"
+        found = [other for other in found if other.page != found[0].page]
+    if found:
+        pages = dict.fromkeys(_link(other.page) for other in found)
+        yield f"*In* {', '.join(islice(pages, _PAGES))}\n"
+
+
+def _name_link(path: str) -> str:
+    module = path.rpartition(".")[0]
+    anchor = re.sub(r"[^\w-]", "", path.lower())
+    return f"[`{path}`]({module}.md#{anchor})"
 
 
 def _signature(name: str, value: Any) -> str:

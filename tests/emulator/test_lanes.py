@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from llvmlite import binding
 from ptx_programs import Array, integers, kernel, launch, machine, pointers
+
+from ferrule.emulator.instructions import helpers
 
 OUT = "ld.param.u64 %rd1, [a0]; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2;\n"
 START = "mov.u32 %r1, %tid.x;\nld.param.u64 %rd4, [a1];\nmul.wide.u32 %rd5, %r1, 4;\n"
@@ -206,3 +209,13 @@ def test_special_registers() -> None:
                       (1 << lane) - 1, (2 << lane) - 1, 1 << lane, full & -(2 << lane),
                       full & -(1 << lane), 32, 64]  # fmt: skip
             assert rows[b, t].tolist() == wanted
+
+
+def test_one_module_may_have_all_helpers_of_barriers() -> None:
+    """A kernel whose warps arrive and wait, in a process that has compiled neither before."""
+    names = [f"barrier:{what}:aligned" for what in ("sync", "arrive", "red")]
+    names += [f"barrier:{what}:single" for what in ("sync", "arrive", "red")]
+    text = "\n".join([helpers.DECLARED, *map(helpers.text, names)])
+    module = binding.parse_assembly(text)
+    module.verify()
+    assert len([each for each in module.functions if "barrier:" in each.name]) == 2 * len(names)

@@ -185,7 +185,7 @@ def test_sizes_numbers_of_numpy_and_names_of_dtypes() -> None:
     # A loop that failed is none.
     with w.parallel(N) as (i,):
         away = abs(w["x"][i] - np.int32(3)).cast("float32")
-        w["out"][i] = abs(-away) + np.float32(0.5)
+        w["out"][i] = abs(-away) + w.constant("float32", 0.5)
     w["out"][N - 1] = w["out"][w.size(N) - 1] + (w.size(N) * N).cast("float32")
     out = np.zeros(4, np.float32)
     w.build("--target cpu")(np.array([1, 3, 5, -4], np.int32), out)

@@ -201,6 +201,12 @@ def test_what_is_no_size_says_what_its_sizes_are(made: Any, said: str) -> None:
         made()
 
 
+def test_comparisons_have_names() -> None:
+    wrong: Any = ">"
+    with pytest.raises(ValueError, match="op must be one of lt, le, gt, ge, eq, ne, but got '>'"):
+        specs.compare_float(wrong, A, 0.5)
+
+
 def test_symbols_are_no_python_numbers() -> None:
     with pytest.raises(TypeError, match="known only at the call"):
         bool(N)

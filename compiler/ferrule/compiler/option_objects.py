@@ -134,7 +134,7 @@ class DeviceTarget(_Absent):
 class RemarkFilter(_Absent):
     """Remarks of a function are asked for after the compilation."""
 
-    instead = "compiled.remarks() has what LLVM says of its loops"
+    instead = "compiled.remarks has what LLVM says of its loops"
 
 
 class RemarkOutput(_Absent):

@@ -348,9 +348,10 @@ class Writer:
         value = self._names[name]
         return (Array if isinstance(value.type, TensorType) else Number)(self, value)
 
-    def constant(self, dtype: DType, number: object) -> Number:
+    def constant(self, dtype: DType | str, number: object) -> Number:
         """A number of a dtype.  Raises TypeError for one of another kind, OverflowError for an
         integer that does not fit."""
+        dtype = as_dtype(dtype)
         if getattr(number, "shape", None) == () and hasattr(number, "item"):
             number = number.item()
         kinds = {"float": (int, float), "bool": (bool,)}.get(dtype.kind, (int,))

@@ -137,7 +137,8 @@ _COMPARE: Final[dict[ComparisonOp, tuple[str, Callable[[float, float], bool]]]] 
 
 
 def compare(op: ComparisonOp, lhs: Dim, rhs: Dim) -> Comparison:
-    """`lhs op rhs`.  Raises TypeError for operands that are no sizes."""
+    """`lhs op rhs`.  Raises TypeError for operands that are no sizes, ValueError for another op."""
+    _require_comparison("compare", op)
     for operand in (lhs, rhs):
         if not is_dim(operand):
             raise TypeError(f"a size is compared with a size, but got {shown_operand(operand)}")
@@ -147,7 +148,7 @@ def compare(op: ComparisonOp, lhs: Dim, rhs: Dim) -> Comparison:
 def compare_float(op: ComparisonOp, param: Scalar, number: float) -> FloatComparison:
     """`param op number` of a float parameter; `number` is rounded to its dtype.
 
-    Raises TypeError for another parameter and for what is no number.
+    Raises TypeError for another parameter and for what is no number, ValueError for another op.
     """
     from ferrule.specs.params import Scalar
 
@@ -155,7 +156,13 @@ def compare_float(op: ComparisonOp, param: Scalar, number: float) -> FloatCompar
         raise TypeError(f"compare_float: expected a float parameter, but got {param!r}")
     if isinstance(number, bool) or not isinstance(number, (int, float)):
         raise TypeError(f"compare_float: expected a number, but got {number!r}")
+    _require_comparison("compare_float", op)
     return FloatComparison(op, param, float(param.dtype(float(number)).value))
+
+
+def _require_comparison(name: str, op: object) -> None:
+    if op not in _COMPARE:
+        raise ValueError(f"{name}: op must be one of {', '.join(_COMPARE)}, but got {op!r}")
 
 
 def equal(lhs: Dim, rhs: Dim) -> Comparison:

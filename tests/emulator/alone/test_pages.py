@@ -8,6 +8,8 @@ import pytest
 from pages import run_page
 
 
-@pytest.mark.parametrize("page", ["emulated_gpu.md", "emulated_checks.md", "cuda_arrays.md"])
+@pytest.mark.parametrize(
+    "page", ["emulated_gpu.md", "emulated_checks.md", "cuda_arrays.md", "by_example/gpu.md"]
+)
 def test_page(page: str, tmp_path: Path) -> None:
     run_page(page, tmp_path)

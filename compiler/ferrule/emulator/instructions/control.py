@@ -406,7 +406,9 @@ def _barrier(name: str, what: str, units: str) -> str:
     third = ", ptr %p2" if what == "red" else ""
     count = "%each" if units != "aligned" else "%count.a"
     waits = _PARK if what != "arrive" else ""
-    return f"""{_RELEASE.replace("@release", "@release.b")}
+    # Its own function: one module may have the helpers of `sync`, `arrive` and `red`.
+    release = f'@"release.{name}"'
+    return f"""{_RELEASE.replace("@release", release)}
 define i32 @"{name}"(ptr %w, i32 %mask, ptr %p0, ptr %p1{third}) {{
 entry:
 {loaded("%w", BLOCK, "ptr", "block")}{_AGREE}{_DISAGREE}arrive:
@@ -432,7 +434,7 @@ look:
   %complete = icmp eq i32 %now, %goal
   br i1 %complete, label %free, label %done
 free:
-  call void @release.b(ptr %block, i32 %id)
+  call void {release}(ptr %block, i32 %id)
   br label %done
 done:
   ret i32 0

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from ferrule.language.atoms import cpasync as cpasync
-from ferrule.language.atoms import warp as warp
-from ferrule.language.atoms import warpgroup as warpgroup
-from ferrule.language.atoms.mma_ops import MmaUniversalOp as MmaUniversalOp
-from ferrule.language.atoms.ops import CopyUniversalOp as CopyUniversalOp
-from ferrule.language.atoms.ops import LoadCacheMode as LoadCacheMode
-from ferrule.language.atoms.warpgroup_ops import OperandMajorMode as OperandMajorMode
+from ferrule.language.atoms import cpasync, warp, warpgroup
+from ferrule.language.atoms.mma_ops import MmaUniversalOp
+from ferrule.language.atoms.ops import CopyUniversalOp, LoadCacheMode
+from ferrule.language.atoms.warpgroup_ops import OperandMajorMode
+
+__all__ = [
+    "CopyUniversalOp",
+    "LoadCacheMode",
+    "MmaUniversalOp",
+    "OperandMajorMode",
+    "cpasync",
+    "warp",
+    "warpgroup",
+]

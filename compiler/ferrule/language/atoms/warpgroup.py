@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from ferrule.language.atoms.warpgroup_ops import Field as Field
-from ferrule.language.atoms.warpgroup_ops import MmaF8Op as MmaF8Op
-from ferrule.language.atoms.warpgroup_ops import MmaF16BF16Op as MmaF16BF16Op
-from ferrule.language.atoms.warpgroup_ops import MmaI8Op as MmaI8Op
-from ferrule.language.atoms.warpgroup_ops import MmaTF32Op as MmaTF32Op
-from ferrule.language.atoms.warpgroup_ops import OperandMajorMode as OperandMajorMode
-from ferrule.language.atoms.warpgroup_ops import OperandSource as OperandSource
-from ferrule.language.atoms.warpgroup_ops import SmemLayoutAtomKind as SmemLayoutAtomKind
-from ferrule.language.atoms.warpgroup_ops import make_smem_layout_atom as make_smem_layout_atom
-from ferrule.language.faces.tensor_cores import wgmma_commit_group as commit_group  # noqa: F401
-from ferrule.language.faces.tensor_cores import wgmma_fence as fence  # noqa: F401
-from ferrule.language.faces.tensor_cores import wgmma_wait_group as wait_group  # noqa: F401
+from ferrule.language.atoms.warpgroup_ops import (
+    Field,
+    MmaF8Op,
+    MmaF16BF16Op,
+    MmaI8Op,
+    MmaTF32Op,
+    OperandMajorMode,
+    OperandSource,
+    SmemLayoutAtomKind,
+    make_smem_layout_atom,
+)
+from ferrule.language.faces.tensor_cores import wgmma_commit_group as commit_group
+from ferrule.language.faces.tensor_cores import wgmma_fence as fence
+from ferrule.language.faces.tensor_cores import wgmma_wait_group as wait_group
+
+__all__ = [
+    "Field",
+    "MmaF16BF16Op",
+    "MmaF8Op",
+    "MmaI8Op",
+    "MmaTF32Op",
+    "OperandMajorMode",
+    "OperandSource",
+    "SmemLayoutAtomKind",
+    "commit_group",
+    "fence",
+    "make_smem_layout_atom",
+    "wait_group",
+]
