@@ -243,6 +243,17 @@ def test_who_uses_the_result_waits_for_it(waits: str) -> None:
     assert np.array_equal(run(text, 8, left, right, a, b, d, waits=waits), d + 2 * product)
 
 
+@pytest.mark.parametrize("grouped", [True, False])
+def test_who_stores_the_result_waits_for_it(grouped: bool) -> None:
+    """Also where a product is in no group yet, as behind a loop over elements in memory."""
+    left, right, a, b, d = values()
+    ends = "wgmma.commit_group.sync.aligned;" if grouped else ""
+    text = f"{ONE}{ends}\n.local .align 4 .b32 kept; st.local.b32 [kept], %d0;"
+    text += "ld.local.b32 %d0, [kept];"
+    found = run(text, 8, left, right, a, b, d, waits="")
+    assert np.array_equal(found, d + a.astype(np.float32) @ b.astype(np.float32))
+
+
 def test_a_matrix_outside_of_shared_memory_is_named() -> None:
     left, right, a, b, d = values()
     ptx_left = Layout(SIZE - 1024, False, 128, 16, 1024)

@@ -69,7 +69,9 @@ LOWERING_MAY_IMPORT = {
 }
 # Modules beside the folders that all of them may import, and that import no folder.
 CODEGEN_SHARED = {"errors"}
-LOWERING_SHARED = {"arguments", "closures", "context", "descriptions", "regions", "structures"}
+LOWERING_SHARED = {
+    *("arguments", "closures", "context", "descriptions", "regions", "settings", "structures")
+}
 LAYERS: dict[str, tuple[dict[str, set[str]], set[str]]] = {
     CODEGEN: (CODEGEN_MAY_IMPORT, CODEGEN_SHARED),
     LOWERING: (LOWERING_MAY_IMPORT, LOWERING_SHARED),

@@ -326,34 +326,6 @@ def test_what_is_refused() -> None:
 
 
 @fe.kernel
-def set_kernel(n: fe.Int32):
-    mma = fe.make_tiled_mma(warpgroup.MmaTF32Op((64, 8), Source.SMEM, Major.K, Major.K))
-    if n > 3:
-        mma.set(warpgroup.Field.ACCUMULATE, True)
-    mma.get(warpgroup.Field.ACCUMULATE)
-
-
-@fe.kernel
-def late_kernel(n: fe.Int32):
-    mma = fe.make_tiled_mma(warpgroup.MmaTF32Op((64, 8), Source.SMEM, Major.K, Major.K))
-    i = 0
-    while i < n:
-        i = fe.Int64(i + 1)
-        mma.get(warpgroup.Field.ACCUMULATE)
-        mma.set(warpgroup.Field.ACCUMULATE, True)
-
-
-@fe.kernel
-def inner_kernel(n: fe.Int32):
-    mma = fe.make_tiled_mma(warpgroup.MmaTF32Op((64, 8), Source.SMEM, Major.K, Major.K))
-    for i in range(n):
-        if i > 3:
-            mma.set(warpgroup.Field.ACCUMULATE, False)
-        mma.get(warpgroup.Field.ACCUMULATE)
-        mma.set(warpgroup.Field.ACCUMULATE, True)
-
-
-@fe.kernel
 def first_kernel(n: fe.Int32, out: fe.Tensor):
     mma = fe.make_tiled_mma(warpgroup.MmaTF32Op((64, 8), Source.SMEM, Major.K, Major.K))
     for i in range(n):
@@ -388,9 +360,6 @@ def plain_kernel(n: fe.Int32):
 @pytest.mark.parametrize(
     "kernel, message",
     [
-        (set_kernel, "ACCUMULATE was set in a run-time branch or loop before"),
-        (late_kernel, "a field of a tiled mma is used and then set inside a run-time branch"),
-        (inner_kernel, "a field of a tiled mma is used and then set inside a run-time branch"),
         (plain_kernel, "arranged k-major as the hardware has it"),
     ],
 )

@@ -160,7 +160,7 @@ waiting:
         for place, item in enumerate(items):
             e.start(item, self._index(item))
             if (number, place) in self._early:
-                e.call("wgmma.queue:wait:0", [], [])
+                e.call("wgmma.queue:wait:-1", [], [])  # also what is in no group
             table.execute(e, item)
         self._leave(e, number)
         self._faults += e.faults

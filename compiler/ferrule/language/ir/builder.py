@@ -138,6 +138,11 @@ class Builder:
         """The region to which ops are appended."""
         return self._open[-1]
 
+    @property
+    def around(self) -> OpenRegion:
+        """The region around the current one."""
+        return self._open[-2]
+
     def append(self, op: ir.Op) -> None:
         """Adds an op that is already made."""
         self._open[-1].ops.append(op)
@@ -241,6 +246,14 @@ class Builder:
         result = ir.Value(type_, hint)
         self.append(ir.Fragment(result))
         return result
+
+    def fragment_ahead(self, type_: TensorType, hint: str) -> ir.Value:
+        """A `fragment` that exists from the begin of the function on."""
+        op = ir.Fragment(ir.Value(type_, hint))
+        self._open[0].ops.insert(0, op)
+        if self.places is not None:
+            self.places[op] = self.at
+        return op.result
 
     def table(self, type_: TensorType, data: bytes, hint: str) -> ir.Value:
         """A tensor of this type with constant elements."""

@@ -170,7 +170,8 @@ class Lowering:
     `shared`: the static shared memory so far, with the lines that request it.  `dynamic`: the bytes
     so far of dynamic shared memory whose size the launch need not say; `has_all_dynamic`: the
     kernel has asked for all of it.  `settings`: what tiled multiplications are set to, by the
-    id of the object and the field, with the object.
+    id of the object and the field, with the object; `cells`: the memory of those that the run
+    decides.
     """
 
     def __init__(
@@ -189,6 +190,7 @@ class Lowering:
         self.own_bytes = 0
         self.shared: list[tuple[TensorType, int]] = []
         self.settings: dict[tuple[int, Any], tuple[Any, Any]] = {}
+        self.cells: dict[tuple[int, Any], ops.Value] = {}
         self.dynamic = 0
         self.has_all_dynamic = False
         self.interpreter = interpreter

@@ -15,12 +15,13 @@ from typing import Any, Final
 
 from ferrule.language.dependencies.mutable import ATOMS, Search
 from ferrule.language.dependencies.witness import is_library
+from ferrule.language.ir.builder import Builder, OpenRegion
 from ferrule.language.lowering import structures
 from ferrule.specs.deferred import dataclass
 
 _NOTHING: Final = object()
 UNKNOWN: Final = object()
-"""A setting that depends on which way the run takes."""
+"""A setting that depends on which way the run takes: the run has it in memory of the thread."""
 
 
 @dataclass(slots=True)
@@ -29,16 +30,22 @@ class Region:
 
     `fresh` are the names of functions that are called inside, by identity.  Of the settings of
     tiled multiplications, and of the attributes of a SimpleNamespace, the code sets those in `sets`
-    for sure, and uses those in `read_first` before it sets them.
+    for sure, and uses those in `read_first` before it sets them.  `settings` are those of tiled
+    multiplications at its beginning; ops that its `builder` appends to `ahead` run right before it,
+    by which those in `stored` were put where the run finds them.
     """
 
     names: dict[str, Any]
     before: dict[str, Any]
     around: Region | None
+    settings: dict[Any, tuple[Any, Any]]
+    builder: Builder
+    ahead: OpenRegion
     fresh: dict[int, dict[str, Any]] = field(default_factory=dict)
     found: Search = field(default_factory=Search)
     sets: set[Any] = field(default_factory=set)
     read_first: set[Any] = field(default_factory=set)
+    stored: set[Any] = field(default_factory=set)
     _old: Search | None = None
 
     def reads_setting(self, key: Any) -> None:

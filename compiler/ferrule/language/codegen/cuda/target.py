@@ -55,6 +55,7 @@ from ferrule.language.codegen.host.calls import Surroundings, emit_call, needs_d
 from ferrule.language.codegen.host.function import emit_host, finished, host_types
 from ferrule.language.codegen.passes.decided import decided
 from ferrule.language.codegen.passes.relaxed import relaxed
+from ferrule.language.codegen.passes.unrolled import unrolled
 from ferrule.language.codegen.values.casts import truncate
 from ferrule.language.ir import ops, shared
 from ferrule.language.ir.passes.outline import outline
@@ -88,7 +89,7 @@ def lower_cuda(
     With `places` the kernels have source lines.  `kernels` makes the kernels, `lower_device` by
     default.  Raises CodegenError for ops that the target does not support.
     """
-    program = decided(outline(program))
+    program = unrolled(decided(outline(program)))
     if options.fast_math:
         program = relaxed(program)
     if options.libdevice:

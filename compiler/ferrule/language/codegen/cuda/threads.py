@@ -16,6 +16,7 @@ from ferrule.language.codegen.cuda import arch_ops, atomics, inline, warpgroups
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.facts.uniform import Divergent, Uniform
 from ferrule.language.codegen.functions.lowering import FunctionLowering, ThreadOp
+from ferrule.language.codegen.passes.unrolled import fragments_of
 from ferrule.language.codegen.values.scalars import dtype_of, memory_type
 from ferrule.language.ir import ops
 from ferrule.runtime.llvm.layouts import F32, F64, I1, I8, I32, I64, VOID
@@ -73,7 +74,7 @@ class DeviceThreads:
             aligned = False
         else:
             aligned = True
-        return cls(name, aligned, fragments=warpgroups.fragments_of(kernel))
+        return cls(name, aligned, fragments=fragments_of(kernel))
 
     def lower(self, lowering: FunctionLowering, op: ThreadOp) -> None:
         """Emits an op; its result, if it has one, is defined."""

@@ -40,18 +40,6 @@ _LEADING, _STRIDE, _SWIZZLE = 16, 32, 62
 """The lowest bits of these fields of a descriptor."""
 
 
-def fragments_of(kernel: ops.Function) -> tuple[ops.Value, ...]:
-    """The fragments that products of a kernel read and write."""
-    views = {op.result: op.tensor for op in kernel.facts.each(ops.View)}
-    found: dict[ops.Value, None] = {}
-    for op in kernel.facts.each(ops.WarpgroupMma):
-        for fragment in (op.d, *((op.a,) if op.of_a is None else ())):
-            while fragment in views:
-                fragment = views[fragment]
-            found[fragment] = None
-    return tuple(found)
-
-
 def control(lowering: FunctionLowering, fragments: Iterable[ops.Value], op: ops.Control) -> None:
     """Emits a fence or a wait, with no use of these fragments moved across it."""
     given = [each for each in fragments if each in lowering.values]

@@ -25,22 +25,25 @@ from ferrule.specs.deferred import dataclass
 class Assumed:
     """The assumptions about the names of a loop: dtypes by path, and names that cannot be read.
 
-    `kinds` are `templates` by path, for values that are not numbers.
+    `kinds` are `templates` by path, for values that are not numbers.  `settings` are the fields of
+    tiled multiplications that an iteration uses as an earlier one has set them, with their owners.
     """
 
     dtypes: dict[str, DType] = field(default_factory=dict)
     kinds: dict[str, Any] = field(default_factory=dict)
     clashes: dict[str, CompileError] = field(default_factory=dict)
+    settings: dict[Any, Any] = field(default_factory=dict)
 
     def any(self) -> bool:
         """Whether there are any assumptions."""
-        return bool(self.dtypes or self.kinds or self.clashes)
+        return bool(self.dtypes or self.kinds or self.clashes or self.settings)
 
     def add(self, other: Assumed) -> None:
         """Adds the findings of an attempt."""
         self.dtypes |= other.dtypes
         self.kinds |= other.kinds
         self.clashes |= other.clashes
+        self.settings |= other.settings
 
     def undefined(self, name: str, line: int) -> Undefined:
         """The value of a name that does not keep its type."""

@@ -254,7 +254,7 @@ def _loop(
             loop = _Attempt(low, node, ways, carried, assumed)
             kernels = low.state.undone_by(Retry)
             try:
-                with unchanged(low, node), active(low, assumed, carried.leaves), kernels:
+                with unchanged(low, node, assumed), active(low, assumed, carried.leaves), kernels:
                     emit(loop)
             except Retry as retry:
                 if retry.owner is not assumed:

@@ -15,7 +15,9 @@ from typing import Any, Final, NoReturn
 from ferrule.compiler.errors import CompileError
 from ferrule.language.dependencies.mutable import Held, Search
 from ferrule.language.dependencies.witness import Outer
+from ferrule.language.lowering import settings
 from ferrule.language.lowering.context import Frame, Lowering
+from ferrule.language.lowering.control.assumptions import Assumed, Retry
 from ferrule.language.lowering.regions import UNKNOWN, Region
 from ferrule.language.values import Undefined
 
@@ -24,17 +26,23 @@ _OUTSIDE: Final = "changes that happen at compile time, outside of it"
 
 
 @contextmanager
-def unchanged(low: Lowering, node: ast.AST) -> Iterator[None]:
-    """Refuses code that changes an existing object under the run-time condition `node`."""
-    around, names = low.state.region, low.names
-    region = low.state.region = Region(names, dict(names), around)
-    settings = dict(low.settings)
+def unchanged(low: Lowering, node: ast.AST, loop: Assumed | None = None) -> Iterator[None]:
+    """Refuses code that changes an existing object under the run-time condition `node`.
+
+    A branch enters it in a region of its own; a loop, which gives its assumptions, around it.
+    """
+    around, names, before = low.state.region, low.names, dict(low.settings)
+    ahead = low.builder.around if loop is None else low.builder.current
+    region = low.state.region = Region(names, dict(names), around, before, low.builder, ahead)
+    for key, owner in (loop.settings if loop is not None else {}).items():
+        settings.keep(low, region, key)
+        low.settings[key] = (owner, UNKNOWN)
     try:
         yield
     except CompileError:
         raise
     except Exception:  # the code is lowered again, from the current objects
-        low.settings = settings
+        low.settings = before
         _compare(low, region, node)
         raise
     finally:
@@ -42,29 +50,41 @@ def unchanged(low: Lowering, node: ast.AST) -> Iterator[None]:
         if around is not None:
             around.fresh.update(region.fresh)
     _compare(low, region, node)
-    _forget_settings(low, settings, region, node)
+    _forget_settings(low, region, loop)
 
 
-def _forget_settings(
-    low: Lowering, before: dict[Any, tuple[Any, Any]], region: Region, node: ast.AST
-) -> None:
+def _forget_settings(low: Lowering, region: Region, loop: Assumed | None) -> None:
     """What conditional code sets a tiled multiplication to is not known behind it.
 
-    Refuses code that used such a setting before: in a loop, it could be that of the last turn.
+    Raises Retry in a loop that uses such a setting first, which is that of the last iteration.
     """
-    for key, (tiled, found) in low.settings.items():
-        if found is before.get(key, (tiled, False))[1]:
-            continue
-        if key in region.read_first:
-            low.fail(
-                node,
-                f"a field of a tiled mma is used and then set {_WHERE}, to another value than "
-                "before",
-                expected="the same setting at the end, or one that is set before it is used",
-                hint="fe.range(n, unroll_full=True) with a size known at compile time, or "
-                "range_constexpr",
-            )
-        low.settings[key] = (tiled, UNKNOWN)
+    before = region.settings
+    changed = [
+        key
+        for key, (tiled, found) in low.settings.items()
+        if found is not before.get(key, (tiled, False))[1]
+    ]
+    for key in changed:
+        tiled = low.settings[key][0]
+        if key not in before and not _existed(low, region, tiled):
+            del low.settings[key]  # made in here, and nobody else has it
+        else:
+            low.settings[key] = (tiled, UNKNOWN)
+    if loop is None:
+        return
+    used = region.read_first.intersection(changed, low.settings).difference(loop.settings)
+    if used:
+        found = {key: low.settings[key][0] for key in used}
+        low.settings = dict(before)
+        raise Retry(Assumed(settings=found), loop)
+
+
+def _existed(low: Lowering, region: Region, value: Any) -> bool:
+    """Whether a value was there before this code."""
+    search = Search()
+    search.visit_all(region.before.items())
+    search.visit_all(_names_from(low, low.frame.caller))
+    return id(value) in search.seen
 
 
 def _compare(low: Lowering, region: Region, node: ast.AST) -> None:
@@ -133,7 +153,10 @@ def require_own(low: Lowering, value: Any, iterator: Any, node: ast.AST) -> None
 
 def _reachable(low: Lowering) -> Iterator[tuple[str, Any]]:
     """The values of names that code after this place can read."""
-    frame: Frame | None = low.frame
+    return _names_from(low, low.frame)
+
+
+def _names_from(low: Lowering, frame: Frame | None) -> Iterator[tuple[str, Any]]:
     while frame is not None:
         yield from frame.names.items()
         yield from getattr(frame.source.outer, "maps", [{}])[0].items()

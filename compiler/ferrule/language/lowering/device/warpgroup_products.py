@@ -17,12 +17,12 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.tensor_cores import WarpgroupMma
 from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts import Swizzle
+from ferrule.language.lowering import settings
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.threads import place
 from ferrule.language.lowering.numbers import scalars
-from ferrule.language.lowering.regions import UNKNOWN
 from ferrule.language.lowering.tensors import arranged
 from ferrule.language.lowering.tensors.runs import Runs
 from ferrule.language.values import Number, SwizzledView, TensorView
@@ -58,7 +58,7 @@ def gemm(low: Lowering, tiled: Any, tensors: tuple[Any, ...], node: ast.Call) ->
     own = _registers(low, "A", a, op.dtypes[0], node) if left is None else None
     rows, depth = (left.tiles, left.depth) if left is not None else _sizes(a)
     _require_shapes(low, d, (rows, right.tiles), (depth, right.depth), node)
-    adds = _setting(low, tiled, Field.ACCUMULATE, node)
+    adds = _setting(low, tiled, Field.ACCUMULATE)
     count, of_a = op.shape_mnk[1] // 2, op.shape_mnk[2] // 2
     low.state.writes += 1
     for k in range(depth):
@@ -189,39 +189,29 @@ def _require_shapes(
 
 
 def set_field(tiled: TiledMma, low: Lowering, args: Any, kwargs: Any, node: ast.Call) -> None:
-    """`tiled_mma.set(field, value)`: from here on, in the order of the text."""
+    """`tiled_mma.set(field, value)`: from here on, in the order of the run."""
     field, value = bound(low, "field value", args, kwargs, node)
     _require_field(low, tiled, field, node)
     known = value.value if isinstance(value, Numeric) else scalars.plain(value)
-    found = bool(known) if isinstance(known, (bool, int)) else value
-    if not isinstance(found, (bool, Number)):
+    if isinstance(known, (bool, int)):
+        settings.put(low, (id(tiled), field), tiled, bool(known))
+        return
+    if not isinstance(value, Number):
         low.fail(node, f"{field.name} is {describe(value)}", expected="a Boolean")
-    low.settings[id(tiled), field] = (tiled, found)
-    if low.state.region is not None:
-        low.state.region.sets.add((id(tiled), field))
+    settings.put(low, (id(tiled), field), tiled, scalars.convert(low, value, Boolean).value)
 
 
 def get_field(tiled: TiledMma, low: Lowering, args: Any, kwargs: Any, node: ast.Call) -> Any:
     """`tiled_mma.get(field)`."""
     (field,) = bound(low, "field", args, kwargs, node)
     _require_field(low, tiled, field, node)
-    return _setting(low, tiled, field, node)
+    return _setting(low, tiled, field)
 
 
-def _setting(low: Lowering, tiled: TiledMma, field: Field, node: ast.AST) -> Any:
-    """What a field of this object is set to; false at first."""
-    key = (id(tiled), field)
-    found = low.settings.get(key, (tiled, False))[1]
-    if found is UNKNOWN:
-        low.fail(
-            node,
-            f"{field.name} was set in a run-time branch or loop before, which may not have run",
-            expected="a setting for every way that the run can take",
-            hint=f"set it again: tiled_mma.set(Field.{field.name}, True)",
-        )
-    if low.state.region is not None:
-        low.state.region.reads_setting(key)
-    return found
+def _setting(low: Lowering, tiled: TiledMma, field: Field) -> Any:
+    """What a field of this object is set to here; false at first."""
+    found = settings.get(low, (id(tiled), field))
+    return Number(found) if isinstance(found, ops.Value) else found
 
 
 def _require_field(low: Lowering, tiled: TiledMma, field: Any, node: ast.AST) -> None:

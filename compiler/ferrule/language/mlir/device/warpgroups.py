@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ferrule.language.codegen.cuda import warpgroups
+from ferrule.language.codegen.passes.unrolled import fragments_of
 from ferrule.language.faces.tensor_cores import SharedMatrix
 from ferrule.language.ir import ops, tensor_cores
 from ferrule.language.mlir import memory
@@ -14,7 +15,7 @@ from ferrule.specs import Float32
 
 def control(f: FunctionText, kernel: ops.Function, op: ops.Control) -> None:
     """A fence or a wait; see `codegen.cuda.warpgroups.control`."""
-    given = [each for each in warpgroups.fragments_of(kernel) if each in f.values]
+    given = [each for each in fragments_of(kernel) if each in f.values]
     _hold(f, given)
     f.t.line(_assembly(warpgroups.control_text(op), "~{memory}", [], f, "!llvm.void"))
     _hold(f, given)
