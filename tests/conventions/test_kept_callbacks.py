@@ -56,6 +56,15 @@ int add_hook(plain given) { hooks[last % 256] = given; return last++ % 256; }
 int call_hook(int which, unsigned long long x, double y) { return hooks[which](x, y); }
 int add_and_call(plain given, unsigned long long x) { hooks[0] = given; return given(x, 1.0); }
 
+typedef int (*event)(void *user, int n);
+static event starts, ends;
+static void *events_user;
+void set_user(void *context) { events_user = context; }
+void on_events(event start, event end) { starts = start; ends = end; }
+void on_start(event start, void *context) { starts = start; events_user = context; }
+void on_end(event end, void *context) { ends = end; events_user = context; }
+int fire(int which, int n) { return (which ? ends : starts)(events_user, n); }
+
 static int in_thread_stop;
 static int in_thread_calls;
 static void *run(void *which) {
@@ -242,6 +251,75 @@ def test_a_context_of_an_earlier_handle_is_not_that_of_a_later_one(library: Libr
     handles = [library.set_if(lambda n, text: 1, 0) for _ in range(MOST_CONTEXTS)]
     assert library.write(1, "x") == -7  # its slot has another callback now
     del handles
+
+
+G = Function("g")
+
+
+def event(function: Function) -> Callback:
+    return Callback(function, ["int32"], returns="int32", context=0, on_error=-9, kept=True)
+
+
+def test_several_have_one_context(library: Library) -> None:
+    """C hands one `void*` to all of them, whichever of their contexts it was given."""
+    code = HostCode.from_library(str(library.path))
+    fire = CFunction("fire", [N, Scalar("m", "int32")], returns="int32", code=code)
+    fired = compiler.build(Signature("fire", [N, Scalar("m", "int32")]), fire)
+    for of in range(2):
+        both = event(F), event(G)
+        steps = [
+            CFunction("on_events", list(both), code=code),
+            CFunction("set_user", [both[of].user_data], code=code),
+        ]
+        listen = compiler.build(Signature("listen", [F, G]), Sequence(steps))
+        some = [listen(lambda n, k=k: n + k, lambda n, k=k: n * k) for k in (2, 3, 10)]
+        assert (fired(0, 7), fired(1, 7)) == (17, 70)
+        start, end = some.pop()
+        del start
+        gc.collect()
+        assert (fired(0, 7), fired(1, 7), end()) == (-9, 70, None)
+        some.append(listen(lambda n: 1 // n, lambda n: 5))
+        assert (fired(0, 0), fired(1, 0)) == (-9, 5)
+        with pytest.raises(ZeroDivisionError):
+            some[-1][0]()
+        assert (fired(0, 1), some[-1][1]()) == (1, None)
+
+
+def test_slots_of_several_are_free_together(library: Library) -> None:
+    code = HostCode.from_library(str(library.path))
+    first, second = event(F), event(G)
+    steps = [CFunction("on_events", [first, second], code=code)]
+    steps.append(CFunction("set_user", [first.user_data], code=code))
+    listen = compiler.build(Signature("listen", [F, G]), Sequence(steps))
+    ends = [listen(double, double)[1] for _ in range(MOST_CONTEXTS)]
+    with pytest.raises(RuntimeError, match=f"has {MOST_CONTEXTS} handles, as many as there can be"):
+        listen(double, double)
+    del ends[5]
+    assert len(listen(double, double)) == 2
+    del ends
+    assert len([listen(double, double) for _ in range(MOST_CONTEXTS)]) == MOST_CONTEXTS
+
+
+def test_a_context_of_another_call_calls_nobody(library: Library) -> None:
+    """A library with one `void*` for two functions, which are set one by one."""
+    code = HostCode.from_library(str(library.path))
+    m = Scalar("m", "int32")
+    fired = compiler.build(
+        Signature("fire", [N, m]), CFunction("fire", [N, m], returns="int32", code=code)
+    )
+    seen: list[Any] = []
+    set_one = {}
+    for name in ("on_start", "on_end"):
+        one = event(F)
+        call = CFunction(name, [one, one.user_data], code=code)
+        set_one[name] = compiler.build(Signature(name, [F]), call)
+    start = set_one["on_start"](lambda n: seen.append(("start", n)) or 1)
+    end = set_one["on_end"](lambda n: seen.append(("end", n)) or 2)
+    assert (fired(1, 4), fired(0, 5)) == (2, -9)
+    assert seen == [("end", 4)]
+    with pytest.raises(RuntimeError, match="C called the callback f with the context of another"):
+        start()
+    assert (start(), end()) == (None, None)
 
 
 def test_a_callback_drops_its_own_handle(library: Library) -> None:

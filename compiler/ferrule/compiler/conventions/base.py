@@ -91,9 +91,10 @@ class Place:
 @dataclass(slots=True)
 class Frames:
     """The frames of callbacks with a context: how many are still free, and the address of the
-    first."""
+    first; and the callbacks with a context that are kept."""
 
     free: int
+    kept: tuple[object, ...] = ()
     taken: int = 0
     first: ir.Value | None = None
 

@@ -80,27 +80,23 @@ def places_of(convention: object) -> Iterator[Out | Callback]:
 def without_context(convention: object) -> Callback | None:
     """A callback with a context for which no C function gets a `void*` to hand through.
 
-    All callbacks that are not kept have the same one.
+    All callbacks that are not kept have the same one, and so have all that are kept.
     """
     callbacks = [each for each in places_of(convention) if isinstance(each, Callback)]
     handed = [each.callback for each in _inside(convention) if isinstance(each, UserData)]
-    shared = any(each.handle is None for each in handed)
-    known = {id(each) for each in handed}
+    kinds = {each.handle is None for each in handed}
     for each in callbacks:
-        is_shared = shared and each.handle is None
-        if each.context is not None and not is_shared and id(each) not in known:
+        if each.context is not None and (each.handle is None) not in kinds:
             return each
     return None
 
 
 def frames_of(convention: object) -> Frames:
     """Room for the callbacks with a context of a convention and its steps."""
-    found = {
-        id(each)
-        for each in places_of(convention)
-        if isinstance(each, Callback) and each.context is not None and each.handle is None
-    }
-    return Frames(len(found))
+    places = (each for each in places_of(convention) if isinstance(each, Callback))
+    found = {id(each): each for each in places if each.context is not None}
+    kept = tuple(each for each in found.values() if each.handle is not None)
+    return Frames(len(found) - len(kept), kept)
 
 
 def objects_of(convention: object) -> tuple[Tensor, ...]:

@@ -14,7 +14,7 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.arguments import listed, shown
 from ferrule.compiler.conventions.base import Call
-from ferrule.compiler.conventions.c.kept_thunks import KeptThunks
+from ferrule.compiler.conventions.c.kept_thunks import open_group
 from ferrule.compiler.conventions.c.texts import CString
 from ferrule.compiler.conventions.c.thunks import FRAME, MOST_CALLS, Kind, Thunks, close, require
 from ferrule.compiler.conventions.conversions import limits
@@ -38,8 +38,8 @@ class Callback:
     for a `const char*`, of which the function gets a copy, or None.  `returns` is a dtype,
     "pointer" or None.  `context` is the position, among all parameters of the callback in C, of the
     `void*` that the C function hands through; the C function gets `user_data` as that pointer, the
-    same for all callbacks of a function that are not kept: libraries hand one to several.  A
-    callback without a context can be used by `MOST_CALLS` calls at once, and the next is a
+    same for all callbacks of a function that are not kept, and the same for all that are:
+    libraries hand one to several.  A callback without a context can be used by `MOST_CALLS` calls at once, and the next is a
     RuntimeError.
 
     An `Optional` `Function` that is not given is a null pointer.
@@ -149,20 +149,34 @@ class Callback:
         known = call.callbacks.get(id(self))
         if known is not None:
             return known[0], known[1]
-        call.steps.add(f"make a C function of {self.function.name}")
-        *present, function = call.leaves(self.function)
-        call.fault(Fault("RuntimeError", literal(f"{self.name} failed")))  # see `fail_raised`
-        number = len(call.callbacks)
-        if self.handle is None:
-            thunk, user_data = self._during_the_call(call, number, function)
+        if self.handle is not None:
+            self._open_kept(call)
         else:
-            thunk, user_data = KeptThunks(call, self, number).open(function)
-        e = call.emitter
+            function = self._function(call)
+            self._opened(call, *self._during_the_call(call, len(call.callbacks), function))
+        thunk, user_data, _ = call.callbacks[id(self)]
+        return thunk, user_data
+
+    def _open_kept(self, call: Call) -> None:
+        """Open all kept callbacks that have one context, since C may hand it to any of them."""
+        known = () if call.frames is None or self.context is None else call.frames.kept
+        group: list[Callback] = [each for each in known if isinstance(each, Callback)] or [self]
+        made = open_group(call, [(each, each._function(call)) for each in group])
+        for each, (thunk, user_data) in zip(group, made, strict=True):
+            each._opened(call, thunk, user_data)
+
+    def _function(self, call: Call) -> ir.Value:
+        """The function of tvm-ffi, or null."""
+        call.steps.add(f"make a C function of {self.function.name}")
+        call.fault(Fault("RuntimeError", literal(f"{self.name} failed")))  # see `fail_raised`
+        return call.leaves(self.function)[-1]
+
+    def _opened(self, call: Call, thunk: ir.Value, user_data: ir.Value) -> None:
+        e, (*present, _) = call.emitter, call.leaves(self.function)
         for flag in present:
             is_given = e.icmp("ne", flag, ir.Constant(flag.type, 0))
             thunk = e.select(is_given, thunk, e.null())
         call.callbacks[id(self)] = thunk, user_data, self
-        return thunk, user_data
 
     def _during_the_call(
         self, call: Call, number: int, function: ir.Value

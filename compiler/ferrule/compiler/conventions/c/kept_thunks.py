@@ -3,7 +3,12 @@
 The frame of a kept callback is in memory of its own.  Its thunk finds it through a *slot*, two
 words of a table in the object: a state, and the address of the frame.  Without a context there are
 `MOST_CALLS` slots, with a thunk each; with a context one thunk and `MOST_CONTEXTS` slots, and the
-context is no address but the number of a slot and of its use, the *token*.
+context is no address but the number of a slot, of its use and of the table, the *token*.
+
+Libraries hand one `void*` to several functions.  So the kept callbacks with a context of a call are
+a *group*: they take slots of one number and one use, each in a table of its own, and have one token.
+A thunk that gets the token of another group, which a later call has set, calls nobody: it returns
+`on_error`, and its handles say so.
 
 The state has, from bit 32 on, the number of the slot's use, and below the number of those that use
 the frame: the handle, and each thunk that runs now; `_CLOSED` says that no more may begin.  Whoever
@@ -58,7 +63,11 @@ _TOKEN, _ALIVE, _WORDS = 6, 7, 8
 it did when the callback was kept, else null."""
 _CLOSED: Final = 1 << 31
 _USES: Final = 1 << 32
-_INDEX_BITS: Final = 16
+_INDEX_BITS: Final = 10
+_USE_BITS: Final = 32
+_TAG_BITS: Final = 64 - _INDEX_BITS - _USE_BITS
+_SPREAD: Final = 0x9E3779B97F4A7C15
+"""2^64 divided by the golden ratio: the high bits of a product with it differ for near numbers."""
 _ANY_USE: Final = 0
 """The use that a thunk without a context knows; real ones begin at 1."""
 _NO_THUNK, _NO_MEMORY = 1, 2
@@ -74,21 +83,27 @@ class KeptThunks(Thunks):
         super().__init__(call, callback, number)
         self.count: Final = MOST_CALLS if callback.context is None else MOST_CONTEXTS
         self.slots: Final = self._global(f"{KEPT}.{number}", ir.ArrayType(I64, 2 * self.count))
+        self.foreign: Final = self._global(f"{self.name}.foreign", I64)
 
-    def open(self, function: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """The thunk for a function, and its context; the handle is one of the call's objects."""
+    def make(self, function: ir.Value) -> ir.Value:
+        """The handle of a function, which is one of the call's objects; returns the frame, which
+        has no slot yet."""
         e, call = self.call.emitter, self.call
         place = e.index(call.handles, PTR, call.owned)
         call.owned += 1
         frames = e.alloca(PTR, name="frame")
         status = e.call(self._keep_function(), [function, place, frames])
         call.require(status, self._faults())
-        frame = e.load(frames, PTR, name="frame")
         call.kept_callbacks[id(self.callback)] = e.load(place, PTR, name="handle")
-        call.checks.append(lambda: self._require(frame))
+        return e.load(frames, PTR, name="frame")
+
+    def opened(self, frame: ir.Value, leader: KeptThunks) -> tuple[ir.Value, ir.Value]:
+        """The thunk for a frame that has a slot, and the context for it."""
+        e = self.call.emitter
+        self.call.checks.append(lambda: self._require(frame))
         token = e.load(e.index(frame, I64, _TOKEN), I64)
         if self.callback.context is not None:
-            return self._thunk_of_token(), e.builder.inttoptr(token, PTR)
+            return self._thunk_of_token(leader), e.builder.inttoptr(token, PTR)
         return self._thunk_at(token), frame
 
     def _faults(self) -> list[Fault]:
@@ -102,9 +117,21 @@ class KeptThunks(Thunks):
         memory = f"there is no memory for {name}"
         return [Fault("RuntimeError", text), Fault("MemoryError", memory)]
 
+    def claimed(self, frames: collections.abc.Sequence[ir.Value], all_: list[KeptThunks]) -> None:
+        """Take slots for the frames of a group, or end the call."""
+        e = self.call.emitter
+        place = e.alloca(PTR, len(frames), name="group")
+        for i, frame in enumerate(frames):
+            e.store(frame, e.index(place, PTR, i))
+        status = e.call(self._claim(all_), [place])
+        self.call.require(status, self._faults())
+
     def _require(self, frame: ir.Value) -> None:
         """End the call with an error that the callback has had meanwhile."""
         e = self.call.emitter
+        with e.if_then(self._was_foreign(), likely=False):
+            self._raise_foreign()
+            self.call.fail(ir.Constant(I32, RAISED))
         with e.if_then(self._has_error(frame), likely=False):
             self._raise(frame)
             self.call.fail(ir.Constant(I32, RAISED))
@@ -127,18 +154,34 @@ class KeptThunks(Thunks):
 
     # ---- thunks ----
 
-    def _thunk_of_token(self) -> ir.Function:
+    def _thunk_of_token(self, leader: KeptThunks) -> ir.Function:
         e, position = self.call.emitter, self.callback.context
         assert position is not None
         with self._define(f"{self.name}.thunk", self.types) as function:
             given = list(function.args)
             token = e.builder.ptrtoint(given.pop(position), I64)
-            index = e.builder.and_(token, e.const_i64((1 << _INDEX_BITS) - 1))
-            with e.if_then(e.icmp("uge", index, e.const_i64(self.count)), likely=False):
+            tag = e.builder.lshr(token, e.const_i64(_INDEX_BITS + _USE_BITS))
+            index = self._index(token)
+            other = e.icmp("ne", tag, leader._tag())
+            outside = e.icmp("uge", index, e.const_i64(self.count))
+            with e.if_then(e.binary("or", other, outside), likely=False):
+                e.builder.atomic_rmw("xchg", self.foreign, e.const_i64(1), "release")
                 self._ret_after_error()
             use = e.builder.lshr(token, e.const_i64(_INDEX_BITS))
+            use = e.builder.and_(use, e.const_i64(_USES - 1))
             self._ret(e.call(self._through(), [index, use, *given]))
         return function
+
+    def _tag(self) -> ir.Value:
+        """A number that tells the groups of a process apart: from the address of the slots."""
+        e = self.call.emitter
+        place = e.builder.ptrtoint(self.slots, I64)
+        spread = e.builder.mul(place, e.const_i64(_SPREAD - (1 << 64)))
+        return e.builder.lshr(spread, e.const_i64(64 - _TAG_BITS))
+
+    def _index(self, token: ir.Value) -> ir.Value:
+        e = self.call.emitter
+        return e.builder.and_(token, e.const_i64((1 << _INDEX_BITS) - 1))
 
     def _thunk_at(self, token: ir.Value) -> ir.Value:
         """The thunk of a slot, from a table of them."""
@@ -150,8 +193,7 @@ class KeptThunks(Thunks):
             [ir.FormattedConstant(PTR, each.get_reference()) for each in thunks],
         )
         table.global_constant = True
-        index = e.builder.and_(token, e.const_i64((1 << _INDEX_BITS) - 1))
-        return e.load(e.index(table, PTR, index), PTR, name="thunk")
+        return e.load(e.index(table, PTR, self._index(token)), PTR, name="thunk")
 
     def _thunk_number(self, number: int) -> ir.Function:
         e = self.call.emitter
@@ -248,44 +290,84 @@ class KeptThunks(Thunks):
                 e.call("TVMFFIObjectDecRef", [held])
         e.call("free", [frame])
 
-    def _claim(self) -> ir.Function:
-        """`i1 claim(ptr frame)`: takes a free slot for a frame, which learns it; searched from
-        another one each time, so that a slot is free for long before it is used again."""
+    def _claim(self, group: list[KeptThunks]) -> ir.Function:
+        """`i32 claim(ptr frames)`: takes a free slot of one number in the table of each of a group,
+        whose frames learn it; searched from another number each time, so that a slot is free for
+        long before it is used again.  The use is counted by the first table."""
         e = self.call.emitter
         following = self._global(f"{self.name}.next", I64)
-        with self._function("claim", ir.IntType(1), [PTR], ["frame"]) as function:
-            (frame,) = function.args
+        with self._function("claim", I32, [PTR], ["frames"]) as function:
+            (frames,) = function.args
+            if self.callback.context is None:  # an absent function needs none of the few
+                held = e.load(e.index(e.load(frames, PTR), I64, FUNCTION), PTR)
+                with e.if_then(e.is_null(held)):
+                    e.ret(e.const_i32(0))
             first = e.builder.atomic_rmw("add", following, e.const_i64(1), "monotonic")
             with e.loop(e.const_i64(self.count)) as i:
                 index = e.builder.urem(e.builder.add(first, i), e.const_i64(self.count))
-                slot = self._slot(index)
-                state = e.builder.load_atomic(slot, "monotonic", 8, typ=I64)
-                low = e.builder.and_(state, e.const_i64(_USES - 1))
-                with e.if_then(e.icmp("eq", low, e.const_i64(0))):
-                    # Closed until the frame is there.
-                    claimed = e.builder.add(state, e.const_i64(_USES + _CLOSED + 1))
-                    taken = e.builder.cmpxchg(slot, state, claimed, "acq_rel", "monotonic")
-                    with e.if_then(e.builder.extract_value(taken, 1)):
-                        use = e.builder.lshr(claimed, e.const_i64(32))
-                        high = e.builder.shl(use, e.const_i64(_INDEX_BITS))
-                        e.store(e.builder.or_(high, index), e.index(frame, I64, _TOKEN))
-                        e.store(slot, e.index(frame, I64, SLOT))
-                        e.store(frame, e.index(slot, I64, 1))
-                        e.builder.atomic_rmw("and", slot, e.const_i64(~_CLOSED), "release")
-                        e.ret(ir.Constant(ir.IntType(1), 1))
-            e.ret(ir.Constant(ir.IntType(1), 0))
+                self._claim_at(index, frames, group)
+            e.ret(e.const_i32(_NO_THUNK))
         return function
+
+    def _claim_at(self, index: ir.Value, frames: ir.Value, group: list[KeptThunks]) -> None:
+        """Return 0 if the slots of this number are free; leave all of them as they are if not."""
+        e, mine = self.call.emitter, self._slot(index)
+        behind = e.block("taken")
+        before = e.builder.load_atomic(mine, "monotonic", 8, typ=I64)
+        use = e.builder.lshr(e.builder.add(before, e.const_i64(_USES)), e.const_i64(32))
+        # Closed until the frames are there.
+        closed = e.builder.shl(use, e.const_i64(32))
+        closed = e.builder.or_(closed, e.const_i64(_CLOSED + 1))
+        done: list[tuple[ir.Value, ir.Value]] = []
+        for each in group:
+            slot = each._slot(index)
+            state = before if each is self else e.builder.load_atomic(slot, "monotonic", 8, typ=I64)
+            self._if_free(slot, state, closed, done, behind)
+            done.append((slot, state))
+        high = e.builder.shl(use, e.const_i64(_INDEX_BITS))
+        tag = e.builder.shl(self._tag(), e.const_i64(_INDEX_BITS + _USE_BITS))
+        token = e.builder.or_(tag, e.builder.or_(high, index))
+        for i, (slot, _) in enumerate(done):
+            frame = e.load(e.index(frames, PTR, i), PTR)
+            e.store(token, e.index(frame, I64, _TOKEN))
+            e.store(slot, e.index(frame, I64, SLOT))
+            e.store(frame, e.index(slot, I64, 1))
+        for slot, _ in done:
+            e.builder.atomic_rmw("and", slot, e.const_i64(~_CLOSED), "release")
+        e.ret(e.const_i32(0))
+        e.at(behind)
+
+    def _if_free(
+        self,
+        slot: ir.Value,
+        state: ir.Value,
+        closed: ir.Value,
+        done: collections.abc.Sequence[tuple[ir.Value, ir.Value]],
+        otherwise: ir.Block,
+    ) -> None:
+        """Close a slot and go on, or give back those that are done and branch."""
+        e = self.call.emitter
+        low = e.builder.and_(state, e.const_i64(_USES - 1))
+        swap, back, taken = e.block("swap"), e.block("back"), e.block("closed")
+        e.cond_branch(e.icmp("eq", low, e.const_i64(0)), swap, back)
+        e.at(swap)
+        swapped = e.builder.cmpxchg(slot, state, closed, "acq_rel", "monotonic")
+        e.cond_branch(e.builder.extract_value(swapped, 1), taken, back)
+        e.at(back)
+        for other, earlier in done:
+            e.builder.atomic_rmw("xchg", other, earlier, "release")
+        e.branch(otherwise)
+        e.at(taken)
 
     # ---- the handle ----
 
     def _keep_function(self) -> ir.Function:
         """`i32 keep(ptr function, ptr place, ptr frames)`: a handle at the place, and its frame.
 
-        The status is that of `_faults`, or `RAISED`.  An absent function is null, and its frame has
-        no slot.
+        The status is that of `_faults`, or `RAISED`.  An absent function is null.
         """
         e = self.call.emitter
-        claim, ask, dispose = self._claim(), self._ask(), self._dispose()
+        ask, dispose = self._ask(), self._dispose()
         names = ["function", "place", "frames"]
         with self._function("keep", I32, [PTR, PTR, PTR], names) as keep:
             function, place, frames = keep.args
@@ -299,9 +381,6 @@ class KeptThunks(Thunks):
             e.store(frame, frames)
             self._find_python(frame)
             with e.if_then(e.not_(e.is_null(function))):
-                with e.if_then(e.not_(e.call(claim, [frame])), likely=False):
-                    e.call("free", [frame])
-                    e.ret(e.const_i32(_NO_THUNK))
                 e.call("TVMFFIObjectIncRef", [function])
             made = e.call("TVMFFIFunctionCreate", [frame, ask, dispose, place])
             with e.if_then(e.icmp("ne", made, e.const_i32(0)), likely=False):
@@ -346,6 +425,9 @@ class KeptThunks(Thunks):
                 e.ret(e.const_i32(-1))
             e.store_field(result, ANY, "head", e.const_i64(TypeIndex.NONE))
             e.store_field(result, ANY, "v_int64", e.const_i64(0))
+            with e.if_then(self._was_foreign(), likely=False):
+                self._raise_foreign()
+                e.ret(e.const_i32(-1))
             place = e.index(frame, I64, STATUS)
             status = e.builder.atomic_rmw("xchg", place, e.const_i64(0), "acq_rel")
             with e.if_then(e.icmp("eq", status, e.const_i64(0))):
@@ -376,6 +458,21 @@ class KeptThunks(Thunks):
                     e.call("dlopen", [e.load(info, PTR), mode])
 
     # ---- errors ----
+
+    def _was_foreign(self) -> ir.Value:
+        """Whether C has called with a context that is none of this callback, since last asked."""
+        e = self.call.emitter
+        was = e.builder.atomic_rmw("xchg", self.foreign, e.const_i64(0), "acq_rel")
+        return e.icmp("ne", was, e.const_i64(0))
+
+    def _raise_foreign(self) -> None:
+        e = self.call.emitter
+        said = (
+            f"C called {self.callback.name} with the context of another call: a library that has "
+            f"one void* for several functions gets all of them in one call"
+        )
+        texts = [e.cstring("RuntimeError"), e.cstring(said)]
+        e.call("TVMFFIErrorSetRaisedFromCStr", texts)
 
     def _keep_fault(
         self, frame: ir.Value, value: ir.Value, *faults: Fault, status: ir.Value | None = None
@@ -419,3 +516,19 @@ class KeptThunks(Thunks):
             attributes=("nounwind", "noinline"),
         ) as function:  # fmt: skip
             yield function
+
+
+def open_group(
+    call: Call, callbacks: collections.abc.Sequence[tuple[Callback, ir.Value]]
+) -> list[tuple[ir.Value, ir.Value]]:
+    """The thunks of kept callbacks for these functions, and their one context.
+
+    One without a context is a group of its own, and has no slot if its function is null.
+    """
+    first = len(call.callbacks)
+    group = [KeptThunks(call, each, first + i) for i, (each, _) in enumerate(callbacks)]
+    pairs = zip(group, (function for _, function in callbacks), strict=True)
+    frames = [each.make(function) for each, function in pairs]
+    leader = group[0]
+    leader.claimed(frames, group)
+    return [each.opened(frame, leader) for each, frame in zip(group, frames, strict=True)]
