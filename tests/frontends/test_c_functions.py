@@ -12,6 +12,7 @@ from ferrule.compiler.conventions import (
     Callback,
     CBytes,
     FunctionPointer,
+    HostCode,
     Out,
     Reference,
     Struct,
@@ -90,8 +91,90 @@ def test_functions_in_structs() -> None:
     struct = Reference(Struct([callback, callback.user_data]), reads_only=True)
     assert compiled(source, [struct], "float64")(lambda x: 2 * x) == 6
     code = fe.frontends.c.module("double twice(double x, void* u) { return 2 * x; }", name="t.c")
-    struct = Reference(Struct([FunctionPointer("twice", code=code), NULL]), reads_only=True)
+    twice = FunctionPointer("twice", ["float64", "pointer"], returns="float64", code=code)
+    struct = Reference(Struct([twice, NULL]), reads_only=True)
     assert compiled(source, [struct], "float64", ())() == 6
+
+
+CALLED = """
+struct s { double (*f)(double, void*); };
+double g(const struct s* p) { return p->f(3, 0); }
+"""
+
+
+def in_struct(function: Any) -> list[Any]:
+    return [Reference(Struct([function]), reads_only=True)]
+
+
+def test_functions_in_structs_are_what_c_calls() -> None:
+    """The types of members are known from debugging information alone."""
+    for params in (["float64"], ["int64"], [], ["float32"]):
+        callback = Callback(F, params, returns="float64", context=len(params))
+        listed = [Reference(Struct([callback]), reads_only=True), callback.user_data]
+        source = CALLED.replace("* p)", "* p, void* u)").replace("3, 0", "3, u")
+        if params == ["float64"]:
+            assert compiled(source, listed, "float64")(lambda x: x + 1) == 4
+            continue
+        with pytest.raises(CompileError, match="(?s)address of a function, .* C calls it with"):
+            compiled(source, listed, "float64")
+    callback = Callback(F, ["float64"], returns="int64", context=1)
+    with pytest.raises(CompileError, match="C wants float64 back"):
+        compiled(CALLED, in_struct(callback), "float64")
+
+
+IR = "define double @twice(double %x, ptr %u) {\n %y = fadd double %x, %x\n ret double %y\n}"
+
+
+def test_a_function_of_c_is_what_c_calls() -> None:
+    code = fe.frontends.c.module("double twice(double x, void* u) { return 2 * x; }", name="t.c")
+    twice = FunctionPointer("twice", code=code)
+    assert compiled(f"double twice(double, int*); {CALLED}", in_struct(twice), "float64", ())() == 6
+    with pytest.raises(CompileError, match=r"nobody knows what it takes: FunctionPointer\(…, par"):
+        compiled(CALLED, in_struct(twice), "float64", ())
+    for declared in ("double twice(float, void*);", "int twice(double, void*);"):
+        with pytest.raises(CompileError, match="C calls it with float64 as|C wants float64 back"):
+            compiled(f"{declared} {CALLED}", in_struct(twice), "float64", ())
+    said = FunctionPointer("twice", ["int64", "pointer"], returns="float64", code=code)
+    with pytest.raises(CompileError, match="C calls it with float64 as argument #0"):
+        compiled(CALLED, in_struct(said), "float64", ())
+    direct = "#include <stdlib.h>\nint g(int (*f)(int)) { return f(-3); }"
+    assert compiled(direct, [FunctionPointer("abs")], "int32", ())() == 3
+    with pytest.raises(CompileError, match="(?s)the function labs, .* C calls it with int32"):
+        compiled(direct, [FunctionPointer("labs")], "int32", ())
+
+
+def test_a_function_of_llvm_ir_is_what_c_calls() -> None:
+    ir = HostCode.from_llvm(IR)
+    assert compiled(CALLED, in_struct(FunctionPointer("twice", code=ir)), "float64", ())() == 6
+    other = HostCode.from_llvm(IR.replace("%u", "%u, i32 %n"))
+    with pytest.raises(CompileError, match="C calls it with 2 arguments"):
+        compiled(CALLED, in_struct(FunctionPointer("twice", code=other)), "float64", ())
+    with pytest.raises(CompileError, match="C calls it with 1 arguments"):
+        direct = "int g(int (*f)(int)) { return f(-3); }"
+        compiled(direct, [FunctionPointer("twice", code=ir)], "int32", ())
+    said = FunctionPointer("twice", ["int64", "pointer"], returns="float64", code=ir)
+    with pytest.raises(CompileError, match="the function twice of the code does not take"):
+        compiled(CALLED.replace("(double, v", "(long, v"), in_struct(said), "float64", ())
+    with pytest.raises(ValueError, match="it returns something: say params"):
+        FunctionPointer("twice", returns="float64", code=ir)
+
+
+@pytest.mark.parametrize(
+    ("source", "own", "said"),
+    [
+        ("int g(int (*f)(enum e)) { return f(A); }", (["int64"], "int32"), "an enum of 32 bits"),
+        ("int g(int (*f)(enum e)) { return f(A); }", (["int8"], "int32"), "values from -2 to 300"),
+        ("int g(int (*f)(enum e)) { return f(A); }", (["uint32"], "int32"), "an enum of 32 bits"),
+        ("int g(enum e (*f)(int)) { return f(1); }", (["int32"], "int8"), "C wants an enum of 32"),
+        ("int g(int (*f)(t)) { t v = {0}; return f(v); }", (["int32"], "int32"), "a struct of 8 b"),
+        ("int g(t (*f)(int)) { return f(1).x; }", (["int32"], "int32"), "C wants a struct of 8"),
+    ],
+)
+def test_what_a_name_is_is_asked(source: str, own: Any, said: str) -> None:
+    """Neither the values of an enum nor a typedef of a struct are in the names of types."""
+    types = "enum e { A = -2, B = 300 }; typedef struct { int x, y; } t;"
+    with pytest.raises(CompileError, match=said):
+        compiled(f"{types} {source}", [back(*own)], "int32")
 
 
 PICK = "int one(int x) { return x; } int (*g(double d))(int) { return d > 1 ? one : 0; }"

@@ -977,3 +977,24 @@ def test_places_and_callbacks_are_compared_with_the_types() -> None:
         arguments[position] = wrong
         with pytest.raises(CompileError, match=match):
             c.compile(source, signature, arguments=arguments, returns="status")
+
+
+@pytest.mark.parametrize(
+    ("values", "fits", "others"),
+    [
+        ("A", ("int32", "uint32"), ("int64", "int8")),
+        ("A = -2, B", ("int32",), ("uint32", "int16")),
+        ("A, B = 0x80000001", ("uint32",), ("int32",)),
+        ("A = -1, B = 0x80000001", ("int64",), ("uint32", "uint64")),
+    ],
+)
+def test_an_enum_is_an_integer_that_has_its_values(
+    values: str, fits: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    source = f"enum e {{ {values} }}; enum e f(void) {{ return A; }}"
+    for dtype in fits:
+        first = int(values.split(",")[0].partition("= ")[2] or "0")
+        assert fe.frontends.c.compile(source, Signature("f", []), returns=dtype)() == first
+    for dtype in others:
+        with pytest.raises(CompileError, match=r"values from -?\d+ to|, but the call expects"):
+            fe.frontends.c.compile(source, Signature("f", []), returns=dtype)

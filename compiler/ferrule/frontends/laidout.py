@@ -26,7 +26,8 @@ from ferrule.compiler.conventions.launches.types import (
 )
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.spelledtypes import Spelled, read_type
-from ferrule.frontends.layouts import Debugging, Layout, Leaf
+from ferrule.frontends.codetypes import misfit_of_code
+from ferrule.frontends.layouts import Code, Debugging, Layout, Leaf
 
 if TYPE_CHECKING:
     from ferrule.frontends.prototypes import Callee
@@ -75,13 +76,14 @@ def check_layouts(
     if found is None:
         return []
     taken: list[Taken] = []
-    types = zip(found.parameters, found.pointees, found.aligned, strict=True)
+    types = zip(found.parameters, found.pointees, found.aligned, found.codes, strict=True)
     listed = zip(values, parameters, types, strict=False)
-    for position, (given, text, (own, pointee, aligned)) in enumerate(listed):
+    for position, (given, text, (own, pointee, aligned, code)) in enumerate(listed):
         if given.align % aligned:
             raise too_loose(called.function, position, given, read_type(text), aligned)
         actual = own if given.kind == "bytes" else pointee
-        hint = _misfit(signature, given, actual) if actual is not None else None
+        hint = _misfit(debugging, signature, given, actual) if actual is not None else None
+        hint = hint or _misfit_of_code(debugging, given, code)
         if hint is not None:
             raise refused(called.function, position, given, read_type(text), hint)
         if isinstance(given.memory, Struct) and actual is not None:
@@ -92,7 +94,17 @@ def check_layouts(
     return taken
 
 
-def _misfit(signature: Signature, given: Given, actual: Layout) -> str | None:
+def _misfit_of_code(debugging: Debugging, given: Given, code: Code | None) -> str | None:
+    """The hint about a function of another type than C calls."""
+    function = given.function
+    if function is None or code is None:
+        return None
+    is_known = function.params is not None or function.name is None
+    own = None if is_known else debugging.code(function.name or "")
+    return misfit_of_code(function, own, code)
+
+
+def _misfit(debugging: Debugging, signature: Signature, given: Given, actual: Layout) -> str | None:
     """The hint about a struct that does not match the parameter; None if it matches."""
     if given.memory is None:
         return None
@@ -109,8 +121,9 @@ def _misfit(signature: Signature, given: Given, actual: Layout) -> str | None:
         return f"what it takes is aligned to {actual.align}: Struct([…], align={actual.align})"
     repeated = _repeated(given.memory, actual)
     members = given_members(signature, given.memory)
+    hints = (_misfit_of_member(debugging, members[leaf.at], leaf) for leaf in repeated)
     return _differ(Shape.of_memory(given.memory).members, repeated) or next(
-        filter(None, (_misfit_of_member(members[leaf.at], leaf) for leaf in repeated)), None
+        filter(None, hints), None
     )
 
 
@@ -123,7 +136,7 @@ def _repeated(memory: Struct, actual: Layout) -> list[Leaf]:
     ]  # fmt: skip
 
 
-def _misfit_of_member(given: Given, leaf: Leaf) -> str | None:
+def _misfit_of_member(debugging: Debugging, given: Given, leaf: Leaf) -> str | None:
     """The hint about a member of the right size that has another meaning."""
     is_address = given.kind == "address"
     if is_address != (leaf.kind == "pointer"):
@@ -141,8 +154,11 @@ def _misfit_of_member(given: Given, leaf: Leaf) -> str | None:
     plain = replace(given, pointer=None, dtype=None) if given.pointer is not None else given
     hint = misfit(plain, wanted)
     if hint is None:
+        hint = _misfit_of_code(debugging, given, leaf.code)
+    if hint is None:
         return None
-    said = f"its member at byte {leaf.at} is {wanted.text}, but it gets {given.what}"
+    text = wanted.text if leaf.code is None else "the address of a function"
+    said = f"its member at byte {leaf.at} is {text}, but it gets {given.what}"
     return f"{said}; {hint}" if hint else said
 
 

@@ -37,6 +37,8 @@ _UNIT: Final = 0x11
 _SIZE, _BIT_SIZE, _UPPER, _CONVENTION, _COUNT = 0x0B, 0x0D, 0x2F, 0x36, 0x37
 _PLACE, _DECLARED, _LINE_OF, _ENCODING, _TYPE = 0x38, 0x3C, 0x3B, 0x3E, 0x49
 _ALIGN, _VECTOR = 0x88, 0x2107
+_ENUMERATOR, _DOTS, _VALUE, _PROTOTYPED = 0x28, 0x18, 0x1C, 0x27
+_SIGNED_LEB: Final = 0x0D
 _BY_REFERENCE: Final = 4
 _ENCODINGS: Final = {
     2: "bool", 4: "float", 5: "int", 6: "int", 7: "uint", 8: "uint", 16: "uint",
@@ -73,7 +75,8 @@ class Leaf:
     "bool", "enum", "float", "pointer", or another word for a kind that a `Struct` cannot have.
 
     For a pointer: the leaf that it points to (None for void and for an incomplete type), whether
-    that is const, whether the pointer is `restrict`, and the alignment of the address.
+    that is const, whether the pointer is `restrict`, and the alignment of the address; the type of
+    the function that it points to.  For an enum: its least and greatest value.
     """
 
     at: int
@@ -83,6 +86,18 @@ class Leaf:
     is_const: bool = False
     is_restrict: bool = False
     aligned: int = 1
+    code: Code | None = None
+    values: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The type of a function that is called by its address: what it takes, None for an incomplete
+    type, and what it returns, None for void.  `is_open` is one with `...`."""
+
+    parameters: tuple[Layout | None, ...]
+    result: Layout | None
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +109,25 @@ class Layout:
     leaves: tuple[Leaf, ...]
     is_struct: bool
 
+    @property
+    def enum(self) -> Leaf | None:
+        """The leaf of an enum; None for another type."""
+        leaf = self.leaves[0] if len(self.leaves) == 1 and not self.is_struct else None
+        return leaf if leaf is not None and leaf.kind == "enum" else None
+
 
 @dataclass(frozen=True, slots=True)
 class Layouts:
     """The types of a function: of its result (None for void), of each parameter, and of the memory
     to which the addresses among these point (None for an incomplete type).  `aligned` is the
-    alignment of each address, 1 for a parameter that is none."""
+    alignment of each address, 1 for a parameter that is none; `codes` are the types of functions
+    whose addresses it takes, None for other parameters and for those without a prototype."""
 
     result: Layout | None
     parameters: tuple[Layout | None, ...]
     pointees: tuple[Layout | None, ...]
     aligned: tuple[int, ...]
+    codes: tuple[Code | None, ...]
 
 
 class Debugging:
@@ -120,9 +143,21 @@ class Debugging:
         told = self._functions(symbol) if self._language == "c++" else []
         if told:
             return _layouts(self._entries, max(told, key=lambda each: len(_parameters(each))))
-        line = f'#line {_LINE} "asked"\n__typeof__({function}) *ferrule_asked = 0;'
-        entries = _asked(self._command, f"{self._source}\n{line}\n", self._language) or {}
+        entries = self._pointed_at(function)
         return _layouts(entries, _pointed(entries))
+
+    def code(self, function: str) -> Code | None:
+        """The type of a function that the source declares; None if the compiler shows none."""
+        entries = self._pointed_at(function)
+        found = _pointed(entries)
+        try:
+            return None if found is None else _code(entries, found)
+        except (KeyError, ValueError):
+            return None
+
+    def _pointed_at(self, function: str) -> Mapping[int, _Entry]:
+        line = f'#line {_LINE} "asked"\n__typeof__({function}) *ferrule_asked = 0;'
+        return _asked(self._command, f"{self._source}\n{line}\n", self._language) or {}
 
     def restricted_parameters(self, symbol: str) -> tuple[bool, ...] | None:
         """For each parameter of a function that the source defines whether it is a `restrict`
@@ -241,6 +276,23 @@ def _of_function(entries: Mapping[int, _Entry], function: _Entry) -> Layouts:
             _alignment(entries, each) if each is not None and each.tag in _POINTERS else 1
             for each in types
         ),
+        tuple(_code(entries, _plain(entries, each)) for each in types),
+    )
+
+
+def _code(entries: Mapping[int, _Entry], function: _Entry | None) -> Code | None:
+    """The type of a function by the entry of its type; None for another type, and for a function
+    that does not declare what it takes."""
+    if function is None or function.tag not in (_FUNCTION, _SUBPROGRAM):
+        return None
+    parameters = _parameters(function)
+    is_open = any(each.tag == _DOTS for each in function.children)
+    if not parameters and _PROTOTYPED not in function.values:
+        return None
+    return Code(
+        tuple(_layout(entries, _plain(entries, each), inner=True) for each in parameters),
+        _layout(entries, _plain(entries, function), inner=True),
+        is_open,
     )
 
 
@@ -276,12 +328,18 @@ def _plain(entries: Mapping[int, _Entry], entry: _Entry | None) -> _Entry | None
 
 
 def _layout(
-    entries: Mapping[int, _Entry], entry: _Entry | None, *, is_restrict: bool = False
+    entries: Mapping[int, _Entry],
+    entry: _Entry | None,
+    *,
+    is_restrict: bool = False,
+    inner: bool = False,
 ) -> Layout | None:
+    """The layout of a type; `inner` leaves out what functions behind its pointers take: a struct
+    may have a function that takes the struct."""
     if entry is None or entry.tag == _FUNCTION or _DECLARED in entry.values:
         return None
     leaves = []
-    for leaf in _leaves(entries, entry, 0, is_restrict=is_restrict):
+    for leaf in _leaves(entries, entry, 0, is_restrict=is_restrict, inner=inner):
         leaves.append(leaf)
         if len(leaves) > _MOST:
             return None
@@ -290,28 +348,41 @@ def _layout(
 
 
 def _leaves(
-    entries: Mapping[int, _Entry], entry: _Entry, at: int, *, is_restrict: bool = False
+    entries: Mapping[int, _Entry],
+    entry: _Entry,
+    at: int,
+    *,
+    is_restrict: bool = False,
+    inner: bool = False,
 ) -> Iterator[Leaf]:
     size = _size(entries, entry)
     if entry.tag in (_STRUCT, _CLASS) and entry.values.get(_CONVENTION) != _BY_REFERENCE:
         for each in entry.children:
             if each.tag in (_MEMBER, _BASE_CLASS) and _is_stored(each):
-                yield from _member(entries, each, at)
+                yield from _member(entries, each, at, inner=inner)
     elif entry.tag == _ARRAY and _VECTOR not in entry.values:
-        inner = _typed(entries, entry)
-        step = _size(entries, inner)
+        item = _typed(entries, entry)
+        step = _size(entries, item)
         for position in range(size // step if step else 0):
             apart = _is_restrict(entries, entry)
-            yield from _leaves(entries, inner, at + position * step, is_restrict=apart)
+            place = at + position * step
+            yield from _leaves(entries, item, place, is_restrict=apart, inner=inner)
     elif entry.tag == _BASE and entry.values.get(_ENCODING) == _COMPLEX:
         yield Leaf(at, size // 2, "float")
         yield Leaf(at + size // 2, size // 2, "float")
     elif entry.tag in _POINTERS:
         behind, is_const = _pointee(entries, entry), _reads(entries, entry)
         aligned = _alignment(entries, entry)
-        yield Leaf(at, size, "pointer", behind, is_const, is_restrict, aligned)
+        code = None if inner else _code(entries, _plain(entries, entry))
+        yield Leaf(at, size, "pointer", behind, is_const, is_restrict, aligned, code)
     else:
-        yield Leaf(at, size, _kind(entry))
+        yield Leaf(at, size, _kind(entry), values=_values(entry))
+
+
+def _values(entry: _Entry) -> tuple[int, int] | None:
+    """The least and the greatest value of an enum."""
+    listed = [each.values.get(_VALUE, 0) for each in entry.children if each.tag == _ENUMERATOR]
+    return (min(listed), max(listed)) if entry.tag == _ENUM and listed else None
 
 
 def _pointee(entries: Mapping[int, _Entry], pointer: _Entry) -> Leaf | None:
@@ -342,13 +413,16 @@ def _is_stored(member: _Entry) -> bool:
     return _DECLARED not in member.values
 
 
-def _member(entries: Mapping[int, _Entry], member: _Entry, at: int) -> Iterator[Leaf]:
+def _member(
+    entries: Mapping[int, _Entry], member: _Entry, at: int, *, inner: bool
+) -> Iterator[Leaf]:
     place = at + member.values.get(_PLACE, 0)
     if _BIT_SIZE in member.values:
         yield Leaf(place, 0, "bits")
     else:
         apart = _is_restrict(entries, member)
-        yield from _leaves(entries, _typed(entries, member), place, is_restrict=apart)
+        kind = _typed(entries, member)
+        yield from _leaves(entries, kind, place, is_restrict=apart, inner=inner)
 
 
 def _kind(entry: _Entry) -> str:
@@ -408,7 +482,7 @@ class _Reader:
         self.at += size
         return int.from_bytes(self.data[self.at - size : self.at], "little")
 
-    def leb(self) -> int:
+    def leb(self, *, signed: bool = False) -> int:
         value = shift = 0
         while True:
             byte = self.data[self.at]
@@ -416,14 +490,14 @@ class _Reader:
             value |= (byte & 0x7F) << shift
             shift += 7
             if not byte & 0x80:
-                return value
+                return value - (1 << shift) if signed and byte & 0x40 else value
 
     def form(self, form: int) -> int:
         """The value of an attribute; texts and blocks are only skipped."""
         if form in _FIXED:
             return self.fixed(_FIXED[form])
         if form in _LEBS:
-            return self.leb()
+            return self.leb(signed=form == _SIGNED_LEB)
         if form == 0x08:
             self.at = self.data.index(b"\0", self.at) + 1
         elif form in _BLOCKS:
@@ -449,7 +523,7 @@ def _kinds(data: bytes) -> _Kinds:
         attributes = []
         while True:
             name, form = reader.leb(), reader.leb()
-            constant = reader.leb() if form == 0x21 else 0
+            constant = reader.leb(signed=True) if form == 0x21 else 0
             if not name and not form:
                 break
             attributes.append((name, form, constant))

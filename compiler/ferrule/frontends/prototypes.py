@@ -38,7 +38,7 @@ from ferrule.compiler.spelledtypes import (
 )
 from ferrule.frontends import returned
 from ferrule.frontends.laidout import check_layouts
-from ferrule.frontends.layouts import Debugging
+from ferrule.frontends.layouts import Debugging, Leaf
 from ferrule.frontends.sources import Source
 from ferrule.specs import Scalar
 from ferrule.specs.deferred import dataclass
@@ -169,7 +169,7 @@ def _checked(
     _check_rows(called, values, parameters)
     _check_integers(called.function, values, prototype)
     _check_alignments(called.function, said, values, parameters)
-    _check_others(command, source, called, values, prototype)
+    _check_others(command, source, debugging, called, values, prototype)
     asked = _has_layouts(values, prototype)
     members = check_layouts(debugging, signature, called, values, _fixed(parameters), asked=asked)
     prototype = replace(prototype, members=tuple(members))
@@ -425,11 +425,12 @@ def _check_alignments(
 
 
 def _has_layouts(values: Sequence[Given], prototype: Prototype) -> bool:
-    """Whether there is a struct, or an address whose type a typedef may align: a name, or an array,
-    whose typedef the compiler does not show."""
+    """Whether there is a struct, a function, or an address whose type a typedef may align: a name,
+    or an array, whose typedef the compiler does not show."""
     listed = zip(values, _fixed(prototype.parameters), _fixed(prototype.written), strict=False)
     return any(
         given.memory is not None
+        or given.function is not None
         or bool(given.align and kind.stars)
         and (bool(kind.lengths) or as_called(read_type(written)).name != as_called(kind).name)
         for given, kind, written in ((each, read_type(text), said) for each, text, said in listed)
@@ -446,6 +447,7 @@ def _aligned(number: int, pointer: str, align: int) -> str:
 def _check_others(
     command: Sequence[str],
     source: Source,
+    debugging: Debugging,
     called: Callee,
     values: Sequence[Given],
     prototype: Prototype,
@@ -482,7 +484,9 @@ def _check_others(
                 hint=f"{_OWN}write its members to a pointer",
             )
         )
-    _check_result(called, prototype.result, said, asked=not is_told)
+    found = None if is_told else debugging.layouts(called.function, called.symbol)
+    enum = None if found is None or found.result is None else found.result.enum
+    _check_result(called, prototype.result, said, asked=not is_told, enum=enum)
 
 
 def _copied(called: Callee, prototype: Prototype, kinds: Sequence[str]) -> Iterator[str]:
@@ -524,7 +528,9 @@ def _result_size(called: Callee) -> int:
     return wanted.size if isinstance(wanted, Shape) else 0
 
 
-def _check_result(called: Callee, result: str | None, said: _Said, *, asked: bool) -> None:
+def _check_result(
+    called: Callee, result: str | None, said: _Said, *, asked: bool, enum: Leaf | None = None
+) -> None:
     lines = [
         line for (name, line), words in said.items()
         if name == returned.FILE and returned.failed(words)
@@ -535,5 +541,5 @@ def _check_result(called: Callee, result: str | None, said: _Said, *, asked: boo
         size = _result_size(called)
         read = read_type(result or "")
         pointee = read.name if read.stars == 1 else ""
-        found = returned.Returned(actual, is_sized, is_enum=asked, pointee=pointee)
+        found = returned.Returned(actual, is_sized, is_enum=asked, pointee=pointee, enum=enum)
         returned.check_returned(called.function, found, called.returns, size)

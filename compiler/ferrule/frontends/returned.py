@@ -15,6 +15,8 @@ from ferrule.compiler.conventions.c.outs import Out
 from ferrule.compiler.conventions.c.returns import Checked, ReturnCode
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.spelledtypes import DTYPES, read_type
+from ferrule.frontends.codetypes import fits_enum
+from ferrule.frontends.layouts import Leaf
 from ferrule.specs import DType, as_dtype
 from ferrule.specs.deferred import dataclass
 
@@ -97,13 +99,14 @@ def spelled(result: str) -> str | None:
 @dataclass(frozen=True, slots=True)
 class Returned:
     """The type that a function returns: the answer of `answered` or `spelled`; whether it has the
-    size of the expected struct; whether an integer is an enum, whose signedness the compiler chose;
-    and the type that a pointer points to, if it is known."""
+    size of the expected struct; whether an integer is an enum, whose signedness the compiler chose,
+    and its values; and the type that a pointer points to, if it is known."""
 
     name: str
     is_sized: bool = False
     is_enum: bool = False
     pointee: str = ""
+    enum: Leaf | None = None
 
 
 def check_returned(function: str, found: Returned, wanted: Checked, size: int) -> None:
@@ -126,10 +129,27 @@ def check_returned(function: str, found: Returned, wanted: Checked, size: int) -
     else:
         expected = wanted.dtype if isinstance(wanted, ReturnCode) else wanted
         if _fits(actual, expected, found.is_enum or isinstance(wanted, ReturnCode)):
+            if isinstance(expected, DType) and found.enum is not None:
+                _check_enum(function, found.enum, expected)
             return
         what, said = actual, _name(expected)
     raise CompileError(
         Diagnostic(f"{function} returns {what}, but the call expects {said}", hint=_hint(actual))
+    )
+
+
+def _check_enum(function: str, enum: Leaf, expected: DType) -> None:
+    """Raises CompileError for an integer that does not have all values of an enum."""
+    if fits_enum(expected, enum):
+        return
+    least, most = enum.values or (0, 0)
+    what = f"an enum of {8 * enum.size} bits with values from {least} to {most}"
+    kind = "int" if least < 0 or most < 1 << 8 * enum.size - 1 else "uint"
+    raise CompileError(
+        Diagnostic(
+            f"{function} returns {what}, but the call expects {expected.name}",
+            hint=f"write returns='{kind}{8 * enum.size}'",
+        )
     )
 
 

@@ -83,8 +83,12 @@ class Callback:
             )
         put(self, "function", function)
         what = f"the callback {function.name}"
-        put(self, "params", tuple(_kind(each, what) for each in listed(params, f"{what}: params")))
-        put(self, "returns", None if returns is None else _result(returns, what))
+        put(
+            self,
+            "params",
+            tuple(checked_kind(each, what) for each in listed(params, f"{what}: params")),
+        )
+        put(self, "returns", None if returns is None else checked_result(returns, what))
         put(self, "context", context)
         put(self, "on_error", on_error)
         if not isinstance(kept, bool):
@@ -227,7 +231,8 @@ class UserData:
         return [self.callback.open(call)[1]]
 
 
-def _kind(given: object, what: str) -> Kind:
+def checked_kind(given: object, what: str) -> Kind:
+    """The C type of a parameter of a function that C calls; TypeError or ValueError if it is none."""
     if given is CString or given == "string":
         return "string"
     if given == "pointer":
@@ -240,8 +245,9 @@ def _kind(given: object, what: str) -> Kind:
     return dtype
 
 
-def _result(given: object, what: str) -> DType | Literal["pointer"]:
-    kind = _kind(given, what)
+def checked_result(given: object, what: str) -> DType | Literal["pointer"]:
+    """The C type of its result; ValueError for a text, which nobody would own."""
+    kind = checked_kind(given, what)
     if kind == "string":
         raise ValueError(
             f"{what}: nobody would own the text that it returns: let it return a pointer"

@@ -5,10 +5,10 @@ words of a table in the object: a state, and the address of the frame.  Without 
 `MOST_CALLS` slots, with a thunk each; with a context one thunk and `MOST_CONTEXTS` slots, and the
 context is no address but the number of a slot, of its use and of the table, the *token*.
 
-Libraries hand one `void*` to several functions.  So the kept callbacks with a context of a call are
-a *group*: they take slots of one number and one use, each in a table of its own, and have one token.
-A thunk that gets the token of another group, which a later call has set, calls nobody: it returns
-`on_error`, and its handles say so.
+Libraries hand one `void*` to several functions.  So the kept callbacks with a context of a call
+are a *group*: they take slots of one number and one use, each in a table of its own, and have one
+token.  A thunk that gets the token of another group, which a later call has set, calls nobody: it
+returns `on_error`, and its handles say so.
 
 The state has, from bit 32 on, the number of the slot's use, and below the number of those that use
 the frame: the handle, and each thunk that runs now; `_CLOSED` says that no more may begin.  Whoever

@@ -112,10 +112,12 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """The C types of a callback, its context among the parameters; None where they are unknown."""
+    """The C types of a callback, its context among the parameters; None where they are unknown.
+    Those of LLVM IR are its own words, "i32".  `name` is that of a function of C."""
 
     params: tuple[DType | str, ...] | None = None
     returns: DType | str | None = None
+    name: str | None = None
 
 
 def given_values(signature: Signature, arguments: Sequence[CArgument]) -> list[list[Given]]:
@@ -357,7 +359,7 @@ def _of_host(
             yield _callback(argument)
         case FunctionPointer(function=name):
             said = f"the address of the function {name}"
-            yield Given(said, "address", function=Function())
+            yield Given(said, "address", function=Function(*argument.said(), name))
         case UserData(callback=callback):
             said = f"the user_data of {callback.name}"
             yield Given(said, "address", is_context=True)
@@ -596,10 +598,8 @@ def misfit_of_function(given: Function, wanted: Spelled) -> str | None:
     if given.params is None or taken is None:
         return None
     if "..." in taken or len(taken) != len(given.params):
-        return (
-            f"C calls it with {len(taken)} arguments; context=… is the position of its void*, "
-            "which is not among its params"
-        )
+        hint = "; context=… is the position of its void*, which is not among its params"
+        return f"C calls it with {len(taken)} arguments{hint if given.name is None else ''}"
     for position, (own, text) in enumerate(zip(given.params, taken, strict=True)):
         if not _takes(own, read_type(text), text):
             return f"C calls it with {text} as argument #{position}"
@@ -612,19 +612,18 @@ def misfit_of_function(given: Function, wanted: Spelled) -> str | None:
 
 def _takes(own: DType | str, c_type: Spelled, text: str) -> bool:
     """Whether a parameter or result of a callback is what C has there."""
-    if own == "pointer":
+    if own in ("pointer", "ptr"):
         return c_type.stars > 0
     if own == "string":
         return c_type.stars == 1 and c_type.name in ("char", "void")
     if c_type.stars or re.match(r"(?:const\s+)?(?:struct|union)\b", text):
         return False
-    if c_type.dtype is None:  # an enum, or a typedef that the compiler does not show
-        return _is_integer_of_enum(own)
-    assert isinstance(own, DType)
+    if c_type.dtype is None:  # an enum, or a struct by the name of its typedef
+        return not isinstance(own, DType) or own.kind in _INTEGERS
     found = as_dtype(c_type.dtype)
+    if not isinstance(own, DType):
+        float_name = {32: "float", 64: "double"}.get(found.bits, "")
+        words = {"bool": ("i1", "i8"), "float": (float_name,)}
+        return own in words.get(found.kind, (f"i{found.bits}",))
     same_bits = own.bits == found.bits and own.kind in ("bool", "uint") and found.kind == "bool"
     return own.name == found.name or same_bits
-
-
-def _is_integer_of_enum(own: DType | str) -> bool:
-    return isinstance(own, DType) and own.kind in _INTEGERS
