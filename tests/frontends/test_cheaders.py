@@ -190,11 +190,111 @@ def test_what_the_header_says_is_checked_at_the_call(lib: Any) -> None:
         lib.copy(a, np.zeros(3, np.float32))
 
 
-def test_arrays_without_a_dtype_are_addresses(lib: Any) -> None:
-    wanted = "corner(n: int32, m: int32, p: Pointer(), x: Pointer()) -> float64"
+def test_an_array_of_structs_is_an_address(lib: Any) -> None:
+    wanted = "corner(p: Pointer(), x: Tensor([n, m], float64)) -> float64"
     assert str(lib.corner.signature) == wanted
     points, rows = np.array([[1, 2]], np.int32), np.array([[0.0, 1.0, 2.0], [0.5, 0.0, 0.0]])
-    assert lib.corner(2, 3, points.ctypes.data, rows.ctypes.data) == 2.5
+    assert lib.corner(points.ctypes.data, rows) == 2.5
+
+
+ROWS_LIB = """\
+#include "rows.h"
+double trace(int n, double a[n][n]) { double s = 0; for (int i = 0; i < n; i++) s += a[i][i]; return s; }
+double pick(int n, int m, const double a[][n][m]) { return a[1][n - 1][m - 1]; }
+double near(int n, const double a[n + 1]) { return a[0]; }
+void turn(int n, double _Complex *z) { for (int i = 0; i < n; i++) z[i] *= 1.0i; }
+int reds(enum colour *c, int n) { int s = 0; for (int i = 0; i < n; i++) s += c[i] == RED; return s; }
+int flags(const flags_t *f, int n) { return n && f[0] == HIGH; }
+flags_t high(void) { return HIGH; }
+int wide(long double *x) { return 0; }
+int plain(int a) { return a + 1; }
+int maybe(odd_t *o) { return o->x; }
+int odd(_Float16 _Complex x) { return 0; }
+"""
+ROWS_HEADER = """\
+enum colour { GREEN, RED = 1 << 2 };
+typedef enum { LOW = 1, HIGH = 0x80000000u } flags_t;
+typedef struct { int x : 3; int __attribute__((aligned(8))) y; _BitInt(9) z; } odd_t;
+double trace(int n, double a[n][n]);
+double pick(int n, int m, const double a[][n][m]);
+double near(int n, const double a[n + 1]);
+void turn(int n, double _Complex *z);
+int reds(enum colour *c, int n);
+int flags(const flags_t *f, int n);
+flags_t high(void);
+int wide(long double *x);
+[[deprecated]] int plain(int a);
+int maybe(odd_t *o);
+_BitInt(9) narrow(_BitInt(9) x);
+int after(int a);
+"""
+
+
+@pytest.fixture(scope="module")
+def rows_lib(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("rows")
+    (made / "rows.h").write_text(ROWS_HEADER)
+    cc = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if cc is None:
+        pytest.skip("no C compiler")
+    plain = ROWS_HEADER.replace("_BitInt(9) z", "int z").replace("_BitInt(9)", "int")
+    plain = plain.replace("[[deprecated]]", "")
+    (made / "rows.c").write_text(
+        ROWS_LIB.replace('#include "rows.h"', plain).replace(
+            "int odd(_Float16 _Complex x) { return 0; }", ""
+        )
+    )
+    command = [cc, "-shared", "-fPIC", "-w", str(made / "rows.c"), "-o", str(made / "rows.so")]
+    subprocess.run(command, check=True)
+    return made
+
+
+def test_rows_with_sizes_of_the_call(rows_lib: Path) -> None:
+    """An array of arrays is checked as far as the header says its lengths."""
+    kept = {"trace", "pick", "near", "turn", "reds", "flags", "high", "wide"}
+    text = "\n".join(
+        line for line in ROWS_HEADER.splitlines()
+        if any(f" {each}(" in line for each in kept) or line.startswith(("enum", "typedef enum"))
+    )  # fmt: skip
+    sizes = {"pick.a": 2, "turn.z": "n", "c": "n", "f": "n"}
+    lib = c.library(text, rows_lib / "rows.so", sizes=sizes)
+    assert str(lib.trace.signature) == "trace(a: Tensor([n, n], float64)) -> float64"
+    assert lib.trace(np.arange(9.0).reshape(3, 3)) == 12
+    with pytest.raises(ValueError, match=r"a\.shape"):
+        lib.trace(np.ones((2, 3)))
+    assert lib.pick(np.arange(12.0).reshape(2, 2, 3)) == 11
+    z = np.array([1, 2j])
+    lib.turn(z)
+    assert z.tolist() == [1j, -2]
+    assert lib.reds(np.array([4, 0, 4], np.int32)) == 2
+    assert lib.flags(np.array([1 << 31], np.uint32)) == 1
+    assert lib.high() == 1 << 31
+    assert set(lib.left_out) == {"near", "wide"}
+    assert lib.left_out["wide"].startswith("it takes x, an address of long double: sizes=")
+
+
+def test_an_odd_declaration_is_left_out_alone(rows_lib: Path) -> None:
+    lib = c.library(rows_lib / "rows.h", rows_lib / "rows.so", sizes={"trace.a": "n"})
+    reasons = dict(lib.left_out)
+    assert "trace" in dir(lib)
+    for name in ("plain", "narrow"):
+        assert reasons[name].startswith("its declaration cannot be read: ")
+        assert "rows.h" not in reasons[name]
+    assert "maybe" not in reasons
+    with pytest.raises(CompileError, match=r"narrow cannot be called\n  hint: defines=\{…\}"):
+        c.library(rows_lib / "rows.h", rows_lib / "rows.so", functions=["narrow"])
+    with pytest.raises(CompileError, match="narrow cannot be called"):
+        c.library(rows_lib / "rows.h", rows_lib / "rows.so", sizes={"narrow.x": None})
+
+
+def test_an_odd_declaration_without_a_compiler(no_compiler: None) -> None:
+    text = (
+        "_BitInt(9) narrow(int);\ntypedef struct { _BitInt(9) x; } t;\nint abs(int); int puts(t *);"
+    )
+    lib = c.library(text, None)
+    assert sorted(lib.signatures) == ["abs", "puts"]
+    assert "puts(arg0: Pointer())" in str(lib.signatures["puts"])
+    assert list(lib.left_out) == ["narrow"]
 
 
 def test_what_is_left_out_has_a_reason(lib: Any, folder: Path) -> None:

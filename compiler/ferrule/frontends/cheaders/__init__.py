@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.ccompilers import compiler_words
 from ferrule.frontends.cheaders.calls import LeftOut, Planned, Size, dims_of, is_out, plan
-from ferrule.frontends.cheaders.declared import Address, Declared, Header, read_header
+from ferrule.frontends.cheaders.declared import (
+    HINT_FOR_WORDS,
+    Address,
+    Declared,
+    Header,
+    read_header,
+)
 from ferrule.frontends.given import texts
 from ferrule.frontends.sources import SourceLike, search_words
 from ferrule.specs import Signature
@@ -113,10 +119,10 @@ def read_library(
     search = search_words(nowhere, include_paths, defines or {})
     command = _command(cc)
     read = read_header(header, command, search)
-    declared = _chosen(read, wanted)
+    declared, left_out = _chosen(read, wanted)
+    _require_readable(read, left_out, said)
     _check_keys(read.name, declared, said, returns or {})
     planned: dict[str, Planned] = {}
-    left_out: dict[str, str] = {}
     for name, function in declared.items():
         try:
             _require(code, name)
@@ -140,18 +146,33 @@ def _command(cc: str | None) -> list[str] | None:
         return None
 
 
-def _chosen(read: Header, wanted: Sequence[str] | None) -> Mapping[str, Declared]:
-    """The functions that are asked for, in headers that it includes, too; by default its own."""
+def _chosen(
+    read: Header, wanted: Sequence[str] | None
+) -> tuple[Mapping[str, Declared], dict[str, str]]:
+    """The functions that are asked for, in headers that it includes, too; by default its own.  And
+    the reasons for those of them that cannot be read."""
     if wanted is None:
         if not read.functions:
             raise CompileError(f"the header {read.name} declares no functions")
-        return read.functions
+        return read.functions, dict(read.odd)
     known = {**read.others, **read.functions}
+    odd = {**read.others_odd, **read.odd}
     for name in wanted:
-        if name not in known:
+        if name not in known and name not in odd:
             near = _near(name, read.functions)
             raise ValueError(f"functions: {read.name} declares no {name!r}{near}")
-    return {name: known[name] for name in wanted}
+    return (
+        {name: known[name] for name in wanted if name in known},
+        {name: odd[name] for name in wanted if name not in known},
+    )
+
+
+def _require_readable(read: Header, odd: Mapping[str, str], sizes: Mapping[str, Size]) -> None:
+    """Raises CompileError for a function that `sizes` names and that cannot be read."""
+    named = {key.rpartition(".")[0] for key in sizes}
+    asked = {name: reason for name, reason in odd.items() if name in named}
+    if asked:
+        _refuse(read.name, asked)
 
 
 def _near(name: str, known: Iterable[str]) -> str:
@@ -242,6 +263,11 @@ def _require(code: HostCode, name: str) -> None:
 def _refuse(header: str, left_out: Mapping[str, str]) -> None:
     """Raises CompileError for functions that were asked for by name."""
     listed = tuple(f"{name}: {reason}" for name, reason in left_out.items())
+    is_odd = any(reason.startswith("its declaration cannot be read") for reason in left_out.values())
     raise CompileError(
-        Diagnostic(f"{header}: {', '.join(left_out)} cannot be called", notes=listed)
+        Diagnostic(
+            f"{header}: {', '.join(left_out)} cannot be called",
+            hint=HINT_FOR_WORDS if is_odd else None,
+            notes=listed,
+        )
     )

@@ -23,7 +23,7 @@ Size: TypeAlias = "str | int | tuple[str | int, ...] | Out | None"
 
 _TEXT: Final = Address(Number("int8"), is_const=True)
 _BYTES: Final = (Opaque("void"), Number("int8"), Number("uint8"))
-_UNPASSED: Final = ("float16", "bfloat16")
+_UNPASSED: Final = ("float16", "bfloat16", "complex64", "complex128")
 
 
 class LeftOut(Exception):
@@ -65,10 +65,21 @@ def _lengths(function: Declared) -> Iterator[tuple[str, Size]]:
     """The sizes that the header says, `double x[4]` and `double x[n]`."""
     for name, kind in function.parameters.items():
         if isinstance(kind, Address) and kind.length is not None:
-            known = isinstance(kind.length, int) or kind.length in function.parameters
-            # An array of structs, or of rows with a size of the call, has no dtype.
-            if known and not isinstance(kind.to, Opaque):
+            lengths, inner = _lengths_of(kind)
+            named = [each for each in lengths if isinstance(each, str)]
+            # An array of structs has no dtype.
+            if set(named) <= {*function.parameters} and not isinstance(inner, Opaque):
                 yield name, kind.length
+
+
+def _lengths_of(kind: Address) -> tuple[list[int | str | None], Kind]:
+    """The lengths that an array of arrays says, and what its elements are."""
+    lengths: list[int | str | None] = [kind.length]
+    inner = kind.to
+    while isinstance(inner, Row):
+        lengths.append(inner.length)
+        inner = inner.of
+    return lengths, inner
 
 
 def _result(kind: Kind) -> Any:
@@ -85,8 +96,8 @@ def _result(kind: Kind) -> Any:
 
 def _text(kind: Kind) -> str:
     match kind:
-        case Number(dtype):
-            return dtype
+        case Number(dtype, enum):
+            return enum or dtype
         case Address(to, is_const):
             return f"an address of {'constant ' * is_const}{_text(to)}"
         case Row(of, length):
@@ -103,10 +114,18 @@ class _Plan:
         self.sizes = sizes
         self.params: list[Any] = []
         self.before: list[tuple[Tensor, Any]] = []
-        named = {each for size in sizes.values() for each in dims_of(size) if isinstance(each, str)}
+        listed = [*map(dims_of, sizes.values()), *map(self._rows_of, sizes)]
+        named = {each for dims in listed for each in dims if isinstance(each, str)}
         self.symbols = {each: sym_int64(symbol=each) for each in sorted(named)}
         for each in self.symbols:
             _check_size(function, each)
+
+    def _rows_of(self, name: str) -> tuple[int | str | None, ...]:
+        """The lengths of the rows of an array with a size, `m` of `x[n][m]`."""
+        kind = self.function.parameters[name]
+        if not isinstance(kind, Address) or is_out(self.sizes[name]) or self.sizes[name] is None:
+            return ()
+        return tuple(_lengths_of(kind)[0][1:])
 
     def argument(self, name: str) -> Any:
         """What C gets for a parameter; what Python hands over for it is added to `params`."""
@@ -151,7 +170,9 @@ class _Plan:
             return self._added(_pointer(name)) if size is None else self._array(name, kind, size)
         if kind.is_const and kind.to == _TEXT.to:
             return CString(self._added(String(_python_name(name))))
-        if isinstance(kind.to, Opaque) and kind.to.text not in ("void", "a function"):
+        behind = _lengths_of(kind)[1]
+        is_handle = isinstance(behind, Opaque) and behind.text not in ("void", "a function")
+        if is_handle and not behind.is_number:
             return self._added(_pointer(name))
         if kind.to == Opaque("a function"):
             raise LeftOut(f"it takes {name}, the address of a function")
@@ -170,16 +191,18 @@ class _Plan:
         python = _python_name(name)
         tensor = Tensor(python, (*dims, *inner), dtype, read_only=kind.is_const)
         self.params.append(tensor)
-        if isinstance(kind.to, Address):
+        is_enum = isinstance(kind.to, Number) and kind.to.enum
+        if isinstance(kind.to, Address) or is_enum:
             return cast(tensor.data, kind.text)
         return tensor.data
 
-    def _element(self, name: str, kind: Kind) -> tuple[str, tuple[int, ...]]:
+    def _element(self, name: str, kind: Kind) -> tuple[str, tuple[Dim, ...]]:
         """The dtype of an array, and the sizes of its elements."""
         match kind:
             case Row(of, length):
                 dtype, inner = self._element(name, of)
-                return dtype, (length, *inner)
+                size = self.symbols[length] if isinstance(length, str) else length
+                return dtype, (size, *inner)
             case Address():
                 return "uint64", ()
             case Opaque("void") | Number("int8" | "uint8"):

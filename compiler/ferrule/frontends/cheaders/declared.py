@@ -16,6 +16,8 @@ from typing import Any, Final, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.spelledtypes import DTYPES
+from ferrule.frontends.cheaders.enums import dtype_of, enum_dtypes
+from ferrule.frontends.cheaders.pieces import Read, read_pieces
 from ferrule.frontends.packages import load
 from ferrule.frontends.sources import Source, SourceLike, hint_for_headers, is_text, read_source
 from ferrule.specs.deferred import dataclass
@@ -57,17 +59,19 @@ _SIZES: Final = "".join(
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number with this dtype."""
+    """A number with this dtype; `enum` is the type in C's words if it is an enum."""
 
     dtype: str
+    enum: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An array of constant length, the element of another one: `double[2]`."""
+    """An array, the element of another one: `double[2]`; its length is a number, or the name of a
+    parameter."""
 
     of: Kind
-    length: int
+    length: int | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +87,17 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A type that no dtype is: a struct, a union, a function, void."""
+    """A type that no dtype is: a struct, a union, a function, void; `is_number` if it is a number
+    that no dtype is, or an array of such a length."""
 
     text: str
+    is_number: bool = False
 
 
+HINT_FOR_WORDS: Final = "defines={…} replaces a word that is not C's own: {'API(x)': 'x'}"
 _NAMELESS: Final = (Opaque("struct"), Opaque("union"))
+_ANY_ARRAY: Final = Opaque("an array", is_number=True)
+"""An array whose length is no number and no name."""
 
 Kind: TypeAlias = "Number | Row | Address | Opaque"
 
@@ -114,6 +123,10 @@ class Header:
     """None if the header was read without a compiler."""
     others: Mapping[str, Declared]
     """The functions of the headers that it includes."""
+    odd: Mapping[str, str]
+    """Why functions of the header cannot be read, by name."""
+    others_odd: Mapping[str, str]
+    """The same of the headers that it includes."""
 
 
 def read_header(header: SourceLike, command: Sequence[str] | None, search: Sequence[str]) -> Header:
@@ -128,16 +141,19 @@ def read_header(header: SourceLike, command: Sequence[str] | None, search: Seque
     if command is None:
         return _read_plain(name, source)
     text = _preprocessed(name, source, command, search)
-    tree = _parsed(_OTHERS + text, name)
-    found = _Functions(tree)
+    read = _parsed(_OTHERS + text, name)
+    found = _Functions(read.trees)
     own: dict[str, Declared] = {}
     others: dict[str, Declared] = {}
-    for node in tree.ext:
+    for node in read.trees:
         declared = found.declared(node)
         if declared is not None:
             mine = _is_of(name, str(node.coord.file))
             (own if mine else others)[declared.name] = declared
-    return Header(name, own, source, others)
+    odd: tuple[dict[str, str], dict[str, str]] = {}, {}
+    for function, (reason, file) in read.odd.items():
+        odd[not _is_of(name, file)][function] = reason
+    return Header(name, own, source, others, *odd)
 
 
 def _included(header: SourceLike) -> tuple[str, Source]:
@@ -182,32 +198,35 @@ def _read_plain(name: str, source: Source) -> Header:
                 hint="install clang or gcc, or hand over the text of the declarations alone",
             )
         )
-    tree = _parsed(_SIZES + _OTHERS + text, name)
-    found = _Functions(tree)
-    listed = [each for each in map(found.declared, tree.ext) if each is not None]
-    return Header(name, {each.name: each for each in listed}, None, {})
+    read = _parsed(_SIZES + _OTHERS + text, name)
+    found = _Functions(read.trees)
+    listed = [each for each in map(found.declared, read.trees) if each is not None]
+    odd = {function: reason for function, (reason, _) in read.odd.items()}
+    return Header(name, {each.name: each for each in listed}, None, {}, odd, {})
 
 
-def _parsed(text: str, name: str) -> Any:
+def _parsed(text: str, name: str) -> Read:
+    """The declarations.  Raises CompileError for a header of which no function can be read."""
     parser = load("pycparser.c_parser", "c", "c")
     try:
-        return parser.CParser().parse(text, name)
+        return Read(parser.CParser().parse(text, name).ext)
     except parser.ParseError as error:
-        raise CompileError(
-            Diagnostic(
-                f"the header {name} cannot be read: {error}",
-                hint="defines={…} replaces a word that is not C's own: {'API(x)': 'x'}",
-            )
-        ) from None
+        read, message = read_pieces(text, name, parser), str(error)
+    if any(type(getattr(each, "type", None)).__name__ == "FuncDecl" for each in read.trees):
+        return read
+    raise CompileError(
+        Diagnostic(f"the header {name} cannot be read: {message}", hint=HINT_FOR_WORDS)
+    )
 
 
 class _Functions:
-    """Reads declarations of a syntax tree, whose typedefs it knows."""
+    """Reads declarations of a syntax tree, whose typedefs and enums it knows."""
 
-    def __init__(self, tree: Any) -> None:
+    def __init__(self, nodes: list[Any]) -> None:
         self._typedefs = {
-            each.name: each.type for each in tree.ext if type(each).__name__ == "Typedef"
+            each.name: each.type for each in nodes if type(each).__name__ == "Typedef"
         }
+        self._enums = enum_dtypes(nodes)
 
     def declared(self, node: Any) -> Declared | None:
         """The function that a node declares; None for anything else, and for static ones."""
@@ -232,13 +251,11 @@ class _Functions:
     def _parameter(self, node: Any) -> Kind:
         """The type of a parameter: arrays and functions are addresses there."""
         found, _ = self._kind(node)
-        if isinstance(found, Row):
-            return Address(found.of, self._kind(self._resolved(node).type)[1], found.length or None)
-        if found == Opaque("an array"):
+        if isinstance(found, Row) or found == _ANY_ARRAY:
             inner = self._resolved(node)
             kind, is_const = self._kind(inner.type)
-            name = getattr(inner.dim, "name", None)
-            return Address(kind, is_const, name if isinstance(name, str) else None)
+            length = None if isinstance(found, Opaque) else found.length or None
+            return Address(kind, is_const, length, f"{_spelled(inner.type)}*")
         return Address(found, False) if found == Opaque("a function") else found
 
     def _resolved(self, node: Any) -> Any:
@@ -262,12 +279,13 @@ class _Functions:
                 return found, "const" in (node.quals or ())
             case "ArrayDecl":
                 kind, is_const = self._kind(node.type)
-                length = _literal(node.dim)
-                return (Opaque("an array") if length is None else Row(kind, length)), is_const
+                length = _length(node.dim)
+                return (_ANY_ARRAY if length is None else Row(kind, length)), is_const
             case "FuncDecl":
                 return Opaque("a function"), False
             case "Enum":
-                return Number("int32"), False
+                dtype = dtype_of(node) if node.values else self._enums.get(node.name, "int32")
+                return Number(dtype, f"enum {node.name}" if node.name else "int"), False
             case "Struct" | "Union" as word:
                 return Opaque(f"{word.lower()} {node.name or ''}".strip()), False
             case "Typename":
@@ -279,10 +297,14 @@ class _Functions:
         names = tuple(getattr(node, "names", ()))
         if len(names) == 1 and names[0] in self._typedefs:
             kind, is_const = self._kind(self._typedefs[names[0]])
-            # A struct without a name of its own has that of its typedef.
+            # A struct or enum without a name of its own has that of its typedef.
+            if isinstance(kind, Number) and kind.enum == "int":
+                kind = Number(kind.dtype, names[0])
             return Opaque(names[0]) if kind in _NAMELESS else kind, is_const
         text = _in_order(names)
-        return (Number(DTYPES[text]) if text in DTYPES else Opaque(text)), False
+        if text in DTYPES:
+            return Number(DTYPES[text]), False
+        return Opaque(text, is_number=text != "void"), False
 
 
 def _spelled(node: Any) -> str:
@@ -301,8 +323,11 @@ def _spelled(node: Any) -> str:
             return "void"
 
 
-def _literal(node: Any) -> int | None:
-    """The length of an array, if it is written as a number."""
+def _length(node: Any) -> int | str | None:
+    """The length of an array, if it is written as a number or a name."""
+    name = getattr(node, "name", None)
+    if isinstance(name, str):
+        return name
     value = getattr(node, "value", None)
     text = value.rstrip("uUlL") if isinstance(value, str) else ""
     return int(text) if text.isdigit() else None
@@ -311,7 +336,10 @@ def _literal(node: Any) -> int | None:
 def _in_order(names: Sequence[str]) -> str:
     """The words of a type in the order of C's own list: "long unsigned int" is "unsigned long"."""
     words = list(names)
-    if {"_Complex", "double", "float"} & {*words} or words in (["void"], ["int"]):
+    if "_Complex" in words:
+        words.remove("_Complex")
+        return " ".join(["_Complex", *words])
+    if {"double", "float"} & {*words} or words in (["void"], ["int"]):
         return " ".join(words)
     signs = [each for each in words if each == "unsigned"]
     if "char" in words:
