@@ -49,6 +49,8 @@ DEFINED = {
     "allowed": "{ return n < 5; }",
     "create": "{ static int made; made = n; return n < 5 ? &made : 0; }",
     "touch": '{ errno = strcmp(text, "gone") ? EACCES : ENOENT; return *text == \'+\' ? 0 : -1; }',
+    "sized": "{ return n < 5 ? 2 * n : (size_t)-7; }",
+    "is_error": "{ return code > (size_t)-100; }",
     "verify": "{ return n < 5 ? 0 : -3; }",
     "text_of": '{ return code == -3 ? "too many" : 0; }',
     "parse": '{ *message = made_text("no number"); return *text == \'1\' ? 0 : 1; }',
@@ -80,6 +82,7 @@ DEFINED = {
     "hooked": "{ handle(); return 1; }",
 }  # fmt: skip
 NAMED = {
+    "unsigned is_error(size_t)": "unsigned is_error(size_t code)",
     "void *start_at(int)": "void *start_at(int n)",
     "float used(void*, int)": "",
     "void release(void*)": "void release(void *item)",
@@ -222,6 +225,7 @@ CASES: dict[str, list[Callable[..., None]]] = {
         raises(FileNotFoundError, "^touch failed, errno 2: No such file or directory$", "gone"),
         raises(RuntimeError, "^touch failed, errno 13: Permission denied$", "there"),
     ],
+    "sized": [same(8, X), raises(RuntimeError, "^sized returned -7$", LONG)],
     "verify": [raises(RuntimeError, "^verify returned -3: too many$", LONG)],
     "parse": [raises(RuntimeError, "^parse returned 1: no number$", "x")],
     "called": [same("a long ")],

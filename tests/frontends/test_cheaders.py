@@ -199,11 +199,19 @@ def test_an_array_of_structs_is_an_address(lib: Any) -> None:
 
 ROWS_LIB = """\
 #include "rows.h"
-double trace(int n, double a[n][n]) { double s = 0; for (int i = 0; i < n; i++) s += a[i][i]; return s; }
+double trace(int n, double a[n][n]) {
+  double s = 0;
+  for (int i = 0; i < n; i++) s += a[i][i];
+  return s;
+}
 double pick(int n, int m, const double a[][n][m]) { return a[1][n - 1][m - 1]; }
 double near(int n, const double a[n + 1]) { return a[0]; }
 void turn(int n, double _Complex *z) { for (int i = 0; i < n; i++) z[i] *= 1.0i; }
-int reds(enum colour *c, int n) { int s = 0; for (int i = 0; i < n; i++) s += c[i] == RED; return s; }
+int reds(enum colour *c, int n) {
+  int s = 0;
+  for (int i = 0; i < n; i++) s += c[i] == RED;
+  return s;
+}
 int flags(const flags_t *f, int n) { return n && f[0] == HIGH; }
 flags_t high(void) { return HIGH; }
 int wide(long double *x) { return 0; }
@@ -321,6 +329,17 @@ def test_one_function_is_chosen_also_of_an_included_header(folder: Path) -> None
     found = c.library(folder / "lib.h", None, functions=["puts"])
     assert str(found.signatures["puts"]).startswith("puts(")
     assert dir(found).count("total") == 0
+    (folder / "all.h").write_text('#include "lib.h"\n')
+    with pytest.raises(CompileError, match=r"(?s)declares no functions itself.*functions=.*wide"):
+        c.library(folder / "all.h", None)
+
+
+def test_an_installed_header_may_have_a_folder(folder: Path) -> None:
+    named = f"{folder.name}/lib.h"
+    found = c.library(named, folder / "lib.so", include_paths=[folder.parent], sizes=OWN_SIZES)
+    assert found.rank_of(1) == 2
+    with pytest.raises(CompileError, match="nowhere/lib.h"):
+        c.library("nowhere/lib.h", folder / "lib.so")
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ _PARTS: Final = (
     "function",
     "arguments",
     "returns",
+    "fails",
     "text",
     "fields",
     "value",

@@ -153,7 +153,7 @@ def _chosen(
     the reasons for those of them that cannot be read."""
     if wanted is None:
         if not read.functions:
-            raise CompileError(f"the header {read.name} declares no functions")
+            raise _no_functions(read)
         return read.functions, dict(read.odd)
     known = {**read.others, **read.functions}
     odd = {**read.others_odd, **read.odd}
@@ -164,6 +164,20 @@ def _chosen(
     return (
         {name: known[name] for name in wanted if name in known},
         {name: odd[name] for name in wanted if name not in known},
+    )
+
+
+def _no_functions(read: Header) -> CompileError:
+    """The error for a header that has nothing of its own, and perhaps includes others."""
+    if not read.others:
+        return CompileError(f"the header {read.name} declares no functions")
+    known = list(read.others)
+    return CompileError(
+        Diagnostic(
+            f"the header {read.name} declares no functions itself",
+            hint="functions=[…] names those that are wanted of the headers that it includes: "
+            f"{', '.join(known[-3:])} …",
+        )
     )
 
 
@@ -263,7 +277,9 @@ def _require(code: HostCode, name: str) -> None:
 def _refuse(header: str, left_out: Mapping[str, str]) -> None:
     """Raises CompileError for functions that were asked for by name."""
     listed = tuple(f"{name}: {reason}" for name, reason in left_out.items())
-    is_odd = any(reason.startswith("its declaration cannot be read") for reason in left_out.values())
+    is_odd = any(
+        reason.startswith("its declaration cannot be read") for reason in left_out.values()
+    )
     raise CompileError(
         Diagnostic(
             f"{header}: {', '.join(left_out)} cannot be called",

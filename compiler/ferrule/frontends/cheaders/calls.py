@@ -171,8 +171,7 @@ class _Plan:
         if kind.is_const and kind.to == _TEXT.to:
             return CString(self._added(String(_python_name(name))))
         behind = _lengths_of(kind)[1]
-        is_handle = isinstance(behind, Opaque) and behind.text not in ("void", "a function")
-        if is_handle and not behind.is_number:
+        if _is_handle(behind):
             return self._added(_pointer(name))
         if kind.to == Opaque("a function"):
             raise LeftOut(f"it takes {name}, the address of a function")
@@ -231,6 +230,12 @@ def is_out(size: object) -> TypeGuard[Out]:
     from ferrule.compiler.conventions import Out
 
     return isinstance(size, Out)
+
+
+def _is_handle(kind: Kind) -> bool:
+    """Whether an address of this type stands for an object of the library."""
+    is_opaque = isinstance(kind, Opaque) and not kind.is_number
+    return is_opaque and kind not in (Opaque("void"), Opaque("a function"))
 
 
 def _is_integer(dtype: str) -> bool:

@@ -162,7 +162,7 @@ def _included(header: SourceLike) -> tuple[str, Source]:
         text = f'{_STANDARD}#line 1 "header.h"\n{header}\n'
         return "header.h", Source(text, "header.h")
     name = os.fspath(header)
-    if isinstance(name, str) and name and os.path.dirname(name) == "" and not Path(name).exists():
+    if isinstance(name, str) and name and not os.path.isabs(name) and not Path(name).exists():
         return name, Source(f"{_STANDARD}#include <{name}>\n", name)
     read = read_source(header, "header.h")
     path = str(Path(read.name).resolve())
@@ -171,7 +171,7 @@ def _included(header: SourceLike) -> tuple[str, Source]:
 
 def _is_of(name: str, file: str) -> bool:
     """Whether a line marker names this header; one of the search path has its folder in it."""
-    return file == name or ("/" not in name and file.endswith(f"/{name}"))
+    return file == name or (not name.startswith("/") and file.endswith(f"/{name}"))
 
 
 def _preprocessed(name: str, source: Source, command: Sequence[str], search: Sequence[str]) -> str:

@@ -39,8 +39,8 @@ class Callback:
     "pointer" or None.  `context` is the position, among all parameters of the callback in C, of the
     `void*` that the C function hands through; the C function gets `user_data` as that pointer, the
     same for all callbacks of a function that are not kept, and the same for all that are:
-    libraries hand one to several.  A callback without a context can be used by `MOST_CALLS` calls at once, and the next is a
-    RuntimeError.
+    libraries hand one to several.  A callback without a context can be used by `MOST_CALLS` calls
+    at once, and the next is a RuntimeError.
 
     An `Optional` `Function` that is not given is a null pointer.
 
@@ -232,7 +232,7 @@ class UserData:
 
 
 def checked_kind(given: object, what: str) -> Kind:
-    """The C type of a parameter of a function that C calls; TypeError or ValueError if it is none."""
+    """The C type of a parameter of a function that C calls; an error if it is none."""
     if given is CString or given == "string":
         return "string"
     if given == "pointer":

@@ -16,7 +16,6 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.arguments import InMemory, listed, spoken
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.c.by_value import Passed, Shape, call_by_value
@@ -204,9 +203,7 @@ class CFunction:
             for each in received_members(call, value, self.returns):
                 call.give([each])
         elif self.returns == "string":
-            name = literal(self.function)
-            null = Fault("RuntimeError", f"{name} returned a null pointer, not a string")
-            call.give(text_leaves(call, value, null))
+            call.give(text_leaves(call, value, f"{self.function} returned"))
         elif self._returned():
             call.give([value])
         self.give_written(call)

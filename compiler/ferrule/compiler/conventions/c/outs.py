@@ -6,7 +6,6 @@ from typing import Any, Final, Literal, TypeAlias
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.arguments import NULL, Null, PointerCast, shown, values
 from ferrule.compiler.conventions.base import Call, Place
 from ferrule.compiler.conventions.c.texts import CString, text_leaves
@@ -284,9 +283,7 @@ class Out:
         """The leaves of the result: the value as it is now."""
         value = self.loaded(call)
         if self.dtype == "string":
-            where = f"the Out {self.name!r}"
-            null = Fault("RuntimeError", f"{literal(where)} is a null pointer, not a string")
-            return text_leaves(call, value, null)
+            return text_leaves(call, value, f"the Out {self.name!r} is", self.room)
         if isinstance(self.dtype, DType) and self.dtype.kind == "bool":
             return [call.emitter.builder.and_(value, ir.Constant(I8, 1))]
         return [value]

@@ -51,9 +51,11 @@ _OF_C: Final = MappingProxyType(
 
 
 class TextCall(Protocol):
-    """A call of a C function that returns a text, `CFunction(…, returns="string")`, or that writes
-    it to an `Out(CString, room=…)` among its arguments."""
+    """A call of a C function about a code: one that returns a text, `CFunction(…,
+    returns="string")`, or writes it to an `Out(CString, room=…)` among its arguments; or one that
+    says whether the code is a failure."""
 
+    function: str
     arguments: tuple[Any, ...]
     returns: Any
 
@@ -92,7 +94,10 @@ class ReturnCode:
         ReturnCode(text=CFunction("sqlite3_errmsg", [db.value], returns="string", code=code))
 
     `dtype` is the C type of its result, an integer or "pointer".  `fails` tells which codes are
-    failures: "nonzero", "negative" or "zero" ones; for a pointer it is "null".  `of` is an `Out`
+    failures: "nonzero", "negative" or "zero" ones; for a pointer it is "null"; or a `CFunction` of
+    the library that says so of `CODE`, `CFunction("ZSTD_isError", [CODE], returns="uint32")`: a
+    failure is what is not 0 there, and a code of 64 bits is shown with a sign, as in
+    `(size_t)-70`.  `of` is an `Out`
     with an integer that the function leaves there instead of returning it; `errno=True` makes the
     code of a failure that of the C library's errno.
 
@@ -105,7 +110,7 @@ class ReturnCode:
     """
 
     dtype: DType | Literal["pointer"]
-    fails: Fails
+    fails: Fails | TextCall
     errors: tuple[tuple[int, str, str | None], ...]
     value: bool | Out
     text: TextCall | Out | None
@@ -116,7 +121,7 @@ class ReturnCode:
         self,
         dtype: DType | str | None = None,
         *,
-        fails: Fails | None = None,
+        fails: Fails | TextCall | None = None,
         errors: collections.abc.Mapping[int, _Error] | None = None,
         value: bool | Out = False,
         text: TextCall | Out | None = None,
@@ -143,7 +148,7 @@ class ReturnCode:
                 f"ReturnCode: the function returns {shown_type(self.dtype)}, but the Out "
                 f"{value.name!r} is {shown_type(value.dtype)}"
             )
-        self._check_fails()
+        put(self, "fails", self._checked_fails())
         rows = [] if errors is None else _rows(errors, has_text=text is not None)
         for code, _, _ in rows:
             self._check_code(code)
@@ -157,11 +162,14 @@ class ReturnCode:
             return Int32
         return self.dtype if isinstance(self.dtype, DType) else None
 
-    def _check_fails(self) -> None:
+    def _checked_fails(self) -> Fails | TextCall:
+        fails = self.fails
         if not isinstance(self.dtype, DType):
-            if self.fails != "null":
-                raise ValueError(f"ReturnCode: a pointer fails='null', but got {self.fails!r}")
-            return
+            if fails != "null":
+                raise ValueError(f"ReturnCode: a pointer fails='null', but got {fails!r}")
+            return "null"
+        if not isinstance(fails, str):
+            return _checked_question(fails, self.dtype)
         if self.fails not in ("nonzero", "negative", "zero"):
             raise ValueError(
                 f"ReturnCode: expected fails='nonzero', 'negative' or 'zero', got {self.fails!r}"
@@ -173,6 +181,7 @@ class ReturnCode:
             )
         if self.fails == "negative" and self.dtype.kind == "uint":
             raise ValueError(f"ReturnCode: {self.dtype.name} is never negative")
+        return fails
 
     def _check_code(self, code: int) -> None:
         if self.code is None:
@@ -186,8 +195,12 @@ class ReturnCode:
         assert isinstance(self.dtype, DType)
         bits, signed = self.dtype.bits, self.dtype.kind == "int"
         low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+        if not isinstance(self.fails, str) and bits == 64:
+            low = -(1 << 63)  # a size_t of which the library says `(size_t)-70`
         if not low <= code <= high:
             raise ValueError(f"ReturnCode: {self.dtype.name} is never {code}")
+        if not isinstance(self.fails, str):
+            return
         fits = {"nonzero": code != 0, "negative": code < 0, "zero": code == 0}
         if not fits[self.fails]:
             raise ValueError(f"ReturnCode: {code} is no failure where {self.fails} codes are")
@@ -241,17 +254,36 @@ def _checked_text(text: object, code: DType | None) -> TextCall | Out | None:
             f"ReturnCode: text is CFunction(…, returns='string'), one that writes it to an "
             f"Out(CString, room=256), or an Out(CString), but got {shown(text)}"
         )
-    assert hasattr(text, "arguments")
-    if CODE not in text.arguments:
-        return text  # type: ignore[return-value]
+    found: TextCall = _with_code(text, code)
+    return found
+
+
+def _with_code(asked: Any, code: DType | None) -> Any:
+    """A call whose `CODE` has a type."""
+    if CODE not in asked.arguments:
+        return asked
     if code is None:
         raise ValueError("ReturnCode: a null pointer has no CODE: say errno=True")
     if code.bits < 32:
         raise ValueError(f"ReturnCode: CODE is an int32 or wider, but the code is {code.name}")
-    filled = tuple(Code(code) if each == CODE else each for each in text.arguments)
-    made: Any = copy(text)
+    filled = tuple(Code(code) if each == CODE else each for each in asked.arguments)
+    made: Any = copy(asked)
     object.__setattr__(made, "arguments", filled)
-    return made  # type: ignore[no-any-return]
+    return made
+
+
+def _checked_question(fails: Any, code: DType) -> TextCall:
+    """The function that says whether a code is a failure, with the dtype of its `CODE`."""
+    returns = getattr(fails, "returns", None)
+    is_number = isinstance(returns, DType) and returns.kind != "float"
+    if not (is_number and CODE in getattr(fails, "arguments", ())):
+        raise TypeError(
+            f"ReturnCode: fails is 'nonzero', 'negative', 'zero' or a call that says whether its "
+            f"CODE is a failure, CFunction('is_error', [CODE], returns='uint32'), but got "
+            f"{shown(fails)}"
+        )
+    found: TextCall = _with_code(fails, code)
+    return found
 
 
 def _rows(errors: object, *, has_text: bool) -> list[tuple[int, str, str | None]]:
@@ -324,7 +356,8 @@ def spoken_returns(returns: Checked) -> str:
             return f"({', '.join(map(spoken_returns, returns))})"
     kind = spoken_returns(returns.dtype)
     where = "" if returns.of is None else f" in {returns.of.name}"
-    return f"{kind}{where}, a failure if {returns.fails}"
+    fails = returns.fails if isinstance(returns.fails, str) else f"{returns.fails.function} says so"
+    return f"{kind}{where}, a failure if {fails}"
 
 
 def result_param(returned: DType | Literal["pointer"]) -> Scalar | Pointer:

@@ -9,12 +9,17 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.c.outs import Out
-from ferrule.compiler.conventions.c.returns import ReturnCode, buffer_of, widened
+from ferrule.compiler.conventions.c.returns import ReturnCode, TextCall, buffer_of, widened
+from ferrule.compiler.conventions.c.texts import is_cut
+from ferrule.compiler.conventions.c.unicode import utf8_prefix
 from ferrule.compiler.host.steps import readable
 from ferrule.compiler.hostcode import HostCode
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
+from ferrule.specs import Uint64
 
 _DIGITS: Final = 24
+_SHOWN: Final = 512
+"""The room for a library's text whose end is no UTF-8."""
 _HERE: Final = "\0"
 _ERRNO: Final = "__errno_location"
 _LIBC: Final = HostCode.from_library(None)
@@ -53,7 +58,17 @@ def _has_failed(call: Call, status: ReturnCode, value: ir.Value) -> ir.Value:
     e = call.emitter
     dtype = status.dtype if status.of is None else status.of.dtype
     assert not isinstance(dtype, str)
+    if not isinstance(status.fails, str):
+        return _says_so(call, status.fails, widened(call, value, dtype))
     return e.icmp(_OPS[status.fails], widened(call, value, dtype), e.const_i64(0))
+
+
+def _says_so(call: Call, asked: TextCall, code: ir.Value) -> ir.Value:
+    """Whether the library's own function says that a code is a failure."""
+    before, call.code = call.code, code
+    said = asked.value(call)
+    call.code = before
+    return call.emitter.icmp("ne", said, ir.Constant(said.type, 0))
 
 
 def _errno(call: Call) -> ir.Value:
@@ -68,13 +83,15 @@ def _fail(call: Call, function: str, status: ReturnCode, error: str, code: ir.Va
     """End the call with an error that shows the code, and the text that the library has for it."""
     e = call.emitter
     call.steps.add(f"{error}: {readable(_shown(function, status, '{}'))}{_and_text(status)}")
+    is_size = not isinstance(status.fails, str) and status.code == Uint64
     unsigned = status.code is not None and status.code.kind == "uint"
+    unsigned = unsigned and not is_size
     if status.text is None:
         shown = _shown(function, status, "{unsigned}" if unsigned else "{}")
         e.store(code, call.values)
         call.fail(ir.Constant(I32, call.fault(Fault(error, shown))))
         return
-    text = _text(call, status, code)
+    text = _as_utf8(call, _text(call, status, code))
     nothing = e.is_null(text)
     digits = e.alloca(ir.IntType(8), _DIGITS, name="digits")
     form = e.cstring("%llu" if unsigned else "%lld")
@@ -123,6 +140,24 @@ def _text(call: Call, status: ReturnCode, code: ir.Value) -> ir.Value:
     value = text.value(call)
     call.code = before
     return value if text.returns == "string" else _unless_empty(call, buffer_of(text))
+
+
+def _as_utf8(call: Call, text: ir.Value) -> ir.Value:
+    """The text; of one that is no UTF-8 a copy of what is, since a message must be."""
+    e, place = call.emitter, call.emitter.alloca(PTR, name="shown")
+    e.store(text, place)
+    with e.if_then(e.not_(e.is_null(text))):
+        size = e.call("strlen", [text])
+        whole = utf8_prefix(call, text, size)
+        with e.if_then(e.icmp("ne", whole, size), likely=False):
+            good = e.select(is_cut(call, whole), e.builder.not_(whole), whole)
+            copied = e.alloca(I8, _SHOWN, name="copied")
+            most = e.const_i64(_SHOWN - 8)
+            good = e.select(e.icmp("ult", good, most), good, e.const_i64(0))
+            e.call("memcpy", [copied, text, good])
+            e.call("memcpy", [e.index(copied, I8, good), e.cstring("…"), e.const_i64(4)])
+            e.store(copied, place)
+    return e.load(place, PTR)
 
 
 def _unless_empty(call: Call, text: Out) -> ir.Value:

@@ -6,6 +6,7 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import RAISED, Fault, literal
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.c.unicode import utf8_prefix
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, I8, I32, I64, OBJECT, PTR
 from ferrule.specs import DType, as_dtype
@@ -116,14 +117,20 @@ def _check_bytes(what: str, value: object) -> None:
         raise TypeError(f"{what}: expected a Bytes or String of the signature, but got {value!r}")
 
 
-def text_leaves(call: Call, address: ir.Value, null: Fault) -> list[ir.Value]:
+def text_leaves(
+    call: Call, address: ir.Value, what: str, room: int | None = None
+) -> list[ir.Value]:
     """The leaves of a copy of a string of C; a copy, because the memory may be invalid when the
-    call makes its result.  A null pointer ends the call with the fault `null`."""
+    call makes its result.  `what` is its name in errors; one that fills `room` bytes may have been
+    cut inside of a character, which is left out."""
     e = call.emitter
-    call.refuse(e.is_null(address), null)
+    call.refuse(
+        e.is_null(address), Fault("RuntimeError", f"{literal(what)} a null pointer, not a string")
+    )
+    size = _characters(call, address, e.call("strlen", [address]), literal(what), room)
     place, text = call.keep(), e.alloca(BYTE_ARRAY, name="text")
     e.store_field(text, BYTE_ARRAY, "data", address)
-    e.store_field(text, BYTE_ARRAY, "size", e.call("strlen", [address]))
+    e.store_field(text, BYTE_ARRAY, "size", size)
     made = e.call("TVMFFIStringFromByteArray", [text, place])
     with e.if_then(e.icmp("ne", made, ir.Constant(I32, 0)), likely=False):
         call.fail(ir.Constant(I32, RAISED))
@@ -134,3 +141,26 @@ def text_leaves(call: Call, address: ir.Value, null: Fault) -> list[ir.Value]:
     inside = e.index(e.load_field(place, ANY, "v_obj"), I8, OBJECT.size)
     kept = e.select(is_short, text, inside)
     return [e.load_field(kept, BYTE_ARRAY, name) for name in ("data", "size")]
+
+
+def _characters(
+    call: Call, address: ir.Value, size: ir.Value, what: str, room: int | None
+) -> ir.Value:
+    """The size of a text; one that is no UTF-8 is a ValueError of the call."""
+    e = call.emitter
+    whole = utf8_prefix(call, address, size)
+    wrong = e.icmp("ne", whole, size)
+    good = size
+    if room is not None:
+        cut = e.binary("and", e.icmp("eq", size, e.const_i64(room - 1)), is_cut(call, whole))
+        good = e.select(cut, e.builder.not_(whole), size)
+        wrong = e.binary("and", wrong, e.not_(cut))
+    at = e.select(is_cut(call, whole), e.builder.not_(whole), whole)
+    said = f"{what} a text that is no UTF-8 at byte {{}}: a 'pointer' gives its address, the .data"
+    call.refuse(wrong, Fault("ValueError", f"{said} of a tensor its bytes"), [at])
+    return good
+
+
+def is_cut(call: Call, whole: ir.Value) -> ir.Value:
+    """Whether `utf8_prefix` says that the text ends inside of a character."""
+    return call.emitter.icmp("slt", whole, call.emitter.const_i64(0))

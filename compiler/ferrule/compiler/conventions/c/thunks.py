@@ -21,6 +21,7 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import FAULT_ROOM, RAISED, Fault, literal
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.c.unicode import utf8_prefix
 from ferrule.compiler.conventions.conversions import limits, type_of
 from ferrule.compiler.host.flow import number_of
 from ferrule.compiler.support.calling import INVOKE, TAKE, TYPES, Wanted, failures, is_object
@@ -197,6 +198,8 @@ class Thunks:
             _set(e, item, TypeIndex.OPAQUE_PTR, build.ptrtoint(value, I64))
         elif kind == "string":
             none, text = e.const_i64(TypeIndex.NONE), e.const_i64(TypeIndex.RAW_STR)
+            with e.if_then(e.not_(e.is_null(value))):
+                self._check_text(frame, value, position)
             _set(e, item, e.select(e.is_null(value), none, text), build.ptrtoint(value, I64))
         elif kind.kind == "float":
             wide = value if kind.bits == 64 else build.fpext(value, F64)
@@ -213,6 +216,16 @@ class Thunks:
         else:
             extend = build.sext if kind.kind == "int" else build.zext
             _set(e, item, TypeIndex.INT, extend(value, I64))
+
+    def _check_text(self, frame: ir.Value, text: ir.Value, position: int) -> None:
+        """Keep an error for a text that is no UTF-8, which no value of tvm-ffi is."""
+        e, size = self.call.emitter, self.call.emitter.call("strlen", [text])
+        whole = utf8_prefix(self.call, text, size)
+        at = e.select(e.icmp("slt", whole, e.const_i64(0)), e.builder.not_(whole), whole)
+        said = f"argument #{position} of {literal(self.callback.name)} is a text that is no UTF-8"
+        fault = Fault("ValueError", f"{said} at byte {{}}: a 'pointer' instead has its address")
+        with e.if_then(e.icmp("ne", whole, size), likely=False):
+            self._keep_fault(frame, at, fault)
 
     def _give(self, frame: ir.Value, result: ir.Value) -> None:
         """Return a TVMFFIAny as a value of C."""
