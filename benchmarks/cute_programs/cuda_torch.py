@@ -375,7 +375,7 @@ class _Capturing(Stream):
 
     def __enter__(self) -> _Capturing:
         stream = ctypes.c_void_p()
-        _in_context("cuStreamCreate", _at(stream), 0)
+        _in_context("cuStreamCreate", _at(stream), 1)  # not blocking, as PyTorch has it
         self.cuda_stream = stream.value or 0
         _current.append(self)
         _in_context("cuStreamBeginCapture_v2", stream, 2)

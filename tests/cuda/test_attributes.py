@@ -202,7 +202,7 @@ def test_a_block_has_at_most_the_threads_that_its_kernel_is_compiled_for() -> No
 @pytest.mark.parametrize(
     ("asked", "message", "expected"),
     [
-        ({"cooperative": 1}, "launch: cooperative is 1", "True or False"),
+        ({"cooperative": 2}, "launch: cooperative is 2", "True or False"),
         ({"use_pdl": "yes"}, "launch: use_pdl is 'yes'", "True or False"),
         ({"priority": 0.5}, "launch: priority is 0.5", "an integer, the lower the sooner"),
         ({"preferred_smem_carveout": 101}, "preferred_smem_carveout is 101", "from 0 to 100"),

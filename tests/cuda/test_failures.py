@@ -34,7 +34,11 @@ CODES = {
     709: ("CUDA_ERROR_CONTEXT_IS_DESTROYED", "context is destroyed", None),
     710: ("CUDA_ERROR_ASSERT", "device-side assert triggered", "an assertion failed in an earlier"),
     719: ("CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure", "an earlier kernel failed"),
-    900: ("CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "not permitted in a capture", "call it once"),
+    900: (
+        "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+        "not permitted in a capture",
+        "call the function once",
+    ),
 }
 """What the driver says of an error, and a word of what to do."""
 RECOVERED = {("cuCtxGetDevice", 709), ("cuCtxPushCurrent_v2", 709)}

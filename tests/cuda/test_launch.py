@@ -13,7 +13,8 @@ from cuda_device import FakeCuda
 from ferrule.compiler.cuda.launcher.launch import Launcher
 from ferrule.runtime.llvm.emitter import Emitter
 
-LOAD = ["cuInit", "cuLibraryLoadData", *["cuLibraryGetKernel"] * len(KERNELS)]
+MODE = "cuThreadExchangeStreamCaptureMode"
+LOAD = ["cuInit", MODE, "cuLibraryLoadData", *["cuLibraryGetKernel"] * len(KERNELS), MODE]
 HOT = ["cuCtxGetDevice", "cuLaunchKernelEx"]
 
 

@@ -1,6 +1,7 @@
 """What programs for CuTe DSL do with objects: namespaces in loops, structs in shared memory,
 callable classes, layouts with functions, kernels with a prefix, sizes that are assumed."""
 
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -193,3 +194,44 @@ def test_sizes_that_are_assumed_to_be_divisible(capsys: Any) -> None:
     assert capsys.readouterr().out == "16\n"
     with pytest.raises(ValueError, match="Invalid m, assumed to be divisible by 4, but got 6"):
         compiled(1 << 20, 6)
+
+
+@fe.kernel
+def two_arrays(c: fe.Tensor):
+    smem = fe.utils.SmemAllocator()
+    numbers, more = (smem.allocate_array(fe.Int32, 8) for _ in range(2))
+    t = arch.thread_idx()[0]
+    numbers[t], more[t] = t, 10 * t
+    arch.sync_threads()
+    c[t] = numbers[7 - t] + more[7 - t]
+
+
+@pytest.mark.parametrize("smem", [0, 16, 64, 100, None])
+def test_a_launch_that_says_too_little_shared_memory(smem: int | None) -> None:
+    @fe.jit
+    def function(c: fe.Tensor):
+        two_arrays(c).launch(grid=1, block=8, smem=smem)
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert (ran(function) == np.arange(8)[::-1] * 11).all()
+    wanted = f"two_arrays needs 64 bytes of dynamic shared memory, but the launch says smem={smem}:"
+    assert [str(each.message).startswith(wanted) for each in said] == [True] * (smem in (0, 16))
+
+
+@fe.kernel
+def nothing_kernel():
+    pass
+
+
+@pytest.mark.parametrize("flag", [0, 1, False, 2, "yes"])
+def test_flags_of_launches_may_be_0_and_1(flag: Any) -> None:
+    @fe.jit
+    def function(c: fe.Tensor):
+        nothing_kernel().launch(grid=1, block=1, use_pdl=flag)
+
+    if flag in (2, "yes"):
+        with pytest.raises(fe.CompileError, match="use_pdl is"):
+            ran(function)
+    else:
+        ran(function)

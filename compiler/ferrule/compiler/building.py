@@ -364,7 +364,7 @@ class _Building:
         if not codes or (known and not self._fills_there(call)):
             yield
             return
-        with call.entered(codes[0], self._stream(call) if self.zero else None):
+        with call.entered(codes[0]):
             yield
 
     def _stream(self, call: Call) -> ir.Value | None:

@@ -7,7 +7,7 @@ target datalayout = ""
 @".bytes.1" = private unnamed_addr constant [30 x i8] c"an unknown architecture (PTX)\00", align 1
 @".bytes.2" = private unnamed_addr constant [13 x i8] c"first\00second\00", align 1
 @"cuda.program" = private unnamed_addr constant {ptr, i64, ptr, ptr, ptr, i64, ptr, i64} {ptr @"cuda.images", i64 1, ptr @".bytes.1", ptr null, ptr null, i64 0, ptr @".bytes.2", i64 2}, align 8
-@"cuda.state" = internal global [1856 x i8] zeroinitializer, align 8
+@"cuda.state" = internal global [1848 x i8] zeroinitializer, align 8
 define internal void @"cuda.register"()
 {
 entry:
@@ -46,7 +46,7 @@ entry:
   %"unread" = alloca [16 x i64], align 8
   br i1 %".15", label %"cuda.ask", label %"cuda.open", !prof !0
 cuda.open:
-  %".17" = call i32 @"ferrule_cuda_open"(ptr @"cuda.state", ptr @"cuda.program", i32 %"device", ptr null, ptr %"values")
+  %".17" = call i32 @"ferrule_cuda_open"(ptr @"cuda.state", ptr @"cuda.program", i32 %"device", ptr %"values")
   %".18" = icmp eq i32 %".17", 0
   br i1 %".18", label %"cuda.ask", label %"cuda.entered", !prof !0
 cuda.ask:
@@ -165,7 +165,7 @@ cuda.entered.endif.endif.endif:
   %".122" = icmp ne i32 %".121", 0
   br i1 %".122", label %"cuda.entered.endif.endif.endif.if", label %"cuda.entered.endif.endif.endif.endif", !prof !1
 cuda.launch:
-  %".74" = getelementptr inbounds i8, ptr @"cuda.state", i64 1720
+  %".74" = getelementptr inbounds i8, ptr @"cuda.state", i64 1712
   %".75" = icmp ule i32 %"smem", 49152
   br i1 %".75", label %"cuda.allowed", label %"cuda.allow"
 cuda.failed:
@@ -187,7 +187,7 @@ cuda.allowed:
   %".80" = icmp eq i32 %"cuLaunchKernelEx.result", 0
   br i1 %".80", label %"cuda.launched", label %"cuda.failed", !prof !0
 cuda.launch.1:
-  %".109" = getelementptr inbounds i8, ptr @"cuda.state", i64 1776
+  %".109" = getelementptr inbounds i8, ptr @"cuda.state", i64 1768
   %".110" = icmp ule i32 %"smem", 49152
   br i1 %".110", label %"cuda.allowed.1", label %"cuda.allow.1"
 cuda.failed.1:
@@ -225,7 +225,7 @@ cuda.left.1:
   ret i32 %"left"
 }
 
-declare i32 @"ferrule_cuda_open"(ptr %".1", ptr %".2", i32 %".3", ptr %".4", ptr %".5") cold nounwind
+declare i32 @"ferrule_cuda_open"(ptr %".1", ptr %".2", i32 %".3", ptr %".4") cold nounwind
 
 declare i32 @"ferrule_cuda_push"(ptr %".1", i32 %".2", i32 %".3", ptr %".4") cold nounwind
 

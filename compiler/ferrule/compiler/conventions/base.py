@@ -639,7 +639,7 @@ class Call(Flow):
         return None if entered is None else entered.launcher
 
     @contextmanager
-    def entered(self, code: DeviceCode, stream: ir.Value | None = None) -> Iterator[None]:
+    def entered(self, code: DeviceCode) -> Iterator[None]:
         """Emit code with the call's device current and these kernels loaded; nests.
 
         Inside of another one the device is current already, so that only the kernels are loaded.
@@ -658,14 +658,14 @@ class Call(Flow):
         kernels = f"{', '.join(code.kernels)} for {', '.join(code.archs) or 'any GPU'}"
         if self._entered:
             self.steps.add(f"load {kernels}")
-            opened = launcher.open(self.device, self.values, stream)
+            opened = launcher.open(self.device, self.values)
             self.require(opened, cuda_failures(f"at the start of {name}", None))
             self._entered[id(code)] = _Entered(launcher, self.device)
             yield
             del self._entered[id(code)]
             return
         self.steps.add(f"make the call's GPU current, and load {kernels}")
-        status, token, device = launcher.enter(self.device, self.values, stream)
+        status, token, device = launcher.enter(self.device, self.values)
         self.require(status, cuda_failures(f"at the start of {name}", None))
 
         def leave(well: bool) -> None:

@@ -94,7 +94,7 @@ class Sequence:
             call.allocate(tensor)
         with ExitStack() as opened:
             if (code := self._first_code()) is not None:
-                opened.enter_context(call.entered(code, self._stream(call)))
+                opened.enter_context(call.entered(code))
             for step in self.steps:
                 with call.where(step.when):
                     call.make(step)
@@ -104,13 +104,6 @@ class Sequence:
         launches."""
         codes = {id(code): code for step in self.steps for code in step.codes()}
         return next(iter(codes.values())) if len(codes) == 1 else _certain(self.steps)
-
-    def _stream(self, call: Call) -> ir.Value | None:
-        """The stream of the first step that names one: at the start the call tests whether it is
-        captured."""
-        named = (getattr(step, "stream", None) for step in self.steps)
-        stream = next((each for each in named if each is not None), None)
-        return None if stream is None else call.leaves(stream)[0]
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -237,7 +237,7 @@ class CudaLaunch:
         smem = self._smem(call)
         asked = self._asked(call, kernel, grid)
         stream = None if self.stream is None else call.leaves(self.stream)[0]
-        with call.entered(self.code, stream):
+        with call.entered(self.code):
             launcher, device = call.launcher(self.code)
             places = [place for i, _ in enumerate(self.params) for place in self._place(call, i)]
             used = launcher.current_stream(device) if stream is None else stream

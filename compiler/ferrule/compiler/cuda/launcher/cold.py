@@ -12,6 +12,7 @@ from typing import Final
 
 from llvmlite import ir
 
+from ferrule.compiler.cuda.launcher.driver import Capture
 from ferrule.compiler.cuda.launcher.entries import PROTOTYPES
 from ferrule.compiler.cuda.launcher.state import Status, call_driver, status
 from ferrule.runtime.llvm.emitter import COLD, Emitter
@@ -25,8 +26,8 @@ _FORKED: Final = (
     "multiprocessing.get_context('spawn')"
 )
 _CAPTURE: Final = (
-    "; the first call of a function loads its kernels, which a stream capture does not allow: call "
-    "it once before the capture"
+    "; a stream is being captured, which what this call does would end: call the function once "
+    "before the capture"
 )
 _LOST: Final = (
     "; an earlier kernel failed, and the context of its device is lost: start the process again, "
@@ -103,6 +104,16 @@ def is_one_of(emitter: Emitter, result: ir.Value, wanted: Sequence[int]) -> ir.V
     for flag in flags[1:]:
         found = emitter.binary("or", found, flag)
     return found
+
+
+@contextmanager
+def during_captures(emitter: Emitter, state: ir.Value) -> Iterator[None]:
+    """Emit calls of the driver that streams may be captured during, by this or other threads."""
+    mode = emitter.alloca(I32, name="mode")
+    emitter.store(ir.Constant(I32, int(Capture.MODE_RELAXED)), mode)
+    call_driver(emitter, state, "cuThreadExchangeStreamCaptureMode", [mode])
+    yield
+    call_driver(emitter, state, "cuThreadExchangeStreamCaptureMode", [mode])
 
 
 @contextmanager

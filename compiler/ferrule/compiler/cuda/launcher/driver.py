@@ -73,12 +73,10 @@ class JitOption(IntEnum):
 
 
 class Capture(IntEnum):
-    """`CUstreamCaptureStatus` and `CUstreamCaptureMode`."""
+    """`CUstreamCaptureMode`."""
 
-    STATUS_ACTIVE = 1
-    """The stream is being captured into a graph."""
     MODE_RELAXED = 2
-    """The thread may make calls that would end the captures of other threads."""
+    """The thread may make calls that would end its captures, and those of other threads."""
 
 
 class LaunchAttribute(IntEnum):
@@ -125,7 +123,6 @@ CALLS: Final[Mapping[str, ir.FunctionType]] = MappingProxyType(
         "cuDeviceGetAttribute": _call(PTR, I32, I32),
         "cuKernelGetAttribute": _call(PTR, I32, PTR, I32),
         "cuKernelSetAttribute": _call(I32, I32, PTR, I32),
-        "cuStreamIsCapturing": _call(PTR, PTR),
         "cuThreadExchangeStreamCaptureMode": _call(PTR),
     }
 )

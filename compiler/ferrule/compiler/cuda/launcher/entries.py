@@ -27,7 +27,7 @@ WRITE: Final = "ferrule_cuda_write"
 
 PROTOTYPES: Final = MappingProxyType(
     {
-        OPEN: ir.FunctionType(I32, [PTR, PTR, I32, PTR, PTR]),
+        OPEN: ir.FunctionType(I32, [PTR, PTR, I32, PTR]),
         PUSH: ir.FunctionType(I32, [PTR, I32, I32, PTR]),
         POP: ir.FunctionType(I32, [PTR, PTR]),
         ALLOW: ir.FunctionType(I32, [PTR, PTR, I32, I32, PTR]),

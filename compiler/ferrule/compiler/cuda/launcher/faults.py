@@ -37,8 +37,6 @@ def _messages(where: str) -> dict[Status, str]:
         "the NVIDIA driver",
         Status.NO_DEVICE: f"there is no GPU cuda:{{}} {where}: the CUDA driver has {{}}, counted "
         "from cuda:0; CUDA_VISIBLE_DEVICES says which it shows",
-        Status.CAPTURING: f"the kernels are loaded by the first call, {where}, which a stream "
-        "capture does not allow: call it once before the capture",
         Status.FORKED: f"this process was forked while another thread loaded the kernels, {where}: "
         "CUDA cannot be used in it; start it with multiprocessing.get_context('spawn')",
         Status.CLOSED: f"the kernels were unloaded {where}: the process is ending",

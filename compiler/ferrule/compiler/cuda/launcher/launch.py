@@ -98,15 +98,12 @@ class Launcher:
         self._program: Final = program_constant(emitter, table, kernels, options)
         self._state: Final = static_state(emitter, state_size(len(kernels), len(table)))
 
-    def enter(
-        self, device: ir.Value, values: ir.Value, stream: ir.Value | None = None
-    ) -> tuple[ir.Value, ir.Value, ir.Value]:
+    def enter(self, device: ir.Value, values: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
         """Make a device current; returns a status, a token, and the ordinal of the device.
 
         `device` is an i32: the ordinal, or -1 for the current device, or device 0 if there is none.
-        The first call finds libcuda and loads the image, unless `stream` (by default the caller's
-        current stream) is captured.  The token is for `leave`; if the status is not 0, `leave` must
-        not be called.
+        The first call finds libcuda and loads the image.  The token is for `leave`; if the status
+        is not 0, `leave` must not be called.
         """
         e = self._emitter
         opening, asking, changing, entered = map(
@@ -118,8 +115,7 @@ class Launcher:
         e.cond_branch(ready, asking, opening, LIKELY)
 
         e.at(opening)
-        asked = e.null() if stream is None else stream
-        opened = self._cold(OPEN, self._state, self._program, device, asked, values)
+        opened = self._cold(OPEN, self._state, self._program, device, values)
         e.cond_branch(e.icmp("eq", opened, status(Status.DONE)), asking, entered, LIKELY)
 
         e.at(asking)
@@ -147,7 +143,7 @@ class Launcher:
         token = e.icmp("eq", came, status(Status.PUSHED))
         return e.select(token, status(Status.DONE), came), token, used
 
-    def open(self, device: ir.Value, values: ir.Value, stream: ir.Value | None = None) -> ir.Value:
+    def open(self, device: ir.Value, values: ir.Value) -> ir.Value:
         """Load the image where another launcher has made the device current; returns a status.
 
         `device` is its ordinal, an i32; the rest is as for `enter`.
@@ -158,8 +154,7 @@ class Launcher:
         ready, start = e.icmp("eq", phase, e.const_i32(Phase.READY)), e.builder.block
         e.cond_branch(ready, opened, opening, LIKELY)
         e.at(opening)
-        asked = e.null() if stream is None else stream
-        came = self._cold(OPEN, self._state, self._program, device, asked, values)
+        came = self._cold(OPEN, self._state, self._program, device, values)
         e.branch(opened)
         e.at(opened)
         result = e.builder.phi(I32, name="opened")

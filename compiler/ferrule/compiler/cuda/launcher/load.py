@@ -1,7 +1,7 @@
 """Loading: one thread finds libcuda, loads an image and looks up its kernels.
 
 If all GPUs of the machine get the same image, the first call loads it.  If they differ, the first
-call on a device loads the image for that device.
+call on a device loads the image for that device.  Either may be during a stream capture.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from ferrule.compiler.cuda.launcher.cold import (
     attempt,
     call,
     cold,
+    during_captures,
     end,
     entry,
     failed,
@@ -37,8 +38,6 @@ from ferrule.compiler.cuda.launcher.driver import CALLS, Result
 from ferrule.compiler.cuda.launcher.entries import OPEN, PROTOTYPES, REGISTER
 from ferrule.compiler.cuda.launcher.images import IMAGE
 from ferrule.compiler.cuda.launcher.libcuda import (
-    CAPTURED,
-    CAPTURED_TYPE,
     FIND,
     FIND_TYPE,
     define_finding,
@@ -74,6 +73,7 @@ _WAIT: Final = 50
 
 _OPTIONS: Final = ("options", "option_values")
 _LOAD: Final = "ferrule_cuda_load"
+_FIRST: Final = "ferrule_cuda_first"
 _MORE: Final = "ferrule_cuda_more"
 _IMAGE: Final = "ferrule_cuda_image"
 _IMAGE_TYPE: Final = ir.FunctionType(I32, [PTR, PTR, I64, PTR])
@@ -84,6 +84,7 @@ def define_loading(emitter: Emitter) -> None:
     define_finding(emitter)
     _define_image(emitter)
     _define_more(emitter)
+    _define_first(emitter)
     _define_load(emitter)
     _define_open(emitter)
 
@@ -136,12 +137,20 @@ def _load_image(
 def _define_load(emitter: Emitter) -> None:
     """`i32 ferrule_cuda_load(…)`, as `ferrule_cuda_open`, for the one thread that loads first."""
     with cold(emitter, _LOAD, PROTOTYPES[OPEN]) as arguments:
-        state, program, device, stream, values = arguments
+        state, _, _, values = arguments
         found = call(emitter, FIND, FIND_TYPE, state, values)
         with unless(emitter, found):
             emitter.ret(found)
         attempt(emitter, state, values, "cuInit", emitter.const_i32(0))
-        _refuse_captures(emitter, state, device, stream)
+        with during_captures(emitter, state):
+            loaded = call(emitter, _FIRST, PROTOTYPES[OPEN], *arguments)
+        emitter.ret(loaded)
+
+
+def _define_first(emitter: Emitter) -> None:
+    """`i32 ferrule_cuda_first(…)`: the image that all GPUs get, or that of this device."""
+    with cold(emitter, _FIRST, PROTOTYPES[OPEN]) as arguments:
+        state, program, device, values = arguments
         emitter.store_field(state, STATE, "program", program)
         place = emitter.alloca(I64, name="common")
         common = call(emitter, COMMON, COMMON_TYPE, state, program, place, values)
@@ -157,13 +166,6 @@ def _define_load(emitter: Emitter) -> None:
         _load_common(emitter, state, program, device, image, values)
         emitter.store_field(state, STATE, "loaded", emitter.const_i32(Phase.READY))
         emitter.ret(status(Status.DONE))
-
-
-def _refuse_captures(emitter: Emitter, state: ir.Value, device: ir.Value, stream: ir.Value) -> None:
-    """End the function if the stream of the call is captured."""
-    asked = [state, device, stream]
-    with unless(emitter, call(emitter, CAPTURED, CAPTURED_TYPE, *asked)):
-        emitter.ret(status(Status.CAPTURING))
 
 
 def _load_common(
@@ -195,8 +197,7 @@ def _define_more(emitter: Emitter) -> None:
     contexts at once, it may refuse one because of another device: then the next image that serves
     this device is tried.
     """
-    with cold(emitter, _MORE, PROTOTYPES[OPEN]) as (state, program, device, stream, values):
-        _refuse_captures(emitter, state, device, stream)
+    with cold(emitter, _MORE, PROTOTYPES[OPEN]) as (state, program, device, values):
         wanted = ordinal(emitter, state, device)
         own = call(emitter, CAPABILITY, CAPABILITY_TYPE, state, wanted)
         # For an unknown device, the driver reports the error later.
@@ -321,7 +322,8 @@ def _define_open(emitter: Emitter) -> None:
                 emitter.ret(status(Status.DONE))
             taken = build.cmpxchg(phase, mixed, loading, "acquire", "acquire")
             with emitter.if_then(build.extract_value(taken, 1)):
-                loaded = call(emitter, _MORE, PROTOTYPES[OPEN], *arguments)
+                with during_captures(emitter, state):
+                    loaded = call(emitter, _MORE, PROTOTYPES[OPEN], *arguments)
                 build.cmpxchg(phase, loading, mixed, "release", "monotonic")
                 emitter.ret(loaded)
             emitter.branch(look)

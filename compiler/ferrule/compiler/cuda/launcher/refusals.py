@@ -163,7 +163,7 @@ def _define_renew(emitter: Emitter) -> None:
     """`i32 ferrule_cuda_renew(ptr state, ptr program, ptr kernel, ptr used, ptr values)`: make sure
     that a kernel's handle is valid after a launch with `used` was refused."""
     with cold(emitter, "ferrule_cuda_renew", _RENEW) as (state, program, kernel, used, values):
-        opening = [state, program, emitter.const_i32(-1), emitter.null(), values]
+        opening = [state, program, emitter.const_i32(-1), values]
         opened = call(emitter, OPEN, PROTOTYPES[OPEN], *opening)
         with unless(emitter, opened):
             emitter.ret(opened)

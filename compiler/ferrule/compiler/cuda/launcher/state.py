@@ -46,13 +46,12 @@ class Status(IntEnum):
     NO_LIBRARY = 3
     NO_FUNCTION = 4
     NO_DEVICE = 5
-    CAPTURING = 6
-    FORKED = 7
-    CLOSED = 8
-    LAUNCH_FAILED = 9
-    TOO_MANY_THREADS = 10
-    TOO_MUCH_SHARED = 11
-    NO_IMAGE = 12
+    FORKED = 6
+    CLOSED = 7
+    LAUNCH_FAILED = 8
+    TOO_MANY_THREADS = 9
+    TOO_MUCH_SHARED = 10
+    NO_IMAGE = 11
 
 
 STATE: Final = Layout(

@@ -1,9 +1,8 @@
 """The cold half of launching: loading an image, changing the context, reporting errors.
 
-* `i32 ferrule_cuda_open(ptr state, ptr program, i32 device, ptr stream, ptr values)`: load the
-  image of a `PROGRAM` for a device and its kernels, or wait for the thread that does.  `device` is
-  the call's, or -1; `stream` is a stream of it, or null for the caller's current one.  A captured
-  stream is an error.
+* `i32 ferrule_cuda_open(ptr state, ptr program, i32 device, ptr values)`: load the image of a
+  `PROGRAM` for a device and its kernels, or wait for the thread that does.  `device` is the call's,
+  or -1.
 * `i32 ferrule_cuda_push(ptr state, i32 device, i32 result, ptr values)`: make the primary context
   of a device current, of device 0 for -1; `result` is the result of cuCtxGetDevice.
 * `i32 ferrule_cuda_pop(ptr state, ptr values)`: restore the context from before.

@@ -17,8 +17,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.cuda.launcher.cold import cold, entry, is_one_of
-from ferrule.compiler.cuda.launcher.driver import Capture
+from ferrule.compiler.cuda.launcher.cold import cold, during_captures, entry, is_one_of
 from ferrule.compiler.cuda.launcher.entries import REGISTER, UNLOAD
 from ferrule.compiler.cuda.launcher.rows import library_at, row_at
 from ferrule.compiler.cuda.launcher.state import (
@@ -84,9 +83,11 @@ def _let_go(emitter: Emitter, state: ir.Value) -> None:
     A driver that does not know the libraries has ended, and perhaps begun again: then the contexts
     are gone with it, and a release would end one that others retain.
     """
-    mode = emitter.alloca(I32, name="mode")
-    emitter.store(ir.Constant(I32, int(Capture.MODE_RELAXED)), mode)
-    call_driver(emitter, state, "cuThreadExchangeStreamCaptureMode", [mode])
+    with during_captures(emitter, state):
+        _unload_all(emitter, state)
+
+
+def _unload_all(emitter: Emitter, state: ir.Value) -> None:
     program, worst = emitter.load_field(state, STATE, "program"), emitter.alloca(I32, name="worst")
     emitter.store(ir.Constant(I32, 0), worst)
     with emitter.loop(emitter.load_field(program, PROGRAM, "image_count"), name="image") as image:
@@ -101,4 +102,3 @@ def _let_go(emitter: Emitter, state: ir.Value) -> None:
         is_there = emitter.not_(emitter.is_null(context))
         with emitter.if_then(emitter.binary("and", is_there, is_known)):
             call_driver(emitter, state, "cuDevicePrimaryCtxRelease_v2", [device])
-    call_driver(emitter, state, "cuThreadExchangeStreamCaptureMode", [mode])

@@ -59,7 +59,6 @@ from ferrule.language.codegen.passes.unrolled import unrolled
 from ferrule.language.codegen.values.casts import truncate
 from ferrule.language.ir import ops, shared
 from ferrule.language.ir.passes.outline import outline
-from ferrule.language.ir.types import HandleType
 from ferrule.language.ir.walk import Work
 from ferrule.language.mathlib import expand_maths
 from ferrule.runtime.abi import DeviceType
@@ -193,18 +192,10 @@ class _Module:
 
     def entered(self, host: ir.Function, arguments: Sequence[ir.Value], values: ir.Value) -> None:
         """The call of the host function on the call's device."""
-        stream = self.named_stream(arguments)
-        status, token, device = self.launcher.enter(arguments[-1], values, stream)
+        status, token, device = self.launcher.enter(arguments[-1], values)
         self.require(status, f"at the start of {self.program.name}", None)
         result = self.emitter.call(host, [*arguments[:-1], device], name="result")
         self.leave(result, token, values)
-
-    def named_stream(self, arguments: Sequence[ir.Value]) -> ir.Value | None:
-        """The first stream parameter, which is checked for a capture."""
-        params = self.program.host.params
-        first = len(arguments) - 1 - len(self.program.given) - len(params)
-        found = (i for i, param in enumerate(params) if param.type == HandleType("stream"))
-        return next((arguments[first + i] for i in found), None)
 
     def host(self, arguments: Sequence[ir.Value], *, framed: bool) -> None:
         """The code of the host function."""

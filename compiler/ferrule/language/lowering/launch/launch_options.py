@@ -90,8 +90,8 @@ def asked_values(
 
 
 def _flag(low: Lowering, name: str, given: dict[str, Any], node: ast.Call) -> bool:
-    value = given.get(name)
-    if value is None or isinstance(value, bool):
+    value = scalars.plain(given.get(name))
+    if value is None or value in (0, 1) and isinstance(value, int):
         return bool(value)
     _wrong(low, name, value, "True or False, known while compiling", node)
 

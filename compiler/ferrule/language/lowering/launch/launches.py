@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from dataclasses import replace
 from typing import Any, Final
 
@@ -99,9 +100,22 @@ def _smem(low: Lowering, smem: Any, kernel: ops.Function, node: ast.Call) -> ops
     if smem is None:
         return None
     size = one_size(low, "smem", smem, kernel.name, node)
+    if needed and isinstance(size.dim, int) and 0 <= size.dim < needed:
+        _say_too_little(low, kernel.name, size.dim, needed, node)
+        size = one_size(low, "smem", needed, kernel.name, node)
     _, static = shared.offsets(kernel)
     check_size(low, "smem", size, (needed or 0, SMEM_LIMIT - static), kernel.name, node)
     return None if size.dim == 0 else size.value
+
+
+def _say_too_little(low: Lowering, kernel: str, given: int, needed: int, node: ast.Call) -> None:
+    """A warning: a launch says less than the kernel divides, and gets what is needed."""
+    where = low.location(node)
+    text = (
+        f"{kernel} needs {needed} bytes of dynamic shared memory, but the launch says "
+        f"smem={given}: it gets {needed}, as without smem="
+    )
+    warnings.warn_explicit(text, UserWarning, str(where.file), where.line)
 
 
 def _stream(low: Lowering, stream: Any, node: ast.Call) -> ops.Value | None:
