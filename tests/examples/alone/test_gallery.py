@@ -1,4 +1,7 @@
-"""The tutorials of the gallery run as programs, on the CPU and emulated GPUs."""
+"""The tutorials of the gallery run as programs, on the CPU and emulated GPUs.
+
+Each run of the tests has one of them; all run cell by cell in test_gallery_cells.py.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,14 @@ TUTORIALS = sorted(each.stem for each in GALLERY.glob("*.py") if each.stem != "p
 WITH_PYTORCH = {"rmsnorm_pytorch", "jax_call"}  # not hidden: tests/examples/test_gallery.py
 
 
-@pytest.mark.parametrize("name", [each for each in TUTORIALS if each not in WITH_PYTORCH])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(each, marks=[] if each == "first_kernel" else pytest.mark.nightly)
+        for each in TUTORIALS
+        if each not in WITH_PYTORCH
+    ],
+)
 def test_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     file = GALLERY / f"{name}.py"
     for package in re.findall(r"^import (jax|triton)$", file.read_text(encoding="utf-8"), re.M):
