@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -13,6 +15,7 @@ import pytest
 from kernel_files import KERNELS
 
 from ferrule.commands import main
+from ferrule.compiler import progress
 from ferrule.runtime import load_module
 
 Writer = Callable[..., Path]
@@ -34,6 +37,47 @@ def test_objects(source: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[s
     ]
     assert load_module(folder / "doubled.o").doubled(4) == 8
     assert "copied" in (folder / "small.h").read_text()
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is one."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+RECIPE = """
+import ferrule as fe
+
+
+@fe.jit
+def tripled(n: fe.Int32):
+    return n * 3
+
+
+def made():
+    return fe.compile(tripled, fe.Int32)
+
+
+library = fe.Library("more", [fe.Recipe(made)])
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_terminal_shows_how_far_it_is(
+    source: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str
+) -> None:
+    """Of jobs and of recipes, in this process and in others; nothing of it stays."""
+    monkeypatch.setattr(progress, "SILENT", 0.0)
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    for text, told in ((KERNELS, ["1 of 2", "2 of 2"]), (RECIPE, ["1 of 1"])):
+        terminal.seek(0)
+        terminal.truncate()
+        words = ["build", str(source(text)), "-o", str(tmp_path), "--format", "object"]
+        assert main([*words, "-j", workers, "--options=--no-cache"]) == 0
+        *shown, last = terminal.getvalue().split("\r")[1:]
+        assert re.findall(r"\] (\d of \d) ", "".join(shown)) == told
+        assert last == "\x1b[K"
 
 
 @pytest.mark.needs_cc

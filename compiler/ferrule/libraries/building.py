@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final, Literal, get_args
 
 from ferrule.compiler.errors import CompileError
+from ferrule.compiler.progress import Tell, progress
 from ferrule.libraries.jobs import Job
 from ferrule.libraries.library import Library, name_of
 from ferrule.libraries.many import CompileAllError, compiled_at_once
@@ -64,7 +65,8 @@ def _jobs_compiled(
 ) -> Iterable[tuple[Job, Function | Exception | None]]:
     """Each job with its function, or with why there is none."""
     if workers == 1:
-        return [(job, _compiled_here(job)) for job in jobs]
+        with progress("compiling", len(jobs)) as tell:
+            return [(job, _compiled_here(job, tell)) for job in jobs]
     try:
         return zip(jobs, compiled_at_once(jobs, count=workers), strict=True)
     except CompileAllError as error:
@@ -73,11 +75,13 @@ def _jobs_compiled(
         return [(job, told.get(id(job), function)) for job, function in found]
 
 
-def _compiled_here(job: Job) -> Function | CompileError:
+def _compiled_here(job: Job, tell: Tell) -> Function | CompileError:
     try:
         return job.compile()
     except CompileError as error:
         return error
+    finally:
+        tell(job.name)
 
 
 def _recipes_made(

@@ -9,6 +9,7 @@ from typing import Any
 
 from ferrule.compiler import workers
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.progress import progress
 from ferrule.language.overloads import overload
 from ferrule.runtime import Function
 from ferrule.specs.deferred import dataclass
@@ -92,31 +93,33 @@ def made_at_once(recipes: Sequence[Recipe], count: int) -> Iterator[Function | E
     found there. A variant that ends its process is an error of its recipe.
     """
     every = [(each, number) for each in recipes for number in range(len(each.variants))]
-    died = _prepared(every, count)
-    for recipe in recipes:
-        lost = [error for (each, _), error in died if each is recipe]
-        try:
-            yield lost[0] if lost else recipe.compile()
-        except CompileError as error:
-            yield error
+    count = min(count, len(every)) if workers.forks() else 1
+    died = _prepared(every, count) if count > 1 else []
+    with progress("compiling", len(recipes), wanted=count < 2) as tell:
+        for recipe in recipes:
+            lost = [error for (each, _), error in died if each is recipe]
+            try:
+                yield lost[0] if lost else recipe.compile()
+            except CompileError as error:
+                yield error
+            tell(recipe.name)
 
 
 def _prepared(
     every: Sequence[tuple[Recipe, int]], count: int
 ) -> list[tuple[tuple[Recipe, int], workers.WorkerDied]]:
     """Compile these variants in other processes; those that ended theirs."""
-    count = min(count, len(every))
-    if count < 2 or not workers.forks():
-        return []
 
     def work(payload: bytes) -> None:
         recipe, number = every[int(payload)]
         with contextlib.suppress(Exception):  # this process meets it again, and tells of it
             recipe.variant(number)
 
-    results = workers.run(work, [str(number).encode() for number in range(len(every))], count)
-    return [
-        (every[number], result)
-        for number, result in results
-        if isinstance(result, workers.WorkerDied)
-    ]
+    died = []
+    with progress("compiling", len(every)) as tell:
+        payloads = [str(number).encode() for number in range(len(every))]
+        for number, result in workers.run(work, payloads, count):
+            tell(every[number][0].name)
+            if isinstance(result, workers.WorkerDied):
+                died.append((every[number], result))
+    return died
