@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from types import ModuleType
 from typing import Any
 
@@ -228,3 +229,52 @@ def test_a_global_that_has_changed_is_refused(tmp_path: Any, monkeypatch: Any) -
         compiled(module.by_a_global, signature, num_warps=4)
     module.FACTOR = triton.language.constexpr(3)
     compiled(module.by_a_global, signature, num_warps=2)
+
+
+HELPERS = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def inner(x):
+    return x * 3
+
+
+@triton.jit
+def outer(x):
+    return inner(x) + 1
+
+
+@triton.jit
+def by_helpers(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, outer(tl.load(x + at, at < n)), at < n)
+"""
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["other options", "the same call"])
+def test_a_helper_that_is_redefined_is_compiled_anew(
+    tmp_path: Any, monkeypatch: Any, again: bool
+) -> None:
+    """As in a notebook, also a helper of a helper; and with no trace of the old one in what is
+    kept: the first one, defined once more, finds its own code."""
+    pytest.importorskip("triton")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    name = f"with_helpers_{int(again)}"
+    tmp_path.joinpath(f"{name}.py").write_text(HELPERS)
+    tmp_path.joinpath(f"{name}_5.py").write_text(HELPERS.replace("* 3", "* 5"))
+    module, other = importlib.import_module(name), importlib.import_module(f"{name}_5")
+    monkeypatch.setattr(module, "inner", module.inner)
+
+    def ptx(warps: int) -> str:
+        signature = {**VECTORS, "n": "n"}
+        function = compiled(module.by_helpers, signature, num_warps=1 if again else warps)
+        return str(function.inspect_asm())
+
+    first = ptx(1)
+    assert "0f40400000" in first and "0f40A00000" not in first
+    module.inner = other.inner
+    second = ptx(2)
+    assert "0f40A00000" in second and "0f40400000" not in second

@@ -16,6 +16,7 @@ from ferrule.compiler.cuda.launcher.images import Serves, images_of
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.progress import progress
 from ferrule.frontends import packages
+from ferrule.frontends.captured import own_values
 from ferrule.frontends.triton import kept
 from ferrule.frontends.triton.facts import WARP, Built, LaunchFacts, facts_of
 from ferrule.frontends.triton.installed import Kernel, triton
@@ -91,7 +92,7 @@ def compile_offline(
     process can fork.  Raises CompileError with Triton's message for a kernel that it cannot
     compile, for one with which it ends its process, and for one whose globals have changed.
     """
-    _check_globals(kernel)
+    _check_code(kernel)
     jobs = [_Job(kernel, each, arch) for each in wanted for arch in archs]
     made = dict(_known(jobs))
     todo = [at for at in range(len(jobs)) if at not in made]
@@ -104,6 +105,33 @@ def compile_offline(
         _grouped({arch: made[at * each + i] for i, arch in enumerate(archs)})
         for at in range(len(wanted))
     ]
+
+
+def _check_code(kernel: Kernel) -> None:
+    """What Triton knows of the kernel and of its helpers is what is there now.  Raises CompileError
+    for a global that has changed."""
+    _check_globals(kernel)
+    _forget_old_digests(kernel.function, set())
+
+
+def _forget_old_digests(function: Any, seen: set[int]) -> None:
+    """Triton keeps a digest of a function with all that it calls.  Where a helper was redefined
+    since, as in a notebook, it compiles the new one, and keeps the code under the old digest: such
+    digests are forgotten, in the helpers first."""
+    seen.add(id(function))
+    for _, helper in own_values(function):
+        if hasattr(helper, "used_global_vals") and id(helper) not in seen:
+            _forget_old_digests(helper, seen)
+    if function.hash is not None and function.hash != _digest_of(function):
+        function.hash, function.used_global_vals = None, {}
+
+
+def _digest_of(function: Any) -> Any:
+    """Triton's digest of a function as it is now."""
+    anew = object.__new__(type(function))
+    vars(anew).update(vars(function))
+    anew.hash, anew.used_global_vals = None, {}
+    return anew.cache_key
 
 
 def _check_globals(kernel: Kernel) -> None:
@@ -127,7 +155,11 @@ def _check_globals(kernel: Kernel) -> None:
 
 
 def keys_of(kernel: Kernel, wanted: Sequence[Wanted], archs: Sequence[int]) -> list[str | None]:
-    """The keys of these specialisations for each architecture; None for one that is not kept."""
+    """The keys of these specialisations for each architecture; None for one that is not kept.
+
+    Raises CompileError for a kernel whose globals have changed.
+    """
+    _check_code(kernel)
     return [_Job(kernel, each, arch).key() for each in wanted for arch in archs]
 
 
