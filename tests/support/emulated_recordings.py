@@ -82,6 +82,6 @@ if __name__ == "__main__":
         one, other = recording(3, 5, 48), recording(2, 7, 60, device="meta")
         alone = one.compile(target="sm_90a")
         print(f"recorded: {_check(alone, 3, 5, 48)}")
-        function = one.compile(other, target="sm_90a")
+        function = one.compile(other, target="sm_90a", general=True)
         print(f"others: {_check(function, 4, 3, 33)}")
         print(f"of blocks: {_check(function, 2, 4, 64)}")

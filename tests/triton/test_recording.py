@@ -59,7 +59,10 @@ def test_the_text_to_start_from(hosts: ModuleType) -> None:
     """Sizes are tied by what two recordings saw; a block that is a size rounded up bounds it."""
     one, other = hosts.recording(3, 5, 48), hosts.recording(2, 7, 60, device="meta")
     assert [each.kernel for each in one] == [hosts.squares, hosts.scaled, hosts.doubled]
-    assert one[0].signature(other[0]).replace("x_0", "total_0") == STARTED
+    text = one[0].signature(other[0], general=True).replace("x_0", "total_0")
+    said = "# requires n > 32: a recording has no other case: BLOCK of squares\n"
+    assert text == said + STARTED
+    assert '"x": "*fp32[14<=x_0<=15, 48<=n<=60]:16"' in one[0].signature(other[0])
     assert '"*fp32[15, 48]:16"' in one[0].signature()
     assert "grid=lambda meta: (frontend.fixed(15),)" in one[0].signature()
     assert "config=0" in one[2].signature(other[2])
@@ -73,7 +76,7 @@ def test_a_recorded_launch_is_tritons_own(gpu: FakeCuda, hosts: ModuleType) -> N
     """One line more than the launch; with a second recording for other sizes, too."""
     one, other = hosts.recording(3, 5, 48), hosts.recording(2, 7, 60)
     alone = one[0].compile(target="sm_90a")
-    symbolic = one[0].compile(other[0], target="sm_90a", specialize="dispatch")
+    symbolic = one[0].compile(other[0], target="sm_90a", specialize="dispatch", general=True)
     for function, rows, columns in ((alone, 15, 48), (symbolic, 15, 48), (symbolic, 9, 33)):
         gpu.clear()
         (x, at_x), (total, at_total) = tensor(rows, columns), tensor(rows)
@@ -115,7 +118,7 @@ def test_options_are_read_of_constants_by_name_alone(gpu: FakeCuda, how: str) ->
 
 def test_a_whole_function_is_exported(hosts: ModuleType, tmp_path: Path) -> None:
     one, other = hosts.recording(3, 5, 48), hosts.recording(2, 7, 60)
-    function = one.compile(other, target=["sm_80", "sm_90a"], name="norm")
+    function = one.compile(other, target=["sm_80", "sm_90a"], name="norm", general=True)
     assert str(function.signature) == (
         "norm(x: Tensor([x_0, x_1, n: ..64], float32), weight: Tensor([n: ..64], float32)) -> "
         "Tuple[Tensor([x_0, x_1, n: ..64], float32), Tensor([x_0, x_1, n: ..64], float32)]"
@@ -262,7 +265,7 @@ def test_sizes_beyond_a_recording_are_refused_where_no_grid_covers_them(
             hosts.squares[(rows, -(-columns // 1000))](x, total, columns, columns, BLOCK=16)
         return launches
 
-    function = one(3, 400).compile(one(5, 700), target="sm_90a")
+    function = one(3, 400).compile(one(5, 700), target="sm_90a", general=True)
     function(tensor(900, 500)[0], tensor(900)[0])
     with pytest.raises(ValueError, match=r"expected to be at most 700"):
         function(tensor(2, 1001)[0], tensor(2)[0])

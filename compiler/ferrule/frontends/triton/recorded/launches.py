@@ -14,6 +14,10 @@ from ferrule.frontends.triton.autotuned.configs import versions_of
 from ferrule.frontends.triton.foreign import own
 from ferrule.frontends.triton.installed import Kernel, kernel_of
 from ferrule.frontends.triton.jobs import by_position, names_of_options
+from ferrule.frontends.triton.recorded.followed import Log, follow, plain, trees_of
+from ferrule.frontends.triton.recorded.following import Following
+from ferrule.frontends.triton.recorded.nodes import Tree
+from ferrule.frontends.triton.recorded.reading import Reading, functions_watched
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.tensors import Recorded, is_torch, recorded
 from ferrule.specs import Dim, DType, Tensor, symbols_of
@@ -21,10 +25,23 @@ from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Followed:
+    """How numbers of a launch were made of sizes: arguments by their place or name, sizes of the
+    grid; and what the host function had read, `seen` comparisons of it before the launch."""
+
+    trees: Mapping[int | str, Tree] = field(default_factory=dict)
+    grid: Mapping[int, Tree] = field(default_factory=dict)
+    reading: Reading = field(default_factory=Reading)
+    seen: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Bound:
     """A recorded launch with its arguments by name, and Triton's options.
 
     `positional` are the constants that have the name of an option and were given by position.
+    `trees` say how numbers were made of sizes, by name, `grid_trees` those of the grid, in
+    `reading`, which is what the host function had read; `seen` of its comparisons were before.
     """
 
     kernel_object: Any
@@ -33,13 +50,23 @@ class Bound:
     options: Mapping[str, Any]
     grid: Any
     positional: frozenset[str] = frozenset()
+    trees: Mapping[str, Tree] = field(default_factory=dict)
+    grid_trees: Mapping[int, Tree] = field(default_factory=dict)
+    reading: Reading = field(default_factory=Reading)
+    seen: int = 0
 
     def constant(self, name: str, value: Any) -> Any:
         """A constant as an example for `compile`."""
         return by_position(value) if name in self.positional else value
 
 
-def bound(kernel_object: Any, grid: Any, arguments: Sequence[Any], keywords: Any) -> Bound:
+def bound(
+    kernel_object: Any,
+    grid: Any,
+    arguments: Sequence[Any],
+    keywords: Mapping[str, Any],
+    followed: Followed,
+) -> Bound:
     """A launch by the names of the kernel's parameters.  CompileError for too many arguments."""
     kernel = kernel_of(kernel_object)
     if len(arguments) > len(kernel.names):
@@ -49,7 +76,9 @@ def bound(kernel_object: Any, grid: Any, arguments: Sequence[Any], keywords: Any
     given |= {key: value for key, value in keywords.items() if key in kernel.names}
     first = kernel.constexprs.intersection(kernel.names[: len(arguments)])
     positional = first & names_of_options() if first else first
-    return Bound(kernel_object, kernel, given, options, grid, positional)
+    trees = {kernel.names[k] if isinstance(k, int) else k: v for k, v in followed.trees.items()}
+    more = trees, followed.grid, followed.reading, followed.seen
+    return Bound(kernel_object, kernel, given, options, grid, positional, *more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +104,14 @@ class Together:
     """
 
     launches: Sequence[Bound]
-    sizes: Sizes
+    following: Following
     config: Any = None
     views: dict[str, View] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes that all launches share."""
+        return self.following.sizes
 
     @property
     def kernel(self) -> Kernel:
@@ -89,12 +123,22 @@ class Together:
         """Triton's options, which are those of every recording."""
         options = [dict(each.options) for each in self.launches]
         found: dict[str, Any] = self._same("the options", options)
+        for name, value in found.items():
+            self._pin(name, [value for _ in self.launches])
         return found
 
     def constants(self) -> dict[str, Any]:
         """The values that are compiled in."""
         names = [name for name in self.launches[0].given if self._is_constant(name)]
+        for name in names:
+            self._pin(name, self._values(name))
         return {name: self._same(name, self._values(name)) for name in names}
+
+    def _pin(self, name: str, values: Sequence[Any]) -> None:
+        """What is compiled in, and was made of sizes, holds for calls that make the same of it."""
+        trees = [each.trees.get(name) for each in self.launches]
+        if all(type(each) is int for each in values):
+            self.following.pin(trees, values, f"{name} of {self.kernel.name}")
 
     def examples_of_constants(self) -> dict[str, Any]:
         """The constants as examples for `compile`."""
@@ -120,12 +164,16 @@ class Together:
 
     def grid(self) -> tuple[Any, ...]:
         """The grid over the sizes; what is the same in every call is marked so."""
-        found = [self._launched(each) for each in self.launches]
-        axes = max(map(len, found))
-        padded = [(*each, 1, 1)[:axes] for each in found]
+        launched = [self._launched(at) for at in range(len(self.launches))]
+        axes = max(len(each) for each, _ in launched)
+        padded = [(*each, 1, 1)[:axes] for each, _ in launched]
         where = f"{self.kernel.name}: the grid's size"
         return tuple(
-            self._of_grid(tuple(int(each[at]) for each in padded), f"{where} {axis}")
+            self._of_grid(
+                [trees.get(at) for _, trees in launched],
+                tuple(int(each[at]) for each in padded),
+                f"{where} {axis}",
+            )
             for at, axis in zip(range(axes), "xyz", strict=False)
         )
 
@@ -135,17 +183,33 @@ class Together:
         symbols = {symbol for dim in self.grid() for symbol in symbols_of(dim)}
         return frozenset(self.sizes.symbols[symbol] for symbol in symbols)
 
-    def _of_grid(self, values: Values, what: str) -> Any:
-        dim = self.sizes.following(values, what, grid=True)
+    def _of_grid(self, trees: Sequence[Tree | None], values: Values, what: str) -> Any:
+        dim = self._followed(trees, values, what, grid=True)
         return fixed(dim) if isinstance(dim, int) else dim
 
-    def _launched(self, launch: Bound) -> Sequence[Any]:
-        """The numbers of a recorded grid; a function gets the arguments and the constants of the
-        configuration."""
-        grid = launch.grid
-        if callable(grid):
-            grid = grid(self._meta(launch))
-        return grid if isinstance(grid, tuple | list) else (grid,)
+    def _followed(
+        self, trees: Sequence[Tree | None], values: Values, what: str, *, grid: bool = False
+    ) -> Dim:
+        """A number over sizes: as it was made of these, else by its values."""
+        dim = self.following.dim(trees, values)
+        if dim is not None:
+            return dim
+        self.following.pin(trees, values, what)
+        return self.sizes.following(values, what, grid=grid)
+
+    def _launched(self, at: int) -> tuple[Sequence[int], Mapping[int, Tree]]:
+        """The numbers of a recorded grid, and how they were made of sizes; a function gets the
+        arguments and the constants of the configuration."""
+        launch = self.launches[at]
+        if not callable(launch.grid):
+            return _listed(launch.grid), launch.grid_trees
+        log = launch.reading.log
+        before = len(log.compared)
+        with functions_watched(launch.reading):
+            grid = _listed(launch.grid(self._meta(launch)))
+        self.following.compared[at] += log.compared[before:]
+        del log.compared[before:]
+        return plain(grid), trees_of(dict(enumerate(grid)))
 
     def _meta(self, launch: Bound) -> dict[str, Any]:
         kernel = launch.kernel
@@ -156,7 +220,8 @@ class Together:
             known |= version.constants
         for name, heuristic in kernel.heuristics.items():
             known.setdefault(name, heuristic(known))
-        return known
+        log = launch.reading.log
+        return known | {k: follow(known[k], each, log) for k, each in launch.trees.items()}
 
     def _is_constant(self, name: str) -> bool:
         values = self._values(name)
@@ -214,13 +279,14 @@ class Together:
         return View(tensor_over(name, each, self.sizes), tuple(each))
 
     def _number(self, name: str, values: Sequence[Any]) -> Dim | float | bool | Free:
-        plain = [own(each, name) for each in values]
+        known = [own(each, name) for each in values]
         what = f"{self.kernel.name}: {name}"
-        if all(type(each) is int for each in plain):
-            return self.sizes.following(tuple(plain), what)
-        if all(isinstance(each, float) for each in plain) and len(set(plain)) > 1:
+        if all(type(each) is int for each in known):
+            trees = [each.trees.get(name) for each in self.launches]
+            return self._followed(trees, tuple(known), what)
+        if all(isinstance(each, float) for each in known) and len(set(known)) > 1:
             return Free(specs.Float32)
-        number: float | bool = self._same(name, plain)
+        number: float | bool = self._same(name, known)
         return number
 
 
@@ -247,19 +313,29 @@ def tensor_over(
 def together(
     several: Sequence[Sequence[Bound]],
     configs: Callable[[int], Any],
+    general: bool | frozenset[str],
     covered: frozenset[Values] = frozenset(),
+    *,
+    logs: Sequence[Log] | None = None,
 ) -> list[Together]:
     """The launches of several recordings, one by one, over sizes that they share, for `Sizes` with
-    `covered`.
+    `covered` and `general`.
 
-    `several` has the launches of each recording.  Raises CompileError unless each has the same
+    `several` has the launches of each recording, `logs` what their host functions did; without
+    them, what they did before their first launch.  Raises CompileError unless each has the same
     kernels in the same order.
     """
     check_order(several)
-    flat = [launch for launches in several for launch in launches]
-    sizes = Sizes(frozenset(_constants(flat)), dict(_names(several)), covered)
+    chosen = [configs(at) for at in range(len(several[0]))]
+    constants = frozenset(_constants(several, chosen))
+    sizes = Sizes(constants, dict(_names(several)), covered, general=general)
+    firsts = [launches[0] for launches in several]
+    before = [each.reading.log.compared[: each.seen] for each in firsts]
+    found = [each.reading.log for each in firsts] if logs is None else logs
+    compared = before if logs is None else [list(each.compared) for each in logs]
+    following = Following(sizes, found, compared, alone=logs is None)
     each = zip(*several, strict=True)
-    return [Together(launches, sizes, configs(at)) for at, launches in enumerate(each)]
+    return [Together(launches, following, chosen[at]) for at, launches in enumerate(each)]
 
 
 def check_order(several: Sequence[Sequence[Bound]]) -> None:
@@ -269,19 +345,28 @@ def check_order(several: Sequence[Sequence[Bound]]) -> None:
         if other != orders[0]:
             raise CompileError(
                 f"one recording launches {', '.join(orders[0]) or 'nothing'}, another "
-                f"{', '.join(other) or 'nothing'}: the same kernels in the same order are wanted"
+                f"{', '.join(other) or 'nothing'}: the same kernels in the same order are wanted; "
+                "where the host function decides by a size, compile recordings of each side and "
+                "join them with fe.overload"
             )
     if not orders[0]:
         raise CompileError("the recording has no launch of a Triton kernel")
 
 
-def _constants(launches: Sequence[Bound]) -> Iterator[int]:
-    for launch in launches:
-        for name in launch.kernel.constexprs & launch.given.keys():
-            if type(launch.given[name]) is int:
-                yield launch.given[name]
-        for config in launch.kernel.configs:
-            yield from (each for each in config.kwargs.values() if type(each) is int)
+def _constants(several: Sequence[Sequence[Bound]], chosen: Sequence[Any]) -> Iterator[int]:
+    """The numbers that are compiled into the launches, with those of the chosen configurations."""
+    for launches in several:
+        for launch, config in zip(launches, chosen, strict=True):
+            given = {
+                name: launch.given[name] for name in launch.kernel.constexprs & {*launch.given}
+            }
+            versions = versions_of(launch.kernel, config) if launch.kernel.configs else ()
+            for constants in (given, *(each.constants for each in versions)):
+                yield from (each for each in constants.values() if type(each) is int)
+
+
+def _listed(grid: Any) -> Sequence[Any]:
+    return grid if isinstance(grid, tuple | list) else (grid,)
 
 
 def _names(several: Sequence[Sequence[Bound]]) -> Iterator[tuple[Values, str]]:

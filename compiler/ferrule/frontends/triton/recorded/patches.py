@@ -10,7 +10,9 @@ from typing import Any, Final
 from ferrule.frontends import packages
 from ferrule.frontends.triton.facts import WARP
 from ferrule.frontends.triton.installed import triton
-from ferrule.frontends.triton.recorded.tensors import Recorded, is_torch, recorded
+from ferrule.frontends.triton.recorded.followed import plain
+from ferrule.frontends.triton.recorded.reading import tensors_in
+from ferrule.frontends.triton.recorded.tensors import Recorded, recorded
 from ferrule.specs.deferred import dataclass
 
 _ALLOCATES: Final = frozenset({"empty", "empty_like", "empty_strided", "new_empty"})
@@ -20,6 +22,13 @@ _VIEWS: Final = frozenset(
     "view _unsafe_view reshape _reshape_alias transpose t permute slice select expand as_strided "
     "detach alias unsqueeze squeeze split split_with_sizes unbind narrow chunk unfold".split()
 )
+
+_WITHOUT_DATA: Final = _ALLOCATES | {*_FILLS, *_FILLS_WITH, "lift_fresh"}
+"""Operations whose result has no numbers of the tensors that they take; `torch.tensor` ends with
+the last one."""
+
+_READ_BY: Final = ("data_dependent_output", "dynamic_output_shape")
+"""Tags of operations whose result, or its shape, follows from the numbers in tensors."""
 
 Told = Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], None]
 
@@ -58,7 +67,8 @@ def _teller(told: Told, own: Callable[..., Any]) -> Callable[..., Any]:
             told(self, grid, args, keywords)
             return None
         with _forgetting(self):
-            compiled = own(self, *args, grid=grid, warmup=True, **keywords)
+            given, named = plain(args), plain(keywords)
+            compiled = own(self, *given, grid=plain(grid), warmup=True, **named)
         names = getattr(self, "arg_names", None)
         if names is None or not hasattr(compiled, "asm"):  # a layer around the kernel
             return compiled
@@ -172,8 +182,12 @@ class Written:
     is_computed: bool = False
 
 
-def operations_told(told: Callable[[str, Recorded, Written], None]) -> Any:
-    """A context in which `told` is called for each tensor that an operation of PyTorch writes."""
+def operations_told(
+    told: Callable[[str, Recorded, Written], None],
+    of_data: Callable[[bool, list[Any], list[Any]], None],
+) -> Any:
+    """A context in which `told` is called for each tensor that an operation of PyTorch writes, and
+    `of_data` with the tensors that it takes and makes, and whether it reads their numbers."""
     torch = sys.modules.get("torch")
     if torch is None:
         return contextlib.nullcontext()
@@ -185,9 +199,13 @@ def operations_told(told: Callable[[str, Recorded, Written], None]) -> Any:
         ) -> Any:
             result = func(*args, **(kwargs or {}))
             name = func.__name__.partition(".")[0]
+            if name not in _WITHOUT_DATA:
+                reads = any(str(each).rpartition(".")[2] in _READ_BY for each in func.tags)
+                taken = tensors_in([*args, *(kwargs or {}).values()])
+                of_data(reads, list(taken), list(tensors_in(result)))
             if name not in _VIEWS:
-                for each in _tensors(result):
-                    told(name, each, _written(name, args))
+                for each in tensors_in(result):
+                    told(name, recorded("a tensor", each), _written(name, args))
             return result
 
     mode: Any = Mode
@@ -201,11 +219,3 @@ def _written(name: str, args: tuple[Any, ...]) -> Written:
         value = _FILLS[name] if name in _FILLS else args[-1]
         return Written(not name.endswith("_"), value)
     return Written(not name.endswith("_"), is_computed=True)
-
-
-def _tensors(result: Any) -> Iterator[Recorded]:
-    if isinstance(result, tuple | list):
-        for each in result:
-            yield from _tensors(each)
-    elif is_torch(result):
-        yield recorded("a tensor", result)

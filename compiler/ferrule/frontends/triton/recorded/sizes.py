@@ -34,7 +34,8 @@ class Sizes:
     or what was recorded: what a host function derives from it may be another number beyond.  A
     power of two to which a symbol may have been rounded up bounds it in any case.  `names` are
     names for symbols by their values.  `closed`: what follows from no symbol is an error, not a new
-    one.  `derived` are expressions that were found, of which others may be parts.
+    one.  `derived` are expressions that were found, of which others may be parts.  `general`: sizes
+    may be others than those between the recorded ones; or the names of these.
     """
 
     constants: frozenset[int]
@@ -43,15 +44,15 @@ class Sizes:
     symbols: dict[Sym, Values] = field(default_factory=dict)
     closed: bool = False
     derived: dict[Dim, None] = field(default_factory=dict)
+    general: bool | frozenset[str] = False
 
     def dim(self, values: Values, name: str, width: int = 32) -> Dim:
         """A size of an argument: a constant, what follows from other sizes, or a new symbol."""
         if len(set(values)) == 1:
             return values[0]
-        equal = [symbol for symbol, known in self.symbols.items() if known == values]
-        found = equal or self._matching(values, grid=False)
-        if len(found) == 1:
-            return found[0]
+        found = self.found(values)
+        if found is not None:
+            return found
         if self.closed:
             return self.following(values, f"the size {name}")
         symbol = self._new(values, name, width)
@@ -86,6 +87,14 @@ class Sizes:
             )
         )
 
+    def found(self, values: Values) -> Dim | None:
+        """The size that had these values; None if there is none, or several."""
+        if len(set(values)) == 1:
+            return values[0]
+        equal = [symbol for symbol, known in self.symbols.items() if known == values]
+        found = equal or self._matching(values, grid=False)
+        return found[0] if len(found) == 1 else None
+
     def _shown(self) -> str:
         return ", ".join(f"{each} = {values}" for each, values in self.symbols.items()) or "nothing"
 
@@ -95,9 +104,12 @@ class Sizes:
         named = self.names.get(values, name)
         while named in taken:
             named += "_"
-        return sym_int(width, symbol=named, max=self._bound(values))
+        if named in self.general if isinstance(self.general, frozenset) else self.general:
+            return sym_int(width, symbol=named, max=self._bound(values))
+        return sym_int(width, symbol=named, min=min(values), max=max(values))
 
     def _bound(self, values: Values) -> int | None:
+        """The largest value of a general size; None for any."""
         most = max(values)
         larger = [each for each in self.constants if each >= most]
         if values not in self.covered:
@@ -110,7 +122,7 @@ class Sizes:
         for level in self._levels(grid):
             found: dict[Values, Dim] = {}
             for each in level:
-                if self._values(each) == values:
+                if self.values(each) == values:
                     found.setdefault(self._probe(each), each)
             if found:
                 return list(found.values())
@@ -139,7 +151,8 @@ class Sizes:
         for symbol in known:
             yield from (symbol * factor for factor in range(2, 129) if factor not in self.constants)
 
-    def _values(self, dim: Dim) -> Values:
+    def values(self, dim: Dim) -> Values:
+        """The values of an expression in each recording."""
         count = len(next(iter(self.symbols.values()), ()))
         each = ({s: values[at] for s, values in self.symbols.items()} for at in range(count))
         return tuple(evaluate(dim, values) for values in each)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import field
 from math import prod
 from typing import Any
@@ -60,6 +61,11 @@ def is_torch(value: object) -> bool:
 
 def recorded(name: str, tensor: Any) -> Recorded:
     """A tensor of PyTorch as it is now.  TypeError for a dtype that no kernel can have."""
+    with sys.modules["torch"]._C.DisableTorchFunction():
+        return _recorded(name, tensor)
+
+
+def _recorded(name: str, tensor: Any) -> Recorded:
     dtype = own(tensor.dtype, name)
     if not isinstance(dtype, DType):
         raise TypeError(f"{name} is a tensor of {tensor.dtype}, which ferrule does not have")

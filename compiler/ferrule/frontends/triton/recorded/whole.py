@@ -10,6 +10,7 @@ from ferrule import specs
 from ferrule.compiler.building import build
 from ferrule.compiler.conventions import Sequence as Steps
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.given import requiring
 from ferrule.frontends.triton.arguments import (
     Argument,
     Arguments,
@@ -92,7 +93,8 @@ class Whole:
             steps.append(self._launch(launch))
         late = [each for each in self.fills if each.before >= len(self.launches)]
         steps += [self._fill(each) for each in late]
-        signature = Signature(self.name, tuple(self.given.values()))
+        requires = self.launches[0].following.requirements()
+        signature = requiring(Signature(self.name, tuple(self.given.values())), requires)
         step = Steps(steps, temporaries=self.temporaries)
         return build(signature, step, results=results, doc=doc, options=options)
 

@@ -36,7 +36,12 @@ class Writer:
         if launch.kernel.configs:
             lines.append(f"config={0 if launch.config is None else repr(launch.config)}")
         body = "".join(f"{_INDENT}{each},\n" for each in lines)
-        return f"frontend.compile(\n{body})"
+        return f"{''.join(self._conditions())}frontend.compile(\n{body})"
+
+    def _conditions(self) -> Iterator[str]:
+        """What the host function decides by sizes, as comments: conditions are no texts."""
+        for each in self.launch.following.requirements():
+            yield f"# requires {each.text({})}: {each.message}\n"
 
     def _tensors(self) -> Iterator[str]:
         said: set[Sym] = set()
@@ -95,10 +100,11 @@ def _tensor(tensor: Tensor, said: set[Sym]) -> str:
     def word(dim: Dim) -> str:
         if isinstance(dim, Compound):  # texts have no expressions: a size of its own
             return f"{tensor.name}_{[*tensor.shape, *tensor.strides].index(dim)}"
-        if not isinstance(dim, Sym) or dim in said or dim.max is None:
+        if not isinstance(dim, Sym) or dim in said or not dim.bounds:
             return format_dim(dim, {})
         said.add(dim)
-        return f"{dim}<={dim.max}"
+        low, high = (each is not None for each in (dim.min, dim.max))
+        return f"{f'{dim.min}<=' * low}{dim}{f'<={dim.max}' * high}"
 
     shape = ", ".join(map(word, tensor.shape))
     compact = tensor.strides == Tensor("t", tensor.shape, tensor.dtype).strides

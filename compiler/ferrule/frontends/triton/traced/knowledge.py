@@ -19,7 +19,7 @@ from ferrule.specs.intervals import Interval, interval
 Taken = Sequence[tuple[Condition, bool]]
 """Comparisons with their outcomes."""
 
-_OPPOSITE: Final[dict[ComparisonOp, ComparisonOp]] = {
+OPPOSITE: Final[dict[ComparisonOp, ComparisonOp]] = {
     "lt": "ge",
     "ge": "lt",
     "gt": "le",
@@ -27,7 +27,7 @@ _OPPOSITE: Final[dict[ComparisonOp, ComparisonOp]] = {
     "eq": "ne",
     "ne": "eq",
 }
-_SWAPPED: Final[dict[ComparisonOp, ComparisonOp]] = {
+SWAPPED: Final[dict[ComparisonOp, ComparisonOp]] = {
     "lt": "gt",
     "gt": "lt",
     "le": "ge",
@@ -115,10 +115,10 @@ def _range(condition: Comparison, outcome: bool) -> tuple[Dim, int | None, int |
     """The size that a comparison bounds, and its bounds."""
     op, lhs, rhs = condition.op, condition.lhs, condition.rhs
     if isinstance(lhs, int):
-        op, lhs, rhs = _SWAPPED[op], rhs, lhs
+        op, lhs, rhs = SWAPPED[op], rhs, lhs
     if not isinstance(rhs, int):
         return lhs, None, None
-    op = op if outcome else _OPPOSITE[op]
+    op = op if outcome else OPPOSITE[op]
     base, offset = _apart(lhs)
     bound = rhs - offset
     match op:

@@ -1,0 +1,138 @@
+"""How a host function made a number of sizes: a tree of operations, with sizes as leaves.
+
+The trees of two recordings of the same function are equal, wherever it went the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from ferrule.specs.deferred import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A size that a host function read: `kind` of the tensor, or argument, `of`."""
+
+    of: str
+    kind: str
+    axis: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.of}.{self.kind}[{self.axis}]" if self.kind else self.of
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operation on two numbers; one that takes a single number has a 0 behind it."""
+
+    op: str
+    left: Tree
+    right: Tree
+
+
+Tree = int | Leaf | Node
+
+OPERATIONS: Final[dict[str, Callable[[int, int], int]]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+    "ceildiv": lambda a, b: -(-a // b),
+    "mod": lambda a, b: a % b,
+    "or": lambda a, b: a | b,
+    "and": lambda a, b: a & b,
+    "xor": lambda a, b: a ^ b,
+    "lshift": lambda a, b: a << b,
+    "rshift": lambda a, b: a >> b,
+    "pow": lambda a, b: int(a**b),
+    "bit_length": lambda a, _: a.bit_length(),
+    "smear": lambda a, bits: _smeared(a, bits),
+}
+_DIVISIONS: Final = ("floordiv", "ceildiv")
+_GROWING: Final = ("add", "mul", "floordiv", "ceildiv", "rshift", "lshift")
+"""Operations by a number of at least 0 whose result never shrinks where the left side grows."""
+
+
+def _smeared(value: int, bits: int) -> int:
+    """A number, in which as many bits from each one on are set: `n | n >> 1`, and so on."""
+    shift = 1
+    while shift < bits:
+        value, shift = value | value >> shift, 2 * shift
+    return value
+
+
+def made(op: str, left: Tree, right: Tree) -> Tree:
+    """An operation; those by which programs round up are told as what they are."""
+    if isinstance(left, int) and isinstance(right, int):
+        return OPERATIONS[op](left, right)
+    match op, left, right:
+        case "sub", _, int():
+            return made("add", left, -right)
+        case "add", int(), _:
+            return made("add", right, left)
+        case "mul", int(), _:
+            return made("mul", right, left)
+        case "add", _, 0:
+            return left
+        case "add", Node("add", inner, int() as first), int():
+            return made("add", inner, first + right)
+        case "mul", Node("floordiv", Node("mul", inner, -1), int() as by), -1 if by > 0:
+            return made("ceildiv", inner, by)
+        case "floordiv", Node("add", inner, int() as more), int() if more == right - 1 > 0:
+            return made("ceildiv", inner, right)
+        case "floordiv", Node("add", Node("add", inner, by), -1), _ if by == right:
+            return made("ceildiv", inner, right)
+        case "rshift", _, int():
+            return made("floordiv", left, 1 << right)
+        case "lshift", _, int():
+            return made("mul", left, 1 << right)
+        case "pow", 2, _:
+            return made("lshift", 1, right)
+        case "or", _, Node("floordiv", again, 2) if again == left:
+            return Node("smear", left, 2)
+        case "or", Node("smear", inner, int() as bits), Node("floordiv", again, int() as by):
+            if again == left and by == 1 << bits:
+                return Node("smear", inner, 2 * bits)
+    return Node(op, left, right)
+
+
+def leaves_of(tree: Tree) -> Iterator[Leaf]:
+    """The sizes of which a number was made."""
+    if isinstance(tree, Leaf):
+        yield tree
+    elif isinstance(tree, Node):
+        yield from leaves_of(tree.left)
+        yield from leaves_of(tree.right)
+
+
+def evaluated(tree: Tree, values: Mapping[Leaf, int]) -> int:
+    """The number, for sizes with these values.  Raises what its operations raise."""
+    if isinstance(tree, Node):
+        left, right = evaluated(tree.left, values), evaluated(tree.right, values)
+        return OPERATIONS[tree.op](left, right)
+    return values[tree] if isinstance(tree, Leaf) else tree
+
+
+def grows(tree: Tree, leaf: Leaf, known: Mapping[Leaf, int]) -> bool:
+    """Whether a number of this one size, beside known ones, never shrinks where the size grows."""
+    if tree == leaf:
+        return True
+    if not isinstance(tree, Node) or not grows(tree.left, leaf, known):
+        return isinstance(tree, Node) and _shifts(tree, leaf, known)
+    if tree.op in ("smear", "bit_length"):
+        return True
+    if tree.op not in _GROWING or any(each not in known for each in leaves_of(tree.right)):
+        return False
+    by = evaluated(tree.right, known)
+    return tree.op == "add" or by > 0 or (by == 0 and tree.op not in _DIVISIONS)
+
+
+def _shifts(tree: Node, leaf: Leaf, known: Mapping[Leaf, int]) -> bool:
+    """As `grows`, of `1 << bits` and of a number in front."""
+    if any(each not in known for each in leaves_of(tree.left)):
+        return False
+    front = evaluated(tree.left, known)
+    plain = tree.op == "add" or (tree.op in ("mul", "lshift") and front >= 0)
+    return plain and grows(tree.right, leaf, known)
