@@ -58,30 +58,36 @@ class Collector:
 
     def text(self, program: Any, arch: str) -> str | None:
         """The kernels as LLVM's text, with neutral names; None where there are none for a GPU."""
-        from ferrule.language.codegen.cuda.kernels import entry_names
+        from ferrule.compiler.cuda.options import DeviceOptions
+        from ferrule.language.codegen.cuda.kernels import Entry, entries_of
         from ferrule.language.codegen.errors import CodegenError
         from ferrule.language.ir.facts import all_ops
         from ferrule.language.ir.passes.outline import outline
 
         program = outline(program)
-        names = {kernel: f"entry{i}" for i, kernel in enumerate(entry_names(program))}
-        if not names:
+        # Of two versions of a kernel the one that nearly all launches take.
+        short = entries_of(program, DeviceOptions((arch,), index_bitwidth=32))
+        entries = {
+            kernel: (Entry(f"entry{i}", versions[0].measured),)
+            for i, (kernel, versions) in enumerate(short.items())
+        }
+        if not entries:
             self.left_out["no kernel"] += 1
             return None
         if any(getattr(op, "inserted", False) for k in program.kernels for op in all_ops(k.body)):
             self.left_out["it has checks, which are for the CPU"] += 1
             return None
         try:
-            return self.module(program, arch, names)
+            return self.module(program, arch, entries)
         except CodegenError as error:
             self.left_out[str(error)] += 1
             return None
 
-    def module(self, program: Any, arch: str, names: dict[str, str]) -> str:
+    def module(self, program: Any, arch: str, entries: Any) -> str:
         """The kernels as text; CodegenError for what the target cannot do."""
         from ferrule.language.codegen.cuda.kernels import device_module
 
-        return device_module(program, arch, names)
+        return device_module(program, arch, entries)
 
     def to_ptx(self, jobs: Sequence[tuple[str, str]]) -> tuple[list[str], str]:
         """PTX for an architecture, of a text, for each pair; where one cannot be made, why."""

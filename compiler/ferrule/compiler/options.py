@@ -19,6 +19,8 @@ TARGETS: Final[tuple[Target, ...]] = ("cpu", "cuda")
 Pipeline = Literal["llvm", "mlir"]
 PIPELINES: Final[tuple[Pipeline, ...]] = ("llvm", "mlir")
 
+IndexBitwidth = Literal[32, 64]
+
 GilPolicy = bool | Literal["auto"]
 """Whether calls release the GIL; "auto": only if the code can take long or block."""
 
@@ -51,7 +53,9 @@ class Options:
     default the current one; `dump_dir` alone writes the PTX.  `generate_line_info`: profilers show
     the lines of the source.  `libdevice`: NVIDIA's functions instead of ferrule's own.
     `noalias` promises that a tensor which a kernel writes does not overlap with another of its
-    tensors.
+    tensors.  `index_bitwidth`: the bits in which offsets of elements are computed.  None: 32 where
+    they fit, which each launch finds out for kernels that it makes shorter, else 64.  32 refuses a
+    call whose tensors are larger, 64 has one kernel for all tensors; both compile less.
     """
 
     target: Target | None = None
@@ -75,6 +79,7 @@ class Options:
     pipeline: Pipeline = "llvm"
     cache: bool = True
     fmad: bool | None = None
+    index_bitwidth: IndexBitwidth | None = None
 
     def __post_init__(self) -> None:
         if self.target is not None and not _is_one_of(self.target, TARGETS):
@@ -95,6 +100,10 @@ class Options:
             )
         if not isinstance(self.fmad, bool | None):
             raise CompileError(f"fmad must be True, False or None, but got {self.fmad!r}")
+        if not _is_bitwidth(self.index_bitwidth):
+            raise CompileError(
+                f"index_bitwidth must be 32, 64 or None, but got {self.index_bitwidth!r}"
+            )
         if not _is_one_of(self.pipeline, PIPELINES):
             raise CompileError(_unknown_pipeline(self.pipeline, "the option pipeline"))
         if type(self.opt_level) is not int or not 0 <= self.opt_level <= 3:
@@ -110,6 +119,10 @@ _SWITCHES: Final = (
 
 def _is_one_of(value: object, words: Iterable[str]) -> bool:
     return isinstance(value, str) and value in words
+
+
+def _is_bitwidth(value: object) -> bool:
+    return value is None or (type(value) is int and value in (32, 64))
 
 
 def _joined(gpu_arch: object) -> str | None:
@@ -162,6 +175,13 @@ def _set_fmad(options: Options, value: str) -> Options:
     return replace(options, fmad=value == "true")
 
 
+def _set_index_bitwidth(options: Options, value: str) -> Options:
+    chosen: dict[str, IndexBitwidth | None] = {"auto": None, "32": 32, "64": 64}
+    if value not in chosen:
+        raise CompileError(f"--index-bitwidth must be auto, 32 or 64, but got {value!r}")
+    return replace(options, index_bitwidth=chosen[value])
+
+
 def _set_gpu_arch(options: Options, value: str) -> Options:
     return replace(options, gpu_arch=value)
 
@@ -205,6 +225,7 @@ _SETTINGS: Final[Mapping[str, Callable[[Options, str], Options]]] = {
     "--release-gil": _set_release_gil,
     "--opt-level": _set_opt_level,
     "--fmad": _set_fmad,
+    "--index-bitwidth": _set_index_bitwidth,
     "--ptxas-options": _text("ptxas_options"),
     "--dump-dir": _text("dump_dir"),
     "--pipeline": _set_pipeline,

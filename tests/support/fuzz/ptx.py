@@ -28,7 +28,7 @@ UNIT: Final = "programs"
 ARCHS: Final = ("sm_90a", "sm_80", "sm_120", "sm_75", "sm_100a", "sm_50")
 TURN: Final = 100
 """Seeds that have one architecture: another one is another GPU."""
-OPTIONS: Final = ("--target cpu", "--target cpu", "--target cpu --opt-level 0")
+OPTIONS: Final = ("--target cpu", "--target cpu --index-bitwidth 64", "--target cpu --opt-level 0")
 
 
 def run(seed: int) -> Iterator[int | Failure]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from ferrule.compiler.cuda.launcher.driver import JitOption
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.compiler.options import Options
+from ferrule.compiler.options import IndexBitwidth, Options
 from ferrule.specs.deferred import dataclass
 
 
@@ -25,6 +25,7 @@ class DeviceOptions:
     noalias: bool = False
     paths: bool = True
     """Whether the code contains the paths of source files."""
+    index_bitwidth: IndexBitwidth | None = None
 
     @property
     def assembling(self) -> tuple[str, ...]:
@@ -66,6 +67,7 @@ def device_options(options: Options) -> DeviceOptions:
         options.libdevice,
         options.noalias,
         not options.strip_paths,
+        options.index_bitwidth,
     )
 
 

@@ -71,6 +71,14 @@ class Large:
     static: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Otherwise:
+    """Another kernel with the same parameters, which is launched where an i1 is false."""
+
+    unless: ir.Value
+    kernel: str
+
+
 class Launcher:
     """Launches the kernels of images from the module under construction.
 
@@ -238,6 +246,7 @@ class Launcher:
         values: ir.Value,
         large: Large | None = None,
         asked: Asked | None = None,
+        otherwise: Otherwise | None = None,
     ) -> ir.Value:
         """Launch a kernel after `enter`; returns a status.
 
@@ -245,7 +254,7 @@ class Launcher:
         `smem` is the dynamic shared memory of a block in bytes, an i32, `stream` an address.  Each
         of `parameters` is the address of a kernel parameter's value.  `large`: a block may use more
         than 48 KiB of shared memory, for which a kernel needs an attribute.  `asked`: the launch
-        attributes.
+        attributes.  `otherwise`: another kernel that some calls launch instead.
         """
         e = self._emitter
         asked = asked or Asked()
@@ -257,6 +266,9 @@ class Launcher:
 
         e.at(calling)
         kernel_at = e.index(self._state, I8, self._places[kernel])
+        if otherwise is not None:
+            other = e.index(self._state, I8, self._places[otherwise.kernel])
+            kernel_at = e.select(otherwise.unless, kernel_at, other)
         not_allowed = self._allow_all(kernel_at, smem, large, asked, values, launched)
         function = e.load_field(kernel_at, KERNEL, "handle", name=kernel)
         operands = [config, function, pointers, e.null()]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from llvmlite import binding as llvm
 from llvmlite import ir
@@ -38,6 +39,7 @@ from ferrule.language.codegen.cuda.parameters import (
 from ferrule.language.codegen.cuda.threads import DeviceThreads, require_cooperation
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.facts.launched import Launched, launched
+from ferrule.language.codegen.facts.offsets import Reach, measured
 from ferrule.language.codegen.functions.dispatch import emit_region
 from ferrule.language.codegen.functions.lines import LineInfo
 from ferrule.language.codegen.functions.lowering import Faults, FunctionLowering
@@ -51,6 +53,7 @@ from ferrule.runtime.llvm.layouts import I8, I32, I64, VOID
 from ferrule.runtime.llvm.passes import run_pipeline
 from ferrule.specs import Boolean, Int32, Sym
 from ferrule.specs.conditions import Comparison
+from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.specs.implied import Product
@@ -76,21 +79,22 @@ def lower_device(
 
     Raises CodegenError for ops that a target does not support.
     """
-    names = entry_names(program)
-    images = tuple(_image(program, arch, names, options, places) for arch in options.archs)
-    return DeviceCode(images, tuple(names.values()), options.assembling)
+    entries = entries_of(program, options)
+    images = tuple(_image(program, arch, entries, options, places) for arch in options.archs)
+    names = tuple(each.name for versions in entries.values() for each in versions)
+    return DeviceCode(images, names, options.assembling)
 
 
 def _image(
     program: ops.Program,
     arch: str,
-    names: Mapping[str, str],
+    entries: Entries,
     options: DeviceOptions,
     places: Places | None,
 ) -> KernelImage:
     with stage(f"kernels for {arch}", "from kernel IR to PTX"):
         with stage("write", "the text of the kernels as LLVM IR"):
-            text = device_module(program, arch, names, options, places)
+            text = device_module(program, arch, entries, options, places)
         most = parameter_bytes(program, archs.parameter_limit(arch))
         with stage("LLVM", "parses, optimises, and writes PTX"):
             image = KernelImage(arch, (ptx(text, arch, most, options.opt_level),))
@@ -100,37 +104,69 @@ def _image(
 def device_module(
     program: ops.Program,
     arch: str,
-    names: Mapping[str, str],
+    entries: Entries,
     options: DeviceOptions = _ORDINARY,
     places: Places | None = None,
 ) -> str:
-    """A program's kernels as LLVM text, under these names, neither verified nor optimised.
+    """A program's kernels as LLVM text, as these entries, neither verified nor optimised.
 
     Raises CodegenError for ops that the target does not support.
     """
     emitter = Emitter(program.name, archs.TRIPLE, str(archs.machine(arch).target_data))
     facts = launched(program)
     lines = None if places is None else LineInfo(emitter, places, paths=options.paths)
-    sizes = _sizes(program)
+    sizes = sizes_of(program)
     for kernel in program.kernels:
         require_cooperation(kernel, arch)
         if archs.capability(arch) < clusters.LEAST:
             kernel = clusters.without_clusters(kernel)
         known = facts.get(kernel.name, Launched())
-        built = _Kernel(emitter, kernel, known, options, lines)
-        built.lowering.sizes, built.lowering.limits = sizes, _limits(program.facts)
-        if options.noalias:
-            built.lowering.unwritten = unwritten_tensors(program, kernel)
-        built.emit(names[kernel.name], program.facts)
+        for entry in entries[kernel.name]:
+            built = _Kernel(emitter, kernel, known, options, lines)
+            built.lowering.sizes, built.lowering.limits = sizes, _limits(program.facts)
+            built.lowering.measured = entry.measured
+            if options.noalias:
+                built.lowering.unwritten = unwritten_tensors(program, kernel)
+            built.emit(entry.name, program.facts)
     if lines is not None:
         lines.finish()
     return emitter.text()
 
 
-def _sizes(program: ops.Program) -> frozenset[Sym]:
+def sizes_of(program: ops.Program) -> frozenset[Sym]:
     """The symbols that are sizes of the caller's tensors, which a call checks."""
     tensors = (param.type for param in program.host.params if isinstance(param.type, TensorType))
     return frozenset(dim for type_ in tensors for dim in type_.shape if isinstance(dim, Sym))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A kernel in PTX.  `measured`: the layouts whose offsets it computes in 32 bits, each with a
+    tensor of this layout; a launch finds out whether they fit."""
+
+    name: str
+    measured: Mapping[Reach, ops.Value] = field(default_factory=dict)
+
+
+Entries: TypeAlias = Mapping[str, tuple[Entry, ...]]
+"""By the name of a kernel.  The last entry of several has its name and is for all tensors."""
+
+
+def entries_of(program: ops.Program, options: DeviceOptions = _ORDINARY) -> Entries:
+    """The entries of each kernel of a program."""
+    names, limits = entry_names(program), _limits(program.facts)
+    taken = {*names.values(), *_WORDS}
+    found: dict[str, tuple[Entry, ...]] = {}
+    for kernel in program.kernels:
+        name = names[kernel.name]
+        reaches = {} if options.index_bitwidth == 64 else measured(kernel, limits)
+        if reaches and options.index_bitwidth is None:
+            # Who launches the PTX without the host function takes the kernel for all tensors.
+            short = Entry(_unique(f"{name}_int32", taken), reaches)
+            found[kernel.name] = (short, Entry(name))
+        else:
+            found[kernel.name] = (Entry(name, reaches),)
+    return found
 
 
 def entry_names(program: ops.Program) -> dict[str, str]:
@@ -139,14 +175,18 @@ def entry_names(program: ops.Program) -> dict[str, str]:
     taken = set(_WORDS)
     for kernel in program.kernels:
         wanted = re.sub(r"[^A-Za-z0-9_]", lambda found: f"$u{ord(found[0]):x}", kernel.name)
-        wanted = f"kernel_{wanted}" if wanted in _WORDS else wanted
-        name, count = wanted, 0
-        while name in taken:
-            count += 1
-            name = f"{wanted}_{count}"
-        taken.add(name)
-        names[kernel.name] = name
+        names[kernel.name] = _unique(f"kernel_{wanted}" if wanted in _WORDS else wanted, taken)
     return names
+
+
+def _unique(wanted: str, taken: set[str]) -> str:
+    """A name that is not taken yet, and is from now on."""
+    name, count = wanted, 0
+    while name in taken:
+        count += 1
+        name = f"{wanted}_{count}"
+    taken.add(name)
+    return name
 
 
 def parameter_bytes(program: ops.Program, limit: int) -> int:

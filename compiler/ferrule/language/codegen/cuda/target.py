@@ -19,18 +19,26 @@ from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.launcher.driver import SHARED_BY_DEFAULT
 from ferrule.compiler.cuda.launcher.faults import failures
 from ferrule.compiler.cuda.launcher.images import images_of
-from ferrule.compiler.cuda.launcher.launch import Large, Launcher
+from ferrule.compiler.cuda.launcher.launch import Large, Launcher, Otherwise
 from ferrule.compiler.cuda.options import DeviceOptions
 from ferrule.compiler.host.flow import return_if_failed
 from ferrule.compiler.host.owned import SYMBOL, declare_inner
 from ferrule.language.checks.places import Places as SourcePlaces
-from ferrule.language.codegen.cuda.kernels import entry_names, lower_device
+from ferrule.language.codegen.cuda.kernels import (
+    Entries,
+    Entry,
+    entries_of,
+    entry_names,
+    lower_device,
+    sizes_of,
+)
 from ferrule.language.codegen.cuda.launch_attributes import (
     encoded_map,
     launch_attributes,
     require_attributes,
 )
 from ferrule.language.codegen.cuda.maths import DeviceMaths
+from ferrule.language.codegen.cuda.measuring import Measuring
 from ferrule.language.codegen.cuda.narrow import have_instructions
 from ferrule.language.codegen.cuda.ordinals import at_least_0, device_bits
 from ferrule.language.codegen.cuda.parameters import (
@@ -42,6 +50,7 @@ from ferrule.language.codegen.cuda.parameters import (
     kernel_parameters,
     number_type,
 )
+from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.functions.lowering import Faults, FunctionLowering
 from ferrule.language.codegen.host.allocation import (
     Allocator,
@@ -105,9 +114,20 @@ def lower_cuda(
     with stage("write launches", "the text of the code that launches them"):
         emitter = Emitter(program.name)
         launcher = Launcher(emitter, images_of(code), code.kernels, options.jit)
-        module = _Module(program, emitter, launcher)
+        module = _Module(program, emitter, launcher, _entries(program, options, kernels))
         module.emit()
         return finished(program, emitter, module.faults, code)
+
+
+def _entries(program: ops.Program, options: DeviceOptions, kernels: LowerDevice | None) -> Entries:
+    """What the kernels are called; those that others make compute offsets in 64 bits."""
+    if kernels is None:
+        return entries_of(program, options)
+    if options.index_bitwidth == 32:
+        raise CodegenError(
+            "--pipeline mlir computes offsets of elements in 64 bits: leave out --index-bitwidth 32"
+        )
+    return {kernel: (Entry(name),) for kernel, name in entry_names(program).items()}
 
 
 def _without_kernels(program: ops.Program) -> Body:
@@ -164,6 +184,7 @@ class _Module:
     program: ops.Program
     emitter: Emitter
     launcher: Launcher
+    entries: Entries
     faults: Faults = field(default_factory=Faults)
     device: ir.Value | None = None
     stream: ir.Value | None = None
@@ -260,10 +281,11 @@ class _Module:
         if isinstance(op, ops.Parallel):
             raise TypeError("every Parallel was outlined")
         kernel = self.program.kernel(op.kernel)
+        otherwise = self.for_larger(lowering, kernel, op)
         parameters = self.packed(lowering, kernel, op.arguments)
         values = lowering.values
         status = self.launcher.launch(
-            entry_names(self.program)[kernel.name],
+            self.entries[kernel.name][0].name,
             [values[size] for size in op.grid],
             [values[size] for size in op.block],
             self.smem(lowering, op),
@@ -272,8 +294,23 @@ class _Module:
             lowering.fault_values,
             self.large(lowering, kernel, op),
             launch_attributes(lowering, op),
+            otherwise,
         )
         self.require(status, f"in the launch of {kernel.name}", op.location)
+        return None
+
+    def for_larger(
+        self, lowering: FunctionLowering, kernel: ops.Function, op: ops.Launch
+    ) -> Otherwise | None:
+        """The kernel for tensors whose offsets need 64 bits; without one, but with layouts to
+        measure, such tensors are refused."""
+        first, *larger = self.entries[kernel.name]
+        measuring = Measuring(lowering, sizes_of(self.program))
+        if larger:
+            return Otherwise(measuring.all_fit(first.measured), larger[0].name)
+        for reach, tensor in first.measured.items():
+            doing = f"in the launch of {kernel.name}"
+            measuring.require_fit(reach, tensor, doing, op.location)
         return None
 
     def smem(self, lowering: FunctionLowering, op: ops.Launch) -> ir.Value:

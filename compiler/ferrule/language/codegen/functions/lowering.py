@@ -10,7 +10,7 @@ Sizes that need no check are computed once, in the entry block.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -35,6 +35,7 @@ from ferrule.specs.conditions import Comparison
 from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
+    from ferrule.language.codegen.facts.offsets import Reach
     from ferrule.specs.implied import Product
 
 Coordinates = dict[tuple[ops.Register, int], ir.Value]
@@ -166,8 +167,10 @@ class FunctionLowering:
     tensor_maps: dict[tuple[ops.Value, ops.Boxes], ir.Value] = field(default_factory=dict)
     """The addresses of tensor maps, on a GPU."""
     narrow: bool = False
-    """Whether offsets of elements are computed in 32 bits where bounds of sizes say that they fit:
-    a GPU multiplies 64 bits in several instructions."""
+    """Whether offsets of elements are computed in 32 bits where they are known to fit: a GPU
+    multiplies 64 bits in several instructions."""
+    measured: Container[Reach] = ()
+    """The layouts that each launch measures, whose offsets fit 32 bits."""
     limits: Sequence[Product] = ()
     """Of products of sizes, which the call has checked."""
     sizes: Set[Sym] = frozenset()

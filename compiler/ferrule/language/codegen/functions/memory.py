@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from llvmlite import ir
 
 from ferrule.compiler import halves
+from ferrule.language.codegen.facts.offsets import Reach
 from ferrule.language.codegen.functions import hints
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.values.scalars import memory_type
 from ferrule.language.ir import ops
-from ferrule.language.ir.types import TensorType
 from ferrule.runtime.llvm.layouts import I1, I8, I32, I64
-from ferrule.specs import Boolean, Dim, Int32, Sym, TFloat32
-from ferrule.specs.expr import make
-from ferrule.specs.intervals import interval, is_bounded
-
-if TYPE_CHECKING:
-    from ferrule.specs.implied import Product
+from ferrule.specs import Boolean, Dim, TFloat32
 
 
 def load(lowering: FunctionLowering, tensor: ops.Value, indices: Sequence[ops.Value]) -> ir.Value:
@@ -62,11 +56,7 @@ def element(
     """The address of an element, its alignment, and its type in memory."""
     type_ = tensor.tensor
     kind = memory_type(type_.dtype)
-    if lowering.narrow and fits_int32(type_, lowering.limits):
-        offset = _narrow_offset(lowering, tensor, indices)
-        place = lowering.b.gep(lowering.values[tensor], [offset], source_etype=kind)
-    else:
-        place = _address(lowering, tensor, indices, kind)
+    place = _address(lowering, tensor, indices, kind)
     return place, lowering.multiples.address(tensor, indices), kind
 
 
@@ -81,6 +71,9 @@ def _address(
     lowering: FunctionLowering, tensor: ops.Value, indices: Sequence[ops.Value], kind: ir.Type
 ) -> ir.Value:
     """The address of an element; `kind` has the size of one."""
+    if lowering.narrow and _fits_int32(lowering, tensor):
+        short = _narrow_offset(lowering, tensor, indices)
+        return lowering.b.gep(lowering.values[tensor], [short], source_etype=kind)
     offset: ir.Value | None = None
     for index, stride in zip(indices, tensor.tensor.strides, strict=True):
         step = lowering.as_i64(index) if stride == 1 else _scaled(lowering, index, stride)
@@ -89,26 +82,10 @@ def _address(
     return data if offset is None else lowering.b.gep(data, [offset], source_etype=kind)
 
 
-def fits_int32(type_: TensorType, limits: Sequence[Product] = ()) -> bool:
-    """Whether bounds of sizes, and limits of their products, say that the offset of each element
-    fits 32 bits."""
-    dims = [each for each in zip(type_.shape, type_.strides, strict=True) if each[1] != 0]
-    if not limits and not any(is_bounded(dim) for pair in dims for dim in pair):
-        return False
-    positive = {each for each in type_.shape if isinstance(each, Sym)}  # or it has no element
-    return sum(_reach(*each, positive, limits) for each in dims) <= Int32.range[1]
-
-
-def _reach(size: Dim, stride: Dim, positive: set[Sym], limits: Sequence[Product]) -> int:
-    """How far the last element of a dim is from the first, at most."""
-    low, high = interval(stride)
-    reach = max(interval(size)[1] - 1, 0) * max(abs(low), abs(high))
-    if not limits:
-        return reach
-    from ferrule.specs.implied import most
-
-    product = most(make("mul", size, stride), positive, limits)
-    return reach if product is None else min(reach, product)
+def _fits_int32(lowering: FunctionLowering, tensor: ops.Value) -> bool:
+    """Whether the offset of each element fits 32 bits."""
+    reach = Reach.of(tensor.tensor)
+    return reach in lowering.measured or reach.fits(lowering.limits)
 
 
 def _narrow_offset(
