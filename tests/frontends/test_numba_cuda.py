@@ -68,6 +68,33 @@ def test_one_name_serves_several_architectures(fake_cuda: FakeCuda) -> None:
     assert [launch.kernel for launch in fake_cuda.launches()] == ["saxpy_kernel"]
 
 
+RECORD = np.dtype([("x", np.float32), ("n", np.int32), ("y", np.float64)], align=True)
+
+
+def moved(records, by):
+    i = cuda.grid(1)
+    if i < records.shape[0]:
+        records[i].y = records[i].x * by + records[i].n
+
+
+@needs_numba_cuda
+def test_records_are_their_bytes(fake_cuda: FakeCuda) -> None:
+    examples = np.zeros(8, RECORD), np.float64(2)
+    grid = {"grid": lambda sig: fe.ceil_div(sig["records"].shape[0], 64), "block": 64}
+    fn = compiled(moved, *examples, **grid)
+    assert str(fn.signature).startswith("moved(records: Tensor([n0, 16], uint8), by: float64)")
+    records = np.zeros(100, RECORD)
+    given = records.view("u1").reshape(100, 16)
+    fn(forged(given), 2.0)
+    (launch,) = fake_cuda.launches()
+    wanted = [0, 0, 100, 16, given.ctypes.data, 100, 16]
+    assert [struct.unpack("<Q", each)[0] for each in launch.parameters[:7]] == wanted
+    with pytest.raises(ValueError, match=r"records\.shape\[1\] .* expected to be 16"):
+        fn(forged(given[:, :8]), 2.0)
+    with pytest.raises(CompileError, match="array of records .* has gaps"):
+        compiled(moved, np.zeros(8, RECORD)[::2], np.float64(2), **grid)
+
+
 def doubled(x):
     shared = cuda.shared.array(0, np.float32)
     i = cuda.threadIdx.x

@@ -97,7 +97,7 @@ def compile(
     load("numba_cuda" if cuda else "numba", "numba", "numba-cuda" if cuda else "numba")
     plain = _plain(function)
     constants = [*constants_of(grid, block), *_in_shared(smem, examples)]
-    records = {} if cuda else records_of(list(inspect.signature(plain).parameters), examples)
+    records = records_of(list(inspect.signature(plain).parameters), examples)
     params, made, signature = _call(plain, examples, name, results, constants, records)
     more = constants_said(signature, grid, block)
     if more:
@@ -110,7 +110,9 @@ def compile(
         sizes: list[Any] = [
             unmarked(each(signature) if callable(each) else each) for each in (grid, block, smem)
         ]
-        convention: CallingConvention = device_call(function, params, archs, *sizes)
+        convention: CallingConvention = device_call(
+            function, params, records, archs, *sizes
+        )
     else:
         from ferrule.frontends.numba.host import host_call
 
@@ -195,7 +197,7 @@ def _params(
                 )
             )
     given = _with_defaults(function, examples)
-    plain = [as_numbers(each) if is_of_records(each) and records else each for each in given]
+    plain = [as_numbers(each) if is_of_records(each) else each for each in given]
     sizes = SeenSizes.of(plain, constants=constants)
     found = [
         _records(param.name, example, sizes, records[param.name], is_made=param.name in made)

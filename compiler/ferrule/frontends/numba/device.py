@@ -19,8 +19,8 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.given import emulates_gpu
 from ferrule.frontends.numba.assembling import assembled
 from ferrule.frontends.numba.reading import check_no_device_array
+from ferrule.frontends.numba.records import Records, numba_arguments, numba_types
 from ferrule.frontends.numba.standin import standing_in
-from ferrule.frontends.numba.types import flattened, numba_type
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Param
 
@@ -36,17 +36,19 @@ once."""
 def device_call(
     function: Any,
     params: Sequence[Param],
+    records: Records,
     archs: Sequence[str],
     grid: Any,
     block: Any,
     smem: Dim | None,
 ) -> CudaLaunch:
-    """The launch of a kernel of Numba, compiled for parameters with these specs."""
+    """The launch of a kernel of Numba, compiled for parameters with these specs; those in
+    `records` are bytes of records."""
     for name, size in (("grid", grid), ("block", block)):
         if size is None:
             raise CompileError(Diagnostic(f"a kernel needs {name}=", hint=f"{name}=(x, y, z)"))
     types = load("numba.cuda.types", "numba", "numba-cuda")
-    kinds = tuple(numba_type(types, param) for param in params)
+    kinds = numba_types(types, params, records)
     plain = getattr(function, "py_func", function)
     name = re.sub(r"\W", "_", f"{plain.__name__}_kernel")
     check_no_device_array(plain)
@@ -62,7 +64,7 @@ def device_call(
         cubins = [assembled(ptx, arch, name, cooperative) for ptx, arch in texts]
         made = DeviceCode.from_cubin(cubins, [name])
     code = replace(made, facts=facts_of_ptx(texts[0][0]))
-    arguments = [argument for param in params for argument in flattened(param)]
+    arguments = numba_arguments(params, records)
     return CudaLaunch(
         code, name, arguments, grid=grid, block=block, smem=smem, cooperative=cooperative
     )

@@ -23,7 +23,7 @@ from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.hostcode import HostCode
 from ferrule.frontends.numba.linking import alone
-from ferrule.frontends.numba.records import Records, flattened_records, records_type
+from ferrule.frontends.numba.records import Records, numba_arguments, numba_types
 from ferrule.frontends.numba.returns import (
     Number,
     Perhaps,
@@ -36,10 +36,9 @@ from ferrule.frontends.numba.returns import (
     valid_offset,
 )
 from ferrule.frontends.numba.support import FORGET, RELEASE
-from ferrule.frontends.numba.types import flattened, numba_type
 from ferrule.frontends.packages import load
 from ferrule.runtime.llvm.layouts import I64
-from ferrule.specs import Condition, DType, Param, Tensor
+from ferrule.specs import Condition, DType, Param
 from ferrule.specs.deferred import dataclass
 
 _EXCEPTION: Final = re.compile(
@@ -98,23 +97,10 @@ def host_call(function: Any, params: Sequence[Param], records: Records) -> Numba
     `records` are bytes of records."""
     types = load("numba", "numba").types
 
-    kinds = tuple(
-        records_type(param, records[param.name])
-        if isinstance(param, Tensor) and param.name in records
-        else numba_type(types, param)
-        for param in params
-    )
+    kinds = numba_types(types, params, records)
     name, found = _compiled(function, kinds)
     text, symbol = found.library.get_llvm_str(), found.fndesc.llvm_func_name
-    arguments = [
-        argument
-        for param in params
-        for argument in (
-            flattened_records(param)
-            if isinstance(param, Tensor) and param.name in records
-            else flattened(param)
-        )
-    ]
+    arguments = numba_arguments(params, records)
     return native_call(name, text, symbol, found.signature.return_type, arguments)
 
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import Seen
+from ferrule.frontends.numba.types import flattened, numba_type
 from ferrule.frontends.packages import load
-from ferrule.specs import Dim, Tensor, Uint8
+from ferrule.specs import Dim, Param, Tensor, Uint8
 
 if TYPE_CHECKING:
     from ferrule.compiler.conventions.arguments import Argument
@@ -62,15 +63,36 @@ def bytes_of(name: str, dims: Sequence[Dim], dtype: Any, *, read_only: bool) -> 
     return Tensor(name, shape, Uint8, align=align, read_only=read_only, exact=True)
 
 
-def records_type(spec: Tensor, dtype: Any) -> Any:
+def numba_types(types: Any, params: Sequence[Param], records: Records) -> tuple[Any, ...]:
+    """The types for which Numba compiles parameters; `types` is its module of types."""
+    return tuple(
+        _records_type(types, param, records[param.name])
+        if isinstance(param, Tensor) and param.name in records
+        else numba_type(types, param)
+        for param in params
+    )
+
+
+def _records_type(types: Any, spec: Tensor, dtype: Any) -> Any:
     """The type for which Numba compiles a parameter of records."""
-    numba = load("numba", "numba")
-    record = numba.from_dtype(dtype)
-    return numba.types.Array(record, len(spec.shape) - 1, "C", readonly=spec.read_only)
+    record = load("numba", "numba").from_dtype(dtype)
+    return types.Array(record, len(spec.shape) - 1, "C", readonly=spec.read_only)
 
 
-def flattened_records(spec: Tensor) -> list[Argument]:
-    """The arguments of Numba's code for a parameter of records."""
+def numba_arguments(params: Sequence[Param], records: Records) -> list[Argument]:
+    """The arguments of Numba's code for these parameters."""
+    return [
+        argument
+        for param in params
+        for argument in (
+            _flattened_records(param)
+            if isinstance(param, Tensor) and param.name in records
+            else flattened(param)
+        )
+    ]
+
+
+def _flattened_records(spec: Tensor) -> list[Argument]:
     from ferrule.compiler.conventions.arguments import NULL, cast
 
     *sizes, itemsize = spec.shape
