@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ferrule as fe
@@ -16,10 +17,11 @@ from ferrule.compiler.conventions import (
     Out,
     Reference,
     Struct,
+    cast,
 )
 from ferrule.compiler.conventions.c.texts import CString
 from ferrule.compiler.errors import CompileError
-from ferrule.specs import Bytes, Function, Scalar, Signature
+from ferrule.specs import Bytes, Function, Scalar, Signature, Tensor, sym_int
 
 F = Function("f")
 B = Bytes("b")
@@ -208,3 +210,77 @@ def test_a_text_that_c_sets_is_a_text() -> None:
     assert compiled(source, [Out(CString)], None, ())() == "hi"
     with pytest.raises(CompileError, match=r"it takes int \*\*"):
         compiled("void g(int** x) { *x = 0; }", [Out(CString)], None, ())
+
+
+INTS = Tensor("i", (sym_int(symbol="n"),), "int32")
+ENUM = "enum e { A = -1, B };"
+PAIR = "typedef struct { int a, b; } pair;"
+
+
+def struct(*fields: Any) -> list[Any]:
+    return [Reference(Struct(list(fields)), reads_only=True)]
+
+
+def written(*fields: Any) -> list[Any]:
+    return [Reference(Struct(list(fields)))]
+
+
+@pytest.mark.parametrize(
+    ("source", "given", "returns", "wanted"),
+    [
+        (f"{ENUM} void g(enum e *x) {{ *x = A; }}", [Out("int32")], None, -1),
+        ("void g(unsigned char *x) { *x = 65; }", [Out(CString, room=4)], None, "A"),
+        ("int g(const int *const *x) { return **x; }",
+            [Reference(INTS.data, reads_only=True)], "int32", 7),
+        ("int g(const void *const *x) { return *(int *)*x; }",
+            [Reference(INTS.data, reads_only=True)], "int32", 7),
+        ("typedef unsigned long at; struct s { at a; }; int g(const struct s *x)"
+            " { return *(int *)x->a; }", struct(INTS.data), "int32", 7),
+        ("struct s { int *a; }; int g(const struct s *x) { return !x->a; }",
+            struct(NULL), "int32", 1),
+        (f"{ENUM} struct s {{ enum e a; }}; void g(struct s *x) {{ x->a = A; }}",
+            written(Out("int32").field), None, -1),
+        (f"{ENUM} struct s {{ enum e a; }}; struct s g(void) {{ struct s v = {{A}}; return v; }}",
+            [], ["int32"], -1),
+    ],
+)  # fmt: skip
+def test_what_c_writes_and_returns_has_its_values(
+    source: str, given: list[Any], returns: Any, wanted: Any
+) -> None:
+    uses_array = any("'i'" in repr(each) for each in given)
+    call = compiled(source, given, returns, (INTS,) if uses_array else ())
+    assert call(*([np.array([7], np.int32)] if uses_array else [])) == wanted
+
+
+@pytest.mark.parametrize(
+    ("source", "given", "returns", "said"),
+    [
+        (f"{ENUM} void g(enum e *x) {{}}", [Out("uint32")], None, "values from -1 to 0"),
+        (f"{ENUM} void g(enum e *x) {{}}", [Out("int64")], None, "an enum of 32 bits"),
+        (f"{PAIR} void g(pair *x) {{}}", [Out("int32")], None, "points to is no number"),
+        ("struct s; void g(struct s *x) {}", [Out("int32")], None, "points to is no number"),
+        ("void g(int *x) {}", [Out(CString, room=4)], None, "bytes are no array of int"),
+        ("char **g(void) { return 0; }", [], "string", r"returns an address of char\*, but"),
+        ("int g(const float *const *x) { return 0; }",
+            [Reference(INTS.data, reads_only=True)], "int32", r"points to is no int32\*"),
+        ("struct s { long a; }; int g(const struct s *x) { return 0; }",
+            struct(INTS.data), "int32", "integer that is an address is a uintptr_t"),
+        ("struct s { unsigned long a; }; int g(const struct s *x) { return 0; }",
+            struct(INTS.data), "int32", "integer that is an address is a uintptr_t"),
+        ("struct s { int *a; }; int g(const struct s *x) { return 0; }",
+            struct(cast(1, "int64")), "int32", "an address is the .data of a tensor"),
+        (f"{ENUM} struct s {{ enum e a; }}; void g(struct s *x) {{}}",
+            written(Out("uint32").field), None, "values from -1 to 0"),
+        (f"{ENUM} struct s {{ enum e *a; }}; void g(const struct s *x) {{}}",
+            struct(Out("uint32")), None, "values from -1 to 0"),
+        (f"{ENUM} struct s {{ enum e a; }}; struct s g(void) {{ struct s v = {{A}}; return v; }}",
+            [], ["uint32"], "member #0 is enum32 from -1 to 0"),
+        (f"{PAIR} pair g(void) {{ pair v = {{1, 2}}; return v; }}",
+            [], ["int32", "uint32"], "member #1 is int32, but the call expects uint32"),
+    ],
+)  # fmt: skip
+def test_what_c_writes_and_returns_is_compared(
+    source: str, given: list[Any], returns: Any, said: str
+) -> None:
+    with pytest.raises(CompileError, match=said):
+        compiled(source, given, returns, (INTS,))

@@ -69,6 +69,13 @@ def _is_number(own: DType, leaf: Leaf) -> bool:
     return own.kind == leaf.kind
 
 
+def has_values(own: DType, leaf: Leaf) -> bool:
+    """Whether an integer has the sign of another one, or all values of an enum."""
+    if leaf.kind == "enum":
+        return fits_enum(own, leaf)
+    return leaf.kind not in _INTEGERS or own.kind not in _INTEGERS or own.kind == leaf.kind
+
+
 def fits_enum(dtype: DType, leaf: Leaf) -> bool:
     """Whether an integer has all values of an enum."""
     low, high = limits(dtype)

@@ -20,14 +20,16 @@ from ferrule.compiler.conventions.launches.restrict import Taken, taken_members
 from ferrule.compiler.conventions.launches.types import (
     Given,
     given_members,
+    may_be_enum,
     misfit,
     refused,
     too_loose,
 )
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.spelledtypes import Spelled, read_type
-from ferrule.frontends.codetypes import misfit_of_code
+from ferrule.frontends.codetypes import fits_enum, has_values, misfit_of_code
 from ferrule.frontends.layouts import Code, Debugging, Layout, Leaf
+from ferrule.specs import DType, as_dtype
 
 if TYPE_CHECKING:
     from ferrule.frontends.prototypes import Callee
@@ -43,6 +45,8 @@ _NUMBERS: Final = {
     ("uint", 8): "unsigned long", ("float", 4): "float", ("float", 8): "double",
     ("complex", 8): "_Complex float", ("complex", 16): "_Complex double",
 }  # fmt: skip
+NO_ADDRESSES: Final = ("int64_t", "uint64_t", "size_t", "ssize_t", "ptrdiff_t")
+"""Typedefs of integers that hold no address."""
 _NARROW: Final = ("float16", "bfloat16")
 _INTEGERS: Final = ("int", "uint", "bool", "enum")
 _NEVER: Final = {
@@ -74,6 +78,7 @@ def check_layouts(
         return []
     found = debugging.layouts(called.function, called.symbol)
     if found is None:
+        _refuse_unknown(called.function, values, parameters)
         return []
     taken: list[Taken] = []
     types = zip(found.parameters, found.pointees, found.aligned, found.codes, strict=True)
@@ -84,6 +89,8 @@ def check_layouts(
         actual = own if given.kind == "bytes" else pointee
         hint = _misfit(debugging, signature, given, actual) if actual is not None else None
         hint = hint or _misfit_of_code(debugging, given, code)
+        if hint is None and may_be_enum(given, read_type(text)):
+            hint = _misfit_of_enum(given, None if pointee is None else pointee.enum)
         if hint is not None:
             raise refused(called.function, position, given, read_type(text), hint)
         if isinstance(given.memory, Struct) and actual is not None:
@@ -91,7 +98,26 @@ def check_layouts(
             taken += taken_members(f"argument #{position}", given.memory, declared)
     if isinstance(result, Shape) and found.result is not None:
         _check_result(called.function, result, found.result)
+        _check_signs(called, found.result)
     return taken
+
+
+def _refuse_unknown(function: str, values: Sequence[Given], parameters: Sequence[str]) -> None:
+    """Raises CompileError for an `Out` of which only debugging information would tell the type."""
+    for position, (given, text) in enumerate(zip(values, parameters, strict=False)):
+        if may_be_enum(given, read_type(text)):
+            hint = "the compiler shows no debugging information, which would tell whether it is one"
+            raise refused(function, position, given, read_type(text), hint)
+
+
+def _misfit_of_enum(given: Given, enum: Leaf | None) -> str | None:
+    """The hint about an `Out` for what is no enum, or has other values."""
+    if enum is None:
+        return "what it points to is no number"
+    if fits_enum(as_dtype(given.dtype or ""), enum):
+        return None
+    least, most = enum.values or (0, 0)
+    return f"it is an enum of {8 * enum.size} bits with values from {least} to {most}"
 
 
 def _misfit_of_code(debugging: Debugging, given: Given, code: Code | None) -> str | None:
@@ -140,7 +166,7 @@ def _misfit_of_member(debugging: Debugging, given: Given, leaf: Leaf) -> str | N
     """The hint about a member of the right size that has another meaning."""
     is_address = given.kind == "address"
     if is_address != (leaf.kind == "pointer"):
-        return None
+        return _misfit_of_word(given, leaf)
     if given.align % leaf.aligned:
         return (
             f"what its member at byte {leaf.at} points to is aligned to {leaf.aligned}, but "
@@ -153,6 +179,9 @@ def _misfit_of_member(debugging: Debugging, given: Given, leaf: Leaf) -> str | N
     wanted = _pointer(leaf) if is_address else _number(leaf)
     plain = replace(given, pointer=None, dtype=None) if given.pointer is not None else given
     hint = misfit(plain, wanted)
+    enum = leaf.pointee if is_address else leaf
+    if given.is_place and hint is None and enum is not None and enum.kind == "enum":
+        hint = _misfit_of_enum(given, enum)
     if hint is None:
         hint = _misfit_of_code(debugging, given, leaf.code)
     if hint is None:
@@ -160,6 +189,19 @@ def _misfit_of_member(debugging: Debugging, given: Given, leaf: Leaf) -> str | N
     text = wanted.text if leaf.code is None else "the address of a function"
     said = f"its member at byte {leaf.at} is {text}, but it gets {given.what}"
     return f"{said}; {hint}" if hint else said
+
+
+def _misfit_of_word(given: Given, leaf: Leaf) -> str | None:
+    """The hint about a number for an address, or an address for an integer that holds none."""
+    if given.kind == "address" and leaf.named and leaf.named not in NO_ADDRESSES:
+        return None
+    wanted = "an address" if leaf.kind == "pointer" else f"{leaf.named or leaf.kind}"
+    how = (
+        "an integer that is an address is a uintptr_t"
+        if given.kind == "address"
+        else ("an address is the .data of a tensor, a Pointer of the signature, or NULL")
+    )
+    return f"its member at byte {leaf.at} is {wanted}, but it gets {given.what}: {how}"
 
 
 def _number(leaf: Leaf) -> Spelled:
@@ -243,6 +285,20 @@ def _runs(leaves: Sequence[Leaf]) -> Iterator[tuple[Leaf, int]]:
         count = count if count > 3 else 1
         yield first, count
         position += count
+
+
+def _check_signs(called: Callee, actual: Layout) -> None:
+    """Raises CompileError for a member of a returned struct whose integer has other values."""
+    members = called.returns if isinstance(called.returns, tuple) else ()
+    for position, (own, leaf) in enumerate(zip(members, actual.leaves, strict=False)):
+        if isinstance(own, DType) and not has_values(own, leaf):
+            known = f" from {leaf.values[0]} to {leaf.values[1]}" if leaf.values else ""
+            raise CompileError(
+                Diagnostic(
+                    f"{called.function} returns a struct whose member #{position} is "
+                    f"{leaf.kind}{8 * leaf.size}{known}, but the call expects {own.name}"
+                )
+            )
 
 
 def _check_result(function: str, wanted: Shape, actual: Layout) -> None:

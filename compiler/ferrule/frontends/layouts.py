@@ -13,7 +13,7 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -76,7 +76,8 @@ class Leaf:
 
     For a pointer: the leaf that it points to (None for void and for an incomplete type), whether
     that is const, whether the pointer is `restrict`, and the alignment of the address; the type of
-    the function that it points to.  For an enum: its least and greatest value.
+    the function that it points to.  For an enum: its least and greatest value.  `named` is the
+    typedef that a member of this type has.
     """
 
     at: int
@@ -88,6 +89,7 @@ class Leaf:
     aligned: int = 1
     code: Code | None = None
     values: tuple[int, int] | None = None
+    named: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,7 +395,8 @@ def _pointee(entries: Mapping[int, _Entry], pointer: _Entry) -> Leaf | None:
     kind = "struct" if behind.tag in (_STRUCT, _CLASS) else _kind(behind)
     if behind.tag == _BASE and behind.values.get(_ENCODING) == _COMPLEX:
         kind = "complex"
-    return Leaf(0, _size(entries, behind) if behind.tag != _FUNCTION else 0, kind)
+    size = _size(entries, behind) if behind.tag != _FUNCTION else 0
+    return Leaf(0, size, kind, values=_values(behind))
 
 
 def _reads(entries: Mapping[int, _Entry], pointer: _Entry) -> bool:
@@ -421,8 +424,19 @@ def _member(
         yield Leaf(place, 0, "bits")
     else:
         apart = _is_restrict(entries, member)
-        kind = _typed(entries, member)
-        yield from _leaves(entries, kind, place, is_restrict=apart, inner=inner)
+        kind, named = _typed(entries, member), _typedef_of(entries, member)
+        for leaf in _leaves(entries, kind, place, is_restrict=apart, inner=inner):
+            yield leaf if leaf.named or not named else replace(leaf, named=named)
+
+
+def _typedef_of(entries: Mapping[int, _Entry], member: _Entry) -> str:
+    """The typedef that a member is declared with; "" if it is none."""
+    entry = member
+    while _TYPE in entry.values:
+        entry = entries[entry.values[_TYPE]]
+        if entry.tag == _TYPEDEF or entry.tag not in _SAME:
+            break
+    return entry.name if entry.tag == _TYPEDEF else ""
 
 
 def _kind(entry: _Entry) -> str:

@@ -24,6 +24,7 @@ from ferrule.compiler.conventions.launches.types import (
     Given,
     check_value,
     given_values,
+    may_be_enum,
     refused,
     too_loose,
 )
@@ -37,7 +38,7 @@ from ferrule.compiler.spelledtypes import (
     result_of,
 )
 from ferrule.frontends import returned
-from ferrule.frontends.laidout import check_layouts
+from ferrule.frontends.laidout import NO_ADDRESSES, check_layouts
 from ferrule.frontends.layouts import Debugging, Leaf
 from ferrule.frontends.sources import Source
 from ferrule.specs import Scalar
@@ -63,7 +64,6 @@ _PLAIN: Final = (
 )
 _SAID: Final = re.compile(r"^(\w+):(\d+):(?:\d+:)? (?:fatal )?error: (.*)", re.MULTILINE)
 _QUOTED: Final = re.compile(r"""(['"])(.*?)\1(?: [({]aka '([^']*)'[)}])?""")
-_NO_ADDRESSES: Final = ("int64_t", "uint64_t", "size_t", "ssize_t", "ptrdiff_t")
 _ROWS: Final = re.compile(r"\[[A-Za-z_]\w*\]$")
 """Matches the type of a parameter that is a pointer to an array of variable length."""
 _NEGATIVE: Final = re.compile("negative")
@@ -406,7 +406,7 @@ def _check_integers(function: str, values: Sequence[Given], prototype: Prototype
     pairs = zip(values, _fixed(prototype.written), _fixed(prototype.parameters), strict=False)
     for position, (given, written, text) in enumerate(pairs):
         name = read_type(written).name
-        is_plain = name in ARITHMETIC or name in _NO_ADDRESSES
+        is_plain = name in ARITHMETIC or name in NO_ADDRESSES
         if given.kind == "address" and is_plain and not read_type(text).stars:
             hint = "an integer that is an address is an intptr_t or a uintptr_t, or a pointer"
             raise refused(function, position, given, read_type(written), hint)
@@ -431,6 +431,7 @@ def _has_layouts(values: Sequence[Given], prototype: Prototype) -> bool:
     return any(
         given.memory is not None
         or given.function is not None
+        or may_be_enum(given, kind)
         or bool(given.align and kind.stars)
         and (bool(kind.lengths) or as_called(read_type(written)).name != as_called(kind).name)
         for given, kind, written in ((each, read_type(text), said) for each, text, said in listed)
@@ -540,6 +541,6 @@ def _check_result(
         is_sized = returned.has_size(lines)
         size = _result_size(called)
         read = read_type(result or "")
-        pointee = read.name if read.stars == 1 else ""
+        pointee = read.name if read.stars == 1 else f"{read.name}{'*' * (read.stars - 1)}"
         found = returned.Returned(actual, is_sized, is_enum=asked, pointee=pointee, enum=enum)
         returned.check_returned(called.function, found, called.returns, size)

@@ -110,9 +110,7 @@ def compile(
         sizes: list[Any] = [
             unmarked(each(signature) if callable(each) else each) for each in (grid, block, smem)
         ]
-        convention: CallingConvention = device_call(
-            function, params, records, archs, *sizes
-        )
+        convention: CallingConvention = device_call(function, params, records, archs, *sizes)
     else:
         from ferrule.frontends.numba.host import host_call
 

@@ -102,6 +102,10 @@ class Given:
     """Whether it is the address of an address."""
     holds_text: bool = False
     """Whether that address is a C string's."""
+    is_place: bool = False
+    """Whether C writes one number there: an `Out`, or its field."""
+    held: str | None = None
+    """The dtype behind that address, if it is known."""
     is_bytes: bool = False
     """Whether it is the address of bytes, with or without a sign."""
     function: Function | None = None
@@ -332,23 +336,8 @@ def _of_host(
     signature: Signature, sizes: frozenset[Sym], argument: HostArgument
 ) -> Iterator[Given]:
     match argument:
-        case Out(name=name, room=int() as room):
-            yield Given(f"the Out {name!r}, a buffer of {room} bytes", "address", "int8")
-        case OutValue(out=Out(name=name, room=int() as room)):
-            yield Given(f"the value of the Out {name!r}, {room} bytes", "address", "int8")
-        case Out(name=name, dtype=DType() as kind, size_in_memory=size):
-            what = f"the Out {name!r}, the address of {kind.name}"
-            yield Given(what, "address", kind.name, align=size)
-        case Out(name=name, dtype=kind):
-            said = f"the Out {name!r}, the address of an address"
-            holds_text = kind == "string"
-            yield Given(said, "address", align=8, holds_address=True, holds_text=holds_text)
-        case OutField(place=Out(name=name, dtype=DType() as kind)):
-            yield _number(f"the Out {name!r} as a field", kind.name, natural=False)
-        case OutField(place=Out(name=name)):
-            yield Given(f"the Out {name!r} as a field, an address", "address", may_be_null=True)
-        case OutValue(out=Out(name=name, dtype=DType() as kind)):
-            yield _number(f"the value of the Out {name!r}", kind.name, natural=False)
+        case Out() | OutValue() | OutField():
+            yield _of_out(argument)
         case CString():
             said = "a CString, the address of char"
             yield Given(said, "address", "int8", is_read_only=True, is_text=True)
@@ -371,6 +360,13 @@ def _of_host(
         case Reference(value=value, reads_only=is_read_only):
             (inner,) = _given(signature, sizes, value)
             is_number = inner.kind == "number"
+            if inner.kind == "address" and inner.dtype is not None and not inner.is_text:
+                what = f"the address of {inner.what}"
+                yield Given(
+                    what, "address", None, None, is_read_only, 8, holds_address=True,
+                    held=inner.dtype,
+                )  # fmt: skip
+                return
             what = f"the address of {inner.what}"
             dtype = inner.dtype if is_number else None
             align = as_dtype(dtype).itemsize if dtype else 0
@@ -378,6 +374,31 @@ def _of_host(
         case _:
             name = type(argument).__name__
             yield from (Given(f"a {name}, an address", "address") for _ in argument.types())
+
+
+def _of_out(argument: Out | OutValue | OutField) -> Given:
+    match argument:
+        case Out(name=name, room=int() as room):
+            what = f"the Out {name!r}, a buffer of {room} bytes"
+            return Given(what, "address", is_bytes=True)
+        case OutValue(out=Out(name=name, room=int() as room)):
+            return Given(f"the value of the Out {name!r}, {room} bytes", "address", is_bytes=True)
+        case Out(name=name, dtype=DType() as kind, size_in_memory=size):
+            what = f"the Out {name!r}, the address of {kind.name}"
+            return Given(what, "address", kind.name, align=size, is_place=True)
+        case Out(name=name, dtype=kind):
+            said = f"the Out {name!r}, the address of an address"
+            holds_text = kind == "string"
+            return Given(said, "address", align=8, holds_address=True, holds_text=holds_text)
+        case OutField(place=Out(name=name, dtype=DType() as kind)):
+            number = _number(f"the Out {name!r} as a field", kind.name, natural=False)
+            return replace(number, is_place=True)
+        case OutField(place=Out(name=name)):
+            return Given(f"the Out {name!r} as a field, an address", "address", may_be_null=True)
+        case OutValue(out=Out(name=name, dtype=DType() as kind)):
+            return _number(f"the value of the Out {name!r}", kind.name, natural=False)
+        case OutValue(out=Out(name=name)):
+            return Given(f"the value of the Out {name!r}, an address", "address")
 
 
 def _callback(argument: Callback) -> Given:
@@ -487,6 +508,9 @@ def _misfit_of_address(given: Given, wanted: Spelled) -> str | None:
         if fits and given.holds_text and wanted.name != "void":
             fits = wanted.name == "char" and wanted.stars == 2
             return None if fits else "what it writes there is no char*"
+        if fits and given.held is not None and wanted.stars == 2 and wanted.name != "void":
+            fits = _points_alike(replace(given, dtype=given.held, shape=()), wanted)
+            return None if fits else f"what it points to is no {given.held}*"
         return (
             None if fits else "it takes no address of a pointer: an Out with a dtype has a number"
         )
@@ -500,7 +524,14 @@ def _misfit_of_address(given: Given, wanted: Spelled) -> str | None:
         return None
     if wanted.stars == 1 and not wanted.is_function and _points_alike(given, wanted):
         return _misplaced(given)
-    return _other_pointer(given, wanted)
+    return None if may_be_enum(given, wanted) else _other_pointer(given, wanted)
+
+
+def may_be_enum(given: Given, wanted: Spelled) -> bool:
+    """Whether an `Out` fits a pointer if that is one to an enum, which its name does not tell."""
+    is_named = wanted.stars == 1 and wanted.dtype is None and wanted.name != "void"
+    is_integer = given.dtype is not None and as_dtype(given.dtype).kind in _INTEGERS
+    return given.is_place and is_named and is_integer and not wanted.is_function
 
 
 def _is_byte(wanted: Spelled) -> bool:
