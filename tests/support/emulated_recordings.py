@@ -43,6 +43,40 @@ def doubled(x, out, n, EVEN: tl.constexpr, BLOCK: tl.constexpr):
         tl.store(out + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
 
 
+@triton.autotune(
+    configs=[triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128})],
+    key=["n"],
+    prune_configs_by={
+        "early_config_prune": lambda configs, named, **more: [
+            each for each in configs if each.kwargs["BLOCK"] >= named["n"]
+        ]
+    },
+)
+@triton.jit
+def pruned(x, total, stride, n, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    values = tl.load(x + row * stride + at, mask=at < n, other=0.0)
+    tl.store(total + row, tl.sum(values, axis=0))
+
+
+@triton.autotune(configs=[triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128})], key=["n"])
+@triton.jit
+def summed(x, total, stride, n, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    values = tl.load(x + row * stride + at, mask=at < n, other=0.0)
+    tl.store(total + row, tl.sum(values, axis=0))
+
+
+@triton.autotune(configs=[triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128})], key=["n"])
+@triton.jit
+def looped(x, total, stride, n, BLOCK: tl.constexpr):
+    row, found = tl.program_id(0), 0.0
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        found += tl.sum(tl.load(x + row * stride + at, mask=at < n, other=0.0), axis=0)
+    tl.store(total + row, found)
+
+
 def normed(x: Any, weight: Any) -> tuple[Any, Any]:
     """Rows divided by the root of their mean square, and twice that: with a temporary that starts
     with zeros, and rows of a view."""

@@ -186,7 +186,51 @@ def test_what_an_autotuner_prunes_is_not_measured(kernels: ModuleType) -> None:
     x, large = tensor(600)[0], tensor(2000)[0]
     chosen = frontend.tune(kernel, {(600,): (x,), (2000,): (large,)}, **how)
     assert (chosen, len(measured)) == ({(600,): 1, (2000,): 2, None: 1}, 2)
-    assert seen == [(600, 600, x, (600,)), (2000, 2000, large, (2000,))]
+    assert seen[:2] == [(600, 600, x, (600,)), (2000, 2000, large, (2000,))]
+
+
+def test_a_config_is_for_the_calls_that_pruning_leaves_it(
+    gpu: FakeCuda, kernels: ModuleType
+) -> None:
+    """As Triton's launch would choose none that `early_config_prune` leaves out."""
+    import triton
+
+    def early(configs: list[Any], named: dict[str, Any], n: int, **more: Any) -> list[Any]:
+        least = 1024 if named["x"].shape[0] >= 4096 else 0
+        return [each for each in configs if least <= each.kwargs["BLOCK"] <= n]
+
+    known = [triton.Config({"BLOCK": block}) for block in (128, 512, 1024)]
+    asked = {"early_config_prune": early}
+    kernel = triton.autotune(known, ["n"], prune_configs_by=asked)(kernels.tuned.fn)
+    how: dict[str, Any] = {"signature": {**COPY}, "grid": in_blocks, "target": "sm_90a"}
+
+    def taken(function: Any) -> list[int]:
+        found = []
+        for n in (100, 128, 600, 1023, 1024, 5000):
+            try:
+                function(tensor(n)[0], tensor(n)[0])
+                found.append(n)
+            except ValueError as error:
+                assert "early_config_prune refuses the call: it leaves out the" in str(error)
+        return found
+
+    assert taken(frontend.compile(kernel, config=0, **how)) == [128, 600, 1023, 1024]
+    assert taken(frontend.compile(kernel, config=2, **how)) == [1024, 5000]
+    chosen = frontend.by_size("n", {1023: 1, 5000: 2})
+    assert taken(frontend.compile(kernel, choose=chosen, **how)) == [600, 1023, 1024, 5000]
+    every = [100, 128, 600, 1023, 1024, 5000]
+    assert taken(frontend.compile(kernel, config=0, prune=False, **how)) == every
+    own = triton.Config({"BLOCK": 256})
+    assert taken(frontend.compile(kernel, config=own, **how)) == every
+
+    def opaque(configs: list[Any], named: dict[str, Any], **more: Any) -> list[Any]:
+        return configs[: int(named["n"])]
+
+    kernel.early_config_prune = opaque
+    with pytest.raises(
+        CompileError, match=r"early_config_prune cannot be traced(.|\n)*prune=False"
+    ):
+        frontend.compile(kernel, config=0, **how)
 
 
 @pytest.mark.parametrize(

@@ -385,3 +385,44 @@ def test_fills_are_those_of_all_recordings(gpu: FakeCuda, hosts: ModuleType) -> 
     one, other = recorded(host, zeros(3, 40), 1.0), recorded(host, zeros(5, 60), 2.0)
     with pytest.raises(fe.CompileError, match=r"fills tensors with \[1.0\], another with \[2.0\]"):
         one.compile(other, target="sm_90a")
+
+
+def of_rows(kernel: Any, *sizes: tuple[int, int], launch: int | None = None, **how: Any) -> Any:
+    """A function of rows of a tuned kernel, whole or of one launch."""
+
+    def host(x: Any, total: Any) -> None:
+        rows, n = x.shape
+        kernel[(rows,)](x, total, x.stride(0), n)
+
+    first, *others = [recorded(host, zeros(*each), zeros(each[0])) for each in sizes]
+    if launch is None:
+        return first.compile(*others, target="sm_90a", **how)
+    return first[launch].compile(*(each[launch] for each in others), target="sm_90a", **how)
+
+
+def test_the_block_of_the_chosen_config_bounds_rows(gpu: FakeCuda, hosts: ModuleType) -> None:
+    """Not that of another one: columns behind it would be left out."""
+    one = of_rows(hosts.summed, (3, 40), (5, 60), general=True)
+    assert takes(one, 4, 64) and not takes(one, 4, 65)
+    two = of_rows(hosts.summed, (3, 40), (5, 60), general=True, configs={0: 1})
+    assert takes(two, 4, 128) and not takes(two, 4, 129)
+    text = r"BLOCK = 64 is the block of the config for n = 100(.|\n)*whose BLOCK is at least 100"
+    sizes = (3, 40), (5, 100)
+    for how in ({}, {"configs": {0: 0}}, {"launch": 0, "config": 0}):
+        with pytest.raises(fe.CompileError, match=text):
+            of_rows(hosts.summed, *sizes, **how)
+    with pytest.raises(fe.CompileError, match=text):
+        of_rows(hosts.summed, *sizes, configs={0: frontend.by_size("n", {100: 0, 128: 1})})
+    chosen = of_rows(hosts.summed, *sizes, configs={0: frontend.by_size("n", {64: 0, 128: 1})})
+    assert takes(chosen, 4, 64) and takes(chosen, 4, 100)
+    loop = of_rows(hosts.looped, *sizes, configs={0: 0})
+    assert takes(loop, 4, 64) and takes(loop, 4, 100)
+
+
+def test_a_recorded_config_is_for_the_calls_that_pruning_leaves_it(
+    gpu: FakeCuda, hosts: ModuleType
+) -> None:
+    function = of_rows(hosts.pruned, (3, 40), (5, 60), general=True, configs={0: 1})
+    assert takes(function, 4, 128)
+    with pytest.raises(fe.CompileError, match="early_config_prune raises ValueError in every call"):
+        of_rows(hosts.pruned, (3, 100))

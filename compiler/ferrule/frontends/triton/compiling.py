@@ -64,6 +64,7 @@ def compile(
     specialize: Specialise = "check",
     config: Any = None,
     choose: Choice | None = None,
+    prune: bool = True,
     counts: Counts | None = None,
     name: str | None = None,
     doc: str | None = None,
@@ -95,10 +96,11 @@ def compile(
     `explain` of the function says which one a call takes, and `counts` counts their calls.
     `config` is the configuration of an autotuned kernel: a `triton.Config`, the number of one of
     the kernel's, or a dict of these by key, such as `tune` gives; `choose` are configurations by
-    buckets of a size, or of a library's file: `by_size`, `vllm_configs`, `fla_configs`.  `more` are
-    arguments of the kernel and Triton's options (num_warps, num_stages, num_ctas, maxnreg,
-    launch_pdl, launch_cooperative_grid).  `requires` as for `fe.compile`, `options` are those of
-    `build`.
+    buckets of a size, or of a library's file: `by_size`, `vllm_configs`, `fla_configs`.  Calls for
+    which the autotuner's `early_config_prune` leaves out their configuration are refused, unless
+    `prune` is False.  `more` are arguments of the kernel and Triton's options (num_warps,
+    num_stages, num_ctas, maxnreg, launch_pdl, launch_cooperative_grid).  `requires` as for
+    `fe.compile`, `options` are those of `build`.
 
     Raises ImportError if Triton is not installed, CompileError for a kernel that cannot be
     compiled.
@@ -106,15 +108,17 @@ def compile(
     check_counts(counts, specialize)
     chosen = one_of(config, choose)
     parts = prepared(kernel, examples, signature, constexprs, chosen, more)
-    compilation = Compilation(*parts, name, specialize, archs_of(target), grid, counts)
+    compilation = Compilation(*parts, name, specialize, archs_of(target), grid, counts, prune)
     return compilation.function(doc, requires, options)
 
 
 def arguments_for(kernel: Any, how: Mapping[str, Any]) -> Arguments:
     """The arguments with which a kernel is compiled, with its first configuration if none is named;
     `how` are the keyword arguments of `compile`."""
-    beside = ("signature", "constexprs", "grid", "target", "specialize", "counts", "name", "doc")
-    more = {k: v for k, v in how.items() if k not in (*beside, "requires", "options")}
+    beside = ("signature", "constexprs", "grid", "target", "specialize", "counts", "name")
+    more = {
+        k: v for k, v in how.items() if k not in (*beside, "doc", "prune", "requires", "options")
+    }
     given = how.get("signature"), how.get("constexprs")
     return Compilation(*prepared(kernel, (), *given, 0, more)).arguments()
 
@@ -163,6 +167,7 @@ class Compilation:
     archs: tuple[int, ...] = ()
     grid: Any = None
     counts: Counts | None = None
+    prune: bool = True
 
     @property
     def name(self) -> str:
@@ -264,7 +269,7 @@ class Compilation:
         self, arguments: Arguments, version: Version, of_version: Condition | None
     ) -> list[Planned]:
         """The launches of a version, one for each outcome of the traced functions."""
-        planner = Planner(self.kernel, self.name, self.job, self.grid)
+        planner = Planner(self.kernel, self.name, self.job, self.grid, self.prune)
         sizes = sizes_in(arguments.signature)
         run = partial(planner.attempt, arguments, version)
         found = list(outcomes(run, self.name, sizes))

@@ -10,6 +10,7 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.surroundings import state
 from ferrule.frontends.triton.arguments import Arguments, DescriptorArgument, PointerArgument
 from ferrule.frontends.triton.autotuned.configs import Version
+from ferrule.frontends.triton.autotuned.pruning import refuse_pruned
 from ferrule.frontends.triton.fills import Fill
 from ferrule.frontends.triton.grids import Grid, checked_grid
 from ferrule.frontends.triton.installed import Kernel
@@ -64,12 +65,16 @@ def check_outcomes(name: str, plans: Sequence[Plan | Refusal]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Makes the plans of one kernel; `grid` has the form that Triton takes."""
+    """Makes the plans of one kernel; `grid` has the form that Triton takes.
+
+    `prune`: calls for which `early_config_prune` leaves out the configuration are refused.
+    """
 
     kernel: Kernel
     name: str
     job: Job
     grid: Any
+    prune: bool = True
 
     def attempt(self, arguments: Arguments, version: Version, path: Path) -> Plan | Refusal:
         """As `plan`; the error of the calls on this path if a function raises one."""
@@ -95,6 +100,8 @@ class Planner:
         options = {**version.options, **self.job.options}
         filled, options = self._chosen(filled, options, path)
         seen = filled.traced(path)
+        if self.prune and version.config is not None:
+            refuse_pruned(self.kernel, version.config, seen, path)
         fills = tuple(
             Fill(each.tensor, each.fill)
             for each in filled.each

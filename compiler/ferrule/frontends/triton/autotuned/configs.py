@@ -25,7 +25,7 @@ class Version:
     """The kernel with the constants and options of a configuration, for a key; None: for all keys.
 
     `hook` is the configuration's pre_hook, which is called with the arguments before each launch.
-    `fit` are the calls for which it was chosen, None: all.
+    `fit` are the calls for which it was chosen, None: all; `config` is the configuration itself.
     """
 
     text: str
@@ -34,6 +34,7 @@ class Version:
     key: tuple[int, ...] | None = None
     hook: Callable[[dict[str, Any]], Any] | None = None
     fit: Fit | None = None
+    config: Any = None
 
     def condition(self, kernel: Kernel, arguments: Arguments) -> Condition | bool:
         """The condition of the calls that it is for; False for no call, True for every one."""
@@ -118,7 +119,7 @@ def _version(kernel: Kernel, found: Any, key: tuple[int, ...] | None) -> Version
     options = {name: value for name, value in found.all_kwargs().items() if name not in constants}
     constants |= {name: value for name, value in options.items() if name in kernel.constexprs}
     shown = ", ".join(f"{name}={value}" for name, value in {**constants, **options}.items())
-    return Version(shown, constants, options, key, getattr(found, "pre_hook", None))
+    return Version(shown, constants, options, key, getattr(found, "pre_hook", None), None, found)
 
 
 def _key(kernel: Kernel, key: Any) -> tuple[int, ...]:

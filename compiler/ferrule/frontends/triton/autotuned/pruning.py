@@ -24,6 +24,9 @@ from ferrule.frontends.triton.arguments import (
     PointerArgument,
 )
 from ferrule.frontends.triton.installed import Kernel
+from ferrule.frontends.triton.traced.functions import trace
+from ferrule.frontends.triton.traced.paths import Path
+from ferrule.frontends.triton.traced.refusals import CallRefused
 from ferrule.frontends.triton.traced.tensors import TracedTensor
 from ferrule.frontends.triton.tuples import nest
 from ferrule.runtime.calls.variants import call_values
@@ -120,19 +123,51 @@ def _asked(
     """The result of a function by the kernel's author; it is called with the keyword arguments that
     it accepts."""
     try:
-        parameters = list(inspect.signature(function).parameters.values())
-        takes = parameters[len(first) :]
-        every = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in takes)
-        places = {each.name for each in parameters[: len(first)]}
-        names = named.keys() - places if every else {each.name for each in takes}
-        return function(*first, **{key: named[key] for key in named if key in names})
+        return function(*first, **_taken(function, len(first), named))
     except Exception as error:
         raise CompileError(f"{what} fails: {type(error).__name__}: {error}") from error
 
 
+def _taken(function: Callable[..., Any], first: int, named: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that a function takes by their names, behind its first ones."""
+    parameters = list(inspect.signature(function).parameters.values())
+    takes = parameters[first:]
+    every = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in takes)
+    places = {each.name for each in parameters[:first]}
+    names = named.keys() - places if every else {each.name for each in takes}
+    return {key: named[key] for key in named if key in names}
+
+
+def refuse_pruned(kernel: Kernel, config: Any, seen: Mapping[str, Any], path: Path) -> None:
+    """Raises CallRefused on a path whose calls have a configuration that `early_config_prune`
+    leaves out, CompileError if that cannot be traced.
+
+    Triton asks it where there are several; a configuration of the caller's own is in none.
+    """
+    early = kernel.pruning.early
+    if early is None or len(kernel.configs) < 2 or not any(_is(config, c) for c in kernel.configs):
+        return
+    chosen = {*kernel.heuristics, *(name for each in kernel.configs for name in each.kwargs)}
+    named = {name: each for name, each in seen.items() if name not in chosen}
+    what = f"{kernel.name}: early_config_prune"
+
+    def asked(given: Any) -> list[Any]:
+        return list(early(list(kernel.configs), dict(given), **_taken(early, 2, named)) or ())
+
+    advice = "with prune=False its config is for every call"
+    left = trace(asked, named, what, advice, path)
+    if not any(_is(config, each) for each in left):
+        shown = ", ".join(f"{name}={value}" for name, value in config.kwargs.items())
+        raise CallRefused(what, "ValueError", f"it leaves out the config {shown}")
+
+
+def _is(config: Any, other: Any) -> bool:
+    return config is other or (isinstance(config, type(other)) and bool(config == other))
+
+
 def _number(kernel: Kernel, config: Any) -> int:
     for number, each in enumerate(kernel.configs):
-        if each is config or (isinstance(config, type(each)) and each == config):
+        if _is(config, each):
             return number
     raise CompileError(
         f"{kernel.name}: early_config_prune gives a config that the kernel does not have: {config}"

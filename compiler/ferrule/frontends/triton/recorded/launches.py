@@ -10,6 +10,7 @@ from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.told import fixed
 from ferrule.frontends.triton.arguments import Fixed
+from ferrule.frontends.triton.autotuned.blocks import check_rows
 from ferrule.frontends.triton.autotuned.configs import versions_of
 from ferrule.frontends.triton.foreign import own
 from ferrule.frontends.triton.installed import Kernel, kernel_of
@@ -81,6 +82,22 @@ def bound(
     return Bound(kernel_object, kernel, given, options, grid, positional, *more)
 
 
+class _Asked(dict[str, Any]):
+    """The arguments of a grid, which remembers what was read."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        super().__init__(given)
+        self.names: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.names.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The argument of this name."""
+        return self[name] if name in self else default
+
+
 @dataclass(frozen=True, slots=True)
 class Free:
     """A number that differs between recordings and follows from no size: callers give it."""
@@ -122,10 +139,32 @@ class Together:
     def options(self) -> Mapping[str, Any]:
         """Triton's options, which are those of every recording."""
         options = [dict(each.options) for each in self.launches]
+        self._check_blocks()
         found: dict[str, Any] = self._same("the options", options)
         for name, value in found.items():
             self._pin(name, [value for _ in self.launches])
         return found
+
+    def _check_blocks(self) -> None:
+        """Raises CompileError for a configuration whose block a recorded row does not fit."""
+        kernel = self.kernel
+        if len(kernel.configs) < 2:
+            return
+        names = [name for name in self.launches[0].given if not self._is_constant(name)]
+        values = {name: self._values(name) for name in names if name not in self.views}
+        numbers = {k: v for k, v in values.items() if all(type(each) is int for each in v)}
+        versions = versions_of(kernel, self.config)
+        check_rows(kernel, versions, numbers, frozenset(self._asked_by_grid()))
+
+    def _asked_by_grid(self) -> Iterator[str]:
+        """The constants that a recorded grid reads."""
+        for launch in self.launches:
+            if callable(launch.grid):
+                asked, log = _Asked(self._meta(launch)), launch.reading.log
+                before = len(log.compared)
+                launch.grid(asked)
+                del log.compared[before:]
+                yield from asked.names
 
     def constants(self) -> dict[str, Any]:
         """The values that are compiled in."""
@@ -203,10 +242,11 @@ class Together:
         launch = self.launches[at]
         if not callable(launch.grid):
             return _listed(launch.grid), launch.grid_trees
-        log = launch.reading.log
+        log, known = launch.reading.log, self._meta(launch)
+        known |= {k: follow(known[k], each, log) for k, each in launch.trees.items() if k in known}
         before = len(log.compared)
         with functions_watched(launch.reading):
-            grid = _listed(launch.grid(self._meta(launch)))
+            grid = _listed(launch.grid(known))
         self.following.compared[at] += log.compared[before:]
         del log.compared[before:]
         return plain(grid), trees_of(dict(enumerate(grid)))
@@ -220,8 +260,7 @@ class Together:
             known |= version.constants
         for name, heuristic in kernel.heuristics.items():
             known.setdefault(name, heuristic(known))
-        log = launch.reading.log
-        return known | {k: follow(known[k], each, log) for k, each in launch.trees.items()}
+        return known
 
     def _is_constant(self, name: str) -> bool:
         values = self._values(name)

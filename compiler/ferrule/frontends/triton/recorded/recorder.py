@@ -255,6 +255,7 @@ class Launches:
         configs: Mapping[int, Any] | None = None,
         general: General = False,
         specialize: Specialise = "dispatch",
+        prune: bool = True,
         options: Any = None,
     ) -> Function:
         """One function of all launches, in their order, with their temporaries and results.
@@ -265,7 +266,7 @@ class Launches:
         they lie between the smallest and the largest that were recorded.  With `general` they are
         any for which the comparisons of the host function come out as in a recording, or those with
         these names are.  `configs` are the configurations of autotuned kernels by the number of the
-        launch, by default 0.
+        launch, by default 0; `specialize` and `prune` are as for `compile` of a kernel.
 
         Raises CompileError for a tensor that PyTorch computed, and for numbers and grids that
         follow from no size.
@@ -284,7 +285,7 @@ class Launches:
         def whole(covered: frozenset[Values] = frozenset()) -> Whole:
             launches = together(several, config_of, sizes, covered, logs=logs)
             named = name or self._name or launches[0].kernel.name
-            return Whole(named, hosts, launches, fills, target, specialize)
+            return Whole(named, hosts, launches, fills, target, specialize, prune)
 
         def config_of(at: int) -> Any:
             return (configs or {}).get(at, 0 if several[0][at].kernel.configs else None)

@@ -67,6 +67,7 @@ class Whole:
     fills: Sequence[Filled]
     target: Any
     specialize: Specialise
+    prune: bool = True
     tensors: dict[int, Tensor] = field(default_factory=dict)
     given: dict[str, Tensor | Scalar] = field(default_factory=dict)
     temporaries: list[Tensor] = field(default_factory=list)
@@ -218,7 +219,8 @@ class Whole:
         more = dict(launch.options)
         parts = prepared(launch.launches[0].kernel_object, (), examples, None, launch.config, more)
         grid = launch.grid()
-        compilation = Compilation(*parts, None, self.specialize, archs_of(self.target), grid)
+        archs = archs_of(self.target)
+        compilation = Compilation(*parts, None, self.specialize, archs, grid, prune=self.prune)
         arguments = self._own(launch, compilation.arguments(), over)
         return compilation.step(arguments)
 
