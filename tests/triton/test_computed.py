@@ -271,3 +271,23 @@ def test_empty_arrays_of_rows_launch_nothing(gpu: FakeCuda, normed: Any) -> None
     assert x.size == 0
     normed(tensor(0, 64)[0], tensor(0, 64)[0], 1e-6, 1.0)
     assert gpu.launches() == []
+
+
+@pytest.mark.parametrize("columns", [100, 1500])
+def test_an_option_follows_from_a_constant_of_a_heuristic(
+    gpu: FakeCuda, kernels: ModuleType, columns: int
+) -> None:
+    """The kernel's own heuristics come before options; options of which one of them asks, before
+    that."""
+    kernel = with_heuristics(kernels.row_norm, BLOCK=block)
+    function = compiled(kernel, num_warps=warps)
+    gpu.clear()
+    function(tensor(3, columns)[0], tensor(3, columns)[0], 1.0, 1.0)
+    (launch,) = gpu.launches()
+    assert launch.block == (32 * (8 if columns > 1000 else 4), 1, 1)
+
+    def by_warps(meta: Any) -> Any:
+        return block(meta) if meta["num_warps"] == 8 else 2048
+
+    asks = with_heuristics(kernels.row_norm, BLOCK=by_warps)
+    compiled(asks, num_warps=lambda meta: 8 if meta["columns"] > 1000 else 4)

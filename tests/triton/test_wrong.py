@@ -211,6 +211,49 @@ def by_a_global(x, y, n, BLOCK: tl.constexpr):
 """
 
 
+TEXTS = {
+    "*i8[m n]": "in which 'm n' is no size",
+    "*fp32[3 4]": "in which '3 4' is no size",
+    "*fp32[m,, n]": "in which 'nothing between two commas' is no size",
+    "*fp32[n, n-1]": "in which 'n-1' is no size",
+    "*fp32[n:]": "in which 'nothing between two commas' is no size",
+    "*fp32[m, n: s]": "which has 2 sizes and 1 strides",
+    "*fp32[n": "says no type(.|\n)*a bracket is missing",
+    "fp32[n]": r"says no type(.|\n)*did you mean '\*fp32\[n\]'",
+    "*float32[n]": r"says no type(.|\n)*did you mean '\*fp32\[n\]'",
+    "*FP32[n]": r"says no type(.|\n)*did you mean '\*fp32\[n\]'",
+    "*fp32[m, n: s, 1]:15": r"expected: \*fp32\[m, n: s, 1\]:16",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_text_that_is_no_tensor_names_its_part(kernels: ModuleType, text: str) -> None:
+    with pytest.raises(CompileError, match=TEXTS[text]):
+        compiled(kernels.scale, {**SCALE, "x": text, "n": "i32"})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("m", r"is 'm', which is no type and no size\n  expected: a size \(n\)"),
+        ("None", "hint: None and numbers are no texts"),
+        ("fp32:16", r"nothing can be assumed with ':16' of it\n  expected: fp32$"),
+    ],
+)
+def test_a_text_that_is_no_number_names_the_sizes(
+    kernels: ModuleType, text: str, message: str
+) -> None:
+    with pytest.raises(CompileError, match=message):
+        compiled(kernels.scale, {**SCALE, "n": text})
+
+
+def test_a_target_by_the_name_of_a_gpu_is_explained(kernels: ModuleType) -> None:
+    with pytest.raises(CompileError, match='did you mean "sm_90"'):
+        compiled(kernels.scale, SCALE, target="H100")
+    with pytest.raises(TypeError, match="prune must be True or False, but got 1"):
+        compiled(kernels.scale, SCALE, prune=1)
+
+
 def test_a_global_that_has_changed_is_refused(tmp_path: Any, monkeypatch: Any) -> None:
     """Triton keeps the code of the first value under a digest that the second one has too."""
     triton = pytest.importorskip("triton")

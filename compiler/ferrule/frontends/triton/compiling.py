@@ -106,6 +106,8 @@ def compile(
     compiled.
     """
     check_counts(counts, specialize)
+    if not isinstance(prune, bool):
+        raise TypeError(f"prune must be True or False, but got {prune!r}")
     chosen = one_of(config, choose)
     parts = prepared(kernel, examples, signature, constexprs, chosen, more)
     compilation = Compilation(*parts, name, specialize, archs_of(target), grid, counts, prune)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from types import FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from ferrule.compiler.errors import CompileError
@@ -53,7 +53,28 @@ def with_functions(
             )
     own = {name: each for name, each in kernel.heuristics.items() if name not in found}
     kept, passed, rest = left
-    return replace(kernel, heuristics={**found, **own}), kept, passed, rest or {}
+    ordered = {**_before(found, kernel, own), **own, **found}
+    return replace(kernel, heuristics=ordered), kept, passed, rest or {}
+
+
+def _before(
+    found: Mapping[str, Callable[..., Any]], kernel: Kernel, own: Mapping[str, Callable[..., Any]]
+) -> dict[str, Callable[..., Any]]:
+    """The functions that come before the kernel's own: those of constants, and those of options of
+    which one of the kernel's asks.  Other options may follow from the kernel's constants."""
+    asked = {
+        each for function in own.values() for each in _texts(getattr(function, "__code__", None))
+    }
+    return {name: each for name, each in found.items() if name in kernel.names or name in asked}
+
+
+def _texts(code: CodeType | None) -> Iterator[str]:
+    """The texts in a function, among which are the names of the arguments that it reads."""
+    for each in code.co_consts if code is not None else ():
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, CodeType):
+            yield from _texts(each)
 
 
 def _functions(

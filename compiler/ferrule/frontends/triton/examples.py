@@ -185,6 +185,15 @@ class _Reader:
             return IntegerArgument(name, self.tensors.referred(name, text, reference))
         if text in self.tensors.symbols:
             return IntegerArgument(name, self.tensors.symbols[text])
+        if text.isidentifier() and text not in DTYPES:
+            known = ", ".join(self.tensors.symbols) or "no tensor has a size with a name"
+            raise CompileError(
+                Diagnostic(
+                    f"{self.tensors.what(name)} is {text!r}, which is no type and no size",
+                    expected=f"a size ({known}), or a number of {', '.join(DTYPES)}",
+                    hint="None and numbers are no texts" if text in ("None", "True") else None,
+                )
+            )
         read = read_type(text, self.tensors.what(name))
         return self._scalar(Scalar(name, read.dtype), 16 if read.hint == "16" else _one(read.hint))
 

@@ -24,6 +24,7 @@ from ferrule.frontends.triton.specialise import Specialisation
 from ferrule.specs.deferred import dataclass
 
 _ARCH: Final = re.compile(r"sm_?(\d{2,3})([af]?)")
+_GPUS: Final = {"a100": 80, "a10": 86, "l4": 89, "l40s": 89, "h100": 90, "h200": 90, "b200": 100}
 _KNOWN: Final = frozenset({70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121})
 
 
@@ -55,14 +56,15 @@ def architectures(target: str | Sequence[str]) -> tuple[int, ...]:
     found = [_ARCH.fullmatch(word) for word in words]
     numbers = [int(each[1]) for each in found if each is not None]
     if not words or None in found or not _KNOWN.issuperset(numbers):
-        meant = re.search(r"\d{2,3}", words[0]) if words else None
-        known = meant is not None and int(meant[0]) in _KNOWN
+        word = words[0].lower() if words else ""
+        meant = re.fullmatch(r"(?:sm|compute|cc)?\W?(\d{2,3})[af]?", word)
+        number = _GPUS.get(word) if meant is None else int(meant[1])
         raise CompileError(
             Diagnostic(
                 f"the target is {target!r}",
                 expected='an architecture such as "sm_90a", or several; of '
                 + ", ".join(f"sm_{number}" for number in sorted(_KNOWN)),
-                hint=f'did you mean "sm_{meant[0]}"?' if known and meant is not None else None,
+                hint=f'did you mean "sm_{number}"?' if number in _KNOWN else None,
             )
         )
     return tuple(dict.fromkeys(numbers))

@@ -104,24 +104,29 @@ def number_type(dtype: DType, what: str) -> str:
 
 def read_type(text: str, what: str) -> TypeText:
     """The parsed example.  Raises CompileError for a text of another form."""
-    found = _TEXT.fullmatch(text.replace(" ", ""))
+    found = _TEXT.fullmatch(_WORDS_APART.sub(r"\1?", text).replace(" ", ""))
     dtype = DTYPES.get(found["type"]) if found is not None else None
     is_pointer = found is not None and bool(found["pointer"])
     if found is None or dtype is None or (found["dims"] is not None and not is_pointer):
         raise CompileError(_unreadable(text, what))
-    allowed = ("16",) if is_pointer else ("16", "1")
-    is_integer = is_pointer or found["type"] in INTEGERS
-    if found["hint"] is not None and (found["hint"] not in allowed or not is_integer):
-        raise CompileError(
-            Diagnostic(
-                f"{what} is {text!r}: nothing can be assumed with {':' + found['hint']!r} of it",
-                expected=" or ".join(f"{text.split(':')[0]}:{hint}" for hint in allowed),
-            )
-        )
+    if found["hint"] is not None:
+        _check_hint(text, what, found["hint"], found["type"], is_pointer)
     if not is_pointer:
         return TypeText(dtype, hint=found["hint"])
     shape, strides = _dims(found["dims"], text, what)
     return TypeText(dtype, True, shape, strides, found["hint"], found["pointer"] == "*k")
+
+
+def _check_hint(text: str, what: str, hint: str, name: str, is_pointer: bool) -> None:
+    allowed = ("16",) if is_pointer else ("16", "1") if name in INTEGERS else ()
+    if hint not in allowed:
+        begin = text[: text.rindex(":")].rstrip()
+        raise CompileError(
+            Diagnostic(
+                f"{what} is {text!r}: nothing can be assumed with {':' + hint!r} of it",
+                expected=" or ".join(f"{begin}:{each}" for each in allowed) or begin,
+            )
+        )
 
 
 def _dims(dims: str | None, text: str, what: str) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
@@ -131,11 +136,27 @@ def _dims(dims: str | None, text: str, what: str) -> tuple[tuple[str, ...], tupl
     sizes, colon, steps = dims.partition(":")
     shape = tuple(sizes.split(",")) if sizes else ()
     strides = tuple(steps.split(",")) if colon else None
-    words = (*shape, *(strides or ()))
-    if (strides is not None and len(strides) != len(shape)) or not all(map(_is_dim, words)):
-        raise CompileError(_unreadable(text, what))
+    for word in (*shape, *(strides or ())):
+        if not _is_dim(word):
+            shown = word.replace("?", " ") or "nothing between two commas"
+            raise CompileError(_no_size(f"{what} is {text!r}, in which {shown!r} is no size"))
+    if strides is not None and len(strides) != len(shape):
+        counts = f"{len(shape)} sizes and {len(strides)} strides"
+        raise CompileError(_no_size(f"{what} is {text!r}, which has {counts}"))
     return shape, strides
 
+
+def _no_size(message: str) -> Diagnostic:
+    return Diagnostic(
+        message,
+        expected="names, with or without bounds, and numbers, between commas; then strides: "
+        '"*fp32[m, 16<=n<=256]", "*fp16[m, k: s, 1]"',
+        hint="a size that is computed of others has a name of its own; requires= compares them",
+    )
+
+
+_WORDS_APART: Final = re.compile(r"(\w)\s+(?=\w)")
+"""Words with a space between them, which are not one word."""
 
 _BOUNDED: Final = re.compile(r"(?:(-?\d+)<=)?([^\W\d]\w*)(?:<=(-?\d+)|>=(-?\d+))?")
 
@@ -167,6 +188,21 @@ def _unreadable(text: str, what: str) -> Diagnostic:
         f"{what} is {text!r}, which says no type",
         expected='a Triton type such as "*fp32[m, n]", "*fp16[m, k: s, 1]:16", "i32", "i32:16" or '
         '"fp32", with one of ' + ", ".join(DTYPES),
-        hint='a size is "x.shape[0]", "x.strides[1]" or "x.numel", an expression over sizes '
+        hint=_meant(text)
+        or 'a size is "x.shape[0]", "x.strides[1]" or "x.numel", an expression over sizes '
         'lambda sig: sig["x"].shape[0] * 2',
     )
+
+
+def _meant(text: str) -> str | None:
+    """What may have been meant: a dtype by another name, a bracket, a pointer."""
+    words = re.match(r"\*?k?\s*(\w+)", text)
+    name = "" if words is None else words[1]
+    other = next((known for dtype, known in _NAMES.items() if dtype.name == name.lower()), None)
+    if other is None and name not in DTYPES and name.lower() in DTYPES:
+        other = name.lower()
+    if other is not None:
+        return f"did you mean {text.replace(name, other)!r}?"
+    if text.count("[") != text.count("]"):
+        return "a bracket is missing"
+    return f"a tensor is a pointer: did you mean '*{text}'?" if "[" in text else None
