@@ -72,11 +72,16 @@ def find_others(quick: bool) -> Others:
 # ---- running ----
 
 
-def run_row(work: Work, others: Others, effort: Effort) -> Row:
+def run_row(
+    work: Work,
+    others: Others,
+    effort: Effort,
+    side: Callable[[str, Callable[[], object]], Side] = block_side,
+) -> Row:
     """Compares the results, then the times."""
     calls = _calls(work, others)
     _compare(work, calls)
-    return measure(work.name, [block_side(name, call) for name, call in calls.items()], effort)
+    return measure(work.name, [side(name, call) for name, call in calls.items()], effort)
 
 
 def _calls(work: Work, others: Others) -> dict[str, Callable[[], Any]]:

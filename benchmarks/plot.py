@@ -215,6 +215,60 @@ def ratios(tables: Sequence[Rows]) -> plots.Picture | None:
     return plots.picture(draw, "Kernels of the examples on one thread", (8, 3.6))
 
 
+def over_sizes(kernel: str) -> Callable[[dict[str, Any]], plots.Picture | None]:
+    """The speed of a kernel over sizes, of the file of `sizes`."""
+
+    def make(found: dict[str, Any]) -> plots.Picture | None:
+        (table,) = (each for each in found["tables"] if each["title"] == f"{kernel} over sizes")
+        series: dict[str, dict[int, list[float]]] = {}
+        for row in table["rows"]:
+            count = int(row["name"].partition(" ")[0])
+            for side, figures in row["sides"].items():
+                series.setdefault(side, {})[count] = figures["samples"]
+        title = f"{kernel}: one thread, medians and quartiles"
+        return plots.curves(series, title, "floats (log)", "floats")
+
+    return make
+
+
+def roofline(found: dict[str, Any]) -> plots.Picture | None:
+    """Operations a second over operations a byte, below the two ceilings of the same run."""
+    (times,) = (each for each in found["tables"] if each["title"] == "A roofline")
+    (facts,) = (each for each in found["tables"] if each["title"].startswith("What each"))
+    work = {name: (int(operations), int(moved)) for name, operations, moved in facts["lines"]}
+    speeds = {row["name"]: row["sides"]["ferrule"] for row in times["rows"]}
+    (memory, peak), kernels = [*speeds][:2], [*speeds][2:]
+    bandwidth = work[memory][1] / speeds[memory]["median"] / 1e9
+    most = work[peak][0] / speeds[peak]["median"] / 1e9
+
+    def draw(axes: Any) -> None:
+        edge = most / bandwidth
+        axes.plot([0.1, edge, 200], [0.1 * bandwidth, most, most], color=plots.INK, linewidth=1)
+        axes.text(0.11, 0.19 * bandwidth, f"memory: {bandwidth:.0f} GB/s", rotation=34, fontsize=8)
+        axes.text(edge, most * 1.1, f"arithmetic: {most:.0f} GFLOP/s", fontsize=8)
+        for at, name in enumerate(kernels):
+            operations, moved = work[name]
+            low, high = (operations / each / 1e9 for each in speeds[name]["quartiles"])
+            place, colour = operations / moved, plots.COLOURS[at % len(plots.COLOURS)]
+            axes.plot([place, place], [low, high], color=colour, linewidth=1)
+            speed = operations / speeds[name]["median"] / 1e9
+            marker = "o" if at < len(plots.COLOURS) else "s"
+            axes.plot([place], [speed], marker, color=colour, label=name, markersize=6)
+        axes.set(xscale="log", yscale="log", xlim=(0.1, 200), ylim=(0.5, most * 2))
+        axes.set(xlabel="operations for each byte (log)", ylabel="10⁹ operations a second (log)")
+        axes.grid(alpha=0.3)
+        legend(axes)
+
+    return plots.picture(draw, "A roofline of one thread", (8, 3.8))
+
+
+KEPT: Final[dict[str, tuple[str, Callable[[dict[str, Any]], plots.Picture | None]]]] = {
+    "sizes_saxpy": ("sizes", over_sizes("saxpy")),
+    "sizes_softmax": ("sizes", over_sizes("softmax")),
+    "sizes_layer_norm": ("sizes", over_sizes("layer norm")),
+    "roofline": ("sizes", roofline),
+}
+"""Each plot that is of every sample, which no table has: of a file that is kept beside it."""
 PLOTS: Final[dict[str, tuple[str, Callable[[Sequence[Rows]], plots.Picture | None]]]] = {
     "calls": ("call_overhead", calls),
     "three_arrays": ("call_overhead", three_arrays),
@@ -235,17 +289,29 @@ def main() -> None:
     page = (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8")
     for name, (benchmark, make) in PLOTS.items():
         if given.results is None:
-            tables = of_page(page, benchmark)
-        elif (file := given.results / f"{benchmark}.json").exists():
-            tables = of_file(json.loads(file.read_text(encoding="utf-8")), benchmark)
-        else:
-            print(f"{name}: python benchmarks/{benchmark}.py writes {benchmark}.json")
-            continue
-        made = make(tables)
-        if made is not None:
-            text = made.svg.replace(">", f">{_ALONE}", 1)
-            (given.to / f"{name}.svg").write_text(text, encoding="utf-8")
-            print(f"{name}: {given.to / name}.svg")
+            write(given.to / f"{name}.svg", make(of_page(page, benchmark)))
+        elif found := read(given.results, benchmark):
+            write(given.to / f"{name}.svg", make(of_file(found, benchmark)))
+    for name, (benchmark, draw) in KEPT.items():
+        if found := read(given.results or given.to, benchmark):
+            write(given.to / f"{name}.svg", draw(found))
+
+
+def read(folder: Path, benchmark: str) -> dict[str, Any] | None:
+    """The file of a benchmark, if it is there."""
+    file = folder / f"{benchmark}.json"
+    if not file.exists():
+        print(f"{file}: python benchmarks/{benchmark}.py --json {file} writes it")
+        return None
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+def write(file: Path, made: plots.Picture | None) -> None:
+    """Writes a plot, with the colours that it has where it is shown alone."""
+    if made is not None:
+        file.write_text(made.svg.replace(">", f">{_ALONE}", 1), encoding="utf-8")
+        print(file)
 
 
 if __name__ == "__main__":

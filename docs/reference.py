@@ -284,6 +284,7 @@ def _page(module: str) -> Iterator[str]:
     about = inspect.getdoc(_module(module))
     if about:
         yield f"{about}\n"
+    yield from _overview(names)
     groups: tuple[tuple[str, Callable[[Name], bool]], ...] = (
         ("Functions", lambda each: callable(each.value) and not isinstance(each.value, type)),
         ("Classes", lambda each: isinstance(each.value, type)),
@@ -295,6 +296,20 @@ def _page(module: str) -> Iterator[str]:
             yield f"## {title}\n"
             for each in chosen:
                 yield from _entry(each)
+
+
+def _overview(names: Iterable[Name]) -> Iterator[str]:
+    """A line for each name, with its first sentence."""
+    lines = [f"| [`{each.name}`](#{_anchor(each.path)}) | {_sentence(each)} |" for each in names]
+    yield "\n".join(["| | |", "|---|---|", *lines, ""])
+
+
+def _sentence(each: Name) -> str:
+    """The first sentence of a docstring, as a cell; the value of a constant."""
+    if each.is_constant:
+        return f"`{repr(each.value)[:_SHORT]}`".replace("|", "\\|")
+    first = re.split(r"(?<=[.:])\s+(?=[A-Z`])|\n\n", each.doc, maxsplit=1)[0]
+    return " ".join(first.split()).replace("|", "\\|").removesuffix(":")
 
 
 def _entry(each: Name) -> Iterator[str]:
@@ -328,9 +343,12 @@ def _example(each: Name) -> Iterator[str]:
 
 
 def _name_link(path: str) -> str:
-    module = path.rpartition(".")[0]
-    anchor = re.sub(r"[^\w-]", "", path.lower())
-    return f"[`{path}`]({module}.md#{anchor})"
+    return f"[`{path}`]({path.rpartition('.')[0]}.md#{_anchor(path)})"
+
+
+def _anchor(path: str) -> str:
+    """The anchor of the heading of a name."""
+    return re.sub(r"[^\w-]", "", path.lower())
 
 
 def _signature(name: str, value: Any) -> str:

@@ -27,6 +27,7 @@ BENCHMARKS = (
     "maths",
     "overloads",
     "results",
+    "sizes",
     "threads",
 )
 LONG = {"cold_start", "cooperative", "many"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import subprocess
@@ -163,6 +164,21 @@ def test_plots_are_of_the_tables(root: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert kept.startswith("<svg") and 'role="img"' in kept
         assert plot["of_page"](page, benchmark), benchmark
         make(plot["of_page"](page, benchmark))  # draws, where there is matplotlib
+
+
+def test_plots_of_samples_are_of_the_file_beside_them(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    plot = runpy.run_path(str(root / "benchmarks/plot.py"))
+    folder = root / "docs/pictures/benchmarks"
+    page = (root / "docs/benchmarks.md").read_text(encoding="utf-8")
+    for name, (benchmark, make) in plot["KEPT"].items():
+        found = json.loads((folder / f"{benchmark}.json").read_text(encoding="utf-8"))
+        assert not found["quick"]
+        assert (folder / f"{name}.svg").read_text(encoding="utf-8").startswith("<svg")
+        assert f"pictures/benchmarks/{name}.svg" in page and f"benchmarks/{benchmark}.py" in page
+        make(found)
 
 
 def test_plots_are_of_files_too(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,8 @@ kinds, 1 rank, dtype and device, 2 sizes, strides and values, 3 addresses, 4 wha
 5 bounds and requirements. A number is used once and is not used again for something else; there
 are gaps. Messages do not contain them: every object carries its messages, and their texts are
 what programs compare. `ferrule explain "…"` finds the number, the cause and the fix of a message,
-and `ferrule explain CALL22` what a number means. Errors of a compilation have no numbers: each
+and `ferrule explain CALL22` what a number means. A number that is not here, such as CALL17, means
+nothing: no release has had it. Errors of a compilation have no numbers: each
 says what to write instead.
 """
 _GROUPS: Final = {
