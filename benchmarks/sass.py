@@ -6,7 +6,8 @@ No GPU is needed, and nothing is timed: instructions are counted.  ptxas assembl
 nvdisasm (nvidia-cuda-nvdisasm) shows them.  nvcc has its defaults: `-O3`, contraction, and indices
 of 32 bits; `--nvcc="-fmad=false -DINDEX='long long'"` is a comparison at equal meaning.  NOPs and
 the branch behind a kernel are not counted.  A hot loop is counted for a unit of its work, such as
-a multiply-add, so that it does not matter how far either side has unrolled it.
+a multiply-add, so that it does not matter how far either side has unrolled it; where one side has
+unrolled the innermost loop whole, the loop around it is counted on both.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Final
 
 from harness import Facts, Goal, Result, Skipped, arguments, finish
 from sass_kernels.cases import MATHS, STUDY, Case
-from sass_kernels.reading import Code, read
+from sass_kernels.reading import Code, Loop, alike, read
 
 from ferrule.compiler.cuda.assembly import assemble, find_program
 from ferrule.compiler.cuda.disassembly import find_disassembler, sass_of
@@ -57,12 +58,11 @@ class Counted:
         return f"{self.loads}/{self.wide_loads} {self.stores}/{self.wide_stores}"
 
 
-def counted(code: Code, info: KernelInfo, case: Case) -> Counted:
-    """What a kernel has."""
-    loop = code.hot_loop(case.unit, case.without) if case.unit else None
+def counted(code: Code, info: KernelInfo, loop: Loop | None) -> Counted:
+    """What a kernel has; `loop` is its hot loop."""
     return Counted(
         len(code.instructions),
-        loop and loop[0] / loop[1],
+        loop and loop.each,
         code.count(r"LDG|LD\b"),
         code.wide("LDG|LD"),
         code.count(r"STG|ST\b"),
@@ -93,7 +93,7 @@ def twins(nvcc: str, arch: str, options: Sequence[str]) -> dict[str, tuple[Code,
         return disassembled(path.read_text(encoding="utf-8"), arch)
 
 
-def ours(case: Case, arch: str, options: str) -> Counted:
+def ours(case: Case, arch: str, options: str) -> tuple[Code, KernelInfo]:
     """Our side of a kernel."""
     function = case.compiled(f"--target cuda --gpu-arch {arch} {options}")
     kernels = disassembled(function.inspect_ptx(), arch)
@@ -101,7 +101,7 @@ def ours(case: Case, arch: str, options: str) -> Counted:
     # there are two versions, that for tensors of which `int` reaches every element, as nvcc's.
     found = [name for name in kernels if case.kernel in name]
     name = next((name for name in found if name.endswith("_int32")), found[0])
-    return counted(*kernels[name], case)
+    return kernels[name]
 
 
 def compared(
@@ -110,9 +110,10 @@ def compared(
     """Both sides of each kernel."""
     theirs = twins(nvcc, arch, shlex.split(wanted.nvcc))
     for case in cases:
-        sides = ours(case, arch, wanted.options), counted(*theirs[case.twin], case)
+        first, second = ours(case, arch, wanted.options), theirs[case.twin]
+        loops = alike(first[0], second[0], case.unit, case.without) if case.unit else (None, None)
         print(f"{arch} {case.twin}", file=sys.stderr)
-        yield case.twin, sides
+        yield case.twin, (counted(*first, loops[0]), counted(*second, loops[1]))
 
 
 # ---- showing ----

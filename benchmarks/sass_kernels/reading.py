@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 _SECTION: Final = re.compile(r"^\.text\.(\S+):$")
@@ -29,16 +29,65 @@ class Code:
         """Accesses of 16 bytes."""
         return self.count(rf"({operation})\b(?=.*\.128)")
 
-    def hot_loop(self, unit: str, without: str) -> tuple[int, int] | None:
-        """The length of the innermost loop with the most units, and how many these are."""
+    def hot_loop(self, unit: str, without: str) -> Loop | None:
+        """The innermost loop with the most units."""
         found = []
-        for first, last in self.loops:
-            body = self.instructions[first : last + 1]
-            inner = any((a, b) != (first, last) and first <= a <= b <= last for a, b in self.loops)
-            if not inner and not _count(body, without):
-                found.append((_count(body, unit), -len(body)))
-        units, length = max(found, default=(0, 0))
-        return (-length, units) if units else None
+        for place in self.loops:
+            loop = self._loop(place, unit)
+            inner = any(other != place and _inside(other, place) for other in self.loops)
+            if not inner and not _count(self.instructions[place[0] : place[1] + 1], without):
+                found.append(loop)
+        best = max(found, key=lambda loop: (loop.units, -loop.length), default=None)
+        return best if best is not None and best.units else None
+
+    def around(self, loop: Loop, units: int, unit: str) -> Loop | None:
+        """The loop around a loop, with that one run so often that there are so many units."""
+        outer = [each for each in self.loops if each != loop.place and _inside(loop.place, each)]
+        if not outer or not loop.units:
+            return None
+        found = self._loop(min(outer, key=lambda each: each[1] - each[0]), unit)
+        length = found.length - loop.length + loop.length * units / loop.units
+        return replace(found, length=length, units=units)
+
+    def _loop(self, place: tuple[int, int], unit: str) -> Loop:
+        body = self.instructions[place[0] : place[1] + 1]
+        return Loop(place, len(body), _count(body, unit), bool(_count(body, "BAR")))
+
+
+def _inside(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
+    return outer[0] <= inner[0] <= inner[1] <= outer[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop: its first and last instruction, how many it has, how many are units of its work, and
+    whether threads wait in it."""
+
+    place: tuple[int, int]
+    length: float
+    units: int
+    waits: bool
+
+    @property
+    def each(self) -> float:
+        """Instructions for a unit."""
+        return self.length / self.units
+
+
+def alike(first: Code, second: Code, unit: str, without: str) -> tuple[Loop | None, Loop | None]:
+    """The hot loops of two sides.
+
+    One side may have unrolled its innermost loop whole: then its hot loop is the one around it, in
+    which threads wait for a tile, say.  So is the other side's then, with its inner loop run as
+    often as there are units.
+    """
+    a, b = first.hot_loop(unit, without), second.hot_loop(unit, without)
+    if a is not None and b is not None and a.waits != b.waits:
+        if a.waits:
+            b = second.around(b, a.units, unit) or b
+        else:
+            a = first.around(a, b.units, unit) or a
+    return a, b
 
 
 def read(text: str) -> dict[str, Code]:

@@ -21,7 +21,7 @@ from ferrule.language.ir.passes.outline import outline
 from ferrule.language.ir.printer import print_program
 from ferrule.language.ir.rules.verifier import verify
 from ferrule.language.ir.types import TensorType
-from ferrule.specs import Boolean, Float32, Int32, Int64, Sym, sym_int
+from ferrule.specs import Boolean, Float32, Int32, Int64, Sym, Uint8, sym_int
 
 SHAPE = (3, 2, 4, 5)
 
@@ -172,10 +172,10 @@ def test_what_is_used_twice_is_one_parameter_and_sizes_are_none() -> None:
 
     program = outline(lower(twice, rows(2), rows(2), 1.0))
     (kernel,) = program.kernels
-    of_blocks = ["width", "height", "across", "shift"]
+    of_blocks = ["width", "height", "shift"]
     assert [param.hint for param in kernel.params] == [*of_blocks, "a", "alpha", "c"]
     (launch,) = launches(program)
-    assert [argument.hint for argument in launch.arguments[4:]] == ["a", "alpha", "c"]
+    assert [argument.hint for argument in launch.arguments[3:]] == ["a", "alpha", "c"]
 
 
 def test_several_in_one_function_and_inside_control_flow() -> None:
@@ -271,6 +271,35 @@ def test_more_blocks_than_a_grid_has_are_refused() -> None:
     assert out[0] == 0
     assert compiled(out, 10) == 0
     assert out[0] == 1
+
+
+def test_more_rows_of_blocks_than_two_axes_of_a_grid_have_are_refused() -> None:
+    out = np.zeros(1, "f4")
+    compiled = compile_program(everywhere(sym_int(64, symbol="m"), sym_int(64, symbol="n")))
+    most = (2**16 - 1) ** 2
+    message = f"expected grid y times grid z to be in [0, {most}], but got {most + 1}"
+    wanted = "LaunchError", f"Invalid launch of everywhere_out: {message}"
+    assert fault_of(compiled, out, most * 256 + 1, 1) == wanted
+    assert compiled(out, 0, 0) == 0
+    assert out[0] == 0
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1, 257, 65535 * 256 + 3])
+def test_rows_beyond_the_limit_of_one_axis(more: int) -> None:
+    b, (m, n) = Builder(), (sym_int(64, symbol="m"), sym_int(64, symbol="n"))
+    out = ops.Value(TensorType(Uint8, (m, n), (n, 1), 1), "out")
+    indices = (ops.Value(Int64, "i"), ops.Value(Int64, "j"))
+    with b.region() as body:
+        extents = (b.size(Int64, m), b.size(Int64, n))
+        with b.region() as inner:
+            one = b.constant(Uint8, 1)
+            b.store(out, indices, b.binary("add", b.load(out, indices), one))
+        b.append(ops.Parallel(indices, extents, inner.freeze()))
+    compiled = compile_program(outline(host("rows", [out], body.freeze(), m, n)))
+    count = 65535 * 256 + more
+    array = np.zeros((count, 1), np.uint8)
+    assert compiled(array, count, 1) == 0
+    assert (array == 1).all()
 
 
 def test_more_elements_than_64_bits_count_are_refused() -> None:

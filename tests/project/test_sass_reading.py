@@ -13,7 +13,7 @@ from ferrule.compiler.cuda.disassembly import find_disassembler
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from sass_kernels.reading import read
+from sass_kernels.reading import alike, read
 
 TEXT = """
 .section .text.first,"ax",@progbits
@@ -42,9 +42,49 @@ def test_instructions_loops_and_accesses_are_counted() -> None:
     first = kernels["first"]
     assert len(first.instructions) == 8 and len(kernels["second"].instructions) == 1
     assert (first.count("LDG"), first.wide("LDG"), first.wide("STG")) == (1, 1, 0)
-    assert first.hot_loop("FFMA|FADD", "MUFU") == (3, 2)
+    loop = first.hot_loop("FFMA|FADD", "MUFU")
+    assert loop is not None
+    assert (loop.length, loop.units, loop.each) == (3, 2, 1.5)
     assert first.hot_loop("FFMA", "FADD") is None
     assert kernels["second"].hot_loop("FFMA", "MUFU") is None
+
+
+TILES = """
+.section .text.rolled,"ax",@progbits
+.text.rolled:
+.L_x_2:
+        /*0000*/                   BAR.SYNC 0x0 ;
+.L_x_1:
+        /*0010*/                   LDS R4, [R2] ;
+        /*0020*/                   FFMA R4, R4, R5, R6 ;
+        /*0030*/               @P1 BRA `(.L_x_1) ;
+        /*0040*/               @P0 BRA `(.L_x_2) ;
+        /*0050*/                   EXIT ;
+.section .text.unrolled,"ax",@progbits
+.text.unrolled:
+.L_x_3:
+        /*0000*/                   BAR.SYNC 0x0 ;
+        /*0010*/                   LDS.128 R4, [R2] ;
+        /*0020*/                   FFMA R4, R4, R5, R6 ;
+        /*0030*/                   FFMA R4, R4, R5, R6 ;
+        /*0040*/                   FFMA R4, R4, R5, R6 ;
+        /*0050*/                   FFMA R4, R4, R5, R6 ;
+        /*0060*/               @P0 BRA `(.L_x_3) ;
+        /*0070*/                   EXIT ;
+"""
+
+
+def test_a_loop_that_one_side_has_unrolled_whole_is_compared_with_the_one_around() -> None:
+    kernels = read(TILES)
+    rolled, unrolled = kernels["rolled"], kernels["unrolled"]
+    for pair in ((rolled, unrolled), (unrolled, rolled)):
+        loops = dict(zip(map(id, pair), alike(*pair, "FFMA", "MUFU"), strict=True))
+        first, second = loops[id(rolled)], loops[id(unrolled)]
+        assert first is not None and second is not None
+        assert (first.length, second.length) == (2 + 4 * 3, 7)
+        assert (first.each, second.each) == (14 / 4, 7 / 4)
+    alone, same = alike(rolled, rolled, "FFMA", "MUFU")
+    assert alone == same and alone is not None and alone.each == 3
 
 
 @pytest.mark.nightly

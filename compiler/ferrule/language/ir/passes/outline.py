@@ -6,9 +6,10 @@ neighbouring threads write neighbouring elements.
 
 With several axes (see `collapse`) a block is a rectangle: 2**k threads along the innermost axis, as
 many as it needs and at most all, and the rest of the threads along the rows, which all other axes
-number together.  The host function computes k, and how many blocks a row has.  A thread divides the
-number of its block, of 32 bits, by that; a row of several axes is divided further, in 64 bits
-without sign, which LLVM narrows to 32 where it proves that this suffices or inserts a test.
+number together.  The host function computes k.  Blocks lie along x of the grid as they lie along a
+row; y and z are together the number of their rows, as y alone has at most 65,535.  A row of several
+axes is divided further, in 64 bits without sign, which LLVM narrows to 32 where it proves that this
+suffices or inserts a test.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ferrule.language.ir.passes.cleanup import remove_unused
 from ferrule.language.ir.rewrite import rewrite, substitute
 from ferrule.specs import Compound, Dim, Int32, Int64, Uint32, Uint64, ceil_div
 from ferrule.specs.deferred import dataclass
+from ferrule.specs.intervals import interval
 
 _SHIFT: Final = 8
 THREADS: Final = 1 << _SHIFT
@@ -34,6 +36,9 @@ can run."""
 
 MAX_BLOCKS: Final = 2**31 - 1
 """The limit of a grid along x, on every target."""
+
+_MAX_LAYER: Final = 2**16 - 1
+"""The limit of a grid along y and along z."""
 
 Maker = ops.Constant | ops.Size
 
@@ -76,22 +81,23 @@ class _Outliner:
     def launch(self, b: Builder, op: ops.Parallel) -> None:
         """The kernel, and its launch with checked sizes."""
         name, total = self.name(op), self.total(op)
-        kernel, one = _Kernel(self.makers), b.constant(Int64, 1)
+        kernel, one = _Kernel(self.makers, self.sizes), b.constant(Int64, 1)
+        grid = (one, one, one)
         threads = b.constant(Int64, THREADS) if op.indices else one
         if not op.indices:
-            blocks, body = one, kernel.of_one(op)
+            body = kernel.of_one(op)
         elif len(op.indices) == 1:
-            blocks, body = _blocks(b, op, total, name), kernel.of_axis(op, total)
+            grid, body = (_blocks(b, op, total, name), one, one), kernel.of_axis(op, total)
         else:
             order = loop_order(op)
             rows = product(self.sizes[op.extents[axis]] for axis in order[:-1])
             _size(b, op, total, name)
             tiles = _Tiles.of(b, op, rows, order[-1], name)
-            blocks, body = tiles.blocks, kernel.of_axes(op, order, rows, tiles)
+            grid, body = tiles.grid, kernel.of_axes(op, order, rows, tiles)
         self.kernels.append(ops.Function(name, "kernel", tuple(kernel.params), body))
         launch = ops.Launch(
             name,
-            (blocks, one, one),
+            grid,
             (threads, one, one),
             tuple(kernel.arguments),
             location=op.location,
@@ -134,26 +140,31 @@ def _size(b: Builder, op: ops.Parallel, dim: Dim, name: str) -> ops.Value:
 
 
 def _check_blocks(b: Builder, op: ops.Parallel, blocks: ops.Value, name: str) -> None:
-    limits = f"Invalid launch of {name}: expected grid x to be in [0, {MAX_BLOCKS}], but got {{}}"
-    above = b.compare("ge", blocks, b.constant(Int64, 0))
-    below = b.compare("le", blocks, b.constant(Int64, MAX_BLOCKS))
+    _check_between(b, op, name, "grid x", blocks, MAX_BLOCKS)
+
+
+def _check_between(
+    b: Builder, op: ops.Parallel, name: str, what: str, value: ops.Value, most: int
+) -> None:
+    message = f"Invalid launch of {name}: expected {what} to be in [0, {most}], but got {{}}"
+    above = b.compare("ge", value, b.constant(Int64, 0))
+    below = b.compare("le", value, b.constant(Int64, most))
     fits = b.binary("and", above, below)
-    b.check(fits, Fault("LaunchError", limits, op.location), blocks)
+    b.check(fits, Fault("LaunchError", message, op.location), value)
 
 
 @dataclass(frozen=True, slots=True)
 class _Tiles:
     """How blocks lie over rows, as values of the host function.
 
-    `blocks`: how many there are, an Int64.  Int32s: `width` and `height` of a block in threads,
-    powers of two; `shift`, the logarithm of the width; `across`, the blocks of a row.
+    `grid`: Int64s along x, y and z.  Int32s: `width` and `height` of a block in threads, powers of
+    two; `shift`, the logarithm of the width.
     """
 
-    blocks: ops.Value
+    grid: tuple[ops.Value, ops.Value, ops.Value]
     width: ops.Value
     height: ops.Value
     shift: ops.Value
-    across: ops.Value
 
     @classmethod
     def of(cls, b: Builder, op: ops.Parallel, rows: Dim, inner: int, name: str) -> _Tiles:
@@ -166,12 +177,21 @@ class _Tiles:
             shift = b.select(suffices, b.constant(Int64, each), shift)
         other = b.binary("sub", b.constant(Int64, _SHIFT), shift)
         across, down = _divided_up(b, length, shift), _divided_up(b, count, other)
-        # It fits: each factor is one more than its share of the coordinates, at most.
-        blocks = b.binary("mul", across, down)
-        _check_blocks(b, op, blocks, name)
+        _check_blocks(b, op, across, name)
+        most = _MAX_LAYER * _MAX_LAYER
+        _check_between(b, op, name, "grid y times grid z", down, most)
+        layers = _ceil_div(b, down, b.constant(Int64, _MAX_LAYER))
         one = b.constant(Int64, 1)
+        # As many blocks in each layer, so that less than one of each is beyond the last row.
+        high = _ceil_div(b, down, b.binary("max", layers, one))
         sides = (b.binary("shl", one, each) for each in (shift, other))
-        return cls(blocks, *(b.cast(Int32, each) for each in (*sides, shift, across)))
+        return cls((across, high, layers), *(b.cast(Int32, each) for each in (*sides, shift)))
+
+
+def _ceil_div(b: Builder, value: ops.Value, by: ops.Value) -> ops.Value:
+    """value / by, rounded up, where nothing overflows."""
+    more = b.binary("sub", by, b.constant(Int64, 1))
+    return b.binary("floordiv", b.binary("add", value, more), by)
 
 
 def _divided_up(b: Builder, value: ops.Value, shift: ops.Value) -> ops.Value:
@@ -191,6 +211,7 @@ class _Kernel:
     """
 
     makers: Mapping[ops.Value, Maker]
+    sizes: Mapping[ops.Value, Dim]
     b: Builder = field(default_factory=Builder)
     values: dict[ops.Value, ops.Value] = field(default_factory=dict)
     params: list[ops.Value] = field(default_factory=list)
@@ -220,15 +241,16 @@ class _Kernel:
         b, inner = self.b, order[-1]
         with b.region() as whole:
             width, height = self.passed(tiles.width, "width"), self.passed(tiles.height, "height")
-            across = b.cast(Uint32, self.passed(tiles.across, "across"))
-            block, thread = b.cast(Uint32, b.special("block_idx", 0)), b.special("thread_idx", 0)
-            down = b.binary("floordiv", block, across)
-            right = b.binary("sub", block, b.binary("mul", down, across))
+            right, thread = b.cast(Uint32, b.special("block_idx", 0)), b.special("thread_idx", 0)
+            high, layer = b.special("grid_dim", 1), b.special("block_idx", 2)
+            first = b.binary("mul", b.cast(Uint32, layer), b.cast(Uint32, high))
+            down = b.binary("add", first, b.cast(Uint32, b.special("block_idx", 1)))
             mask = b.binary("sub", width, b.constant(Int32, 1))
-            column = self.place(right, width, b.binary("and", thread, mask))
+            length = self.sizes[op.extents[inner]]
+            column = self.place(right, width, b.binary("and", thread, mask), length)
             # The mask changes nothing, and says to LLVM that the shift is less than 32.
             shift = b.binary("and", self.passed(tiles.shift, "shift"), b.constant(Int32, 31))
-            row = self.place(down, height, b.binary("shr", thread, shift))
+            row = self.place(down, height, b.binary("shr", thread, shift), rows)
             inside = b.binary(
                 "and",
                 b.compare("lt", column, self.value(op.extents[inner])),
@@ -240,11 +262,14 @@ class _Kernel:
             b.if_(inside, guarded.freeze(), ops.Region(), ())
         return whole.freeze()
 
-    def place(self, tile: ops.Value, length: ops.Value, within: ops.Value) -> ops.Value:
-        """tile * length + within, in 64 bits."""
-        b = self.b
-        first = b.binary("mul", b.cast(Int64, tile), b.cast(Int64, b.cast(Uint32, length)))
-        return b.binary("add", first, b.cast(Int64, within))
+    def place(self, tile: ops.Value, length: ops.Value, within: ops.Value, count: Dim) -> ops.Value:
+        """tile * length + within, an Int64, of the tiles that cover `count` places.
+
+        Where that has 31 bits, 32 are enough: the last tile ends less than a block behind them.
+        """
+        b, dtype = self.b, Uint32 if interval(count)[1] <= Int32.range[1] else Int64
+        first = b.binary("mul", b.cast(dtype, tile), b.cast(dtype, b.cast(Uint32, length)))
+        return b.cast(Int64, b.binary("add", first, b.cast(dtype, within)))
 
     def passed(self, outer: ops.Value, hint: str) -> ops.Value:
         """A value of the host function as a parameter."""
