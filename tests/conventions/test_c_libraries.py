@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import re
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +121,50 @@ def test_libcurl(tmp_path: Path) -> None:
         fetch(f"file://{tmp_path}/some.txt", lambda *given: 1 // 0)
 
 
+def test_pcre2() -> None:
+    search = ran("PCRE2")["search"]
+    assert search("h(.)y", "oh, hey") == (2, 4)
+    with pytest.raises(LookupError, match="^it is not there$"):
+        search("h(.)y", "oh")
+    with pytest.raises(RuntimeError, match="returned a null pointer: missing closing parenthesis$"):
+        search("h(.y", "oh")
+
+
+def test_libarchive() -> None:
+    first_file, packed = ran("libarchive")["first_file"], io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as file:
+        about = tarfile.TarInfo("some.txt")
+        about.size = 4
+        file.addfile(about, io.BytesIO(b"text"))
+    parts = [packed.getvalue(), b"no archive" * 100]
+    kept = [ctypes.create_string_buffer(each) for each in parts]
+
+    def reading(which: int) -> Any:
+        left = [len(parts[which])]
+
+        def read(_: Any, to: Any) -> int:
+            ctypes.c_void_p.from_address(to.value).value = ctypes.addressof(kept[which])
+            return left.pop() if left else 0
+
+        return read
+
+    assert first_file(reading(0)) == ("some.txt", 4)
+    with pytest.raises(RuntimeError, match="archive_read_open returned -30: Unrecognized archive"):
+        first_file(reading(1))
+    with pytest.raises(ZeroDivisionError):
+        first_file(lambda *given: 1 // 0)
+
+
+def test_libxml2() -> None:
+    parse, seen = ran("libxml2")["parse"], list[str]()
+    parse("<a><ä x='1'/></a>".encode(), lambda name, _: seen.append(name), seen.append)
+    assert seen == ["a", "ä", "ä", "a"]
+    with pytest.raises(RuntimeError, match="^xmlSAXUserParseMemory returned 77$"):
+        parse(b"<a>", lambda *given: None, lambda name: None)
+    with pytest.raises(ZeroDivisionError):
+        parse(b"<a/>", lambda *given: None, lambda name: 1 // 0)
+
+
 CALLED = {
     "LAPACK": 1,
     "LAPACKE": 1,
@@ -127,6 +173,9 @@ CALLED = {
     "GMP": 5,
     "Expat": 7,
     "libcurl": 5,
+    "PCRE2": 7,
+    "libarchive": 9,
+    "libxml2": 1,
     "SQLite": 11,
 }
 """How many functions of C each block calls, those for texts and for freeing among them."""
