@@ -307,7 +307,8 @@ def test_an_odd_declaration_without_a_compiler(no_compiler: None) -> None:
 
 def test_what_is_left_out_has_a_reason(lib: Any, folder: Path) -> None:
     assert dict(lib.left_out) == {
-        "each": "it takes visit, the address of a function",
+        "each": "it takes visit, the address of a function: callbacks={'each.visit': …} names the "
+        "void* of its context, or None",
         "moved": "it takes p, point, by value",
         "say": "the library does not have it",
         "gone": "the library does not have it",
@@ -398,3 +399,89 @@ def test_codes_of_errors_are_those_of_c_functions() -> None:
     found = c.library(ZLIB, "libz.so.1", sizes=SIZES, returns={"compress": full})
     with pytest.raises(ValueError, match="dest is too short"):
         found.compress(np.zeros(1, np.uint8), np.zeros(9, np.uint8))
+
+
+CALLS = """\
+enum level { LOW = -1, HIGH = 200 };
+typedef double (*reduce)(const char *name, int n, const float *x, void *user, enum level level);
+double walk(reduce visit, void *user, int n, const float *x);
+int plain(int visit(long), long from);
+int two(int (*visit)(void *what, void *user), void *user);
+int odd(int (*visit)(long double), void *user);
+int any(int (*visit)(const char *, ...), void *user);
+"""
+CALLS_LIB = (
+    CALLS
+    + """
+double walk(reduce visit, void *user, int n, const float *x) {
+  return visit("h\u00e4", n, x, user, LOW);
+}
+int plain(int visit(long), long from) { return visit(from) + 1; }
+int two(int (*visit)(void *what, void *user), void *user) { return visit((void *)8, user); }
+int odd(int (*visit)(long double), void *user) { return 0; }
+int any(int (*visit)(const char *, ...), void *user) { return 0; }
+"""
+)
+CALLBACKS: dict[str, Any] = {
+    "walk.visit": "user",
+    "plain.visit": None,
+    "two.visit": ("user", 1),
+    "odd.visit": None,
+    "any.visit": None,
+}
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("calls")
+    (made / "calls.c").write_text(CALLS_LIB, encoding="utf-8")
+    cc = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if cc is None:
+        pytest.skip("no C compiler")
+    command = [cc, "-shared", "-fPIC", "-w", str(made / "calls.c"), "-o", str(made / "calls.so")]
+    subprocess.run(command, check=True)
+    return made / "calls.so"
+
+
+def test_callbacks_have_the_types_of_the_header(calls: Path) -> None:
+    lib = c.library(CALLS, calls, sizes={"walk.x": "n"}, callbacks=CALLBACKS)
+    wanted = "walk(visit: Function, x: Tensor([n], float32)) -> float64"
+    assert str(lib.walk.signature) == wanted
+    seen: list[Any] = []
+
+    def visit(name: str, n: int, x: Any, level: int) -> float:
+        seen.append((name, n, level))
+        return 2.5 * n
+
+    assert lib.walk(visit, np.ones(3, np.float32)) == 7.5
+    assert seen == [("hä", 3, -1)]
+    assert lib.plain(lambda n: n // 2, 1 << 20) == (1 << 19) + 1
+    assert lib.two(lambda what: what.value + 1) == 9
+    with pytest.raises(ZeroDivisionError):
+        lib.two(lambda what: 1 // 0)
+    assert dict(lib.left_out) == {
+        "odd": "it takes visit, a function with a number or struct that no dtype is",
+        "any": "it takes visit, a function of any number of arguments",
+    }
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "kind", "message"),
+    [
+        ({"walk.visit": "x"}, ValueError, r"walk has no void\* x"),
+        ({"walk.visit": "gone"}, ValueError, r"walk has no void\* gone"),
+        ({"walk.user": None}, ValueError, "walk has user, which is no function"),
+        ({"walk.what": None}, ValueError, "walk takes visit, user, n, x, and no what"),
+        ({"walks.visit": None}, ValueError, "has no 'walks'"),
+        ({"two.visit": "user"}, ValueError, r"2 parameters of void\*, at \[0, 1\]: \('user', pos"),
+        ({"walk.visit": ("user", 0)}, ValueError, r"what C calls has a void\* at \[3\]"),
+        ({"visit": None}, TypeError, "'visit' is no function and parameter"),
+        ({"walk.visit": 3}, TypeError, "wanted the name of the void"),
+        (["walk.visit"], TypeError, "callbacks must be a dict"),
+    ],
+)
+def test_what_is_no_context(
+    calls: Path, callbacks: Any, kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        c.library(CALLS, calls, sizes={"walk.x": "n"}, callbacks=callbacks)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ferrule.compiler.options import Options
     from ferrule.frontends.cheaders import Library
     from ferrule.frontends.cheaders.calls import Size
+    from ferrule.frontends.cheaders.contexts import Context
     from ferrule.runtime import Function
     from ferrule.specs import Signature
     from ferrule.specs.params import Tensor
@@ -156,6 +157,7 @@ def library(
     *,
     functions: Sequence[str] | None = None,
     sizes: Mapping[str, Size] | None = None,
+    callbacks: Mapping[str, Context] | None = None,
     returns: Mapping[str, Returns] | None = None,
     cc: str | None = None,
     include_paths: Sequence[str | os.PathLike[str]] = (),
@@ -172,7 +174,10 @@ def library(
     wanted, by default all that the header declares itself.  `sizes` says how long the arrays are
     that a function takes: {"function.parameter": size}, or {"parameter": size} for every function
     that has both; a size is the name of a parameter, which the array then stands for, a number, or
-    a tuple of these; None means any address.  `returns` are the results of functions, by name, as
+    a tuple of these; None means any address.  `callbacks` has the functions that C calls, which are
+    valid during the call: {"function.parameter": "user"}, where "user" is the name of the `void*`
+    that the function hands through, ("user", 2) with its position among the callback's parameters
+    where it has several, or None.  `returns` are the results of functions, by name, as
     for `conventions.CFunction`.  `cc`, `include_paths` and `defines` are as for `module`.
 
     Functions that cannot be called are in `left_out`, with the reasons.  Raises CompileError for
@@ -187,6 +192,7 @@ def library(
         library,
         functions=functions,
         sizes=sizes,
+        callbacks=callbacks,
         returns=returns,
         cc=cc,
         include_paths=include_paths,

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.ccompilers import compiler_words
-from ferrule.frontends.cheaders.calls import LeftOut, Planned, Size, dims_of, is_out, plan
+from ferrule.frontends.cheaders.calls import Planned, Size, dims_of, is_out, plan
+from ferrule.frontends.cheaders.contexts import (
+    Context,
+    LeftOut,
+    check_context,
+    checked_contexts,
+    own_contexts,
+)
 from ferrule.frontends.cheaders.declared import (
     HINT_FOR_WORDS,
     Address,
@@ -103,6 +110,7 @@ def read_library(
     *,
     functions: Sequence[str] | None,
     sizes: Mapping[str, Size] | None,
+    callbacks: Mapping[str, Context] | None,
     returns: Mapping[str, Returns] | None,
     cc: str | None,
     include_paths: Sequence[str | os.PathLike[str]],
@@ -113,7 +121,7 @@ def read_library(
     from ferrule.frontends.sources import Source
 
     wanted = None if functions is None else texts("functions", functions)
-    said = _checked_sizes(sizes or {})
+    said, contexts = _checked_sizes(sizes or {}), checked_contexts(callbacks or {})
     code = library if isinstance(library, HostCode) else HostCode.from_library(library)
     nowhere = Source("", "header.h")
     search = search_words(nowhere, include_paths, defines or {})
@@ -122,12 +130,14 @@ def read_library(
     declared, left_out = _chosen(read, wanted)
     _require_readable(read, left_out, said)
     _check_keys(read.name, declared, said, returns or {})
+    for key in contexts:
+        check_context(read.name, declared, key)
     planned: dict[str, Planned] = {}
     for name, function in declared.items():
         try:
             _require(code, name)
-            own = _own_sizes(function, said)
-            planned[name] = plan(function, own, (returns or {}).get(name))
+            own, mine = _own_sizes(function, said), own_contexts(function, contexts)
+            planned[name] = plan(function, own, mine, (returns or {}).get(name))
         except LeftOut as reason:
             left_out[name] = str(reason)
     if wanted is not None and left_out:

@@ -10,7 +10,16 @@ import keyword
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard
 
-from ferrule.frontends.cheaders.declared import Address, Declared, Kind, Number, Opaque, Row
+from ferrule.frontends.cheaders.contexts import Context, LeftOut, callback_of
+from ferrule.frontends.cheaders.declared import (
+    Address,
+    Called,
+    Declared,
+    Kind,
+    Number,
+    Opaque,
+    Row,
+)
 from ferrule.specs import Dim, Pointer, Scalar, Signature, String, Tensor, as_dtype, sym_int64
 from ferrule.specs.deferred import dataclass
 
@@ -26,10 +35,6 @@ _BYTES: Final = (Opaque("void"), Number("int8"), Number("uint8"))
 _UNPASSED: Final = ("float16", "bfloat16", "complex64", "complex128")
 
 
-class LeftOut(Exception):
-    """The reason why a function of a header cannot be called."""
-
-
 @dataclass(frozen=True, slots=True)
 class Planned:
     """A call: the signature, the arguments of the C function, the results that are allocated, and
@@ -42,15 +47,21 @@ class Planned:
     returns: Any
 
 
-def plan(function: Declared, sizes: Mapping[str, Size], returns: Any) -> Planned:
-    """The call of a function.  `sizes` are those of its own parameters, by their names.
+def plan(
+    function: Declared,
+    sizes: Mapping[str, Size],
+    contexts: Mapping[str, Context],
+    returns: Any,
+) -> Planned:
+    """The call of a function.  `sizes` are those of its own parameters, by their names, `contexts`
+    those of its callbacks.
 
     Raises LeftOut with the reason if there is none; ValueError for a size that the function does
-    not have.
+    not have, and for a context that it does not hand through.
     """
     if function.is_open:
         raise LeftOut("it takes any number of arguments")
-    planned = _Plan(function, {**dict(_lengths(function)), **sizes})
+    planned = _Plan(function, {**dict(_lengths(function)), **sizes}, contexts)
     arguments = tuple(planned.argument(name) for name in function.parameters)
     return Planned(
         Signature(function.name, tuple(planned.params)),
@@ -102,6 +113,8 @@ def _text(kind: Kind) -> str:
             return f"an address of {'constant ' * is_const}{_text(to)}"
         case Row(of, length):
             return f"{_text(of)}[{length}]"
+        case Called():
+            return "a function"
         case Opaque(text):
             return text
 
@@ -109,8 +122,18 @@ def _text(kind: Kind) -> str:
 class _Plan:
     """Collects the parameters of the signature, in the order of C's."""
 
-    def __init__(self, function: Declared, sizes: Mapping[str, Size]) -> None:
+    def __init__(
+        self, function: Declared, sizes: Mapping[str, Size], contexts: Mapping[str, Context]
+    ) -> None:
         self.function = function
+        self.callbacks = {
+            name: callback_of(function, name, context) for name, context in contexts.items()
+        }
+        self.contexts = {
+            found if isinstance(found, str) else found[0]: name
+            for name, found in contexts.items()
+            if found is not None
+        }
         self.sizes = sizes
         self.params: list[Any] = []
         self.before: list[tuple[Tensor, Any]] = []
@@ -132,6 +155,11 @@ class _Plan:
         kind = self.function.parameters[name]
         if name in self.symbols:
             return self._size(name, kind)
+        if name in self.callbacks:
+            self.params.append(self.callbacks[name].function)
+            return self.callbacks[name]
+        if name in self.contexts:
+            return self.callbacks[self.contexts[name]].user_data
         match kind:
             case Number(dtype) if dtype not in _UNPASSED:
                 return self._added(Scalar(_python_name(name), dtype))
@@ -173,8 +201,11 @@ class _Plan:
         behind = _lengths_of(kind)[1]
         if _is_handle(behind):
             return self._added(_pointer(name))
-        if kind.to == Opaque("a function"):
-            raise LeftOut(f"it takes {name}, the address of a function")
+        if isinstance(kind.to, Called):
+            raise LeftOut(
+                f"it takes {name}, the address of a function: callbacks="
+                f"{{'{self.function.name}.{name}': …}} names the void* of its context, or None"
+            )
         raise LeftOut(
             f"it takes {name}, {_text(kind)}: sizes={{'{self.function.name}.{name}': …}} says how "
             "many, None that it is any address"
@@ -208,10 +239,10 @@ class _Plan:
                 return "uint8", ()
             case Number(dtype):
                 return dtype, ()
-            case Opaque(text):
+            case Opaque() | Called():
                 raise ValueError(
-                    f"sizes: {self.function.name} has {name} as an address of {text}, of which "
-                    "there is no array: leave it away, it is any address"
+                    f"sizes: {self.function.name} has {name} as an address of {_text(kind)}, of "
+                    "which there is no array: leave it away, it is any address"
                 )
 
 
@@ -235,7 +266,7 @@ def is_out(size: object) -> TypeGuard[Out]:
 def _is_handle(kind: Kind) -> bool:
     """Whether an address of this type stands for an object of the library."""
     is_opaque = isinstance(kind, Opaque) and not kind.is_number
-    return is_opaque and kind not in (Opaque("void"), Opaque("a function"))
+    return is_opaque and kind != Opaque("void")
 
 
 def _is_integer(dtype: str) -> bool:

@@ -87,7 +87,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A type that no dtype is: a struct, a union, a function, void; `is_number` if it is a number
+    """A type that no dtype is: a struct, a union, void; `is_number` if it is a number
     that no dtype is, or an array of such a length."""
 
     text: str
@@ -95,11 +95,22 @@ class Opaque:
 
 
 HINT_FOR_WORDS: Final = "defines={…} replaces a word that is not C's own: {'API(x)': 'x'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A function that C calls: what it takes, and what it returns."""
+
+    parameters: tuple[Kind, ...]
+    result: Kind
+    is_open: bool
+
+
 _NAMELESS: Final = (Opaque("struct"), Opaque("union"))
 _ANY_ARRAY: Final = Opaque("an array", is_number=True)
 """An array whose length is no number and no name."""
 
-Kind: TypeAlias = "Number | Row | Address | Opaque"
+Kind: TypeAlias = "Number | Row | Address | Opaque | Called"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,8 +247,13 @@ class _Functions:
         is_function = type(node).__name__ == "Decl" and type(kind).__name__ == "FuncDecl"
         if not is_function or "static" in node.storage or node.name is None:
             return None
-        listed = [] if kind.args is None else kind.args.params
-        is_open = kind.args is None
+        parameters, is_open = self._parameters(kind)
+        return Declared(node.name, parameters, self._kind(kind.type)[0], is_open)
+
+    def _parameters(self, function: Any) -> tuple[dict[str, Kind], bool]:
+        """The parameters of a function by name, and whether there are others."""
+        listed = [] if function.args is None else function.args.params
+        is_open = function.args is None
         parameters: dict[str, Kind] = {}
         for i, each in enumerate(listed):
             if type(each).__name__ == "EllipsisParam" or type(each).__name__ == "ID":
@@ -246,7 +262,7 @@ class _Functions:
             found = self._parameter(each.type)
             if found != Opaque("void"):
                 parameters[each.name or f"arg{i}"] = found
-        return Declared(node.name, parameters, self._kind(kind.type)[0], is_open)
+        return parameters, is_open
 
     def _parameter(self, node: Any) -> Kind:
         """The type of a parameter: arrays and functions are addresses there."""
@@ -256,7 +272,7 @@ class _Functions:
             kind, is_const = self._kind(inner.type)
             length = None if isinstance(found, Opaque) else found.length or None
             return Address(kind, is_const, length, f"{_spelled(inner.type)}*")
-        return Address(found, False) if found == Opaque("a function") else found
+        return Address(found, False) if isinstance(found, Called) else found
 
     def _resolved(self, node: Any) -> Any:
         """The type behind typedefs."""
@@ -282,7 +298,9 @@ class _Functions:
                 length = _length(node.dim)
                 return (_ANY_ARRAY if length is None else Row(kind, length)), is_const
             case "FuncDecl":
-                return Opaque("a function"), False
+                parameters, is_open = self._parameters(node)
+                result, _ = self._kind(node.type)
+                return Called(tuple(parameters.values()), result, is_open), False
             case "Enum":
                 dtype = dtype_of(node) if node.values else self._enums.get(node.name, "int32")
                 return Number(dtype, f"enum {node.name}" if node.name else "int"), False
