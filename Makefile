@@ -60,7 +60,7 @@ define check
 endef
 
 define build_docs
-	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -q -j $(JOBS) -b html docs docs/_build/html
 endef
 
 $(VENV)/core.stamp: pyproject.toml | $(BIN)/pip

@@ -149,9 +149,16 @@ class Example:
     text: str
 
     @property
-    def rank(self) -> tuple[bool, int, int]:
-        """Pages of examples come first, and short ones."""
-        return self.page.parent.name != "by_example", self.text.count("\n"), len(self.text)
+    def is_short(self) -> bool:
+        """Whether it is shown, and not only named."""
+        return self.text.count("\n") < _LINES
+
+    @property
+    def rank(self) -> tuple[bool, bool, bool, int, int]:
+        """Pages of examples come first, what says its result, and short ones."""
+        away = self.page.parent.name != "by_example"
+        silent = "assert" not in self.text and "print" not in self.text
+        return away, not self.is_short, silent, self.text.count("\n"), len(self.text)
 
 
 @cache
@@ -333,7 +340,7 @@ def _example(each: Name) -> Iterator[str]:
     found = examples(each)
     if not found:
         return
-    if found[0].text.count("\n") < _LINES:
+    if found[0].is_short:
         yield f"For example, with what {_link(found[0].page)} defines:\n"
         yield f"```python\n{found[0].text}\n```\n"
         found = [other for other in found if other.page != found[0].page]

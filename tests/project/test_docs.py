@@ -20,6 +20,8 @@ RECORD = re.compile(r"\d{4}-[a-z0-9-]+\.md")
 CODE = re.compile(r"`[^`\n]+`")
 """Code in a line: `kernel[grid](...)` is no link."""
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)[)#]")
+IMPORTED = (["specs"], ["runtime"], ["compiler"], ["frontends"])
+"""What is a module of its own; the others are attributes of the package."""
 SECTIONS = ("## Context", "## Decision", "## Consequences")
 
 
@@ -195,3 +197,24 @@ def test_pictures_are_what_the_code_draws(root: Path) -> None:
     for name, text in made.items():
         kept = (root / "docs/pictures" / name).read_text(encoding="utf-8")
         assert kept == text, "python docs/pictures.py writes them"
+
+
+@pytest.mark.nightly
+def test_type_checkers_know_every_public_name(root: Path, tmp_path: Path) -> None:
+    """Most modules import lazily, and say to type checkers and editors what they have."""
+    reference = runpy.run_path(str(root / "docs/reference.py"))
+    modules = reference["MODULES"]
+    imported = [each for each in modules if each.split(".")[1:2] in IMPORTED or each == "ferrule"]
+    names = [each.path for module in modules for each in reference["public"](module)]
+    program = [*(f"import {each}" for each in imported), "values: list[object] = ["]
+    program += [*(f"    {name}," for name in names), "]"]
+    (tmp_path / "names_.py").write_text("\n".join(program) + "\n", encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--config-file", str(root / "pyproject.toml")]
+    done = subprocess.run(
+        [*command, "--follow-imports", "silent", str(tmp_path / "names_.py")],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
