@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import subprocess
 import zlib
@@ -409,6 +410,8 @@ int plain(int visit(long), long from);
 int two(int (*visit)(void *what, void *user), void *user);
 int odd(int (*visit)(long double), void *user);
 int any(int (*visit)(const char *, ...), void *user);
+int keep(int (*visit)(int, void *), void *user);
+int call(int n);
 """
 CALLS_LIB = (
     CALLS
@@ -420,6 +423,10 @@ int plain(int visit(long), long from) { return visit(from) + 1; }
 int two(int (*visit)(void *what, void *user), void *user) { return visit((void *)8, user); }
 int odd(int (*visit)(long double), void *user) { return 0; }
 int any(int (*visit)(const char *, ...), void *user) { return 0; }
+static int (*kept)(int, void *);
+static void *kept_user;
+int keep(int (*visit)(int, void *), void *user) { kept = visit; kept_user = user; return 5; }
+int call(int n) { return kept(n, kept_user); }
 """
 )
 CALLBACKS: dict[str, Any] = {
@@ -428,6 +435,7 @@ CALLBACKS: dict[str, Any] = {
     "two.visit": ("user", 1),
     "odd.visit": None,
     "any.visit": None,
+    "keep.visit": "user",
 }
 
 
@@ -463,6 +471,22 @@ def test_callbacks_have_the_types_of_the_header(calls: Path) -> None:
         "odd": "it takes visit, a function with a number or struct that no dtype is",
         "any": "it takes visit, a function of any number of arguments",
     }
+
+
+def test_a_callback_that_the_library_keeps_has_a_handle(calls: Path) -> None:
+    lib = c.library(CALLS, calls, sizes={"walk.x": "n"}, callbacks=CALLBACKS, kept=["keep"])
+    assert str(lib.keep.signature) == "keep(visit: Function) -> Tuple[int32, Function]"
+    kept, handle = lib.keep(lambda n: n + 1)
+    assert (kept, lib.call(3)) == (5, 4)
+    del handle
+    gc.collect()
+    assert lib.call(3) == 0
+    with pytest.raises(
+        ValueError, match=r"kept: .* callbacks=\{…\} has none of the function 'call'"
+    ):
+        c.library(CALLS, calls, callbacks=CALLBACKS, kept=["call"])
+    with pytest.raises(TypeError, match="kept"):
+        c.library(CALLS, calls, callbacks=CALLBACKS, kept="keep")
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,7 @@ def library(
     functions: Sequence[str] | None = None,
     sizes: Mapping[str, Size] | None = None,
     callbacks: Mapping[str, Context] | None = None,
+    kept: Sequence[str] = (),
     returns: Mapping[str, Returns] | None = None,
     cc: str | None = None,
     include_paths: Sequence[str | os.PathLike[str]] = (),
@@ -177,8 +178,10 @@ def library(
     a tuple of these; None means any address.  `callbacks` has the functions that C calls, which are
     valid during the call: {"function.parameter": "user"}, where "user" is the name of the `void*`
     that the function hands through, ("user", 2) with its position among the callback's parameters
-    where it has several, or None.  `returns` are the results of functions, by name, as
-    for `conventions.CFunction`.  `cc`, `include_paths` and `defines` are as for `module`.
+    where it has several, or None.  `kept` are the functions that keep theirs for later: they return
+    a handle, behind what else they return, and the callback lives as long as it.  `returns` are the
+    results of functions, by name, as for `conventions.CFunction`.  `cc`, `include_paths` and
+    `defines` are as for `module`.
 
     Functions that cannot be called are in `left_out`, with the reasons.  Raises CompileError for
     one of these that `functions` names, for a header that cannot be read, and for a library that
@@ -193,6 +196,7 @@ def library(
         functions=functions,
         sizes=sizes,
         callbacks=callbacks,
+        kept=kept,
         returns=returns,
         cc=cc,
         include_paths=include_paths,

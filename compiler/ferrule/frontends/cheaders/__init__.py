@@ -15,6 +15,7 @@ from ferrule.frontends.cheaders.contexts import (
     Context,
     LeftOut,
     check_context,
+    check_kept,
     checked_contexts,
     own_contexts,
 )
@@ -111,6 +112,7 @@ def read_library(
     functions: Sequence[str] | None,
     sizes: Mapping[str, Size] | None,
     callbacks: Mapping[str, Context] | None,
+    kept: Sequence[str],
     returns: Mapping[str, Returns] | None,
     cc: str | None,
     include_paths: Sequence[str | os.PathLike[str]],
@@ -132,12 +134,15 @@ def read_library(
     _check_keys(read.name, declared, said, returns or {})
     for key in contexts:
         check_context(read.name, declared, key)
+    keeps = texts("kept", kept)
+    check_kept(read.name, keeps, contexts)
     planned: dict[str, Planned] = {}
     for name, function in declared.items():
         try:
             _require(code, name)
             own, mine = _own_sizes(function, said), own_contexts(function, contexts)
-            planned[name] = plan(function, own, mine, (returns or {}).get(name))
+            given = (returns or {}).get(name)
+            planned[name] = plan(function, own, mine, given, kept=name in keeps)
         except LeftOut as reason:
             left_out[name] = str(reason)
     if wanted is not None and left_out:

@@ -52,16 +52,18 @@ def plan(
     sizes: Mapping[str, Size],
     contexts: Mapping[str, Context],
     returns: Any,
+    *,
+    kept: bool = False,
 ) -> Planned:
     """The call of a function.  `sizes` are those of its own parameters, by their names, `contexts`
-    those of its callbacks.
+    those of its callbacks, which it may have `kept`.
 
     Raises LeftOut with the reason if there is none; ValueError for a size that the function does
     not have, and for a context that it does not hand through.
     """
     if function.is_open:
         raise LeftOut("it takes any number of arguments")
-    planned = _Plan(function, {**dict(_lengths(function)), **sizes}, contexts)
+    planned = _Plan(function, {**dict(_lengths(function)), **sizes}, contexts, kept=kept)
     arguments = tuple(planned.argument(name) for name in function.parameters)
     return Planned(
         Signature(function.name, tuple(planned.params)),
@@ -123,11 +125,17 @@ class _Plan:
     """Collects the parameters of the signature, in the order of C's."""
 
     def __init__(
-        self, function: Declared, sizes: Mapping[str, Size], contexts: Mapping[str, Context]
+        self,
+        function: Declared,
+        sizes: Mapping[str, Size],
+        contexts: Mapping[str, Context],
+        *,
+        kept: bool,
     ) -> None:
         self.function = function
         self.callbacks = {
-            name: callback_of(function, name, context) for name, context in contexts.items()
+            name: callback_of(function, name, context, kept=kept)
+            for name, context in contexts.items()
         }
         self.contexts = {
             found if isinstance(found, str) else found[0]: name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.frontends.cheaders.declared import Address, Called, Declared, Kind, Number, Opaque
@@ -19,8 +19,9 @@ class LeftOut(Exception):
     """The reason why a function of a header cannot be called."""
 
 
-def callback_of(function: Declared, name: str, context: Context) -> Callback:
-    """What C gets for a parameter that is the address of a function.
+def callback_of(function: Declared, name: str, context: Context, *, kept: bool) -> Callback:
+    """What C gets for a parameter that is the address of a function; `kept` is for a function that
+    keeps it after the call.
 
     Raises LeftOut for types that a callback does not have; ValueError for a context that it does
     not get.
@@ -35,7 +36,7 @@ def callback_of(function: Declared, name: str, context: Context) -> Callback:
     params = [_passed(name, each) for i, each in enumerate(called.parameters) if i != position]
     is_void = called.result == Opaque("void")
     returns = None if is_void else _passed(name, called.result, is_result=True)
-    return Callback(Function(name), params, returns=returns, context=position)
+    return Callback(Function(name), params, returns=returns, context=position, kept=kept)
 
 
 def _called(function: Declared, name: str) -> Called:
@@ -109,6 +110,14 @@ def check_context(header: str, declared: Mapping[str, Declared], key: str) -> No
         listed = ", ".join(declared[function].parameters) or "nothing"
         raise ValueError(f"callbacks: {key!r}: {function} takes {listed}, and no {name}")
     _called(declared[function], name)
+
+
+def check_kept(header: str, kept: Sequence[str], contexts: Mapping[str, Context]) -> None:
+    """Raises ValueError for a function without callbacks."""
+    named = {key.rpartition(".")[0] for key in contexts}
+    for name in kept:
+        if name not in named:
+            raise ValueError(f"kept: {header}: callbacks={{…}} has none of the function {name!r}")
 
 
 def own_contexts(function: Declared, contexts: Mapping[str, Context]) -> dict[str, Context]:
