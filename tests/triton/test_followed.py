@@ -145,8 +145,14 @@ def test_constants_that_are_made_of_sizes_hold_where_they_are_made(
     def host(x: Any, total: Any) -> None:
         launched(hosts, x, total, BLOCK=max(16, triton.next_power_of_2(x.shape[1])))
 
-    function = of_sizes(host, (3, 40), (5, 60), general=True)
-    assert [n for n in range(1, 200) if takes(function, 4, n)] == [*range(33, 65)]
+    def whole(x: Any, total: Any) -> None:
+        block = triton.next_power_of_2(x.shape[1])
+        assert x.shape[1] <= block < 1024
+        launched(hosts, x, total, BLOCK=block)
+
+    for each in (host, whole):
+        function = of_sizes(each, (3, 40), (5, 60), general=True)
+        assert [n for n in range(1, 200) if takes(function, 4, n)] == [*range(33, 65)]
     least = of_sizes(host, (3, 4), (5, 14), general=True)
     assert [n for n in range(1, 200) if takes(least, 4, n)] == [*range(1, 17)]
 

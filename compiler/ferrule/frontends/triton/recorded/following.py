@@ -9,12 +9,20 @@ them.  Where a comparison cannot be written over symbols, the sizes in it are th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import reduce
 from typing import Any, Final
 
 from ferrule.frontends.triton.recorded.followed import Compared, Log
-from ferrule.frontends.triton.recorded.nodes import Leaf, Node, Tree, evaluated, grows, leaves_of
+from ferrule.frontends.triton.recorded.nodes import (
+    Leaf,
+    Node,
+    Tree,
+    evaluated,
+    grows,
+    leaves_of,
+    replaced,
+)
 from ferrule.frontends.triton.recorded.sizes import Sizes
 from ferrule.frontends.triton.traced.knowledge import OPPOSITE, SWAPPED, Knowledge
 from ferrule.specs import Condition, Dim, Requirement, symbols_of
@@ -80,8 +88,16 @@ class Following:
     def _case(self, at: int) -> Case:
         """The conditions under which a call is like one recording."""
         case: Case = {}
+        pinned: dict[Tree, int] = {
+            each.left: each.right
+            for each in self.compared[at]
+            if isinstance(each.left, Node) and isinstance(each.right, int) and _is_pin(each)
+        }
         for each in self.compared[at]:
             said = f"a recording has no other case: {each.where}"
+            if not _is_pin(each):
+                sides = replaced(each.left, pinned), replaced(each.right, pinned)
+                each = replace(each, left=sides[0], right=sides[1])
             case |= dict.fromkeys(self._conditions(at, each), said)
         return case | self._of_numbers_taken()
 
@@ -210,3 +226,8 @@ class Following:
             return None
         op: Any = tree.op
         return make(op, left, right)
+
+
+def _is_pin(each: Compared) -> bool:
+    """Whether a number has one value."""
+    return each.outcome is (each.op == "eq") and each.op in ("eq", "ne")

@@ -107,6 +107,15 @@ def leaves_of(tree: Tree) -> Iterator[Leaf]:
         yield from leaves_of(tree.right)
 
 
+def replaced(tree: Tree, known: Mapping[Tree, int]) -> Tree:
+    """A number in which parts have known values."""
+    if tree in known:
+        return known[tree]
+    if isinstance(tree, Node):
+        return made(tree.op, replaced(tree.left, known), replaced(tree.right, known))
+    return tree
+
+
 def evaluated(tree: Tree, values: Mapping[Leaf, int]) -> int:
     """The number, for sizes with these values.  Raises what its operations raise."""
     if isinstance(tree, Node):
