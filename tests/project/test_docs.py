@@ -138,12 +138,15 @@ assert "fe.round_up" and f(1) == frontend.ceil_div(3, 2)
 
 
 def test_the_reference_has_signatures_and_examples(root: Path, tmp_path: Path) -> None:
-    runpy.run_path(str(root / "docs/reference.py"))["write"](tmp_path / "reference")
+    reference = runpy.run_path(str(root / "docs/reference.py"))
+    reference["write"](tmp_path / "reference")
     page = (tmp_path / "reference/ferrule.md").read_text(encoding="utf-8")
     (entry,) = re.findall(r"^### `ferrule.ceil_div`\n.*?(?=^### )", page, re.M | re.S)
     assert "ceil_div(lhs: Dim, rhs: Dim) -> Dim" in entry
     assert "[Layouts, tuples, numbers, by example](../by_example/layouts.md)" in entry
-    assert "[Your first kernel](../gallery/first_kernel.py)" in entry
+    assert "[Tensors, views and layouts](../layouts.md)" in entry
+    tutorial = reference["_link"](root / "docs/gallery/first_kernel.py")
+    assert tutorial == "[Your first kernel](../gallery/first_kernel.py)"
     assert "[`ferrule.specs.ceil_div`](ferrule.specs.md#ferrulespecsceil_div)" in entry
     (entry,) = re.findall(r"^### `ferrule.crd2idx`\n.*?(?=^### )", page, re.M | re.S)
     assert "assert fe.crd2idx((1, 2), rows) == 10" in entry
