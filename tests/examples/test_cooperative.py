@@ -64,7 +64,8 @@ def test_no_thread_is_a_coroutine_on_a_cpu(name: str) -> None:
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_becomes_ptx(name: str) -> None:
-    ptx = load(name).compiled("--target cuda --gpu-arch sm_90a").inspect_ptx()
+    options = "--target cuda --gpu-arch sm_90a --index-bitwidth 32"
+    ptx = load(name).compiled(options).inspect_ptx()
     assert ptx.count(".visible .entry") == KERNELS[name] and ".shared" in ptx
 
 

@@ -79,7 +79,8 @@ def test_runs_as_a_program_without_pytorch() -> None:
 
 @pytest.mark.parametrize("name", COMPILED)
 def test_becomes_ptx(name: str) -> None:
-    ptx = load(name).compiled("--target cuda --gpu-arch sm_90a").inspect_ptx()
+    options = "--target cuda --gpu-arch sm_90a --index-bitwidth 32"
+    ptx = load(name).compiled(options).inspect_ptx()
     assert ".target sm_90a" in ptx and ptx.count(".visible .entry") == KERNELS.get(name, 1)
 
 

@@ -71,7 +71,8 @@ def test_any_sizes_and_a_narrow_result(copied: ModuleType) -> None:
 @pytest.mark.needs_ptxas
 def test_the_copied_one_assembles_without_a_spill(copied: ModuleType, tmp_path: Path) -> None:
     result = {"result": fe.BFloat16, "tiles": copied.LARGE}
-    ptx = copied.compiled("--target cuda --gpu-arch sm_80", **result).inspect_ptx()
+    options = "--target cuda --gpu-arch sm_80 --index-bitwidth 32"
+    ptx = copied.compiled(options, **result).inspect_ptx()
     ptxas.assemble(ptx, "sm_80", tmp_path, "--warn-on-spills")
     counts = loop_counts(ptx)
     assert counts["mma"] == 4 * 8 * 2 and counts["ldmatrix"] == 8 * 2 and counts["cp"] == 6 + 2

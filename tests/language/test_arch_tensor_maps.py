@@ -218,7 +218,7 @@ def compiled(options: str = CUDA, multicast: bool = False) -> fe.Function:
 
 
 def test_the_ptx_has_the_instructions_and_the_maps() -> None:
-    ptx = compiled().inspect_ptx()
+    ptx = compiled(f"{CUDA} --index-bitwidth 32").inspect_ptx()
     assert ptx.count(".param .align 64 .b8") == 2
     for wanted in (
         "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [",

@@ -46,11 +46,12 @@ def test_a_gpu_computes_offsets_in_32_bits_without_guards_that_bounds_decide() -
     n, m = (fe.sym_int(min=1, max=4096) for _ in "nm")
     bounded = fe.compile(scale, matrix(m, n), matrix(m, n), options=GPU).inspect_ptx()
     n, m = fe.sym_int(), fe.sym_int()
-    free = fe.compile(scale, matrix(m, n), matrix(m, n), options=GPU).inspect_ptx()
+    options = f"{GPU} --index-bitwidth 64"
+    free = fe.compile(scale, matrix(m, n), matrix(m, n), options=options).inspect_ptx()
     assert LONG in free and "mad.lo.s32" not in free and free.count("setp") == 2
     assert LONG not in bounded and "mad.lo.s32" in bounded and bounded.count("setp") == 1
     n, m = (fe.sym_int(min=1, max=1 << 17) for _ in "nm")  # together past 32 bits
-    large = fe.compile(scale, matrix(m, n), matrix(m, n), options=GPU).inspect_ptx()
+    large = fe.compile(scale, matrix(m, n), matrix(m, n), options=options).inspect_ptx()
     assert "mad.lo.s32" not in large and large.count("setp") == 2
 
 

@@ -127,7 +127,7 @@ def test_on_a_gpu_they_are_kernels(tmp_path: Path) -> None:
         b[:] = fe.sum(a[:], axis=1)
         c[0] = fe.max(a[:])
 
-    options = "--target cuda --gpu-arch sm_90a"
+    options = "--target cuda --gpu-arch sm_90a --index-bitwidth 32"
     examples = matrix(), vector(symbol="m"), vector(symbol="k")
     compiled = fe.compile(host, *examples, options=options)
     assert compiled.inspect_ptx().count(".entry") == 2

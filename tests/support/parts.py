@@ -26,6 +26,6 @@ def run(function: Callable[..., Any], *arguments: Any) -> list[Any]:
 
 def accesses(function: Callable[..., Any], *examples: Any) -> Counter[str]:
     """How often each instruction that reads or writes global memory stands in the PTX."""
-    options = "--target cuda --gpu-arch sm_90a"
+    options = "--target cuda --gpu-arch sm_90a --index-bitwidth 32"
     ptx = fe.compile(function, *examples, options=options).inspect_ptx()
     return Counter(re.findall(r"(?:ld|st)\.global\S*", ptx))

@@ -18,7 +18,7 @@ from ptxas import find_ptxas
 import ferrule as fe
 
 FOLDER = Path(__file__).parents[3] / "examples" / "cute"
-CUDA = "--target cuda --gpu-arch sm_80"
+CUDA = "--target cuda --gpu-arch sm_80 --index-bitwidth 32"
 
 
 def load(name: str) -> ModuleType:
@@ -122,7 +122,7 @@ def test_a_gemm_of_warpgroups_in_small_tiles() -> None:
 @pytest.mark.needs_ptxas
 def test_warpgroups_multiply_in_the_background(tmp_path: Path) -> None:
     example = load("tma_wgmma_gemm")
-    options = "--target cuda --gpu-arch sm_90a"
+    options = "--target cuda --gpu-arch sm_90a --index-bitwidth 32"
     ptx = fe.compile(example.gemm(), *example.examples(), options=options).inspect_ptx()
     assert ptx.count("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16") == 4
     said = ptxas.assemble(ptx, "sm_90a", tmp_path, "-v")

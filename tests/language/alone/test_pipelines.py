@@ -383,10 +383,6 @@ def too_much() -> None:
     utils.SmemAllocator().allocate_array(fe.Float32, 60000)
 
 
-def too_little() -> None:
-    utils.SmemAllocator().allocate_array(fe.Float32, 64)
-
-
 def mixed() -> None:
     utils.SmemAllocator().allocate_array(fe.Float32, 64)
     arch.get_dyn_smem(fe.Float32)
@@ -401,13 +397,32 @@ def mixed_before() -> None:
     "body, launch, message",
     [
         (too_much, {}, "the shared memory of this kernel takes 240000 bytes"),
-        (too_little, {"smem": 128}, "smem"),
         (mixed, {}, "get_dyn_smem beside a SmemAllocator"),
         (mixed_before, {"smem": 128}, "a SmemAllocator beside get_dyn_smem"),
     ],
 )
 def test_memory_that_is_refused(body: Any, launch: dict[str, Any], message: str) -> None:
     assert message in refused(body, launch)
+
+
+def test_a_launch_with_too_little_memory_gets_what_the_allocator_needs() -> None:
+    @fe.kernel
+    def kernel(out: fe.Tensor):
+        words = utils.SmemAllocator().allocate_array(fe.Float32, 64)
+        t = arch.thread_idx()[0]
+        words[t] = fe.Float32(t)
+        arch.sync_threads()
+        out[t] = words[63 - t]
+
+    @fe.jit
+    def host(out: fe.Tensor):
+        kernel(out).launch(grid=1, block=64, smem=128)
+
+    vector = fe.make_fake_compact_tensor(fe.Float32, (64,))
+    with pytest.warns(UserWarning, match="needs 256 bytes .* but the launch says smem=128"):
+        found = list(results(host, (vector,), np.zeros(64, np.float32)))
+    for each in found:
+        assert np.array_equal(each, 63 - np.arange(64))
 
 
 def test_fields_that_are_refused() -> None:

@@ -13,7 +13,6 @@ import numpy as np
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import Seen
-from ferrule.frontends.numba.types import flattened, numba_type
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Param, Tensor, Uint8
 
@@ -65,6 +64,8 @@ def bytes_of(name: str, dims: Sequence[Dim], dtype: Any, *, read_only: bool) -> 
 
 def numba_types(types: Any, params: Sequence[Param], records: Records) -> tuple[Any, ...]:
     """The types for which Numba compiles parameters; `types` is its module of types."""
+    from ferrule.frontends.numba.types import numba_type  # it needs LLVM
+
     return tuple(
         _records_type(types, param, records[param.name])
         if isinstance(param, Tensor) and param.name in records
@@ -81,6 +82,8 @@ def _records_type(types: Any, spec: Tensor, dtype: Any) -> Any:
 
 def numba_arguments(params: Sequence[Param], records: Records) -> list[Argument]:
     """The arguments of Numba's code for these parameters."""
+    from ferrule.frontends.numba.types import flattened
+
     return [
         argument
         for param in params
