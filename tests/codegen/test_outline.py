@@ -47,9 +47,10 @@ class Runnable:
 
 
 def forms(function: Callable[..., Any], *examples: Any) -> list[Runnable]:
-    """A function as loops, as kernels, and as kernels over collapsed axes."""
+    """A function as loops, as kernels, as kernels over collapsed axes, and those of neighbours."""
     program = lower(function, *examples)
-    variants = (program, outline(program), outline(collapse(program)))
+    whole = collapse(program)
+    variants = (program, outline(program), outline(whole), outline(whole, wide=True))
     return [Runnable(variant, compile_program(variant)) for variant in variants]
 
 

@@ -97,7 +97,7 @@ def lower_cuda(
     With `places` the kernels have source lines.  `kernels` makes the kernels, `lower_device` by
     default.  Raises CodegenError for ops that the target does not support.
     """
-    program = unrolled(decided(outline(program)))
+    program = unrolled(decided(outline(program, wide=kernels is None)))
     if options.fast_math:
         program = relaxed(program)
     if options.libdevice:

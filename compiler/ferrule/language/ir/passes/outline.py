@@ -14,6 +14,7 @@ suffices or inserts a test.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Final
@@ -24,6 +25,7 @@ from ferrule.language.ir.axes import known_sizes, loop_order, product
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.facts import all_ops
 from ferrule.language.ir.passes.cleanup import remove_unused
+from ferrule.language.ir.passes.neighbours import Neighbours, neighbours
 from ferrule.language.ir.rewrite import rewrite, substitute
 from ferrule.specs import Compound, Dim, Int32, Int64, Uint32, Uint64, ceil_div
 from ferrule.specs.deferred import dataclass
@@ -43,16 +45,17 @@ _MAX_LAYER: Final = 2**16 - 1
 Maker = ops.Constant | ops.Size
 
 
-def outline(program: ops.Program) -> ops.Program:
+def outline(program: ops.Program, *, wide: bool = False) -> ops.Program:
     """An equal program without `Parallel`.
 
-    Each new kernel is named after the host function and the tensor that it stores to.  A call with
+    With `wide` a thread computes several neighbouring elements, if tensors are contiguous.  Each
+    new kernel is named after the host function and the tensor that it stores to.  A call with
     a tensor of more elements than a launch can have threads is a LaunchError.  Raises TypeError for
     a `Parallel` with an extent that is neither a `Size` nor a `Constant`.
     """
     host = program.host
     makers = {op.result: op for op in host.facts.ops if isinstance(op, Maker)}
-    outliner = _Outliner(program, known_sizes(host), makers)
+    outliner = _Outliner(program, known_sizes(host), makers, wide)
     host = replace(host, body=rewrite(host.body, outliner.rule))
     kernels = (*program.kernels, *outliner.kernels)
     return remove_unused(replace(program, kernels=kernels, host=host))
@@ -69,6 +72,7 @@ class _Outliner:
     program: ops.Program
     sizes: Mapping[ops.Value, Dim]
     makers: Mapping[ops.Value, Maker]
+    wide: bool
     kernels: list[ops.Function] = field(default_factory=list)
 
     def rule(self, b: Builder, op: ops.Op) -> None:
@@ -87,7 +91,10 @@ class _Outliner:
         if not op.indices:
             body = kernel.of_one(op)
         elif len(op.indices) == 1:
-            grid, body = (_blocks(b, op, total, name), one, one), kernel.of_axis(op, total)
+            together = neighbours(op) if self.wide else None
+            count = 1 if together is None else together.count
+            grid = (_blocks(b, op, total, name, count), one, one)
+            body = kernel.of_axis(op, total, together)
         else:
             order = loop_order(op)
             rows = product(self.sizes[op.extents[axis]] for axis in order[:-1])
@@ -123,9 +130,10 @@ class _Outliner:
         return product(self.sizes[extent] for extent in op.extents)
 
 
-def _blocks(b: Builder, op: ops.Parallel, total: Dim, name: str) -> ops.Value:
-    """The number of blocks, checked like that of every launch."""
-    blocks = ceil_div(total, THREADS)
+def _blocks(b: Builder, op: ops.Parallel, total: Dim, name: str, count: int) -> ops.Value:
+    """The number of blocks, whose threads compute `count` elements each, checked like that of every
+    launch."""
+    blocks = ceil_div(total, THREADS * count)
     size = _size(b, op, blocks, name)
     if not (isinstance(blocks, int) and 0 <= blocks <= MAX_BLOCKS):
         _check_blocks(b, op, size, name)
@@ -223,8 +231,12 @@ class _Kernel:
             self.element(op, {})
         return whole.freeze()
 
-    def of_axis(self, op: ops.Parallel, total: Dim) -> ops.Region:
+    def of_axis(
+        self, op: ops.Parallel, total: Dim, together: Neighbours | None = None
+    ) -> ops.Region:
         """The body of a thread: its coordinate, if its number is in range."""
+        if together is not None:
+            return self.of_neighbours(op, total, together)
         b = self.b
         with b.region() as whole:
             number = self.thread()
@@ -233,6 +245,64 @@ class _Kernel:
                 self.element(op, {op.indices[0]: number})
             b.if_(inside, guarded.freeze(), ops.Region(), ())
         return whole.freeze()
+
+    def of_neighbours(self, op: ops.Parallel, total: Dim, together: Neighbours) -> ops.Region:
+        """The body of a thread that computes neighbours, if its block is full and the tensors are
+        aligned; else elements a block apart, so that neighbouring threads have neighbours."""
+        b, count = self.b, together.count
+        with b.region() as whole:
+            for value in _captured(op):
+                self.value(value)
+            size = b.size(Int64, total)
+            block = b.cast(Int64, b.special("block_idx", 0))
+            first = b.binary("mul", block, b.constant(Int64, THREADS * count))
+            own = b.cast(Int64, b.special("thread_idx", 0))
+            end = b.binary("add", first, b.constant(Int64, THREADS * count))
+            fits = b.binary("and", b.compare("le", end, size), self.aligned(together))
+            with b.region() as wide:
+                start = b.binary("add", first, b.binary("mul", own, b.constant(Int64, count)))
+                self.neighbours(op, start, together)
+            with b.region() as single:
+                self.singles(op, b.binary("add", first, own), size, count)
+            b.if_(fits, wide.freeze(), single.freeze(), ())
+        return whole.freeze()
+
+    def aligned(self, together: Neighbours) -> ops.Value:
+        """Whether all tensors are aligned for accesses of neighbours."""
+        b, rest = self.b, self.b.constant(Int64, 0)
+        for tensor in together.tensors:
+            wanted = together.bytes_of(tensor)
+            if tensor.tensor.align % wanted:
+                address = ops.Value(Int64, "address")
+                b.append(ops.Address(address, self.values[tensor]))
+                low = b.binary("and", address, b.constant(Int64, wanted - 1))
+                rest = b.binary("or", rest, low)
+        return b.compare("eq", rest, b.constant(Int64, 0))
+
+    def neighbours(self, op: ops.Parallel, start: ops.Value, together: Neighbours) -> None:
+        """The elements from a coordinate on."""
+        b, same = self.b, dict(self.values)
+        for tensor in together.tensors:
+            type_, wanted = tensor.tensor, together.bytes_of(tensor)
+            align = math.lcm(type_.align, wanted)
+            same[tensor] = b.view(self.values[tensor], replace(type_, align=align))
+        each = []
+        for place in range(together.count):
+            index = b.binary("add", start, b.constant(Int64, place)) if place else start
+            each.append({**same, op.indices[0]: index})
+        for inner in together.emitted(each):
+            b.append(inner)
+
+    def singles(self, op: ops.Parallel, first: ops.Value, size: ops.Value, count: int) -> None:
+        """The elements at `first` and each block of threads further on, as far as there are any."""
+        b, index = self.b, ops.Value(Int64, "i")
+        last = b.binary("add", first, b.constant(Int64, THREADS * count))
+        stop = b.binary("min", last, size)
+        with b.region() as body:
+            for inner in substitute(op.body, {**self.values, op.indices[0]: index}).ops:
+                b.append(inner)
+        step, hints = b.constant(Int64, THREADS), ops.LoopHints(unroll=1)
+        b.append(ops.For((), index, first, stop, step, (), (), body.freeze(), hints))
 
     def of_axes(
         self, op: ops.Parallel, order: Sequence[int], rows: Dim, tiles: _Tiles
