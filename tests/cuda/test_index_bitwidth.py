@@ -101,6 +101,12 @@ LAYOUTS = [
     ((1 << 40, 1 << 10), (0, 1), True),
     ((1 << 40, 1), (0, 1 << 50), True),
     ((3 << 30, 1), (1, 1), False),
+    # No memory is so large; the sum does not fit 64 bits, or the size of the stride does not.
+    ((2, 2), (2**63 - 1, 2**63 - 1), False),
+    ((3, 2), (2**63 - 1, 1), False),
+    ((1 << 33, 2), (1 << 33, 1), False),
+    ((2, 2), (-(2**63), 1), False),
+    ((1, 2), (-(2**63), 1), True),
 ]
 """Shape, strides, and whether 32 bits reach every element."""
 
@@ -198,8 +204,8 @@ def test_32_bits_refuse_what_they_do_not_reach(fake_cuda: FakeCuda) -> None:
     fake_cuda.clear()
     with pytest.raises(
         ValueError,
-        match=r"the last element of a is 2147483648 elements from its first in the launch of "
-        r"fill_kernel, but --index-bitwidth 32 is for at most 2147483647: compile without",
+        match=r"two elements of a are 2147483648 elements apart in the launch of fill_kernel, "
+        r"but --index-bitwidth 32 is for at most 2147483647: compile without",
     ):
         function(on_gpu((2, 1), (MOST + 1, 1)))
     assert fake_cuda.launches() == []

@@ -1,7 +1,8 @@
-"""Host code that measures layouts: how many elements the last element is from the first.
+"""Host code that measures layouts: how many elements the two lie apart that are furthest apart.
 
-In 64 bits, which suffice: a tensor in memory has fewer than 2^63 elements between its first and its
-last.  One without elements may have any sizes and strides, and then any kernel does for it.
+For strides of one sign these are the first and the last.  A number that 64 bits do not hold is too
+large, whatever they hold then.  A tensor without elements may have any sizes and strides, and any
+kernel does for it.
 """
 
 from __future__ import annotations
@@ -30,37 +31,41 @@ class Measuring:
 
     def all_fit(self, reaches: Iterable[Reach]) -> ir.Value:
         """Whether offsets of 32 bits reach every element of these layouts, an i1."""
-        every: ir.Value = ir.Constant(I1, 1)
-        for number, reach in enumerate(reaches):
-            one = self._fits(self.last(reach))
-            every = one if number == 0 else self.lowering.emitter.binary("and", every, one)
-        return every
+        every = [self.measure(reach)[1] for reach in reaches]
+        return reduce(partial(self.lowering.emitter.binary, "and"), every)
 
     def require_fit(
         self, reach: Reach, tensor: ops.Value, doing: str, location: Location | None
     ) -> None:
         """Ends the function if offsets of 32 bits do not reach every element of a layout."""
-        last = self.last(reach)
+        apart, fits = self.measure(reach)
         message = (
-            f"the last element of {literal(tensor.hint)} is {{}} elements from its first "
+            f"two elements of {literal(tensor.hint)} are {{}} elements apart "
             f"{literal(doing)}, but --index-bitwidth 32 is for at most {FURTHEST}: compile without "
             "this option"
         )
-        fine = self.lowering.emitter.binary("or", self._fits(last), self._is_empty(reach))
-        self.lowering.check(fine, Fault("ValueError", message, location), [last])
+        fine = self.lowering.emitter.binary("or", fits, self._is_empty(reach))
+        self.lowering.check(fine, Fault("ValueError", message, location), [apart])
 
-    def last(self, reach: Reach) -> ir.Value:
-        """How many elements the last one is from the first, an i64."""
+    def measure(self, reach: Reach) -> tuple[ir.Value, ir.Value]:
+        """How far elements lie apart, an i64, and whether that is at most `FURTHEST`."""
         e = self.lowering.emitter
         total: ir.Value = ir.Constant(I64, 0)
+        flags = []
         for number, (size, stride) in enumerate(reach.dims):
-            steps = e.binary("sub", self.lowering.dim(size), e.const_i64(1))
-            step = steps if stride == 1 else e.binary("mul", steps, self._absolute(stride))
-            total = step if number == 0 else e.binary("add", total, step)
-        return total
-
-    def _fits(self, last: ir.Value) -> ir.Value:
-        return self.lowering.emitter.icmp("sle", last, ir.Constant(I64, FURTHEST))
+            step = e.binary("sub", self.lowering.dim(size), e.const_i64(1))
+            if stride != 1:
+                step, wrapped = e.overflowing("smul", step, self._absolute(stride))
+                flags.append(wrapped)
+            if number:
+                total, wrapped = e.overflowing("sadd", total, step)
+                flags.append(wrapped)
+            else:
+                total = step
+        fits = e.icmp("ule", total, ir.Constant(I64, FURTHEST))
+        for flag in flags:
+            fits = e.binary("and", fits, e.binary("xor", flag, ir.Constant(I1, 1)))
+        return total, fits
 
     def _is_empty(self, reach: Reach) -> ir.Value:
         e = self.lowering.emitter

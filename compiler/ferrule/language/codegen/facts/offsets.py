@@ -29,8 +29,8 @@ Accesses: TypeAlias = ops.Load | ops.Store | ops.View | ops.Atomic
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The dims of a layout, as sizes and strides: its last element is the sum of
-    `(size - 1) * abs(stride)` elements from its first, if it has elements."""
+    """The dims of a layout, as sizes and strides.  The two of its elements that are furthest apart
+    are the sum of `(size - 1) * abs(stride)` elements apart, so no offset is larger."""
 
     dims: tuple[tuple[Dim, Dim], ...]
 
