@@ -287,7 +287,7 @@ def test_launches_stand_in_loops_and_branches(fake_cuda: FakeCuda) -> None:
     launches = [(launch.kernel, launch.grid) for launch in fake_cuda.launches()]
     assert launches == [
         ("take", (1, 1, 1)), ("set_one", (1, 1, 1)), ("take", (3, 1, 1)),
-        ("function_a", (3, 1, 1)), ("function_a", (3, 1, 1)),
+        ("function_a", (1, 1, 1)), ("function_a", (1, 1, 1)),
     ]  # fmt: skip
 
 
