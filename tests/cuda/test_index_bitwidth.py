@@ -170,6 +170,8 @@ def test_both_versions_get_the_same_parameters(fake_cuda: FakeCuda, function: An
 
 def test_a_kernel_that_gains_nothing_is_there_once() -> None:
     assert entries(fe.compile(add_one, vector(), vector(), options=OPTIONS)) == ["add_one_kernel"]
+    compact = fe.make_fake_compact_tensor(fe.Int8, (fe.sym_int(), fe.sym_int()))
+    assert entries(fe.compile(whole, compact, options=OPTIONS)) == ["whole_a"]
     bounded = fe.sym_int(min=1, max=1000)
     small = make_fake_tensor(fe.Int8, (bounded, bounded), (bounded, 1))
     assert entries(fe.compile(fill, small, options=OPTIONS)) == ["fill_kernel"]

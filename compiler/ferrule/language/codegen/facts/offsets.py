@@ -49,11 +49,6 @@ class Reach:
         positive = {size for size, _ in self.dims if isinstance(size, Sym)}
         return sum(_most(*each, positive, limits) for each in self.dims) <= FURTHEST
 
-    @property
-    def is_costly(self) -> bool:
-        """Whether an offset is a product with a stride that is not constant."""
-        return not all(isinstance(stride, int) for _, stride in self.dims)
-
 
 def measured(kernel: ops.Function, limits: Sequence[Product] = ()) -> dict[Reach, ops.Value]:
     """What a launch must measure so that 32 bits are enough for all costly offsets of a kernel, and
@@ -66,16 +61,20 @@ def measured(kernel: ops.Function, limits: Sequence[Product] = ()) -> dict[Reach
     for tensor in _tensors(kernel):
         reach = Reach.of(tensor.tensor)
         known = all(given.issuperset(symbols_of(dim)) for pair in reach.dims for dim in pair)
-        if known and reach.is_costly and reach not in found and not reach.fits(limits):
+        if known and reach not in found and not reach.fits(limits):
             found[reach] = tensor
     return found
 
 
 def _tensors(kernel: ops.Function) -> Iterator[ops.Value]:
-    """The tensors in global memory of whose elements the addresses are computed."""
+    """The tensors in global memory that have a costly offset: an index times a stride that is not
+    constant.  Expressions of whole compact tensors have none, see `ir.passes.collapse`."""
+    zeros = {op.result for op in kernel.facts.each(ops.Constant) if op.value == 0}
     for op in kernel.facts.ops:
-        if isinstance(op, Accesses) and op.indices and op.tensor.tensor.space is AddressSpace.gmem:
-            yield op.tensor
+        if isinstance(op, Accesses) and op.tensor.tensor.space is AddressSpace.gmem:
+            pairs = zip(op.indices, op.tensor.tensor.strides, strict=False)
+            if any(not isinstance(stride, int) and index not in zeros for index, stride in pairs):
+                yield op.tensor
 
 
 def _given(kernel: ops.Function) -> Iterator[Sym]:
