@@ -25,34 +25,44 @@ def get_smem_layout_atom(layout: LayoutEnum, element_type: DType, major_mode_siz
     )
 
 
-def _staged(layout: LayoutEnum, shape: tuple[int, int], dtype: DType, stages: int) -> Any:
-    """Stages of a tile, each in the arrangement of its contiguous mode."""
-    rows, columns = shape
+def _staged(
+    layout: LayoutEnum, shape: tuple[Any, ...], dtype: DType, order: tuple[int, ...] | None = None
+) -> Any:
+    """A tile in the arrangement of its contiguous mode, and further modes such as stages; `order`
+    says in which order the arrangement is repeated along the modes."""
+    rows, columns, *more = shape
     turned = layout is LayoutEnum.COL_MAJOR
     kind = get_smem_layout_atom(layout, dtype, rows if turned else columns)
     atom: Any = warpgroup.make_smem_layout_atom(kind, dtype)
-    return tile_to_shape(atom, (rows, columns, stages), (1, 0, 2) if turned else (0, 1, 2))
+    first = (1, 0) if turned else (0, 1)
+    return tile_to_shape(atom, shape, order or (*first, *range(2, 2 + len(more))))
 
 
 def make_smem_layout_a(
     a_layout: LayoutEnum, mma_tiler_mnk: tuple[int, int, int], a_dtype: DType, num_stages: int
 ) -> Any:
     """Stages of a tile of A, (m, k, stage)."""
-    return _staged(a_layout, (mma_tiler_mnk[0], mma_tiler_mnk[2]), a_dtype, num_stages)
+    return _staged(a_layout, (mma_tiler_mnk[0], mma_tiler_mnk[2], num_stages), a_dtype)
 
 
 def make_smem_layout_b(
     b_layout: LayoutEnum, mma_tiler_mnk: tuple[int, int, int], b_dtype: DType, num_stages: int
 ) -> Any:
     """Stages of a tile of B, (n, k, stage)."""
-    return _staged(b_layout, (mma_tiler_mnk[1], mma_tiler_mnk[2]), b_dtype, num_stages)
+    return _staged(b_layout, (mma_tiler_mnk[1], mma_tiler_mnk[2], num_stages), b_dtype)
 
 
 def make_smem_layout_epi(
-    epi_dtype: DType, epi_layout: LayoutEnum, epi_tile: tuple[int, int], epi_stage: int
+    epi_dtype: DType,
+    epi_layout: LayoutEnum,
+    epi_tile: tuple[int, int],
+    epi_stage: int,
+    smem_trg_shape: tuple[int, ...] | None = None,
+    smem_order: tuple[int, ...] | None = None,
 ) -> Any:
-    """Stages of a part of a tile of C, (m, n, stage)."""
-    return _staged(epi_layout, epi_tile, epi_dtype, epi_stage)
+    """Stages of a part of a tile of C, (m, n, stage), or a shape with more modes; `smem_order` is
+    the order of the modes in memory."""
+    return _staged(epi_layout, smem_trg_shape or (*epi_tile, epi_stage), epi_dtype, smem_order)
 
 
 def compute_tile_shape_or_override(

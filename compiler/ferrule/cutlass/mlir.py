@@ -1,7 +1,8 @@
 """What programs for CuTe DSL write in MLIR by hand, as far as ferrule has it: pieces of PTX.
 
 It stands for `cutlass._mlir`, its `dialects` and `ir`: `llvm.inline_asm` is `fe.arch.inline_ptx`,
-`T` has the types of results.  There is no MLIR behind it; any other name is an error.
+`T` has the types of results.  There is no MLIR behind it, a value is the number or vector itself;
+any other name is an error.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, Final
 
 from ferrule import specs
 from ferrule.cutlass import names
-from ferrule.language.faces import maths
+from ferrule.language.faces import arch, maths
 from ferrule.language.faces.inline import inline_ptx
 
 
@@ -64,6 +65,32 @@ T: Final = _Types()
 
 class Value:
     """For annotations: a number of a compiled function is itself."""
+
+
+class IntegerType:
+    """Types of integers: a dtype."""
+
+    @staticmethod
+    def get_signless(width: int) -> Any:
+        """The dtype of so many bits; 1 is a Boolean."""
+        found = _Types._known.get("bool" if width == 1 else f"i{width}")
+        if found is None:
+            raise ValueError(f"there is no integer of {width} bits")
+        return found
+
+
+def extract(vector: Any, dynamic_position: Any, static_position: Any, **_: Any) -> Any:
+    """An element of a vector, at a place that is known while compiling."""
+    if dynamic_position or len(static_position) != 1:
+        raise TypeError("vector.extract: the place is one number that is known while compiling")
+    return vector[static_position[0]]
+
+
+def mbarrier_try_wait_parity_timelimit(
+    addr: Any, phase: Any, time_limit: Any, *, loc: Any = None, ip: Any = None
+) -> Any:
+    """`fe.arch.mbarrier_try_wait`, which waits as long as the hardware does by itself."""
+    return arch.mbarrier_try_wait(addr, phase)
 
 
 def exp(x: Any, **_: Any) -> Any:

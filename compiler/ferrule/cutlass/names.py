@@ -13,6 +13,12 @@ from collections.abc import Callable, Mapping
 from types import FrameType, MappingProxyType, ModuleType
 from typing import Any, Final, NoReturn
 
+_LIBRARIES: Final = (
+    "cutlass._mlir._mlir_libs",
+    "cutlass._mlir._mlir_libs._cutlass_ir",
+    "cutlass._mlir._mlir_libs._cutlass_ir._mlir",
+    "cutlass._mlir._mlir_libs._cutlass_ir._mlir.ir",
+)
 _IMPORT_FROM: Final = dis.opmap["IMPORT_FROM"]
 SOURCES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -34,11 +40,13 @@ SOURCES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "cutlass.torch": (),
         "cutlass.utils": ("ferrule.language.faces.utils",),
         "cutlass.utils.hopper_helpers": (),
+        "cutlass.utils.hardware_info": (),
         "cutlass.utils.tensor_helpers": (),
         **dict.fromkeys(
             (
                 *("cutlass._mlir", "cutlass._mlir.ir", "cutlass._mlir.dialects"),
-                *("cutlass._mlir.dialects.llvm", "cutlass._mlir.dialects.math"),
+                *(f"cutlass._mlir.dialects.{name}" for name in ("llvm", "math", "nvvm", "vector")),
+                *_LIBRARIES,
             ),
             (),
         ),
@@ -58,13 +66,15 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType(
         **{name: f"ferrule.{name}" for name in SOURCES},
         "cutlass.cute.testing": "ferrule.cutlass.testing",
         "cutlass.utils.hopper_helpers": "ferrule.cutlass.hopper_helpers",
+        "cutlass.utils.hardware_info": "ferrule.cutlass.utils",
         "cutlass.jax.testing": "ferrule.cutlass.jax_testing",
         "cutlass.cute.core": "ferrule.cutlass.cutlass_dsl",
         "cutlass.cute.arch.nvvm_wrappers": "ferrule.cutlass.nvvm_wrappers",
         **dict.fromkeys(
             (
                 *("cutlass._mlir", "cutlass._mlir.ir", "cutlass._mlir.dialects"),
-                *("cutlass._mlir.dialects.llvm", "cutlass._mlir.dialects.math"),
+                *(f"cutlass._mlir.dialects.{name}" for name in ("llvm", "math", "nvvm", "vector")),
+                *_LIBRARIES,
             ),
             "ferrule.cutlass.mlir",
         ),
@@ -87,27 +97,26 @@ OTHERWISE: Final[Mapping[str, str]] = MappingProxyType(
         "ffi": "fe.call, fe.extern_func, fe.import_func",
         "export": "fe.export_library, and export_to_c of a function",
         "compile_to": "export_to_c of a function",
-        "if_generate": "an if, which needs no function around it",
         "while_generate": "a while",
         "target_version": "options, --gpu-arch",
         "Float4E2M1FNx2": 'the dtype "float4_e2m1fnx2" of a fake tensor',
         "Float6E2M3FNx4": "fe.Float6E2M3FN",
         "Float6E3M2FNx4": "fe.Float6E3M2FN",
         "gpu": "fe.arch",
-        "vector": "fe.full, and .load() of a tensor",
         "register_jit_arg_adapter": "__ferrule_spec__ of the class",
         "JitArgAdapterRegistry": "__ferrule_spec__ of the class",
     }
 )
 """What ferrule has instead of a name that it has not, in a few words."""
 _MLIR: Final = "cutlass._mlir"
+_OF_MLIR: Final = tuple(name for name in SOURCES if name.startswith(_MLIR))
 PAGE: Final = "docs/cute_names.md"
 
 
 def find(module: str, name: str) -> Any:
     """The object of a name of CuTe DSL.  An AttributeError says what there is instead."""
     child = f"{module}.{name}"
-    if module.startswith(_MLIR) and name in ("ir", "dialects", "llvm", "math"):
+    if module.startswith(_MLIR) and any(each.endswith(f".{name}") for each in _OF_MLIR):
         child = _MLIR
     if child in MODULES:
         return importlib.import_module(MODULES[child])

@@ -89,6 +89,30 @@ def _wait() -> None:
         cuda.synchronize()
 
 
+def convert(src: Any, dst: Any) -> None:
+    """Converts the elements of one tensor of `from_dlpack` into the memory of another one.
+
+    What is too large for a float of 8 bits becomes the largest one, as GPUs convert.
+    """
+    import numpy as np
+
+    from ferrule.cutlass.torch import memory_of
+
+    if isinstance(src.tensor, np.ndarray) and isinstance(dst.tensor, np.ndarray):
+        np.copyto(dst.tensor, src.tensor, casting="unsafe")
+        return
+    given, into = memory_of(src), memory_of(dst)
+    if given.shape != into.shape:
+        raise ValueError(f"convert: shapes {tuple(given.shape)} and {tuple(into.shape)}")
+    values = given.float() if given.dtype.itemsize == 1 else given
+    if into.dtype.itemsize == 1 and into.dtype.is_floating_point:
+        import torch
+
+        limits = torch.finfo(into.dtype)
+        values = values.clamp(limits.min, limits.max)
+    into.copy_(values)
+
+
 def get_workspace_count(one_workspace_bytes: int, warmup_iterations: int, iterations: int) -> int:
     """How many workspaces of this size no cache holds; at most one for each call."""
     if one_workspace_bytes < 1:

@@ -200,13 +200,19 @@ def convert_cute_tensor(
             f"convert_cute_tensor: the tensor has elements of {cute_tensor.element_type.__name__}, "
             f"but dtype is {dtype.__name__}"
         )
-    memory = cute_tensor.tensor
+    memory_of(cute_tensor).copy_(f32_torch_tensor)
+    return cute_tensor
+
+
+def memory_of(cute_tensor: Any) -> torch.Tensor:
+    """PyTorch's tensor of the memory of one of `from_dlpack`, with its element type."""
+    memory: torch.Tensor = cute_tensor.tensor
     if not isinstance(memory, _torch().Tensor):
         memory = _torch().from_dlpack(memory)
+    dtype = cute_tensor.element_type
     if memory.dtype.itemsize == 1 and dtype.kind == "float":
         memory = memory.view(_torch_dtype(dtype))
-    memory.copy_(f32_torch_tensor)
-    return cute_tensor
+    return memory
 
 
 def default_stream() -> Any:

@@ -454,6 +454,18 @@ def is_record(value: object) -> bool:
     return not isinstance(value, type) and is_dataclass(value) and is_of_program(type(value))
 
 
+def is_value_object(value: object) -> bool:
+    """Whether this is an object of a program's class that says which of its values the run has, as
+    CuTe DSL's programs do: branches choose and loops carry its attributes."""
+    return not isinstance(value, type) and is_value_class(type(value))
+
+
+def is_value_class(cls: type) -> bool:
+    """Whether the objects of this class are `value objects`."""
+    named = hasattr(cls, "__extract_mlir_values__") and hasattr(cls, "__new_from_mlir_values__")
+    return named and cls not in RUN_TIME and hasattr(cls, "__dict__") and is_of_program(cls)
+
+
 def is_of_program(cls: type) -> bool:
     """Whether a class is a program's own, or one that is written in the kernel language."""
     return not cls.__module__.startswith("ferrule.") or cls.__module__.startswith(_LIBRARY)
@@ -475,4 +487,6 @@ def is_run_time(value: object) -> bool:
         return any(is_run_time(item) for item in value.values())
     if is_record(value):
         return any(is_run_time(getattr(value, each.name, None)) for each in fields(value))  # type: ignore[arg-type]
+    if is_value_object(value):
+        return any(map(is_run_time, vars(value).values()))
     return isinstance(value, RUN_TIME)

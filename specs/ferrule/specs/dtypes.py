@@ -130,6 +130,11 @@ class DType(type):
         """Whether this is a signed or unsigned integer type (a bool is not)."""
         return cls.kind in ("int", "uint")
 
+    @property
+    def is_float(cls) -> bool:
+        """Whether this is a floating-point type."""
+        return cls.kind == "float"
+
     def is_same_kind(cls, other: DType) -> bool:
         """Whether both are integers, both floats, or of one other kind."""
         return cls.kind == other.kind or (cls.is_integer and other.is_integer)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ferrule.language.faces.base import outside
 from ferrule.language.faces.vectors import where
 from ferrule.specs import Boolean, DType, Float32, Int32, Numeric, Sym, sym_int
 from ferrule.specs.dtypes import as_dtype
@@ -49,6 +50,27 @@ class Float(metaclass=_Kind):
     """The floating-point dtypes, for `isinstance` and `issubclass`."""
 
     kinds = ("float",)
+
+
+class _OfThread(type):
+    """The type of classes whose instances are a thread's part of something tiled."""
+
+    of: str = ""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return type(getattr(instance, "of", None)).__name__ == cls.of
+
+
+class ThrCopy(metaclass=_OfThread):
+    """For annotations: a thread's part of a tiled copy."""
+
+    of = "TiledCopy"
+
+
+class ThrMma(metaclass=_OfThread):
+    """For annotations: a thread's part of a tiled matrix multiplication."""
+
+    of = "TiledMma"
 
 
 Int = int
@@ -108,6 +130,32 @@ def not_(lhs: Any) -> Any:
 def select_(cond: Any, if_value: Any, else_value: Any) -> Any:
     """The one value if the condition holds, else the other; both are computed."""
     return where(cond, if_value, else_value)
+
+
+def extract_mlir_values(obj: Any) -> Any:
+    """A list of the values in an object, a tuple or a list that the run has, in order."""
+    outside("extract_mlir_values")
+
+
+def new_from_mlir_values(obj: Any, values: Any) -> Any:
+    """An object like `obj` that has these values, as many as `extract_mlir_values` gives."""
+    outside("new_from_mlir_values")
+
+
+def if_generate(
+    cond: Any,
+    then_body: Any,
+    else_body: Any = None,
+    input_args: Any = (),
+    return_types: Any = (),
+    **_: Any,
+) -> Any:
+    """What the one function returns if the condition holds, else what the other one does."""
+    if else_body is None:
+        if cond:
+            then_body(*(input_args or ()))
+        return None
+    return then_body(*(input_args or ())) if cond else else_body(*(input_args or ()))
 
 
 def dsl_user_op(function: Any) -> Any:

@@ -95,7 +95,9 @@ class ProgramState:
     read.  `region` is the innermost enclosing code under a run-time condition.  `outside`: objects
     from outside of the program's functions.  `tables`: the contents of constant tables, with their
     sizes.  `changes`: the number of events so far that may have changed compile-time objects.
-    `masks`: the bits that coordinates of swizzled tensors may have set.
+    `masks`: the bits that coordinates of swizzled tensors may have set.  `changing`: the attributes
+    of classes of objects of values that loops were seen to change; `has_objects`: whether the
+    program has made such an object.
     """
 
     symbols: dict[Sym, str]
@@ -124,6 +126,8 @@ class ProgramState:
     tables: dict[bytes, int] = field(default_factory=dict)
     changes: int = 0
     masks: dict[ops.Value, int] = field(default_factory=dict)
+    changing: dict[type, set[str]] = field(default_factory=dict)
+    has_objects: bool = False
 
     @contextmanager
     def undone_by(self, error: type[Exception]) -> Iterator[None]:

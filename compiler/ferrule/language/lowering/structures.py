@@ -16,13 +16,15 @@ from ferrule.language.values import (
     ThreadSlice,
     Vector,
     is_record,
+    is_value_object,
 )
 
 _MOST: Final = 1 << 30
 
 
 def parts(value: Any) -> list[tuple[str, Any]] | None:
-    """The items of a tuple, vector or dataclass, each with the suffix of its name in messages.
+    """The items of a tuple, vector, dataclass or object of values, each with the suffix of its name
+    in messages.
 
     None for anything else: a leaf.
     """
@@ -45,6 +47,8 @@ def parts(value: Any) -> list[tuple[str, Any]] | None:
         return [("", value.thread)]
     if is_record(value):
         return [(f".{each.name}", getattr(value, each.name, None)) for each in fields(value)]
+    if is_value_object(value):
+        return [(f".{name}", item) for name, item in vars(value).items()]
     return None
 
 
@@ -69,6 +73,8 @@ def rebuild(template: Any, items: Iterable[Any]) -> Any:
         return replace(template, thread=next(iter(items)))
     if isinstance(template, tuple):
         return tuple.__new__(type(template), tuple(items))
+    if is_value_object(template):
+        return fill(type(template), zip(vars(template), items, strict=True))
     return fill(type(template), zip([f.name for f in fields(template)], items, strict=True))
 
 
@@ -110,7 +116,8 @@ def alike(left: Any, right: Any) -> bool:
         return bool(left.of == right.of)
     if isinstance(left, Fielded) and isinstance(right, Fielded):
         return same_form(left.form, right.form)
-    return type(left) is type(right) and len(ours) == len(theirs)
+    same_names = not is_value_object(left) or list(vars(left)) == list(vars(right))
+    return type(left) is type(right) and len(ours) == len(theirs) and same_names
 
 
 def _alike_views(left: SwizzledView, right: SwizzledView) -> bool:

@@ -7,7 +7,7 @@ as Int64: those of full stages, then those of empty ones.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ferrule.language.faces.asynchronous import (
     cluster_arrive_relaxed,
@@ -112,7 +112,7 @@ class PipelineAsync(_Pipeline):
 
         With `defer_sync` they are seen only behind a later barrier.
         """
-        _make_barriers(barrier_storage, num_stages, producer_group.size, consumer_group.size)
+        _make_barriers(barrier_storage, num_stages, producer_group.count, consumer_group.count)
         if const_expr(not defer_sync):
             sync_threads()
         return PipelineAsync(barrier_storage, num_stages)
@@ -157,7 +157,7 @@ class PipelineTmaAsync(_Pipeline):
         `consumer_group` has one member for each warp and each block that a warp arrives at.
         `cta_layout_vmnk`: the blocks of the cluster, (1, m, n, k).
         """
-        _make_barriers(barrier_storage, num_stages, producer_group.size, consumer_group.size)
+        _make_barriers(barrier_storage, num_stages, producer_group.count, consumer_group.count)
         shape = (1, 1) if cta_layout_vmnk is None else _rows_and_columns(cta_layout_vmnk)
         if const_expr(not defer_sync):
             if const_expr(shape == (1, 1)):
@@ -261,6 +261,7 @@ class StageHandle:
 class PipelineProducer:
     """A producer with its place in a pipeline."""
 
+    ImmutableResourceHandle: ClassVar[type[StageHandle]] = StageHandle
     pipeline: Any
     state: PipelineState
 
@@ -306,6 +307,7 @@ class PipelineProducer:
 class PipelineConsumer:
     """A consumer with its place in a pipeline."""
 
+    ImmutableResourceHandle: ClassVar[type[StageHandle]] = StageHandle
     pipeline: Any
     state: PipelineState
 

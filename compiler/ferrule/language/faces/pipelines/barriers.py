@@ -115,7 +115,7 @@ class PipelineOrder:
         """Makes the order on `depth * length` Int64 in shared memory; all threads call it."""
         if is_first_thread():
             for at in range(depth * length):
-                mbarrier_init(barrier_storage + at, producer_group.size)
+                mbarrier_init(barrier_storage + at, producer_group.count)
             mbarrier_init_fence()
         if const_expr(not defer_sync):
             sync_threads()

@@ -11,10 +11,14 @@ from ferrule.specs.deferred import dataclass
 
 @dataclass(frozen=True)
 class TmaAtom:
-    """A copy of tiles by a tensor map; `fe.nvgpu.cpasync.make_tiled_tma_atom` makes one."""
+    """A copy of tiles by a tensor map; `fe.nvgpu.cpasync.make_tiled_tma_atom` makes one.
+
+    `dims`: which leaves of a coordinate the map has; it lacks those with stride 0.
+    """
 
     tensor_map: Any
     boxes: Any
+    dims: Any
 
 
 def make_layout_image_mask(lay: Any, coord: Any, mode: int) -> Any:

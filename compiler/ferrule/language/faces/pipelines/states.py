@@ -34,6 +34,13 @@ class CooperativeGroup:
     agent: Agent
     size: Any = 1
 
+    @property
+    def count(self) -> Any:
+        """The size; a whole float, of a division such as 128 / 32, is that int."""
+        if isinstance(self.size, float) and self.size == int(self.size):
+            return int(self.size)
+        return self.size
+
 
 @dataclass(frozen=True)
 class PipelineState:

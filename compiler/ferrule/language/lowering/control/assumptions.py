@@ -26,17 +26,20 @@ class Assumed:
     """The assumptions about the names of a loop: dtypes by path, and names that cannot be read.
 
     `kinds` are `templates` by path, for values that are not numbers.  `settings` are the fields of
-    tiled multiplications that an iteration uses as an earlier one has set them, with their owners.
+    tiled multiplications that an iteration uses as an earlier one has set them, with their owners;
+    `attributes` are those of `value_objects` that an iteration changes.
     """
 
     dtypes: dict[str, DType] = field(default_factory=dict)
     kinds: dict[str, Any] = field(default_factory=dict)
     clashes: dict[str, CompileError] = field(default_factory=dict)
     settings: dict[Any, Any] = field(default_factory=dict)
+    attributes: set[str] = field(default_factory=set)
 
     def any(self) -> bool:
         """Whether there are any assumptions."""
-        return bool(self.dtypes or self.kinds or self.clashes or self.settings)
+        found = self.dtypes or self.kinds or self.clashes or self.settings or self.attributes
+        return bool(found)
 
     def add(self, other: Assumed) -> None:
         """Adds the findings of an attempt."""
@@ -44,6 +47,7 @@ class Assumed:
         self.kinds |= other.kinds
         self.clashes |= other.clashes
         self.settings |= other.settings
+        self.attributes |= other.attributes
 
     def undefined(self, name: str, line: int) -> Undefined:
         """The value of a name that does not keep its type."""

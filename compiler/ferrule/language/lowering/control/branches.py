@@ -146,6 +146,7 @@ def unless_gone(low: Lowering, work: Callable[[], object], node: ast.AST) -> Non
     if gone is False:
         work()
         return
+    spread(low)
     left = {**exits.START, **low.names}
     # On this side the flag is true, and so is every other flag with the same value.
     left.update({flag: True for flag in exits.FLAGS if left[flag] is gone})
@@ -156,6 +157,39 @@ def unless_gone(low: Lowering, work: Callable[[], object], node: ast.AST) -> Non
     _merge(low, gone, _Side(nothing, left), live, node)
     # Each flag implies the condition: a flag that is false on the other side keeps its old value.
     low.names.update({flag: old[flag] for flag in exits.FLAGS if live.names[flag] is False})
+    store(low)
+
+
+# ---- objects of values, which most programs have not ----
+
+
+def spread(low: Lowering) -> None:
+    """See `value_objects`."""
+    if low.state.has_objects:
+        from ferrule.language.lowering.control import value_objects
+
+        value_objects.spread(low)
+
+
+def store(low: Lowering) -> None:
+    """See `value_objects`."""
+    if low.state.has_objects:
+        from ferrule.language.lowering.control import value_objects
+
+        value_objects.store(low)
+
+
+@contextmanager
+def inside(low: Lowering) -> Iterator[Any]:
+    """Code with copies of them; yields these."""
+    if not low.state.has_objects:
+        yield {}
+        return
+    from ferrule.language.lowering.control import value_objects
+
+    copies = value_objects.enter(low)
+    yield copies
+    value_objects.leave(low, copies)
 
 
 # ---- branches ----
@@ -176,6 +210,7 @@ class _Side:
 def branch(low: Lowering, condition: Number, node: ast.If, rest: Sequence[Step]) -> bool:
     """`if` on a run-time condition; returns whether the following code was run too, in one of the
     sides."""
+    spread(low)
     before = {**exits.START, **low.names}
     known = narrow(low, node.test)
     then = _run_side(low, lambda: low.execute(node.body), before, known.true, node)
@@ -191,6 +226,7 @@ def branch(low: Lowering, condition: Number, node: ast.If, rest: Sequence[Step])
     sides = [_widened(side, before) for side in (then, otherwise)]
     replace_names(low, before)
     _merge(low, condition, sides[0], sides[1], node)
+    store(low)
     return taken
 
 
@@ -212,8 +248,9 @@ def _under_condition(
         if alone and low.frame is low.root:
             with low.in_tail():
                 yield region
+                spread(low)
         else:
-            with low.in_region(), unchanged(low, node):
+            with low.in_region(), unchanged(low, node), inside(low):
                 yield region
 
 

@@ -73,10 +73,16 @@ def _tuple(values: ops.Value | tuple[ops.Value, ...]) -> tuple[ops.Value, ...]:
 
 
 def carry(low: Lowering, names: list[str], assumed: Assumed, node: ast.AST) -> Carried:
-    """Sets the names that a loop assigns to their values in an iteration."""
+    """Sets the names that a loop assigns to their values in an iteration.
+
+    What is `within` an object of the kernel library, such as how many stages a pipeline has, is
+    taken for a constant at first.
+    """
     leaves: dict[str, Leaf | Kept] = {}
 
-    def enter(path: str, hint: str, value: Any) -> Any:
+    def enter(path: str, hint: str, value: Any, *, within: bool = False) -> Any:
+        if within and isinstance(value, (bool, int)) and path not in assumed.attributes:
+            return value
         template = assumed.kinds.get(path, _template(low, value))
         if template is not None:
             initial = tuple(templates.values(low, value, template, node))
@@ -85,7 +91,8 @@ def carry(low: Lowering, names: list[str], assumed: Assumed, node: ast.AST) -> C
             return templates.built(low, template, iter(inside), path)
         parts = structures.parts(value)
         if parts is not None:
-            items = [enter(path + suffix, hint, item) for suffix, item in parts]
+            ours = within or type(value).__module__.startswith("ferrule.")
+            items = [enter(path + suffix, hint, item, within=ours) for suffix, item in parts]
             return structures.rebuild(value, items)
         if not isinstance(value, Number) and not scalars.is_python_number(value):
             return value
@@ -234,7 +241,11 @@ class _End:
                 self.visit(path + suffix, old, new)
         elif leaf is not None:
             self.number(path, leaf, after)
-        elif after is not NOTHING and not isinstance(before, Undefined) and not same(before, after):
+        elif after is NOTHING or isinstance(before, Undefined) or same(before, after):
+            pass
+        elif isinstance(before, (bool, int)):
+            self.found.attributes.add(path)
+        else:
             self.found.kinds[path] = self.common(path, None, before, after)
 
     def becomes_complex(self, path: str, before: Any, after: Any) -> bool:

@@ -52,8 +52,9 @@ def assigned_names(body: Iterable[ast.AST]) -> list[str]:
 class _Attempt:
     """A loop that is being lowered: its carried values, and its early exits.
 
-    `over` tells inside the test whether the loop is over.  The loop carries it and the return value
-    after the names; no other code in the loop reads these.
+    `copies` are the objects of values in an iteration, `begins` what their attributes had at its
+    begin.  `over` tells inside the test whether the loop is over.  The loop carries it and the
+    return value after the names; no other code in the loop reads these.
     """
 
     low: Lowering
@@ -61,6 +62,8 @@ class _Attempt:
     ways: set[str]
     carried: Carried
     assumed: Assumed
+    begins: dict[str, Any] = field(default_factory=dict)
+    copies: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     over: ops.Value = field(default_factory=lambda: ops.Value(Boolean, "over"))
     flags: dict[str, Any] = field(default_factory=dict)
     results: list[ops.Value] = field(default_factory=list)
@@ -71,6 +74,12 @@ class _Attempt:
         low.names.update(exits.START)
         before()
         low.execute(self.node.body)
+        if self.copies:
+            from ferrule.language.lowering.control import value_objects
+
+            carries = self.carried.names
+            value_objects.require_carried(low, self.copies, self.begins, carries, self.assumed)
+            value_objects.leave(low, self.copies)
         names = {**exits.START, **low.names}
         self.flags = {flag: names[flag] for flag in (exits.BREAK, exits.RETURN, exits.VALUE)}
         return yielded(low, self.carried, self.assumed, self.node)
@@ -242,6 +251,7 @@ def _loop(
     low: Lowering, node: ast.For | ast.While, ways: set[str], emit: Callable[[_Attempt], None]
 ) -> None:
     """Emits a loop, repeatedly if its names turn out to need other assumptions; then its else."""
+    branches.spread(low)
     before = dict(low.names)
     target = [node.target] if isinstance(node, ast.For) else []
     names = assigned_names([*target, *node.body])
@@ -250,11 +260,13 @@ def _loop(
         branches.replace_names(low, before)
         low.state.writes += 1
         with low.builder.region() as region:
-            carried = carry(low, [n for n in names if n in before], assumed, node)
-            loop = _Attempt(low, node, ways, carried, assumed)
+            changing = _changing(low, names, assumed)
+            carried = carry(low, [*(n for n in names if n in before), *changing], assumed, node)
+            loop = _Attempt(low, node, ways, carried, assumed, dict(low.names))
             kernels = low.state.undone_by(Retry)
             try:
                 with unchanged(low, node, assumed), active(low, assumed, carried.leaves), kernels:
+                    loop.copies = _copied(low)
                     emit(loop)
             except Retry as retry:
                 if retry.owner is not assumed:
@@ -271,7 +283,26 @@ def _loop(
     fresh = {name: Undefined(reason) for name in names if name not in before}
     clashed = {name: assumed.undefined(name, line) for name in assumed.clashes}
     branches.replace_names(low, {**before, **fresh, **clashed, **loop.after()})
+    branches.store(low)
     end_loop(low, node)
+
+
+def _changing(low: Lowering, names: list[str], assumed: Assumed) -> list[str]:
+    """The attributes of objects of values that a loop carries."""
+    if not low.state.has_objects:
+        return []
+    from ferrule.language.lowering.control import value_objects
+
+    return value_objects.carried(low, names, assumed)
+
+
+def _copied(low: Lowering) -> dict[str, tuple[Any, Any]]:
+    """The objects of values that an iteration has copies of."""
+    if not low.state.has_objects:
+        return {}
+    from ferrule.language.lowering.control import value_objects
+
+    return value_objects.enter(low)
 
 
 def end_loop(low: Lowering, node: ast.For | ast.While) -> None:

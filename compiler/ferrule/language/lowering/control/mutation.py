@@ -15,7 +15,6 @@ from typing import Any, Final, NoReturn
 from ferrule.compiler.errors import CompileError
 from ferrule.language.dependencies.mutable import Held, Search
 from ferrule.language.dependencies.witness import Outer
-from ferrule.language.lowering import settings
 from ferrule.language.lowering.context import Frame, Lowering
 from ferrule.language.lowering.control.assumptions import Assumed, Retry
 from ferrule.language.lowering.regions import UNKNOWN, Region
@@ -34,9 +33,8 @@ def unchanged(low: Lowering, node: ast.AST, loop: Assumed | None = None) -> Iter
     around, names, before = low.state.region, low.names, dict(low.settings)
     ahead = low.builder.around if loop is None else low.builder.current
     region = low.state.region = Region(names, dict(names), around, before, low.builder, ahead)
-    for key, owner in (loop.settings if loop is not None else {}).items():
-        settings.keep(low, region, key)
-        low.settings[key] = (owner, UNKNOWN)
+    if loop is not None and loop.settings:
+        _keep_settings(low, region, loop)
     try:
         yield
     except CompileError:
@@ -51,6 +49,15 @@ def unchanged(low: Lowering, node: ast.AST, loop: Assumed | None = None) -> Iter
             around.fresh.update(region.fresh)
     _compare(low, region, node)
     _forget_settings(low, region, loop)
+
+
+def _keep_settings(low: Lowering, region: Region, loop: Assumed) -> None:
+    """What an iteration sets and a later one uses is in memory, from here on."""
+    from ferrule.language.lowering import settings
+
+    for key, owner in loop.settings.items():
+        settings.keep(low, region, key)
+        low.settings[key] = (owner, UNKNOWN)
 
 
 def _forget_settings(low: Lowering, region: Region, loop: Assumed | None) -> None:

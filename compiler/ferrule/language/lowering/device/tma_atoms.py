@@ -48,18 +48,19 @@ def _make(
     op, tensor, layout, tiler, several = bound(low, words, args, kwargs, node)
     if low.kind != "host":
         low.fail(node, "make_tiled_tma_atom is known only in a host function")
-    if not isinstance(tensor, TensorView) or tensor.nested is not None or tensor.type.is_own:
+    if not isinstance(tensor, TensorView) or tensor.type.is_own or _nests(tensor):
         low.fail(
             node,
             f"make_tiled_tma_atom of {describe(tensor)}",
-            expected="a tensor in global memory whose dims do not nest",
+            expected="a tensor in global memory whose first two modes do not nest",
         )
     parts = 1 if several is None else scalars.plain(several)
     _require_op(low, op, parts, node)
     tile = as_dims(low, tiler, node)
     type_ = tensor.type
+    dims = tuple(i for i, stride in enumerate(type_.strides) if stride != 0)
     with refusals(low, node):
-        order = innermost_first(type_.strides)
+        order = innermost_first([type_.strides[i] for i in dims])
         given = tile if isinstance(tile, tuple) else (tile,)
         itemsize = type_.dtype.itemsize
         boxes = bulk.boxes_of(op, layout, given, order[0], itemsize, parts)
@@ -74,9 +75,27 @@ def _make(
         )
     except ValueError as error:
         low.fail(node, f"make_tiled_tma_atom of {tensor.name}: {error}")
-    map_ = TensorMapView(tensor.value, tensor.name, ops.Boxes(tiling, order))
+    map_ = TensorMapView(_with_dims(low, tensor, dims), tensor.name, ops.Boxes(tiling, order))
     identity = make_identity_layout(named_dims(low, tensor.layout).shape)
-    return TmaAtom(map_, boxes), coordinate_views.tensor(identity, tensor.name)
+    return TmaAtom(map_, boxes, dims), coordinate_views.tensor(identity, tensor.name)
+
+
+def _nests(tensor: TensorView) -> bool:
+    """Whether one of the first two modes has several dims, or none in memory."""
+    first = layouts.flatten((tensor.layout.shape,))[:2]
+    modes = tensor.layout.shape if isinstance(tensor.layout.shape, tuple) else ()
+    flat = not any(isinstance(mode, tuple) for mode in modes[:2])
+    return not flat or len(first) != len(modes[:2]) or 0 in tensor.type.strides[:2]
+
+
+def _with_dims(low: Lowering, tensor: TensorView, dims: tuple[int, ...]) -> ops.Value:
+    """The tensor without its other dims: those with stride 0, along which it has one element."""
+    type_ = tensor.type
+    if len(dims) == len(type_.shape):
+        return tensor.value
+    shape, strides = ([each[i] for i in dims] for each in (type_.shape, type_.strides))
+    kept = TensorType(type_.dtype, tuple(shape), tuple(strides), type_.align, type_.space)
+    return low.builder.view(tensor.value, kept)
 
 
 def _require_op(low: Lowering, op: Any, parts: Any, node: ast.AST) -> None:
@@ -195,7 +214,8 @@ def _box(
     map_: TensorMapView = atom.tensor_map
     along, across, offset = box
     first = coordinate_views.element(low, there, (0,) * len(there.layout), node)
-    origin = list(leaves(first))
+    every = list(leaves(first))
+    origin = [every[dim] for dim in atom.dims]
     for mode, by in ((boxes.inner, along), (boxes.outer, across)):
         origin[mode] = (
             scalars.arithmetic(low, "add", origin[mode], by, node) if by else origin[mode]

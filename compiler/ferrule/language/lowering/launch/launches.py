@@ -32,12 +32,14 @@ from ferrule.language.values import (
     CoordinateView,
     Handle,
     KernelCall,
+    Maybe,
     Number,
     PointerView,
     TensorMapView,
     TensorView,
     is_record,
     is_run_time,
+    is_value_object,
 )
 from ferrule.specs import DType, Numeric
 from ferrule.specs.deferred import dataclass
@@ -51,6 +53,15 @@ def launch(
     _check_names(low, args, kwargs, node)
     low.state.unlaunched.pop(call, None)
     low.state.writes += 1
+    _launched(low, call, kwargs, node)
+
+
+def _launched(low: Lowering, call: KernelCall, kwargs: dict[str, Any], node: ast.Call) -> None:
+    """One launch, or the one for a value that may be absent and the one without it."""
+    for name, value in call.arguments.items():
+        if isinstance(value, Maybe):
+            _either(low, call, name, value, kwargs, node)
+            return
     stream = _stream(low, kwargs.get("stream"), node)
     kernel, arguments = _kernel(low, call, node)
     options = launch_options(low, kwargs, node)
@@ -65,6 +76,25 @@ def launch(
     sizes, where = ((x, y, z), (bx, by, bz)), low.location(node)
     op = ops.Launch(kernel.name, *sizes, arguments, stream, smem, where, **asked, options=options)
     low.builder.append(op)
+
+
+def _either(
+    low: Lowering,
+    call: KernelCall,
+    name: str,
+    value: Maybe,
+    kwargs: dict[str, Any],
+    node: ast.Call,
+) -> None:
+    """Launches the kernel for the item of an optional argument, or that for None."""
+    sides = []
+    for given in (value.item, None):
+        one = replace(call, arguments={**call.arguments, name: given})
+        with low.builder.region() as region, low.in_region():
+            _launched(low, one, kwargs, node)
+        sides.append(region.freeze())
+    there, absent = sides
+    low.builder.if_(value.present.value, there, absent, ())
 
 
 def _check_names(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
@@ -200,10 +230,10 @@ def _key(value: Any) -> object:
 
 
 def _has_parts(value: Any) -> bool:
-    """Whether this is a complex number, a tensor of coordinates, or a dataclass with run-time
-    values, whose parts are passed to a kernel one by one."""
+    """Whether this is a complex number, a tensor of coordinates, or a dataclass or object with
+    run-time values, whose parts are passed to a kernel one by one."""
     own = isinstance(value, (ComplexNumber, CoordinateView))
-    return own or (is_record(value) and is_run_time(value))
+    return own or ((is_record(value) or is_value_object(value)) and is_run_time(value))
 
 
 def _require_shared(low: Lowering, name: str, value: Any, node: ast.Call) -> None:
@@ -283,6 +313,7 @@ def lower_kernel(low: Lowering, call: KernelCall, node: ast.Call) -> ops.Functio
             case list():
                 return [parameter(f"{name}_{i}", v) for i, v in enumerate(value)]
             case _ if _has_parts(value):
+                low.state.has_objects |= is_value_object(value)
                 parts = structures.parts(value) or []
                 fields = [
                     parameter(f"{name}_{suffix.strip('.[]')}", item) for suffix, item in parts

@@ -26,6 +26,7 @@ from ferrule.language.values import (
     Vector,
     is_record,
     is_run_time,
+    is_value_object,
 )
 from ferrule.specs import params
 from ferrule.specs.deferred import dataclass
@@ -150,6 +151,7 @@ class Attribute:
         low.state.changes += 1
         if is_run_time(value):
             mutation.require_inside(low, owner, node)
+            low.state.has_objects |= is_value_object(owner)
         scalars.at_compile_time(low, node, lambda: setattr(owner, name, value))
         if isinstance(owner, SimpleNamespace) and low.state.region is not None:
             low.state.region.sets.add((id(owner), name))

@@ -60,6 +60,7 @@ _TENSOR: Final[dict[str, Callable[[Lowering, TensorView], Any]]] = {
     "element_type": lambda low, t: t.type.dtype,
     "dtype": lambda low, t: t.type.dtype,
     "ndim": lambda low, t: len(t.layout),
+    "leading_dim": lambda low, t: tensor_facts.leading_dim(t),
     "dim": method(tensor_facts.dim),
     "size": method(tensor_facts.size),
     "sizes": method(tensor_facts.sizes),
@@ -189,7 +190,8 @@ def _of_tensor(low: Lowering, value: TensorView, attr: str, node: ast.AST) -> An
         return _type_as_text(low, value)
     if attr == "device":
         return devices.device_of(low, value, node)
-    return _from_table(low, _TENSOR, value, attr, node)
+    # CuTe DSL's programs say `_dtype` of tensors, too.
+    return _from_table(low, _TENSOR, value, "dtype" if attr == "_dtype" else attr, node)
 
 
 def _of_pointer(low: Lowering, value: PointerView, attr: str, node: ast.AST) -> Any:

@@ -47,6 +47,7 @@ from ferrule.language.values import (
     ShownText,
     TensorView,
     is_run_time,
+    is_value_class,
 )
 from ferrule.runtime import Function
 from ferrule.specs import DType
@@ -101,7 +102,24 @@ def call(low: Lowering, node: ast.Call) -> Any:
         rest = [low.evaluate(each) for each in node.args[1:]]
         given = [printing.FString.of(low, node.args[0]), *rest]
         return printing.printf(low, given, _keywords(low, node), node)
-    return apply(low, callee, _arguments(low, node), _keywords(low, node), node)
+    kwargs = _keywords(low, node)
+    if kwargs and not _PLACES.isdisjoint(kwargs):
+        kwargs = _without_places(callee, kwargs)
+    return apply(low, callee, _arguments(low, node), kwargs, node)
+
+
+_PLACES: Final = frozenset(("loc", "ip"))
+"""Keywords of each function of CuTe DSL, for the place of what it makes; ferrule knows it."""
+
+
+def _without_places(callee: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The keywords of a function of ours without those, which are None."""
+    module = str(getattr(callee, "__module__", None) or type(callee).__module__)
+    if not module.startswith("ferrule."):
+        return kwargs
+    return {
+        name: value for name, value in kwargs.items() if name not in _PLACES or value is not None
+    }
 
 
 def _callee(low: Lowering, func: ast.expr) -> Any:
@@ -337,6 +355,8 @@ def _ordinary(
     try:
         return scalars.at_compile_time(low, node, lambda: callee(*args, **kwargs))
     except OutsideKernel as error:
+        if isinstance(callee, type) and is_value_class(callee):
+            return _made(low, callee, args, kwargs, node)
         if isinstance(callee, types.MethodType):
             return apply(low, callee.__func__, [callee.__self__, *args], kwargs, node)
         if isinstance(callee, types.FunctionType):
@@ -378,6 +398,8 @@ def _compiled_in_place(
         return (callee(),)
     if records.is_record_class(callee) and is_run_time([*args, *kwargs.values()]):
         return (records.construct(low, callee, args, kwargs, node),)
+    if isinstance(callee, type) and is_value_class(callee):
+        return (_made(low, callee, args, kwargs, node),)
     if isinstance(callee, types.MethodType):
         return (apply(low, callee.__func__, [callee.__self__, *args], kwargs, node),)
     if isinstance(callee, types.FunctionType):
@@ -391,6 +413,15 @@ def _compiled_in_place(
             ),
         )
     return None
+
+
+def _made(low: Lowering, cls: type, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """A new object of values: its class computes in `__init__` as any code of the program."""
+    made: Any = object.__new__(cls)
+    low.state.has_objects = True
+    low.state.witness.add_member(cls, "__init__")
+    apply(low, cls.__init__, [made, *args], kwargs, node)  # type: ignore[misc]
+    return made
 
 
 def _has_numbers(values: tuple[Any, ...]) -> bool:

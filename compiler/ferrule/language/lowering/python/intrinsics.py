@@ -64,6 +64,7 @@ _FACES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "language.faces.base": ("objects.printing", "objects.new_containers"),
         "language.faces.collectives": ("device.collectives",),
         "language.faces.containers": ("objects.new_containers",),
+        "language.faces.cute": ("objects.value_parts",),
         "language.faces.inline": ("device.inline",),
         "language.faces.maths": ("python.mathematics", "python.formulas"),
         "language.faces.mbarriers": ("device.mbarriers",),

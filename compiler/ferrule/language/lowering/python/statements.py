@@ -7,9 +7,12 @@ runs only if control has not left.
 from __future__ import annotations
 
 import ast
+import contextlib
+import inspect
+import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from ferrule.language.lowering.closures import close
 from ferrule.language.lowering.context import Lowering
@@ -96,6 +99,8 @@ def _control(low: Lowering, node: ast.stmt) -> None:
             exits.leave(low, exits.CONTINUE)
         case ast.Raise():
             assertions.raise_error(low, node)
+        case ast.With():
+            _with(low, node)
         case _:
             _unsupported(low, node)
 
@@ -106,7 +111,6 @@ _UNSUPPORTED: Final[dict[type[ast.stmt], tuple[str, str]]] = {
     ast.Global: ("global", "pass the value as an argument"),
     ast.Nonlocal: ("nonlocal", "pass the value as an argument, and return the new one"),
     ast.Try: ("try", "check the condition with if"),
-    ast.With: ("with", "do it outside of the compiled function"),
     ast.Delete: ("del", "just leave the name alone"),
     ast.Match: (
         "a match with a mapping, or a name in an alternative or behind a star,",
@@ -191,3 +195,42 @@ def _while(low: Lowering, node: ast.While) -> None:
         loops.end_loop(low, node)
     else:
         loops.while_loop(low, node)
+
+
+def _with(low: Lowering, node: ast.With) -> None:
+    """Enters the managers, runs the body, and leaves them, also after an error."""
+    with contextlib.ExitStack() as opened:
+        for item in node.items:
+            manager = _manager(low, item.context_expr)
+            low.state.changes += 1
+            entered = manager.__enter__()
+            opened.push(_Leaving(manager))
+            if item.optional_vars is not None:
+                assignment.bind(low, item.optional_vars, entered)
+        low.execute(node.body)
+
+
+def _manager(low: Lowering, expr: ast.expr) -> Any:
+    """What a call of a function with `@contextlib.contextmanager` gives; others are not called."""
+    function = low.evaluate(expr.func) if isinstance(expr, ast.Call) else None
+    if not inspect.isgeneratorfunction(getattr(function, "__wrapped__", None)):
+        low.fail(
+            expr,
+            "with is not supported in a compiled function, but for what a function with "
+            "@contextlib.contextmanager gives",
+            hint="do it outside of the compiled function",
+        )
+    return low.evaluate(expr)
+
+
+class _Leaving:
+    """Leaves a manager: it sees an error of the body, and cannot hide it."""
+
+    def __init__(self, manager: Any) -> None:
+        self.manager = manager
+
+    def __enter__(self) -> None:
+        """It was entered before."""
+
+    def __exit__(self, *_: Any) -> None:
+        self.manager.__exit__(*sys.exc_info())

@@ -43,6 +43,13 @@ def sizes(low: Lowering, tensor: TensorView, args: _Args, kwargs: _Kwargs, node:
     return size_numbers(low, tensor.layout.shape)
 
 
+def leading_dim(tensor: TensorView) -> Any:
+    """`a.leading_dim`: the mode with stride 1, or None."""
+    from ferrule.language.faces import tuples
+
+    return tuples.leading_dim(tensor.layout.shape, tensor.layout.stride)
+
+
 def stride(low: Lowering, tensor: TensorView, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Any:
     """`a.stride(i)`, in elements."""
     axis = _axis(low, "stride", tensor, args, kwargs, node)
