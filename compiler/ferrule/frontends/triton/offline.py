@@ -111,9 +111,12 @@ def compile_offline(
 
 def _check_code(kernel: Kernel) -> None:
     """What Triton knows of the kernel and of its helpers is what is there now.  Raises CompileError
-    for a global that has changed."""
+    for a global that has changed, or of which Triton makes no digest."""
     _check_globals(kernel)
-    _forget_old_digests(kernel.function, set())
+    try:
+        _forget_old_digests(kernel.function, set())
+    except RuntimeError as error:
+        raise CompileError(f"Triton cannot compile {kernel.name}: {error}") from error
 
 
 def _forget_old_digests(function: Any, seen: set[int]) -> None:
