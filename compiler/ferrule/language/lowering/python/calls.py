@@ -102,10 +102,10 @@ def call(low: Lowering, node: ast.Call) -> Any:
         rest = [low.evaluate(each) for each in node.args[1:]]
         given = [printing.FString.of(low, node.args[0]), *rest]
         return printing.printf(low, given, _keywords(low, node), node)
-    kwargs = _keywords(low, node)
+    args, kwargs = _arguments(low, node), _keywords(low, node)  # in Python's order
     if kwargs and not _PLACES.isdisjoint(kwargs):
         kwargs = _without_places(callee, kwargs)
-    return apply(low, callee, _arguments(low, node), kwargs, node)
+    return apply(low, callee, args, kwargs, node)
 
 
 _PLACES: Final = frozenset(("loc", "ip"))
