@@ -49,15 +49,15 @@ run. Counted by `python benchmarks/cute_programs FOLDER PATTERN`.
 | folder | run | |
 |---|---|---|
 | `cute/ampere` | 7 of 7 | sgemm, tensor-core gemm, both attentions, elementwise, autotuning |
-| `cute/hopper` | 4 of 7 | gemms: plain, persistent, fp8 with gelu; cluster normalisation |
+| `cute/hopper` | 6 of 7 | attention; gemms: plain, persistent, fp8; cluster normalisation |
 | `cute/tvm_ffi` | 1 of 1 | |
-| `dsl_tutorials` | 19 of 28 | those of JAX on the CPU; one ends in the error that it shows |
-| notebooks | 92 of 103 cells | and 19 of 19 of JAX's |
+| `dsl_tutorials` | 21 of 28 | those of JAX on the CPU; one ends in the error that it shows |
+| notebooks | 95 of 103 cells | and 19 of 19 of JAX's |
 
 What does not run: Blackwell's `tcgen05`; functions that JAX calls on a GPU, as there is no JAX for
-an emulated one; kernels whose first call is in a CUDA graph; the protocol of arguments by
-`__c_pointers__`; products of a warpgroup whose accumulation is switched under a run-time condition;
-and `load_in_python.py`, whose tensor has not the divisibility that it is compiled for.
+an emulated one; `TensorMapManager` of the grouped product; the protocol of arguments by
+`__c_pointers__`; host code that fills a tensor of a GPU; and `load_in_python.py`, whose tensor has
+not the divisibility that it is compiled for.
 
 `fe.testing` times functions and chooses between configurations (`benchmark`, `tune`,
 `autotune_jit`), and `cutlass.torch` makes matrices for tests, on the CPU and on GPUs, also on
