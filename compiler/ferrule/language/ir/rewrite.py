@@ -28,7 +28,7 @@ def rewrite(region: ops.Region, rule: Rule) -> ops.Region:
 
 def substitute(region: ops.Region, values: Values) -> ops.Region:
     """The region with other values in place of values from outside."""
-    return _rewritten(region, lambda b, op: b.append(_with_operands(op, values)), values)
+    return _rewritten(region, lambda b, op: b.append(with_operands(op, values)), values)
 
 
 def _rewritten(region: ops.Region, rule: Rule, values: Values) -> ops.Region:
@@ -62,7 +62,7 @@ def with_regions(op: ops.Op, regions: Sequence[ops.Region]) -> ops.Op:
     return replace(op, **changed)
 
 
-def _with_operands(op: ops.Op, values: Values) -> ops.Op:
+def with_operands(op: ops.Op, values: Values) -> ops.Op:
     """The op with other operands, in any of its fields."""
     changed: dict[str, Any] = {}
     for name in op.fields["operands"]:

@@ -73,13 +73,17 @@ _WORDS: Final = ("", "_", "WARP_SZ")
 
 
 def lower_device(
-    program: ops.Program, options: DeviceOptions, places: Places | None = None
+    program: ops.Program,
+    options: DeviceOptions,
+    places: Places | None = None,
+    entries: Entries | None = None,
 ) -> DeviceCode:
     """The kernels of a program as PTX for each architecture; with `places`, with source lines.
+    `entries` are those of the program, where they are known.
 
     Raises CodegenError for ops that a target does not support.
     """
-    entries = entries_of(program, options)
+    entries = entries_of(program, options) if entries is None else entries
     images = tuple(_image(program, arch, entries, options, places) for arch in options.archs)
     names = tuple(each.name for versions in entries.values() for each in versions)
     return DeviceCode(images, names, options.assembling)
@@ -115,7 +119,7 @@ def device_module(
     emitter = Emitter(program.name, archs.TRIPLE, str(archs.machine(arch).target_data))
     facts = launched(program)
     lines = None if places is None else LineInfo(emitter, places, paths=options.paths)
-    sizes = sizes_of(program)
+    sizes, limits = sizes_of(program), _limits(program.facts)
     for kernel in program.kernels:
         require_cooperation(kernel, arch)
         if archs.capability(arch) < clusters.LEAST:
@@ -123,7 +127,7 @@ def device_module(
         known = facts.get(kernel.name, Launched())
         for entry in entries[kernel.name]:
             built = _Kernel(emitter, kernel, known, options, lines)
-            built.lowering.sizes, built.lowering.limits = sizes, _limits(program.facts)
+            built.lowering.sizes, built.lowering.limits = sizes, limits
             built.lowering.measured = entry.measured
             if options.noalias:
                 built.lowering.unwritten = unwritten_tensors(program, kernel)

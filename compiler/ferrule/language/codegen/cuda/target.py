@@ -110,11 +110,12 @@ def lower_cuda(
     if not program.kernels:
         return _without_kernels(program)
     require_attributes(program, options.archs)
-    code = (kernels or lower_device)(program, options, places)
+    entries = _entries(program, options, kernels)
+    code = (kernels or partial(lower_device, entries=entries))(program, options, places)
     with stage("write launches", "the text of the code that launches them"):
         emitter = Emitter(program.name)
         launcher = Launcher(emitter, images_of(code), code.kernels, options.jit)
-        module = _Module(program, emitter, launcher, _entries(program, options, kernels))
+        module = _Module(program, emitter, launcher, entries)
         module.emit()
         return finished(program, emitter, module.faults, code)
 

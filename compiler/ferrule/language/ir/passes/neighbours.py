@@ -13,14 +13,15 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ferrule.language.ir import ops
+from ferrule.language.ir.rewrite import with_operands
 from ferrule.language.ir.walk import is_plain
 from ferrule.specs import AddressSpace
 from ferrule.specs.deferred import dataclass
 
 _BYTES: Final = 16
 """Of the widest access."""
-_LEAST: Final = 4
-"""An access of fewer bytes is not worth the longer code."""
+_LEAST: Final = 8
+"""A widest access of fewer bytes is not worth the longer code."""
 _MOST: Final = 256
 """The ops of all elements of a thread."""
 _LONG: Final = 24
@@ -62,16 +63,15 @@ def neighbours(op: ops.Parallel) -> Neighbours | None:
     (index,) = op.indices
     accesses = [each for each in op.body.ops if isinstance(each, ops.Load | ops.Store)]
     moving = [each for each in accesses if index in each.indices]
-    if not moving or not all(map(_is_contiguous, moving, [index] * len(moving))):
-        return None
-    if any(each not in moving for each in stores):
+    movable = all(_is_contiguous(each, index) for each in moving)
+    if not movable or any(index not in each.indices for each in stores):
         return None
     tensors = tuple(dict.fromkeys(each.tensor for each in moving))
     widest = max(tensor.tensor.dtype.itemsize for tensor in tensors)
     count = _BYTES // widest
     while count > 1 and count * _cost(op.body.ops) > _MOST:
         count //= 2
-    return Neighbours(count, computing, stores, tensors) if count * widest >= _LEAST * 2 else None
+    return Neighbours(count, computing, stores, tensors) if count * widest >= _LEAST else None
 
 
 def _parts(body: Sequence[ops.Op]) -> tuple[tuple[ops.Op, ...], tuple[ops.Store, ...]] | None:
@@ -101,14 +101,9 @@ def _cost(body: Iterable[ops.Op]) -> int:
 def _copies(these: Iterable[ops.Op], values: dict[ops.Value, ops.Value]) -> Iterator[ops.Op]:
     """Ops with new results, which are added to `values`."""
     for op in these:
-        changed: dict[str, Any] = {}
-        for name in op.fields["operands"]:
-            match getattr(op, name):
-                case ops.Value() as old:
-                    changed[name] = values.get(old, old)
-                case tuple() as many:
-                    changed[name] = tuple(values.get(each, each) for each in many)
+        made = with_operands(op, values)
         for old in op.defined:
             values[old] = ops.Value(old.type, old.hint)
-            changed["result"] = values[old]
-        yield replace(op, **changed)
+            fresh: dict[str, Any] = {"result": values[old]}
+            made = replace(made, **fresh)
+        yield made

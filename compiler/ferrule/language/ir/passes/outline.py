@@ -261,7 +261,7 @@ class _Kernel:
             fits = b.binary("and", b.compare("le", end, size), self.aligned(together))
             with b.region() as wide:
                 start = b.binary("add", first, b.binary("mul", own, b.constant(Int64, count)))
-                self.neighbours(op, start, together)
+                self.together(op, start, together)
             with b.region() as single:
                 self.singles(op, b.binary("add", first, own), size, count)
             b.if_(fits, wide.freeze(), single.freeze(), ())
@@ -279,7 +279,7 @@ class _Kernel:
                 rest = b.binary("or", rest, low)
         return b.compare("eq", rest, b.constant(Int64, 0))
 
-    def neighbours(self, op: ops.Parallel, start: ops.Value, together: Neighbours) -> None:
+    def together(self, op: ops.Parallel, start: ops.Value, together: Neighbours) -> None:
         """The elements from a coordinate on."""
         b, same = self.b, dict(self.values)
         for tensor in together.tensors:
