@@ -16,7 +16,7 @@ from dataclasses import field
 from math import ceil, floor
 from typing import Any, Final
 
-from ferrule.frontends.triton.recorded.nodes import Leaf, Tree, leaves_of, made
+from ferrule.frontends.triton.recorded.nodes import OPERATIONS, Leaf, Tree, leaves_of, made
 from ferrule.specs.deferred import dataclass
 
 _LIBRARIES: Final = ("torch", "ferrule", "contextlib")
@@ -292,19 +292,9 @@ def frames() -> Iterator[Any]:
 
 
 _COMPUTED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
+    **OPERATIONS,
     "truediv": operator.truediv,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
-    "or": operator.or_,
-    "and": operator.and_,
-    "xor": operator.xor,
-    "lshift": operator.lshift,
-    "rshift": operator.rshift,
-    "pow": operator.pow,
-    "bit_length": lambda a, _: a.bit_length(),
+    "pow": operator.pow,  # of a negative number it is a float
 }
 
 
@@ -331,19 +321,7 @@ def _comparison(name: str) -> Callable[..., Any]:
     return lambda self, other: self._compared(name, other)
 
 
-for _name in (
-    "add",
-    "sub",
-    "mul",
-    "floordiv",
-    "mod",
-    "or",
-    "and",
-    "xor",
-    "lshift",
-    "rshift",
-    "pow",
-):
+for _name in "add sub mul floordiv mod or and xor lshift rshift pow".split():
     setattr(Followed, f"__{_name}__", _operator(_name))
     setattr(Followed, f"__r{_name}__", _operator(_name, swapped=True))
 for _name in "add sub mul truediv floordiv mod pow".split():

@@ -42,8 +42,7 @@ Case = dict[Condition, str]
 class Following:
     """The sizes of recordings and what was done with them; `compared` are the comparisons of each.
 
-    `alone`: conditions over sizes that
-    are none here are left out.
+    `alone`: conditions over numbers that are no sizes here are left out.
     """
 
     sizes: Sizes
