@@ -4,9 +4,10 @@
 
 The kernels of the examples from 2^10 to 2^22 floats, beside NumPy, PyTorch and Numba; then kernels
 that do more and more arithmetic for each byte, beside two ceilings that the same run measures: how
-fast NumPy adds one array in memory to another, and how fast its BLAS multiplies matrices. Bytes are
-those of the arguments, each once for reading and once for writing. Times are those of this thread
-on a processor, which other programs hardly change. `--quick` leaves PyTorch and Numba out.
+fast NumPy adds one array in memory to another, and how fast its BLAS multiplies matrices. A kernel
+moves the bytes of its arguments, each once to read it and once to write it. The clock counts how
+long this thread runs on a processor, so other programs hardly change a time. `--quick` leaves
+PyTorch and Numba out.
 """
 
 from __future__ import annotations

@@ -44,14 +44,15 @@ has `llvm.inline_asm`, which is `fe.arch.inline_ptx`, and nothing else of MLIR.
 
 They run as they are, each in a process of its own, with ferrule for `cutlass` and an emulated GPU
 of `sm_90a` for "cuda"; sizes are made small by their own options, and their own checks of results
-run. Counted by `python benchmarks/cute_programs FOLDER PATTERN`.
+run. Counted by `python benchmarks/cute_programs FOLDER PATTERN --arguments
+benchmarks/cute_programs/small.txt --edits benchmarks/cute_programs/small.json`.
 
 | folder | run | |
 |---|---|---|
 | `cute/ampere` | 7 of 7 | sgemm, tensor-core gemm, both attentions, elementwise, autotuning |
 | `cute/hopper` | 6 of 7 | attention; gemms: plain, persistent, fp8; cluster normalisation |
 | `cute/tvm_ffi` | 1 of 1 | |
-| `dsl_tutorials` | 21 of 28 | those of JAX on the CPU; one ends in the error that it shows |
+| `dsl_tutorials` | 21 of 28 | JAX's on the CPU; one tutorial ends in the error that it shows |
 | notebooks | 95 of 103 cells | and 19 of 19 of JAX's |
 
 What does not run: Blackwell's `tcgen05`; functions that JAX calls on a GPU, as there is no JAX for

@@ -164,8 +164,8 @@ def _command(cc: str | None) -> list[str] | None:
 def _chosen(
     read: Header, wanted: Sequence[str] | None
 ) -> tuple[Mapping[str, Declared], dict[str, str]]:
-    """The functions that are asked for, in headers that it includes, too; by default its own.  And
-    the reasons for those of them that cannot be read."""
+    """The functions that the caller names, also from included headers, or all of the header itself;
+    and for each of them that cannot be read the reason."""
     if wanted is None:
         if not read.functions:
             raise _no_functions(read)

@@ -345,7 +345,7 @@ class KeptThunks(Thunks):
         done: collections.abc.Sequence[tuple[ir.Value, ir.Value]],
         otherwise: ir.Block,
     ) -> None:
-        """Close a slot and go on, or give back those that are done and branch."""
+        """Close a slot and go on.  If it is in use, open all slots of `done` again, and branch."""
         e = self.call.emitter
         low = e.builder.and_(state, e.const_i64(_USES - 1))
         swap, back, taken = e.block("swap"), e.block("back"), e.block("closed")

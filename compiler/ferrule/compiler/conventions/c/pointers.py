@@ -62,8 +62,8 @@ class FunctionPointer:
         put(self, "returns", None if returns is None else checked_result(returns, what))
 
     def said(self) -> tuple[tuple[DType | str, ...] | None, DType | str | None]:
-        """The types of its parameters, None if nobody knows them, and of its result: as it says, or
-        those of LLVM IR, which have no sign."""
+        """The types of its parameters, None if nobody knows them, and of its result.  What it does
+        not say itself LLVM IR says, whose integers have no sign."""
         source = self.code.source
         if self.params is None and isinstance(source, LlvmModule):
             found = source.functions.get(self.function, "void ()")

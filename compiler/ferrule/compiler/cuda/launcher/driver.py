@@ -76,7 +76,7 @@ class Capture(IntEnum):
     """`CUstreamCaptureMode`."""
 
     MODE_RELAXED = 2
-    """The thread may make calls that would end its captures, and those of other threads."""
+    """The thread may make calls that would otherwise end captures, its own and other threads'."""
 
 
 class LaunchAttribute(IntEnum):
