@@ -218,3 +218,42 @@ def test_writes_are_counted_by_both_ways() -> None:
         function(tensor)
         counts.append(tensor._version - before)
     assert counts == [1] * (BEFORE + 2)
+
+
+@pytest.mark.needs_torch
+@pytest.mark.parametrize("own", [{}, {"__dlpack_c_exchange_api__": None}])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_subclass_of_torch_with_its_own_dlpack_is_read_through_it(
+    own: dict[str, None], nested: bool
+) -> None:
+    """By every way of a call: the first ones are tvm-ffi's, the others the direct entry's."""
+    import torch
+
+    class Elsewhere(torch.Tensor):
+        def __dlpack__(self, **options: Any) -> Any:
+            return torch.full((4,), 7.0).__dlpack__(**options)
+
+        def __dlpack_device__(self) -> Any:
+            return torch.zeros(1).__dlpack_device__()
+
+    for name, value in own.items():
+        setattr(Elsewhere, name, value)
+
+    @fe.jit
+    def plain(x: fe.Tensor, y: fe.Tensor) -> None:
+        y[0] = x[0]
+
+    @fe.jit
+    def pair(x: tuple[fe.Tensor, fe.Tensor], y: fe.Tensor) -> None:
+        y[0] = x[1][0]
+
+    here, y = torch.ones(4), torch.zeros(1)
+    value = here.as_subclass(Elsewhere)
+    read, examples, argument = plain, here, value
+    if nested:
+        read, examples, argument = pair, (here, here), (here, value)
+    compiled = fe.compile(read, examples, y)
+    for call in (compiled, read):
+        for _ in range(40):
+            call(argument, y.zero_())
+            assert y.item() == 7

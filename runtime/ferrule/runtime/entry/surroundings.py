@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -32,6 +33,16 @@ ARRAY_DTYPES: Final = 32
 
 FUNCTION_TYPES: Final = ("tvm_ffi_Function", "ferrule_Function")
 """Symbols of the types of functions."""
+
+TORCH_OWN: Final = MappingProxyType(
+    {
+        "dispatch": "__torch_dispatch__",
+        "dlpack": "__dlpack__",
+        "functions": "__dlpack_c_exchange_api__",
+    }
+)
+"""Attributes of torch.Tensor, by a word for symbols: a subclass with another one may have elements
+that are not in the memory of torch."""
 
 _EXCHANGE_API: Final = 7
 """Words of DLPack's struct of this name; the functions begin with the third."""
@@ -123,23 +134,22 @@ def _torch() -> _Torch:
     if torch is None or api is None:
         return _Torch({})
     _, _, allocator, _, to_object, read, work_stream = api
-    name = sys.intern("__torch_dispatch__")
-    plain = torch.Tensor.__torch_dispatch__
+    names = {f"torch_{word}_name": sys.intern(name) for word, name in TORCH_OWN.items()}
+    plain = {f"torch_plain_{w}": getattr(torch.Tensor, name) for w, name in TORCH_OWN.items()}
     is_conj, is_neg = torch.Tensor.is_conj, torch.Tensor.is_neg
     symbols = {
         "torch_Tensor": id(torch.Tensor),
         "torch_Parameter": id(torch.nn.Parameter),
         "torch_is_conj": id(is_conj),
         "torch_is_neg": id(is_neg),
-        "torch_dispatch_name": id(name),
-        "torch_plain_dispatch": id(plain),
+        **{symbol: id(found) for symbol, found in (names | plain).items()},
         "torch_allocator": allocator,
         "torch_to_object": to_object,
         "torch_read": read,
         "torch_work_stream": work_stream,
     }
     fits = all(symbols.values())
-    kept = (torch.Tensor, torch.nn.Parameter, is_conj, is_neg, name, plain)
+    kept = (torch.Tensor, torch.nn.Parameter, is_conj, is_neg, *names.values(), *plain.values())
     return _Torch(symbols, kept) if fits else _Torch({})
 
 

@@ -19,7 +19,7 @@ from ferrule.runtime.entry.objects import INNER, INNER_TYPE
 from ferrule.runtime.entry.python import FALSE, python
 from ferrule.runtime.entry.readers import Form
 from ferrule.runtime.entry.structs import MAX_NDIM, NO_DEVICE, STATE, VIEW, describe_view
-from ferrule.runtime.entry.surroundings import Surroundings
+from ferrule.runtime.entry.surroundings import TORCH_OWN, Surroundings
 from ferrule.runtime.llvm.emitter import COLD, LIKELY, UNLIKELY, Emitter
 from ferrule.runtime.llvm.layouts import (
     ANY,
@@ -369,7 +369,8 @@ def count_version(e: Emitter, at: ir.Value, number: ir.Value) -> None:
 
 
 def _define_is_safe(e: Emitter) -> ir.Function:
-    """Whether a type is a subclass of torch.Tensor that does not override `__torch_dispatch__`.
+    """Whether a type is a subclass of torch.Tensor that has torch's `__torch_dispatch__` and the
+    ways of DLPack that torch.Tensor has.
 
     Then torch alone manages the memory and the shape of its tensors.
     """
@@ -381,11 +382,14 @@ def _define_is_safe(e: Emitter) -> ir.Function:
         derived = python(e, "PyType_IsSubtype", kind, e.external("torch_Tensor"))
         with e.if_then(e.builder.icmp_unsigned("==", derived, e.const_i32(0))):
             e.ret(e.const_i32(0))
-        found = python(e, "PyObject_GetAttr", kind, e.external("torch_dispatch_name"))
-        with e.if_then(e.is_null(found), likely=False):
-            python(e, "PyErr_Clear")
-            e.ret(e.const_i32(0))
-        same = e.builder.icmp_unsigned("==", found, e.external("torch_plain_dispatch"))
-        python(e, "Py_DecRef", found)
-        e.ret(e.builder.zext(same, I32))
+        for word in TORCH_OWN:
+            found = python(e, "PyObject_GetAttr", kind, e.external(f"torch_{word}_name"))
+            with e.if_then(e.is_null(found), likely=False):
+                python(e, "PyErr_Clear")
+                e.ret(e.const_i32(0))
+            python(e, "Py_DecRef", found)
+            own = e.builder.icmp_unsigned("!=", found, e.external(f"torch_plain_{word}"))
+            with e.if_then(own, likely=False):
+                e.ret(e.const_i32(0))
+        e.ret(e.const_i32(1))
     return function

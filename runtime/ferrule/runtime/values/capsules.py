@@ -8,6 +8,7 @@ version is asked for; this module accepts both.
 from __future__ import annotations
 
 import ctypes
+import sys
 from enum import IntFlag
 from typing import Any, Final, NamedTuple
 
@@ -16,8 +17,9 @@ import tvm_ffi
 
 _VERSIONED: Final = b"dltensor_versioned"
 _NAMES: Final = (b"dltensor", _VERSIONED)
+_C_FUNCTIONS: Final = "__dlpack_c_exchange_api__"
 _OWN_WAY: Final = (
-    "__dlpack_c_exchange_api__",
+    _C_FUNCTIONS,
     "__tvm_ffi_object__",
     "__tvm_ffi_env_stream__",
 )
@@ -107,12 +109,24 @@ def _unknown(held: _Versioned) -> str | None:
 
 
 def is_unknown(value: object) -> bool:
-    """Whether a value has only `__dlpack__`, and its class is not known to implement it right."""
+    """Whether a value must be read through `__dlpack__`, and its class may implement it wrong."""
     kind = type(value)
     if not hasattr(kind, "__dlpack__") or isinstance(value, (type, np.ndarray, tvm_ffi.Object)):
         return False
     known = any(each.__module__.partition(".")[0] in _KNOWN for each in kind.__mro__)
-    return not known and not any(hasattr(kind, name) for name in _OWN_WAY)
+    if not known:
+        return not any(hasattr(kind, name) for name in _OWN_WAY)
+    return _overrides_torch(kind)
+
+
+def _overrides_torch(kind: type[Any]) -> bool:
+    """Whether a subclass of torch.Tensor has a `__dlpack__` of its own and inherits the C functions
+    that would read the memory of torch instead, or has none."""
+    tensor = getattr(sys.modules.get("torch"), "Tensor", None)
+    if tensor is None or not issubclass(kind, tensor) or kind.__dlpack__ is tensor.__dlpack__:
+        return False
+    functions = getattr(kind, _C_FUNCTIONS, None)
+    return functions is None or functions is getattr(tensor, _C_FUNCTIONS, None)
 
 
 def _wrong(found: object) -> str | None:
