@@ -13,8 +13,9 @@ from ferrule.commands import main
 from ferrule.specs._version import __version__
 
 
-def test_python_m_ferrule_is_the_command_line() -> None:
-    command = [sys.executable, "-m", "ferrule", "check", "--json"]
+@pytest.mark.parametrize("module", ["ferrule", "ferrule.commands"])
+def test_python_m_ferrule_is_the_command_line(module: str) -> None:
+    command = [sys.executable, "-m", module, "check", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, "")
     assert json.loads(done.stdout)["error"]["kind"] == "UsageError"
