@@ -17,7 +17,8 @@ from ferrule.frontends.triton.counting import Counts
 from ferrule.frontends.triton.grids import ceil_div, maximum, minimum
 from ferrule.frontends.triton.jobs import by_position
 from ferrule.frontends.triton.makers import descriptor, empty, like, zeros
-from ferrule.frontends.triton.recorded.recorder import Launches, RecordedLaunch, Recorder, recording
+from ferrule.frontends.triton.recorded.launch import RecordedLaunch, Recorder
+from ferrule.frontends.triton.recorded.recording import Launches, recording
 
 __all__ = [
     "Counts",

@@ -22,9 +22,10 @@ from ferrule.frontends.triton.arguments import (
 from ferrule.frontends.triton.compiling import Compilation, archs_of, prepared
 from ferrule.frontends.triton.fills import Fill, filling
 from ferrule.frontends.triton.levels import Specialise
-from ferrule.frontends.triton.recorded.launches import Together, example_of, tensor_over
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.tensors import Recorded
+from ferrule.frontends.triton.recorded.together import Together
+from ferrule.frontends.triton.recorded.views import example_of, tensor_over
 from ferrule.specs import Dim, Scalar, Signature, Tensor
 from ferrule.specs.deferred import dataclass
 

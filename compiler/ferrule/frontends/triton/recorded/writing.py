@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ferrule.frontends.triton.jobs import ByPosition
-from ferrule.frontends.triton.recorded.launches import Free, Together
+from ferrule.frontends.triton.recorded.together import Together
+from ferrule.frontends.triton.recorded.views import Free
 from ferrule.frontends.triton.types import pointer_type
 from ferrule.specs import Dim, Sym, Tensor, symbols_of
 from ferrule.specs.deferred import dataclass

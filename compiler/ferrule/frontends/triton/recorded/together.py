@@ -2,115 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.told import fixed
-from ferrule.frontends.triton.arguments import Fixed
 from ferrule.frontends.triton.autotuned.blocks import check_rows
 from ferrule.frontends.triton.autotuned.configs import versions_of
 from ferrule.frontends.triton.foreign import own
-from ferrule.frontends.triton.installed import Kernel, kernel_of
-from ferrule.frontends.triton.jobs import by_position, names_of_options
-from ferrule.frontends.triton.recorded.followed import Log, follow, plain, trees_of
+from ferrule.frontends.triton.installed import Kernel
+from ferrule.frontends.triton.recorded.bound import Bound
+from ferrule.frontends.triton.recorded.followed import follow, plain, trees_of
 from ferrule.frontends.triton.recorded.following import Following
 from ferrule.frontends.triton.recorded.nodes import Tree
-from ferrule.frontends.triton.recorded.reading import Reading, functions_watched
+from ferrule.frontends.triton.recorded.reading import functions_watched
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.tensors import Recorded, is_torch, recorded
-from ferrule.specs import Dim, DType, Tensor, symbols_of
+from ferrule.frontends.triton.recorded.views import Free, View, tensor_over
+from ferrule.specs import Dim, symbols_of
 from ferrule.specs.deferred import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Followed:
-    """How numbers of a launch were made of sizes: arguments by their place or name, sizes of the
-    grid; and what the host function had read, `seen` comparisons of it before the launch."""
-
-    trees: Mapping[int | str, Tree] = field(default_factory=dict)
-    grid: Mapping[int, Tree] = field(default_factory=dict)
-    reading: Reading = field(default_factory=Reading)
-    seen: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """A recorded launch with its arguments by name, and Triton's options.
-
-    `positional` are the constants that have the name of an option and were given by position.
-    `trees` say how numbers were made of sizes, by name, `grid_trees` those of the grid, in
-    `reading`, which is what the host function had read; `seen` of its comparisons were before.
-    """
-
-    kernel_object: Any
-    kernel: Kernel
-    given: Mapping[str, Any]
-    options: Mapping[str, Any]
-    grid: Any
-    positional: frozenset[str] = frozenset()
-    trees: Mapping[str, Tree] = field(default_factory=dict)
-    grid_trees: Mapping[int, Tree] = field(default_factory=dict)
-    reading: Reading = field(default_factory=Reading)
-    seen: int = 0
-
-    def constant(self, name: str, value: Any) -> Any:
-        """A constant as an example for `compile`."""
-        return by_position(value) if name in self.positional else value
-
-
-def bound(
-    kernel_object: Any,
-    grid: Any,
-    arguments: Sequence[Any],
-    keywords: Mapping[str, Any],
-    followed: Followed,
-) -> Bound:
-    """A launch by the names of the kernel's parameters.  CompileError for too many arguments."""
-    kernel = kernel_of(kernel_object)
-    if len(arguments) > len(kernel.names):
-        raise CompileError(f"{kernel.name}: the launch had more arguments than parameters")
-    given = dict(zip(kernel.names, arguments, strict=False))
-    options = {key: value for key, value in keywords.items() if key not in kernel.names}
-    given |= {key: value for key, value in keywords.items() if key in kernel.names}
-    first = kernel.constexprs.intersection(kernel.names[: len(arguments)])
-    positional = first & names_of_options() if first else first
-    trees = {kernel.names[k] if isinstance(k, int) else k: v for k, v in followed.trees.items()}
-    more = trees, followed.grid, followed.reading, followed.seen
-    return Bound(kernel_object, kernel, given, options, grid, positional, *more)
-
-
-class _Asked(dict[str, Any]):
-    """The arguments of a grid, which remembers what was read."""
-
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        super().__init__(given)
-        self.names: set[str] = set()
-
-    def __getitem__(self, name: str) -> Any:
-        self.names.add(name)
-        return super().__getitem__(name)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """The argument of this name."""
-        return self[name] if name in self else default
-
-
-@dataclass(frozen=True, slots=True)
-class Free:
-    """A number that differs between recordings and follows from no size: callers give it."""
-
-    dtype: DType
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A tensor of a launch: its form over the sizes, and what it was in each recording."""
-
-    tensor: Tensor
-    each: tuple[Recorded, ...]
 
 
 @dataclass(slots=True)
@@ -329,97 +241,21 @@ class Together:
         return number
 
 
-def tensor_over(
-    name: str, each: Sequence[Recorded], sizes: Sizes, *, aligned: bool = True
-) -> Tensor:
-    """The spec of a tensor over the sizes; with `aligned` its address is a multiple of 16 if it was
-    in every recording."""
-    first = each[0]
-    shape = tuple(
-        sizes.dim(tuple(one.shape[at] for one in each), f"{name}_{at}")
-        for at in range(len(first.shape))
-    )
-    align = 16 if aligned and all(one.aligned for one in each) else None
-    if all(one.is_compact for one in each):
-        return Tensor(name, shape, first.dtype, align=align)
-    strides = tuple(
-        sizes.dim(tuple(one.strides[at] for one in each), f"{name}_stride_{at}", 64)
-        for at in range(len(first.shape))
-    )
-    return Tensor(name, shape, first.dtype, strides=strides, align=align)
+class _Asked(dict[str, Any]):
+    """The arguments of a grid, which remembers what was read."""
 
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        super().__init__(given)
+        self.names: set[str] = set()
 
-def together(
-    several: Sequence[Sequence[Bound]],
-    configs: Callable[[int], Any],
-    general: bool | frozenset[str],
-    covered: frozenset[Values] = frozenset(),
-    *,
-    logs: Sequence[Log] | None = None,
-) -> list[Together]:
-    """The launches of several recordings, one by one, over sizes that they share, for `Sizes` with
-    `covered` and `general`.
+    def __getitem__(self, name: str) -> Any:
+        self.names.add(name)
+        return super().__getitem__(name)
 
-    `several` has the launches of each recording, `logs` what their host functions did; without
-    them, what they did before their first launch.  Raises CompileError unless each has the same
-    kernels in the same order.
-    """
-    check_order(several)
-    chosen = [configs(at) for at in range(len(several[0]))]
-    constants = frozenset(_constants(several, chosen))
-    sizes = Sizes(constants, dict(_names(several)), covered, general=general)
-    firsts = [launches[0] for launches in several]
-    before = [each.reading.log.compared[: each.seen] for each in firsts]
-    found = [each.reading.log for each in firsts] if logs is None else logs
-    compared = before if logs is None else [list(each.compared) for each in logs]
-    following = Following(sizes, found, compared, alone=logs is None)
-    each = zip(*several, strict=True)
-    return [Together(launches, following, chosen[at]) for at, launches in enumerate(each)]
-
-
-def check_order(several: Sequence[Sequence[Bound]]) -> None:
-    """Raises CompileError unless each recording has the same kernels, and one at least."""
-    orders = [[each.kernel.name for each in launches] for launches in several]
-    for other in orders[1:]:
-        if other != orders[0]:
-            raise CompileError(
-                f"one recording launches {', '.join(orders[0]) or 'nothing'}, another "
-                f"{', '.join(other) or 'nothing'}: the same kernels in the same order are wanted; "
-                "where the host function decides by a size, compile recordings of each side and "
-                "join them with fe.overload"
-            )
-    if not orders[0]:
-        raise CompileError("the recording has no launch of a Triton kernel")
-
-
-def _constants(several: Sequence[Sequence[Bound]], chosen: Sequence[Any]) -> Iterator[int]:
-    """The numbers that are compiled into the launches, with those of the chosen configurations."""
-    for launches in several:
-        for launch, config in zip(launches, chosen, strict=True):
-            given = {
-                name: launch.given[name] for name in launch.kernel.constexprs & {*launch.given}
-            }
-            versions = versions_of(launch.kernel, config) if launch.kernel.configs else ()
-            for constants in (given, *(each.constants for each in versions)):
-                yield from (each for each in constants.values() if type(each) is int)
+    def get(self, name: str, default: Any = None) -> Any:
+        """The argument of this name."""
+        return self[name] if name in self else default
 
 
 def _listed(grid: Any) -> Sequence[Any]:
     return grid if isinstance(grid, tuple | list) else (grid,)
-
-
-def _names(several: Sequence[Sequence[Bound]]) -> Iterator[tuple[Values, str]]:
-    """Names for symbols: parameters that have their values; those before the last are kept."""
-    for each in reversed(list(zip(*several, strict=True))):
-        for name in reversed(list(each[0].given)):
-            values = [launch.given.get(name) for launch in each]
-            if name not in each[0].kernel.constexprs and all(type(v) is int for v in values):
-                if "stride" not in name:
-                    yield tuple(v for v in values if type(v) is int), name
-
-
-def example_of(number: Dim | float | bool | Free) -> Any:
-    """A number as an example for `compile`."""
-    if isinstance(number, Free):
-        return number.dtype
-    return Fixed(number) if isinstance(number, bool | int | float) else number

@@ -1,0 +1,51 @@
+"""What is refused of a recording before it is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.triton.recorded.reading import Reading
+
+if TYPE_CHECKING:
+    from ferrule.specs import Sym
+
+
+General = bool | Sequence[str]
+"""Whether sizes may be others than those between the recorded ones, or which."""
+
+
+def check_general(general: General, symbols: Iterable[Sym]) -> None:
+    """Raises CompileError for a name of `general` that no size has, or for sizes that are all the
+    same."""
+    names = {str(each) for each in symbols}
+    for name in () if isinstance(general, bool) else general:
+        if name not in names:
+            raise CompileError(
+                Diagnostic(
+                    f"general names {name!r}, which is no size that differs between recordings",
+                    expected=", ".join(sorted(names)) or "two recordings with other sizes",
+                )
+            )
+    if general and not names:
+        raise CompileError(
+            Diagnostic(
+                "general, but all sizes are those of the one recording",
+                hint="give another recording, of other sizes",
+            )
+        )
+
+
+def check_reads(reading: Reading) -> None:
+    """Raises CompileError if the host function read what a recording cannot follow."""
+    for read in reading.log.reads[:1]:
+        raise CompileError(
+            Diagnostic(
+                f"the host function reads {read.what} at {read.where}: in every call these would "
+                "be those of the recording",
+                expected="a host function of sizes alone",
+                hint="give what it reads as a number of its own, and read it in a function around "
+                "it; or where it is the same in every call, recording(fixed_data=True)",
+            )
+        )

@@ -1,0 +1,235 @@
+"""Launches of Triton kernels by another program: they are recorded instead of executed, then
+compiled.
+
+    with frontend.recording() as launches:
+        liger_rms_norm(x, w)               # tensors on the CPU, fake ones, or on device meta
+    print(launches[0].signature())         # the text of a call of `compile`, to start from
+
+`recording` records launches as `kernel[grid](…)` of every library.  `Recorder` is for programs that
+call a launcher, as Helion's generated functions do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.triton.levels import Specialise
+from ferrule.frontends.triton.offline import architectures
+from ferrule.frontends.triton.recorded.checks import General, check_general, check_reads
+from ferrule.frontends.triton.recorded.launch import RecordedLaunch
+from ferrule.frontends.triton.recorded.patches import launches_told, operations_told
+from ferrule.frontends.triton.recorded.reading import functions_watched
+from ferrule.frontends.triton.recorded.several import check_order, together
+from ferrule.frontends.triton.recorded.tensors import is_torch, recorded
+from ferrule.frontends.triton.recorded.watching import Watching
+from ferrule.frontends.triton.recorded.whole import Filled, Host, Whole
+from ferrule.specs.deferred import dataclass
+
+if TYPE_CHECKING:
+    from ferrule.frontends.triton.recorded.sizes import Values
+    from ferrule.frontends.triton.recorded.tensors import Recorded
+    from ferrule.runtime import Function
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(slots=True, eq=False)
+class Launches(Watching):
+    """What `recording` recorded: launches, and around them tensors that were made, filled, and
+    computed by PyTorch."""
+
+    _inputs: dict[str, Recorded] = field(default_factory=dict)
+    _results: list[Any] | None = None
+    _name: str = ""
+    _fixed_data: bool = False
+
+    def __getitem__(self, number: int) -> RecordedLaunch:
+        return self._launches[number]
+
+    def __len__(self) -> int:
+        return len(self._launches)
+
+    def __iter__(self) -> Iterator[RecordedLaunch]:
+        return iter(self._launches)
+
+    def call(self, function: Callable[..., _Result], *args: Any, **kwargs: Any) -> _Result:
+        """Call a host function while its launches are recorded: its tensors are the inputs of the
+        recording, under the names of its parameters, and what it returns are the results.
+
+        Raises CompileError for a second call, and after a launch: that is another recording.
+        """
+        if self._called or self._launches:
+            raise CompileError(
+                "a recording is of one host function: call each in a recording of its own, or "
+                "all in one function"
+            )
+        self._called = True
+        self._forget()
+        given = _named(function, args, kwargs)
+        named = {name: each for name, each in given.arguments.items() if is_torch(each)}
+        self._inputs = {name: recorded(name, each) for name, each in named.items()}
+        name = getattr(function, "__name__", "")
+        self._name = name if name.isidentifier() else ""
+        for name, each in given.arguments.items():
+            given.arguments[name] = self._reading.given(name, each)
+        result = function(*given.args, **given.kwargs)
+        self._results = list(result) if isinstance(result, tuple | list) else [result]
+        return result
+
+    def compile(
+        self,
+        *others: Launches,
+        results: Any = None,
+        target: str | Sequence[str] | None = None,
+        name: str | None = None,
+        doc: str | None = None,
+        configs: Mapping[int, Any] | None = None,
+        general: General = False,
+        specialize: Specialise = "dispatch",
+        prune: bool = True,
+        options: Any = None,
+    ) -> Function:
+        """One function of all launches, in their order, with their temporaries and results.
+
+        It takes the tensors that launches take and that were not made in the recording, and returns
+        those that the function of `call` returned, or `results`.  Sizes are the recorded ones; with
+        `others`, recordings of the same function with other sizes, those that differ are symbols:
+        they lie between the smallest and the largest that were recorded.  With `general` they are
+        any for which the comparisons of the host function come out as in a recording, or those with
+        these names are.  `configs` are the configurations of autotuned kernels by the number of the
+        launch, by default 0; `specialize` and `prune` are as for `compile` of a kernel.
+
+        Raises CompileError for a tensor that PyTorch computed, and for numbers and grids that
+        follow from no size.
+        """
+        if results is not None:
+            listed = results if isinstance(results, tuple | list) else [results]
+            self._results = list(listed)
+        recordings = (self, *others)
+        hosts = [each._host() for each in recordings]
+        several = [[launch._bound() for launch in each] for each in recordings]
+        check_order(several)
+        sizes = general if isinstance(general, bool) else frozenset(general)
+        logs = [each._reading.log for each in recordings]
+        fills = self._same_fills(others)
+
+        def whole(covered: frozenset[Values] = frozenset()) -> Whole:
+            launches = together(several, config_of, sizes, covered, logs=logs)
+            named = name or self._name or launches[0].kernel.name
+            return Whole(named, hosts, launches, fills, target, specialize, prune)
+
+        def config_of(at: int) -> Any:
+            return (configs or {}).get(at, 0 if several[0][at].kernel.configs else None)
+
+        first = whole()
+        covered = first.covered()
+        check_general(general, first.sizes.symbols)
+        return whole(covered).function(doc, options)
+
+    def _host(self) -> Host:
+        results = self._results
+        if results is None and self._reading.made:
+            raise CompileError(
+                Diagnostic(
+                    "the recording makes tensors, and does not say which of them it returns",
+                    expected="launches.compile(results=(y, …)), or launches.call(function, …) in "
+                    "the recording",
+                )
+            )
+        listed = [each for each in results or () if each is not None]
+        for each in listed:
+            if not is_torch(each):
+                raise CompileError(f"a result of the recording is {each!r}, which is no tensor")
+        found = [recorded(f"result {at}", each) for at, each in enumerate(listed)]
+        self._check_foreign(frozenset(each.storage for each in found))
+        check_reads(self._reading)
+        return Host(self._inputs, found, frozenset(self._reading.made), self._computed)
+
+    def _same_fills(self, others: Sequence[Launches]) -> list[Filled]:
+        """The fills, which all recordings have.  CompileError for one that differs."""
+        mine = self._used_fills()
+        first = [(each.value, each.before) for each in mine]
+        for recording in others:
+            other = [(each.value, each.before) for each in recording._used_fills()]
+            if first != other:
+                raise CompileError(
+                    Diagnostic(
+                        f"one recording fills tensors with {[each for each, _ in first]}, another "
+                        f"with {[each for each, _ in other]}",
+                        expected="the same numbers, before the same launches",
+                    )
+                )
+        return mine
+
+    def _used_fills(self) -> list[Filled]:
+        """The fills of tensors that a launch takes, or that are results."""
+        used = {
+            recorded("a tensor", each).storage
+            for launch in self._launches
+            for each in (*launch.arguments, *launch.keywords.values())
+            if is_torch(each)
+        }
+        results = (each for each in self._results or () if is_torch(each))
+        used |= {recorded("a result", each).storage for each in results}
+        return [each for each in self._fills if each.storage in used]
+
+    def _check_foreign(self, results: frozenset[int]) -> None:
+        """Raises CompileError for a tensor that may be an argument: it was made in the recording,
+        outside of the function that launches."""
+        for storage, name in self._foreign.items():
+            if storage not in results:
+                raise CompileError(
+                    Diagnostic(
+                        f"{name} is a tensor that was made inside of the recording, and not by the "
+                        "function that launches: as an argument it is the caller's, as a temporary "
+                        "the function's",
+                        hint="make arguments before the `with`, or record launches.call(function, "
+                        "…), where everything else is the caller's",
+                    )
+                )
+
+
+def _named(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The arguments of a call, by the names of the parameters."""
+    import inspect
+
+    return inspect.signature(function).bind(*args, **kwargs)
+
+
+def recording(
+    target: str = "sm_90a", *, fixed_data: bool = False
+) -> contextlib.AbstractContextManager[Launches]:
+    """A context in which launches `kernel[grid](…)` of Triton kernels, of any library, are recorded
+    instead of made; it gives `Launches`.
+
+    Inside, host functions run as always, on tensors of the CPU, on fake ones or on device meta, and
+    no kernel does; what it would have written is not there.  `target` is the GPU that host
+    functions see where they ask for one.  What they read of the numbers in a tensor cannot be
+    followed: with `fixed_data` it is the same in every call, else such a recording is not compiled.
+    While it records, no other thread may launch kernels.
+    """
+    return _recording(target, fixed_data, sys._getframe(1))
+
+
+@contextlib.contextmanager
+def _recording(target: str, fixed_data: bool, around: Any) -> Iterator[Launches]:
+    (arch, *_) = architectures(target)
+    found = Launches(_fixed_data=fixed_data, _around=around)
+    reading = found._reading
+    try:
+        with (
+            launches_told(found._launch, arch),
+            operations_told(found._operation, found._of_data),
+            functions_watched(reading),
+        ):
+            yield found
+    finally:
+        found._around = None
+        found._makers.clear()
+        if fixed_data:
+            reading.log.reads.clear()
