@@ -20,9 +20,10 @@ from ferrule.language.fastmath import united
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder, OpenRegion
 from ferrule.language.ir.types import TensorType
+from ferrule.language.layouts import Layout
 from ferrule.language.lowering.regions import Region
 from ferrule.language.source import Source
-from ferrule.language.values import Number, Parts, ShownText, Undefined
+from ferrule.language.values import Number, Parts, ShownText, TensorView, Undefined
 from ferrule.specs import Dim, Int64, Sym, symbols_of
 from ferrule.specs.deferred import dataclass
 
@@ -75,6 +76,23 @@ def users(frame: Frame, node: ast.AST) -> tuple[Frame, ast.AST]:
     return frame, node
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """How a view was made of a tensor: it begins at the indices `at`, and has the `layout`.
+
+    `arrange` makes its layout of that of the tensor, also of one with other strides; None if that
+    is not known.  `keeps_shape`: the view begins elsewhere, but has the shape of the tensor.
+    `has_no_others`: it has no elements but those of the tensor.
+    """
+
+    of: TensorView
+    layout: Layout
+    arrange: Callable[[Layout], Layout] | None = None
+    at: tuple[Number | int, ...] = ()
+    keeps_shape: bool = False
+    has_no_others: bool = False
+
+
 @dataclass(slots=True)
 class ProgramState:
     """The state shared by the functions of one program: target, symbols, kernels by key and
@@ -85,7 +103,8 @@ class ProgramState:
     `unlaunched`: for each kernel call without a launch so far, the error for it.  `unrolled`: the
     number of iterations of compile-time loops.  `writes`: the number of events so far that may have
     changed tensors: writes, launches and beginnings of loops.  `roots`: for a view that begins
-    where another tensor does, that tensor; `bases`: for a view that begins anywhere in it.
+    where another tensor does, that tensor; `bases`: for a view that begins anywhere in it; `parts`:
+    how views of the host function were made.
     `returns`: the annotated result of the host function; `returned`: the classes of its actual
     results, by their words; `arrays`: the possible origins of Arrays that it returns in values of
     any kind, "tuple" for a tuple in the source, "container" for all others.  `made`: the symbols of
@@ -112,6 +131,7 @@ class ProgramState:
     writes: int = 0
     roots: dict[ops.Value, ops.Value] = field(default_factory=dict)
     bases: dict[ops.Value, ops.Value] = field(default_factory=dict)
+    parts: dict[ops.Value, Part] = field(default_factory=dict)
     returns: Any = Signature.empty
     returned: dict[str, type[Parts]] = field(default_factory=dict)
     arrays: set[Literal["tuple", "container"]] = field(default_factory=set)
@@ -163,6 +183,7 @@ class Interpreter:
     compare: Callable[[Lowering, ast.cmpop, Any, Any, ast.AST], Any]
     call: Callable[[Lowering, Any, list[Any], dict[str, Any], ast.Call], Any]
     choose: Callable[..., Any]
+    require_inside: Callable[[Lowering, Any, ast.AST], None]
 
 
 class Lowering:
@@ -390,6 +411,11 @@ class Lowering:
         key = (left, right, names)
         if all((r.left, r.right, (r.left_name, r.right_name)) != key for r in self.state.relations):
             self.state.relations.append(relation)
+
+    def require_inside(self, value: Any, node: ast.AST) -> None:
+        """Requires that a tensor that is used as a whole, or each in a tuple or record, has no
+        elements but those of the tensor that it is a part of."""
+        self.interpreter.require_inside(self, value, node)
 
     def _made_in(self, dim: Dim) -> bool:
         """Whether a size is computed in the body."""

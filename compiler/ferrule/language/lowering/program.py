@@ -17,6 +17,7 @@ from ferrule.language.lowering.python import calls, operators, records, results
 from ferrule.language.lowering.python.expressions import decide, evaluate
 from ferrule.language.lowering.python.return_annotations import annotation_of
 from ferrule.language.lowering.python.statements import execute
+from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.source import read_source
 from ferrule.specs import Signature, Sym
 from ferrule.specs.binding import Path
@@ -32,6 +33,7 @@ _PYTHON: Final = Interpreter(
     records.compare,
     calls.apply,
     joins.choose,
+    whole_tensors.require_inside,
 )
 
 

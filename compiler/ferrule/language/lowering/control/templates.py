@@ -223,6 +223,8 @@ def values(low: Lowering, value: Any, template: Any, node: ast.AST) -> list[ops.
         case Number(dtype=dtype):
             return [scalars.as_number(low, value, node, dtype).value]
         case TensorView(value=like):
+            # What the value is a part of is forgotten: the name may have others.
+            low.require_inside(value, node)
             owned = low.state.allocated
             same = value.type == like.type and (like in owned or value.value not in owned)
             return [value.value if same else low.builder.view(value.value, like.tensor)]

@@ -42,6 +42,7 @@ def call_compiled(
         return _call_extern(low, function, args, kwargs, node)
     signature = module.signature
     given = _bound(low, signature, args, kwargs, node)
+    low.require_inside(tuple(given.values()), node)
     _require_target(low, module, node)
     callee = _linked(module, origin)
     try:

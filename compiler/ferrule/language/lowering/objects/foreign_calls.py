@@ -256,6 +256,7 @@ class _Arguments:
             case Handle():
                 self._handle(value, position)
             case TensorView() if not (value.type.is_own or value.nested):
+                self.low.require_inside(value, self.node)
                 self._append("tensor", value.value)
             case PointerView():
                 self._append("pointer", value.value)

@@ -77,9 +77,7 @@ _FACES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "language.atoms.copies": ("device.copying",),
         "language.atoms.mmas": ("device.copying",),
         "language.faces.tiles": ("device.copying", "device.multiplying", "device.tma_atoms"),
-        "language.faces.vectors": (
-            *("tensors.vector_functions", "tensors.fragments", "tensors.filling"),
-        ),
+        "language.faces.vectors": (*("tensors.vector_functions", "tensors.fragments"),),
         "language.layouts": ("tensors.layout_functions",),
         "specs.expr": ("tensors.layout_functions",),
     }

@@ -6,6 +6,7 @@ Functions that arrange elements anew know these through here.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
@@ -18,10 +19,17 @@ Arranged: TypeAlias = TensorView | SwizzledView | CoordinateView
 ARRANGED: Final = (TensorView, SwizzledView, CoordinateView)
 
 
-def relaid(low: Lowering, tensor: Arranged, layout: Layout) -> Arranged:
-    """The elements from the first one on, with another layout."""
+def relaid(
+    low: Lowering,
+    tensor: Arranged,
+    layout: Layout,
+    arrange: Callable[[Layout], Layout] | None = None,
+    *,
+    has_no_others: bool = False,
+) -> Arranged:
+    """The elements from the first one on, with another layout; how it was made, see `Part`."""
     if isinstance(tensor, TensorView):
-        return views.relaid(low, tensor, layout)
+        return views.relaid(low, tensor, layout, arrange, has_no_others=has_no_others)
     return replace(tensor, layout=views.with_rank(layout))
 
 

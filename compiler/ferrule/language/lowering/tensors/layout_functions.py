@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Literal
 
 from ferrule.language import layouts
@@ -105,10 +106,24 @@ def _viewing(function: Callable[..., Any]) -> Intrinsic:
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         result = known(low, args, kwargs, node)
         if args and isinstance(args[0], ARRANGED) and isinstance(result, Layout):
-            return arranged.relaid(low, args[0], result)
+            if function in _NO_OTHERS:
+                return arranged.relaid(low, args[0], result, has_no_others=True)
+            arrange = partial(again, low, args, kwargs, node)
+            return arranged.relaid(low, args[0], result, arrange)
         return result
 
+    def again(
+        low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call, layout: Layout
+    ) -> Any:
+        rest = [_argument(low, value, node) for value in args[1:]]
+        named_ones = {name: _argument(low, value, node) for name, value in kwargs.items()}
+        return function(layout, *rest, **named_ones)
+
     return emit
+
+
+_NO_OTHERS: Final = (layouts.coalesce, layouts.filter, layouts.filter_zeros)
+"""Functions whose result has no elements but those of the argument, and dims of its own."""
 
 
 def apply(
@@ -254,29 +269,44 @@ def _tile(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
         low, "input tiler coord proj=", args, kwargs, node
     )
     layout = _outer(_layout(low, target, node))
+
+    def tile_of(whole: Layout) -> tuple[Layout, Any]:
+        return tile_at(whole, _argument(low, tiler, node), coordinate, projection)
+
     with refusals(low, node):
-        tiled, at = tile_at(layout, _argument(low, tiler, node), coordinate, projection)
-    return _part(low, target, tiled, at, node)
+        tiled, at = tile_of(layout)
+    return _part(low, target, tiled, at, node, lambda whole: tile_of(whole)[0])
 
 
 def _partition(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     target, tiler, index, projection = bound(low, "target tiler index proj=", args, kwargs, node)
     layout = _outer(_layout(low, target, node))
+    threads = _argument(low, tiler, node)
+
+    def partition_of(whole: Layout) -> tuple[Layout, Any]:
+        return partition_at(whole, threads, index, projection, arithmetic=Emitted(low, node))
+
     with refusals(low, node):
-        threads = _argument(low, tiler, node)
-        tiled, at = partition_at(layout, threads, index, projection, arithmetic=Emitted(low, node))
-    return _part(low, target, tiled, at, node)
+        tiled, at = partition_of(layout)
+    return _part(low, target, tiled, at, node, lambda whole: partition_of(whole)[0])
 
 
 def _outer(layout: Any) -> Any:
     return layout.outer if isinstance(layout, ComposedLayout) else layout
 
 
-def _part(low: Lowering, target: Any, tiled: Layout, at: Any, node: ast.Call) -> Any:
+def _part(
+    low: Lowering,
+    target: Any,
+    tiled: Layout,
+    at: Any,
+    node: ast.Call,
+    tile: Callable[[Layout], Layout],
+) -> Any:
     """A part of a tensor; for a layout, the layout of the part and the index of its beginning."""
     if isinstance(target, ARRANGED):
         name = ast.unparse(node)
-        return arranged.cut(low, arranged.relaid(low, target, tiled), at, node, name=name)
+        return arranged.cut(low, arranged.relaid(low, target, tiled, tile), at, node, name=name)
     if isinstance(target, ComposedLayout):
         low.fail(node, f"a part of {target}", hint="make a tensor of it, and take a part of that")
     return _slice(low, tiled, at, node), _index(low, at, tiled, node)

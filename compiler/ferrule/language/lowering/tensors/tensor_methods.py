@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import Any
 
 from ferrule.language import layouts
@@ -10,7 +11,7 @@ from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts import ComposedLayout, Layout
 from ferrule.language.layouts.dims import quotient, same
 from ferrule.language.lowering.arguments import bound
-from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.context import Lowering, Part
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.numbers.sizes import as_dims, named
@@ -76,7 +77,8 @@ def transpose(
             f"transpose takes each mode of {tensor.name} once",
             expected=f"{tensor.name}.transpose({', '.join(map(str, reversed(range(rank))))})",
         )
-    return views.relaid(low, tensor, layouts.select(tensor.layout, order))
+    arrange = partial(layouts.select, mode=order)
+    return views.relaid(low, tensor, layouts.select(tensor.layout, order), arrange)
 
 
 def recast_tensor(
@@ -99,6 +101,7 @@ def recast_tensor(
     flat = layouts.flatten((layout.shape,)), layouts.flatten((layout.stride,))
     view = low.builder.view(tensor.value, TensorType(dtype, *flat, old.align, old.space))
     value = views.begins_with(low, view, tensor.value)
+    low.state.parts[value] = Part(tensor, layout, has_no_others=True)
     return TensorView(value, tensor.name, layout if layouts.depth(layout) > 1 else None)
 
 

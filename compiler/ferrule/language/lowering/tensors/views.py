@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import ast
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from ferrule.language import layouts
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts import Layout
-from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.context import Lowering, Part
 from ferrule.language.lowering.numbers.tables import PYTHON_BINARY
 from ferrule.language.lowering.tensors import coordinates
 from ferrule.language.values import Number, PointerView, SwizzledPointer, TensorView
@@ -39,13 +41,25 @@ def with_rank(layout: Layout) -> Layout:
     return layout if isinstance(layout.shape, tuple) else layouts.make_layout(layout)
 
 
-def relaid(low: Lowering, tensor: TensorView | PointerView, layout: Layout) -> TensorView:
-    """The memory from the tensor's first element on, with another layout."""
+def relaid(
+    low: Lowering,
+    tensor: TensorView | PointerView,
+    layout: Layout,
+    arrange: Callable[[Layout], Layout] | None = None,
+    *,
+    has_no_others: bool = False,
+) -> TensorView:
+    """The memory from the tensor's first element on, with another layout.
+
+    `arrange` and `has_no_others` say how it is made of the tensor's, see `Part`.
+    """
     layout = with_rank(layout)
     type_ = _type(tensor.type, layout, tensor.type.align)
     if type_ == tensor.type:
         return TensorView(tensor.value, tensor.name, _nested(layout))
     value = begins_with(low, low.builder.view(tensor.value, type_), tensor.value)
+    if isinstance(tensor, TensorView):
+        low.state.parts[value] = Part(tensor, layout, arrange, has_no_others=has_no_others)
     return TensorView(value, tensor.name, _nested(layout))
 
 
@@ -72,6 +86,8 @@ def cut(
     if all(isinstance(each, int) and each == 0 for each in found) and kept == tensor.layout:
         return TensorView(tensor.value, name, tensor.nested, whole)
     value = _begin(low, tensor, found, _type(tensor.type, kept, 1), node)
+    arrange = partial(layouts.slice_, coord=coordinate)
+    low.state.parts[value] = Part(tensor, kept, arrange, found)
     return TensorView(value, name, _nested(kept), whole)
 
 
@@ -80,7 +96,13 @@ def offset(
 ) -> TensorView:
     """The tensor with its layout, with the element at the coordinate as its first."""
     found = coordinates.indices(low, tensor, coordinate, node)
-    return TensorView(_begin(low, tensor, found, tensor.type, node), tensor.name, tensor.nested)
+    value = _begin(low, tensor, found, tensor.type, node)
+    low.state.parts[value] = Part(tensor, tensor.layout, _as_it_is, found, keeps_shape=True)
+    return TensorView(value, tensor.name, tensor.nested)
+
+
+def _as_it_is(layout: Layout) -> Layout:
+    return layout
 
 
 def _begin(

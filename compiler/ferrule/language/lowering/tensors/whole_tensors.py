@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from ferrule.language.ir import ops
+from ferrule.language.lowering import structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers.scalars import is_python_number
@@ -31,7 +32,9 @@ def whole(low: Lowering, tensor: TensorView, node: ast.AST) -> Whole:
 
 
 def require_shared(low: Lowering, tensor: TensorView, node: ast.AST) -> None:
-    """Refuses a fragment: a whole-tensor expression may run on a GPU, or in many threads."""
+    """Refuses a fragment: a whole-tensor expression may run on a GPU, or in many threads; and a
+    part that is not inside of its tensor."""
+    require_inside(low, tensor, node)
     if tensor.type.is_own:
         low.fail(
             node,
@@ -39,6 +42,19 @@ def require_shared(low: Lowering, tensor: TensorView, node: ast.AST) -> None:
             hint=f"{tensor.name}.fill(x), {tensor.name}.load(), {tensor.name}.store(v), or "
             f"single elements",
         )
+
+
+def require_inside(low: Lowering, value: Any, node: ast.AST) -> None:
+    """Requires that a tensor that is used as a whole has no elements but those of the tensor that
+    it is a part of; and each in a tuple or record."""
+    if low.kind == "kernel":
+        return
+    if isinstance(value, TensorView) and value.value in low.state.parts:
+        from ferrule.language.lowering.tensors import bounds
+
+        bounds.require_inside(low, value, node)
+    for _, part in structures.parts(value) or ():
+        require_inside(low, part, node)
 
 
 def lift(low: Lowering, operands: tuple[Any, ...], node: ast.AST, emit: Callable[..., Any]) -> Any:
