@@ -137,7 +137,7 @@ def test_a_tensor_of_a_tuple_and_none_that_stands_elsewhere(tmp_path: Any) -> No
         Give(Tensor("x", (N,), "float32", read_only=True))
 
 
-def test_a_program_gives_back_what_it_has_made_and_not_what_is_lent() -> None:
+def test_a_program_gives_back_what_it_has_made_what_it_got_and_no_part() -> None:
     same = compiler.build(Signature("same", [x := Tensor("x", (N,), "float32")]), Give(x))
 
     @fe.jit
@@ -150,11 +150,18 @@ def test_a_program_gives_back_what_it_has_made_and_not_what_is_lent() -> None:
     def lent(a: fe.Tensor):
         return same(a)
 
+    @fe.jit
+    def part(a: fe.Tensor):
+        return same(fe.domain_offset((0,), fe.domain_offset((1,), a)))
+
     vector = fe.make_fake_compact_tensor(fe.Float32, (N,))
     f = fe.compile(made, vector, options="--target cpu")
     assert np.from_dlpack(f(np.arange(3, dtype=np.float32))).tolist() == [0, 1, 2]
-    with pytest.raises(fe.CompileError, match="same may give its argument x back, but lent has"):
-        fe.compile(lent, vector, options="--target cpu")
+    f, array = fe.compile(lent, vector, options="--target cpu"), np.arange(3, dtype=np.float32)
+    assert f.signature.params[0].owning
+    assert np.shares_memory(np.from_dlpack(f(array)), array)
+    with pytest.raises(fe.CompileError, match="same may give its argument x back, but part has"):
+        fe.compile(part, vector, options="--target cpu")
 
 
 def test_other_values_are_refused() -> None:

@@ -168,8 +168,10 @@ class Body:
 
     The function `symbol` has the C type `int32_t (int64_t* values, <parameters>, <symbols>)`:
     the leaves of each parameter of the signature, then the value of each of `symbols`, i32 or i64
-    by its width.  If the signature has a result, `int64_t* results` follows `values`: the function
-    stores the result's leaves there, see `wrapper.results`.  With `device_code`, and if the body
+    by its width, and for each of `objects` a `ptr`: the Tensor object of an argument, borrowed.
+    `objects` are where they stand: the position of the argument, then those of items of tuples.
+    If the signature has a result, `int64_t* results` follows `values`: the function stores the
+    result's leaves there, see `wrapper.results`.  With `device_code`, and if the body
     `takes_device`, an i32 follows at the end: the index of the GPU with the call's tensors, or -1
     if there are none.  A *leaf* is a C value that represents a part of an argument:
 
@@ -184,9 +186,6 @@ class Body:
       i64;
     * function, array, list, map, dict, object, module: the object, `ptr`; any: the address of its
       TVMFFIAny.
-
-    For each of `objects` a `ptr` follows at the end: the Tensor object of an argument, borrowed.
-    `objects` are where they stand: the position of the argument, then those of items of tuples.
 
     `location` is the source of the function, for the traceback of an error.  `parts` is code that
     the module calls, `links` are its undefined symbols.  With `keeps`, a `TVMFFIAny*` follows

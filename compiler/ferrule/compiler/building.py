@@ -320,8 +320,8 @@ class _Building:
             types.append(I32 if symbol.width == 32 else I64)
             names.append(name)
         objects = objects_of(self.convention)
-        types += [I32, *([PTR] * len(objects))]
-        return types, [*names, "device", *(f"{each.name}.object" for each in objects)]
+        types += [*([PTR] * len(objects)), I32]
+        return types, [*names, *(f"{each.name}.object" for each in objects), "device"]
 
     def _inner(self, emitter: Emitter, inner: ir.Function) -> Call:
         handles, values, *rest = inner.args
@@ -329,14 +329,14 @@ class _Building:
         keeps = rest.pop(0) if self._keeps() else None
         count = sum(len(leaves_of(param)) for param in self.signature.params)
         objects = objects_of(self.convention)
-        behind = len(rest) - len(objects)
-        given, numbers, device = rest[:count], rest[count : behind - 1], rest[behind - 1]
+        behind, device = len(rest) - len(objects) - 1, rest[-1]
+        given, numbers = rest[:count], rest[count:behind]
         wide = (n if n.type == I64 else emitter.builder.sext(n, I64) for n in numbers)
         symbols = dict(zip(self.signature.symbols, wide, strict=True))
         leaves = dict(enumerate(given))
         call = Call(emitter, values, self.signature, self.target, handles, device, leaves, symbols)
         call.keeps, call.frames = keeps, frames_of(self.convention)
-        call.objects = dict(zip(map(id, objects), rest[behind:], strict=True))
+        call.objects = dict(zip(map(id, objects), rest[behind:-1], strict=True))
         with self._on_device(call), call.ended(has_endings(self.convention)):
             for out in places_of(self.convention):
                 out.open(call)

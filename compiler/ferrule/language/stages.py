@@ -52,23 +52,37 @@ def build_program(
                 hint="leave it out: a program that was built names no lines",
             )
         )
-    known = _with_read_only(signature.altered(params=placed), program)
+    known = _with_facts(signature.altered(params=placed), program)
     return with_fewer_collections(lambda: load(_origin(program, known, chosen, None, None, doc)))
 
 
-def _with_read_only(signature: Signature, program: Program) -> Signature:
+def _with_facts(signature: Signature, program: Program) -> Signature:
     """Marks the tensors that the program never writes as read-only, so that calls may pass
-    read-only arrays.
+    read-only arrays, and those that it may return as owning.
 
-    A tensor that is written is not read-only, even if its example was.
+    A tensor that is written, or returned to somebody who may write it, is not read-only, even if
+    its example was.
     """
     from ferrule.language.ir.effects import written_params
 
-    written, values = written_params(program), iter(program.host.params)
-    marked = tuple(_writable(param, values, written)[1] for param in signature.params)
+    written, values = written_params(program).union(program.held), iter(program.host.params)
+    marked = [_writable(param, values, written)[1] for param in signature.params]
+    arguments = {id(param): position for position, param in enumerate(signature.params)}
+    of = [arguments[id(param)] for param in signature.arguments]
+    for _, (first, *inner) in program.objects:
+        marked[of[first]] = _owning(marked[of[first]], inner)
     own = {symbol: symbol for symbol in signature.symbols}  # in the program they are tighter
     result = None if program.result is None else substituted(program.result, own)
-    return signature.altered(params=marked, result=result)
+    return signature.altered(params=tuple(marked), result=result)
+
+
+def _owning(param: params.Param, place: Sequence[int]) -> params.Param:
+    """A parameter whose tensor, or whose item at this place, has an object."""
+    if isinstance(param, params.Tuple):
+        items = list(param.items)
+        items[place[0]] = _owning(items[place[0]], place[1:])
+        return changed(param, items=tuple(items))
+    return changed(param, owning=True)
 
 
 def _writable(
@@ -234,7 +248,7 @@ def _program(job: Job) -> tuple[Program, Signature, dict[Op, object]]:
         )
     with stage("verify", "the rules of kernel IR"):
         verify(program)
-    signature = _with_read_only(job.signature, program)
+    signature = _with_facts(job.signature, program)
     if options.enable_checks:
         from ferrule.language.checks.instrument import instrument
         from ferrule.language.checks.places import Places

@@ -42,9 +42,9 @@ class BodyCall:
         for param in call.signature.params:
             arguments += call.leaves(param)
         arguments += [call.symbol(symbol) for symbol in self.body.symbols]
+        arguments += [object_at(writer, call.args, place) for place in self.body.objects]
         if self.body.device_code is not None or self.body.takes_device:
             arguments.append(call.device_index())
-        arguments += [object_at(writer, call.args, place) for place in self.body.objects]
         return writer.call(self.body.symbol, "i32", arguments)
 
     def faults(self, signature: Signature) -> Sequence[Fault]:

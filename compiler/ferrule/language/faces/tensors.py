@@ -58,7 +58,9 @@ def empty_like(a: Any, dtype: Any = None) -> Any:
 
 
 def shrink(tensor: Any, size: Any) -> Any:
-    """The first rows of a new tensor, as a tensor that can be returned; nothing is copied.
+    """The first rows of a tensor, as a tensor that can be returned; nothing is copied.
+
+    The tensor is one that the host function has made, that a call gave back, or a parameter.
 
     `size`: how many rows, an integer that may be known only at the call.  One that is negative or
     more than the tensor has is a ValueError of the call.

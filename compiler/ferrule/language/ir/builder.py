@@ -234,11 +234,16 @@ class Builder:
         return result
 
     def view(
-        self, tensor: ir.Value, type_: TensorType, indices: tuple[ir.Value, ...] = ()
+        self,
+        tensor: ir.Value,
+        type_: TensorType,
+        indices: tuple[ir.Value, ...] = (),
+        *,
+        whole: bool = False,
     ) -> ir.Value:
         """A tensor of this type that begins at an element of another, or at a pointer."""
         result = ir.Value(type_, tensor.hint)
-        self.append(ir.View(result, tensor, indices))
+        self.append(ir.View(result, tensor, indices, whole))
         return result
 
     def fragment(self, type_: TensorType, hint: str = "fragment") -> ir.Value:

@@ -129,12 +129,14 @@ class View(Operation, text="view {tensor}{indices:at}", effects=(), uniform=True
     """A tensor that begins at an element of another one, with its own shape and strides.
 
     Without indices it begins at the first element, and may have another dtype; then `tensor` may be
-    the handle of a pointer.  It is the same memory.
+    the handle of a pointer.  It is the same memory.  A view that is `whole` is the same tensor but
+    for the known alignment, and has its object.
     """
 
     result: Result
     tensor: Value
     indices: tuple[Value, ...] = ()
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -367,6 +369,8 @@ class Program:
     `symbols` maps every symbol to its name in text; the host function's caller provides their
     values, except for `made` symbols, which get them from an `Alloc`, `Shrink` or `Define`.
     `result`: its result.  `facts` hold of the symbols in every call, which the caller has checked.
+    `objects` are the parameters of `host` whose Tensor objects the function gets, since it may
+    return them: their positions there, and where they stand in a call, see `Body.objects`.
     `contracted`: it has an fma, in place of a product and a sum or in the formula of a function, so
     a CPU needs the instruction.
     """
@@ -380,6 +384,12 @@ class Program:
     made: frozenset[Sym] = frozenset()
     facts: tuple[Comparison, ...] = ()
     contracted: bool = False
+    objects: tuple[tuple[int, tuple[int, ...]], ...] = ()
+
+    @property
+    def held(self) -> tuple[Value, ...]:
+        """The parameters of `host` with their Tensor objects."""
+        return tuple(self.host.params[position] for position, _ in self.objects)
 
     @property
     def given(self) -> dict[Sym, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from ferrule.compiler.options import Target
@@ -10,6 +11,7 @@ from ferrule.language.dependencies.witness import Outer, Witness
 from ferrule.language.fastmath import FMAD
 from ferrule.language.ir import ops
 from ferrule.language.ir.passes.cleanup import remove_unused
+from ferrule.language.lowering import owners
 from ferrule.language.lowering.context import Frame, Interpreter, Lowering, ProgramState
 from ferrule.language.lowering.control import joins
 from ferrule.language.lowering.objects.parameters import Receiver
@@ -75,6 +77,7 @@ def lower_program(
         if variadic is not None:
             name, names = variadic
             low.names[name] = tuple(low.names[each] for each in names)
+        lent = owners.lend(state, signature, receiver.leaves)
         low.execute(source.node.body)  # type: ignore[arg-type]
         result = results.finish(low, source.node, source.name)
     for error in state.unlaunched.values():
@@ -89,7 +92,7 @@ def lower_program(
     relations = tuple(state.relations)
     facts = _facts(signature)
     program = ops.Program(signature.name, kernels, host, symbols, relations, result, made, facts)
-    program = remove_unused(program)
+    program = remove_unused(replace(program, objects=owners.objects(state, lent)))
     if not _is_marked(program):
         return program
     from ferrule.language.ir.passes.contract import contracted

@@ -104,6 +104,8 @@ def emit_simple(lowering: FunctionLowering, op: ops.SimpleOp) -> None:
             lowering.define_integer(result, lowering.coordinates[register, axis])
         case ops.View(_, tensor, indices):
             lowering.values[result] = memory.start(lowering, tensor, indices)
+            if op.whole and tensor in lowering.objects:
+                lowering.objects[result] = lowering.objects[tensor]
         case _ if isinstance(op, ops.HostOp):
             raise TypeError(f"only a host function has a {type(op).__name__}")
         case ops.Text(_, data):

@@ -57,11 +57,13 @@ def value_count(program: ops.Program) -> int:
 
 
 def owned_tensors(program: ops.Program) -> frozenset[ops.Value]:
-    """The tensors of a host function whose objects are known: those that it makes or receives, and
-    the results of branches and loop-carried values among them."""
+    """The tensors of a host function whose objects are known: those that it makes or receives,
+    parameters with objects, and the results of branches and loop-carried values among them."""
     every = program.host.facts.ops
     found = {op.result for op in every if isinstance(op, Made) or _is_owner(op)}
+    found.update(program.held)
     flows = [flow for op in every for flow in merged_by(op)]
+    flows += [(op.tensor, op.result) for op in every if isinstance(op, ops.View) and op.whole]
     before = -1
     while len(found) != before:
         before = len(found)

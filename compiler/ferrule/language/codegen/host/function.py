@@ -30,14 +30,17 @@ from ferrule.specs.deferred import dataclass
 
 
 def host_types(program: ops.Program) -> tuple[list[ir.Type], list[str]]:
-    """Types and names of a body's arguments: `values`, parameters, symbols (see `Body`)."""
+    """Types and names of a body's arguments: `values`, parameters, symbols, objects (see
+    `Body`)."""
     params, symbols = program.host.params, program.given
     results = [] if program.result is None else ["results"]
     results += ["keeps"] if keeps(program) else []
     types = [PTR] * (1 + len(results))
     types += [parameter_type(p.type, memory=True) for p in params]
     types += [I32 if symbol.width == 32 else I64 for symbol in symbols]
-    return types, ["values", *results, *(p.hint for p in params), *symbols.values()]
+    types += [PTR] * len(program.objects)
+    objects = (f"{each.hint}.object" for each in program.held)
+    return types, ["values", *results, *(p.hint for p in params), *symbols.values(), *objects]
 
 
 def emit_host(
@@ -61,6 +64,7 @@ def emit_host(
     for param in program.host.params:
         lowering.values[param] = _received(emitter, param.type, next(rest))
     given = {symbol: _widened(emitter, next(rest)) for symbol in program.given}
+    lowering.objects.update((param, next(rest)) for param in program.held)
     lowering.made = {symbol: _place(emitter, program.symbols[symbol]) for symbol in program.made}
     lowering.symbols = given
     lowering.assume_bounds(program.facts)
@@ -137,4 +141,5 @@ def finished(
         parts=parts_of(program),
         links=links_of(program),
         keeps=keeps(program),
+        objects=tuple(place for _, place in program.objects),
     )

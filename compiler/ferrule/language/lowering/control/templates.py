@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type
-from ferrule.language.lowering import structures
+from ferrule.language.lowering import owners, structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import texts
@@ -90,14 +90,12 @@ def _common_union(low: Lowering, left: OneOf, right: OneOf) -> OneOf:
 
 def _common_tensor(low: Lowering, left: TensorView, right: TensorView) -> TensorView:
     """Two tensors of one type; the result is owned if both are."""
-    ours, theirs, allocated = left.type, right.type, low.state.allocated
+    ours, theirs, state = left.type, right.type, low.state
     type_ = replace(ours, align=math.gcd(ours.align, theirs.align))
-    owned = left.value in allocated, right.value in allocated
     if replace(theirs, align=type_.align) != type_ or left.nested != right.nested:
         raise Unlike
     value = ops.Value(type_)
-    if all(owned):
-        allocated.add(value)
+    owners.join(state, value, left.value, right.value)
     return TensorView(value, "", left.nested, left.whole and right.whole)
 
 
@@ -225,9 +223,12 @@ def values(low: Lowering, value: Any, template: Any, node: ast.AST) -> list[ops.
         case TensorView(value=like):
             # What the value is a part of is forgotten: the name may have others.
             low.require_inside(value, node)
-            owned = low.state.allocated
-            same = value.type == like.type and (like in owned or value.value not in owned)
-            return [value.value if same else low.builder.view(value.value, like.tensor)]
+            state = low.state
+            is_same = owners.has_object(state, like) or value.value not in state.allocated
+            if value.type == like.type and is_same:
+                return [value.value]
+            whole = owners.has_object(state, like)
+            return [low.builder.view(value.value, like.tensor, whole=whole)]
         case Handle(param=param):
             return _leaves(low, value, param)
         case Maybe():
@@ -269,8 +270,7 @@ def built(low: Lowering, template: Any, found: Iterator[ops.Value], name: str) -
             return Number(next(found))
         case TensorView(value=value):
             result = next(found)
-            if value in low.state.allocated:
-                low.state.allocated.add(result)
+            owners.join(low.state, result, value, value)
             return replace(template, value=result, name=name)
         case Handle(param=param, leaves=leaves):
             return Handle(param, tuple(next(found) for _ in leaves), name)

@@ -16,6 +16,7 @@ from typing import Any
 from ferrule.compiler.artefacts import HostModule, Part
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, result_types
+from ferrule.language.lowering import owners
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.objects import call_results, foreign_calls
 from ferrule.language.lowering.objects.proofs import Proof, Unproved
@@ -123,20 +124,21 @@ def _bound(
 def _require_kept(
     low: Lowering, signature: Signature, given: Mapping[str, Any], node: ast.Call
 ) -> None:
-    """Requires an object for each tensor that the function may give back: a caller's tensor is only
-    lent, so that what comes back would outlive its memory."""
+    """Requires an object for each tensor that the function may give back: what comes back would
+    otherwise outlive its memory."""
     if not isinstance(signature.result, params.Tensor | params.Tuple):
         return
     for param in signature.arguments:
         if not (isinstance(param, params.Tensor) and param.owning):
             continue
         value = given[param.name]
-        if isinstance(value, TensorView) and value.value not in low.state.allocated:
+        if isinstance(value, TensorView) and not owners.hold(low.state, value.value):
             low.fail(
                 node,
                 f"{signature.name} may give its argument {param.name} back, but "
                 f"{low.location(node).function} has only borrowed this tensor",
-                expected="a whole tensor that this function has made, or that a call returned",
+                expected="a whole parameter, or a tensor that this function has made or a call "
+                "returned",
                 hint="call it in Python, or give a copy: t = fe.empty_like(a); t[:] = a[:]",
             )
 

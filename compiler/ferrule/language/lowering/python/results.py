@@ -13,7 +13,8 @@ from dataclasses import fields
 from typing import Any, Literal
 
 from ferrule.language.ir import ops
-from ferrule.language.ir.types import HandleType
+from ferrule.language.ir.types import HandleType, TensorType
+from ferrule.language.lowering import owners
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import exits
 from ferrule.language.lowering.descriptions import describe
@@ -34,6 +35,7 @@ from ferrule.language.values import (
 )
 from ferrule.specs import DType, Float32, Int32, Int64, Numeric, format_dim, params
 from ferrule.specs.copies import changed
+from ferrule.specs.params import compact_strides
 
 
 def given_back(low: Lowering, value: Any, node: ast.Return) -> Any:
@@ -239,30 +241,44 @@ def _of_bytes(low: Lowering, is_text: bool, numbers: Sequence[Number]) -> Parts:
 
 
 def _tensor(low: Lowering, tensor: TensorView, node: ast.AST) -> Parts:
-    """The object of a tensor that the function made."""
-    if tensor.value not in low.state.allocated:
+    """The object of a tensor that the function made, or got."""
+    if not owners.hold(low.state, tensor.value):
         low.fail(
             node,
-            f"{_what(low, node)} returns {describe(tensor)}, which it has not made",
-            expected="a whole tensor of fe.empty, fe.zeros or fe.full",
-            hint="the caller has it already; copy a part of it to a new tensor",
+            f"{_what(low, node)} returns {describe(tensor)}, which has no object of its own",
+            expected="a tensor of fe.empty, fe.zeros or fe.full, or a whole parameter",
+            hint="the first rows are fe.shrink(a, k); copy another part of it to a new tensor",
         )
     type_ = tensor.type
-    dims = ", ".join(format_dim(dim, low.state.symbols) for dim in type_.shape)
-    words = f"a tensor of shape ({dims}) and dtype {type_.dtype.name}"
-    return _parts(
-        low,
-        words,
-        lambda: params.Tensor(
-            "result",
-            type_.shape,
-            type_.dtype,
-            strides=type_.strides,
-            device=low.state.target,
-            align=type_.align,
-        ),
-        [_address(low, tensor.value)],
+    if type_.dtype.bits < 8:
+        low.fail(
+            node,
+            f"{_what(low, node)} returns {describe(tensor)}, whose elements have less than a byte",
+            hint="take it as a tensor of uint8",
+        )
+    spec = params.Tensor(
+        "result",
+        type_.shape,
+        type_.dtype,
+        strides=type_.strides,
+        device=low.state.target,
+        align=type_.align,
     )
+    made = _parts(low, _tensor_words(low, type_), lambda: spec, [_address(low, tensor.value)])
+    known = type(made).param
+    if isinstance(known, params.Tensor) and known.align > type_.align:
+        type(made).param = spec  # another way out returns a tensor that is aligned better
+    return made
+
+
+def _tensor_words(low: Lowering, type_: TensorType) -> str:
+    shape, strides = (
+        ", ".join(format_dim(dim, low.state.symbols) for dim in dims)
+        for dims in (type_.shape, type_.strides)
+    )
+    words = f"a tensor of shape ({shape}) and dtype {type_.dtype.name}"
+    row_major = compact_strides(type_.shape, tuple(reversed(range(len(type_.shape)))))
+    return words if type_.strides == row_major else f"{words} with strides ({strides})"
 
 
 def _handle(low: Lowering, handle: Handle, node: ast.AST) -> Parts:

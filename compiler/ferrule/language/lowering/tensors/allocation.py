@@ -17,6 +17,7 @@ from ferrule.compiler.support.allocation import ALIGNMENT
 from ferrule.language.faces import tensors as faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
+from ferrule.language.lowering import owners
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
@@ -65,7 +66,7 @@ def filled(low: Lowering, shape: Any, number: Number, node: ast.Call) -> TensorV
 
 
 def shrink(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> TensorView:
-    """`fe.shrink(tensor, size)`: the first rows of a tensor that this function owns, no copy."""
+    """`fe.shrink(tensor, size)`: the first rows of a tensor, which are the same memory."""
     tensor, size = bound(low, "tensor size", args, kwargs, node)
     require_host(low, "shrink", node)
     owned = _require_owned(low, tensor, node)
@@ -85,13 +86,15 @@ def _require_owned(low: Lowering, tensor: Any, node: ast.Call) -> TensorView:
     """The tensor, which this function must own, and which must have rows."""
     if not isinstance(tensor, TensorView):
         low.fail(node, f"shrink got {describe(tensor)}", expected="a tensor")
-    if tensor.value not in low.state.allocated:
+    if not owners.hold(low.state, tensor.value):
         low.fail(
             node,
-            f"shrink got {describe(tensor)}, which this function has not made",
-            expected="a whole tensor of fe.empty, fe.zeros or fe.full",
-            hint="the caller has it already; copy its rows to a new tensor",
+            f"shrink got {describe(tensor)}, which has no object of its own",
+            expected="a tensor of fe.empty, fe.zeros or fe.full, or a whole parameter",
+            hint="copy its rows to a new tensor",
         )
+    if tensor.type.dtype.bits < 8:
+        low.fail(node, f"shrink got {describe(tensor)}, whose elements have less than a byte")
     if not tensor.type.shape:
         low.fail(node, f"shrink got {describe(tensor)}", expected="a tensor with at least one dim")
     return tensor
