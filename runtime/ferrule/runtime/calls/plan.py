@@ -152,7 +152,7 @@ def accepted_types(param: specs.Param) -> Accepted:
         case specs.Stream():
             return Accepted((*_types(param), *_torch_stream()))
         case specs.Function():
-            return Accepted(_function_types())
+            return Accepted(_function_types()[:2])  # `callbacks` keeps what others raise
         case specs.AnyValue():
             return _joined(
                 Accepted((*_VALUES, *_function_types())), _tensors(_torch_tensors(written=False))
