@@ -30,8 +30,8 @@ _UNTOLD: Final = (
 def checks_before(
     called: CFunction, prototype: Prototype | None, apart: Sequence[Memory] | None
 ) -> list[CallingConvention]:
-    """The conventions before the call: a check that tensors share no memory, and a remark on an
-    unused result."""
+    """The conventions before the call: a check that tensors share no memory, one that they are as
+    large as arrays are declared, and a remark on an unused result."""
     from ferrule.compiler.conventions.apart import Apart, apart_of
     from ferrule.compiler.conventions.launches.restrict import RESTRICTED, restricted_pairs
 
@@ -41,6 +41,10 @@ def checks_before(
     elif prototype is not None:
         pairs = restricted_pairs(called.function, prototype.taken(called.arguments))
         checks += [Apart.of_pairs(pairs, hint=RESTRICTED)] if pairs else []
+    if prototype is not None and prototype.arrays:
+        from ferrule.frontends.arraysizes import checked_sizes
+
+        checks += checked_sizes(called, prototype.arrays)
     if prototype is None:
         checks.append(Remark(_UNTOLD.format(called.function)))
     if called.returns is None and prototype is not None and prototype.result == "int":

@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 from ferrule.compiler.conventions.arguments import Cast
@@ -38,6 +38,7 @@ from ferrule.compiler.spelledtypes import (
     result_of,
 )
 from ferrule.frontends import returned
+from ferrule.frontends.arraysizes import declared_arrays
 from ferrule.frontends.laidout import NO_ADDRESSES, check_layouts
 from ferrule.frontends.layouts import Debugging, Leaf
 from ferrule.frontends.sources import Source
@@ -54,6 +55,7 @@ _ALIGNED: Final = "aligned"
 _SIZED: Final = "sized"
 _ABI: Final = "abi"
 _PASSED: Final = "passed"
+_ARRAYS: Final = "arrays"
 """The names of the files of the questions in the compiler's messages."""
 
 _PLAIN: Final = (
@@ -92,6 +94,8 @@ class Prototype:
     C++."""
     members: tuple[Taken, ...] = ()
     """The addresses in structs that a call passes."""
+    arrays: Mapping[int, tuple[str, int]] = field(default_factory=dict)
+    """For parameters that are arrays of known size: the declaration, and the number of elements."""
 
     @property
     def types(self) -> list[Spelled]:
@@ -172,7 +176,8 @@ def _checked(
     _check_others(command, source, debugging, called, values, prototype)
     asked = _has_layouts(values, prototype)
     members = check_layouts(debugging, signature, called, values, _fixed(parameters), asked=asked)
-    prototype = replace(prototype, members=tuple(members))
+    arrays = _arrays(command, source, called.function, prototype)
+    prototype = replace(prototype, members=tuple(members), arrays=arrays)
     return _with_restrict(debugging, source, called.symbol, prototype)
 
 
@@ -186,6 +191,30 @@ def _with_restrict(
     if found is None or len(found) != len(_fixed(prototype.parameters)):
         return prototype
     return replace(prototype, defined=found)
+
+
+def _arrays(
+    command: Sequence[str], source: Source, function: str, prototype: Prototype
+) -> Mapping[int, tuple[str, int]]:
+    """The parameters that are declared as arrays of known size."""
+    if not any(
+        each.stars or text.endswith("&")
+        for each, text in zip(prototype.types, prototype.parameters, strict=True)
+    ):
+        return {}
+
+    def shown(questions: Sequence[str]) -> list[str]:
+        said = _said(command, source, _file(_ARRAYS, questions))
+        return [said.get((_ARRAYS, line), "") for line in range(1, len(questions) + 1)]
+
+    done = subprocess.run(
+        [*command, "-E", "-P", "-x", source.language, "-"],
+        input=source.text.encode("utf-8", "surrogateescape"),
+        capture_output=True,
+        check=False,
+    )
+    text = done.stdout.decode("utf-8", "replace") or source.text
+    return declared_arrays(text, function, shown)
 
 
 def _prototype(words: str, language: str) -> Prototype | None:
