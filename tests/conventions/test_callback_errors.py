@@ -175,3 +175,28 @@ def test_a_function_of_tvm_ffi_is_handed_over_as_it_is() -> None:
     f = tvm_ffi.convert(lambda a, b: 0)
     sort(numbers(), f)
     assert callbacks.keeping(f) is callbacks.OTHER and callbacks.keeping(3) is callbacks.OTHER
+
+
+@pytest.mark.needs_cc
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("position", [0, 1])
+def test_a_library_that_hands_no_context_through_is_refused(kept: bool, position: int) -> None:
+    """A null context was read as the address of a frame: it ended the process."""
+    before, behind = ("void*, ", "") if position == 0 else ("", ", void*")
+    given = ("0, n", "n, 0")[position]
+    code = fe.frontends.c.module(f"""
+    typedef int called({before}int{behind});
+    int each(int n, called *f, void *user) {{ return f({given}); }}
+    """)
+    k = specs.Scalar("k", "int32")
+    call = Callback(F, ["int32"], returns="int32", context=position, on_error=-7, kept=kept)
+    given = [k, call, call.user_data]
+    f = compiler.build(
+        Signature("each", [k, F]), CFunction("each", given, returns="int32", code=code)
+    )
+    seen: list[int] = []
+    said = "the context of another call" if kept else f"null context as its parameter #{position}"
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match=said):
+            f(3, seen.append)
+    assert not seen

@@ -189,8 +189,9 @@ class Callback:
         frame, context, position = self._frame(call)
         e.store(function, e.index(frame, I64, 0))
         call.at_end(lambda well: close(call, frame))
-        call.checks.append(lambda: require(call, frame))
-        return Thunks(call, self, number, position).thunk(frame), context
+        thunks = Thunks(call, self, number, position)
+        call.checks += [lambda: require(call, frame), thunks.require_context]
+        return thunks.thunk(frame), context
 
     def _frame(self, call: Call) -> tuple[ir.Value, ir.Value, int]:
         """The frame, the context, and how many frames behind the context it is.

@@ -112,9 +112,39 @@ class Thunks:
         assert position is not None
         with self._define(f"{self.name}.thunk", self.types) as function:
             given = list(function.args)
-            frame = e.index(given.pop(position), FRAME, self.position)
+            context = given.pop(position)
+            with e.if_then(e.is_null(context), likely=False):
+                e.builder.atomic_rmw("xchg", self._lost(), e.const_i64(1), "release")
+                self._ret_after_error()
+            frame = e.index(context, FRAME, self.position)
             self._ret(e.call(body, [frame, *given]))
         return function
+
+    def _lost(self) -> ir.GlobalVariable:
+        """Whether C has called a thunk with a null context since this was asked the last time."""
+        known = self.call.emitter.module.globals.get(f"{self.name}.lost")
+        if isinstance(known, ir.GlobalVariable):
+            return known
+        made = ir.GlobalVariable(self.call.emitter.module, I64, f"{self.name}.lost")
+        made.linkage, made.initializer, made.align = "internal", ir.Constant(I64, 0), 8
+        made.type = PTR
+        return made
+
+    def require_context(self) -> None:
+        """End the call with an error if C has called a thunk with a null context."""
+        if self.callback.context is None:
+            return
+        e, place = self.call.emitter, self._lost()
+        text = (
+            f"C called {literal(self.callback.name)} with a null context as its parameter "
+            f"#{self.callback.context}, so nothing was called: this is not where the library hands "
+            f"user_data through, or it does not"
+        )
+        # Read before it is exchanged: a call whose context arrives does not write.
+        lost = e.builder.load_atomic(place, "acquire", 8, typ=I64)
+        with e.if_then(e.icmp("ne", lost, e.const_i64(0)), likely=False):
+            e.builder.atomic_rmw("xchg", place, e.const_i64(0), "acq_rel")
+            self.call.fail(e.const_i32(self.call.fault(Fault("RuntimeError", text))))
 
     def _numbered(self, body: ir.Function, slots: ir.Value, number: int) -> ir.Function:
         e = self.call.emitter
