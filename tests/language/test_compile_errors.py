@@ -224,8 +224,8 @@ def endless_recursion(a):
     endless_recursion(a)
 
 
-def returns_a_parameter(a):
-    return a
+def returns_a_part(a):
+    return a[None, 0]
 
 
 def imports(a):
@@ -297,7 +297,7 @@ WRONG: list[tuple[Callable[..., Any], Callable[[], list[Any]]]] = [
     (zero_step, ONE),
     (iterates_a_tensor, ONE),
     (endless_recursion, ONE),
-    (returns_a_parameter, ONE),
+    (returns_a_part, lambda: [matrix()]),
     (imports, ONE),
     (truth_of_tensor, ONE),
     (complex_to_float, lambda: [vector(fe.Complex64), vector()]),
