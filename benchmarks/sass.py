@@ -1,6 +1,7 @@
 """The machine code of kernels for NVIDIA GPUs, beside what nvcc makes of the same in CUDA C++.
 
     python benchmarks/sass.py [--quick] [--only PART] [--options "…"] [--nvcc "…"] [--json FILE]
+                              [--triton] [--libnvvm FILE]
 
 No GPU is needed, and nothing is timed: instructions are counted.  ptxas assembles both sides' PTX,
 nvdisasm (nvidia-cuda-nvdisasm) shows them.  nvcc has its defaults: `-O3`, contraction, and indices
@@ -8,6 +9,10 @@ of 32 bits; `--nvcc="-fmad=false -DINDEX='long long'"` is a comparison at equal 
 the branch behind a kernel are not counted.  A hot loop is counted for a unit of its work, such as
 a multiply-add, so that it does not matter how far either side has unrolled it; where one side has
 unrolled the innermost loop whole, the loop around it is counted on both.
+
+`--triton` counts programs of Triton as well; one of them computes several elements in a thread, of
+which the table says how many.  `--libnvvm` makes PTX of ferrule's LLVM IR by NVIDIA's library, in
+place of LLVM; it reads such IR for architectures from sm_100 on.
 """
 
 from __future__ import annotations
@@ -96,7 +101,11 @@ def twins(nvcc: str, arch: str, options: Sequence[str]) -> dict[str, tuple[Code,
 def ours(case: Case, arch: str, options: str) -> tuple[Code, KernelInfo]:
     """Our side of a kernel."""
     function = case.compiled(f"--target cuda --gpu-arch {arch} {options}")
-    kernels = disassembled(function.inspect_ptx(), arch)
+    return chosen(case, disassembled(function.inspect_ptx(), arch))
+
+
+def chosen(case: Case, kernels: Mapping[str, tuple[Code, KernelInfo]]) -> tuple[Code, KernelInfo]:
+    """The kernel that is meant of those of a program."""
     # A kernel that is launched with other constants is there again: the first one is meant.  Where
     # there are two versions, that for tensors of which `int` reaches every element, as nvcc's.
     found = [name for name in kernels if case.kernel in name]
@@ -114,6 +123,67 @@ def compared(
         loops = alike(first[0], second[0], case.unit, case.without) if case.unit else (None, None)
         print(f"{arch} {case.twin}", file=sys.stderr)
         yield case.twin, (counted(*first, loops[0]), counted(*second, loops[1]))
+
+
+# ---- other roads ----
+
+
+def by_triton(cases: Sequence[Case], arch: str, options: str) -> Facts:
+    """Ours beside Triton's program, where there is one."""
+    from sass_kernels.triton_twins import TWINS as PROGRAMS
+    from sass_kernels.triton_twins import ptx
+
+    lines = []
+    for case in cases:
+        if case.twin not in PROGRAMS:
+            continue
+        first = ours(case, arch, options)
+        (second,) = disassembled(ptx(case.twin, arch), arch).values()
+        loops = [
+            side[0].hot_loop(case.unit, case.without) if case.unit else None
+            for side in (first, second)
+        ]
+        a, b = counted(*first, loops[0]), counted(*second, loops[1])
+        lines.append(
+            (
+                case.twin.replace("_", " "),
+                *(str(a.total), str(b.total), str(PROGRAMS[case.twin].each)),
+                *(shown(a.hot), shown(b.hot), shown(ratio(a.hot, b.hot))),
+                *(str(a.registers), str(b.registers), a.accesses, b.accesses),
+            )
+        )
+    columns = ("", "total", "Triton", "its elements a thread", "hot loop", "Triton", "ratio")
+    columns += ("registers", "Triton", "loads, stores", "Triton")
+    return Facts(f"Triton, {arch}", columns, tuple(lines))
+
+
+def by_libnvvm(cases: Sequence[Case], arch: str, options: str, path: str) -> Facts:
+    """The PTX of LLVM beside that of libNVVM, both of our LLVM IR."""
+    from sass_kernels.nvvm import Library, NotTaken, recorded
+
+    library, lines = Library(path), []
+    for case in cases:
+        name = case.twin.replace("_", " ")
+        with recorded() as texts:
+            first = ours(case, arch, f"--no-cache {options}")
+        try:
+            second = chosen(case, disassembled(library.ptx(texts[-1], arch), arch))
+        except NotTaken as error:
+            lines.append((name, str(len(first[0].instructions)), f"refused: {error}", *3 * ("–",)))
+            continue
+        a, b = (len(side[0].instructions) for side in (first, second))
+        registers = (str(side[1].registers) for side in (first, second))
+        lines.append((name, str(a), str(b), shown(b / a), *registers))
+    columns = ("", "LLVM", "libNVVM", "libNVVM / LLVM", "registers, LLVM", "libNVVM")
+    return Facts(f"libNVVM, {arch}", columns, tuple(lines))
+
+
+def other_roads(cases: Sequence[Case], arch: str, wanted: argparse.Namespace) -> Iterator[Facts]:
+    """The tables that are asked for."""
+    if wanted.triton and cases is STUDY:
+        yield by_triton(cases, arch, wanted.options)
+    if wanted.libnvvm and arch == ARCHS[-1]:
+        yield by_libnvvm(cases, arch, wanted.options, wanted.libnvvm)
 
 
 # ---- showing ----
@@ -178,6 +248,7 @@ def result(wanted: argparse.Namespace, nvcc: str) -> tuple[Result, dict[str, obj
         for arch in ARCHS[1:2] if wanted.quick else ARCHS:
             rows = dict(compared(cases[:2] if wanted.quick else cases, nvcc, arch, wanted))
             tables.append(table(f"{part}, {arch}", rows))
+            tables += other_roads(cases, arch, wanted)
             goals += [
                 Goal(f"{part}, {arch}: {what} over nvcc's", LIMITS[what], value, "×")
                 for what, value in means(rows).items()
@@ -216,6 +287,8 @@ def _extra() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--options", default="", help="ferrule's, besides the target")
     parser.add_argument("--nvcc", default="", help="nvcc's, besides -O3")
+    parser.add_argument("--triton", action="store_true", help="programs of Triton as well")
+    parser.add_argument("--libnvvm", help="libnvvm.so, of a toolkit or of nvidia-cuda-nvcc")
     return parser
 
 

@@ -75,6 +75,20 @@ def test_the_widest_dtype_decides() -> None:
     assert count_of(kernel_of(converted, many(fe.Float32), many(fe.Int8))) == 4
 
 
+def test_instructions_are_no_long_bodies() -> None:
+    def short(c, a):
+        x = -a[:]
+        for _ in fe.range_constexpr(8):
+            x = fe.math.floor(fe.math.sqrt(-x)) + 1
+        c[:] = x
+
+    def powers(c, a):
+        c[:] = a[:] ** a[:] + (a[:] + 1) ** a[:] + (a[:] + 2) ** a[:]
+
+    assert count_of(kernel_of(short, many(fe.Float32), many(fe.Float32))) == 4
+    assert count_of(kernel_of(powers, many(fe.Float32), many(fe.Float32))) == 2
+
+
 def test_long_bodies_take_fewer() -> None:
     def long(c, a):
         c[:] = fe.math.tanh(fe.math.exp(a[:])) + fe.math.sin(a[:]) * fe.math.cos(a[:])

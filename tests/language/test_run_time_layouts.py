@@ -67,7 +67,9 @@ def test_sizes_in_branches_and_negative_ones() -> None:
     for n, wanted in ((5, 10), (2, 5)):
         f(0, n, found)
         assert found[0] == wanted
-    with pytest.raises(ValueError, match="Invalid size of a layout, expected at least 0, but got"):
+    with pytest.raises(
+        ValueError, match="Invalid size or stride of a layout, expected at least 0, but got"
+    ):
         f(0, -1, found)
 
 

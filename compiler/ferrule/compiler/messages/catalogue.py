@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import field
+from functools import lru_cache
 from itertools import count
 from string import Formatter
 from types import MappingProxyType
@@ -84,6 +85,7 @@ def trace_of(location: Location | None) -> str:
     return f'  File "{location.file}", line {location.line}, in {location.function}\n'
 
 
+@lru_cache(1024)
 def body_fault(fault: Fault) -> Message:
     """The message of a fault that a body reports, with its values."""
     parts: list[Part] = []

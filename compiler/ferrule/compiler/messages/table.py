@@ -15,7 +15,7 @@ import re
 import struct
 from collections.abc import Iterable, Sequence
 from enum import IntEnum, auto
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -114,8 +114,6 @@ class Table:
 
     def __init__(self) -> None:
         self._messages: list[bytes] = []
-        # Most messages of a wrapper are of a few kinds, and have the same line.
-        self._as_bytes = cache(_as_bytes)
         self._shown: set[Op] = set()
 
     def __len__(self) -> int:
@@ -128,7 +126,7 @@ class Table:
 
     def add(self, message: Message) -> int:
         """Add a message; returns its id."""
-        self._messages.append(b"".join(map(self._as_bytes, _texts(message))))
+        self._messages.append(encoded(message))
         self._shown |= shown(message)
         return len(self._messages) - 1
 
@@ -152,10 +150,14 @@ def _texts(message: Message) -> tuple[tuple[Part, ...], ...]:
     return (Text(message.error),), message.parts, last
 
 
+# Most messages of a wrapper are of a few kinds, and have the same line; those of launches are the
+# same in each of a process.
+@lru_cache(1024)
 def _as_bytes(text: tuple[Part, ...]) -> bytes:
     return _shortened(_encoded(text)) + b"\0"
 
 
+@lru_cache(1024)
 def shown(message: Message) -> frozenset[Op]:
     """The operations that show the parts of a message."""
     trace = () if isinstance(message.trace, str) else (message.trace,)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.rewrite import with_operands
+from ferrule.language.ir.scalars import EVERY
 from ferrule.language.ir.walk import is_plain
 from ferrule.specs import AddressSpace
 from ferrule.specs.deferred import dataclass
@@ -95,7 +96,15 @@ def _is_contiguous(op: ops.Load | ops.Store, index: ops.Value) -> bool:
 
 
 def _cost(body: Iterable[ops.Op]) -> int:
-    return sum(_LONG if isinstance(each, ops.Unary) else 1 for each in body)
+    return sum(_LONG if _is_formula(each) else 1 for each in body)
+
+
+def _is_formula(op: ops.Op) -> bool:
+    """Whether the maths library has a formula of many ops for an op."""
+    if not isinstance(op, (ops.Unary, ops.Binary)):
+        return False
+    row = EVERY[op.op]
+    return row.library and row.function == "rounded"
 
 
 def _copies(these: Iterable[ops.Op], values: dict[ops.Value, ops.Value]) -> Iterator[ops.Op]:

@@ -85,7 +85,7 @@ def defined(low: Lowering, number: Number, node: ast.AST) -> Sym:
     A ValueError of the call for a negative one: a size is not negative.
     """
     wide = number.value if number.dtype is Int64 else low.builder.cast(Int64, number.value)
-    message = "Invalid size of a layout, expected at least 0, but got {}"
+    message = "Invalid size or stride of a layout, expected at least 0, but got {}"
     at_least = low.builder.compare("ge", wide, low.builder.constant(Int64, 0))
     low.builder.check(at_least, Fault("ValueError", message, low.location(node)), wide)
     symbol = symbol_of(low, number.value)
