@@ -15,7 +15,8 @@ import ferrule as fe
 from ferrule import compiler, specs
 from ferrule.compiler import conventions
 from ferrule.compiler.conventions import NULL, CudaLaunch, Struct, TensorStruct, cast
-from ferrule.compiler.cuda.code import DeviceCode, KernelImage
+from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.compiler.cuda.kernelfacts import KernelImage
 from ferrule.specs import Scalar, Signature, Tensor, ceil_div
 
 N = specs.sym_int(symbol="n")

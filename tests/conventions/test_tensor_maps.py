@@ -21,7 +21,8 @@ from ferrule.compiler.conventions import (
     TensorMap,
     cast,
 )
-from ferrule.compiler.cuda.code import DeviceCode, KernelImage
+from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.compiler.cuda.kernelfacts import KernelImage
 from ferrule.compiler.cuda.tilings import DataType, Swizzle
 
 CODE = DeviceCode(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ferrule import specs
 from ferrule.runtime.calls.callpath import bind
-from ferrule.specs.signature import marked
+from ferrule.specs.text import marked
 
 _NAMES = "abcd"
 

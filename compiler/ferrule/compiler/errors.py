@@ -71,7 +71,7 @@ class CompileError(Exception):
         """As IPython and notebooks show it: the user's lines, and the message with colours."""
         from ferrule.compiler.tracebacks import coloured
 
-        return coloured(self)
+        return coloured(self, render(self.diagnostic))
 
     def __reduce__(self) -> tuple[type[CompileError], tuple[Diagnostic]]:
         return type(self), (self.diagnostic,)

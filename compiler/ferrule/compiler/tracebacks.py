@@ -14,8 +14,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ferrule.compiler.errors import render
-
 if TYPE_CHECKING:
     from ferrule.compiler.errors import CompileError
 
@@ -26,19 +24,19 @@ _CYAN: Final = "\x1b[36m"
 _END: Final = "\x1b[0m"
 
 
-def coloured(error: CompileError) -> list[str]:
-    """The lines of a traceback."""
-    return list(_lines(error, _shows_colours()))
+def coloured(error: CompileError, diagnostic: str) -> list[str]:
+    """The lines of a traceback; `diagnostic` is the text of the error's own."""
+    return list(_lines(error, diagnostic, _shows_colours()))
 
 
-def _lines(error: CompileError, in_colour: bool) -> Iterator[str]:
+def _lines(error: CompileError, diagnostic: str, in_colour: bool) -> Iterator[str]:
     paint = _paint if in_colour else _plain
     for frame in traceback.extract_tb(error.__traceback__):
         if _is_users(frame.filename):
             yield f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}'
             if frame.line:
                 yield f"    {_python(frame.line) if in_colour else frame.line}"
-    said = render(error.diagnostic) if type(error).__str__ is Exception.__str__ else str(error)
+    said = diagnostic if type(error).__str__ is Exception.__str__ else str(error)
     first, *rest = said.splitlines() or [""]
     yield f"{paint(type(error).__name__, _RED)}: {paint(first, _BOLD)}"
     for line in rest:

@@ -34,7 +34,7 @@ class KernelFunction(marks.KernelFunction):
     def __reduce__(self) -> str | tuple[Any, ...]:
         from ferrule.language.pickling import reduced
 
-        return reduced(self, "kernel")
+        return reduced(self)
 
 
 class JitFunction(marks.JitFunction):
@@ -103,7 +103,7 @@ class JitFunction(marks.JitFunction):
     def __reduce__(self) -> str | tuple[Any, ...]:
         from ferrule.language.pickling import reduced
 
-        return reduced(self, "jit")
+        return reduced(self)
 
 
 @overload

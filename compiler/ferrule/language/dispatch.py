@@ -19,9 +19,9 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.language.examples import signature_of
 from ferrule.specs import DType, Signature
 from ferrule.specs.deferred import dataclass
+from ferrule.specs.faketensors import FreeFakeTensor
 from ferrule.specs.free_dtypes import DTypeSym
-from ferrule.specs.free_tensors import FreeFakeTensor
-from ferrule.specs.signature import marked
+from ferrule.specs.text import marked
 
 MOST: Final = 64
 """The largest number of dtype combinations for one function."""

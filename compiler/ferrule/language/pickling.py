@@ -14,23 +14,25 @@ import importlib
 import sys
 import types
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from ferrule.language.dependencies.edited import codes_of, is_same
 from ferrule.language.source import outer_names, read_source, text_of
 from ferrule.language.sourcetexts import HELD, text_file
 from ferrule.specs.deferred import dataclass
 
-_PLAIN: Final = "function"
+_Mark: TypeAlias = "type[Any] | None"
+"""The class of a marked function; None for one without a mark."""
+
 _OWN: Final = ("__main__", "__mp_main__")
 """Modules that another process does not have, or has in a version of its own."""
 
 
-def reduced(marked: Any, kind: str) -> str | tuple[Any, ...]:
-    """The result of `__reduce__` of a marked function; `kind` is the name of its decorator."""
+def reduced(marked: Any) -> str | tuple[Any, ...]:
+    """The result of `__reduce__` of a marked function."""
     if _is_importable(marked, marked.function):
         return str(marked.function.__qualname__)
-    return _Pack()._reduced(marked.function, kind)
+    return _Pack()._reduced(marked.function, type(marked))
 
 
 def _is_importable(value: Any, function: types.FunctionType) -> bool:
@@ -57,10 +59,10 @@ class _Pack:
     """One pickle: its functions and texts, each of them once."""
 
     def __init__(self) -> None:
-        self._functions: dict[tuple[int, str], _Carrier] = {}
+        self._functions: dict[tuple[int, _Mark], _Carrier] = {}
         self._texts: dict[str, str] = {}
 
-    def _reduced(self, function: types.FunctionType, kind: str) -> tuple[Any, ...]:
+    def _reduced(self, function: types.FunctionType, mark: _Mark) -> tuple[Any, ...]:
         code = function.__code__
         source = read_source(function, helper=True)
         text = self._texts.setdefault(code.co_filename, text_of(function))
@@ -80,7 +82,7 @@ class _Pack:
             "__module__": function.__module__,
             "__dict__": vars(function),
         }
-        made = (kind, text, code.co_filename, *identity, place)
+        made = (mark, text, code.co_filename, *identity, place)
         return _made, made, self._packed(state), None, None, _fill
 
     def _packed(self, value: Any) -> Any:
@@ -95,11 +97,11 @@ class _Pack:
         if type(value) is functools.partial:
             parts = functools.partial, (value.func, *value.args), value.keywords
             return self._call(*map(self._packed, parts))
-        kind, function = _kind_of(value)
+        mark, function = _mark_of(value)
         if function is None or _is_importable(value, function):
             return value
         return self._functions.setdefault(
-            (id(function), kind), _Carrier(lambda: self._reduced(function, kind))
+            (id(function), mark), _Carrier(lambda: self._reduced(function, mark))
         )
 
     def _call(self, function: Any, args: Any, kwargs: Any) -> _Carrier:
@@ -110,17 +112,15 @@ def _called(function: Any, args: Any, kwargs: Any) -> Any:
     return function(*args, **kwargs)
 
 
-def _kind_of(value: Any) -> tuple[str, types.FunctionType | None]:
+def _mark_of(value: Any) -> tuple[_Mark, types.FunctionType | None]:
     from ferrule.language.marks import JitFunction, KernelFunction
 
     match value:
         case types.FunctionType():
-            return _PLAIN, value
-        case JitFunction(function=types.FunctionType() as function):
-            return "jit", function
-        case KernelFunction(function=types.FunctionType() as function):
-            return "kernel", function
-    return _PLAIN, None
+            return None, value
+        case JitFunction() | KernelFunction() if isinstance(value.function, types.FunctionType):
+            return type(value), value.function
+    return None, None
 
 
 def _names(node: ast.AST) -> set[str]:
@@ -141,18 +141,14 @@ def _annotations(node: ast.AST) -> Iterator[str]:
             yield written.value
 
 
-def _made(kind: str, text: str, file: str, name: str, line: int, place: int) -> Any:
-    """The function of a text, with no values yet; marked, if its kind is a decorator."""
-    from ferrule.language.decorators import JitFunction, KernelFunction
-
+def _made(mark: _Mark, text: str, file: str, name: str, line: int, place: int) -> Any:
+    """The function of a text, with no values yet; marked, if there is a mark."""
     path, held = text_file(text, file)
     code = codes_of(text, path, name, line)[place]
     names: dict[str, Any] = {HELD: [held]}
     cells = tuple(types.CellType() for _ in code.co_freevars)
     function = types.FunctionType(code, names, name, None, cells)
-    if kind == _PLAIN:
-        return function
-    return {"jit": JitFunction, "kernel": KernelFunction}[kind](function)
+    return function if mark is None else mark(function)
 
 
 def _fill(made: Any, state: dict[str, Any]) -> None:

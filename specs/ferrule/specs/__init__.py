@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from ferrule.specs.conditions import (
     Condition,
-    aligned,
-    compare_float,
     condition_symbols,
     divisible,
     equal,
     format_condition,
     holds,
-    present,
 )
 from ferrule.specs.devices import (
     ALSO_TAKEN,
@@ -77,12 +74,12 @@ from ferrule.specs.expr import (
     symbols_of,
 )
 from ferrule.specs.fakes import (
-    FakeTensor,
     SupportsSpec,
     make_fake_compact_tensor,
     make_fake_tensor,
     row_major,
 )
+from ferrule.specs.faketensors import FakeTensor
 from ferrule.specs.free_dtypes import DTypeSym, sym_dtype
 from ferrule.specs.overloads import Overloads
 from ferrule.specs.params import (
@@ -115,6 +112,7 @@ from ferrule.specs.params import (
     Union,
     compact_strides,
 )
+from ferrule.specs.params.conditions import aligned, compare_float, present
 from ferrule.specs.pointers import (
     FakePointer,
     FakeStream,

@@ -138,29 +138,15 @@ _COMPARE: Final[dict[ComparisonOp, tuple[str, Callable[[float, float], bool]]]] 
 
 def compare(op: ComparisonOp, lhs: Dim, rhs: Dim) -> Comparison:
     """`lhs op rhs`.  Raises TypeError for operands that are no sizes, ValueError for another op."""
-    _require_comparison("compare", op)
+    require_comparison("compare", op)
     for operand in (lhs, rhs):
         if not is_dim(operand):
             raise TypeError(f"a size is compared with a size, but got {shown_operand(operand)}")
     return Comparison(op, lhs, rhs)
 
 
-def compare_float(op: ComparisonOp, param: Scalar, number: float) -> FloatComparison:
-    """`param op number` of a float parameter; `number` is rounded to its dtype.
-
-    Raises TypeError for another parameter and for what is no number, ValueError for another op.
-    """
-    from ferrule.specs.params import Scalar
-
-    if not isinstance(param, Scalar) or param.dtype.kind != "float":
-        raise TypeError(f"compare_float: expected a float parameter, but got {param!r}")
-    if isinstance(number, bool) or not isinstance(number, (int, float)):
-        raise TypeError(f"compare_float: expected a number, but got {number!r}")
-    _require_comparison("compare_float", op)
-    return FloatComparison(op, param, float(param.dtype(float(number)).value))
-
-
-def _require_comparison(name: str, op: object) -> None:
+def require_comparison(name: str, op: object) -> None:
+    """ValueError for what is no `ComparisonOp`; `name` is the function that got it."""
     if op not in _COMPARE:
         raise ValueError(f"{name}: op must be one of {', '.join(_COMPARE)}, but got {op!r}")
 
@@ -175,26 +161,6 @@ def divisible(size: Dim, by: int) -> Comparison:
     if isinstance(by, bool) or not isinstance(by, int) or by < 1:
         raise ValueError(f"divisible: expected a number of at least 1, but got {by!r}")
     return compare("eq", make("mod", size, by), 0)
-
-
-def aligned(data: Data, to: int) -> Aligned:
-    """Whether an address is aligned to `to` bytes.  ValueError unless `to` is a power of two."""
-    from ferrule.specs.params import Data
-
-    if not isinstance(data, Data):
-        raise TypeError(f"aligned: expected the .data of a tensor, but got {data!r}")
-    if isinstance(to, bool) or not isinstance(to, int) or to < 1 or to & (to - 1):
-        raise ValueError(f"aligned: expected a power of two in bytes, but got {to!r}")
-    return Aligned(data, to)
-
-
-def present(param: Optional) -> Present:
-    """Whether the caller gave an optional parameter.  TypeError for a parameter of another kind."""
-    from ferrule.specs.params import Optional
-
-    if not isinstance(param, Optional):
-        raise TypeError(f"present: expected an optional parameter, but got {param!r}")
-    return Present(param)
 
 
 def checked_condition(value: object) -> Condition:

@@ -1,4 +1,4 @@
-"""Fake tensors: example arguments with a dtype, shape, strides and alignment, but without data.
+"""Makes fake tensors: example arguments with a dtype, shape, strides and alignment, without data.
 
 The method `__ferrule_spec__(name) -> Param` turns an example into a spec.  `ferrule.compile`
 accepts any object that has this method.
@@ -7,18 +7,17 @@ accepts any object that has this method.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from ferrule.specs.deferred import dataclass
 from ferrule.specs.devices import as_device_type
 from ferrule.specs.dtypes import DType, Float4E2M1FN, as_dtype
 from ferrule.specs.expr import Dim
+from ferrule.specs.faketensors import FakeTensor, FreeFakeTensor
 from ferrule.specs.free_dtypes import DTypeSym, as_dtype_sym
 from ferrule.specs.params import (
     PACKED_NAME,
     AddressSpace,
     Param,
-    Tensor,
     check_alignment,
     check_dims,
     compact_strides,
@@ -32,90 +31,6 @@ class SupportsSpec(Protocol):
     def __ferrule_spec__(self, name: str) -> Param:
         """The spec of a parameter with this name."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class FakeTensor:
-    """A tensor without data, made by `make_fake_tensor` and `make_fake_compact_tensor`.
-
-    `device` is a name of a device type, or None for the target's device.  `packed`: two elements
-    share a byte, and `shape` counts elements.  To read or write elements is a TypeError.
-    """
-
-    dtype: DType
-    shape: tuple[Dim, ...]
-    stride: tuple[Dim, ...]
-    assumed_align: int
-    device: str | None = None
-    packed: bool = False
-    read_only: bool = False
-
-    @property
-    def element_type(self) -> DType:
-        """The dtype, under CuTe's name."""
-        return self.dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of dims."""
-        return len(self.shape)
-
-    @property
-    def memspace(self) -> AddressSpace:
-        """Where the elements are: generic for a tensor of the CPU, else global memory."""
-        return AddressSpace.generic if self.device == "cpu" else AddressSpace.gmem
-
-    @property
-    def leading_dim(self) -> int | None:
-        """The dim with stride 1 and a size other than 1; None if there is none."""
-        pairs = enumerate(zip(self.shape, self.stride, strict=True))
-        return next((i for i, (size, step) in pairs if step == 1 and size != 1), None)
-
-    def __ferrule_spec__(self, name: str) -> Tensor:
-        return Tensor(
-            name,
-            self.shape,
-            self.dtype,
-            strides=self.stride,
-            device=self.device,
-            align=self.assumed_align,
-            read_only=self.read_only,
-            packed=self.packed,
-        )
-
-    def _refuse(self, what: str) -> NoReturn:
-        raise TypeError(
-            f"a fake tensor has no data: it cannot be {what}. It stands for a tensor while "
-            f"compiling; give the compiled function a real one"
-        )
-
-    def __getitem__(self, index: Any) -> NoReturn:
-        self._refuse("indexed")
-
-    def __setitem__(self, index: Any, value: Any) -> NoReturn:
-        self._refuse("written")
-
-    def __iter__(self) -> NoReturn:
-        self._refuse("iterated")
-
-    def __len__(self) -> NoReturn:
-        self._refuse("measured with len(); its sizes are in .shape")
-
-    def __bool__(self) -> NoReturn:
-        self._refuse("used as a truth value")
-
-    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        self._refuse("made into an array")
-
-    def __dlpack__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        self._refuse("exchanged through DLPack")
-
-    def __dlpack_device__(self) -> NoReturn:
-        self._refuse("exchanged through DLPack")
-
-    def data_ptr(self) -> NoReturn:
-        """A TypeError: there is no data to point to."""
-        self._refuse("asked for its data pointer")
 
 
 def make_fake_tensor(
@@ -160,8 +75,6 @@ def make_fake_tensor(
     fake = FakeTensor(checked, sizes, strides, align, place, packed, read_only)
     fake.__ferrule_spec__("tensor")
     if free is not None:
-        from ferrule.specs.free_tensors import FreeFakeTensor
-
         return FreeFakeTensor.of(fake, free, assumed_align)
     return fake
 

@@ -78,6 +78,11 @@ class Overloads(Signature):
             return self.name + self.shown
         return " | ".join(map(str, self.candidates))
 
+    @property
+    def ways(self) -> tuple[Signature, ...]:
+        """The candidates."""
+        return self.candidates
+
     def required(self) -> list[str]:
         """The requirements of all candidates."""
         return list(dict.fromkeys(text for each in self.candidates for text in each.required()))

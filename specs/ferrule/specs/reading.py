@@ -11,7 +11,7 @@ from functools import reduce
 from operator import and_, or_
 from typing import Any, Final, get_args
 
-from ferrule.specs.conditions import ComparisonOp, Condition, aligned, compare, compare_float
+from ferrule.specs.conditions import ComparisonOp, Condition, compare
 from ferrule.specs.dtypes import BY_NAME, as_dtype
 from ferrule.specs.expr import Dim, ExprOp, Sym, make, sym_int
 from ferrule.specs.literals import read_literal
@@ -36,6 +36,7 @@ from ferrule.specs.params import (
     Tuple,
     Union,
 )
+from ferrule.specs.params.conditions import aligned, compare_float
 from ferrule.specs.requirements import Requirement, require
 from ferrule.specs.signature import Signature
 

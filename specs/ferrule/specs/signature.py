@@ -112,6 +112,8 @@ class Signature:
         return {symbol: self.names[symbol] for symbol in symbols}
 
     def __str__(self) -> str:
+        from ferrule.specs.text import marked
+
         described = [self.describe(param) for param in self.arguments]
         head = f"{self.name}({', '.join(marked(described, self.unnamed, self.positional))})"
         return head if self.result is None else f"{head} -> {self.kind_of_result()}"
@@ -121,6 +123,11 @@ class Signature:
         from ferrule.specs.html.signatures import signature_html
 
         return signature_html(self)
+
+    @property
+    def ways(self) -> tuple[Signature, ...]:
+        """The signatures of which a call takes one: this, or the candidates of an overload."""
+        return (self,)
 
     @property
     def unnamed(self) -> int:
@@ -219,12 +226,6 @@ def _checked_params(function: str, params: object) -> tuple[Param, ...]:
                 f"has: an argument has the size that it comes with"
             )
     return listed
-
-
-def marked(shown: Sequence[str], unnamed: int, positional: int) -> list[str]:
-    """Parameters in Python's syntax: / after positional-only ones, * before keyword-only ones."""
-    texts = [*shown[:unnamed], *(["/"] if unnamed else []), *shown[unnamed:positional]]
-    return texts + (["*", *shown[positional:]] if positional < len(shown) else [])
 
 
 def _count_arguments(params: Sequence[Param]) -> int:

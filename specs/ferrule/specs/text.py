@@ -17,7 +17,8 @@ positional-only, and parameters after `*` are keyword-only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from typing_extensions import assert_never
 
@@ -46,7 +47,9 @@ from ferrule.specs.params import (
     compact_strides,
 )
 from ferrule.specs.requirements import Requirement
-from ferrule.specs.signature import Signature, marked
+
+if TYPE_CHECKING:
+    from ferrule.specs.signature import Signature
 
 Names = Mapping[Sym, str]
 
@@ -72,6 +75,12 @@ def full_text(signature: Signature) -> str:
     required = ", ".join(_requirement_text(each, signature) for each in signature.requires)
     head += f" where {symbols}" if symbols else ""
     return head + (f" requires {required}" if required else "")
+
+
+def marked(shown: Sequence[str], unnamed: int, positional: int) -> list[str]:
+    """Parameters in Python's syntax: / after positional-only ones, * before keyword-only ones."""
+    texts = [*shown[:unnamed], *(["/"] if unnamed else []), *shown[unnamed:positional]]
+    return texts + (["*", *shown[positional:]] if positional < len(shown) else [])
 
 
 def _requirement_text(required: Requirement, signature: Signature) -> str:

@@ -18,7 +18,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import Final
 
-from ferrule.compiler.cuda.code import DeviceCode, KernelImage
+from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.compiler.cuda.kernelfacts import KernelImage
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.runtime.artefacts import KernelInfo
 from ferrule.specs.deferred import dataclass

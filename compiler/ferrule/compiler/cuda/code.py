@@ -3,65 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ferrule.compiler.cuda.kernelfacts import KernelFacts, KernelImage
 from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.compiler.cuda.binaries.fit import LaunchSizes
     from ferrule.compiler.cuda.binaries.foreign import Binary
     from ferrule.compiler.cuda.binaries.parameters import KernelParameters
-
-
-@dataclass(frozen=True, slots=True)
-class KernelImage:
-    """Kernels for one GPU architecture: PTX modules, and the cubins that were assembled from them.
-
-    There are cubins only if they were requested.  A function has one module; a function that calls
-    others has their modules too.
-    """
-
-    arch: str
-    modules: tuple[str, ...] = field(repr=False)
-    cubins: tuple[bytes, ...] = field(default=(), repr=False)
-
-    @property
-    def ptx(self) -> str:
-        """The text of all modules."""
-        return "\n".join(self.modules)
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A number or an address in a struct: its offset in bytes, its type in C++ syntax, and for an
-    address the alignment (`aligned`) of the memory behind it."""
-
-    at: int
-    type: str
-    aligned: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class KernelFacts:
-    """Facts from the source of a kernel that its binary lacks; None for an unknown fact.
-
-    `types` are the types of its parameters in C++ syntax.  `restricted` tells which of them are
-    restrict addresses.  `aligned` is the alignment of the memory behind each one beyond its type's,
-    0 if the compiler does not show it.  `members` are the numbers and addresses in each parameter
-    that is a struct by value, if they are known.  `variables` are the names of the module's
-    variables that it uses.  `dynamic_shared` is as in `KernelParameters`.  `is_read`: the source
-    was read for these facts, so that callers get remarks about missing ones.
-    """
-
-    kernel: str
-    types: tuple[str, ...] | None = None
-    members: tuple[tuple[Member, ...] | None, ...] = ()
-    aligned: tuple[int, ...] = ()
-    restricted: tuple[bool, ...] | None = None
-    variables: frozenset[str] | None = None
-    dynamic_shared: bool | None = None
-    is_read: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +54,7 @@ class DeviceCode:
         """
         from ferrule.compiler.cuda.binaries.foreign import code_from_cubin
 
-        return code_from_cubin(data, kernels, arch)
+        return cls(*code_from_cubin(data, kernels, arch))
 
     @classmethod
     def from_ptx(
@@ -120,7 +71,7 @@ class DeviceCode:
         """
         from ferrule.compiler.cuda.binaries.foreign import code_from_ptx
 
-        return code_from_ptx(text, kernels, arch)
+        return cls(*code_from_ptx(text, kernels, arch))
 
     @classmethod
     def from_images(
@@ -129,7 +80,7 @@ class DeviceCode:
         """The kernels of several cubins and PTX texts, at most one of each for an architecture."""
         from ferrule.compiler.cuda.binaries.foreign import code_from_images
 
-        return code_from_images(images, kernels)
+        return cls(*code_from_images(images, kernels))
 
     @classmethod
     def joined(
@@ -160,7 +111,7 @@ class DeviceCode:
         """
         from ferrule.compiler.cuda.binaries.foreign import parameters_of
 
-        return parameters_of(self, kernel)
+        return parameters_of(self.images, self.kernels, kernel)
 
     def facts_of(self, kernel: str) -> KernelFacts:
         """The facts about a kernel beyond the images; a mangled C++ name contains its types."""
@@ -184,7 +135,7 @@ class DeviceCode:
         from ferrule.compiler.cuda.binaries.foreign import all_parameters_of
         from ferrule.compiler.cuda.binaries.parameters import check_packed
 
-        images = all_parameters_of(self, kernel)
+        images = all_parameters_of(self.images, self.kernels, kernel)
         check_packed(images[0], packed)
         if sizes is not None:
             plain = {each.arch for each in self.images if each.modules and each.arch[-1].isdigit()}

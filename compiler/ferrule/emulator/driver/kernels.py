@@ -5,6 +5,16 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from ferrule.emulator.driver.clusters import (
+    CLUSTER_SCHEDULING,
+    DEPTH,
+    HEIGHT,
+    LARGE_CLUSTERS,
+    LARGEST_CLUSTER,
+    PORTABLE_CLUSTER,
+    WIDTH,
+    cluster_of,
+)
 from ferrule.emulator.driver.libraries import Function, function_of, kernel_on
 from ferrule.emulator.driver.library.exports import Exports, Needs
 from ferrule.emulator.driver.places import put_int, put_word, unpacked
@@ -23,10 +33,6 @@ exports: Final = Exports()
 
 MAX_THREADS, SHARED, CONSTANT, LOCAL, REGISTERS, PTX, BINARY, CACHE = range(8)
 DYNAMIC_SHARED, CARVEOUT, MUST_CLUSTER = 8, 9, 10
-WIDTH, HEIGHT, DEPTH = 11, 12, 13
-LARGE_CLUSTERS, CLUSTER_SCHEDULING = 14, 15
-PORTABLE_CLUSTER: Final = 8
-LARGEST_CLUSTER: Final = 16
 _REGISTERS_AT_ONCE: Final = 256
 """Registers are given to warps in such units."""
 _SHARED_AT_ONCE: Final = 128
@@ -205,8 +211,6 @@ _CONFIG: Final = struct.Struct("<7I4xQQI")
 
 @exports("cuOccupancyMaxActiveClusters", "opo")
 def max_clusters(driver: Driver, out: int, handle: int, config: int) -> None:
-    from ferrule.emulator.driver.launches import cluster_of
-
     function = function_of(driver, handle, driver.current())
     *_, x, y, z, dynamic, _, attributes, count = unpacked(_CONFIG, config)
     sizes = cluster_of(function, attributes, count)

@@ -10,14 +10,15 @@ import struct
 from ctypes import string_at
 from typing import Any, Final
 
-from ferrule.emulator.driver.kernels import (
+from ferrule.emulator.driver.clusters import (
+    CLUSTER,
     LARGE_CLUSTERS,
     LARGEST_CLUSTER,
     PORTABLE_CLUSTER,
-    WIDTH,
-    blocks_on_processor,
-    dynamic_shared,
+    attributes_at,
+    cluster_of,
 )
+from ferrule.emulator.driver.kernels import blocks_on_processor, dynamic_shared
 from ferrule.emulator.driver.libraries import Function, function_of
 from ferrule.emulator.driver.library.exports import Exports, Needs
 from ferrule.emulator.driver.machines import Sizes
@@ -34,9 +35,7 @@ exports: Final = Exports()
 CONFIG: Final = struct.Struct("<7I4xQQI")
 """CUlaunchConfig: grid, block, shared memory, stream, attributes and their number."""
 
-_ATTRIBUTE: Final = 72
-"""Bytes of a CUlaunchAttribute: its number, 4 bytes of nothing, its value."""
-_COOPERATIVE, _CLUSTER, _PROGRAMMATIC_EVENT, _COMPLETION_EVENT = 2, 4, 7, 12
+_COOPERATIVE, _PROGRAMMATIC_EVENT, _COMPLETION_EVENT = 2, 7, 12
 _IGNORED: Final = frozenset({0, 1, 3, 5, 6, 8, 9, 10, 14, 16})
 """Attributes that say how fast or in which order, which is nothing here."""
 _EXTRA_END, _EXTRA_BUFFER, _EXTRA_SIZE = 0, 1, 2
@@ -139,36 +138,15 @@ def _stack(driver: Driver) -> int:
     return driver.current().limits.get(STACK_SIZE, LIMITS[STACK_SIZE])
 
 
-def _each(address: int, count: int) -> list[tuple[int, int]]:
-    """Attributes of a launch: the number of each, and where its value is."""
-    if count and not address:
-        raise DriverError(Result.INVALID_VALUE, f"{count} attributes, and no place of them")
-    places = range(address, address + _ATTRIBUTE * count, _ATTRIBUTE)
-    return [(get_int(at), at + 8) for at in places]
-
-
-def cluster_of(function: Function, address: int, count: int) -> Sizes:
-    """The cluster of a launch: what it says, else what the kernel does."""
-    for number, value in _each(address, count):
-        if number == _CLUSTER:
-            x, y, z = (get_int(value + 4 * axis) for axis in range(3))
-            return x, y, z
-    if function.kernel.required_cluster is not None:
-        x, y, z = function.kernel.required_cluster
-        return x, y, z
-    x, y, z = (function.attributes.get(WIDTH + axis, 0) or 1 for axis in range(3))
-    return x, y, z
-
-
 def _apply(driver: Driver, launch: Launch, address: int, count: int) -> None:
     events = []
-    for number, value in _each(address, count):
+    for number, value in attributes_at(address, count):
         if number in (_PROGRAMMATIC_EVENT, _COMPLETION_EVENT):
             events.append(driver.find(get_word(value), Event, "event"))
         elif number == _COOPERATIVE:
             if get_int(value):
                 _check_cooperative(driver, launch)
-        elif number != _CLUSTER and number not in _IGNORED:
+        elif number != CLUSTER and number not in _IGNORED:
             raise DriverError(Result.NOT_SUPPORTED, f"the launch attribute {number}")
     launch.events = tuple(events)
     launch.cluster = cluster_of(launch.function, address, count)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from ferrule.compiler.cuda.code import KernelFacts, Member
+from ferrule.compiler.cuda.kernelfacts import KernelFacts, Member
 from ferrule.compiler.mangled import spoken_name
 from ferrule.compiler.mangledtypes import parameter_types
 from ferrule.compiler.spelledtypes import Spelled, natural_alignment, read_type, split_list

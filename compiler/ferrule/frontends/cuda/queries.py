@@ -15,7 +15,7 @@ from dataclasses import replace
 from math import prod
 from typing import Final
 
-from ferrule.compiler.cuda.code import Member
+from ferrule.compiler.cuda.kernelfacts import Member
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.spelledtypes import VECTORS, parameter_list, read_type, split_list
 from ferrule.frontends.cuda.requests import Request

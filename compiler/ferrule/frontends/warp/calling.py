@@ -20,7 +20,8 @@ from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.c.functions import CFunction
 from ferrule.compiler.conventions.c.host_arguments import Reference
 from ferrule.compiler.conventions.c.structs import Struct
-from ferrule.compiler.cuda.code import DeviceCode, KernelFacts
+from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.compiler.cuda.kernelfacts import KernelFacts
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.hostcode import HostCode
 from ferrule.frontends.warp.binaries import cpu_kernel, cuda_kernel

@@ -163,6 +163,12 @@ class ProgramState:
             self.kernels, self.unlaunched = kernels, unlaunched
             raise
 
+    def with_beginning(self, view: ops.Value, other: ops.Value) -> ops.Value:
+        """The view, which is known from now on to begin where another tensor or pointer does."""
+        for known in (self.roots, self.bases):
+            known[view] = known.get(other, other)
+        return view
+
     def kernel_name(self, wanted: str) -> str:
         """A name that is not used by a kernel."""
         taken = {kernel.name for kernel in self.kernels.values()}

@@ -13,23 +13,12 @@ documents the functions and their measured precision.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 from ferrule.language.ir import ops, scalars
 from ferrule.language.ir.builder import Builder
+from ferrule.language.mathlib.keep import Keep, keep_none
 from ferrule.specs import DType
 
 __all__ = ["Keep", "expand_maths", "expand_narrow", "expand_op", "keep_none"]
-
-Keep: TypeAlias = Callable[[ops.Unary | ops.Binary | ops.Cast], bool]
-"""Whether a target has an instruction for this op of the library, or this conversion of a float of
-fewer than 16 bits, with the required result."""
-
-
-def keep_none(_: ops.Unary | ops.Binary | ops.Cast) -> bool:
-    """For a target without such instructions."""
-    return False
 
 
 def expand_maths(

@@ -12,13 +12,11 @@ from ferrule.language.ir import ops, scalars
 from ferrule.language.ir.builder import Builder, Formulas
 from ferrule.language.ir.rewrite import rewrite
 from ferrule.language.mathlib import (
-    Keep,
     errorfunctions,
     exponentials,
     fused,
     hyperbolic,
     inverse,
-    keep_none,
     logarithms,
     narrow,
     powers,
@@ -28,6 +26,7 @@ from ferrule.language.mathlib import (
 )
 from ferrule.language.mathlib.forms import FORMS, with_narrow_sign
 from ferrule.language.mathlib.formulas import Num
+from ferrule.language.mathlib.keep import Keep, keep_none
 from ferrule.specs import DType, Float32
 
 

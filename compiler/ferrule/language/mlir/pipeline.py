@@ -12,7 +12,8 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import Body, Fault, Part
 from ferrule.compiler.cuda import archs
 from ferrule.compiler.cuda.assembly import with_cubin
-from ferrule.compiler.cuda.code import DeviceCode, KernelImage
+from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.compiler.cuda.kernelfacts import KernelImage
 from ferrule.compiler.cuda.launcher.tensor_maps import ALIGN, BYTES
 from ferrule.compiler.cuda.options import DeviceOptions
 from ferrule.compiler.host.owned import SYMBOL

@@ -17,6 +17,7 @@ from ferrule.compiler.options import Options
 from ferrule.language.checks.places import Places
 from ferrule.language.ir.ops import Op, Program
 from ferrule.language.ir.printer import program_lines
+from ferrule.language.reports.compilation import Compilation, Cost, Pane, Size
 from ferrule.language.reports.listings import (
     Line,
     Place,
@@ -30,7 +31,7 @@ from ferrule.language.reports.listings import (
 from ferrule.runtime.artefacts import KernelInfo, Remarks
 from ferrule.specs import Signature
 from ferrule.specs.deferred import dataclass
-from ferrule.specs.html.checks import Checked, checks_of
+from ferrule.specs.html.checks import checks_of
 
 if TYPE_CHECKING:
     from ferrule.compiler.cuda.assembly import Assembled
@@ -52,51 +53,6 @@ class Subject:
     """The body, with the lines of the source in it."""
     remarks: Callable[[], Remarks] | None
     doc: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Pane:
-    """A listing: a title, what it is, and its lines.  `is_open`: it is shown at once."""
-
-    title: str
-    about: str
-    lines: tuple[Line, ...]
-    is_open: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Machine instructions of the wrapper for a check, or for a part of one."""
-
-    what: str
-    instructions: int
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """A count of something, with its unit."""
-
-    what: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
-class Compilation:
-    """All that a page shows of a compilation."""
-
-    name: str
-    signature: str
-    doc: str | None
-    target: str
-    panes: tuple[Pane, ...]
-    stages: tuple[Stage, ...]
-    checks: tuple[Checked, ...]
-    costs: tuple[Cost, ...]
-    """Empty if every call goes to the checker."""
-    remarks: Remarks
-    sizes: tuple[Size, ...]
-    kernels: Mapping[str, Mapping[str, KernelInfo]]
-    """The resources of kernels by architecture and name, where there is an assembler."""
 
 
 def collected(subject: Subject) -> Compilation:

@@ -13,7 +13,7 @@ from html import escape
 from typing import Final
 
 from ferrule.compiler.artefacts import Kept, Stage
-from ferrule.language.reports.collecting import Compilation, Cost, Pane
+from ferrule.language.reports.compilation import Compilation, Cost, Pane
 from ferrule.language.reports.listings import Line, Place, whole_path
 from ferrule.runtime.artefacts import KernelInfo, Remarks
 from ferrule.specs.html import elements

@@ -42,8 +42,9 @@ from ferrule.runtime.calls.callpath import name_hidden, ordered, prepare_call, w
 from ferrule.runtime.calls.dynamo import keep_out
 from ferrule.runtime.calls.heaptype import HeapType, make_heap_type
 from ferrule.runtime.calls.interpreter import Unfit
-from ferrule.runtime.calls.plan import CallPlan, make_plan
+from ferrule.runtime.calls.plan import FUNCTIONS, CallPlan, make_plan
 from ferrule.runtime.calls.results import unpack
+from ferrule.runtime.calls.state import STATE, Count, State, described, state_of
 from ferrule.runtime.devicecode import kernel_info_of, ptx_of
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits, entry_key
 from ferrule.runtime.errors import StageError
@@ -58,11 +59,8 @@ if TYPE_CHECKING:
     from ferrule.runtime.calls.gate import Gate
     from ferrule.runtime.calls.variants import Explanation
     from ferrule.runtime.exporting.export import StrPath
-    from ferrule.runtime.exporting.headers import Described
 
 _DOC = "A compiled function: a `tvm_ffi.Function` with names, defaults, checks and exports."
-
-_STATE = "_ferrule_state"
 
 _OF_CLASS_STATEMENT = frozenset(
     {"__slots__", "__doc__", "__module__", "__firstlineno__", "__static_attributes__"}
@@ -74,23 +72,6 @@ _NO_NOTES: Final[Mapping[str, Any]] = MappingProxyType({})
 CALLS_BEFORE_PREPARED: Final = 16
 """The call of a function that makes the machine code for its calls: by then a program has spent a
 thousandth of what that takes on calls by Python."""
-
-
-@dataclass(slots=True, eq=False)
-class _Count:
-    """The calls that Python made so far."""
-
-    calls: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    signature: specs.Signature
-    origin: Origin
-    plan: CallPlan
-    doc: str | None
-    notes: Mapping[str, Any]
-    made: _Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,28 +112,28 @@ class _Members:
     @property
     def signature(self) -> specs.Signature:
         """Name, parameters and result, as messages show them."""
-        return _state_of(self).signature
+        return state_of(self).signature
 
     @property
     def name(self) -> str:
         """The function's name."""
-        return _state_of(self).signature.name
+        return state_of(self).signature.name
 
     @property
     def notes(self) -> dict[str, Any]:
         """A copy of the notes that were given to `build`; exported files contain the notes too."""
-        return copy.deepcopy(dict(_state_of(self).notes))
+        return copy.deepcopy(dict(state_of(self).notes))
 
     @property
     def call_plan(self) -> CallPlan:
         """The call plan: among others, the Python types that each parameter takes unconverted."""
-        return _state_of(self).plan
+        return state_of(self).plan
 
     @property
     def origin(self) -> str:
         """Where the code is from: "compiled" by this call of the compiler, "from the cache", or
         "loaded" from a file or a pickle."""
-        return getattr(_state_of(self).origin, "where", "compiled")
+        return getattr(state_of(self).origin, "where", "compiled")
 
     def prepare(self) -> Self:
         """Make the machine code that calls from Python go through, and return the function.
@@ -174,7 +155,7 @@ class _Members:
         the wrapper, and RuntimeError if the storage of a torch tensor was resized or moved after
         `bind`.
         """
-        state, gate = _state_of(self), _shared_gate()
+        state, gate = state_of(self), _shared_gate()
         given, names = alias((*args, *kwargs.values())), tuple(kwargs)
         # A plain tuple: an `OnStream` would keep the stream that is current now, which is wrong for
         # later calls. `alias` runs again because conversion made containers that it can walk.
@@ -206,35 +187,35 @@ class _Members:
         """
         from ferrule.runtime.calls.variants import explained
 
-        state, given = _state_of(self), (*args, *kwargs.values())
+        state, given = state_of(self), (*args, *kwargs.values())
         signature, arguments = ordered(self, given, tuple(kwargs))
         return explained(state.notes, signature, arguments)
 
     def inspect_ir(self) -> str:
         """The kernel IR as text; for a function that `build` made, the steps of its convention."""
-        return _state_of(self).origin.text("ir")
+        return state_of(self).origin.text("ir")
 
     def inspect_mlir(self) -> str:
         """The kernel IR as MLIR, in upstream dialects; it needs no MLIR package.
 
         StageError if there is no kernel IR, CompileError for an op that MLIR cannot express.
         """
-        return _state_of(self).origin.text("mlir")
+        return state_of(self).origin.text("mlir")
 
     def inspect_llvm(self) -> str:
         """The LLVM IR before any optimisation."""
-        return _state_of(self).origin.text("llvm")
+        return state_of(self).origin.text("llvm")
 
     def inspect_asm(self) -> str:
         """The assembly of the code that runs on the CPU."""
-        return _state_of(self).origin.text("asm")
+        return state_of(self).origin.text("asm")
 
     def inspect_ptx(self) -> str | dict[str, str]:
         """The PTX of the kernels; for several architectures, a dict by architecture.
 
         StageError if the function has no kernels for a GPU.
         """
-        return ptx_of(_state_of(self).origin)
+        return ptx_of(state_of(self).origin)
 
     def kernel_info(self) -> dict[str, KernelInfo] | dict[str, dict[str, KernelInfo]]:
         """The resources of each kernel (registers, spills, …) by its name, as ptxas or nvJitLink
@@ -242,7 +223,7 @@ class _Members:
 
         StageError if the function has no kernels for a GPU, CompileError without an assembler.
         """
-        return kernel_info_of(_state_of(self).origin)
+        return kernel_info_of(state_of(self).origin)
 
     @property
     def remarks(self) -> Remarks:
@@ -252,7 +233,7 @@ class _Members:
         if the function was not compiled from Python for the CPU, CompileError if that process
         cannot run.
         """
-        origin = _state_of(self).origin
+        origin = state_of(self).origin
         if not isinstance(origin, RemarkedOrigin):
             raise StageError("remarks", (), "it was loaded as machine code")
         return origin.remarks()
@@ -265,7 +246,7 @@ class _Members:
         With `path` it is also written there.  It compiles the function once more.  StageError if
         the function was not compiled from Python.
         """
-        origin = _state_of(self).origin
+        origin = state_of(self).origin
         if not isinstance(origin, RemarkedOrigin):
             raise StageError("report", (), "it was loaded as machine code")
         page = Page(origin.report())
@@ -300,7 +281,7 @@ class _Members:
         """
         from ferrule.runtime.exporting.export import export_code, object_and_header
 
-        state = _state_of(self)
+        state = state_of(self)
         if file_path is not None or file_name is not None or function_prefix is not None:
             given = (path, function_name, system_lib)
             found = object_and_header(given, file_path, file_name)
@@ -336,7 +317,7 @@ class _Members:
         """
         from ferrule.runtime.exporting import export
 
-        state = _state_of(self)
+        state = state_of(self)
         name = _chosen(function_name, state)
         export.library_target(path)
         found = export.operator_objects(name, state.origin, torch_op, xla_handler, out)
@@ -346,7 +327,7 @@ class _Members:
         """Write a header that declares the exported function: `.h` for C, `.hpp` for C++."""
         from ferrule.runtime.exporting.export import check_export_name, export_header
 
-        state = _state_of(self)
+        state = state_of(self)
         name = _chosen(function_name, state)
         check_export_name(name)
         export_header(path, [(state.signature.renamed(name), state.doc)])
@@ -358,14 +339,14 @@ class _Members:
         export_stub(path, [described(self)])
 
     def __repr__(self) -> str:
-        state = self.__dict__.get(_STATE)
+        state = self.__dict__.get(STATE)
         return f"<ferrule.Function {state.signature if state else 'without code'}>"
 
     def _repr_html_(self) -> str:
         """As notebooks show it: each parameter with what a call checks."""
         from ferrule.runtime.calls.shown import function_html
 
-        return function_html(self, _state_of(self).doc)  # type: ignore[arg-type]
+        return function_html(self, state_of(self).doc)  # type: ignore[arg-type]
 
     def __copy__(self) -> _Members:
         return self
@@ -377,7 +358,7 @@ class _Members:
         """Pickle the object that `export_to_c` writes: machine code, without the kernel IR."""
         from ferrule.runtime.loading.files import load_pickled
 
-        state = _state_of(self)
+        state = state_of(self)
         try:
             name = state.signature.name
             return load_pickled, (state.origin.export(name, ".o"), name)
@@ -385,26 +366,7 @@ class _Members:
             raise TypeError(f"{self!r} cannot be pickled: {error}") from None
 
 
-def _state_of(function: _Members) -> _State:
-    try:
-        state: _State = function.__dict__[_STATE]
-    except KeyError:
-        raise RuntimeError("this function has no code: ferrule.compile makes functions") from None
-    return state
-
-
-def origin_of(function: Function) -> Origin:
-    """The origin of a function, which can emit its code again."""
-    return _state_of(function).origin
-
-
-def described(function: _Members) -> Described:
-    """The signature and docstring of a function, for headers and stubs."""
-    state = _state_of(function)
-    return state.signature, state.doc
-
-
-def _chosen(function_name: str | None, state: _State) -> str:
+def _chosen(function_name: str | None, state: State) -> str:
     return state.signature.name if function_name is None else function_name
 
 
@@ -462,6 +424,8 @@ else:
 
     Function = _make_type()
 
+FUNCTIONS.append(Function)
+
 
 def why_generic_calls() -> str | None:
     """Why calls in this process use tvm-ffi's generic call, which is several times slower.
@@ -494,7 +458,7 @@ def make_function(
         tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=lifeline)
     )
     said = inspect.cleandoc(doc) if doc else None
-    function.__dict__.update(_attributes(_State(signature, origin, plan, said, notes, _Count())))
+    function.__dict__.update(_attributes(State(signature, origin, plan, said, notes, Count())))
     function.release_gil = traits.releases_gil
     if HEAP is not None:
         HEAP.own(function, plan.address)
@@ -507,7 +471,7 @@ def _is_prepared(function: _Members) -> bool:
     """Whether there is machine code for calls of a function, which this call may make."""
     if HEAP is None:
         return False
-    state = _state_of(function)
+    state = state_of(function)
     if HEAP.is_installed(function):
         return True
     state.made.calls += 1
@@ -518,16 +482,16 @@ def _is_prepared(function: _Members) -> bool:
 
 
 def _prepare(function: _Members) -> None:
-    state, gate = _state_of(function), _shared_gate()
+    state, gate = state_of(function), _shared_gate()
     if gate is not None and not gate.heap.is_installed(function):
         gate.install(function, state.plan)
 
 
-def _attributes(state: _State) -> dict[str, Any]:
+def _attributes(state: State) -> dict[str, Any]:
     # A type cannot have a property called __name__, its own name is in the way.
     name, text = state.signature.name, str(state.signature)
     return {
-        _STATE: state,
+        STATE: state,
         "__name__": name,
         "__qualname__": name,
         "__doc__": f"{text}\n\n{state.doc}" if state.doc else text,

@@ -20,14 +20,7 @@ from llvmlite import ir
 from ferrule import specs
 from ferrule.runtime.calls import results
 from ferrule.runtime.calls.heaptype import HeapType
-from ferrule.runtime.calls.plan import (
-    NUMPY_BYTEORDER_OFFSET,
-    NUMPY_DESCR_OFFSET,
-    NUMPY_FLAGS_OFFSET,
-    NUMPY_TYPE_NUM_OFFSET,
-    NUMPY_WRITEABLE,
-    CallPlan,
-)
+from ferrule.runtime.calls.plan import CallPlan
 from ferrule.runtime.calls.tuples import (
     ARRAY_TYPE,
     ITEM,
@@ -62,6 +55,13 @@ from ferrule.runtime.llvm.layouts import (
     Layout,
 )
 from ferrule.runtime.llvm.native import compile_native
+from ferrule.runtime.values.arrayfields import (
+    NUMPY_BYTEORDER_OFFSET,
+    NUMPY_DESCR_OFFSET,
+    NUMPY_FLAGS_OFFSET,
+    NUMPY_TYPE_NUM_OFFSET,
+    NUMPY_WRITEABLE,
+)
 from ferrule.runtime.values.views import DLPACK_TYPES
 
 GATE_NAME: Final = "gate"

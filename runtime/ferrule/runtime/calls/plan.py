@@ -24,6 +24,7 @@ from typing_extensions import assert_never
 from ferrule import specs
 from ferrule.runtime.calls.results import Form, form_of
 from ferrule.runtime.entry.key import EntryKey
+from ferrule.runtime.values.arrayfields import numpy_fields_found
 from ferrule.runtime.values.foreign import has_big_ints
 from ferrule.runtime.values.lazybits import lazy_bits
 from ferrule.runtime.values.typeinfo import classes_of
@@ -32,15 +33,8 @@ from ferrule.runtime.values.views import has_dlpack_dtype
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import WithTraits
 
-NUMPY_FLAGS_OFFSET: Final = 64
-"""The offset of `PyArrayObject.flags` in every numpy since 1.0; tested before it is used."""
-
-NUMPY_DESCR_OFFSET: Final = 56
-"""The offset of `PyArrayObject.descr`, and in it of `byteorder` and `type_num`; also tested."""
-NUMPY_BYTEORDER_OFFSET: Final = 26
-NUMPY_TYPE_NUM_OFFSET: Final = 28
-
-NUMPY_WRITEABLE: Final = 0x0400
+FUNCTIONS: Final[list[type[Any]]] = []
+"""The class of ferrule's functions, which puts itself here: its instances have plans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +200,7 @@ def _joined(*entries: Accepted) -> Accepted:
 def _tensors(torch: Sequence[type[Any]], *, written: bool = False) -> Accepted:
     """Arrays, tensors of tvm-ffi and of torch's types, the most likely first."""
     found = (*torch[:1], tvm_ffi.Tensor, *torch[1:])
-    array = np.ndarray if _numpy_fields_found() else None
+    array = np.ndarray if numpy_fields_found() else None
     return Accepted(found, array, tuple(torch), written)
 
 
@@ -219,10 +213,8 @@ def _torch_tensors(*, written: bool) -> tuple[type[Any], ...]:
 
 
 def _function_types() -> tuple[type[Any], ...]:
-    from ferrule.runtime.calls.function import Function
-
     python = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
-    return (tvm_ffi.Function, Function, *python)
+    return (tvm_ffi.Function, *FUNCTIONS, *python)
 
 
 def _torch_types(name: str) -> tuple[type[Any], ...]:
@@ -246,34 +238,3 @@ def _table(entry: Accepted) -> ctypes.Array[ctypes.c_uint64]:
         lazy = [*map(id, (entry.torch * 2)[:2]), bits.impl, bits.keys, bits.mask]
     counted = [0, 0] if version is None else [version.counter, version.number]
     return _words([array, *lazy, *counted, *map(id, entry.types), 0])
-
-
-@cache
-def _numpy_fields_found() -> bool:
-    """Test that an array's flags and its dtype's byte order and number are at these offsets."""
-    array = np.zeros(2)
-    readonly = np.zeros(2, ">i4")
-    readonly.flags.writeable = False
-    found = [_raw_flags(array), _raw_flags(readonly)]
-    return (
-        found == [array.flags.num, readonly.flags.num]
-        and bool(found[0] & NUMPY_WRITEABLE)
-        and not found[1] & NUMPY_WRITEABLE
-        and all(_raw_dtype(each) == _order_and_number(each.dtype) for each in (array, readonly))
-    )
-
-
-def _raw_flags(array: np.ndarray[Any, Any]) -> int:
-    return ctypes.c_int32.from_address(id(array) + NUMPY_FLAGS_OFFSET).value
-
-
-def _raw_dtype(array: np.ndarray[Any, Any]) -> tuple[bytes, int] | None:
-    descr = ctypes.c_void_p.from_address(id(array) + NUMPY_DESCR_OFFSET).value
-    if descr != id(array.dtype):
-        return None
-    order = ctypes.c_char.from_address(descr + NUMPY_BYTEORDER_OFFSET).value
-    return order, ctypes.c_int32.from_address(descr + NUMPY_TYPE_NUM_OFFSET).value
-
-
-def _order_and_number(dtype: np.dtype[Any]) -> tuple[bytes, int]:
-    return dtype.byteorder.encode(), dtype.num

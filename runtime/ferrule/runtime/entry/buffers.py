@@ -12,12 +12,12 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.runtime.abi import TypeIndex
-from ferrule.runtime.calls.plan import NUMPY_WRITEABLE
 from ferrule.runtime.entry.objects import learned_symbol, way_of
 from ferrule.runtime.entry.python import python
 from ferrule.runtime.entry.structs import MAX_NDIM, PY_BUFFER, STATE, VIEW, describe_view
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import ANY, I8, I32, I64, PTR, VOID
+from ferrule.runtime.values.arrayfields import NUMPY_WRITEABLE
 from ferrule.runtime.values.learned import BUFFERS
 from ferrule.specs.dtypes import BY_NAME
 

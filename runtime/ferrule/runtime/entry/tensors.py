@@ -13,7 +13,6 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.runtime.abi import DeviceType, TypeIndex
-from ferrule.runtime.calls.plan import NUMPY_WRITEABLE
 from ferrule.runtime.entry.buffers import READ_BUFFER, READ_BUFFER_TYPE, WRITTEN
 from ferrule.runtime.entry.objects import INNER, INNER_TYPE
 from ferrule.runtime.entry.python import FALSE, python
@@ -34,6 +33,7 @@ from ferrule.runtime.llvm.layouts import (
     PY_OBJECT,
     Layout,
 )
+from ferrule.runtime.values.arrayfields import NUMPY_WRITEABLE
 from ferrule.runtime.values.lazybits import LazyBits
 from ferrule.runtime.values.tensorwords import INLINE_DIMS, TensorWords
 from ferrule.specs import Complex64

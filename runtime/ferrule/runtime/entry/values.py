@@ -11,7 +11,6 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.runtime.abi import TypeIndex
-from ferrule.runtime.calls.plan import NUMPY_WRITEABLE
 from ferrule.runtime.entry.buffers import WRITTEN
 from ferrule.runtime.entry.numbers import NUMBER, NUMBER_TYPE
 from ferrule.runtime.entry.objects import (
@@ -29,6 +28,7 @@ from ferrule.runtime.entry.surroundings import FUNCTION_TYPES
 from ferrule.runtime.entry.tensors import READ_TENSOR, READ_TENSOR_TYPE
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import ANY, F64, I32, I64, PTR, PY_OBJECT, Layout
+from ferrule.runtime.values.arrayfields import NUMPY_WRITEABLE
 from ferrule.specs.deferred import dataclass
 
 FFI_ARRAY: Final = "ffi_Array"

@@ -32,6 +32,7 @@ from ferrule.runtime.binaries.digest import sealed_library
 from ferrule.runtime.binaries.importtree import SYMBOL as IMPORT_TREE
 from ferrule.runtime.binaries.metadata import NOTE_OWNER, NOTE_TYPE, read_metadata
 from ferrule.runtime.binaries.objectfile import read_object
+from ferrule.runtime.calls.state import is_compiled, origin_of
 from ferrule.runtime.cpus import host_architecture
 from ferrule.runtime.errors import StageError
 from ferrule.runtime.exporting.headers import Described, c_header, cpp_header
@@ -99,7 +100,7 @@ def export_library(
     `Function.export_library`, by the names of the exported functions. ValueError for a name that
     is none of these, and for two operators with the same name.
     """
-    origins = {name: _origin(f) for name, f in named_functions(functions).items()}
+    origins = {name: origin_of(f) for name, f in named_functions(functions).items()}
     _check_named(origins, torch_ops, xla_handlers, out)
     found: dict[str, OperatorCode] = {}
     for name, origin in origins.items():
@@ -298,16 +299,8 @@ def named_functions(functions: Iterable[Function] | Mapping[str, Function]) -> d
     return named
 
 
-def _origin(function: Any) -> Origin:
-    from ferrule.runtime.calls.function import origin_of
-
-    return origin_of(function)
-
-
 def _signature(function: Any) -> specs.Signature:
-    from ferrule.runtime.calls.function import Function
-
-    if not isinstance(function, Function):
+    if not is_compiled(function):
         raise TypeError(
             f"what is exported is a compiled function, from ferrule.compile, but got {function!r}"
         )

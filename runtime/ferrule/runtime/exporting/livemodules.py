@@ -21,7 +21,7 @@ import tvm_ffi
 
 from ferrule.runtime.binaries.importtree import check_kind
 from ferrule.runtime.errors import LinkError
-from ferrule.runtime.loading.loaders import LOAD_FROM_BYTES
+from ferrule.runtime.loading.kinds import LOAD_FROM_BYTES
 
 _SOURCE: Final = """\
 #include <tvm/ffi/extra/module.h>

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.runtime.binaries.importtree import LIBRARY, Node, order, write_import_tree
-from ferrule.runtime.calls.function import Function
+from ferrule.runtime.calls.state import is_compiled
 from ferrule.runtime.exporting.livemodules import saved
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def flattened(root: Module, *, here: bool = False) -> tuple[dict[str, Any], byte
 def _compiled(module: Module, name: str) -> Any:
     """A function of a module; ValueError for one whose code cannot be copied."""
     function = module.original(name)
-    if not isinstance(function, Function):
+    if not is_compiled(function):
         raise ValueError(
             f"the function {name!r} is of a library, {module.path or 'without a file'}, whose code "
             "cannot be part of another: ship both, and import one into the other where they are "

@@ -16,6 +16,7 @@ from typing import Any, Final
 from ferrule.runtime.binaries import elf
 from ferrule.runtime.binaries.elf import Machine
 from ferrule.runtime.linking import codememory, unwinding
+from ferrule.runtime.linking.codeinfo import VARIABLE
 from ferrule.runtime.linking.codememory import (
     CODE,
     CONSTANTS,
@@ -27,9 +28,6 @@ from ferrule.runtime.linking.codememory import (
 from ferrule.runtime.linking.relocation import U64, Site, Unlinkable
 
 __all__ = ["Linked", "Unlinkable", "link"]
-
-VARIABLE: Final = "FERRULE_JIT_INFO"
-"""Asks for information about the code, see `jitinfo`."""
 
 _NAMED: Final = "perfmap"
 """Asks for a map of functions, which perf looks up in anonymous memory alone."""

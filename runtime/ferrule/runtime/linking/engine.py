@@ -28,6 +28,7 @@ from ferrule.runtime.host import (
     libtvm_ffi,
 )
 from ferrule.runtime.linking import direct
+from ferrule.runtime.linking.codeinfo import GDB, VARIABLE
 
 __all__ = [
     "Engine",
@@ -172,10 +173,10 @@ def _check_known(name: str, symbols: Collection[str]) -> None:
 
 
 def _link(data: bytes, header: ObjectFile, imports: Mapping[str, int]) -> Linked:
-    if os.environ.get(direct.VARIABLE):
+    if os.environ.get(VARIABLE):
         from ferrule.runtime.linking import jitinfo
 
-        if jitinfo.GDB in jitinfo.wanted():
+        if GDB in jitinfo.wanted():
             from ferrule.runtime.linking import mcjit
 
             return mcjit.link(data, header.machine, imports, header.defined)

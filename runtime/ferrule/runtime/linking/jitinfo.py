@@ -15,25 +15,11 @@ from functools import cache
 from typing import Final
 
 from ferrule.runtime.binaries import elf
-from ferrule.runtime.linking.direct import VARIABLE
-from ferrule.specs.deferred import dataclass
+from ferrule.runtime.linking.codeinfo import GDB, JIT_DUMP, PERF_MAP, VARIABLE, CodeFunction
 
-PERF_MAP, JIT_DUMP, GDB = "perfmap", "jitdump", "gdb"
 _KNOWN: Final = (PERF_MAP, JIT_DUMP, GDB)
 _FUNCTION: Final = 2
 _OBJECT: Final = elf.FileType.OBJECT
-
-
-@dataclass(frozen=True, slots=True)
-class CodeFunction:
-    """A function in memory: `section` and `offset` are its place in the object, `code` its bytes
-    there, before relocation."""
-
-    name: str
-    address: int
-    section: int
-    offset: int
-    code: bytes
 
 
 def wanted() -> frozenset[str]:

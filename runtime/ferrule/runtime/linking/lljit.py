@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ferrule.runtime.binaries import elf
 from ferrule.runtime.binaries.elf import Machine, ObjectFileError
+from ferrule.runtime.host import host_baseline_cpu, host_triple, initialize_llvm
 
 
 class Linked:
@@ -53,8 +54,6 @@ def link(
 def linking_machine() -> Any:
     """LLVM's target machine for all linkers: they compile nothing, but each would make its own."""
     from llvmlite import binding
-
-    from ferrule.runtime.linking.engine import host_baseline_cpu, host_triple, initialize_llvm
 
     initialize_llvm()
     return binding.Target.from_triple(host_triple()).create_target_machine(

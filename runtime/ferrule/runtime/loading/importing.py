@@ -9,7 +9,8 @@ from ferrule.runtime.artefacts import ObjectCode, Origin
 from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.runtime.binaries.importtree import Node
 from ferrule.runtime.binaries.objectfile import read_object
-from ferrule.runtime.calls.function import Function, described, make_function, origin_of
+from ferrule.runtime.calls.function import Function, make_function
+from ferrule.runtime.calls.state import described, origin_of
 from ferrule.runtime.entry.key import ANY_FUNCTION
 from ferrule.runtime.errors import StageError
 from ferrule.runtime.linking.engine import host_triple

@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from ferrule.runtime.loading.kinds import LOAD_FROM_BYTES, PTX
+
 SUFFIXES: Final = ("o", "a")
-LOAD_FROM_BYTES: Final = "ffi.Module.load_from_bytes."
-PTX: Final = "ferrule.ptx"
-"""The kind of a module of kernels as PTX or as images."""
 
 
 def register_loaders() -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ferrule.specs import DType, Signature, Sym, format_dim
 from ferrule.specs.deferred import dataclass
+from ferrule.specs.dtypes import DType
+from ferrule.specs.expr import Sym, format_dim
 from ferrule.specs.params import REQUIRED, EnvStream, NoneValue, Param, Scalar, Tensor
 from ferrule.specs.text import short_param
+
+if TYPE_CHECKING:
+    from ferrule.specs.signature import Signature
 
 _NO_CHECK: Final = (EnvStream, NoneValue)
 

@@ -52,7 +52,8 @@ from ferrule.compiler.conventions.launches.variables import (
 from ferrule.compiler.cuda.binaries.fit import LaunchSizes
 from ferrule.compiler.cuda.binaries.names import check_name
 from ferrule.compiler.cuda.binaries.parameters import KernelParameters
-from ferrule.compiler.cuda.code import DeviceCode, KernelFacts
+from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.compiler.cuda.kernelfacts import KernelFacts
 from ferrule.compiler.cuda.launcher.attributes import Asked
 from ferrule.compiler.cuda.launcher.driver import SHARED_BY_DEFAULT, ClusterScheduling
 from ferrule.compiler.cuda.launcher.faults import failures

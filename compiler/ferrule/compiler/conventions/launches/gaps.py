@@ -8,7 +8,7 @@ from typing import Final
 from ferrule.compiler.conventions.arguments import Argument, parameters
 from ferrule.compiler.conventions.c.structs import Struct
 from ferrule.compiler.conventions.launches.restrict import taken_addresses
-from ferrule.compiler.cuda.code import KernelFacts, Member
+from ferrule.compiler.cuda.kernelfacts import KernelFacts, Member
 from ferrule.compiler.spelledtypes import read_type
 
 _TYPES: Final = (

@@ -62,7 +62,7 @@ from ferrule.specs.expr import divisibility_of
 if TYPE_CHECKING:
     from typing import Literal
 
-    from ferrule.compiler.cuda.code import Member
+    from ferrule.compiler.cuda.kernelfacts import Member
 
     Kind = Literal["address", "number", "bytes"]
 

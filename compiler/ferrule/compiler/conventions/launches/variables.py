@@ -17,7 +17,7 @@ from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.launches.reach import check_reach
 from ferrule.compiler.cuda.binaries.names import find_kernel
 from ferrule.compiler.cuda.binaries.parameters import KernelParameters, Variable
-from ferrule.compiler.cuda.code import KernelFacts
+from ferrule.compiler.cuda.kernelfacts import KernelFacts
 from ferrule.compiler.cuda.launcher.faults import failures
 from ferrule.compiler.cuda.launcher.launch import Launcher
 from ferrule.compiler.errors import CompileError, Diagnostic

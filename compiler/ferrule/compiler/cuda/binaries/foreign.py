@@ -1,4 +1,4 @@
-"""Foreign device code: cubins and PTX become a `DeviceCode`.
+"""Foreign device code: cubins and PTX become the images of a `DeviceCode`.
 
 A launch must work with every image, for any architecture: so all images must have the same kernels
 with the same parameters.
@@ -18,13 +18,17 @@ from ferrule.compiler.cuda.binaries.cubins import read_cubin
 from ferrule.compiler.cuda.binaries.names import check_name, find_kernel, unknown_kernel
 from ferrule.compiler.cuda.binaries.parameters import KernelParameters
 from ferrule.compiler.cuda.binaries.ptx_text import as_text, read_ptx
-from ferrule.compiler.cuda.code import DeviceCode, KernelImage
+from ferrule.compiler.cuda.kernelfacts import KernelImage
 from ferrule.specs.deferred import dataclass
 
 Binary: TypeAlias = "bytes | bytearray | memoryview | str | os.PathLike[str]"
 """The content of a file, or its path; a `str` with a line break, or an empty one, is PTX text."""
 
 _ARCH: Final = re.compile(r"sm_(\d+)([af]?)")
+
+
+Found: TypeAlias = "tuple[tuple[KernelImage, ...], tuple[str, ...]]"
+"""The images of a `DeviceCode`, and the names of its kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +42,21 @@ class _Read:
 
 def code_from_cubin(
     data: Binary | Sequence[Binary], kernels: Sequence[str] | None = None, arch: str | None = None
-) -> DeviceCode:
+) -> Found:
     """See `DeviceCode.from_cubin`."""
     return _joined([_read_cubin(each, arch) for each in _several(data)], kernels)
 
 
 def code_from_ptx(
     text: Binary | Sequence[Binary], kernels: Sequence[str] | None = None, arch: str | None = None
-) -> DeviceCode:
+) -> Found:
     """See `DeviceCode.from_ptx`."""
     return _joined([_read_text(each, arch) for each in _several(text)], kernels)
 
 
 def code_from_images(
     images: Binary | Sequence[Binary], kernels: Sequence[str] | None = None
-) -> DeviceCode:
+) -> Found:
     """See `DeviceCode.from_images`."""
     return _joined([_read_any(each) for each in _several(images)], kernels)
 
@@ -66,18 +70,22 @@ def image_kernels(image: KernelImage) -> tuple[KernelParameters, ...]:
     return tuple(replace(kernel, arch=image.arch) for kernel in chain.from_iterable(found))
 
 
-def parameters_of(code: DeviceCode, kernel: str) -> KernelParameters:
+def parameters_of(
+    images: Sequence[KernelImage], kernels: tuple[str, ...], kernel: str
+) -> KernelParameters:
     """See `DeviceCode.parameters`."""
-    return all_parameters_of(code, kernel)[0]
+    return all_parameters_of(images, kernels, kernel)[0]
 
 
-def all_parameters_of(code: DeviceCode, kernel: str) -> list[KernelParameters]:
-    """The parameters of a kernel in each image."""
-    name = find_kernel(check_name(kernel, "kernel"), code.kernels)
-    every = (each for image in code.images for each in image_kernels(image))
+def all_parameters_of(
+    images: Sequence[KernelImage], kernels: tuple[str, ...], kernel: str
+) -> list[KernelParameters]:
+    """The parameters of a kernel in each image; `kernels` are the names of all."""
+    name = find_kernel(check_name(kernel, "kernel"), kernels)
+    every = (each for image in images for each in image_kernels(image))
     found = [each for each in every if each.kernel == name]
     if not found:
-        raise unknown_kernel(kernel, code.kernels)
+        raise unknown_kernel(kernel, kernels)
     return found
 
 
@@ -169,7 +177,7 @@ def _number(arch: object) -> int:
     return int(found[1])
 
 
-def _joined(read: Sequence[_Read], kernels: Sequence[str] | None) -> DeviceCode:
+def _joined(read: Sequence[_Read], kernels: Sequence[str] | None) -> Found:
     names = _chosen(read, kernels)
     first = read[0]
     for other in read[1:]:
@@ -182,7 +190,7 @@ def _joined(read: Sequence[_Read], kernels: Sequence[str] | None) -> DeviceCode:
         if len(joined.modules) > 1 or len(joined.cubins) > 1:
             raise ValueError(f"there are two images of one kind for {image.arch}: leave one out")
         images[image.arch] = joined
-    return DeviceCode(tuple(images.values()), names)
+    return tuple(images.values()), names
 
 
 def _chosen(read: Sequence[_Read], kernels: Sequence[str] | None) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from ferrule.compiler.cuda.binaries.parameters import (
     KernelParameters,
     Variable,
 )
-from ferrule.compiler.cuda.code import KernelFacts
+from ferrule.compiler.cuda.kernelfacts import KernelFacts
 from ferrule.runtime.binaries.elf import ObjectFileError, check_magic
 from ferrule.specs.deferred import dataclass
 

@@ -15,18 +15,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from llvmlite import ir
 
 from ferrule.compiler.cuda.archs import capability
-from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.launcher.driver import JitOption
 from ferrule.compiler.cuda.launcher.state import PROGRAM
 from ferrule.runtime.devices import emulated_arch
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, PTR, Field, Layout, size_of
 from ferrule.specs.deferred import dataclass
+
+if TYPE_CHECKING:
+    from ferrule.compiler.cuda.code import DeviceCode
 
 
 class Serves(IntEnum):

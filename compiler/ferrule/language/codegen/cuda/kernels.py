@@ -18,7 +18,8 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import stage
 from ferrule.compiler.cuda import archs
 from ferrule.compiler.cuda.assembly import with_cubin
-from ferrule.compiler.cuda.code import DeviceCode, KernelImage
+from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.compiler.cuda.kernelfacts import KernelImage
 from ferrule.compiler.cuda.libdevice import link_libdevice
 from ferrule.compiler.cuda.limits import MAX_THREADS
 from ferrule.compiler.cuda.options import DeviceOptions

@@ -22,7 +22,7 @@ from ferrule.language.lowering.control.joins import NOTHING, Clash, Sides, choic
 from ferrule.language.lowering.control.mutation import require_own, require_seen, unchanged
 from ferrule.language.lowering.control.narrowing import narrow
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.values import RUN_TIME, ConstantTable, Number, Undefined
 from ferrule.specs import Boolean
 from ferrule.specs.deferred import dataclass
@@ -52,17 +52,17 @@ def compile_time_items(
             hint="count with range(...) and read elements",
         )
     low.state.witness.add_special(value, "__iter__", "__len__", "__getitem__")
-    iterator = scalars.at_compile_time(low, node, lambda: iter(value))
+    iterator = coercion.at_compile_time(low, node, lambda: iter(value))
     low.state.witness.add_special(iterator, "__next__")
     require_seen(low, (value, iterator), node)
-    known = scalars.at_compile_time(low, node, lambda: operator.length_hint(iterator))
+    known = coercion.at_compile_time(low, node, lambda: operator.length_hint(iterator))
     _count_unrolled(low, known, known, node)
     count, leaving = 0, False
     while (gone := exits.gone(low.names)) is not True:
         if not leaving and (gone is not False or may_leave()):
             leaving = True
             require_own(low, value, iterator, node)
-        item = scalars.at_compile_time(low, node, lambda: next(iterator, _END))
+        item = coercion.at_compile_time(low, node, lambda: next(iterator, _END))
         if item is _END:
             return
         count += 1
@@ -405,7 +405,7 @@ def short_circuit(
     """`left and right`, `left or right`: right runs under a condition, unless it is speculative."""
     with low.builder.region() as region, low.in_region(), unchanged(low, right):
         value = low.truth(evaluate_right(), right)
-        number = scalars.as_number(low, value, right, Boolean)
+        number = coercion.as_number(low, value, right, Boolean)
     if all(op.is_speculative for op in region.ops):
         for op in region.ops:
             low.builder.append(op)

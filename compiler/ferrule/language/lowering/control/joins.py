@@ -20,7 +20,7 @@ from ferrule.language.lowering.control import templates
 from ferrule.language.lowering.control.assumptions import retype
 from ferrule.language.lowering.control.templates import NOTHING as NOTHING
 from ferrule.language.lowering.descriptions import describe, is_function
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion, scalars
 from ferrule.language.promotion import NoCommonType, promote, weak
 from ferrule.language.values import (
     ComplexNumber,
@@ -139,7 +139,7 @@ def _template(low: Lowering, sides: Sides) -> Any:
 
     The result of the host function consists of numbers.
     """
-    left, right = map(scalars.plain, (sides.left, sides.right))
+    left, right = map(coercion.plain, (sides.left, sides.right))
     if all(x is NOTHING or _is_number(x) for x in (left, right)):
         return None
     if low.frame is low.root and sides.path.startswith(RETURNED):
@@ -151,7 +151,9 @@ def _template(low: Lowering, sides: Sides) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Number) or scalars.is_python_number(value) or scalars.is_complex(value)
+    return (
+        isinstance(value, Number) or coercion.is_python_number(value) or coercion.is_complex(value)
+    )
 
 
 def join(
@@ -212,7 +214,7 @@ def one_side(low: Lowering, choice: Choice, value: Any, node: ast.AST) -> list[o
         return [number.real.value, number.imag.value]
     if value is NOTHING:
         return [zero(low, kind)]
-    return [scalars.as_number(low, value, node, kind).value]
+    return [coercion.as_number(low, value, node, kind).value]
 
 
 def zero(low: Lowering, dtype: DType) -> ops.Value:
@@ -240,8 +242,8 @@ def joined(
 
 def _common_dtype(low: Lowering, sides: Sides, node: ast.AST) -> DType:
     """The common dtype of a name's values.  Raises Clash if there is none."""
-    left = scalars.plain(sides.one)
-    right = scalars.plain(left if sides.right is NOTHING else sides.right)
+    left = coercion.plain(sides.one)
+    right = coercion.plain(left if sides.right is NOTHING else sides.right)
     for value in (left, right):
         if not _is_number(value):
             nowhere = sides.left is NOTHING or sides.right is NOTHING

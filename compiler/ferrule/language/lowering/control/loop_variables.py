@@ -19,7 +19,7 @@ from ferrule.language.lowering.control import ownership, templates
 from ferrule.language.lowering.control.assumptions import Assumed, Kept, Leaf, Retry, retype
 from ferrule.language.lowering.control.joins import NOTHING, choosable, same, zero
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion, scalars
 from ferrule.language.promotion import weak
 from ferrule.language.values import (
     ComplexNumber,
@@ -94,10 +94,10 @@ def carry(low: Lowering, names: list[str], assumed: Assumed, node: ast.AST) -> C
             ours = within or type(value).__module__.startswith("ferrule.")
             items = [enter(path + suffix, hint, item, within=ours) for suffix, item in parts]
             return structures.rebuild(value, items)
-        if not isinstance(value, Number) and not scalars.is_python_number(value):
+        if not isinstance(value, Number) and not coercion.is_python_number(value):
             return value
-        number = scalars.as_number(low, value, node, assumed.dtypes.get(path))
-        begins = None if isinstance(value, (Number, Numeric)) else scalars.plain(value)
+        number = coercion.as_number(low, value, node, assumed.dtypes.get(path))
+        begins = None if isinstance(value, (Number, Numeric)) else coercion.plain(value)
         leaf = leaves[path] = Leaf(number.value, ops.Value(number.dtype, hint), begins)
         return Number(leaf.inside)
 
@@ -252,7 +252,7 @@ class _End:
         """Whether a Python number, or a constant, has become a complex number, as it may."""
         if not isinstance(after, ComplexNumber) or isinstance(before, ComplexNumber):
             return False
-        known = scalars.plain(before)
+        known = coercion.plain(before)
         if isinstance(known, Numeric):
             dtype = known.dtype if isinstance(known.value, complex) else None
         else:
@@ -267,9 +267,9 @@ class _End:
         if after is NOTHING:
             self.add([zero(self.low, leaf.dtype)])
             return
-        if not isinstance(after, Number) and not scalars.is_python_number(after):
+        if not isinstance(after, Number) and not coercion.is_python_number(after):
             raise self.changed(path, Number(leaf.inside), after)
-        number = scalars.as_number(self.low, after, self.node, leaf.dtype)
+        number = coercion.as_number(self.low, after, self.node, leaf.dtype)
         if number.dtype is leaf.dtype:
             self.add([number.value])
         elif leaf.number is not None and weak(leaf.number, number.dtype) is number.dtype:

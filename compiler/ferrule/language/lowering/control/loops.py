@@ -20,7 +20,7 @@ from ferrule.language.lowering.control.joins import NOTHING, Sides, choices, joi
 from ferrule.language.lowering.control.loop_variables import Carried, carry, yielded
 from ferrule.language.lowering.control.mutation import unchanged
 from ferrule.language.lowering.control.narrowing import narrow
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.values import Number, Undefined
 from ferrule.specs import Boolean, DType
 from ferrule.specs.deferred import dataclass
@@ -92,7 +92,7 @@ class _Attempt:
         numbers: list[Any] = [self.flags[exits.BREAK]]
         if exits.RETURN in self.ways:
             numbers += [self.flags[exits.RETURN]]
-        values = [scalars.as_number(self.low, x, self.node, Boolean).value for x in numbers]
+        values = [coercion.as_number(self.low, x, self.node, Boolean).value for x in numbers]
         if exits.RETURN in self.ways:
             for choice in choices(self.low, self._value(), self.node):
                 values += one_side(self.low, choice, choice[0].left, self.node)

@@ -12,7 +12,7 @@ from ferrule.language.faces import base as faces
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.values import Number
 from ferrule.specs import DType, Int32, Int64, Numeric, Uint32, Uint64
 from ferrule.specs.deferred import dataclass
@@ -53,7 +53,7 @@ class Counts:
         They are unrolled while compiling, so that the index is known: registers are indexed by it.
         """
         full = self.hints is not None and self.hints.unroll == "full"
-        bounds = [scalars.plain(bound) for bound in self.bounds]
+        bounds = [coercion.plain(bound) for bound in self.bounds]
         if not full or low.kind != "kernel" or self.flags:
             return False
         known = all(type(bound) is int for bound in bounds) and 0 not in bounds[2:]
@@ -73,7 +73,7 @@ def of_call(low: Lowering, call: ast.Call) -> Counts | None:
     if callee is faces.range or hinted:
         given = {keyword.arg or "**": low.evaluate(keyword.value) for keyword in call.keywords}
         hints = _hints(low, given, call)
-        flags += ["reassoc"] if scalars.plain(given.get("reassociate")) else []
+        flags += ["reassoc"] if coercion.plain(given.get("reassociate")) else []
     elif call.keywords:
         low.fail(
             call, "range takes no keyword arguments", hint="fe.range takes unroll= and vectorize="
@@ -92,7 +92,7 @@ def _hints(low: Lowering, given: dict[str, Any], call: ast.Call) -> ops.LoopHint
     for name, value in given.items():
         if name not in _HINTS:
             low.fail(call, f"range has no argument {name!r}", expected=", ".join(_HINTS))
-        if value is not None and not isinstance(scalars.plain(value), int):
+        if value is not None and not isinstance(coercion.plain(value), int):
             low.fail(
                 call,
                 f"{name} of range is {describe(value)}",
@@ -100,9 +100,9 @@ def _hints(low: Lowering, given: dict[str, Any], call: ast.Call) -> ops.LoopHint
             )
         if value is not None and value < 0:
             low.fail(call, f"{name} of range is {value}", expected="0 (no wish) or more")
-    count = scalars.plain(given.get("unroll") or 0)
+    count = coercion.plain(given.get("unroll") or 0)
     unroll: int | Literal["full"] | None = "full" if given.get("unroll_full") else int(count)
-    width = scalars.plain(given.get("vectorize"))
+    width = coercion.plain(given.get("vectorize"))
     if width is not None and not isinstance(width, bool):
         width = int(width) or None
     return None if not unroll and width is None else ops.LoopHints(unroll or None, width)
@@ -112,21 +112,21 @@ def bounds(low: Lowering, given: Sequence[Any], node: ast.For) -> Limits:
     """Start, stop and step in one integer dtype."""
     if not 1 <= len(given) <= 3:
         low.fail(node.iter, f"range takes 1 to 3 arguments, but got {len(given)}")
-    full = [scalars.plain(v) for v in ((0, *given, 1) if len(given) == 1 else (*given, 1)[:3])]
+    full = [coercion.plain(v) for v in ((0, *given, 1) if len(given) == 1 else (*given, 1)[:3])]
     step = full[2].value if isinstance(full[2], Numeric) else full[2]
     if not isinstance(step, Number) and step == 0:
         low.fail(node.iter, "the step of range must not be 0")
     dtype = Int64 if any(map(_is_wide, full)) else Int32
     values = []
     for value in full:
-        number = scalars.as_number(low, value, node.iter, dtype)
+        number = coercion.as_number(low, value, node.iter, dtype)
         if not number.dtype.is_integer:
             low.fail(
                 node.iter,
                 f"range takes integers, but got {describe(value)}",
                 hint="divide with //, or convert it, fe.Int32(x)",
             )
-        values.append(scalars.convert(low, _within(low, value, number, node), dtype).value)
+        values.append(coercion.convert(low, _within(low, value, number, node), dtype).value)
     if isinstance(step, Number) and low.kind == "host":
         _check_step(low, values[2], node)
     return Limits(values[0], values[1], values[2], step if isinstance(step, int) else None)

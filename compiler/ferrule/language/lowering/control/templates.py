@@ -17,7 +17,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.lowering import owners, structures
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.objects import texts
 from ferrule.language.lowering.objects.registered import known_index
 from ferrule.language.promotion import weak
@@ -45,7 +45,7 @@ def common(low: Lowering, left: Any, right: Any) -> Any:
     """The common template of two values; of one if the other is `NOTHING`.  Raises Unlike."""
     if low.kind != "host" or low.elementwise:
         raise Unlike
-    left, right = scalars.plain(left), scalars.plain(right)
+    left, right = coercion.plain(left), coercion.plain(right)
     if left is NOTHING or right is NOTHING:
         left = right = right if left is NOTHING else left
     if _may_be_absent(left, right):
@@ -100,7 +100,7 @@ def _common_tensor(low: Lowering, left: TensorView, right: TensorView) -> Tensor
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Number) or scalars.is_python_number(value)
+    return isinstance(value, Number) or coercion.is_python_number(value)
 
 
 def _common_number(left: Any, right: Any) -> Number:
@@ -219,7 +219,7 @@ def values(low: Lowering, value: Any, template: Any, node: ast.AST) -> list[ops.
         return [zero(low, type_) for type_ in types(template)]
     match template:
         case Number(dtype=dtype):
-            return [scalars.as_number(low, value, node, dtype).value]
+            return [coercion.as_number(low, value, node, dtype).value]
         case TensorView(value=like):
             # What the value is a part of is forgotten: the name may have others.
             low.require_inside(value, node)

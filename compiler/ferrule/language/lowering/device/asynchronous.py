@@ -13,7 +13,7 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.shared_memory import shared_pointer
 from ferrule.language.lowering.device.threads import require_kernel
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.tensors import access
 from ferrule.language.values import PointerView, TensorView
 from ferrule.specs import Boolean, DType
@@ -47,8 +47,8 @@ def _cp_async(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
     low.state.writes += 1
     condition = None
     if holds is not None:
-        number = scalars.as_number(low, holds, node, Boolean)
-        condition = scalars.convert(low, number, Boolean).value
+        number = coercion.as_number(low, holds, node, Boolean)
+        condition = coercion.convert(low, number, Boolean).value
     number_of = size // dtype.itemsize
     low.builder.async_copy(target.value, source.value, number_of, mode, condition)
 
@@ -74,7 +74,7 @@ def global_pointer(
 
 
 def _bytes(low: Lowering, dtype: DType, count: Any, node: ast.AST) -> int:
-    known = scalars.plain(count)
+    known = coercion.plain(count)
     is_count = isinstance(known, int) and not isinstance(known, bool)
     size = int(known) * dtype.itemsize if is_count else 0
     if size not in COPY_BYTES:
@@ -99,7 +99,7 @@ def _wait_group(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: as
 
 def group_count(low: Lowering, name: str, count: Any, node: ast.AST) -> int:
     """The number of groups that a wait does not wait for."""
-    known = scalars.plain(count)
+    known = coercion.plain(count)
     if isinstance(known, bool) or not isinstance(known, int) or not 0 <= known <= _MOST_GROUPS:
         low.fail(
             node,
@@ -115,7 +115,7 @@ def _registers(kind: ops.ControlKind) -> Intrinsic:
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
         (count,) = bound(low, "reg_count", args, kwargs, node)
         require_kernel(low, kind, node)
-        known = scalars.plain(count)
+        known = coercion.plain(count)
         is_count = isinstance(known, int) and not isinstance(known, bool)
         if not is_count or known % 8 or not 24 <= known <= 256:
             low.fail(

@@ -10,7 +10,7 @@ from ferrule.language.lowering import structures
 from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.device.threads import require_kernel
-from ferrule.language.lowering.numbers import forms, scalars
+from ferrule.language.lowering.numbers import coercion, forms
 from ferrule.language.values import Number
 from ferrule.specs import Boolean, Int32, Numeric
 
@@ -32,9 +32,9 @@ def _result(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
     form = forms.of_value(like)
 
     def one(leaf: Any, dtype: Any) -> Number:
-        if not isinstance(scalars.plain(leaf), (Number, Numeric, int, float)):
+        if not isinstance(coercion.plain(leaf), (Number, Numeric, int, float)):
             _refuse(low, value, form, node)
-        number = scalars.as_number(low, leaf, node, dtype)
+        number = coercion.as_number(low, leaf, node, dtype)
         is_count = dtype is Boolean and number.dtype is Int32  # a sum of Booleans is one
         if number.dtype is not dtype and not is_count:
             _refuse(low, value, form, node)

@@ -29,7 +29,7 @@ from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.threads import mask_of, place, require_kernel
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.tensors.moves import (
     autovec,
     guarded,
@@ -160,7 +160,7 @@ def _async(task: _Copy, atoms: int, per: tuple[int, int]) -> None:
             runs.require(number * count, count, "a copy by CopyG2SOp")
         target, source = (r.view(number * count, count) for r in (task.target, task.source))
         condition = task.holds(number)
-        holds = None if condition is None else scalars.convert(low, condition, Boolean).value
+        holds = None if condition is None else coercion.convert(low, condition, Boolean).value
         low.builder.async_copy(target, source, count, mode, holds)
 
 
@@ -282,7 +282,7 @@ def _made(function: Callable[..., Any]) -> Intrinsic:
             with refusals(low, node):
                 return function(*given, **named)
 
-        return scalars.at_compile_time(low, node, compute)
+        return coercion.at_compile_time(low, node, compute)
 
     return emit
 

@@ -13,7 +13,7 @@ from ferrule.language.lowering.arguments import Intrinsic
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.threads import place, require_kernel
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.values import Number
 from ferrule.specs import Boolean, DType, Int64, Uint32
 
@@ -51,8 +51,8 @@ def _inline_ptx(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: as
 def _number(low: Lowering, value: Any, node: ast.AST) -> Number:
     """An operand; an int that no Int32 has, such as a mask of lanes, is a Uint32 or wider."""
     if type(value) is int and not -(1 << 31) <= value < 1 << 31:
-        return scalars.as_number(low, value, node, Uint32 if 0 <= value < 1 << 32 else Int64)
-    return scalars.as_number(low, value, node)
+        return coercion.as_number(low, value, node, Uint32 if 0 <= value < 1 << 32 else Int64)
+    return coercion.as_number(low, value, node)
 
 
 _CALL: Final = 'inline_ptx("mov.u32 $0, %laneid;", fe.Uint32)'

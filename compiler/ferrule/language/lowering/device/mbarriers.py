@@ -13,7 +13,7 @@ from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.asynchronous import global_pointer
 from ferrule.language.lowering.device.shared_memory import shared_pointer
 from ferrule.language.lowering.device.threads import integer, place, require_kernel
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.values import Number, PointerView
 from ferrule.specs import Int32, Int64
 
@@ -40,7 +40,7 @@ def barrier_at(low: Lowering, name: str, pointer: Any, node: ast.AST) -> ops.Val
 
 
 def _positive(low: Lowering, what: str, value: Any, node: ast.AST) -> ops.Value:
-    known = scalars.plain(value)
+    known = coercion.plain(value)
     limit = (1 << 20) - 1
     if isinstance(known, int) and not isinstance(known, bool) and not 0 < known <= limit:
         low.fail(node, f"{what} is {known}", expected=f"a number from 1 to {limit}")
@@ -78,7 +78,7 @@ def _phase(
     """The barrier and the phase of a wait."""
     pointer, phase = bound(low, "mbar_ptr phase", args, kwargs, node)
     require_kernel(low, name, node)
-    known = scalars.plain(phase)
+    known = coercion.plain(phase)
     if isinstance(known, int) and known not in (0, 1):
         low.fail(node, f"the phase of {name} is {known}", expected="0 or 1")
     barrier = barrier_at(low, name, pointer, node)
@@ -113,7 +113,7 @@ def _bulk(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
             f"cp_async_bulk copies {of.name} to {to.name}",
             expected="pointers to one dtype",
         )
-    known = scalars.plain(size)
+    known = coercion.plain(size)
     if isinstance(known, int) and known % 16:
         low.fail(node, f"cp_async_bulk of {known} bytes", expected="a multiple of 16")
     count = _positive(low, "the size of cp_async_bulk", size, node)

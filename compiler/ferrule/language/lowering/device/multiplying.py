@@ -16,7 +16,7 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.copying import gathered
 from ferrule.language.lowering.device.threads import mask_of, place, require_kernel
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion, scalars
 from ferrule.language.lowering.tensors.runs import Runs
 from ferrule.language.values import Number, TensorView, ThreadSlice
 from ferrule.specs import Float32, Float64
@@ -160,7 +160,7 @@ def _sum(low: Lowering, x: Number, y: Number, z: Number, node: ast.AST) -> ops.V
     if x.dtype in (Float32, Float64):
         return low.builder.fma(x.value, y.value, z.value)
     product = scalars.arithmetic(low, "mul", x, y, node)
-    return scalars.convert(low, scalars.arithmetic(low, "add", product, z, node), z.dtype).value
+    return coercion.convert(low, scalars.arithmetic(low, "add", product, z, node), z.dtype).value
 
 
 TABLE: Final[dict[Any, Intrinsic]] = {faces.gemm: _gemm, faces.mma_atom_call: _gemm}

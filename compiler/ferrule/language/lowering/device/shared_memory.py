@@ -15,7 +15,7 @@ from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.threads import integer, place, require_kernel
-from ferrule.language.lowering.numbers import forms, scalars
+from ferrule.language.lowering.numbers import coercion, forms
 from ferrule.language.lowering.tensors import access, fields, views
 from ferrule.language.values import Fielded, Number, PointerView, TensorView, is_run_time
 from ferrule.specs import AddressSpace, DType, Int32, Uint8
@@ -111,14 +111,14 @@ def _dtype(low: Lowering, name: str, wanted: Any, node: ast.Call) -> DType:
             f"the element_type of {name} is {describe(wanted)}",
             expected="a dtype, such as fe.Float32",
         )
-    dtype: DType = scalars.at_compile_time(low, node, lambda: as_dtype(wanted))
+    dtype: DType = coercion.at_compile_time(low, node, lambda: as_dtype(wanted))
     access.require_kept(low, dtype, node)
     return dtype
 
 
 def _count(low: Lowering, count: Any, node: ast.Call) -> int:
     """The number of elements."""
-    known = scalars.plain(count)
+    known = coercion.plain(count)
     if is_run_time(count):
         low.fail(
             node,
@@ -132,7 +132,7 @@ def _count(low: Lowering, count: Any, node: ast.Call) -> int:
 
 
 def _alignment(low: Lowering, dtype: DType, given: Any, node: ast.Call) -> int:
-    align = _ALIGN if given is None else scalars.plain(given)
+    align = _ALIGN if given is None else coercion.plain(given)
     ok = isinstance(align, int) and not isinstance(align, bool) and align > 0
     if not ok or align & (align - 1) or align > ops.MAX_SHARED_ALIGN:
         low.fail(

@@ -14,7 +14,7 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.shared_memory import shared_pointer
 from ferrule.language.lowering.device.threads import mask_of, place, require_kernel
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.tensors import access
 from ferrule.language.values import Number, TensorView, Vector
 from ferrule.specs import AddressSpace, DType, Int32
@@ -90,7 +90,7 @@ def _ldmatrix(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
     words = "ptr num_matrices= transpose="
     pointer, count, transposed = bound(low, words, args, kwargs, node)
     require_kernel(low, "ldmatrix", node)
-    number = 4 if count is None else scalars.plain(count)
+    number = 4 if count is None else coercion.plain(count)
     if isinstance(number, bool) or number not in MATRIX_COUNTS:
         low.fail(node, f"num_matrices is {describe(count)}", expected="1, 2 or 4")
     _require_flag(low, transposed, node)

@@ -25,7 +25,7 @@ from ferrule.language.lowering.device.asynchronous import group_count
 from ferrule.language.lowering.device.mbarriers import barrier_at
 from ferrule.language.lowering.device.shared_memory import shared_pointer
 from ferrule.language.lowering.device.threads import integer, require_kernel
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.values import PointerView, TensorMapView, TensorView, is_run_time
 from ferrule.specs import Int32
 
@@ -82,7 +82,7 @@ def _require_tensor(low: Lowering, tensor: Any, node: ast.AST) -> None:
 def _numbers(low: Lowering, what: str, given: Any, rank: int, node: ast.AST) -> tuple[int, ...]:
     """One int for each dim, known at compile time."""
     items = given if isinstance(given, (tuple, list)) else (given,)
-    found = [scalars.plain(item) for item in items]
+    found = [coercion.plain(item) for item in items]
     whole = all(isinstance(item, int) and not isinstance(item, bool) for item in found)
     if is_run_time(given) or not whole or len(found) != rank:
         low.fail(

@@ -16,7 +16,7 @@ from ferrule.language.layouts.tiling import place_of
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.numbers.sizes import as_dims, named
 from ferrule.language.lowering.tensors import arranged, fragments, swizzled, swizzles
 from ferrule.language.lowering.tensors.arranged import ARRANGED, Arranged
@@ -40,7 +40,7 @@ def attribute(low: Lowering, value: ThreadSlice, attr: str, node: ast.AST) -> An
         return found
     if not hasattr(value.of, attr):
         low.fail(node, f"{describe(value)} has no attribute {attr!r}")
-    return scalars.at_compile_time(low, node, lambda: getattr(value.of, attr))
+    return coercion.at_compile_time(low, node, lambda: getattr(value.of, attr))
 
 
 def method(value: Any, attr: str) -> BoundMethod | None:
@@ -52,12 +52,12 @@ def method(value: Any, attr: str) -> BoundMethod | None:
 def _slice(of: Any, low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> ThreadSlice:
     """`tiled.get_slice(thr_idx)`."""
     (given,) = bound(low, "thr_idx", args, kwargs, node)
-    known = scalars.plain(given.value if isinstance(given, Numeric) else given)
+    known = coercion.plain(given.value if isinstance(given, Numeric) else given)
     if isinstance(known, int) and not isinstance(known, bool):
         if not 0 <= known < of.size:
             low.fail(node, f"there is no thread {known} of {of.size}")
         return ThreadSlice(of, known)
-    number = scalars.as_number(low, given, node)
+    number = coercion.as_number(low, given, node)
     if not number.dtype.is_integer:
         low.fail(node, f"the thread is {describe(given)}", expected="an integer")
     return ThreadSlice(of, number)

@@ -12,7 +12,7 @@ from ferrule.language.ir.rules.threads import MATCHED
 from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering, users
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import forms, scalars
+from ferrule.language.lowering.numbers import coercion, forms
 from ferrule.language.values import Number
 from ferrule.specs import Boolean, DType, Int32, Uint32
 
@@ -31,7 +31,7 @@ def place(low: Lowering, node: ast.AST) -> Location:
 
 def integer(low: Lowering, value: Any, dtype: DType, what: str, node: ast.AST) -> ops.Value:
     """An integer of at most 32 bits, in this dtype."""
-    number = scalars.as_number(low, value, node, dtype)
+    number = coercion.as_number(low, value, node, dtype)
     if not number.dtype.is_integer or number.dtype.bits > 32:
         low.fail(
             node,
@@ -39,12 +39,12 @@ def integer(low: Lowering, value: Any, dtype: DType, what: str, node: ast.AST) -
             expected="an integer of at most 32 bits",
             hint=f"convert it, fe.{dtype.__name__}(x)",
         )
-    return scalars.convert(low, number, dtype).value
+    return coercion.convert(low, number, dtype).value
 
 
 def mask_of(low: Lowering, mask: Any, node: ast.AST) -> ops.Value:
     """The lanes of a mask; the default is all."""
-    known = scalars.plain(faces.FULL_MASK if mask is None else mask)
+    known = coercion.plain(faces.FULL_MASK if mask is None else mask)
     if isinstance(known, int) and not isinstance(known, bool):
         if not -(1 << 31) <= known <= faces.FULL_MASK or known == 0:
             low.fail(
@@ -192,8 +192,8 @@ def _vote(name: str, op: ops.VoteOp) -> Intrinsic:
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Number:
         condition, mask = bound(low, "pred mask=", args, kwargs, node)
         require_kernel(low, name, node)
-        number = scalars.as_number(low, condition, node, Boolean)
-        truth = scalars.convert(low, number, Boolean).value
+        number = coercion.as_number(low, condition, node, Boolean)
+        truth = coercion.convert(low, number, Boolean).value
         return Number(low.builder.vote(op, truth, mask_of(low, mask, node), place(low, node)))
 
     return emit
@@ -203,7 +203,7 @@ def _match(name: str, op: ops.MatchOp) -> Intrinsic:
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Number:
         value, mask = bound(low, "value mask=", args, kwargs, node)
         require_kernel(low, name, node)
-        number = scalars.as_number(low, value, node)
+        number = coercion.as_number(low, value, node)
         if number.dtype not in MATCHED:
             low.fail(
                 node,

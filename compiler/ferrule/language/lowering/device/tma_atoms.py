@@ -20,7 +20,7 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.mbarriers import barrier_at
 from ferrule.language.lowering.device.threads import integer, is_first_lane, require_kernel
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion, scalars
 from ferrule.language.lowering.numbers.sizes import as_dims
 from ferrule.language.lowering.numbers.sizes import named as named_dims
 from ferrule.language.lowering.tensors import arranged, coordinate_views
@@ -54,7 +54,7 @@ def _make(
             f"make_tiled_tma_atom of {describe(tensor)}",
             expected="a tensor in global memory whose first two modes do not nest",
         )
-    parts = 1 if several is None else scalars.plain(several)
+    parts = 1 if several is None else coercion.plain(several)
     _require_op(low, op, parts, node)
     tile = as_dims(low, tiler, node)
     type_ = tensor.type
@@ -148,7 +148,7 @@ def _partition(
         )
     if boxes.parts == 1:
         return shared, there
-    row = scalars.as_number(low, scalars.arithmetic(low, "mul", place, boxes.rows, node), node)
+    row = coercion.as_number(low, scalars.arithmetic(low, "mul", place, boxes.rows, node), node)
     own: tuple[Any, Any] = (row, 0) if boxes.outer == 0 else (0, row)
 
     def moved(tensor: Any) -> Any:
@@ -221,8 +221,8 @@ def _box(
             scalars.arithmetic(low, "add", origin[mode], by, node) if by else origin[mode]
         )
     # The hardware has coordinates of 32 bits, and a map has no larger sizes.
-    numbers = (scalars.as_number(low, each, node) for each in origin)
-    at = tuple(scalars.convert(low, each, Int32).value for each in numbers)
+    numbers = (coercion.as_number(low, each, node) for each in origin)
+    at = tuple(coercion.convert(low, each, Int32).value for each in numbers)
     kind: ops.TensorCopyKind = "load" if isinstance(boxes.op, LOADS) else "store"
     memory = _place(low, shared, offset)
     low.builder.append(ops.TensorCopy(kind, map_.value, map_.boxes, at, memory, *more))
@@ -239,7 +239,7 @@ def _place(low: Lowering, shared: _Shared, offset: int) -> ops.Value:
     index = low.builder.constant(Int32, shared.begin.known + offset)
     number: Number | None = shared.begin.number
     if number is not None:
-        value = scalars.convert(low, number, Int32).value
+        value = coercion.convert(low, number, Int32).value
         index = low.builder.binary("add", value, index)
     return low.builder.view(shared.root, one, (index,))
 

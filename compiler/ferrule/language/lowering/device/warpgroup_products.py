@@ -22,7 +22,7 @@ from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.threads import place
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.tensors import arranged
 from ferrule.language.lowering.tensors.runs import Runs
 from ferrule.language.values import Number, SwizzledView, TensorView
@@ -62,7 +62,7 @@ def gemm(low: Lowering, tiled: Any, tensors: tuple[Any, ...], node: ast.Call) ->
     count, of_a = op.shape_mnk[1] // 2, op.shape_mnk[2] // 2
     low.state.writes += 1
     for k in range(depth):
-        flag = scalars.convert(low, scalars.as_number(low, k > 0 or adds, node, Boolean), Boolean)
+        flag = coercion.convert(low, coercion.as_number(low, k > 0 or adds, node, Boolean), Boolean)
         for column in range(right.tiles):
             for row in range(rows):
                 target = sums.view(count * (row + rows * column), count)
@@ -169,7 +169,7 @@ def _start(low: Lowering, of: _Tiles | None, tile: int, k: int, node: ast.AST) -
     assert isinstance(part, SwizzledView)
     index = low.builder.constant(Int32, part.begin.known)
     if part.begin.number is not None:
-        number = scalars.convert(low, part.begin.number, Int32).value
+        number = coercion.convert(low, part.begin.number, Int32).value
         index = low.builder.binary("add", number, index)
     return low.builder.view(part.root, one, (index,))
 
@@ -192,13 +192,13 @@ def set_field(tiled: TiledMma, low: Lowering, args: Any, kwargs: Any, node: ast.
     """`tiled_mma.set(field, value)`: from here on, in the order of the run."""
     field, value = bound(low, "field value", args, kwargs, node)
     _require_field(low, tiled, field, node)
-    known = value.value if isinstance(value, Numeric) else scalars.plain(value)
+    known = value.value if isinstance(value, Numeric) else coercion.plain(value)
     if isinstance(known, (bool, int)):
         settings.put(low, (id(tiled), field), tiled, bool(known))
         return
     if not isinstance(value, Number):
         low.fail(node, f"{field.name} is {describe(value)}", expected="a Boolean")
-    settings.put(low, (id(tiled), field), tiled, scalars.convert(low, value, Boolean).value)
+    settings.put(low, (id(tiled), field), tiled, coercion.convert(low, value, Boolean).value)
 
 
 def get_field(tiled: TiledMma, low: Lowering, args: Any, kwargs: Any, node: ast.Call) -> Any:

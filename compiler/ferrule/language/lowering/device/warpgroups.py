@@ -18,7 +18,7 @@ from ferrule.language.lowering.device.asynchronous import controls, group_count
 from ferrule.language.lowering.device.shared_memory import shared_pointer
 from ferrule.language.lowering.device.tensor_cores import filled
 from ferrule.language.lowering.device.threads import place, require_kernel
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.values import PointerView, TensorView, Vector
 from ferrule.specs import AddressSpace, Boolean, DType
 
@@ -38,8 +38,8 @@ def _wgmma(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Cal
     d = _fragment(low, "the acc of wgmma", acc, node)
     _require_dtypes(low, left.tensor.dtype, right.type.dtype, d.tensor.dtype, node)
     adds = True if accumulate is None else accumulate
-    number = scalars.as_number(low, adds, node, Boolean)
-    condition = scalars.convert(low, number, Boolean).value
+    number = coercion.as_number(low, adds, node, Boolean)
+    condition = coercion.convert(low, number, Boolean).value
     op = WarpgroupMma(d, left, right.value, condition, of_a, of_b, place(low, node))
     if not tensor_cores.has_columns(op.columns, d.tensor.dtype):
         low.fail(

@@ -16,7 +16,7 @@ from ferrule.language.ir.values import LaunchOptions
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.launch.launch_sizes import Sizes, check_cluster, three_sizes
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.values import Handle
 from ferrule.specs import Int32, params
 
@@ -82,15 +82,15 @@ def asked_values(
         check_cluster(low, cluster, grid, kernel, node)
         asked["cluster"] = tuple(size.value for size in cluster)
     if given.get("priority") is not None:
-        priority = scalars.as_number(low, given["priority"], node, Int32)
+        priority = coercion.as_number(low, given["priority"], node, Int32)
         if not priority.dtype.is_integer:
             _wrong(low, "priority", given["priority"], "an integer, the lower the sooner", node)
-        asked["priority"] = scalars.convert(low, priority, Int32).value
+        asked["priority"] = coercion.convert(low, priority, Int32).value
     return asked
 
 
 def _flag(low: Lowering, name: str, given: dict[str, Any], node: ast.Call) -> bool:
-    value = scalars.plain(given.get(name))
+    value = coercion.plain(given.get(name))
     if value is None or value in (0, 1) and isinstance(value, int):
         return bool(value)
     _wrong(low, name, value, "True or False, known while compiling", node)
@@ -105,7 +105,7 @@ def _said(
 
 
 def _number(low: Lowering, name: str, value: Any, limits: tuple[int, int], node: ast.Call) -> int:
-    value, (least, most) = scalars.plain(value), limits
+    value, (least, most) = coercion.plain(value), limits
     if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
         return value
     _wrong(low, name, value, f"a number from {least} to {most}, known while compiling", node)

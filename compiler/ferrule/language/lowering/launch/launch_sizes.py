@@ -24,7 +24,7 @@ from ferrule.compiler.cuda.limits import (
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.values import Number
 from ferrule.specs import Compound, Int64
 
@@ -44,7 +44,7 @@ def three_sizes(low: Lowering, what: str, sizes: Any, kernel: str, node: ast.Cal
 
 def one_size(low: Lowering, name: str, size: Any, kernel: str, node: ast.Call) -> Number:
     """One size as an Int64: an expression is evaluated in 64 bits and never wraps."""
-    number = scalars.as_number(low, size, node, Int64)
+    number = coercion.as_number(low, size, node, Int64)
     if not number.dtype.is_integer:
         low.fail(
             node,
@@ -59,7 +59,7 @@ def one_size(low: Lowering, name: str, size: Any, kernel: str, node: ast.Call) -
             low.location(node),
         )
         return Number(low.builder.size(Int64, number.dim, fault), number.dim)
-    return scalars.convert(low, number, Int64)
+    return coercion.convert(low, number, Int64)
 
 
 def check_size(

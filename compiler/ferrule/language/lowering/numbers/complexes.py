@@ -15,7 +15,7 @@ from typing import Any, Final
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.numbers.tables import SIGNS
 from ferrule.language.promotion import NoCommonType, promote, weak
 from ferrule.language.values import ComplexNumber, Number
@@ -30,27 +30,27 @@ _SCALE: Final = 2.0**600
 
 def as_complex(low: Lowering, value: Any, dtype: DType, node: ast.AST) -> ComplexNumber:
     """A number of any kind as a complex one of this dtype."""
-    value = scalars.plain(value)
+    value = coercion.plain(value)
     if isinstance(value, Numeric):
         value = value.value
     if isinstance(value, ComplexNumber):
-        return ComplexNumber(*(scalars.convert(low, x, dtype.part) for x in parts(value)))
+        return ComplexNumber(*(coercion.convert(low, x, dtype.part) for x in parts(value)))
     if isinstance(value, complex):
-        real, imag = (scalars.constant(low, x, dtype.part, node) for x in (value.real, value.imag))
+        real, imag = (coercion.constant(low, x, dtype.part, node) for x in (value.real, value.imag))
         return ComplexNumber(real, imag)
-    number = scalars.as_number(low, value, node, dtype.part)
+    number = coercion.as_number(low, value, node, dtype.part)
     zero = low.builder.constant(dtype.part, 0.0)
-    return ComplexNumber(scalars.convert(low, number, dtype.part), Number(zero))
+    return ComplexNumber(coercion.convert(low, number, dtype.part), Number(zero))
 
 
 def of_parts(low: Lowering, dtype: DType, real: Any, imag: Any, node: ast.AST) -> ComplexNumber:
     """`fe.Complex64(real, imag)`."""
     found = []
     for value in (real, imag):
-        if scalars.is_complex(value):
+        if coercion.is_complex(value):
             low.fail(node, f"{dtype.__name__} takes two real numbers, but got {describe(value)}")
-        number = scalars.as_number(low, value, node, dtype.part)
-        found.append(scalars.convert(low, number, dtype.part))
+        number = coercion.as_number(low, value, node, dtype.part)
+        found.append(coercion.convert(low, number, dtype.part))
     return ComplexNumber(*found)
 
 
@@ -78,7 +78,7 @@ def common(
     low: Lowering, left: Any, right: Any, sign: str, node: ast.AST
 ) -> tuple[ComplexNumber, ComplexNumber]:
     """Both operands, one of which is complex, as complex numbers of one dtype."""
-    left, right = scalars.plain(left), scalars.plain(right)
+    left, right = coercion.plain(left), coercion.plain(right)
     lhs, rhs = dtype_of(left), dtype_of(right)
     try:
         dtype = promote(lhs or weak(left, rhs), rhs or weak(right, lhs))
@@ -180,7 +180,7 @@ def unary(low: Lowering, op: ast.unaryop, value: Any, node: ast.AST) -> ComplexN
 
 
 def _alone(low: Lowering, value: Any, node: ast.AST) -> ComplexNumber:
-    return as_complex(low, value, dtype_of(value) or weak(scalars.plain(value), None), node)
+    return as_complex(low, value, dtype_of(value) or weak(coercion.plain(value), None), node)
 
 
 def conjugate(low: Lowering, value: Any, node: ast.AST) -> ComplexNumber:

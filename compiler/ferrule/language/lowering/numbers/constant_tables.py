@@ -22,7 +22,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.values import ComplexNumber, ConstantTable, Number
 from ferrule.specs import (
     Boolean,
@@ -84,12 +84,12 @@ def items(low: Lowering, table: ConstantTable, node: ast.AST) -> list[Any]:
 
 def _index(low: Lowering, table: ConstantTable, axis: int, index: Any, node: ast.AST) -> ops.Value:
     """An index along a dim; a known one may count from the end, as in Python."""
-    known, size = scalars.plain(index), table.shape[axis]
+    known, size = coercion.plain(index), table.shape[axis]
     if isinstance(known, int) and not isinstance(known, bool):
         if not -size <= known < size:
             low.fail(node, f"index {known} of {table.name} is asked for, but it has {size} items")
-        return scalars.as_number(low, known % size, node).value
-    number = scalars.as_number(low, index, node) if isinstance(index, Number) else None
+        return coercion.as_number(low, known % size, node).value
+    number = coercion.as_number(low, index, node) if isinstance(index, Number) else None
     if number is None or not number.dtype.is_integer:
         low.fail(
             node,
@@ -149,7 +149,7 @@ def _columns(base: Any) -> list[list[Any]] | None:
 
 
 def _kind(value: Any) -> object:
-    known = scalars.plain(value)
+    known = coercion.plain(value)
     return bool if isinstance(known, bool) else int if isinstance(known, int) else type(known)
 
 
@@ -195,7 +195,7 @@ def _packed(
 ) -> tuple[DType, tuple[int, ...], bytes]:
     """The dtype, the shape and the bytes of a table."""
     if isinstance(base, np.ndarray):
-        dtype = scalars.at_compile_time(low, node, partial(as_dtype, base.dtype))
+        dtype = coercion.at_compile_time(low, node, partial(as_dtype, base.dtype))
         shape: tuple[int, ...] = base.shape
         data = base.tobytes()
     else:
@@ -237,7 +237,7 @@ def _dtype(low: Lowering, leaves: list[Any], name: str, node: ast.AST) -> DType:
     A CompileError for values that are no numbers.
     """
     typed = {type(each): None for each in leaves if isinstance(each, Numeric)}
-    plain = [scalars.plain(each) for each in leaves if not isinstance(each, Numeric)]
+    plain = [coercion.plain(each) for each in leaves if not isinstance(each, Numeric)]
     wrong = next((each for each in plain if not isinstance(each, (bool, int, float))), None)
     if wrong is not None or len(typed) > 1:
         what = f"it holds {describe(wrong)}" if wrong is not None else "its items differ in dtype"
@@ -254,8 +254,8 @@ def _dtype(low: Lowering, leaves: list[Any], name: str, node: ast.AST) -> DType:
 
 def _bytes(low: Lowering, leaves: list[Any], dtype: DType, node: ast.AST) -> bytes:
     """Numbers as they lie in memory, each converted as an assignment to an element is."""
-    numbers = (leaf.value if isinstance(leaf, Numeric) else scalars.plain(leaf) for leaf in leaves)
-    fitted = [scalars.fitted(low, each, dtype, node) for each in numbers]
+    numbers = (leaf.value if isinstance(leaf, Numeric) else coercion.plain(leaf) for leaf in leaves)
+    fitted = [coercion.fitted(low, each, dtype, node) for each in numbers]
     if dtype is Boolean:
         return bytes(map(bool, fitted))
     if dtype.kind == "float":

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ferrule.language.lowering import structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.promotion import stores_implicitly
 from ferrule.language.values import ComplexNumber, Number, Vector, is_run_time
 from ferrule.specs import DType
@@ -41,7 +41,7 @@ def of_elements(low: Lowering, wanted: Any, what: str, node: ast.AST) -> Any:
         low.fail(node, f"{what} is {describe(wanted)}", expected="a dtype, such as fe.Float32")
     if _is_form(wanted):
         return wanted
-    return scalars.at_compile_time(low, node, lambda: as_dtype(wanted))
+    return coercion.at_compile_time(low, node, lambda: as_dtype(wanted))
 
 
 def _with_complex(form: Any) -> Any:
@@ -113,8 +113,8 @@ def of_numbers(low: Lowering, value: Any, what: str, node: ast.AST) -> Any:
     """A value with a run-time number for each of its numbers.  A CompileError for other items."""
 
     def number(path: str, leaf: Any) -> Number:
-        if isinstance(leaf, Number) or scalars.is_python_number(leaf):
-            return scalars.as_number(low, leaf, node)
+        if isinstance(leaf, Number) or coercion.is_python_number(leaf):
+            return coercion.as_number(low, leaf, node)
         low.fail(
             node,
             f"{what} takes numbers, but {'the value' if not path else path} is {describe(leaf)}",
@@ -135,7 +135,7 @@ def fitted(low: Lowering, value: Any, form: Any, what: str, node: ast.AST) -> An
     """
 
     def one(leaf: Any, dtype: DType) -> Number:
-        number = scalars.as_number(low, leaf, node, dtype)
+        number = coercion.as_number(low, leaf, node, dtype)
         if not stores_implicitly(number.dtype, dtype):
             low.fail(
                 node,
@@ -143,7 +143,7 @@ def fitted(low: Lowering, value: Any, form: Any, what: str, node: ast.AST) -> An
                 expected="numbers that become these without losing their kind",
                 hint=f"convert it, fe.{dtype.__name__}(x)",
             )
-        return scalars.convert(low, number, dtype)
+        return coercion.convert(low, number, dtype)
 
     if not structures.same_form(value, form):
         low.fail(node, f"{what} is {shown(value)}, and not {text(form)}")

@@ -1,4 +1,4 @@
-"""Run-time numbers: from constants, in other dtypes, and arithmetic on them.
+"""Arithmetic on run-time numbers.
 
 `promotion` determines the dtype of a result; operators on values of all kinds are in
 `python.operators`.
@@ -7,131 +7,30 @@
 from __future__ import annotations
 
 import ast
-import functools
-from collections.abc import Callable
 from typing import Any, Literal, cast
 
 from ferrule.compiler.artefacts import Fault
-from ferrule.compiler.errors import CompileError
-from ferrule.language.faces.base import OutsideKernel
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.descriptions import describe, usage_hint
+from ferrule.language.lowering.numbers import complexes
+from ferrule.language.lowering.numbers.coercion import (
+    as_number,
+    at_compile_time,
+    convert,
+    is_complex,
+    is_python_number,
+    operand,
+)
 from ferrule.language.lowering.numbers.tables import BITWISE, OF_BOOLS, SIGNS, SIZE_BINARY
-from ferrule.language.promotion import NoCommonType, computed, promote, rank, weak
+from ferrule.language.promotion import NoCommonType, promote, rank
 from ferrule.language.values import ComplexNumber, Number
-from ferrule.specs import Boolean, Compound, DType, Float32, Float64, Int32, Int64, Numeric, Uint64
+from ferrule.specs import Boolean, Compound, DType, Float32, Float64, Int32, Int64, Numeric
 from ferrule.specs.expr import ExprOp, make
-from ferrule.specs.rounding import fits, nearest
-
-
-def is_python_number(value: object) -> bool:
-    """Whether this is a compile-time number (NumPy's scalars count)."""
-    if isinstance(value, (bool, int, float, Numeric)):
-        return True
-    return type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
-
-
-def is_complex(value: object) -> bool:
-    """Whether this is a complex number, at run time or at compile time."""
-    if isinstance(value, Numeric):
-        return value.dtype.kind == "complex"
-    return isinstance(value, (ComplexNumber, complex)) or isinstance(plain(value), complex)
-
-
-def plain(value: Any) -> Any:
-    """A NumPy scalar as a Python number; anything else is returned unchanged."""
-    return value.item() if type(value).__module__ == "numpy" and is_python_number(value) else value
-
-
-def as_number(low: Lowering, value: Any, node: ast.AST, near: DType | None = None) -> Number:
-    """A number as a run-time number; a Python number takes the dtype `near` of its neighbour."""
-    if isinstance(value, Number):
-        return value
-    value = plain(value)
-    if isinstance(value, Numeric) and not isinstance(value.value, complex):
-        return constant(low, value.value, type(value), node)
-    if isinstance(value, (bool, int, float)):
-        near = near.part if near is not None and near.kind == "complex" else near
-        return constant(low, value, weak(value, near), node)
-    low.fail(node, f"expected a number, but got {describe(value)}", hint=usage_hint(value))
-
-
-def operand(low: Lowering, value: Any, node: ast.AST) -> Number:
-    """A number in the dtype in which operators compute."""
-    number = as_number(low, value, node)
-    return convert(low, number, computed(number.dtype))
-
-
-def constant(low: Lowering, value: bool | int | float, dtype: DType, node: ast.AST) -> Number:
-    """A constant of this dtype.  A CompileError if it does not fit."""
-    value = fitted(low, value, dtype, node)
-    dim = int(value) if dtype.is_integer else None
-    return Number(low.builder.constant(dtype, value), dim)
-
-
-def fitted(
-    low: Lowering, value: bool | int | float, dtype: DType, node: ast.AST
-) -> bool | int | float:
-    """A Python number as a value of this dtype.  A CompileError if it does not fit."""
-    if dtype.is_integer:
-        smallest, largest = dtype.range
-        if not smallest <= value <= largest:
-            low.fail(
-                node,
-                f"the constant {value} does not fit {dtype.name}",
-                expected=f"a value in [{smallest}, {largest}]",
-                hint=_wide_enough(int(value)),
-            )
-        value = int(value)
-    elif dtype is not Boolean:
-        if dtype.is_narrow:
-            _require_within(low, value, dtype, node)
-        if type(value) is not float:
-            wide = at_compile_time(low, node, functools.partial(float, value))
-            value = nearest(dtype, value) if isinstance(value, int) else wide
-    return value
-
-
-def _require_within(low: Lowering, value: bool | int | float, dtype: DType, node: ast.AST) -> None:
-    """Refuses a number that would be NaN or infinite in a float of fewer than 16 bits."""
-    if not fits(dtype, value):
-        from ferrule.specs.narrow import format_of
-
-        form = format_of(dtype)
-        low.fail(
-            node,
-            f"the constant {value} does not fit {dtype.name}",
-            expected=f"a value in [{form.minimum:g}, {form.maximum:g}]",
-            hint="convert the other number to one that is wider: fe.Float32(x)",
-        )
-
-
-def _wide_enough(value: int) -> str | None:
-    """The hint with a dtype for an integer."""
-    fits = next((each for each in (Int32, Int64, Uint64) if _holds(each, value)), None)
-    return None if fits is None else f"where the number is written: fe.{fits.__name__}({value})"
-
-
-def _holds(dtype: DType, value: int) -> bool:
-    smallest, largest = dtype.range
-    return smallest <= value <= largest
-
-
-def convert(low: Lowering, number: Number, dtype: DType, saturate: bool = False) -> Number:
-    """A number in another dtype; it remains a known size if the integer type can hold any size."""
-    if number.dtype is dtype and not saturate:
-        return number
-    keeps = dtype in (Int32, Int64) and number.dtype.is_integer
-    cast = low.builder.cast(dtype, number.value, saturate=saturate)
-    return Number(cast, number.dim if keeps else None)
 
 
 def in_dtype(low: Lowering, number: Any, dtype: DType, node: ast.AST) -> Any:
     """A number in another dtype, of which both may be complex; a complex one only in such."""
     if dtype.kind == "complex":
-        from ferrule.language.lowering.numbers import complexes
-
         return complexes.as_complex(low, number, dtype, node)
     return convert(low, as_number(low, number, node, dtype), dtype)
 
@@ -178,21 +77,9 @@ def untyped(left: Any, right: Any) -> tuple[Any, Any]:
     return tuple(v.value if isinstance(v, Numeric) else v for v in (left, right))
 
 
-def at_compile_time(low: Lowering, node: ast.AST, compute: Callable[[], Any]) -> Any:
-    """Runs ordinary Python; its errors become CompileErrors at this node."""
-    try:
-        return compute()
-    except (CompileError, OutsideKernel):
-        raise
-    except Exception as error:
-        low.fail(node, f"{type(error).__name__} at compile time: {error}")
-
-
 def arithmetic(low: Lowering, name: ops.BinaryOp, left: Any, right: Any, node: ast.AST) -> Number:
     """One arithmetic operation on two numbers of any types; of complex ones a `ComplexNumber`."""
     if is_complex(left) or is_complex(right):
-        from ferrule.language.lowering.numbers import complexes
-
         return cast("Number", complexes.arithmetic(low, name, left, right, node))
     lhs, rhs = common(low, left, right, SIGNS.get(name, name), node)
     if name == "div" and lhs.dtype.kind != "float":
@@ -241,8 +128,6 @@ def _constant_size(op: ExprOp, lhs: int, rhs: int, dtype: DType) -> int | None:
 def truth(low: Lowering, value: Any, node: ast.AST) -> Any:
     """The truth of a number: a bool known at compile time, or a run-time Boolean."""
     if isinstance(value, ComplexNumber):
-        from ferrule.language.lowering.numbers import complexes
-
         return complexes.truth(low, value, node)
     if not isinstance(value, Number):
         return at_compile_time(low, node, lambda: bool(value))

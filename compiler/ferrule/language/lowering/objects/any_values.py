@@ -20,7 +20,7 @@ from ferrule.language.ir.types import HandleType, Type
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.objects import call_results, foreign_calls
 from ferrule.language.values import Handle, Maybe, Number, OneOf
 from ferrule.runtime.abi import TypeIndex
@@ -202,7 +202,7 @@ def _number(
     """A number in its dtype; an OverflowError if an integer does not fit."""
     build = low.builder
     if dtype.kind == "float":
-        return scalars.convert(low, Number(peek(low, value, "float")), dtype)
+        return coercion.convert(low, Number(peek(low, value, "float")), dtype)
     number = peek(low, value, "int")
     if dtype is Boolean:
         return _boolean(low, number, shown, node, absent)
@@ -216,7 +216,7 @@ def _number(
     fits = fits if absent is None else build.binary("or", fits, absent)
     message = f"Out of bound {shown.text}, expected {dtype.name}, but got {{}}"
     build.check(fits, Fault("OverflowError", message, low.location(node)), *shown.values, number)
-    return scalars.convert(low, Number(number), dtype)
+    return coercion.convert(low, Number(number), dtype)
 
 
 def _boolean(

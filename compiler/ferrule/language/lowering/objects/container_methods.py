@@ -9,7 +9,7 @@ from typing import Any, Final
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.objects import containers, foreign_calls, texts
 from ferrule.language.values import BoundMethod, Handle, Number
 from ferrule.specs import params
@@ -49,10 +49,10 @@ def _fitting(
 ) -> Any:
     """A value as an element: an obviously wrong one is a CompileError, others are checked when they
     are read."""
-    value = scalars.plain(value)
+    value = coercion.plain(value)
     match spec:
         case params.Scalar(dtype=dtype):
-            return scalars.convert(low, scalars.as_number(low, value, node, dtype), dtype)
+            return coercion.convert(low, coercion.as_number(low, value, node, dtype), dtype)
         case params.String() | params.Bytes():
             kind = str if isinstance(spec, params.String) else bytes
             run_time = texts.is_text(value) and type(value.param) is type(spec)
@@ -79,8 +79,8 @@ def _get(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call, *, contain
 
 def _default(low: Lowering, found: Any, default: Any, node: ast.Call) -> Any:
     """The default of `get`, converted towards the kind of a found value."""
-    if isinstance(found, Number) and scalars.is_python_number(default):
-        return scalars.as_number(low, default, node, found.dtype)
+    if isinstance(found, Number) and coercion.is_python_number(default):
+        return coercion.as_number(low, default, node, found.dtype)
     if isinstance(found, Handle) and isinstance(found.param, params.AnyValue):
         value = foreign_calls.as_any(low, default, node)
         return Handle(params.AnyValue("value"), (value,), "the default")

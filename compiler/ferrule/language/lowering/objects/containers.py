@@ -13,7 +13,7 @@ from ferrule.compiler.artefacts import Fault, literal
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.objects import foreign_calls, texts
 from ferrule.language.lowering.objects.any_values import ANY, Shown, peek, typed
 from ferrule.language.lowering.objects.faults import Message
@@ -74,7 +74,7 @@ def position(low: Lowering, container: Handle, key: Any, node: ast.expr) -> ops.
             expected="an integer",
             hint="read the elements that are needed: for i in range(1, len(x))",
         )
-    number = scalars.as_number(low, key, node, Int64)
+    number = coercion.as_number(low, key, node, Int64)
     if not number.dtype.is_integer:
         low.fail(
             node,
@@ -82,7 +82,7 @@ def position(low: Lowering, container: Handle, key: Any, node: ast.expr) -> ops.
             expected="an integer",
         )
     build, count = low.builder, size(low, container, node)
-    given = scalars.convert(low, number, Int64).value
+    given = coercion.convert(low, number, Int64).value
     index, zero = given, build.constant(Int64, 0)
     if not (isinstance(number.dim, int) and number.dim >= 0):
         from_end = build.binary("add", given, count)
@@ -116,10 +116,10 @@ def kind_of(container: Handle) -> str:
 def keyed(low: Lowering, container: Handle, key: Any, node: ast.AST) -> Any:
     """A key for a lookup: tvm-ffi distinguishes 1 from True and from 1.0."""
     assert isinstance(container.param, MAPS)
-    key = scalars.plain(key)
+    key = coercion.plain(key)
     match container.param.key:
         case params.Scalar(dtype=dtype):
-            return scalars.convert(low, scalars.as_number(low, key, node, dtype), dtype)
+            return coercion.convert(low, coercion.as_number(low, key, node, dtype), dtype)
         case params.String() if not _is_text(key):
             low.fail(node, f"a key of {container.name} is a string, not {describe(key)}")
     return key

@@ -14,7 +14,7 @@ from ferrule.compiler.artefacts import literal
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion, scalars
 from ferrule.language.values import Handle, Number, is_run_time
 from ferrule.specs import DType, Float64, Int64, params
 from ferrule.specs.deferred import dataclass
@@ -121,7 +121,7 @@ class Message:
             case "bool", _:
                 self._append("{bool}", number.value)
             case "float", _:
-                wide = scalars.convert(self.low, number, Float64)
+                wide = coercion.convert(self.low, number, Float64)
                 self._append("{float}", build.bitcast(Int64, wide.value))
             case "uint", 64:
                 self._append("{unsigned}", number.value)
@@ -135,7 +135,7 @@ class Message:
 
 def _shown(value: Any) -> str:
     """The text of a compile-time value."""
-    raw = scalars.untyped(scalars.plain(value), None)[0]
+    raw = scalars.untyped(coercion.plain(value), None)[0]
     return raw.name if isinstance(raw, DType) else str(raw)
 
 
@@ -146,4 +146,4 @@ def _known(low: Lowering, piece: ast.expr, value: Any) -> str:
     kept = ast.FormattedValue(ast.Name("value", ast.Load()), piece.conversion, piece.format_spec)
     code = ast.fix_missing_locations(ast.Expression(ast.JoinedStr([kept])))
     compiled = compile(code, "<message>", "eval")
-    return str(scalars.at_compile_time(low, piece, lambda: eval(compiled, {"value": value})))
+    return str(coercion.at_compile_time(low, piece, lambda: eval(compiled, {"value": value})))

@@ -14,7 +14,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, Type
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.objects import call_results
 from ferrule.language.values import Handle, Maybe, Number, OneOf, PointerView, TensorView, is_record
 from ferrule.runtime.abi import SYMBOL_PREFIX
@@ -221,7 +221,7 @@ def _converted(
     if dtype is Boolean:
         return Number(build.compare("ne", result, build.constant(Int64, 0)))
     if not dtype.is_integer or dtype in (Int64, Uint64):
-        return scalars.convert(low, Number(result), dtype)
+        return coercion.convert(low, Number(result), dtype)
     smallest, largest = dtype.range
     fits = build.compare("ge", result, build.constant(Int64, smallest))
     if largest < Int64.range[1]:
@@ -231,7 +231,7 @@ def _converted(
     name = f"the function {name}" if isinstance(callee, ops.Value) else f"`{name}`"
     message = f"Out of bound result of {literal(name)}, expected {dtype.name}, but got {{}}"
     build.check(fits, Fault("OverflowError", message, low.location(node)), result)
-    return scalars.convert(low, Number(result), dtype)
+    return coercion.convert(low, Number(result), dtype)
 
 
 @dataclass(slots=True)
@@ -245,7 +245,7 @@ class _Arguments:
 
     def add(self, value: Any, position: int) -> None:
         """The next argument."""
-        value = scalars.plain(value)
+        value = coercion.plain(value)
         match value:
             case None:
                 self._append("none")
@@ -262,7 +262,7 @@ class _Arguments:
                 self._append("pointer", value.value)
             case Number():
                 self._number(value)
-            case _ if scalars.is_python_number(value):
+            case _ if coercion.is_python_number(value):
                 self._number(self._constant(value))
             case Maybe() | OneOf():
                 self._append("any", as_any(self.low, value, self.node))
@@ -287,16 +287,16 @@ class _Arguments:
     def _constant(self, value: Any) -> Number:
         """A Python number, with tvm-ffi's width."""
         near: dict[type, DType] = {bool: Boolean, int: Int64, float: Float64}
-        return scalars.as_number(self.low, value, self.node, near.get(type(value)))
+        return coercion.as_number(self.low, value, self.node, near.get(type(value)))
 
     def _number(self, number: Number) -> None:
         low, dtype = self.low, number.dtype
         if dtype is Boolean:
             self._append("bool", number.value)
         elif dtype.kind == "float":
-            self._append("float", scalars.convert(low, number, Float64).value)
+            self._append("float", coercion.convert(low, number, Float64).value)
         else:
-            wide = scalars.convert(low, number, Int64).value
+            wide = coercion.convert(low, number, Int64).value
             self._append("unsigned" if dtype is Uint64 else "int", wide)
 
     def _text(self, text: str | bytes) -> None:

@@ -15,7 +15,7 @@ from ferrule.language.faces.base import Shape
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.objects import any_values, foreign_calls, reflection
 from ferrule.language.lowering.objects.any_values import peek_object
 from ferrule.language.values import Handle, Number
@@ -49,7 +49,7 @@ def shape(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Handle
     """`fe.Shape((m, n))`: tvm-ffi's object for a tuple of sizes."""
     (sizes,) = bound(low, "sizes", [tuple(args)] if len(args) > 1 else args, kwargs, node)
     given = list(sizes) if isinstance(sizes, (tuple, list)) else [sizes]
-    numbers = [scalars.as_number(low, size, node, Int64) for size in given]
+    numbers = [coercion.as_number(low, size, node, Int64) for size in given]
     for number in numbers:
         if not number.dtype.is_integer:
             low.fail(node, f"{describe(number)} is no size", expected="integers")

@@ -14,7 +14,7 @@ from ferrule.language.faces import base as faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.numbers.scalars import convert
+from ferrule.language.lowering.numbers.coercion import convert
 from ferrule.language.lowering.numbers.sizes import size_number
 from ferrule.language.lowering.tensors import views
 from ferrule.language.values import Handle, Maybe, Number, OneOf, TensorView

@@ -21,7 +21,7 @@ from ferrule.language.lowering import structures
 from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion, scalars
 from ferrule.language.lowering.numbers.sizes import size_number
 from ferrule.language.lowering.objects import any_values, shown, texts
 from ferrule.language.lowering.tensors import devices
@@ -178,7 +178,7 @@ class _Text:
         converters: dict[str, Callable[[Any], Any]] = {"s": str, "r": repr, "a": ascii}
         known = value.value if isinstance(value, Numeric) else value
         known = known.name if isinstance(known, DType) and not conversion else known
-        compute = scalars.at_compile_time
+        compute = coercion.at_compile_time
         shown = converters[conversion](known) if conversion else known
         return str(compute(self.low, self.node, lambda: format(shown, spec)))
 
@@ -253,7 +253,7 @@ class _Text:
         elif isinstance(value, Layout):
             self._layout(value)
         elif not is_run_time(value):
-            self._known(scalars.plain(value), spec)
+            self._known(coercion.plain(value), spec)
         elif isinstance(value, (TensorView, PointerView)):
             self._memory(value)
         elif isinstance(value, devices.CallDevice):
@@ -312,7 +312,7 @@ class _Text:
         if not memory.type.is_own:
             at = ops.Value(Int64, "address")
             self.low.builder.append(ops.Address(at, memory.value))
-            self._append("0x%016llx", scalars.convert(self.low, Number(at), Uint64), Uint64)
+            self._append("0x%016llx", coercion.convert(self.low, Number(at), Uint64), Uint64)
             self.literal(": ")
         self.literal(f"{shown.elements(self.low, memory.type)})")
         if isinstance(memory, TensorView):
@@ -343,7 +343,7 @@ class _Text:
             self.literal(raw.name if isinstance(raw, DType) else str(raw))
 
     def _python(self, raw: Any, spec: _Spec) -> str:
-        compute = scalars.at_compile_time
+        compute = coercion.at_compile_time
         letter = {"u": "d", "i": "d"}.get(spec.letter, spec.letter)
         return str(compute(self.low, self.node, lambda: spec.c("", letter) % raw))
 
@@ -369,14 +369,14 @@ class _Text:
         elif letter == "c":
             self.low.fail(self.node, "%c of printf is not supported", expected="%d or {}")
         elif kind == "uint" or letter in tuple("uxXo"):
-            unsigned = scalars.convert(self.low, number, _UNSIGNED[number.dtype.bits])
+            unsigned = coercion.convert(self.low, number, _UNSIGNED[number.dtype.bits])
             self._append(spec.c("ll", letter if letter in tuple("xXo") else "u"), unsigned, Uint64)
         else:
             self._append(spec.c("ll", "d"), number, Int64)
 
     def _append(self, conversion: str, number: Number, dtype: Any) -> None:
         self.format += conversion
-        self.values.append(scalars.convert(self.low, number, dtype).value)
+        self.values.append(coercion.convert(self.low, number, dtype).value)
 
 
 def _in_memory(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:

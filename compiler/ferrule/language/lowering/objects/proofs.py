@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.objects import foreign_calls
 from ferrule.language.values import Handle, Number, TensorView
 from ferrule.specs import (
@@ -60,7 +60,7 @@ class Proof:
 
     def bind(self, param: params.Param, value: Any) -> None:
         """Bind symbols that occur as whole sizes in a tensor of this parameter."""
-        value = scalars.plain(value)
+        value = coercion.plain(value)
         match param:
             case params.Tensor(shape=shape, strides=strides) if _is_tensor(value):
                 type_ = value.type
@@ -92,7 +92,7 @@ class Proof:
 
     def leaves(self, param: params.Param, value: Any) -> list[ops.Value]:
         """The values of a parameter as arguments of the body."""
-        found = self._leaves(param, scalars.plain(value))
+        found = self._leaves(param, coercion.plain(value))
         if not isinstance(param, params.Tuple):
             if isinstance(param, params.Tensor) and not param.read_only:
                 self.written.append(self._count)
@@ -137,7 +137,7 @@ class Proof:
         return found
 
     def _scalar(self, param: params.Param, dtype: DType, value: Any) -> ops.Value:
-        if scalars.is_python_number(value):
+        if coercion.is_python_number(value):
             return self._constant(param, dtype, value)
         if not isinstance(value, Number):
             self.refuse(param, value)
@@ -149,7 +149,7 @@ class Proof:
         wider = dtype.kind == value.dtype.kind and dtype.bits >= value.dtype.bits
         if not (is_float or (wider and dtype is not Boolean)):
             raise Unproved
-        return scalars.convert(self.low, value, dtype).value
+        return coercion.convert(self.low, value, dtype).value
 
     def _constant(self, param: params.Param, dtype: DType, value: Any) -> ops.Value:
         fits = {"float": (int, float, bool), "bool": (bool,)}.get(dtype.kind, (int, bool))
@@ -157,8 +157,8 @@ class Proof:
             self.refuse(param, value)
         if dtype.is_integer and not dtype.range[0] <= value <= dtype.range[1]:
             self.refuse(param, value)
-        typed = scalars.at_compile_time(self.low, self.node, lambda: dtype(value))
-        return scalars.as_number(self.low, typed, self.node, dtype).value
+        typed = coercion.at_compile_time(self.low, self.node, lambda: dtype(value))
+        return coercion.as_number(self.low, typed, self.node, dtype).value
 
     def _text(self, param: params.Param, value: Any) -> list[ops.Value]:
         kind = str if isinstance(param, params.String) else bytes

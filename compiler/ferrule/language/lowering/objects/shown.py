@@ -14,7 +14,7 @@ from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts import format_tuple
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.numbers.sizes import named
 from ferrule.language.values import (
     CoordinateView,
@@ -142,7 +142,7 @@ def f_string(low: Lowering, node: ast.JoinedStr) -> str:
 def formatted(low: Lowering, value: Any, conversion: str, spec: str, node: ast.AST) -> str:
     """A part of an f-string: as Python formats it, or as it is shown."""
     if not is_run_time(value):
-        known = scalars.at_compile_time(low, node, lambda: _python(low, value, conversion, spec))
+        known = coercion.at_compile_time(low, node, lambda: _python(low, value, conversion, spec))
         return str(known)
     text = as_text(low, value)
     try:

@@ -14,7 +14,7 @@ from ferrule.language.ir.types import HandleType
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.tensors import devices, views
 from ferrule.language.values import BoundMethod, Handle, Number
 from ferrule.specs import DEVICE_CODES, Boolean, DType, Int32, Int64, Uint8, params
@@ -199,7 +199,7 @@ def _first_difference(low: Lowering, a: ops.Value, b: ops.Value, size: ops.Value
 
 def _same_dtype(low: Lowering, handle: Handle, other: Any, node: ast.AST) -> ops.Value:
     if not isinstance(other, Handle):
-        bits = scalars.at_compile_time(low, node, lambda: as_dtype(other)).dlpack
+        bits = coercion.at_compile_time(low, node, lambda: as_dtype(other)).dlpack
         signed = bits - (1 << 32) if bits >= 1 << 31 else bits
         return low.builder.compare("eq", handle.leaves[0], low.builder.constant(Int32, signed))
     return low.builder.compare("eq", handle.leaves[0], other.leaves[0])

@@ -12,7 +12,7 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import exits
 from ferrule.language.lowering.control.mutation import unchanged
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.objects.faults import Message
 from ferrule.language.lowering.python import operators
 from ferrule.language.values import RUN_TIME, Number, is_run_time
@@ -36,7 +36,7 @@ def check(low: Lowering, node: ast.Assert) -> None:
     if condition is False and not low.is_conditional():
         text = "" if node.msg is None else _shown(low, node.msg)
         low.fail(node, f"assertion failed at compile time{text and ': '}{text}")
-    known = scalars.as_number(low, condition, node, Boolean)
+    known = coercion.as_number(low, condition, node, Boolean)
     message = ast.Constant(f"assertion failed: {ast.unparse(node.test)}")
     _end_unless(low, known, "AssertionError", node.msg or message, node)
     if condition is False:
@@ -71,7 +71,7 @@ def raise_error(low: Lowering, node: ast.Raise) -> None:
     if not message.values and not low.is_conditional():
         shown = describe(low.evaluate(text), plain=True)
         low.fail(node, f"the function raises {kind.__name__} in every call: {shown}")
-    _end(low, scalars.as_number(low, False, node), kind.__name__, message, node)
+    _end(low, coercion.as_number(low, False, node), kind.__name__, message, node)
     exits.leave(low, exits.RETURN)
 
 
@@ -102,7 +102,7 @@ def raise_error_call(
     message.template(template, values)
     if not message.values and not low.is_conditional():
         low.fail(node, f"the function raises {kind} in every call: {template}")
-    _end(low, scalars.as_number(low, False, node), kind, message, node)
+    _end(low, coercion.as_number(low, False, node), kind, message, node)
     exits.leave(low, exits.RETURN)
 
 
@@ -122,7 +122,7 @@ def _end_unless(
         _end(low, condition, kind, message, node)
         return
     with build.region(region):
-        _end(low, scalars.as_number(low, False, node), kind, message, node)
+        _end(low, coercion.as_number(low, False, node), kind, message, node)
     with build.region() as holds:
         pass
     failed = build.unary("not", condition.value)

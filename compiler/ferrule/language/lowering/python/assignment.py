@@ -10,7 +10,7 @@ from ferrule.language.lowering import structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import mutation
 from ferrule.language.lowering.descriptions import describe, usage_hint
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.objects import container_methods, containers, reflection
 from ferrule.language.lowering.python.attributes import get
 from ferrule.language.lowering.tensors import coordinates, elements, fields
@@ -62,7 +62,7 @@ def _unpack(low: Lowering, target: ast.expr, elts: list[ast.expr], value: Any) -
             f"{describe(value)} cannot be unpacked",
             hint=usage_hint(value),
         )
-    items = scalars.at_compile_time(low, target, lambda: list(value))
+    items = coercion.at_compile_time(low, target, lambda: list(value))
     starred = [at for at, inner in enumerate(elts) if isinstance(inner, ast.Starred)]
     if starred and len(items) >= len(elts) - 1:
         first, last = starred[0], len(items) - (len(elts) - 1 - starred[0])
@@ -94,7 +94,7 @@ class Place:
             return fields.read(self.low, self.base, self.key, self.node)
         if isinstance(self.base, Handle):
             return containers.item(self.low, self.base, self.key, self.node)
-        return scalars.at_compile_time(self.low, self.node, lambda: self.base[self.key])
+        return coercion.at_compile_time(self.low, self.node, lambda: self.base[self.key])
 
     def write(self, value: Any) -> None:
         """Stores a value at this place."""
@@ -112,7 +112,7 @@ class Place:
             self.low.state.changes += 1
             if is_run_time(value):
                 mutation.require_inside(self.low, self.base, self.node)
-            scalars.at_compile_time(
+            coercion.at_compile_time(
                 self.low, self.node, lambda: self.base.__setitem__(self.key, value)
             )
 
@@ -152,7 +152,7 @@ class Attribute:
         if is_run_time(value):
             mutation.require_inside(low, owner, node)
             low.state.has_objects |= is_value_object(owner)
-        scalars.at_compile_time(low, node, lambda: setattr(owner, name, value))
+        coercion.at_compile_time(low, node, lambda: setattr(owner, name, value))
         if isinstance(owner, SimpleNamespace) and low.state.region is not None:
             low.state.region.sets.add((id(owner), name))
 
@@ -200,7 +200,7 @@ def place(low: Lowering, node: ast.Subscript) -> Place:
             f"{describe(base)} has no elements to assign to",
             hint="assign to an element of a tensor or of a list",
         )
-    key = scalars.plain(low.evaluate(node.slice))
+    key = coercion.plain(low.evaluate(node.slice))
     if is_run_time(key):
         low.fail(
             node.slice,

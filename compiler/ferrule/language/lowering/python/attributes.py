@@ -16,7 +16,7 @@ from ferrule.language.lowering.arguments import method
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint
 from ferrule.language.lowering.launch import launches
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.numbers.sizes import named, size_numbers
 from ferrule.language.lowering.objects import container_methods, containers, reflection, texts
 from ferrule.language.lowering.python import conversions
@@ -170,7 +170,7 @@ def _of_object(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
             f"{_name(value)} has no attribute {attr!r}",
             hint=_COORDINATE.get(attr) if isinstance(value, tuple) else _near(attr, dir(value)),
         )
-    found = scalars.at_compile_time(low, node, lambda: getattr(value, attr))
+    found = coercion.at_compile_time(low, node, lambda: getattr(value, attr))
     low.state.witness.add_attribute(value, attr, found)
     if isinstance(value, SimpleNamespace):
         _read_of_namespace(low, value, attr, found, node)

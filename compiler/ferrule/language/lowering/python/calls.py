@@ -23,7 +23,7 @@ from ferrule.language.lowering.closures import Closure
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control.mutation import require_inside, require_seen
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars, typed_constants
+from ferrule.language.lowering.numbers import coercion, typed_constants
 from ferrule.language.lowering.objects import (
     containers,
     foreign_calls,
@@ -221,7 +221,7 @@ def _super(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Cal
                 expected="super() in a method, or super(cls, self)",
             )
         args = [low.lookup("__class__", node), low.lookup(first[0], node)]
-    return scalars.at_compile_time(low, node, lambda: super(*args, **kwargs))
+    return coercion.at_compile_time(low, node, lambda: super(*args, **kwargs))
 
 
 def _arguments(low: Lowering, node: ast.Call) -> list[Any]:
@@ -231,7 +231,7 @@ def _arguments(low: Lowering, node: ast.Call) -> list[Any]:
             value = _unrolled(low, low.evaluate(argument.value), argument)
             if isinstance(value, RUN_TIME):
                 low.fail(argument, f"{describe(value)} cannot be unpacked")
-            args += scalars.at_compile_time(low, argument, functools.partial(list, value))
+            args += coercion.at_compile_time(low, argument, functools.partial(list, value))
         elif isinstance(argument, ast.GeneratorExp):
             args.append(inlining.Taken(low.evaluate(argument).rest))
         else:
@@ -244,7 +244,7 @@ def _keywords(low: Lowering, node: ast.Call) -> dict[str, Any]:
     for keyword in node.keywords:
         value = low.evaluate(keyword.value)
         if keyword.arg is None:
-            more = scalars.at_compile_time(low, keyword, functools.partial(dict, value))
+            more = coercion.at_compile_time(low, keyword, functools.partial(dict, value))
         else:
             more = {keyword.arg: value}
         for name in more.keys() & kwargs.keys():
@@ -353,7 +353,7 @@ def _ordinary(
         if callee not in _LOOKS:
             require_seen(low, (owner, callee, *args, *kwargs.values()), node)
     try:
-        return scalars.at_compile_time(low, node, lambda: callee(*args, **kwargs))
+        return coercion.at_compile_time(low, node, lambda: callee(*args, **kwargs))
     except OutsideKernel as error:
         if isinstance(callee, type) and is_value_class(callee):
             return _made(low, callee, args, kwargs, node)

@@ -11,7 +11,7 @@ from ferrule.language.ir import ops
 from ferrule.language.lowering import structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars, typed_constants
+from ferrule.language.lowering.numbers import coercion, scalars, typed_constants
 from ferrule.language.lowering.objects import any_values, containers, foreign_calls, texts
 from ferrule.language.lowering.python import operators
 from ferrule.language.lowering.python.operators import truth
@@ -64,7 +64,7 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
         if isinstance(op, (ast.Eq, ast.NotEq)):
             return Boolean(_compare_items(low, op, left, right, node))
     if not is_run_time(left) and not is_run_time(right):
-        return scalars.at_compile_time(low, node, lambda: python(*scalars.untyped(left, right)))
+        return coercion.at_compile_time(low, node, lambda: python(*scalars.untyped(left, right)))
     if _has_items(left) and _has_items(right):
         return _compare_items(low, op, left, right, node)
     if texts.compares(left) or texts.compares(right):
@@ -87,7 +87,7 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
 
 
 def _numbers(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Number:
-    if scalars.is_complex(left) or scalars.is_complex(right):
+    if coercion.is_complex(left) or coercion.is_complex(right):
         from ferrule.language.lowering.numbers import complexes
 
         return complexes.compare(low, _IR_COMPARE[type(op)], left, right, node)
@@ -101,7 +101,7 @@ def _is_looked_up(value: Any, container: Any) -> bool:
         return False
     if isinstance(value, Number) or texts.compares(value):
         return True
-    is_number = scalars.is_python_number(value)
+    is_number = coercion.is_python_number(value)
     return is_number and any(isinstance(each, Number) for each in container)
 
 

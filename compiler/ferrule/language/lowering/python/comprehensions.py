@@ -16,7 +16,7 @@ from ferrule.language.lowering.closures import visible_from
 from ferrule.language.lowering.context import MAX_UNROLL, Lowering
 from ferrule.language.lowering.control import branches
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars, typed_constants
+from ferrule.language.lowering.numbers import coercion, typed_constants
 from ferrule.language.lowering.python import assignment, operators
 from ferrule.language.values import Number, is_run_time
 from ferrule.specs import Boolean
@@ -46,7 +46,7 @@ def as_dict(low: Lowering, node: ast.DictComp) -> dict[Any, Any]:
         if is_run_time(key):
             low.fail(node.key, f"{describe(key)} cannot be the key of a dict")
         value = low.evaluate(node.value)
-        scalars.at_compile_time(low, node.key, lambda: result.__setitem__(key, value))
+        coercion.at_compile_time(low, node.key, lambda: result.__setitem__(key, value))
         return True
 
     _go_through(low, node, take)

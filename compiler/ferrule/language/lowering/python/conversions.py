@@ -10,7 +10,7 @@ from ferrule.language.faces.base import Constexpr
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars, typed_constants
+from ferrule.language.lowering.numbers import coercion, scalars, typed_constants
 from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.promotion import stores_implicitly
 from ferrule.language.values import RUN_TIME, ComplexNumber, Number, Vector, Whole, is_run_time
@@ -60,7 +60,7 @@ def _complex(low: Lowering, dtype: DType, value: Any, node: ast.AST) -> Any:
 def _is_complex(value: Any) -> bool:
     if isinstance(value, (Vector, Whole)):
         return value.dtype.kind == "complex"
-    return scalars.is_complex(value)
+    return coercion.is_complex(value)
 
 
 def _converted(
@@ -74,19 +74,19 @@ def _converted(
             low,
             (value,),
             node,
-            lambda x: scalars.convert(low, scalars.as_number(low, x, node), dtype, saturate),
+            lambda x: coercion.convert(low, coercion.as_number(low, x, node), dtype, saturate),
         )
     if saturate and isinstance(value, (int, float)):
         value = Int64(value) if isinstance(value, int) else Float64(value)
     if isinstance(value, Numeric):
         _require_scalar(low, dtype, node)
-        return scalars.at_compile_time(low, node, lambda: _constant(value, dtype, saturate))
-    known = scalars.plain(value)
+        return coercion.at_compile_time(low, node, lambda: _constant(value, dtype, saturate))
+    known = coercion.plain(value)
     if isinstance(known, float) and dtype.is_integer and math.isfinite(known):
         known = math.trunc(known)
     elif dtype is Boolean and isinstance(known, (int, float)):
         known = bool(known)
-    return scalars.at_compile_time(low, node, lambda: dtype(known))
+    return coercion.at_compile_time(low, node, lambda: dtype(known))
 
 
 def _constant(value: Numeric, dtype: DType, saturate: bool) -> Any:
@@ -125,7 +125,7 @@ def bitcast(
     dtype = args[0]
 
     def emit(x: Any) -> Number:
-        number = scalars.as_number(low, x, node)
+        number = coercion.as_number(low, x, node)
         _require_same_size(low, number.dtype, dtype, node)
         if number.dtype is dtype:
             return number
@@ -170,9 +170,9 @@ def _annotated_complex(
     """A complex number, or one for a name that is annotated as complex."""
     if annotation.kind == "complex":
         if (
-            scalars.is_complex(value)
+            coercion.is_complex(value)
             or isinstance(value, Number)
-            or scalars.is_python_number(value)
+            or coercion.is_python_number(value)
         ):
             return _complex(low, annotation, value, node)
         return value
@@ -201,7 +201,7 @@ def annotated(
         )
     if not isinstance(annotation, DType):
         return value
-    value = scalars.plain(value)
+    value = coercion.plain(value)
     if isinstance(value, ComplexNumber) or annotation.kind == "complex":
         return _annotated_complex(low, value, annotation, label, node)
     if isinstance(value, (Number, Numeric)):
@@ -214,7 +214,7 @@ def annotated(
             )
         if isinstance(value, Numeric):
             return annotation(value)
-        return scalars.convert(low, value, annotation)
-    if scalars.is_python_number(value):
-        return scalars.at_compile_time(low, node, lambda: annotation(value))
+        return coercion.convert(low, value, annotation)
+    if coercion.is_python_number(value):
+        return coercion.at_compile_time(low, node, lambda: annotation(value))
     return value

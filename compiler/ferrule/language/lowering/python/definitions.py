@@ -10,7 +10,7 @@ from typing import Any
 
 from ferrule.language.lowering.closures import Closure, visible_from
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.source import Source
 from ferrule.language.values import Undefined, is_run_time
 
@@ -41,11 +41,11 @@ def class_(low: Lowering, node: ast.ClassDef) -> Any:
     if low.state.region is not None:
         low.state.region.runs(*names.values())
     file = _file(low.frame.source)
-    code = scalars.at_compile_time(
+    code = coercion.at_compile_time(
         low, node, lambda: compile(ast.Module([node], []), file, "exec", dont_inherit=True)
     )
     names["__builtins__"] = builtins
-    scalars.at_compile_time(low, node, lambda: exec(code, names))
+    coercion.at_compile_time(low, node, lambda: exec(code, names))
     return names[node.name]
 
 

@@ -15,7 +15,7 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import branches
 from ferrule.language.lowering.control.narrowing import narrow
 from ferrule.language.lowering.descriptions import describe, usage_hint
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.objects import containers
 from ferrule.language.lowering.python import (
     calls,
@@ -130,11 +130,11 @@ def _dict(low: Lowering, keys: list[ast.expr | None], values: list[ast.expr]) ->
         name = None if key is None else low.evaluate(key)
         value = low.evaluate(node)
         if key is None:
-            result |= scalars.at_compile_time(low, node, partial(dict, value))
+            result |= coercion.at_compile_time(low, node, partial(dict, value))
         elif is_run_time(name):
             low.fail(key, f"{describe(name)} cannot be the key of a dict")
         else:
-            scalars.at_compile_time(low, key, partial(result.__setitem__, name, value))
+            coercion.at_compile_time(low, key, partial(result.__setitem__, name, value))
     return result
 
 
@@ -155,7 +155,7 @@ def _as_python(low: Lowering, node: ast.expr) -> Any:
             low.lookup(name, node)
         low.state.region.runs(*visible.values())
     code = compile(ast.fix_missing_locations(ast.Expression(node)), "<expression>", "eval")
-    return scalars.at_compile_time(low, node, lambda: eval(code, visible))
+    return coercion.at_compile_time(low, node, lambda: eval(code, visible))
 
 
 def _kind_of(node: ast.expr) -> str:
@@ -268,7 +268,7 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
     if isinstance(base, ConstantTable):
         from ferrule.language.lowering.numbers import constant_tables
 
-        return constant_tables.item(low, base, scalars.plain(low.evaluate(node.slice)), node)
+        return constant_tables.item(low, base, coercion.plain(low.evaluate(node.slice)), node)
     if containers.is_container(base):
         return containers.item(low, base, low.evaluate(node.slice), node)
     if isinstance(base, RUN_TIME):
@@ -281,7 +281,7 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
         low.fail(
             node, "a kernel cannot be indexed", hint="kernel(a, b).launch(grid=..., block=...)"
         )
-    index = scalars.plain(low.evaluate(node.slice))
+    index = coercion.plain(low.evaluate(node.slice))
     if is_run_time(index):
         if isinstance(base, (list, tuple, np.ndarray)) and not is_run_time(base):
             return _from_table(low, base, index, node)
@@ -294,7 +294,7 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
     if isinstance(base, tuple) and isinstance(index, int):
         _check_position(low, base, index, node)
     low.state.witness.add_special(base, "__getitem__")
-    return scalars.at_compile_time(low, node, lambda: base[index])
+    return coercion.at_compile_time(low, node, lambda: base[index])
 
 
 def _from_table(low: Lowering, base: Any, index: Any, node: ast.Subscript) -> Any:
@@ -302,7 +302,7 @@ def _from_table(low: Lowering, base: Any, index: Any, node: ast.Subscript) -> An
     from ferrule.language.lowering.numbers import constant_tables
 
     if isinstance(base, np.ndarray):
-        dtype = scalars.at_compile_time(low, node, partial(as_dtype, base.dtype))
+        dtype = coercion.at_compile_time(low, node, partial(as_dtype, base.dtype))
         access.require_kept(low, dtype, node)
     return constant_tables.chosen(low, base, index, node)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars, typed_constants
+from ferrule.language.lowering.numbers import coercion, typed_constants
 from ferrule.language.lowering.python import operators
 from ferrule.language.values import Generated, is_run_time
 from ferrule.specs import Boolean
@@ -17,7 +17,7 @@ from ferrule.specs import Boolean
 def total(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     """`sum(values, start=0)`."""
     if not is_run_time((args, kwargs)) and not typed_constants.are_typed(*args, *kwargs.values()):
-        return scalars.at_compile_time(low, node, lambda: sum(*args, **kwargs))
+        return coercion.at_compile_time(low, node, lambda: sum(*args, **kwargs))
     items = _items(low, "sum", args[:1], node)
     result = kwargs.get("start", args[1] if len(args) > 1 else 0)
     if len(args) > 2 or kwargs.keys() - {"start"}:
@@ -33,7 +33,7 @@ def truth_of(name: str, python: Callable[..., bool]) -> Callable[..., Any]:
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         if not is_run_time(args):
-            known = scalars.at_compile_time(low, node, lambda: python(*args, **kwargs))
+            known = coercion.at_compile_time(low, node, lambda: python(*args, **kwargs))
             return Boolean(known) if typed_constants.are_typed(*args) else known
         result: Any = name == "all"
         for item in _items(low, name, args, node):

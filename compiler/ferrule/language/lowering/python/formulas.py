@@ -18,7 +18,7 @@ from ferrule.language.faces import formulas, maths
 from ferrule.language.lowering.arguments import Intrinsic
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars, typed_constants
+from ferrule.language.lowering.numbers import coercion, scalars, typed_constants
 from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.values import Number, is_run_time
 from ferrule.specs import DType, Float32
@@ -40,8 +40,8 @@ def _function(
         if scalars.are_typed_numbers(*operands):
             return typed_constants.folded(low, lambda: one(*operands))
         if not is_run_time(operands):
-            raw = [scalars.plain(each) for each in operands]
-            return scalars.at_compile_time(low, node, lambda: python(*raw))
+            raw = [coercion.plain(each) for each in operands]
+            return coercion.at_compile_time(low, node, lambda: python(*raw))
         return whole_tensors.lift(low, tuple(operands), node, one)
 
     return emit
@@ -74,9 +74,9 @@ def _operands(
 
 def _wide(low: Lowering, operand: Any, node: ast.AST) -> Number:
     """The operand as a Float32 or Float64."""
-    number = scalars.operand(low, operand, node)
+    number = coercion.operand(low, operand, node)
     wide = number.dtype.kind == "float" and number.dtype.bits >= 32
-    return number if wide else scalars.convert(low, number, Float32)
+    return number if wide else coercion.convert(low, number, Float32)
 
 
 def _narrowed(low: Lowering, result: Any, given: tuple[Any, ...]) -> Any:
@@ -85,7 +85,7 @@ def _narrowed(low: Lowering, result: Any, given: tuple[Any, ...]) -> Any:
     dtype: Any = first.dtype if isinstance(first, Number) else type(first)
     is_float = isinstance(result, Number) and result.dtype.kind == "float"
     if is_float and isinstance(dtype, DType) and dtype.kind == "float":
-        return scalars.convert(low, result, dtype)
+        return coercion.convert(low, result, dtype)
     return result
 
 

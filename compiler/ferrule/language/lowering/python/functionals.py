@@ -15,7 +15,7 @@ from typing import Any, Final
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import branches
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.values import Generated, is_run_time
 
 Emit = Callable[[Lowering, list[Any], dict[str, Any], ast.Call], Any]
@@ -68,7 +68,7 @@ def _sorted(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
     order = functools.partial(
         sorted, range(len(items)), key=keys.__getitem__, reverse=kwargs.get("reverse", False)
     )
-    places = scalars.at_compile_time(low, node, order)
+    places = coercion.at_compile_time(low, node, order)
     return [items[place] for place in places]
 
 

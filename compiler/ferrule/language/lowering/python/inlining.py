@@ -9,7 +9,7 @@ from typing import Any
 from ferrule.compiler.errors import CompileError
 from ferrule.language.lowering.context import MAX_INLINE_DEPTH, Frame, Lowering, is_library
 from ferrule.language.lowering.control import exits
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.python import conversions
 from ferrule.language.source import Source, is_generator, read_source
 from ferrule.language.values import Generated
@@ -81,7 +81,7 @@ def annotation_of(low: Lowering, node: ast.expr) -> Any:
     """The object of an annotation; a string is evaluated as an expression."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         text = node.value
-        parsed = scalars.at_compile_time(low, node, lambda: ast.parse(text, mode="eval").body)
+        parsed = coercion.at_compile_time(low, node, lambda: ast.parse(text, mode="eval").body)
         for inner in ast.walk(parsed):
             ast.copy_location(inner, node)
         return low.evaluate(parsed)

@@ -29,7 +29,7 @@ from ferrule.language.ir import ops
 from ferrule.language.lowering.arguments import Intrinsic
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars, typed_constants
+from ferrule.language.lowering.numbers import coercion, scalars, typed_constants
 from ferrule.language.lowering.numbers.sizes import size_number
 from ferrule.language.lowering.objects import (
     any_values,
@@ -117,7 +117,7 @@ def _extremum(op: ops.BinaryOp, python: Callable[..., Any]) -> Intrinsic:
         values = list(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
         is_typed = scalars.are_typed_numbers(*values)
         if not is_run_time(args) and not (len(values) > 1 and is_typed):
-            return scalars.at_compile_time(low, node, lambda: python(*args, **kwargs))
+            return coercion.at_compile_time(low, node, lambda: python(*args, **kwargs))
         if len(values) < 2 or kwargs:
             low.fail(node, f"{op} of run-time values takes at least two values and no keywords")
 
@@ -135,16 +135,16 @@ def _absolute(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
     """`abs(x)`: the larger of x and -x, which keeps NaN and turns -0.0 into 0.0."""
     _require(low, args, kwargs, 1, "abs", node)
     if not isinstance(args[0], (*RUN_TIME, Numeric)):
-        return scalars.at_compile_time(low, node, lambda: abs(args[0]))
+        return coercion.at_compile_time(low, node, lambda: abs(args[0]))
 
     def one(x: Any) -> Any:
-        if scalars.is_complex(x):
+        if coercion.is_complex(x):
             from ferrule.language.lowering.numbers import complexes
 
             return complexes.magnitude(low, x, node)
-        number = scalars.operand(low, x, node)
+        number = coercion.operand(low, x, node)
         if number.dtype is Boolean:
-            return scalars.convert(low, number, Int32)
+            return coercion.convert(low, number, Int32)
         if number.dtype.kind == "uint":
             return number
         negative = Number(low.builder.unary("neg", number.value))
@@ -174,7 +174,7 @@ def _isinstance(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: as
             return any_values.is_instance(low, value, wanted, node)
         case Handle(param=param):
             return is_kind(param, wanted)
-    return scalars.at_compile_time(low, node, lambda: isinstance(value, wanted))
+    return coercion.at_compile_time(low, node, lambda: isinstance(value, wanted))
 
 
 def _is_one_of(low: Lowering, tag: ops.Value, positions: list[int]) -> Any:
@@ -203,7 +203,7 @@ def _length(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
     if isinstance(value, RUN_TIME):
         low.fail(node, f"{describe(value)} has no length")
     low.state.witness.add_special(value, "__len__")
-    return scalars.at_compile_time(low, node, lambda: len(value))
+    return coercion.at_compile_time(low, node, lambda: len(value))
 
 
 def _type(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
@@ -232,7 +232,7 @@ def _constexpr(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast
                 f"range_constexpr takes values known at compile time, but got {describe(value)}",
                 hint="write range(...), whose loop runs at run time",
             )
-    return scalars.at_compile_time(low, node, lambda: range_constexpr(*args, **kwargs))
+    return coercion.at_compile_time(low, node, lambda: range_constexpr(*args, **kwargs))
 
 
 def _operator(op: ast.operator) -> Intrinsic:

@@ -18,7 +18,7 @@ from ferrule.language.ir.scalars import BINARY, EVERY, UNARY, require_all
 from ferrule.language.lowering.arguments import Intrinsic
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars, typed_constants
+from ferrule.language.lowering.numbers import coercion, scalars, typed_constants
 from ferrule.language.lowering.python import constants
 from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.values import Number, is_run_time
@@ -48,8 +48,8 @@ def _function(name: str) -> Intrinsic:
         if scalars.are_typed_numbers(*args):
             return typed_constants.folded(low, lambda: one(*args))
         if not is_run_time(args):
-            raw = [scalars.plain(arg) for arg in args]
-            return scalars.at_compile_time(low, node, lambda: python(*raw))
+            raw = [coercion.plain(arg) for arg in args]
+            return coercion.at_compile_time(low, node, lambda: python(*raw))
         return whole_tensors.lift(low, tuple(args), node, one)
 
     return emit
@@ -93,12 +93,12 @@ def _floats(low: Lowering, name: str, operands: tuple[Any, ...], node: ast.Call)
     """The operands in one float dtype."""
     first, *rest = operands
     if not rest:
-        number = scalars.operand(low, first, node)
-        return [scalars.convert(low, number, _float_of(number.dtype)).value]
+        number = coercion.operand(low, first, node)
+        return [coercion.convert(low, number, _float_of(number.dtype)).value]
     dtype = reduce(lambda left, right: _common(low, name, left, right, node), operands).dtype
     dtype = _float_of(dtype)
-    numbers = (scalars.as_number(low, operand, node, dtype) for operand in operands)
-    return [scalars.convert(low, number, dtype).value for number in numbers]
+    numbers = (coercion.as_number(low, operand, node, dtype) for operand in operands)
+    return [coercion.convert(low, number, dtype).value for number in numbers]
 
 
 def _common(low: Lowering, name: str, left: Any, right: Any, node: ast.Call) -> Number:
@@ -139,7 +139,7 @@ def _question(name: str, ask: Callable[[Lowering, ops.Value], ops.Value]) -> Int
         if scalars.are_typed_numbers(*args):
             return typed_constants.folded(low, lambda: one(*args))
         if not is_run_time(args):
-            return scalars.at_compile_time(low, node, lambda: python(scalars.plain(args[0])))
+            return coercion.at_compile_time(low, node, lambda: python(coercion.plain(args[0])))
         return whole_tensors.lift(low, tuple(args), node, one)
 
     return emit
@@ -165,13 +165,13 @@ def _bits(name: ops.UnaryOp) -> Intrinsic:
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         _checked(low, name, args, kwargs, node)
         if not is_run_time(args):
-            raw = scalars.plain(args[0])
+            raw = coercion.plain(args[0])
             if isinstance(raw, int) and not isinstance(raw, bool):
-                scalars.constant(low, raw, Int32, node)
+                coercion.constant(low, raw, Int32, node)
                 return folding.unary(name, Int32, raw)
 
         def one(operand: Any) -> Number:
-            number = scalars.as_number(low, operand, node)
+            number = coercion.as_number(low, operand, node)
             if not number.dtype.is_integer:
                 low.fail(
                     node,
@@ -179,7 +179,7 @@ def _bits(name: ops.UnaryOp) -> Intrinsic:
                     hint="convert it, fe.Int32(x)",
                 )
             found = Number(low.builder.unary(name, number.value))
-            return scalars.convert(low, found, Int32) if counts else found
+            return coercion.convert(low, found, Int32) if counts else found
 
         if scalars.are_typed_numbers(*args):
             return typed_constants.folded(low, lambda: one(*args))

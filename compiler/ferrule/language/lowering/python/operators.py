@@ -10,18 +10,12 @@ from typing import Any, Final
 
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint
-from ferrule.language.lowering.numbers import scalars, typed_constants
-from ferrule.language.lowering.numbers.scalars import (
-    are_typed_numbers,
-    arithmetic,
-    at_compile_time,
-    convert,
-    operand,
-    untyped,
-)
+from ferrule.language.lowering.numbers import coercion, scalars, typed_constants
+from ferrule.language.lowering.numbers.coercion import at_compile_time, convert, operand
+from ferrule.language.lowering.numbers.scalars import are_typed_numbers, arithmetic, untyped
 from ferrule.language.lowering.numbers.tables import IR_BINARY, PYTHON_BINARY, PYTHON_UNARY
 from ferrule.language.lowering.objects import containers, texts
-from ferrule.language.lowering.tensors import fields, views
+from ferrule.language.lowering.tensors import fields, swizzled, views
 from ferrule.language.lowering.tensors.whole_tensors import lift
 from ferrule.language.values import (
     RUN_TIME,
@@ -48,8 +42,9 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
         return typed_constants.folded(low, lambda: arithmetic(low, name, left, right, node))
     if not isinstance(left, RUN_TIME) and not isinstance(right, RUN_TIME):
         return at_compile_time(low, node, lambda: python(*untyped(left, right)))
-    pointers = (PointerView, SwizzledPointer)
-    if isinstance(left, pointers) or isinstance(right, pointers):
+    if isinstance(left, SwizzledPointer) or isinstance(right, SwizzledPointer):
+        return swizzled.arithmetic(low, op, left, right, node)
+    if isinstance(left, PointerView) or isinstance(right, PointerView):
         return views.arithmetic(low, op, left, right, node)
     if isinstance(left, Fielded) or isinstance(right, Fielded):
         return fields.arithmetic(low, op, left, right, node)
@@ -123,7 +118,7 @@ def unary(low: Lowering, op: ast.unaryop, value: Any, node: ast.AST) -> Any:
 
 
 def _unary_number(low: Lowering, op: ast.unaryop, value: Any, node: ast.AST) -> Any:
-    if scalars.is_complex(value):
+    if coercion.is_complex(value):
         from ferrule.language.lowering.numbers import complexes
 
         return complexes.unary(low, op, value, node)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ferrule.language.faces import maths
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.python import operators
 from ferrule.language.promotion import weak
 from ferrule.language.values import Number, Vector, Whole
@@ -23,11 +23,11 @@ def power(low: Lowering, base: Any, exponent: Any, node: ast.AST) -> Any:
 
     Integers accept constant exponents from 0 on, and wrap; anything else is computed with floats.
     """
-    known = scalars.plain(exponent)
+    known = coercion.plain(exponent)
     if isinstance(exponent, Numeric) and _is_integer(base):
         known = exponent.value
         if not isinstance(base, (Number, Vector, Whole, Numeric)):
-            base = weak(scalars.plain(base), type(exponent))(base)
+            base = weak(coercion.plain(base), type(exponent))(base)
     if type(known) is int and (1 <= known <= _MAX_PRODUCTS or known >= 0 and _is_integer(base)):
         return _products(low, base, known, node)
     if _is_integer(base) and (type(known) is int or _is_integer(known)):
@@ -47,7 +47,7 @@ def _is_integer(value: Any) -> bool:
     """Whether this is a number or whole tensor of integers or bools."""
     if isinstance(value, (Number, Vector, Whole)):
         return value.dtype.kind != "float"
-    value = scalars.plain(value.value if isinstance(value, Numeric) else value)
+    value = coercion.plain(value.value if isinstance(value, Numeric) else value)
     return isinstance(value, int)
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from ferrule.language.lowering import structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion, scalars
 from ferrule.language.lowering.python import (
     attributes,
     comparisons,
@@ -124,7 +124,7 @@ def _defaults(low: Lowering, cls: type, given: dict[str, Any], node: ast.AST) ->
         if field.default is not dataclasses.MISSING:
             values[field.name] = field.default
         elif field.default_factory is not dataclasses.MISSING:
-            values[field.name] = scalars.at_compile_time(low, node, field.default_factory)
+            values[field.name] = coercion.at_compile_time(low, node, field.default_factory)
     return values
 
 
@@ -143,7 +143,7 @@ def replace(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
     old = args[0]
     fields = {f.name: getattr(old, f.name, None) for f in dataclasses.fields(old)}
     if not is_run_time(list(fields.values())) and not is_run_time(kwargs):
-        return scalars.at_compile_time(low, node, lambda: dataclasses.replace(old, **kwargs))
+        return coercion.at_compile_time(low, node, lambda: dataclasses.replace(old, **kwargs))
     return construct(low, type(old), [], {**fields, **kwargs}, node)
 
 
@@ -171,7 +171,7 @@ def attribute(low: Lowering, value: Any, name: str, node: ast.AST) -> Any:
             source = inlining.source_of(low, found.fget, node)
             return inlining.inline(low, source, [value], {}, node)
     got = attributes.get(low, value, name, node)
-    if not scalars.is_python_number(got) or not has_numbers(value):
+    if not coercion.is_python_number(got) or not has_numbers(value):
         return got
     return conversions.annotated(low, got, structures.hints(type(value)).get(name), node, name)
 

@@ -18,7 +18,7 @@ from ferrule.language.lowering import owners
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import exits
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.objects import foreign_calls
 from ferrule.language.lowering.objects.call_results import UNIONS
 from ferrule.language.lowering.python import return_annotations
@@ -96,7 +96,7 @@ def _spec(
         case tuple():
             items = [_spec(low, item, str(i), leaves, node) for i, item in enumerate(value)]
             return params.Tuple(name, tuple(items))
-    number = scalars.as_number(low, value, node)
+    number = coercion.as_number(low, value, node)
     leaves.append(number.value)
     return params.Scalar(name, number.dtype)
 
@@ -105,12 +105,12 @@ def _spec(
 
 
 def _packed(low: Lowering, value: Any, node: ast.AST) -> Any:
-    value = scalars.plain(value)
+    value = coercion.plain(value)
     match value:
         case Number() | Numeric() if value.dtype.is_narrow:
-            wide = scalars.as_number(low, value, node)
-            return scalars.convert(low, wide, Float32)  # exactly
-        case _ if scalars.is_complex(value):
+            wide = coercion.as_number(low, value, node)
+            return coercion.convert(low, wide, Float32)  # exactly
+        case _ if coercion.is_complex(value):
             low.fail(
                 node,
                 f"{_what(low, node)} returns a complex number, which no kind of result holds",
@@ -119,7 +119,7 @@ def _packed(low: Lowering, value: Any, node: ast.AST) -> Any:
             )
         case None | Number() | Parts():
             return value
-        case _ if scalars.is_python_number(value):
+        case _ if coercion.is_python_number(value):
             return value
         case tuple():
             return tuple(_packed(low, item, node) for item in value)

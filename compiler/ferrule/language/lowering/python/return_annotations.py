@@ -12,7 +12,7 @@ from ferrule.compiler.errors import CompileError
 from ferrule.language.faces import base as faces
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.python import conversions, records
 from ferrule.language.source import is_hashable, outer_names
 from ferrule.language.values import Handle, Number, Parts, TensorView, is_record
@@ -99,7 +99,7 @@ def _is_kind(value: Any, wanted: Any) -> bool:
 
 def _is_number(value: Any, wanted: type) -> bool:
     """Whether this is a Python number of this class, or a run-time number of that kind."""
-    value = scalars.plain(value)
+    value = coercion.plain(value)
     if isinstance(value, Numeric):
         dtype: DType = type(value)
     elif isinstance(value, Number):
@@ -114,7 +114,7 @@ def _number(low: Lowering, value: Any, wanted: DType, node: ast.AST) -> Any:
     found = conversions.annotated(low, value, wanted, node)
     if not isinstance(found, (Number, Numeric)):
         _mismatch(low, value, wanted, node)
-    return scalars.as_number(low, found, node, wanted)
+    return coercion.as_number(low, found, node, wanted)
 
 
 def _tuple(
@@ -140,7 +140,7 @@ def _shape(low: Lowering, value: Any, wanted: Any, node: ast.AST) -> Any:
     """A tuple of integers as a shape."""
     if not isinstance(value, tuple):
         _mismatch(low, value, wanted, node)
-    numbers = [scalars.as_number(low, item, node, Int64) for item in value]
+    numbers = [coercion.as_number(low, item, node, Int64) for item in value]
     if not all(number.dtype.is_integer for number in numbers):
         _mismatch(low, value, wanted, node)
     words = f"a {wanted.__name__} of {len(value)} sizes"
@@ -148,7 +148,7 @@ def _shape(low: Lowering, value: Any, wanted: Any, node: ast.AST) -> Any:
     if words not in kinds:
         spec = params.Shape("result", [sym_int64() for _ in value], _SHAPES[wanted])
         kinds[words] = type("Parts", (Parts,), {"param": spec, "words": words})
-    sizes = [scalars.convert(low, number, Int64) for number in numbers]
+    sizes = [coercion.convert(low, number, Int64) for number in numbers]
     return tuple.__new__(kinds[words], sizes)
 
 

@@ -19,7 +19,7 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import branches, exits, loops, ranges
 from ferrule.language.lowering.control.branches import Step
 from ferrule.language.lowering.control.exits import Returned
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.objects import containers
 from ferrule.language.lowering.python import (
     assertions,
@@ -176,7 +176,7 @@ def _for(low: Lowering, node: ast.For) -> None:
         counts = ranges.of_call(low, call)
         if counts is not None and counts.is_unrolled(low):
             # Typed as at run time: a wish to unroll does not change what is computed.
-            known = map(Int32, range(*map(scalars.plain, counts.bounds)))
+            known = map(Int32, range(*map(coercion.plain, counts.bounds)))
             loops.unrolled(low, node, known, partial(assignment.bind, low, node.target))
             return
         if counts is not None:

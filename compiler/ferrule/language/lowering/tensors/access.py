@@ -5,46 +5,22 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
-from ferrule.language.lowering.tensors import views
+from ferrule.language.lowering.numbers import coercion, scalars
+from ferrule.language.lowering.packing import PACKED, in_groups, sharing
+from ferrule.language.lowering.tensors import packed
 from ferrule.language.promotion import stores_implicitly
 from ferrule.language.values import ComplexNumber, Number, SwizzledView, TensorView
 from ferrule.specs import (
     DType,
-    Float4E2M1FN,
-    Float6E2M3FN,
-    Float6E3M2FN,
-    Float32,
-    Int4,
-    Int8,
     Int32,
-    Uint4,
-    Uint8,
 )
 from ferrule.specs.expr import INT64_MAX, make
-
-PACKED: Final[dict[DType, DType]] = {
-    Int4: Int8,
-    Uint4: Uint8,
-    **dict.fromkeys((Float4E2M1FN, Float6E2M3FN, Float6E3M2FN), Float32),
-}
-"""Elements that share bytes, and the dtype of one that is read: `packed` has the code."""
-
-
-def in_groups(dtype: DType) -> str:
-    """The hint for elements that share bytes: how they are written together."""
-    count, word = (2, "two") if dtype.bits == 4 else (4, "four")
-    return f"fe.zipped_divide(a, ({count},))[None, i].store(v), with a vector v of {word} numbers"
-
-
-def _sharing(dtype: DType) -> str:
-    return "two share one" if dtype.bits == 4 else "four share three"
 
 
 def load(low: Lowering, tensor: ops.Value, indices: Sequence[ops.Value]) -> Any:
@@ -53,8 +29,6 @@ def load(low: Lowering, tensor: ops.Value, indices: Sequence[ops.Value]) -> Any:
         return _load_complex(low, tensor, indices)
     if tensor.tensor.dtype not in PACKED:
         return Number(low.builder.load(tensor, tuple(indices)))
-    from ferrule.language.lowering.tensors import packed
-
     return packed.load(low, tensor, indices)
 
 
@@ -73,7 +47,7 @@ def require_element(low: Lowering, dtype: DType, node: ast.AST) -> None:
     if dtype in PACKED:
         low.fail(
             node,
-            f"single elements of {dtype.name} have no bytes: {_sharing(dtype)}",
+            f"single elements of {dtype.name} have no bytes: {sharing(dtype)}",
             expected="a bool, an integer or a float of 8 to 64 bits",
             hint=f"elements of a tensor are read as {PACKED[dtype].name}, and written in "
             f"{'pairs' if dtype.bits == 4 else 'fours'}",
@@ -114,16 +88,16 @@ def made(low: Lowering, type_: TensorType, make: Callable[[TensorType], ops.Valu
     if type_.shape == (INT64_MAX,):
         floats = TensorType(type_.dtype.part, type_.shape, (1,), type_.align, type_.space)
     made = make(floats)
-    return views.begins_with(low, low.builder.view(made, type_), made)
+    return low.state.with_beginning(low.builder.view(made, type_), made)
 
 
 def fitted(low: Lowering, dtype: DType, value: Any, name: str, node: ast.AST) -> Any:
     """The value as an element of the tensor of this name: an IR value, or a complex number."""
     if dtype.kind != "complex":
         return stored(low, dtype, value, name, node)
-    known = scalars.plain(value)
-    if not scalars.is_complex(known) and not isinstance(known, Number):
-        if not scalars.is_python_number(known):
+    known = coercion.plain(value)
+    if not coercion.is_complex(known) and not isinstance(known, Number):
+        if not coercion.is_python_number(known):
             low.fail(node, f"expected a number, but got {describe(value)}")
     return scalars.in_dtype(low, known, dtype, node)
 
@@ -150,7 +124,7 @@ def type_of_parts(type_: TensorType) -> TensorType:
 
 def _parts(low: Lowering, tensor: ops.Value) -> ops.Value:
     view = low.builder.view(tensor, type_of_parts(tensor.tensor))
-    return views.begins_with(low, view, tensor)
+    return low.state.with_beginning(view, tensor)
 
 
 def _load_complex(low: Lowering, tensor: ops.Value, indices: Sequence[ops.Value]) -> ComplexNumber:
@@ -171,14 +145,14 @@ def stored(low: Lowering, dtype: DType, value: Any, name: str, node: ast.AST) ->
             hint=in_groups(dtype),
         )
     require_element(low, dtype, node)
-    if isinstance(value, ComplexNumber) or scalars.is_complex(value):
+    if isinstance(value, ComplexNumber) or coercion.is_complex(value):
         low.fail(
             node,
             f"a complex number is stored to {name}, whose elements are {dtype.name}",
             expected="one number",
             hint="store a part of it, z.real or z.imag, or abs(z)",
         )
-    number = scalars.as_number(low, value, node, dtype)
+    number = coercion.as_number(low, value, node, dtype)
     if not stores_implicitly(number.dtype, dtype):
         low.fail(
             node,
@@ -186,4 +160,4 @@ def stored(low: Lowering, dtype: DType, value: Any, name: str, node: ast.AST) ->
             expected=f"a value that becomes {dtype.name} without losing its kind",
             hint=f"convert it, fe.{dtype.__name__}(x)",
         )
-    return scalars.convert(low, number, dtype).value
+    return coercion.convert(low, number, dtype).value

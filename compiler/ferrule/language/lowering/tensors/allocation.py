@@ -21,7 +21,7 @@ from ferrule.language.lowering import owners
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.numbers.sizes import symbol_of
 from ferrule.language.lowering.tensors import devices, elements
 from ferrule.language.values import Number, TensorView
@@ -159,7 +159,7 @@ def _made(low: Lowering, shape: Any, dtype: Any, device: Any, node: ast.Call) ->
 
 
 def _dtype(low: Lowering, dtype: Any, node: ast.Call) -> DType:
-    found: DType = scalars.at_compile_time(low, node, lambda: as_dtype(dtype))
+    found: DType = coercion.at_compile_time(low, node, lambda: as_dtype(dtype))
     if found.bits < 8:
         low.fail(node, f"a tensor of {found.name} cannot be made: its elements have no bytes")
     return found
@@ -167,7 +167,7 @@ def _dtype(low: Lowering, dtype: Any, node: ast.Call) -> DType:
 
 def size_of(low: Lowering, what: str, size: Any, node: ast.Call) -> tuple[Dim, ops.Value]:
     """A size of a tensor as an expression, and its value; `what` it is, such as `shape[0] of`."""
-    number = scalars.as_number(low, size, node, Int64)
+    number = coercion.as_number(low, size, node, Int64)
     if not number.dtype.is_integer:
         low.fail(
             node,
@@ -179,7 +179,7 @@ def size_of(low: Lowering, what: str, size: Any, node: ast.Call) -> tuple[Dim, o
         message = f"Invalid {what} a new tensor, it overflows 64 bits or divides by zero"
         fault = Fault("ValueError", message, low.location(node))
         number = Number(low.builder.size(Int64, number.dim, fault), number.dim)
-    number = scalars.convert(low, number, Int64)
+    number = coercion.convert(low, number, Int64)
     if number.dim is not None:
         return number.dim, number.value
     of = size.value if isinstance(size, Number) else number.value

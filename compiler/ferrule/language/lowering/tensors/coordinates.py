@@ -13,7 +13,7 @@ from ferrule.language.ir import ops
 from ferrule.language.layouts.coordinates import has_free, is_free, natural
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion, scalars
 from ferrule.language.lowering.numbers.sizes import size_number
 from ferrule.language.values import Number
 from ferrule.specs import Boolean, Compound, Int32, Int64, Numeric, Sym
@@ -74,7 +74,7 @@ class Emitted:
 
     def mul(self, lhs: Any, rhs: Any) -> Any:
         """`lhs * rhs`."""
-        wide = scalars.convert(self.low, lhs, Int64) if isinstance(lhs, Number) else lhs
+        wide = coercion.convert(self.low, lhs, Int64) if isinstance(lhs, Number) else lhs
         return self._emit("mul", wide, rhs)
 
     def floordiv(self, lhs: Any, rhs: Any) -> Any:
@@ -160,11 +160,11 @@ def _checked(low: Lowering, tensor: Laid, label: str, part: Any, mode: Any, node
             )
         pairs = enumerate(zip(part, modes, strict=True))
         return tuple(_checked(low, tensor, f"{label}[{i}]", p, m, node) for i, (p, m) in pairs)
-    known = scalars.plain(part.value if isinstance(part, Numeric) else part)
+    known = coercion.plain(part.value if isinstance(part, Numeric) else part)
     if isinstance(known, int) and not isinstance(known, bool):
         _check_known(low, tensor, label, known, layouts.product(mode), node)
         return known
-    number = scalars.as_number(low, part, node)
+    number = coercion.as_number(low, part, node)
     if not number.dtype.is_integer:
         low.fail(
             node,
@@ -197,7 +197,7 @@ def _check_known(
 def values(low: Lowering, found: tuple[Number | int, ...], node: ast.AST) -> tuple[ops.Value, ...]:
     """Indices as values of the IR."""
     return tuple(
-        scalars.as_number(low, each, node, Int64 if _is_wide(each) else Int32).value
+        coercion.as_number(low, each, node, Int64 if _is_wide(each) else Int32).value
         for each in found
     )
 

@@ -13,9 +13,11 @@ from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts.coordinates import has_free
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.packing import PACKED
 from ferrule.language.lowering.tensors import (
     access,
     coordinates,
+    packed,
     vectors,
     views,
     whole_tensors,
@@ -140,9 +142,7 @@ def _elements(
     low: Lowering, tensor: TensorView, value: Any, node: ast.AST
 ) -> tuple[tuple[ops.Value, ...], tuple[ops.Value, ...], OpenRegion]:
     """Indices, extents and body of the loop that writes all elements."""
-    if tensor.type.dtype in access.PACKED:
-        from ferrule.language.lowering.tensors import packed
-
+    if tensor.type.dtype in PACKED:
         return packed.whole_tensor(low, tensor, value, node)
     extents = tuple(low.builder.size(Int64, dim) for dim in tensor.type.shape)
     indices = tuple(ops.Value(Int64, f"i{axis}") for axis in range(len(extents)))

@@ -80,7 +80,7 @@ def arithmetic(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast
 
     def moved(pointer: Any) -> Any:
         pair = (pointer, right) if memory is left else (left, pointer)
-        return views.arithmetic(low, op, *pair, node)
+        return low.binary(op, *pair, node)
 
     return each(memory, moved)
 

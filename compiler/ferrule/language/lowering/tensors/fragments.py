@@ -13,7 +13,7 @@ from ferrule.language.layouts import ComposedLayout, Layout, format_tuple
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import forms, scalars
+from ferrule.language.lowering.numbers import coercion, forms
 from ferrule.language.lowering.numbers.sizes import as_dims, named
 from ferrule.language.lowering.tensors import access, fields, views
 from ferrule.language.lowering.tensors.coordinates import refusals
@@ -74,7 +74,7 @@ def _compact(layout: Layout) -> Layout:
 
 
 def in_registers(low: Lowering, layout: Layout, dtype: Any, node: ast.Call) -> TensorView:
-    kind: DType = scalars.at_compile_time(low, node, lambda: as_dtype(dtype))
+    kind: DType = coercion.at_compile_time(low, node, lambda: as_dtype(dtype))
     access.require_kept(low, kind, node)
     if not layouts.is_static(layout):
         low.fail(

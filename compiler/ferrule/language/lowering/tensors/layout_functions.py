@@ -23,7 +23,7 @@ from ferrule.language.layouts.tiling import partition_at, tile_at
 from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars, typed_constants
+from ferrule.language.lowering.numbers import coercion, scalars, typed_constants
 from ferrule.language.lowering.numbers.sizes import as_dims, is_number_layout, named, size_numbers
 from ferrule.language.lowering.tensors import arranged, tensor_methods, views
 from ferrule.language.lowering.tensors.arranged import ARRANGED
@@ -52,7 +52,7 @@ def known_function(function: Callable[..., Any]) -> Intrinsic:
             with refusals(low, node):
                 return function(*given, **named_ones)
 
-        return size_numbers(low, scalars.at_compile_time(low, node, compute))
+        return size_numbers(low, coercion.at_compile_time(low, node, compute))
 
     return emit
 
@@ -94,7 +94,7 @@ def _kinds(value: Any) -> Any:
     """The nesting of integers, which anything else makes unequal to itself."""
     if isinstance(value, tuple):
         return tuple(map(_kinds, value))
-    known = scalars.plain(value)
+    known = coercion.plain(value)
     whole = known.dtype.is_integer if isinstance(known, Number) else type(known) is int
     return "integer" if whole else object()
 
@@ -177,11 +177,11 @@ def _swizzled_index(low: Lowering, coordinate: Any, layout: ComposedLayout, node
 
 def swizzle(low: Lowering, by: Swizzle, index: Any, node: ast.AST) -> Any:
     """`swizzle(index)`: a number, known or not."""
-    known = scalars.plain(index)
+    known = coercion.plain(index)
     if not is_run_time(known):
         with refusals(low, node):
             return by(known)
-    number = scalars.as_number(low, index, node)
+    number = coercion.as_number(low, index, node)
     if not number.dtype.is_integer:
         low.fail(node, f"{by} of {describe(index)}", expected="an integer")
     taken = scalars.arithmetic(low, "and", number, by.source, node)

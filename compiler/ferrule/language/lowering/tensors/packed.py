@@ -19,8 +19,8 @@ from ferrule.language.ir.builder import OpenRegion
 from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts.dims import quotient
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.numbers import scalars
-from ferrule.language.lowering.tensors import access, views
+from ferrule.language.lowering.numbers import coercion
+from ferrule.language.lowering.packing import PACKED, in_groups
 from ferrule.language.promotion import stores_implicitly
 from ferrule.language.values import Number, TensorView, Whole
 from ferrule.specs import (
@@ -85,7 +85,7 @@ def _viewed(
     low: Lowering, tensor: ops.Value, type_: TensorType, at: tuple[ops.Value, ...] = ()
 ) -> ops.Value:
     value = low.builder.view(tensor, type_, at) if at else low.builder.view(tensor, type_)
-    return views.begins_with(low, value, tensor)
+    return low.state.with_beginning(value, tensor)
 
 
 def _offset(low: Lowering, type_: TensorType, indices: Sequence[ops.Value]) -> ops.Value:
@@ -257,22 +257,22 @@ def _offsets(low: Lowering, tensor: TensorView, node: ast.AST) -> list[int]:
         expected="elements in pairs, with the stride 1 between them"
         if count == 2
         else "elements in fours, with the stride 1 between them",
-        hint=access.in_groups(type_.dtype),
+        hint=in_groups(type_.dtype),
     )
 
 
 def _bits(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -> ops.Value:
     """A number as an element's bits, in a Uint8."""
     dtype, b = tensor.type.dtype, low.builder
-    if scalars.is_python_number(value) and isinstance(scalars.plain(value), (bool, int)):
-        scalars.fitted(low, scalars.plain(value), dtype, node)
-    number = scalars.as_number(low, value, node, access.PACKED[dtype])
+    if coercion.is_python_number(value) and isinstance(coercion.plain(value), (bool, int)):
+        coercion.fitted(low, coercion.plain(value), dtype, node)
+    number = coercion.as_number(low, value, node, PACKED[dtype])
     if not stores_implicitly(number.dtype, dtype):
         low.fail(
             node,
             f"a {number.dtype.name} is stored to {tensor.name}, whose elements are {dtype.name}",
             expected=f"a value that becomes {dtype.name} without losing its kind",
-            hint=f"convert it, fe.{access.PACKED[dtype].__name__}(x)",
+            hint=f"convert it, fe.{PACKED[dtype].__name__}(x)",
         )
     if dtype.is_narrow:
         from ferrule.language.mathlib import narrow
@@ -280,5 +280,5 @@ def _bits(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -> ops.V
 
         bits = narrow.encoded(dtype, Num(b, number.value)).value
         return b.cast(Uint8, bits)
-    wrapped = scalars.convert(low, number, Uint8).value
+    wrapped = coercion.convert(low, number, Uint8).value
     return b.binary("and", wrapped, b.constant(Uint8, 15))

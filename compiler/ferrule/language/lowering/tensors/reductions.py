@@ -14,7 +14,7 @@ from ferrule.language.lowering import structures
 from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion, scalars
 from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.values import Number, TensorView, Vector, Whole
 from ferrule.specs import Boolean, Dim, DType, Float32, Int64, Uint64
@@ -101,7 +101,7 @@ def _reduction(reduction: _Reduction) -> Intrinsic:
 
 
 def _operand(low: Lowering, value: Any, node: ast.AST) -> Any:
-    return value if scalars.is_complex(value) else scalars.operand(low, value, node)
+    return value if coercion.is_complex(value) else coercion.operand(low, value, node)
 
 
 def _require_ordered(low: Lowering, name: str, value: Any, node: ast.AST) -> None:
@@ -211,7 +211,7 @@ def _loops(
         dtype = reduction.dtype(source.dtype)
         if dtype.kind == "complex":
             return scalars.arithmetic(low, reduction.op, so_far, found, ast.Pass())
-        converted = scalars.convert(low, found, dtype)
+        converted = coercion.convert(low, found, dtype)
         return Number(build.binary(reduction.op, so_far.value, converted.value))
     axis, *rest = axes
     first, step = build.constant(Int64, 0), build.constant(Int64, 1)

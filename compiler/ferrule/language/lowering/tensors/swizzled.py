@@ -15,8 +15,9 @@ from ferrule.language.layouts.coordinates import has_free
 from ferrule.language.lowering.arguments import method
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.numbers.sizes import named, size_numbers
+from ferrule.language.lowering.numbers.tables import PYTHON_BINARY
 from ferrule.language.lowering.tensors import access, coordinates, swizzles, vectors, views
 from ferrule.language.lowering.tensors.coordinates import refusals
 from ferrule.language.lowering.tensors.swizzles import Indices
@@ -161,14 +162,28 @@ def _begin(low: Lowering, of: SwizzledView, coordinate: tuple[Any, ...], node: a
 
 def moved(low: Lowering, of: SwizzledPointer, by: Any, node: ast.AST) -> SwizzledPointer:
     """`p + i`: the pointer i elements further; what it reads there is swizzled."""
-    known = scalars.plain(by)
+    known = coercion.plain(by)
     if isinstance(known, int) and not isinstance(known, bool):
         return replace(of, begin=replace(of.begin, known=of.begin.known + known))
-    number = scalars.as_number(low, by, node)
+    number = coercion.as_number(low, by, node)
     if not number.dtype.is_integer:
         low.fail(node, f"{describe(of)} is moved by {describe(by)}", expected="an integer")
     begin = swizzles.moved(low, of.begin, (number,), Layout(1, 1), of, node)
     return replace(of, begin=begin)
+
+
+def arithmetic(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
+    """`p + i`, `i + p`, of a pointer with a swizzle."""
+    match op, left, right:
+        case ast.Add(), SwizzledPointer(), _ if not isinstance(right, SwizzledPointer):
+            return moved(low, left, right, node)
+        case ast.Add(), _, SwizzledPointer() if not isinstance(left, SwizzledPointer):
+            return moved(low, right, left, node)
+    low.fail(
+        node,
+        f"the operator {PYTHON_BINARY[type(op)][0]} is not supported on swizzled pointers",
+        expected="p + i",
+    )
 
 
 # ---- elements ----

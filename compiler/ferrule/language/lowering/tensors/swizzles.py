@@ -16,7 +16,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts import Layout, Swizzle
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.tensors.coordinates import Emitted
 from ferrule.language.values import Begin, Number, SwizzledPointer, SwizzledView
 from ferrule.specs import AddressSpace, DType, Int32, Int64
@@ -118,12 +118,12 @@ def moved(
         if stride == 0 or (isinstance(at, int) and isinstance(stride, int)):
             known += 0 if stride == 0 else at * stride
             continue
-        wide = at if isinstance(at, int) else scalars.convert(low, at, dtype)
+        wide = at if isinstance(at, int) else coercion.convert(low, at, dtype)
         step = emit.mul(wide, stride)
         if isinstance(step, int):
             known += step
             continue
-        step = scalars.convert(low, step, dtype)
+        step = coercion.convert(low, step, dtype)
         more = _times(emit.mask(at), stride) if isinstance(stride, int) else -1
         number = step if number is None else emit.add(number, step)
         bits = _sum(bits, more)

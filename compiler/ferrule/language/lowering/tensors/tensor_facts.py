@@ -14,7 +14,7 @@ from ferrule.language.ir import ops
 from ferrule.language.layouts.dims import same
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion, scalars
 from ferrule.language.lowering.numbers.sizes import named, size_number, size_numbers
 from ferrule.language.lowering.tensors import views
 from ferrule.language.values import Number, PointerView, TensorView
@@ -139,7 +139,7 @@ def _axis(
 ) -> int:
     if len(args) != 1 or kwargs:
         low.fail(node, f"{name} takes one axis", expected=f"{tensor.name}.{name}(0)")
-    axis = args[0].value if isinstance(args[0], Numeric) else scalars.plain(args[0])
+    axis = args[0].value if isinstance(args[0], Numeric) else coercion.plain(args[0])
     rank = len(tensor.layout)
     if type(axis) is not int or not -rank <= axis < rank:
         low.fail(

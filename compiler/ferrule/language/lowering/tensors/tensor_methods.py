@@ -13,7 +13,7 @@ from ferrule.language.layouts.dims import quotient, same
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering, Part
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.numbers.sizes import as_dims, named
 from ferrule.language.lowering.tensors import views
 from ferrule.language.lowering.tensors.coordinates import refusals
@@ -100,7 +100,7 @@ def recast_tensor(
         )
     flat = layouts.flatten((layout.shape,)), layouts.flatten((layout.stride,))
     view = low.builder.view(tensor.value, TensorType(dtype, *flat, old.align, old.space))
-    value = views.begins_with(low, view, tensor.value)
+    value = low.state.with_beginning(view, tensor.value)
     low.state.parts[value] = Part(tensor, layout, has_no_others=True)
     return TensorView(value, tensor.name, layout if layouts.depth(layout) > 1 else None)
 
@@ -127,7 +127,7 @@ def align(
     CuTe DSL rounds an address up that is not; here that is an error, as it would move elements.
     """
     (given,) = bound(low, "min_align", args, kwargs, node)
-    wanted = scalars.plain(given)
+    wanted = coercion.plain(given)
     if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
         low.fail(node, f"align to {describe(given)}", expected="a power of two in bytes")
     if pointer.type.align % wanted:
@@ -144,7 +144,7 @@ def _dtype(low: Lowering, args: Arguments, kwargs: Keywords, node: ast.Call) -> 
     given = [*args, *kwargs.values()]
     if len(given) != 1 or not set(kwargs) <= {"dtype"}:
         low.fail(node, "a recast takes one dtype", expected="fe.Float16, or another")
-    checked: DType = scalars.at_compile_time(low, node, lambda: as_dtype(given[0]))
+    checked: DType = coercion.at_compile_time(low, node, lambda: as_dtype(given[0]))
     return checked
 
 

@@ -11,7 +11,7 @@ from ferrule.language.faces import tuples as faces
 from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.numbers.sizes import symbol_of
 from ferrule.language.lowering.tensors.layout_functions import known_function
 from ferrule.language.values import Number, is_run_time
@@ -57,7 +57,7 @@ def _assume(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
 
 
 def _of_known(low: Lowering, source: Any, divisor: int | None, power: Any, node: ast.Call) -> Any:
-    value = int(scalars.plain(source.value if isinstance(source, Numeric) else source))
+    value = int(coercion.plain(source.value if isinstance(source, Numeric) else source))
     if divisor is not None and value % divisor:
         low.fail(node, f"assume: {value} is not divisible by {divisor}")
     if power and value.bit_count() != 1:

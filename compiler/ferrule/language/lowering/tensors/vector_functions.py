@@ -15,7 +15,7 @@ from ferrule.language.lowering import structures
 from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars, typed_constants
+from ferrule.language.lowering.numbers import coercion, scalars, typed_constants
 from ferrule.language.lowering.numbers.sizes import as_dims, size_number
 from ferrule.language.lowering.tensors import access, allocation, vectors, whole_tensors
 from ferrule.language.lowering.tensors.coordinates import refusals
@@ -109,8 +109,8 @@ def _where(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Cal
     given = tuple(bound(low, "cond x y", args, kwargs, node))
 
     def one(condition: Any, x: Any, y: Any) -> Any:
-        truth = scalars.as_number(low, scalars.truth(low, condition, node), node, Boolean)
-        if scalars.is_complex(x) or scalars.is_complex(y):
+        truth = coercion.as_number(low, scalars.truth(low, condition, node), node, Boolean)
+        if coercion.is_complex(x) or coercion.is_complex(y):
             from ferrule.language.lowering.numbers import complexes
 
             return complexes.select(low, truth.value, x, y, node)
@@ -120,7 +120,7 @@ def _where(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Cal
     if scalars.are_typed_numbers(*given):
         return typed_constants.folded(low, lambda: one(*given))
     if not is_run_time(given):
-        return scalars.at_compile_time(low, node, lambda: given[1] if given[0] else given[2])
+        return coercion.at_compile_time(low, node, lambda: given[1] if given[0] else given[2])
     if any(_has_items(each) for each in given[1:]):
         return _where_of_several(low, given, node, one)
     return whole_tensors.lift(low, given, node, one)
@@ -202,7 +202,7 @@ def _vector(low: Lowering, shape: Any, value: Any, dtype: Any, node: ast.Call) -
 
 def _number(low: Lowering, value: Any, dtype: Any, node: ast.Call) -> Any:
     """The value of all elements, in the dtype of the result."""
-    kind = scalars.at_compile_time(low, node, lambda: as_dtype(dtype))
+    kind = coercion.at_compile_time(low, node, lambda: as_dtype(dtype))
     stored = access.fitted(low, kind, value, ast.unparse(node), node)
     return Number(stored) if isinstance(stored, ops.Value) else stored
 

@@ -17,8 +17,9 @@ from ferrule.language.layouts import Layout, format_tuple
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import scalars
-from ferrule.language.lowering.tensors import access
+from ferrule.language.lowering.numbers import coercion
+from ferrule.language.lowering.packing import PACKED
+from ferrule.language.lowering.tensors import access, packed
 from ferrule.language.lowering.tensors.coordinates import refusals
 from ferrule.language.values import ComplexNumber, Number, SwizzledView, TensorView, Vector
 from ferrule.specs import Boolean, Int32, Numeric
@@ -70,7 +71,7 @@ def lift(
         shape = common
     for operand in operands:
         known = isinstance(operand, (Vector, Number, ComplexNumber, complex))
-        if not known and not scalars.is_python_number(operand):
+        if not known and not coercion.is_python_number(operand):
             low.fail(
                 node,
                 f"a vector is computed with {describe(operand)}",
@@ -178,9 +179,7 @@ def store(low: Lowering, tensor: Readable, vector: Any, node: ast.AST) -> None:
         )
     dtype, name = tensor.type.dtype, tensor.name
     low.state.writes += 1
-    if dtype in access.PACKED:
-        from ferrule.language.lowering.tensors import packed
-
+    if dtype in PACKED:
         assert isinstance(tensor, TensorView)
         packed.store(low, tensor, vector.items, node)
         return
@@ -195,9 +194,7 @@ def fill(
     """`a.fill(x)`: writes one number to every element."""
     (number,) = bound(low, "value", args, kwargs, node)
     shape = _reachable(low, tensor, node)
-    if tensor.type.dtype in access.PACKED:
-        from ferrule.language.lowering.tensors import packed
-
+    if tensor.type.dtype in PACKED:
         assert isinstance(tensor, TensorView)
         packed.store(low, tensor, [number] * int(layouts.size(shape)), node)
         low.state.writes += 1
@@ -264,7 +261,7 @@ def _known(low: Lowering, vector: Vector, at: Any, node: ast.AST) -> Any:
     """A coordinate whose leaves are compile-time values: ints and None."""
     if isinstance(at, tuple):
         return tuple(_known(low, vector, part, node) for part in at)
-    known = scalars.plain(at.value if isinstance(at, Numeric) else at)
+    known = coercion.plain(at.value if isinstance(at, Numeric) else at)
     if known is None or known == slice(None):
         return None
     if isinstance(known, int) and not isinstance(known, bool):

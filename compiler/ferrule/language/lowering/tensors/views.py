@@ -13,13 +13,12 @@ from functools import partial
 from typing import Any, Final
 
 from ferrule.language import layouts
-from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts import Layout
 from ferrule.language.lowering.context import Lowering, Part
 from ferrule.language.lowering.numbers.tables import PYTHON_BINARY
-from ferrule.language.lowering.tensors import coordinates
-from ferrule.language.values import Number, PointerView, SwizzledPointer, TensorView
+from ferrule.language.lowering.tensors import coordinates, packed
+from ferrule.language.values import Number, PointerView, TensorView
 from ferrule.specs import AddressSpace, Dim, DType, divisibility_of
 from ferrule.specs.expr import INT64_MAX
 
@@ -57,17 +56,10 @@ def relaid(
     type_ = _type(tensor.type, layout, tensor.type.align)
     if type_ == tensor.type:
         return TensorView(tensor.value, tensor.name, _nested(layout))
-    value = begins_with(low, low.builder.view(tensor.value, type_), tensor.value)
+    value = low.state.with_beginning(low.builder.view(tensor.value, type_), tensor.value)
     if isinstance(tensor, TensorView):
         low.state.parts[value] = Part(tensor, layout, arrange, has_no_others=has_no_others)
     return TensorView(value, tensor.name, _nested(layout))
-
-
-def begins_with(low: Lowering, view: ops.Value, other: ops.Value) -> ops.Value:
-    """The view, which is known from now on to begin where another tensor or pointer does."""
-    for known in (low.state.roots, low.state.bases):
-        known[view] = known.get(other, other)
-    return view
 
 
 def cut(
@@ -114,8 +106,6 @@ def _begin(
 ) -> Any:
     """A view that begins at these indices, with its known alignment."""
     if type_.dtype.bits < 8:
-        from ferrule.language.lowering.tensors import packed
-
         indices = coordinates.values(low, found, node)
         return packed.begin(low, tensor, found, indices, type_, node)
     aligned = replace(type_, align=alignment_at(tensor.type, found))
@@ -141,7 +131,7 @@ def pointer_to(low: Lowering, tensor: Any, dtype: DType, align: int, name: str) 
     """The start address of a tensor, or the address in a pointer's handle."""
     space = tensor.type.space if isinstance(tensor.type, TensorType) else AddressSpace.gmem
     type_ = TensorType(dtype, _UNBOUNDED, (1,), align, space)
-    return PointerView(begins_with(low, low.builder.view(tensor, type_), tensor), name)
+    return PointerView(low.state.with_beginning(low.builder.view(tensor, type_), tensor), name)
 
 
 def iterator(low: Lowering, tensor: TensorView) -> PointerView:
@@ -164,8 +154,6 @@ def moved(low: Lowering, pointer: PointerView, by: Any, node: ast.AST) -> Pointe
 
 def arithmetic(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
     """`p + i`, `i + p`, `p - i`."""
-    if isinstance(left, SwizzledPointer) or isinstance(right, SwizzledPointer):
-        return _swizzled_arithmetic(low, op, left, right, node)
     match op, left, right:
         case ast.Add(), PointerView(), _ if not isinstance(right, PointerView):
             return moved(low, left, right, node)
@@ -177,22 +165,4 @@ def arithmetic(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast
         node,
         f"the operator {PYTHON_BINARY[type(op)][0]} is not supported on pointers",
         expected="p + i, p - i, p[i]",
-    )
-
-
-def _swizzled_arithmetic(
-    low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
-) -> Any:
-    """`p + i`, `i + p`, of a pointer with a swizzle."""
-    from ferrule.language.lowering.tensors import swizzled
-
-    match op, left, right:
-        case ast.Add(), SwizzledPointer(), _ if not isinstance(right, SwizzledPointer):
-            return swizzled.moved(low, left, right, node)
-        case ast.Add(), _, SwizzledPointer() if not isinstance(left, SwizzledPointer):
-            return swizzled.moved(low, right, left, node)
-    low.fail(
-        node,
-        f"the operator {PYTHON_BINARY[type(op)][0]} is not supported on swizzled pointers",
-        expected="p + i",
     )

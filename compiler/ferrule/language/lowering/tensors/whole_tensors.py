@@ -13,7 +13,8 @@ from ferrule.language.ir import ops
 from ferrule.language.lowering import structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers.scalars import is_python_number
+from ferrule.language.lowering.numbers.coercion import is_python_number
+from ferrule.language.lowering.packing import PACKED
 from ferrule.language.lowering.tensors import access, vectors
 from ferrule.language.values import ComplexNumber, Number, TensorView, Vector, Whole
 from ferrule.specs import Dim, DType, Int64
@@ -27,7 +28,7 @@ def whole(low: Lowering, tensor: TensorView, node: ast.AST) -> Whole:
     def element(coordinates: tuple[ops.Value, ...]) -> Any:
         return access.load(low, tensor.value, coordinates)
 
-    dtype = access.PACKED.get(tensor.type.dtype, tensor.type.dtype)
+    dtype = PACKED.get(tensor.type.dtype, tensor.type.dtype)
     return Whole(tensor.type.shape, tensor.name, dtype, element)
 
 
