@@ -9,13 +9,13 @@ Python gets the qualified name of the class as the kind, `builtins.ValueError`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Lock
 from typing import Any, Final
 from weakref import WeakSet
 
 import tvm_ffi
 from tvm_ffi import core
 
+from ferrule.runtime.forks import ForkLock
 from ferrule.runtime.values.foreign import OTHER
 
 _MOST: Final = 64
@@ -78,7 +78,7 @@ def _found(kind: str, text: str) -> BaseException:
     return RuntimeError(f"{kind}: {text}")
 
 
-_LOCK: Final = Lock()
+_LOCK: Final = ForkLock()
 _PENDING: Final[WeakSet[_Raised]] = WeakSet()
 
 
