@@ -67,7 +67,7 @@ def run(given: argparse.Namespace, output: Output) -> int:
 
 
 def _views(path: Path, shown: Iterable[Shown], view: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """What is shown of each function that has it, and why others have not.
+    """The text of each function that has one, and the reasons why others have none.
 
     Failure if none has it.
     """

@@ -107,7 +107,7 @@ OTHERWISE: Final[Mapping[str, str]] = MappingProxyType(
         "JitArgAdapterRegistry": "__ferrule_spec__ of the class",
     }
 )
-"""What ferrule has instead of a name that it has not, in a few words."""
+"""The replacement in ferrule for a name that it lacks, in a few words."""
 _MLIR: Final = "cutlass._mlir"
 _OF_MLIR: Final = tuple(name for name in SOURCES if name.startswith(_MLIR))
 PAGE: Final = "docs/cute_names.md"

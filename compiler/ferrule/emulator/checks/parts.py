@@ -24,7 +24,7 @@ Places = Mapping[str, tuple[str, int]]
 
 
 class Parts:
-    """What a machine has for the checks that were asked for."""
+    """The parts of a machine for the requested checks."""
 
     def __init__(self, checks: frozenset[str], memory: Memory) -> None:
         self._memory: Final = memory

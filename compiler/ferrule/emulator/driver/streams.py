@@ -102,7 +102,7 @@ def submit(
     run: Callable[[], None],
     parameters: Parameters | None = None,
 ) -> None:
-    """Do something in a stream: now, or whenever the graph is launched that it is captured into."""
+    """Run work in a stream: now or, during a capture, at each launch of the captured graph."""
     capture = capture_of(driver, handle) if handle or driver.captures else None
     if capture is None:
         run()

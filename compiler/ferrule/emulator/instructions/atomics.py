@@ -54,7 +54,7 @@ def _atom(e: Emitter, item: Instruction, named: Named) -> None:
 
 
 def _without_policy(e: Emitter, item: Instruction, named: Named) -> tuple[Operand, ...]:
-    """The operands before the policy for the cache, of which there is none."""
+    """The operands without the cache policy, which is ignored."""
     if not named.get("hint"):
         return item.operands
     e.read(item.operands[-1], "b64")

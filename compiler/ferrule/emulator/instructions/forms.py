@@ -38,7 +38,7 @@ def form(opcode: str, pattern: str, *operands: int) -> Callable[[Write], Write]:
 
 
 def kind(named: Named, name: str = "t") -> str:
-    """What a pattern that matched has named."""
+    """The named parts of a pattern that matched."""
     found = named[name]
     assert found is not None
     return found

@@ -61,7 +61,7 @@ def text(name: str) -> str:
 
 @cache
 def declaration(name: str) -> str:
-    """What a text that calls a helper must say first."""
+    """The declaration of a helper for a text that calls it."""
     head = next(each for each in text(name).splitlines() if f'@"{name}"' in each)
     types = [each.split()[0] for each in head.partition("(")[2].partition(")")[0].split(",")]
     return f'declare i32 @"{name}"({", ".join(types)})\n'

@@ -11,7 +11,7 @@ from ferrule.emulator.warps.emitter import LANE_NUMBERS, Emitter, bits_of, splat
 from ferrule.emulator.warps.layout import LANE
 
 _UNKNOWN = -842150451
-"""0xCDCDCDCD: what a lane gets from one that takes no part, which is not defined."""
+"""0xCDCDCDCD: the value that a lane reads from an inactive lane; PTX does not define it."""
 
 
 def _two(e: Emitter, operand: Operand) -> tuple[Operand, Operand]:

@@ -195,7 +195,7 @@ def _ld(e: Emitter, item: Instruction, named: Named) -> None:
 
 
 def _checked_space(e: Emitter, space: str) -> str:
-    """What tells the helper where an address may be; without checks there is one for most."""
+    """The memory of an address, as the helper's argument; without checks most share one."""
     return space if space == "shared" or e.names.checked else "generic"
 
 

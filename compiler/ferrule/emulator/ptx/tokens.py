@@ -33,7 +33,7 @@ _TOKEN: Final = re.compile(
 
 
 def tokens(text: str) -> list[Token]:
-    """All tokens, and one of kind `end`.  PtxError for what begins none."""
+    """All tokens, and one of kind `end`.  PtxError where no token begins."""
     found: list[Token] = []
     at, line = 0, 1
     for match in _TOKEN.finditer(text):

@@ -355,7 +355,7 @@ class _Writer:
         return self._here[text]
 
     def _foreign(self, name: str) -> str | None:
-        """What stands for a vector that this loop does not define."""
+        """The replacement for a vector that this loop does not define."""
         if name in self._here:
             return self._here[name]
         chunker = self._chunker

@@ -242,7 +242,7 @@ waiting:
             self._fork(e, number, block.targets)
 
     def _farewells(self, e: Emitter) -> list[str]:
-        """What threads that end must do: end their bulk copies, arrive where others wait."""
+        """Code for threads that end: ends their bulk copies, and arrives where others wait."""
         how = "checked" if self._names.checked else "free"
         found = [f"async:bulk_flush:{how}"] if self._async else []
         names = (item.name for block in self._flow.blocks for item in block.instructions)

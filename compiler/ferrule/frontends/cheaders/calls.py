@@ -1,4 +1,4 @@
-"""The call of a function of a header: what it takes in Python, and what of that C gets.
+"""The call of a function of a header: its arguments in Python, and the values that C gets for them.
 
 An address needs a size, which the header does not say: `sizes` does.  A number that is the size of
 an array is no parameter in Python: the array has it.
@@ -159,7 +159,7 @@ class _Plan:
         return tuple(_lengths_of(kind)[0][1:])
 
     def argument(self, name: str) -> Any:
-        """What C gets for a parameter; what Python hands over for it is added to `params`."""
+        """The value that C gets for a parameter; adds what Python passes to `params`."""
         kind = self.function.parameters[name]
         if name in self.symbols:
             return self._size(name, kind)

@@ -59,7 +59,7 @@ _COMPARISONS: Final = ("arith.cmpi", "index.cmp")
 
 
 def condition(session: Session, value: Any) -> Test:
-    """The condition for an `i1`.  Raises CompileError, with the place, for a value that is none."""
+    """The condition for an `i1`.  Raises CompileError, with the place, for any other value."""
     if isinstance(value.owner, session.ir.Block):
         return Compared("ne", expression(session, value), 0)
     owner = value.owner.operation

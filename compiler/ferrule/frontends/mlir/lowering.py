@@ -47,7 +47,7 @@ _HINTS: Final = {
     "gpu": "only a function that launches kernels runs on a GPU, and it cannot copy or allocate; "
     "on the CPU memref.copy copies",
 }
-"""What to do with operations that no pass has lowered, by their dialect."""
+"""Hints for operations that no pass has lowered, by their dialect."""
 OURS: Final = "the passes of ferrule.frontends.mlir.pipelines"
 
 

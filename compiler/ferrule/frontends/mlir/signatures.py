@@ -174,7 +174,7 @@ class _Counted:
 
 
 def loop_value(depth: int) -> Sym:
-    """What the loop counts that is in this number of others."""
+    """The number that the loop counts; the loop is nested in this many others."""
     return Sym(_Counted(depth), f"i{depth}", 64)
 
 

@@ -194,7 +194,7 @@ class _Job:
             return kept.key_of(source, backend, options, self.arch)
 
     def done(self) -> Built:
-        """What Triton compiles, which is kept."""
+        """Compile the kernel with Triton, and keep the result."""
         source, backend, options = self._given()
         with _failures(self.kernel, self.arch):
             compiled = triton().compile(source, target=backend.target, options=options)

@@ -262,7 +262,7 @@ def retiled(tiled: TiledCopy, layout: Layout) -> Layout:
 
 
 def _chunked(layout: Layout, group: int) -> Layout:
-    """The layout of the chunks of so many indices that its indices are in."""
+    """The layout in chunks of this many indices: each index becomes that of its chunk."""
     if isinstance(layout.shape, tuple):
         return join([_chunked(mode, group) for mode in modes_of(layout)])
     extent, stride = int(layout.shape), int(layout.stride)

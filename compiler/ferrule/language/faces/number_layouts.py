@@ -51,7 +51,7 @@ def of_numbers(shape: Any, *, stride: Any = None) -> NumberLayout:
 
 
 def size_of_numbers(value: Any, mode: Any = None) -> Any:
-    """`size` of what has integers that a kernel computes."""
+    """`size` of a layout or shape with integers that a kernel computes."""
     shape = value.shape if isinstance(value, NumberLayout) else value
     if mode is None:
         return product(shape)

@@ -112,7 +112,7 @@ def _rows(tuples: Any) -> Any:
 
 
 def transform_apply(*args: Any, f: Callable[..., Any], g: Callable[..., Any]) -> Any:
-    """g of the results that f has for the items of tuples of one length."""
+    """`g(f(…), f(…), …)`: f takes the items at one position of tuples of one length."""
     return g(*[f(*items) for items in _rows(tuple([wrap(each) for each in args]))])
 
 

@@ -15,7 +15,7 @@ UNWRITABLE: Final = (
     "one of JAX, which nobody writes to: give a NumPy array, or call fe.jax_call(compiled), which "
     "returns what the function writes"
 )
-"""What an array is that a call would write, for messages."""
+"""The description, in messages, of an array that a call would write."""
 
 _TRACED: Final = (
     "an array that JAX traces, which has no elements yet: call fe.jax_call(compiled) in what JAX "

@@ -76,7 +76,7 @@ def _unsaid(argument: CArgument) -> Iterator[Reference]:
 
 
 def _instead(value: CArgument) -> str:
-    """What to write for a value that C changes."""
+    """The hint for a value that C changes."""
     match value:
         case Cast(dtype=dtype) | Scalar(dtype=dtype):
             return _out(dtype.name)

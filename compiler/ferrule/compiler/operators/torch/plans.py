@@ -207,7 +207,7 @@ def _is_open(tensor: specs.Tensor) -> bool:
 
 
 def overlaps(plan: Plan, argument: Argument) -> str:
-    """What is wrong with a written tensor that was expanded."""
+    """The error text for a written tensor that was expanded."""
     return (
         f"{plan.name}: {argument.name} is written, and several of its elements are in one place, "
         f"as expand() makes them: give a copy, {argument.name}.clone()"

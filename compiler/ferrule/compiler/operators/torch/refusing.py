@@ -41,7 +41,7 @@ def is_possible(triple: str) -> bool:
 
 
 def declared(e: Emitter, name: str) -> ir.Function:
-    """One of the functions of C++, null where torch does not have it."""
+    """Declares one of torch's C++ functions; it is null where torch lacks it."""
     function = e.symbol(name, _TYPES[name])
     function.linkage = "extern_weak"
     return function

@@ -92,7 +92,7 @@ def callback(driver: Driver, export: Export) -> Any:
 
 
 def unsupported(driver: Driver, symbol: str) -> Any:
-    """What stands for a function that is not there: it says so, whatever it is given."""
+    """Stands for a missing function: each call says that it is missing."""
 
     def call() -> int:
         return driver.refused(symbol, Result.NOT_SUPPORTED, f"the emulated GPU has no {symbol}")

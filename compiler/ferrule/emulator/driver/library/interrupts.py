@@ -25,7 +25,7 @@ def called_by_c(code: CodeType) -> None:
 
 
 def later() -> None:
-    """Interrupt the program a bit later."""
+    """Interrupt the program shortly afterwards, from another thread."""
     again = threading.Timer(_BACK_IN_PYTHON, interrupt_main)
     again.daemon = True
     again.start()

@@ -35,7 +35,7 @@ _MOST: Final = 1 << 40
 """No size is larger."""
 
 Case = dict[Condition, str]
-"""The conditions of one recording, with what is said of a call that lacks one."""
+"""The conditions of one recording, each with the message for a call that does not meet it."""
 
 
 @dataclass(slots=True)

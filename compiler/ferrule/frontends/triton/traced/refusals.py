@@ -11,7 +11,7 @@ from ferrule.specs import Sym
 from ferrule.specs.deferred import dataclass
 
 _MISTAKES: Final = (TypeError, AttributeError, LookupError, NameError, ImportError)
-"""Errors that say that the function itself is wrong, whoever raises them."""
+"""Errors that mean that the function itself is wrong, wherever they are raised."""
 
 _KINDS: Final = ("ValueError", "AssertionError", "MemoryError", "RuntimeError")
 """The classes of errors that a call can raise; an error of another class is a RuntimeError."""

@@ -78,7 +78,7 @@ def _tensors(kernel: ops.Function) -> Iterator[ops.Value]:
 
 
 def _given(kernel: ops.Function) -> Iterator[Sym]:
-    """The symbols that whoever launches a kernel has."""
+    """The symbols that the code which launches a kernel knows."""
     for param in kernel.params:
         if isinstance(param.type, TensorType):
             for dim in (*param.type.shape, *param.type.strides):

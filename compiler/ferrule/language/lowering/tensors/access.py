@@ -81,7 +81,7 @@ def require_kept(low: Lowering, dtype: DType, node: ast.AST) -> None:
 
 
 def made(low: Lowering, type_: TensorType, make: Callable[[TensorType], ops.Value]) -> ops.Value:
-    """New memory of this type, from what makes that of numbers."""
+    """New memory of this type, made by a function that makes memory for numbers."""
     if type_.dtype.kind != "complex":
         return make(type_)
     floats = type_of_parts(type_)
