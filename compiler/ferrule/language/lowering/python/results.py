@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType
-from ferrule.language.lowering import owners
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import exits
 from ferrule.language.lowering.descriptions import describe
@@ -23,6 +22,7 @@ from ferrule.language.lowering.objects import foreign_calls
 from ferrule.language.lowering.objects.call_results import UNIONS
 from ferrule.language.lowering.python import return_annotations
 from ferrule.language.lowering.tensors import whole_tensors
+from ferrule.language.lowering.tensors.allocation import require_object
 from ferrule.language.values import (
     Handle,
     Maybe,
@@ -242,20 +242,9 @@ def _of_bytes(low: Lowering, is_text: bool, numbers: Sequence[Number]) -> Parts:
 
 def _tensor(low: Lowering, tensor: TensorView, node: ast.AST) -> Parts:
     """The object of a tensor that the function made, or got."""
-    if not owners.hold(low.state, tensor.value):
-        low.fail(
-            node,
-            f"{_what(low, node)} returns {describe(tensor)}, which has no object of its own",
-            expected="a tensor of fe.empty, fe.zeros or fe.full, or a whole parameter",
-            hint="the first rows are fe.shrink(a, k); copy another part of it to a new tensor",
-        )
+    hint = "the first rows are fe.shrink(a, k); copy another part of it to a new tensor"
+    require_object(low, tensor, f"{_what(low, node)} returns", hint, node)
     type_ = tensor.type
-    if type_.dtype.bits < 8:
-        low.fail(
-            node,
-            f"{_what(low, node)} returns {describe(tensor)}, whose elements have less than a byte",
-            hint="take it as a tensor of uint8",
-        )
     spec = params.Tensor(
         "result",
         type_.shape,

@@ -82,19 +82,31 @@ def shrink(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Tenso
     return TensorView(result, ast.unparse(node))
 
 
+def require_object(low: Lowering, tensor: TensorView, user: str, hint: str, node: ast.AST) -> None:
+    """Refuses a tensor without an object of its own, or with elements of less than a byte.
+
+    `user` begins the message, such as "shrink got"; `hint` is for a tensor without an object.
+    """
+    if not owners.hold(low.state, tensor.value):
+        low.fail(
+            node,
+            f"{user} {describe(tensor)}, which has no object of its own",
+            expected="a tensor of fe.empty, fe.zeros or fe.full, or a whole parameter",
+            hint=hint,
+        )
+    if tensor.type.dtype.bits < 8:
+        low.fail(
+            node,
+            f"{user} {describe(tensor)}, whose elements have less than a byte",
+            hint="take it as a tensor of uint8",
+        )
+
+
 def _require_owned(low: Lowering, tensor: Any, node: ast.Call) -> TensorView:
     """The tensor, which this function must own, and which must have rows."""
     if not isinstance(tensor, TensorView):
         low.fail(node, f"shrink got {describe(tensor)}", expected="a tensor")
-    if not owners.hold(low.state, tensor.value):
-        low.fail(
-            node,
-            f"shrink got {describe(tensor)}, which has no object of its own",
-            expected="a tensor of fe.empty, fe.zeros or fe.full, or a whole parameter",
-            hint="copy its rows to a new tensor",
-        )
-    if tensor.type.dtype.bits < 8:
-        low.fail(node, f"shrink got {describe(tensor)}, whose elements have less than a byte")
+    require_object(low, tensor, "shrink got", "copy its rows to a new tensor", node)
     if not tensor.type.shape:
         low.fail(node, f"shrink got {describe(tensor)}", expected="a tensor with at least one dim")
     return tensor
