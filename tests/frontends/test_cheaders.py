@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 import tvm_ffi
 
-from ferrule.compiler.conventions import Out, ReturnCode
+from ferrule import compiler, specs
+from ferrule.compiler.conventions import CFunction, HostCode, Out, ReturnCode, Struct
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import c
 
@@ -310,7 +311,8 @@ def test_what_is_left_out_has_a_reason(lib: Any, folder: Path) -> None:
     assert dict(lib.left_out) == {
         "each": "it takes visit, the address of a function: callbacks={'each.visit': …} names the "
         "void* of its context, or None",
-        "moved": "it takes p, point, by value",
+        "moved": "it takes p, point, by value: write the call yourself, conventions.CFunction with "
+        "Struct([…]) of its members",
         "say": "the library does not have it",
         "gone": "the library does not have it",
         "last": "it takes n, an address of constant int32: sizes={'last.n': …} says how many, None "
@@ -509,3 +511,64 @@ def test_what_is_no_context(
 ) -> None:
     with pytest.raises(kind, match=message):
         c.library(CALLS, calls, sizes={"walk.x": "n"}, callbacks=callbacks)
+
+
+VALUES = """
+struct point { int x; double y; };
+typedef struct { float r, g, b, a; } color;
+typedef struct { int quot; int rem; } halves;
+union u { int i; float f; };
+struct big { double v[9]; };
+double norm(struct point p);
+color mix(color a, color b);
+halves divide(int a, int b);
+double _Complex turn(double _Complex z);
+float _Complex turnf(float _Complex z);
+struct big made(int k);
+int chosen(union u v);
+long double same(long double x);
+"""
+VALUES_OF = """
+double norm(struct point p) { return p.x + p.y; }
+color mix(color a, color b) { color c = {a.r + b.r, a.g + b.g, a.b + b.b, a.a + b.a}; return c; }
+halves divide(int a, int b) { halves h = {a / b, a % b}; return h; }
+double _Complex turn(double _Complex z) { return z * 1.0iF; }
+float _Complex turnf(float _Complex z) { return z * 1.0iF; }
+struct big made(int k) { struct big b = {{k, 1}}; return b; }
+int chosen(union u v) { return v.i; }
+long double same(long double x) { return x; }
+"""
+
+
+def test_values_without_a_parameter_say_what_to_write_and_that_is_right(tmp_path: Path) -> None:
+    (tmp_path / "values.c").write_text(VALUES + VALUES_OF)
+    cc = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if cc is None:
+        pytest.skip("no C compiler")
+    command = [cc, "-shared", "-fPIC", str(tmp_path / "values.c"), "-o"]
+    subprocess.run([*command, str(tmp_path / "values.so")], check=True)
+    left = dict(c.library(VALUES, tmp_path / "values.so").left_out)
+    said = ("Struct([…])", "Struct([…])", "the members", "Struct([re", "Struct([re", "the members")
+    for name, words in zip(("norm", "mix", "divide", "turn", "turnf", "made"), said, strict=True):
+        assert "by value" in left[name] or "it returns" in left[name]
+        assert ("CFunction with returns=" in left[name]) == (name in ("divide", "made"))
+        assert words in left[name]
+    for name in ("chosen", "same"):
+        assert "let a function in C take or return its address" in left[name]
+
+    code = HostCode.from_library(str(tmp_path / "values.so"))
+    k, m = (specs.Scalar(name, "int32") for name in "km")
+    x, y = (specs.Scalar(name, "float64") for name in "xy")
+    parts = [specs.Scalar(name, "float32") for name in "abcdefgh"]
+
+    def call(name: str, params: list[Any], given: list[Any], returns: Any) -> Any:
+        made = CFunction(name, given, returns=returns, code=code)
+        return compiler.build(specs.Signature(name, params), made)
+
+    assert call("norm", [k, y], [Struct([k, y])], "float64")(1, 2.5) == 3.5
+    mixed = call("mix", parts, [Struct(parts[:4]), Struct(parts[4:])], ["float32"] * 4)
+    assert mixed(*range(8)) == (4, 6, 8, 10)
+    assert call("divide", [k, m], [k, m], ["int32"] * 2)(7, 3) == (2, 1)
+    assert call("turn", [x, y], [Struct([x, y])], ["float64"] * 2)(1, 2) == (-2, 1)
+    assert call("turnf", parts[:2], [Struct(parts[:2])], ["float32"] * 2)(1, 2) == (-2, 1)
+    assert call("made", [k], [k], ["float64"] * 9)(7) == (7, 1, 0, 0, 0, 0, 0, 0, 0)

@@ -104,7 +104,19 @@ def _result(kind: Kind) -> Any:
         case Address(to, is_const):
             return "string" if is_const and to in _BYTES[1:] else "pointer"
         case _:
-            raise LeftOut(f"it returns {_text(kind)}")
+            raise LeftOut(f"it returns {_text(kind)}{_instead(kind, 'returns=')}")
+
+
+def _instead(kind: Kind, result: str = "") -> str:
+    """What to write for a value that no parameter or result of a header's function is."""
+    own = f": write the call yourself, conventions.CFunction with {result}"
+    match kind:
+        case Number("complex64" | "complex128" as dtype):
+            part = "float32" if dtype == "complex64" else "float64"
+            return own + (f"['{part}', '{part}']" if result else "Struct([re, im])")
+        case Opaque(text, is_number=False) if not text.startswith("union"):
+            return own + ("the members, ['int32', …]" if result else "Struct([…]) of its members")
+    return ": let a function in C take or return its address, by frontends.c.compile"
 
 
 def _text(kind: Kind) -> str:
@@ -174,7 +186,7 @@ class _Plan:
             case Address():
                 return self._address(name, kind)
             case _:
-                raise LeftOut(f"it takes {name}, {_text(kind)}, by value")
+                raise LeftOut(f"it takes {name}, {_text(kind)}, by value{_instead(kind)}")
 
     def _added(self, param: Any) -> Any:
         self.params.append(param)
