@@ -140,9 +140,12 @@ def timeline(spans: Sequence[tuple[str, float, float]], title: str, unit: str) -
         whole = max(begin + length for _, begin, length in spans)
         for row, (_, begin, length) in enumerate(spans):
             axes.barh(row, length, left=begin, color=COLOURS[row % len(COLOURS)], height=0.7)
-            right = begin + length < 0.75 * whole
-            at, side = (begin + length, "left") if right else (begin, "right")
-            axes.text(at, row, f" {length:.3g} {unit} ", ha=side, va="center", fontsize=8)
+            end, text = begin + length, f" {length:.3g} {unit} "
+            inside = length > 0.25 * whole  # there is room, and beside it may be none
+            colour = "black" if inside else None
+            side = "right" if inside else "left" if end < 0.75 * whole else "right"
+            at = end if inside or side == "left" else begin
+            axes.text(at, row, text, ha=side, va="center", fontsize=8, color=colour)
         axes.set_yticks(range(len(spans)), [name for name, _, _ in spans])
         axes.invert_yaxis()
         axes.set_xlabel(unit)
