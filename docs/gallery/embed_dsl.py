@@ -102,7 +102,7 @@ x = np.arange(4, dtype=np.float32)
 print(np.from_dlpack(saxpy(x, x, np.ones(4, np.float32))))
 
 # %% [markdown]
-# Nothing had to be written for this:
+# ferrule has written the checks of the arguments:
 
 # %%
 try:
@@ -113,7 +113,7 @@ except ValueError as error:
 # %% [markdown]
 # ## What the wrapper costs
 #
-# The checks of three arrays, a call with the result allocated, beside NumPy's two operations.
+# A call checks three arrays and allocates the result. NumPy needs two operations for the same.
 
 # %%
 given = [np.ones(1000, np.float32) for _ in range(3)]

@@ -43,8 +43,8 @@ racy, right = (
 # %% [markdown]
 # ## Who writes, who reads
 #
-# The place in shared memory is the column. Above is the warp that writes it, below the one that
-# reads it: warp 0 reads what warp 1 writes.
+# Each column is a place in shared memory. The upper row shows the warp that writes it, the lower
+# row the warp that reads it: warp 0 reads what warp 1 writes.
 
 # %%
 writers = [i // 32 for i in range(0, N, 2)]
@@ -63,7 +63,7 @@ with fe.emulated_gpu("sm_90a", checks="memory,sync,race"):
         print(textwrap.fill(str(error)[str(error).index("race in") :], 100))
 
 # %% [markdown]
-# With the barrier nothing is found, and the result is right:
+# With the barrier the emulated GPU finds no race, and the result is right:
 
 # %%
 with fe.emulated_gpu("sm_90a", checks="memory,sync,race"):

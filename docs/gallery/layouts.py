@@ -17,7 +17,7 @@ rows = fe.make_layout((8, 8), stride=(8, 1))
 rows
 
 # %% [markdown]
-# The same numbers down the columns: only the strides differ.
+# Here the numbers follow each other down the columns. Only the strides are different.
 
 # %%
 fe.make_layout((8, 8), stride=(1, 8))

@@ -105,7 +105,7 @@ command = [sys.executable, "-c", program]
 print(subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=True).stdout)
 
 # %% [markdown]
-# With ferrule, `load_module` has names, defaults and the fast calls:
+# With ferrule, `load_module` gives functions with names of parameters, defaults and fast calls:
 
 # %%
 vectors = fe.runtime.load_module(FOLDER / "dist/libvectors.so")

@@ -29,8 +29,8 @@ slow = fe.compile(scores, matrix, column, row, options="--target cpu")
 slow.remarks
 
 # %% [markdown]
-# Two reasons stand there: the sum has an order, and the inner loop goes down a column, in steps of
-# a row.
+# There are two reasons: the numbers must be added in their order, and the inner loop goes down a
+# column, so each step jumps over a whole row.
 #
 # ## What it reads, in which order
 #
@@ -44,8 +44,8 @@ plots.grid(order // 4, "the order of reading: down the columns", order)
 # %% [markdown]
 # ## Along the rows
 #
-# The loops change places. Each element of `out` keeps its order of sums, so the result is the same
-# to the last bit, and no permission is needed.
+# The two loops are swapped. The numbers of each element of `out` are still added in the same order,
+# so the result is the same to the last bit.
 
 
 # %%
@@ -83,8 +83,8 @@ plots.times(samples, "scores of 400 × 500 floats")
 # %% [markdown]
 # ## The page about the compilation
 #
-# Source, kernel IR, LLVM IR and machine code side by side; point at a line, and those that belong
-# to it light up. `fast.report("scores.html")` writes it as a file.
+# It shows source, kernel IR, LLVM IR and machine code side by side. Point at a line, and the lines
+# that belong to it are highlighted. `fast.report("scores.html")` writes it as a file.
 
 # %%
 page = fast.report()

@@ -46,8 +46,8 @@ def by_thread(x: fe.Tensor, y: fe.Tensor):
 # %% [markdown]
 # ## One block for a row
 #
-# Thread t has the elements t, t + 128, t + 256 …; `block_reduction` joins what the threads have
-# found. On a GPU this is the fast way: neighbours read neighbours, and all threads work for long
+# Thread t has the elements t, t + 128, t + 256 …, and `block_reduction` joins the results of all
+# threads. On a GPU this is the fast way: neighbours read neighbours, and all threads work for long
 # rows.
 
 
@@ -118,8 +118,8 @@ for name, function in ways.items():
 # %% [markdown]
 # ## Which thread reads what
 #
-# The same matrix of 4 rows and 16 columns, the first two ways, with 4 threads: in the colour of a
-# thread is what it reads.
+# A matrix of 4 rows and 16 columns, and 4 threads: each thread has a colour, and what it reads has
+# this colour. First a thread for a row, then a block for a row.
 
 # %%
 plots.grid(np.repeat(np.arange(4)[:, None], 16, axis=1), "a thread for a row")
@@ -134,7 +134,7 @@ plots.grid(
 # %% [markdown]
 # ## What became of the loops
 #
-# The compiler says it itself: what is a vector of how many elements, and if not, why.
+# The compiler says what became of each loop: how many elements a vector has, or why there is none.
 
 # %%
 ways["a thread for a row"].remarks

@@ -68,8 +68,8 @@ compiled
 # %% [markdown]
 # ## Which warp makes what, and which lane has what
 #
-# A tile of C, in the colours of the four warps; and the 16 × 8 results of one `mma`, with the lane
-# and the number of its value.
+# First a tile of C: each of the four warps has a colour. Then the 16 × 8 results of one `mma`:
+# which lane has each of them, and as which of its values.
 
 # %%
 plots.grid(

@@ -48,8 +48,8 @@ print(total[0], x.sum())
 # %% [markdown]
 # ## Who adds what
 #
-# Each row is shared memory behind a step, with its numbers. In colour are the places that were
-# written in this step, by the thread of the same number.
+# Each row shows the numbers in shared memory after one step. The places that this step has written
+# are coloured: thread `i` writes place `i`.
 
 # %%
 active = [[t if t < N >> (step + 1) else -1 for t in range(N)] for step in range(5)]

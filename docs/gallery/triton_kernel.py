@@ -1,9 +1,9 @@
 # %% [markdown]
 # # A Triton kernel without Triton
 #
-# Triton compiles a kernel here, for several GPUs at once and without one. What is shipped runs
-# without Triton, PyTorch and Python, and holds every call to what Triton assumed: sizes, strides,
-# alignments.
+# Triton compiles a kernel here, for several GPUs at once and without one. The library that
+# you ship runs without Triton, PyTorch and Python. It checks each call for what Triton assumed:
+# sizes, strides, alignments.
 #
 # **Run it**: `python docs/gallery/triton_kernel.py`; it needs `pip install 'ferrule[triton]'` to
 # compile, and nothing of it to run.

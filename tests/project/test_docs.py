@@ -57,6 +57,25 @@ def test_links_between_files_lead_somewhere(root: Path) -> None:
     assert not [(p, link) for p, link in links if not (p.parent / link).exists()]
 
 
+@pytest.mark.parametrize(
+    ("row", "page", "words"),
+    [
+        ("softmax", "docs/gallery/softmax.py", "by_block_kernel"),
+        ("overlap", "docs/checks.md", "## Buffers that overlap"),
+        ("`CALL17`", "docs/errors.md", "CALL17"),
+        ("to C", "docs/export.md", "export_to_c"),
+    ],
+)
+def test_the_first_page_leads_to_what_newcomers_look_for(
+    root: Path, row: str, page: str, words: str
+) -> None:
+    """In one click, by a row of its table."""
+    text = root.joinpath("docs/index.md").read_text("utf-8")
+    (line,) = [line for line in text.splitlines() if line.startswith("|") and row in line]
+    assert root / page in [(root / "docs" / link).resolve() for link in LINK.findall(line)]
+    assert words in root.joinpath(page).read_text("utf-8")
+
+
 def named(pages: Path) -> set[str]:
     """The words of a page, or of all pages of a folder."""
     files = [pages] if pages.is_file() else pages.glob("*.md")
