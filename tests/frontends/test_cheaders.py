@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import shutil
 import subprocess
@@ -511,6 +512,25 @@ def test_what_is_no_context(
 ) -> None:
     with pytest.raises(kind, match=message):
         c.library(CALLS, calls, sizes={"walk.x": "n"}, callbacks=callbacks)
+
+
+def test_a_null_handle_is_refused_unless_it_is_allowed(tmp_path: Path) -> None:
+    header = "struct box { int value; }; int value_of(struct box *box);"
+    body = "int value_of(struct box *box) { return box ? box->value : -1; }"
+    (tmp_path / "box.c").write_text(f"{header.partition('int value_of')[0]} {body}")
+    cc = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if cc is None:
+        pytest.skip("no C compiler")
+    command = [cc, "-shared", "-fPIC", str(tmp_path / "box.c"), "-o", str(tmp_path / "box.so")]
+    subprocess.run(command, check=True)
+    lib = c.library(header, tmp_path / "box.so")
+    seven = np.array([7], np.int32)
+    assert lib.value_of(seven.ctypes.data) == 7
+    for null in (None, 0, ctypes.c_void_p()):
+        with pytest.raises(ValueError, match="expected an address, but got a null pointer"):
+            lib.value_of(null)
+    lib = c.library(header, tmp_path / "box.so", sizes={"value_of.box": None})
+    assert lib.value_of(None) == -1
 
 
 VALUES = """

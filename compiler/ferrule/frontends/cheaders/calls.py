@@ -219,8 +219,8 @@ class _Plan:
         if kind.is_const and kind.to == _TEXT.to:
             return CString(self._added(String(_python_name(name))))
         behind = _lengths_of(kind)[1]
-        if _is_handle(behind):
-            return self._added(_pointer(name))
+        if _is_handle(behind):  # most libraries read a null handle's memory, which ends the process
+            return self._added(Pointer(_python_name(name), nullable=False))
         if isinstance(kind.to, Called):
             raise LeftOut(
                 f"it takes {name}, the address of a function: callbacks="
