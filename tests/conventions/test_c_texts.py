@@ -173,8 +173,11 @@ def test_an_error_of_a_class_that_tvm_ffi_knows_keeps_it(code: HostCode) -> None
 
     back = Callback(F, [CString], returns="int32")
     tell = built("tell", [DATA, F], [CBytes(DATA), back], code, "int32")
-    with pytest.raises(RuntimeError, match="^not a$"):
-        tell(b"a\0", fails)
-    tvm_ffi.register_error("Unlucky", Unlucky)
     with pytest.raises(Unlucky, match="^not a$"):
         tell(b"a\0", fails)
+    wrapped = tvm_ffi.convert(fails)
+    with pytest.raises(RuntimeError, match="^not a$"):
+        tell(b"a\0", wrapped)
+    tvm_ffi.register_error("Unlucky", Unlucky)
+    with pytest.raises(Unlucky, match="^not a$"):
+        tell(b"a\0", wrapped)
