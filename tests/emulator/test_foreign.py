@@ -45,5 +45,5 @@ def test_triton(arch: str) -> None:
         pytest.skip("Triton is not installed")
     found = said("emulated_triton", arch)
     found.setdefault("column", "right")  # not on every GPU, not in every version of Triton
-    names = "add", "softmax", "matmul", "count", "sums", "column"
+    names = "add", "softmax", "matmul", "count", "sums", "product", "column"
     assert found == dict.fromkeys(names, "right")

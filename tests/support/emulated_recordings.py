@@ -77,6 +77,20 @@ def looped(x, total, stride, n, BLOCK: tl.constexpr):
     tl.store(total + row, found)
 
 
+@triton.autotune(configs=[triton.Config({"BLOCK": 256}), triton.Config({"BLOCK": 64})], key=["n"])
+@triton.jit
+def blocks(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+
+
+@triton.heuristics({"BLOCK": lambda args: 1024 if args["n"] < 2000 else 64})
+@triton.jit
+def steps(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+
+
 def normed(x: Any, weight: Any) -> tuple[Any, Any]:
     """Rows divided by the root of their mean square, and twice that: with a temporary that starts
     with zeros, and rows of a view."""

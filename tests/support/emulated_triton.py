@@ -58,6 +58,33 @@ def sums(x, y, n, BLOCK: tl.constexpr):
     tl.store(y + at, tl.cumsum(tl.load(x + at, mask=at < n, other=0), axis=0), mask=at < n)
 
 
+@triton.jit
+def product(a, b, c, PRECISION: tl.constexpr):
+    i, j = tl.arange(0, 32)[:, None], tl.arange(0, 32)[None, :]
+    at = i * 32 + j
+    tl.store(c + at, tl.dot(tl.load(a + at), tl.load(b + at), input_precision=PRECISION))
+
+
+def cut(x: Any) -> Any:
+    """Numbers as TF32 has them: without the last 13 bits."""
+    return (x.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
+
+
+def check_product(arch: str, rng: Any) -> bool:
+    """Float32 is multiplied as TF32 by default, and exactly where the kernel asks for it."""
+    a, b = (rng.standard_normal((32, 32), dtype=np.float32) for _ in "ab")
+    wanted = {"tf32": cut(a) @ cut(b), "ieee": a.astype(np.float64) @ b}
+    right = abs(wanted["tf32"] - wanted["ieee"]).max() > 1e-3
+    tensors = dict.fromkeys("abc", "*fp32[32, 32]")
+    for precision, each in wanted.items():
+        c = fe.cuda.empty((32, 32))
+        how = {"PRECISION": precision}
+        function = compiled(product, arch, fe.frontends.fixed(1), how, **tensors)
+        function(fe.cuda.array(a), fe.cuda.array(b), c)
+        right &= bool(abs(fe.cuda.to_numpy(c) - each).max() < 1e-5)
+    return bool(right)
+
+
 def check_column(arch: str, rng: Any) -> bool:
     """A kernel of Gluon with a descriptor for im2col: pixels moved down by 2 and right by 1."""
     from triton.experimental.gluon import language as gl
@@ -80,7 +107,7 @@ def check_column(arch: str, rng: Any) -> bool:
     return bool((fe.cuda.to_numpy(out) == np.stack(found[first : first + 32])).all())
 
 
-def compiled(kernel: Any, arch: str, grid: Any, constexprs: dict[str, int], **more: Any) -> Any:
+def compiled(kernel: Any, arch: str, grid: Any, constexprs: dict[str, Any], **more: Any) -> Any:
     signature = {name: each for name, each in more.items() if each.startswith("*")}
     sizes = {name: each for name, each in more.items() if not each.startswith("*")}
     options = {"signature": signature, "constexprs": constexprs, "target": arch, **sizes}
@@ -171,6 +198,7 @@ CHECKS = {
     "matmul": check_matmul,
     "count": check_count,
     "sums": check_sums,
+    "product": check_product,
     "column": check_column,
 }
 

@@ -34,6 +34,7 @@ from triton_launcher import Address, own_launcher
 from triton_modules import modules_of
 
 from ferrule.frontends import triton as frontend
+from ferrule.frontends.captured import captured
 from ferrule.specs import as_dtype
 
 GRID = (2, 3, 1)
@@ -151,10 +152,19 @@ def added_names(kernel: Any) -> frozenset[str]:
     return frozenset(names)
 
 
+def forget_digests(function: Any) -> None:
+    """Where Triton cannot make a digest of a kernel it raises, and takes the kernel's name for one
+    from then on: the next launch would be taken."""
+    for each in (function, *(value for _, _, value in captured(function))):
+        if str(getattr(each, "hash", "")).startswith("recursion:"):
+            each.hash = None
+
+
 def own_launch(gpu: FakeCuda, kernel: Any, own: dict[str, Any], arch: int) -> tuple[Launch, str]:
     """Triton's launch, and the PTX that it made."""
     *_, function = layers_of(kernel)
     function.device_caches.clear()
+    forget_digests(function)
     gpu.clear()
     with own_launcher(arch):
         compiled = function[GRID](**own, **chosen(kernel, own))
@@ -176,6 +186,7 @@ def our_launch(gpu: FakeCuda, kernel: Any, ours: dict[str, Any], arch: int) -> t
         grid=frontend.fixed(GRID),
         target=f"sm_{arch}a",
         config=0 if tuned else None,
+        prune=False,  # Triton's launch is of this configuration, without the tuner
     )
     gpu.clear()
     built(**{each.name: ours[each.name] for each in built.signature.params})

@@ -415,12 +415,19 @@ def test_the_block_of_the_chosen_config_bounds_rows(gpu: FakeCuda, hosts: Module
     text = r"BLOCK = 64 is the block of the config for n = 100(.|\n)*whose BLOCK is at least 100"
     sizes = (3, 40), (5, 100)
     for how in ({}, {"configs": {0: 0}}, {"launch": 0, "config": 0}):
-        with pytest.raises(fe.CompileError, match=text):
-            of_rows(hosts.summed, *sizes, **how)
+        for recordings in (sizes, sizes[1:]):
+            with pytest.raises(fe.CompileError, match=text):
+                of_rows(hosts.summed, *recordings, **how)
     with pytest.raises(fe.CompileError, match=text):
         of_rows(hosts.summed, *sizes, configs={0: frontend.by_size("n", {100: 0, 128: 1})})
+    with pytest.raises(fe.CompileError, match=text):
+        of_rows(hosts.summed, sizes[1], launch=0, choose=frontend.by_size("n", {100: 0, 128: 1}))
     chosen = of_rows(hosts.summed, *sizes, configs={0: frontend.by_size("n", {64: 0, 128: 1})})
     assert takes(chosen, 4, 64) and takes(chosen, 4, 100)
+    alone = of_rows(hosts.summed, sizes[1], launch=0, config=1)
+    assert takes(alone, 5, 100)
+    with pytest.raises(ValueError, match=r"x.shape\[1\].*expected to be 100, but got 64"):
+        alone(tensor(5, 64)[0], tensor(5)[0])
     loop = of_rows(hosts.looped, *sizes, configs={0: 0})
     assert takes(loop, 4, 64) and takes(loop, 4, 100)
 

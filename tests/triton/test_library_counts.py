@@ -33,6 +33,14 @@ def add_kernel(x_ptr, idx_ptr, out_ptr, n, EVEN: tl.constexpr, BLOCK: tl.constex
     tl.store(out_ptr + at, helper(tl.load(x_ptr + index, mask=at < n)), mask=at < n)
 
 @triton.jit
+def unknown(x_ptr, n, USE: tl.constexpr, BLOCK: tl.constexpr):
+    if USE:
+        missing_package.of_another_version(x_ptr)
+    tl.store(x_ptr + tl.arange(0, BLOCK), missing_function(n) if USE else 0.0)
+
+missing_function = missing_package.function
+
+@triton.jit
 def never(x_ptr, BLOCK: tl.constexpr):
     tl.static_assert(False)
 """
@@ -53,7 +61,9 @@ def test_kernels_are_found_guessed_and_compared(gpu: FakeCuda, tmp_path: Path) -
     (package / "ops.py").write_text(LIBRARY)
     options = Namespace(arch=90, tries=3, most=9, seconds=60, only=None, without=(), verbose=False)
     found = counting.count(gpu, tmp_path, options)
-    assert found.kernels == 2
-    assert dict(found.said) == {"same": 1, "not guessed": 1}
-    assert [each.partition(":")[0] for each in found.notes] == ["own_library.ops.never"]
-    assert found.row() == f"| {tmp_path.name} | 2 | 2 | 1 | 1 | 0 | 0 |"
+    assert found.kernels == 3
+    assert dict(found.said) == {"same": 1, "not guessed": 2}
+    names = [each.partition(":")[0] for each in found.notes]
+    assert sorted(names) == ["own_library.ops.never", "own_library.ops.unknown"]
+    assert any("Unsupported function referenced" in each for each in found.notes)
+    assert found.row() == f"| {tmp_path.name} | 3 | 3 | 1 | 1 | 0 | 0 |"

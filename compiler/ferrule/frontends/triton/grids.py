@@ -14,9 +14,23 @@ from ferrule.frontends.triton.traced.functions import Quotient, compute, trace, 
 from ferrule.frontends.triton.traced.numbers import Unseen
 from ferrule.frontends.triton.traced.paths import Path
 from ferrule.specs import Dim
+from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_dim
 
 Grid = tuple[Dim, Dim, Dim]
+
+
+@dataclass(frozen=True, slots=True)
+class GridOfVersions:
+    """A grid for each version of an autotuned kernel, by the constants of its configuration."""
+
+    each: tuple[tuple[Mapping[str, Any], Sequence[Any]], ...]
+
+    def of(self, constants: Mapping[str, Any]) -> Sequence[Any]:
+        """The sizes for the version with these constants."""
+        return next(sizes for known, sizes in self.each if known == constants)
+
+
 _EXAMPLE: Final = 'such as lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]),)'
 
 

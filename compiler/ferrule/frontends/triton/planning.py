@@ -12,7 +12,7 @@ from ferrule.frontends.triton.arguments import Arguments, DescriptorArgument, Po
 from ferrule.frontends.triton.autotuned.configs import Version
 from ferrule.frontends.triton.autotuned.pruning import refuse_pruned
 from ferrule.frontends.triton.fills import Fill
-from ferrule.frontends.triton.grids import Grid, checked_grid
+from ferrule.frontends.triton.grids import Grid, GridOfVersions, checked_grid
 from ferrule.frontends.triton.installed import Kernel
 from ferrule.frontends.triton.jobs import Job, also_options, checked_options
 from ferrule.frontends.triton.traced.functions import Quotient, Traced, trace
@@ -111,7 +111,8 @@ class Planner:
             self._hooked(version.hook, {**options, **seen}, path)
             filled, done = self._done(filled, seen)
             fills += done
-        return Plan(filled, options, checked_grid(self.grid, filled, path, self.name), fills)
+        grid = self.grid.of(version.constants) if type(self.grid) is GridOfVersions else self.grid
+        return Plan(filled, options, checked_grid(grid, filled, path, self.name), fills)
 
     def _hooked(self, hook: Any, seen: Mapping[str, Any], path: Path) -> None:
         """Runs a hook once; raises CompileError if it changes values outside itself, because no

@@ -43,7 +43,7 @@ class Version:
         return True if self.fit is None else self.fit.condition(kernel, arguments)
 
 
-_PLAIN: Final = Version("", {}, {})
+PLAIN: Final = Version("", {}, {})
 
 
 def versions_of(kernel: Kernel, config: Any) -> tuple[Version, ...]:
@@ -114,7 +114,7 @@ def condition_of(kernel: Kernel, arguments: Arguments, key: tuple[int, ...]) -> 
 
 def _version(kernel: Kernel, found: Any, key: tuple[int, ...] | None) -> Version:
     if found is None:
-        return _PLAIN
+        return PLAIN
     constants = dict(found.kwargs)
     options = {name: value for name, value in found.all_kwargs().items() if name not in constants}
     constants |= {name: value for name, value in options.items() if name in kernel.constexprs}

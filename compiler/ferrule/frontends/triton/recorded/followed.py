@@ -143,6 +143,26 @@ class Followed(int):
     def __round__(self, *digits: Any) -> Any:
         return self
 
+    def __repr__(self) -> str:
+        self.log.escape(self.tree)
+        return int.__repr__(self)
+
+    __str__ = __repr__
+
+    def __format__(self, how: str) -> str:
+        self.log.escape(self.tree)
+        return format(int.__int__(self), how)
+
+    def bit_count(self) -> int:
+        """See `int`."""
+        self.log.escape(self.tree)
+        return int.__int__(self).bit_count()
+
+    def to_bytes(self, *args: Any, **kwargs: Any) -> bytes:
+        """See `int`."""
+        self.log.escape(self.tree)
+        return int.__int__(self).to_bytes(*args, **kwargs)
+
     def __reduce__(self) -> Any:
         return int, (int.__int__(self),)
 
@@ -197,6 +217,16 @@ class Ratio(float):
 
     def __bool__(self) -> bool:
         return bool(self._compared("ne", 0))
+
+    def __repr__(self) -> str:
+        self._escape()
+        return float.__repr__(self)
+
+    __str__ = __repr__
+
+    def __format__(self, how: str) -> str:
+        self._escape()
+        return format(float.__float__(self), how)
 
 
 def follow(value: int, tree: Tree, log: Log) -> Followed:

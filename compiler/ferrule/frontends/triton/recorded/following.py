@@ -139,7 +139,8 @@ class Following:
         op: Any = each.op if each.outcome else OPPOSITE[each.op]  # type: ignore[index]
         left, right = self._over(each.left), self._over(each.right)
         if left is not None and right is not None:
-            return [Comparison(op, left, right)]
+            is_told = left is right and op in ("eq", "le", "ge")
+            return [] if is_told else [Comparison(op, left, right)]
         found = self._by_threshold(at, op, each.left, each.right)
         if found is None:
             found = self._by_threshold(at, SWAPPED[op], each.right, each.left)

@@ -59,8 +59,9 @@ class RecordedLaunch:
         launch = self._bound()
         options: Mapping[str, Any] = launch.options
         chosen, examples, conditions = grid, dict[str, Any](), [*requires]
+        config = how.get("choose", how.get("config"))
         if others:
-            one = _together((self, *others), how.get("config"), general)
+            one = _together((self, *others), config, general)
             examples = {name: view.tensor for name, view in one.views.items()}
             examples |= one.examples_of_constants()
             examples |= {name: example_of(each) for name, each in one.numbers().items()}
@@ -69,6 +70,7 @@ class RecordedLaunch:
             conditions += one.following.requirements()
         else:
             check_general(general, ())
+            _alone(launch, config).check_blocks(but=signature or ())
             constexprs = launch.kernel.constexprs
             examples = {
                 name: launch.constant(name, value) if name in constexprs else _frozen(name, value)
@@ -118,6 +120,12 @@ def _together(launches: Sequence[RecordedLaunch], config: Any, general: General)
     again.read_tensors()
     check_general(general, again.sizes.symbols)
     return again
+
+
+def _alone(launch: Bound, config: Any) -> Together:
+    """One launch, of which everything is what it was."""
+    (one,) = together([[launch]], lambda _: config, False)
+    return one
 
 
 def _frozen(name: str, value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from ferrule.frontends import packages
@@ -203,19 +203,39 @@ def operations_told(
                 reads = any(str(each).rpartition(".")[2] in _READ_BY for each in func.tags)
                 taken = tensors_in([*args, *(kwargs or {}).values()])
                 of_data(reads, list(taken), list(tensors_in(result)))
+            for each in _written_by(func, args, kwargs or {}):
+                told(name, recorded("a tensor", each), _written(name, args, is_new=False))
             if name not in _VIEWS:
-                for each in tensors_in(result):
-                    told(name, recorded("a tensor", each), _written(name, args))
+                for each in _made_by(func, result):
+                    told(name, recorded("a tensor", each), _written(name, args, is_new=True))
             return result
 
     mode: Any = Mode
     return mode()
 
 
-def _written(name: str, args: tuple[Any, ...]) -> Written:
+def _written_by(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Any]:
+    """The tensors among the arguments of an operation that it writes."""
+    given = dict(zip((each.name for each in func._schema.arguments), args, strict=False))
+    given |= kwargs
+    for each in func._schema.arguments:
+        if each.alias_info is not None and each.alias_info.is_write:
+            yield from tensors_in(given.get(each.name))
+
+
+def _made_by(func: Any, result: Any) -> Iterator[Any]:
+    """The tensors among the results of an operation that are none of its arguments, nor parts; and
+    that of `torch.tensor`, which ends with `lift_fresh`."""
+    returns = func._schema.returns
+    results = result if len(returns) > 1 else (result,)
+    for each, found in zip(returns, results, strict=False):
+        if each.alias_info is None or func.__name__.startswith("lift_fresh"):
+            yield from tensors_in(found)
+
+
+def _written(name: str, args: tuple[Any, ...], *, is_new: bool) -> Written:
     if name in _ALLOCATES:
-        return Written(is_new=True)
+        return Written(is_new)
     if name in _FILLS or name in _FILLS_WITH:
-        value = _FILLS[name] if name in _FILLS else args[-1]
-        return Written(not name.endswith("_"), value)
-    return Written(not name.endswith("_"), is_computed=True)
+        return Written(is_new, _FILLS[name] if name in _FILLS else args[-1])
+    return Written(is_new, is_computed=True)

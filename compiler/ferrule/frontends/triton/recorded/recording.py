@@ -14,17 +14,18 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.triton.levels import Specialise
 from ferrule.frontends.triton.offline import architectures
 from ferrule.frontends.triton.recorded.checks import General, check_general, check_reads
+from ferrule.frontends.triton.recorded.functions import functions_watched
 from ferrule.frontends.triton.recorded.launch import RecordedLaunch
 from ferrule.frontends.triton.recorded.patches import launches_told, operations_told
-from ferrule.frontends.triton.recorded.reading import functions_watched
 from ferrule.frontends.triton.recorded.several import check_order, together
+from ferrule.frontends.triton.recorded.shaping import mathematics_watched
 from ferrule.frontends.triton.recorded.tensors import is_torch, recorded
 from ferrule.frontends.triton.recorded.watching import Watching
 from ferrule.frontends.triton.recorded.whole import Filled, Host, Whole
@@ -148,14 +149,16 @@ class Launches(Watching):
         found = [recorded(f"result {at}", each) for at, each in enumerate(listed)]
         self._check_foreign(frozenset(each.storage for each in found))
         check_reads(self._reading)
-        return Host(self._inputs, found, frozenset(self._reading.made), self._computed)
+        made, shapes = frozenset(self._reading.made), self._reading.shapes
+        return Host(self._inputs, found, made, self._computed, shapes)
 
     def _same_fills(self, others: Sequence[Launches]) -> list[Filled]:
         """The fills, which all recordings have.  CompileError for one that differs."""
-        mine = self._used_fills()
+        several = [each._used_fills() for each in (self, *others)]
+        mine = several[0]
         first = [(each.value, each.before) for each in mine]
-        for recording in others:
-            other = [(each.value, each.before) for each in recording._used_fills()]
+        for filled in several[1:]:
+            other = [(each.value, each.before) for each in filled]
             if first != other:
                 raise CompileError(
                     Diagnostic(
@@ -164,10 +167,11 @@ class Launches(Watching):
                         expected="the same numbers, before the same launches",
                     )
                 )
-        return mine
+        together = zip(*several, strict=True)
+        return [replace(one, others=tuple(o.storage for o in more)) for one, *more in together]
 
     def _used_fills(self) -> list[Filled]:
-        """The fills of tensors that a launch takes, or that are results."""
+        """The fills of tensors that a launch takes, that are results, or the caller's."""
         used = {
             recorded("a tensor", each).storage
             for launch in self._launches
@@ -176,7 +180,8 @@ class Launches(Watching):
         }
         results = (each for each in self._results or () if is_torch(each))
         used |= {recorded("a result", each).storage for each in results}
-        return [each for each in self._fills if each.storage in used]
+        made = self._reading.made
+        return [each for each in self._fills if each.storage in used or each.storage not in made]
 
     def _check_foreign(self, results: frozenset[int]) -> None:
         """Raises CompileError for a tensor that may be an argument: it was made in the recording,
@@ -226,6 +231,7 @@ def _recording(target: str, fixed_data: bool, around: Any) -> Iterator[Launches]
             launches_told(found._launch, arch),
             operations_told(found._operation, found._of_data),
             functions_watched(reading),
+            mathematics_watched(),
         ):
             yield found
     finally:

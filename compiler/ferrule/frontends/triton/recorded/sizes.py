@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import combinations_with_replacement, product
+from math import prod
 from typing import Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -65,6 +66,7 @@ class Sizes:
         Raises CompileError if there is none, or several that differ for other sizes.
         """
         if len(set(values)) == 1:
+            self._check_product(values, what)
             return values[0]
         found = self._matching(values, grid=grid)
         if len(found) == 1:
@@ -90,10 +92,27 @@ class Sizes:
     def found(self, values: Values) -> Dim | None:
         """The size that had these values; None if there is none, or several."""
         if len(set(values)) == 1:
-            return values[0]
+            return values[0] if self._product(values) is None else None
         equal = [symbol for symbol, known in self.symbols.items() if known == values]
         found = equal or self._matching(values, grid=False)
         return found[0] if len(found) == 1 else None
+
+    def _product(self, values: Values) -> Dim | None:
+        """A product of sizes that differ, and itself is the same in all recordings."""
+        symbols = list(self.symbols)
+        several = (each for n in (2, 3) for each in combinations_with_replacement(symbols, n))
+        products: Iterator[Dim] = (prod(each) for each in several)
+        return next((each for each in products if self.values(each) == values), None)
+
+    def _check_product(self, values: Values, what: str) -> None:
+        found = self._product(values)
+        if found is not None:
+            raise CompileError(
+                Diagnostic(
+                    f"{what} was {values[0]} in all recordings, which is {found} in all of them",
+                    hint=f"record one more call, for which {found} is another number",
+                )
+            )
 
     def _shown(self) -> str:
         return ", ".join(f"{each} = {values}" for each, values in self.symbols.items()) or "nothing"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -10,14 +10,16 @@ from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.told import fixed
 from ferrule.frontends.triton.autotuned.blocks import check_rows
-from ferrule.frontends.triton.autotuned.configs import versions_of
+from ferrule.frontends.triton.autotuned.configs import PLAIN, Version, versions_of
 from ferrule.frontends.triton.foreign import own
+from ferrule.frontends.triton.grids import GridOfVersions
 from ferrule.frontends.triton.installed import Kernel
+from ferrule.frontends.triton.recorded.asked import Asked
 from ferrule.frontends.triton.recorded.bound import Bound
 from ferrule.frontends.triton.recorded.followed import follow, plain, trees_of
 from ferrule.frontends.triton.recorded.following import Following
+from ferrule.frontends.triton.recorded.functions import functions_watched
 from ferrule.frontends.triton.recorded.nodes import Tree
-from ferrule.frontends.triton.recorded.reading import functions_watched
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.tensors import Recorded, is_torch, recorded
 from ferrule.frontends.triton.recorded.views import Free, View, tensor_over
@@ -51,19 +53,22 @@ class Together:
     def options(self) -> Mapping[str, Any]:
         """Triton's options, which are those of every recording."""
         options = [dict(each.options) for each in self.launches]
-        self._check_blocks()
+        self.check_blocks()
         found: dict[str, Any] = self._same("the options", options)
         for name, value in found.items():
             self._pin(name, [value for _ in self.launches])
         return found
 
-    def _check_blocks(self) -> None:
-        """Raises CompileError for a configuration whose block a recorded row does not fit."""
+    def check_blocks(self, but: Collection[str] = ()) -> None:
+        """Raises CompileError for a configuration whose block a recorded row does not fit.
+
+        Numbers of the parameters `but` are left out: calls have others.
+        """
         kernel = self.kernel
         if len(kernel.configs) < 2:
             return
-        names = [name for name in self.launches[0].given if not self._is_constant(name)]
-        values = {name: self._values(name) for name in names if name not in self.views}
+        names = [name for name in self.launches[0].given if name not in {*kernel.constexprs, *but}]
+        values = {name: self._values(name) for name in names}
         numbers = {k: v for k, v in values.items() if all(type(each) is int for each in v)}
         versions = versions_of(kernel, self.config)
         check_rows(kernel, versions, numbers, frozenset(self._asked_by_grid()))
@@ -72,7 +77,7 @@ class Together:
         """The constants that a recorded grid reads."""
         for launch in self.launches:
             if callable(launch.grid):
-                asked, log = _Asked(self._meta(launch)), launch.reading.log
+                asked, log = self._meta(launch, self._versions()[0]), launch.reading.log
                 before = len(log.compared)
                 launch.grid(asked)
                 del log.compared[before:]
@@ -113,9 +118,20 @@ class Together:
         left = [name for name in names if name not in self.views and not self._is_constant(name)]
         return {name: self._number(name, self._values(name)) for name in left}
 
-    def grid(self) -> tuple[Any, ...]:
-        """The grid over the sizes; what is the same in every call is marked so."""
-        launched = [self._launched(at) for at in range(len(self.launches))]
+    def grid(self) -> tuple[Any, ...] | GridOfVersions:
+        """The grid over the sizes; what is the same in every call is marked so.
+
+        Where it is made of constants that configurations have, it is one for each of these.
+        """
+        versions = self._versions()
+        found = [self._grid(each) for each in versions]
+        if all(each == found[0] for each in found):
+            return found[0]
+        constants = [each.constants for each in versions]
+        return GridOfVersions(tuple(zip(constants, found, strict=True)))
+
+    def _grid(self, version: Version) -> tuple[Any, ...]:
+        launched = [self._launched(at, version) for at in range(len(self.launches))]
         axes = max(len(each) for each, _ in launched)
         padded = [(*each, 1, 1)[:axes] for each, _ in launched]
         where = f"{self.kernel.name}: the grid's size"
@@ -131,14 +147,15 @@ class Together:
     def covered(self) -> frozenset[Values]:
         """The values of the symbols in the grid."""
         self.numbers()
-        symbols = {symbol for dim in self.grid() for symbol in symbols_of(dim)}
+        grids = [self._grid(each) for each in self._versions()]
+        symbols = {symbol for grid in grids for dim in grid for symbol in symbols_of(dim)}
         return frozenset(self.sizes.symbols[symbol] for symbol in symbols)
 
     def _of_grid(self, trees: Sequence[Tree | None], values: Values, what: str) -> Any:
-        dim = self._followed(trees, values, what, grid=True)
+        dim = self.followed(trees, values, what, grid=True)
         return fixed(dim) if isinstance(dim, int) else dim
 
-    def _followed(
+    def followed(
         self, trees: Sequence[Tree | None], values: Values, what: str, *, grid: bool = False
     ) -> Dim:
         """A number over sizes: as it was made of these, else by its values."""
@@ -148,13 +165,13 @@ class Together:
         self.following.pin(trees, values, what)
         return self.sizes.following(values, what, grid=grid)
 
-    def _launched(self, at: int) -> tuple[Sequence[int], Mapping[int, Tree]]:
+    def _launched(self, at: int, version: Version) -> tuple[Sequence[int], Mapping[int, Tree]]:
         """The numbers of a recorded grid, and how they were made of sizes; a function gets the
-        arguments and the constants of the configuration."""
+        arguments, and the constants of a configuration and of heuristics."""
         launch = self.launches[at]
         if not callable(launch.grid):
             return _listed(launch.grid), launch.grid_trees
-        log, known = launch.reading.log, self._meta(launch)
+        log, known = launch.reading.log, self._meta(launch, version)
         known |= {k: follow(known[k], each, log) for k, each in launch.trees.items() if k in known}
         before = len(log.compared)
         with functions_watched(launch.reading):
@@ -163,16 +180,16 @@ class Together:
         del log.compared[before:]
         return plain(grid), trees_of(dict(enumerate(grid)))
 
-    def _meta(self, launch: Bound) -> dict[str, Any]:
+    def _meta(self, launch: Bound, version: Version) -> Asked:
         kernel = launch.kernel
         known = {each.name: each.default for each in kernel.parameters if each.has_default}
-        known |= launch.given
-        if self.config is not None or kernel.configs:
-            (version, *_) = versions_of(kernel, self.config)
-            known |= version.constants
-        for name, heuristic in kernel.heuristics.items():
-            known.setdefault(name, heuristic(known))
-        return known
+        known |= {**launch.given, **version.constants}
+        return Asked(known, kernel.heuristics)
+
+    def _versions(self) -> Sequence[Version]:
+        if self.config is None and not self.kernel.configs:
+            return (PLAIN,)
+        return versions_of(self.kernel, self.config)
 
     def _is_constant(self, name: str) -> bool:
         values = self._values(name)
@@ -234,27 +251,11 @@ class Together:
         what = f"{self.kernel.name}: {name}"
         if all(type(each) is int for each in known):
             trees = [each.trees.get(name) for each in self.launches]
-            return self._followed(trees, tuple(known), what)
+            return self.followed(trees, tuple(known), what)
         if all(isinstance(each, float) for each in known) and len(set(known)) > 1:
             return Free(specs.Float32)
         number: float | bool = self._same(name, known)
         return number
-
-
-class _Asked(dict[str, Any]):
-    """The arguments of a grid, which remembers what was read."""
-
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        super().__init__(given)
-        self.names: set[str] = set()
-
-    def __getitem__(self, name: str) -> Any:
-        self.names.add(name)
-        return super().__getitem__(name)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """The argument of this name."""
-        return self[name] if name in self else default
 
 
 def _listed(grid: Any) -> Sequence[Any]:

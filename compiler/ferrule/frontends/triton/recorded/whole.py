@@ -22,6 +22,7 @@ from ferrule.frontends.triton.arguments import (
 from ferrule.frontends.triton.compiling import Compilation, archs_of, prepared
 from ferrule.frontends.triton.fills import Fill, filling
 from ferrule.frontends.triton.levels import Specialise
+from ferrule.frontends.triton.recorded.reading import Made
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.tensors import Recorded
 from ferrule.frontends.triton.recorded.together import Together
@@ -40,22 +41,25 @@ class Host:
 
     `inputs` are tensors that callers give, by name, `results` those that it returns.  `made` are
     the storages that it allocated, `computed` those that operations of PyTorch wrote, by the
-    operation.
+    operation, and `shapes` are the sizes with which it made storages.
     """
 
     inputs: Mapping[str, Recorded]
     results: Sequence[Recorded]
     made: frozenset[int]
     computed: Mapping[int, str]
+    shapes: Mapping[int, Made] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """Memory that was filled with a number, in the recording, before the launch number `before`."""
+    """Memory that was filled with a number, in the recording, before the launch number `before`;
+    `others` is that of the same fill in the other recordings."""
 
     storage: int
     value: int | float
     before: int
+    others: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -73,6 +77,8 @@ class Whole:
     given: dict[str, Tensor | Scalar] = field(default_factory=dict)
     temporaries: list[Tensor] = field(default_factory=list)
     origins: dict[int, Sequence[Recorded]] = field(default_factory=dict)
+    owners: dict[tuple[int, int], str] = field(default_factory=dict)
+    """The tensor whose memory a storage of a recording is, by the recording and the storage."""
 
     @property
     def sizes(self) -> Sizes:
@@ -104,17 +110,20 @@ class Whole:
 
     def _check_computed(self) -> None:
         """Every tensor of a launch, and every result, is an input or is written by launches."""
-        host = self.hosts[0]
-        views = [each for launch in self.launches for each in launch.tensors()]
-        used = {each[0].storage: name for name, each in views}
-        used |= {each.storage: f"result {at}" for at, each in enumerate(host.results)}
-        for storage, name in used.items():
-            operation = host.computed.get(storage)
-            if operation is not None:
+        for at, host in enumerate(self.hosts):
+            used = {v[at].storage: n for one in self.launches for n, v in one.tensors()}
+            used |= {each.storage: f"result {number}" for number, each in enumerate(host.results)}
+            for storage, operation in host.computed.items():
+                if storage not in host.made:
+                    names = (n for n, each in host.inputs.items() if each.storage == storage)
+                    what = f"{next(names, 'a tensor of the caller')} is changed"
+                elif storage in used:
+                    what = f"{used[storage]} is computed"
+                else:
+                    continue
                 raise CompileError(
                     Diagnostic(
-                        f"{self.name}: {name} is computed by torch's {operation}, which is no "
-                        "launch",
+                        f"{self.name}: {what} by torch's {operation}, which is no launch",
                         hint="do that in a function around this one, or record what is before and "
                         "behind it apart",
                     )
@@ -137,9 +146,8 @@ class Whole:
     def _take(self, name: str, each: Sequence[Recorded]) -> None:
         aligned = self.specialize == "check"
         tensor = tensor_over(self._free_name(name), each, self.sizes, aligned=aligned)
-        self.tensors[each[0].storage] = tensor
-        self.origins[each[0].storage] = each
         self.given[tensor.name] = tensor
+        self._own_memory(tensor, each)
 
     def _results(self) -> list[Tensor]:
         """The results, compact and in order; a result that is an input is no result."""
@@ -155,15 +163,25 @@ class Whole:
                 raise CompileError(f"{what} is an earlier result again")
             shape = self._shape(each, what)
             tensor = Tensor(self._free_name(f"result_{at}"), shape, first.dtype)
-            self.tensors[first.storage] = tensor
-            self.origins[first.storage] = each
+            self._own_memory(tensor, each)
             found.append(tensor)
         return found
 
     def _shape(self, each: Sequence[Recorded], what: str) -> tuple[Dim, ...]:
+        """The sizes of memory that the function allocates: as they were made, else by values."""
+        rank = len(each[0].shape)
+        made = [
+            host.shapes.get(one.storage, ((), ()))
+            for host, one in zip(self.hosts, each, strict=True)
+        ]
+        is_view = any(sizes != one.shape for (sizes, _), one in zip(made, each, strict=True))
         return tuple(
-            self.sizes.following(tuple(one.shape[at] for one in each), f"{what}, dim {at},")
-            for at in range(len(each[0].shape))
+            self.launches[0].followed(
+                [None if is_view else trees[at] for _, trees in made],
+                tuple(one.shape[at] for one in each),
+                f"{what}, dim {at},",
+            )
+            for at in range(rank)
         )
 
     def _tensor(self, name: str, each: Sequence[Recorded]) -> Tensor:
@@ -175,21 +193,51 @@ class Whole:
                 raise CompileError(f"{self.name}: {name} is a part of a temporary: use the whole")
             shape = self._shape(each, f"{self.name}: {name}")
             known = Tensor(self._free_name(name), shape, first.dtype, device="cuda")
-            self.tensors[first.storage] = known
-            self.origins[first.storage] = each
+            self._own_memory(known, each)
             self.temporaries.append(known)
+        for at, one in enumerate(each):
+            self._check_owner(at, one.storage, known, name)
         origins = self.origins[first.storage]
         if any(one.reach > of.reach for one, of in zip(each, origins, strict=True)):
             raise CompileError(
                 f"{self.name}: {name} reaches beyond {known.name}, of which it is another view"
             )
-        begins = origins[0].offset
-        if first.offset != begins:
-            raise CompileError(
-                f"{self.name}: {name} is a part of {known.name} that begins at element "
-                f"{first.offset}: give it to the host function as a tensor of its own"
-            )
+        for one, of in zip(each, origins, strict=True):
+            if one.offset != of.offset:
+                raise CompileError(
+                    f"{self.name}: {name} is a part of {known.name} that begins at element "
+                    f"{one.offset}: give it to the host function as a tensor of its own"
+                )
         return known
+
+    def _own_memory(self, tensor: Tensor, each: Sequence[Recorded]) -> None:
+        """A tensor has this memory in the recordings.  CompileError for that of another one."""
+        self.tensors[each[0].storage] = tensor
+        self.origins[each[0].storage] = each
+        for at, one in enumerate(each):
+            owner = self.owners.setdefault((at, one.storage), tensor.name)
+            if owner != tensor.name:
+                raise CompileError(
+                    Diagnostic(
+                        f"{self.name}: {owner} and {tensor.name} are the same memory, or parts of "
+                        "it, in a recording",
+                        expected="arguments that are tensors of their own, and other results",
+                        hint="record with clones; callers may give the same tensor twice",
+                    )
+                )
+
+    def _check_owner(self, at: int, storage: int, tensor: Tensor, name: str) -> None:
+        """Raises CompileError for memory that is another tensor's in one of the recordings."""
+        owner = self.owners.get((at, storage))
+        if owner != tensor.name:
+            raise CompileError(
+                Diagnostic(
+                    f"{self.name}: {name} is {tensor.name} in the first recording, and "
+                    f"{owner or 'other memory'} in another",
+                    expected="the same tensor in all recordings",
+                    hint="compile recordings of each side, and join the functions with fe.overload",
+                )
+            )
 
     def _free_name(self, name: str) -> str:
         taken = {*self.given, *(each.name for each in self.tensors.values())}
@@ -205,8 +253,15 @@ class Whole:
         tensor = self.tensors.get(each.storage)
         if tensor is None:
             views = (v for launch in self.launches for v in launch.views.items())
-            name, view = next((n, v) for n, v in views if v.each[0].storage == each.storage)
-            tensor = self._tensor(name, view.each)
+            found = next((v for v in views if v[1].each[0].storage == each.storage), None)
+            if found is None:
+                raise CompileError(
+                    f"{self.name}: a tensor of the caller is filled with {each.value}, which is no "
+                    "argument of the host function"
+                )
+            tensor = self._tensor(found[0], found[1].each)
+        for at, storage in enumerate(each.others, 1):
+            self._check_owner(at, storage, tensor, f"what is filled with {each.value}")
         return filling(self.name, Fill(tensor, each.value), archs_of(self.target))
 
     def _launch(self, launch: Together) -> CallingConvention:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ferrule.compiler.errors import CompileError
+from ferrule.frontends.triton.grids import GridOfVersions
 from ferrule.frontends.triton.jobs import ByPosition
 from ferrule.frontends.triton.recorded.together import Together
 from ferrule.frontends.triton.recorded.views import Free
@@ -66,7 +68,13 @@ class Writer:
         known = [name for name, value in self.launch.constants().items() if type(value) is int]
         blocks = {self.launch.constants()[name]: name for name in known}
         of_numbers = {number: name for name, number in numbers.items() if isinstance(number, Sym)}
-        for dim in self.launch.grid():
+        grid = self.launch.grid()
+        if isinstance(grid, GridOfVersions):
+            raise CompileError(
+                f"{self.launch.kernel.name}: the grid is another one for each config of "
+                f"{self.launch.config!r}: write the text of one config, by config="
+            )
+        for dim in grid:
             if isinstance(dim, int):
                 yield f"frontend.fixed({int(dim)})"
                 continue

@@ -1,0 +1,135 @@
+"""Functions of PyTorch while a host function is recorded: the sizes that it gets of them are
+followed, and its reads of numbers in tensors are noticed."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from ferrule.frontends import packages
+from ferrule.frontends.triton.recorded.followed import (
+    Followed,
+    is_of_triton,
+    plain,
+)
+from ferrule.frontends.triton.recorded.reading import Reading, tensors_in
+from ferrule.frontends.triton.recorded.shaping import is_contiguous, name_of, shaped
+from ferrule.frontends.triton.recorded.tensors import is_torch
+
+_READS: Final = {
+    "tolist": "the numbers",
+    "numpy": "the numbers",
+    "__array__": "the numbers",
+    "__dlpack__": "the numbers",
+    "data_ptr": "the address",
+}
+_FILLED: Final = frozenset(
+    "empty empty_like empty_strided new_empty zeros zeros_like new_zeros ones ones_like new_ones "
+    "full full_like new_full".split()
+)
+"""Functions that make tensors in which nothing but the shape follows from a size."""
+_FILLED_WITH: Final = ("full", "full_like", "new_full", "fill_")
+
+
+def _has_sizes(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return any(map(_has_sizes, value))
+    return isinstance(value, Followed)
+
+
+def functions_watched(reading: Reading) -> Any:
+    """A context in which host functions get sizes of tensors that are followed, and in which their
+    reads of tensors are noticed; also those of their backward functions."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return contextlib.nullcontext()
+    base: Any = packages.load("torch.overrides", "torch").TorchFunctionMode
+
+    class Mode(base):  # type: ignore[misc]
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            given, named = plain(tuple(args)), plain(dict(kwargs or {}))
+            result = func(*given, **named)
+            if is_of_triton():  # as of a descriptor, which checks its tensor
+                return result
+            return _noticed(torch, reading, func, (args, kwargs or {}), result)
+
+    mode: Any = Mode
+    return _with_backward(torch, mode())
+
+
+@contextlib.contextmanager
+def _with_backward(torch: Any, mode: Any) -> Iterator[None]:
+    """The mode, also inside of backward functions, which PyTorch calls without it."""
+    own: Any = getattr(torch.autograd, "_engine_run_backward", None)
+
+    def run_backward(*args: Any, **kwargs: Any) -> Any:
+        with mode:
+            return own(*args, **kwargs)
+
+    with contextlib.ExitStack() as undo:
+        if own is not None:
+            for module in (torch.autograd, torch.autograd.graph):
+                undo.callback(setattr, module, "_engine_run_backward", own)
+                module._engine_run_backward = run_backward
+        undo.enter_context(mode)
+        yield
+
+
+def _noticed(torch: Any, reading: Reading, func: Any, given: Any, result: Any) -> Any:
+    """The result of a function of PyTorch as a host function gets it."""
+    args, kwargs = given
+    name: str = name_of(func)
+    first: Any = args[0] if args else None
+    shaped(reading, name, args, kwargs, result)
+    if name in _FILLED and is_torch(result):
+        reading.shape(result, _sizes_of(reading, name, args, kwargs))
+    if name in _FILLED_WITH:
+        value = kwargs.get("fill_value", kwargs.get("value", args[-1] if args else None))
+        if isinstance(value, Followed):  # what is written into memory is that of the recording
+            reading.hold(value)
+    if not is_torch(first):
+        if name not in _FILLED and (_has_sizes(args) or _has_sizes(tuple(kwargs.values()))):
+            reading.derive(tensors_in(result))
+        return result
+    if name == "shape":
+        return torch.Size(reading.sizes(first, "shape", result))
+    if name in ("size", "stride"):
+        return _asked(reading, first, "shape" if name == "size" else name, given, result)
+    if name in ("numel", "nelement", "__len__"):
+        axis = reading.sizes(first, "numel" if name != "__len__" else "len", [result])
+        return axis[0]
+    if name == "nbytes":
+        return reading.sizes(first, "numel", [first.numel()])[0] * first.element_size()
+    if name == "is_contiguous" and len(args) == 1 and not kwargs:
+        return is_contiguous(reading, first)
+    if name == "storage_offset" and not reading.is_made(first):
+        reading.read("the offset", first)
+    if name == "data_ptr" or (name in _READS and reading.is_derived(first)):
+        reading.read(_READS[name], first)
+    return result
+
+
+def _sizes_of(reading: Reading, name: str, args: Any, kwargs: Any) -> Sequence[Any]:
+    """The sizes with which a function makes a tensor."""
+    if name.endswith("_like"):
+        return reading.sizes(args[0], "shape", args[0].shape)
+    given = args[1:] if name.startswith("new_") else args
+    (first, *_) = given or (kwargs.get("size", ()),)
+    return first if isinstance(first, tuple | list) else given
+
+
+def _asked(reading: Reading, tensor: Any, kind: str, given: Any, result: Any) -> Any:
+    """The result of `size` or `stride`: all of them, or one."""
+    args, kwargs = given
+    if isinstance(result, tuple):
+        return type(result)(reading.sizes(tensor, kind, result))
+    axis = args[1] if len(args) > 1 else kwargs.get("dim")
+    rank = tensor.dim()
+    if not isinstance(axis, int) or isinstance(result, list):
+        return result
+    values = tensor.shape if kind == "shape" else tensor.stride()
+    return reading.sizes(tensor, kind, values)[int(axis) % rank]
