@@ -399,9 +399,43 @@ def _in_context(name: str, *arguments: Any) -> None:
         raise RuntimeError(f"{name}: error {result}")
 
 
+def _cuda_malloc(size: int) -> tuple[int, int]:
+    address = ctypes.c_uint64()
+    _in_context("cuMemAlloc_v2", _at(address), ctypes.c_size_t(size))
+    return 0, address.value
+
+
+def _cuda_memset(address: int, value: int, size: int) -> tuple[int]:
+    there, byte = ctypes.c_uint64(int(address)), ctypes.c_ubyte(value)
+    _in_context("cuMemsetD8_v2", there, byte, ctypes.c_size_t(size))
+    return (0,)
+
+
+def _cuda_free(address: int) -> tuple[int]:
+    _in_context("cuMemFree_v2", ctypes.c_uint64(int(address)))
+    return (0,)
+
+
+def _cuda_synchronize() -> tuple[int]:
+    _in_context("cuCtxSynchronize")
+    return (0,)
+
+
+def _patch_runtime() -> None:
+    """The few functions of CUDA's runtime that programs call, by the driver: the runtime itself
+    asks the driver for functions that an emulated GPU does not have."""
+    try:
+        from cuda.bindings import runtime
+    except ImportError:
+        return
+    runtime.cudaMalloc, runtime.cudaMemset = _cuda_malloc, _cuda_memset
+    runtime.cudaFree, runtime.cudaDeviceSynchronize = _cuda_free, _cuda_synchronize
+
+
 def install(arch: tuple[int, int] = (9, 0)) -> None:
     """Changes PyTorch for the rest of the process."""
     _patch(arch)
+    _patch_runtime()
     torch._C._cuda_getCurrentRawStream = lambda device: 0  # type: ignore[attr-defined]
     torch.utils.dlpack.to_dlpack = torch.to_dlpack = _as_capsule  # type: ignore[assignment]
     CudaTensor.__dlpack_c_exchange_api__ = _exchange_api()  # type: ignore[attr-defined]

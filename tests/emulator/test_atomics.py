@@ -104,12 +104,14 @@ def test_names() -> None:
                  "atom.global.sys.add.u64", "atom.global.gpu.acq_rel.add.f32",
                  "atom.global.acq_rel.gpu.cas.b32", "atom.add.relaxed.gpu.u32",
                  "atom.global.v8.f16.max.noftz", "red.global.add.noftz.L2::cache_hint.v2.bf16x2",
+                 "ld.global.acquire.gpu.b32", "ld.shared.volatile.v2.f32",
+                 "st.global.release.gpu.b32",
                  "atom.relaxed.cta.shared.exch.b32"):  # fmt: skip
         assert found(name), name
     for name in ("atom.add.s64", "atom.min.f32", "atom.global.global.add.u32", "atom.add.f16",
                  "red.exch.b32", "atom.inc.s32", "atom.shared.add.v2.f32", "atom.add.v8.f32",
                  "atom.global.add.v2.f16", "atom.global.min.v2.f32", "atom.acq_rel.const.add.u32",
-                 "atom.xor.u32"):  # fmt: skip
+                 "atom.xor.u32", "ld.release.acquire.gpu.b32", "ld.global.shared.b32"):  # fmt: skip
         assert found(name) is None, name
 
 

@@ -306,3 +306,74 @@ def test_a_kernel_is_launched_with_what_is_there() -> None:
         assert out.tolist() == wanted
     compiled(None, None, out)
     assert out.tolist() == [1, 2]
+
+
+class Tile:
+    """A new object for each tile: the loop and the branches below assign the name anew."""
+
+    def __init__(self, at: Any) -> None:
+        self.at = at
+
+    @property
+    def is_valid(self) -> Any:
+        return self.at > 0
+
+    def __extract_mlir_values__(self) -> Any:
+        return extract_mlir_values(self.at)
+
+    def __new_from_mlir_values__(self, values: Any) -> Any:
+        return Tile(new_from_mlir_values(self.at, values))
+
+
+@fe.kernel
+def replaced_kernel(out: fe.Tensor, n: fe.Int32):
+    tile, total = Tile(n), Tile(n + 5)
+    if n > 3:
+        tile = Tile(n * 2)
+    else:
+        tile.at = tile.at + 100
+    out[0] = tile.at
+    for i in range(3):
+        tile = Tile(tile.at + 1)
+        if i == 1:
+            tile = Tile(tile.at + 10)
+        tile.at = tile.at * 2
+        total.at = total.at + tile.at
+    out[1], out[2] = tile.at, total.at
+    count = fe.Int32(0)
+    while tile.is_valid:
+        tile = Tile(tile.at - 2)
+        if tile.at == 4:
+            break
+        count = count + 1
+    out[3], out[4] = tile.at, count
+
+
+@fe.jit
+def replaced(out: fe.Tensor, n: fe.Int32):
+    replaced_kernel(out, n).launch(grid=1, block=1)
+
+
+def replaced_in_python(n: int) -> list[int]:
+    tile, total, count = n, n + 5, 0
+    tile = tile * 2 if n > 3 else tile + 100
+    out = [tile]
+    for i in range(3):
+        tile += 11 if i == 1 else 1
+        tile *= 2
+        total += tile
+    out += [tile, total]
+    while tile > 0:
+        tile -= 2
+        if tile == 4:
+            break
+        count += 1
+    return [*out, tile, count]
+
+
+def test_a_name_gets_another_object_in_loops_and_branches() -> None:
+    out = np.zeros(5, np.int32)
+    compiled = fe.compile(replaced, out, 1, options=CPU)
+    for n in (1, 4, 6, -200):
+        compiled(out, n)
+        assert out.tolist() == replaced_in_python(n)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ferrule import specs
 from ferrule.cutlass import names
-from ferrule.language.faces import arch, maths
+from ferrule.language.faces import arch, maths, threads
 from ferrule.language.faces.inline import inline_ptx
 
 
@@ -91,6 +91,46 @@ def mbarrier_try_wait_parity_timelimit(
 ) -> Any:
     """`fe.arch.mbarrier_try_wait`, which waits as long as the hardware does by itself."""
     return arch.mbarrier_try_wait(addr, phase)
+
+
+class CpAsyncBulkTensorLoadMode(enum.Enum):
+    """Which elements of a tensor a copy by a tensor map loads: a box."""
+
+    TILE = 0
+
+
+def elect_sync(*, loc: Any = None, ip: Any = None) -> Any:
+    """`fe.arch.elect_one()`, a Boolean."""
+    return threads.elect_one()
+
+
+def CpAsyncBulkTensorGlobalToSharedClusterOp(
+    dstMem: Any,
+    tmaDescriptor: Any,
+    coordinates: Any,
+    mbar: Any,
+    im2colOffsets: Any,
+    *,
+    predicate: Any = True,
+    loadMode: Any = CpAsyncBulkTensorLoadMode.TILE,
+    loc: Any = None,
+    ip: Any = None,
+) -> None:
+    """PTX's `cp.async.bulk.tensor` of a box into shared memory, by a tensor map in global memory.
+
+    `dstMem`, `mbar`: pointers into shared memory.  The lanes whose predicate holds each copy a box.
+    Known to GPUs alone; `fe.copy(..., tma_desc_ptr=p)` is known everywhere.
+    """
+    if len(im2colOffsets) > 0 or not 1 <= len(coordinates) <= 5:
+        raise TypeError("CpAsyncBulkTensorGlobalToSharedClusterOp copies boxes of 1 to 5 dims")
+    at = ", ".join(f"${4 + place}" for place in range(len(coordinates)))
+    text = (
+        f"{{ .reg .pred p; setp.ne.b32 p, ${4 + len(coordinates)}, 0; "
+        f"@p cp.async.bulk.tensor.{len(coordinates)}d.shared::cluster.global"
+        f".mbarrier::complete_tx::bytes [$1], [$2, {{{at}}}], [$3]; }} mov.b32 $0, 0;"
+    )
+    to, by, barrier = dstMem.toint(), tmaDescriptor.toint(), mbar.toint()
+    inline_ptx(text, specs.Int32, to, by, barrier, *coordinates, specs.Int32(predicate))
 
 
 def exp(x: Any, **_: Any) -> Any:

@@ -55,6 +55,9 @@ SOURCES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "cutlass.cutlass_dsl": ("ferrule", "ferrule.language.faces.cute"),
         "cutlass.pipeline": ("ferrule.language.faces.pipelines",),
         "cutlass.testing": (),
+        "cutlass.base_dsl": (),
+        "cutlass.base_dsl.runtime": (),
+        "cutlass.base_dsl.runtime.cuda": (),
         "cutlass.jax": (),
         "cutlass.jax.testing": (),
     }
@@ -68,6 +71,8 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "cutlass.utils.hopper_helpers": "ferrule.cutlass.hopper_helpers",
         "cutlass.utils.hardware_info": "ferrule.cutlass.utils",
         "cutlass.jax.testing": "ferrule.cutlass.jax_testing",
+        "cutlass.base_dsl.runtime": "ferrule.cutlass.base_dsl",
+        "cutlass.base_dsl.runtime.cuda": "ferrule.cutlass.base_dsl",
         "cutlass.cute.core": "ferrule.cutlass.cutlass_dsl",
         "cutlass.cute.arch.nvvm_wrappers": "ferrule.cutlass.nvvm_wrappers",
         **dict.fromkeys(

@@ -28,6 +28,7 @@ from ferrule.language.recognised import (
     tensor_spec,
 )
 from ferrule.language.source import is_hashable, outer_names
+from ferrule.language.values import is_value_object
 from ferrule.specs import (
     Boolean,
     DType,
@@ -212,7 +213,9 @@ def _derive_parameter(
         if example:
             raise CompileError(f"{function}: parameters such as **{name} are not supported")
         examples.constants[name] = {}
-    elif annotation is faces.Constexpr or _chooses_a_tag(annotation, example):
+    elif annotation is faces.Constexpr or typing.get_origin(annotation) is type:
+        examples.constants[name] = example
+    elif _chooses_a_tag(annotation, example):
         examples.constants[name] = example
     elif parameter.kind is parameter.VAR_POSITIONAL:
         names = tuple(f"{name}_{i}" for i in range(len(example)))
@@ -352,6 +355,8 @@ class _Derivation:
             return self.record(name, example, list(example._fields), path)
         if isinstance(example, (tuple, list)):
             return self.tuple(name, example, annotation, path)
+        if is_value_object(example):
+            return self.value_object(name, example, path)
         match example:
             case None:
                 return params.NoneValue(name)
@@ -435,6 +440,25 @@ class _Derivation:
             for i, each in enumerate(fields)
         )
         return params.Tuple(name, items, fields=True)
+
+    def value_object(self, name: str, example: Any, path: Path) -> params.Tuple:
+        """An object whose class says which of its values the run has: each attribute that an
+        argument can be is one; what is known while compiling must be the same in a call."""
+        self.classes[path] = type(example)
+        items = tuple(
+            self.attribute(each, value, (*path, i))
+            for i, (each, value) in enumerate(vars(example).items())
+        )
+        return params.Tuple(name, items, fields=True)
+
+    def attribute(self, name: str, value: Any, path: Path) -> params.Param:
+        """An attribute of such an object: ints and texts, and tuples of them, are constants."""
+        if isinstance(value, (bool, int, float, str)):
+            return self.constant(name, value)
+        if isinstance(value, tuple) and not hasattr(value, "_fields"):
+            items = (self.attribute(str(i), each, (*path, i)) for i, each in enumerate(value))
+            return params.Tuple(name, tuple(items))
+        return self.spec(name, value, _EMPTY, path)
 
     def tuple(self, name: str, example: Any, annotation: Any, path: Path) -> params.Tuple:
         """A tuple or list; `Tuple[X, Y]` and `Tuple[X, ...]` annotate its items."""

@@ -51,6 +51,16 @@ class CudaError(RuntimeError):
     def __init__(self, *args: object) -> None:
         super().__init__(*map(_without_lost_context, args))
 
+    @property
+    def error_code(self) -> int | None:
+        """The number of the driver's error, as the message has it: `cudaError_t`, `CUresult`.
+
+        >>> CudaError("cuLaunchKernel failed with CUDA_ERROR_INVALID_VALUE (1: ...)").error_code
+        1
+        """
+        found = re.search(r"\b(?:CUDA_ERROR|cudaError)\w* \((\d+)", str(self))
+        return int(found.group(1)) if found else None
+
 
 class StageError(LookupError):
     """A function does not have the text or the form of code that the caller asked for."""

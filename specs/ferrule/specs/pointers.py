@@ -30,6 +30,11 @@ class FakePointer:
     def __tvm_ffi_opaque_ptr__(self) -> int:
         return self.value
 
+    @property
+    def _pointer(self) -> int:
+        """The address, as programs for CuTe DSL ask for it."""
+        return self.value
+
 
 @dataclass(frozen=True, slots=True)
 class FakeStream:

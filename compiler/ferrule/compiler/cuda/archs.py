@@ -162,17 +162,27 @@ def parameter_limit(arch: str) -> int:
     return 32764 if _order(arch)[0] >= 70 else SMALL_PARAMETERS
 
 
-def features(arch: str, parameter_bytes: int = 0, *, narrow: bool = False) -> str:
+def changes_maps(*texts: str) -> bool:
+    """Whether LLVM text of kernels has instructions that change tensor maps."""
+    return any(word in text for text in texts for word in ("tensormap.replace", "proxy.tensormap"))
+
+
+def features(
+    arch: str, parameter_bytes: int = 0, *, narrow: bool = False, maps: bool = False
+) -> str:
     """The features that the machine needs beyond the architecture for so many bytes of parameters,
-    and for conversions of floats of 8 bits.
+    for conversions of floats of 8 bits, and for changes of tensor maps (`changes_maps`).
 
     More than `SMALL_PARAMETERS`, and these conversions on sm_89, need version 8.1 of PTX (CUDA
     12.1); LLVM writes the oldest version that knows the architecture, and since sm_100 that is
     newer.  Version 8.0 (CUDA 12.0) has all instructions of sm_90.  Version 6.5 (CUDA 10.2)
     has all of sm_75, with `ldmatrix`.  Older versions know these architectures, but lack some
-    instructions; LLVM ends the process where a kernel has such an instruction.
+    instructions; LLVM ends the process where a kernel has such an instruction.  Since version 8.5
+    (CUDA 12.5) the strides that change a tensor map are in bytes.
     """
     number = _order(arch)[0]
+    if maps and 90 <= number < 100:
+        return "+ptx85"
     if (number < 100 and parameter_bytes > SMALL_PARAMETERS) or (number == 89 and narrow):
         return "+ptx81"
     return {75: "+ptx65", 90: "+ptx80"}.get(number, "")

@@ -32,8 +32,21 @@ _ATOMIC: Final = (
     ("L2::cache_hint",),
     ("v2", "v4", "v8"),
 )
-_ORDERS: Final = {"atom": _ATOMIC, "red": _ATOMIC, "min": (("relu",),), "max": (("relu",),)}
-"""Of opcodes whose modifiers NVIDIA's compilers write in several orders, that of the manual."""
+_ACCESS: Final = (
+    ("weak", "volatile", "relaxed", "acquire", "release"),
+    ("cta", "cluster", "gpu", "sys"),
+    ("param", "global", "const", "local", "shared", "shared::cta", "shared::cluster"),
+)
+_ORDERS: Final = {
+    "ld": _ACCESS,
+    "st": _ACCESS,
+    "atom": _ATOMIC,
+    "red": _ATOMIC,
+    "min": (("relu",),),
+    "max": (("relu",),),
+}
+"""Of opcodes whose modifiers NVIDIA's compilers write or take in several orders, that of the
+manual."""
 
 
 @lru_cache(maxsize=4096)

@@ -8,6 +8,13 @@ from ferrule.language.atoms.bulk import (
     CopyBulkTensorTileS2GOp,
 )
 from ferrule.language.atoms.ops import CopyG2SOp, LoadCacheMode
+from ferrule.language.faces.pipelines.tensor_map_edits import (
+    copy_tensormap,
+    cp_fence_tma_desc_release,
+    fence_tma_desc_acquire,
+    fence_tma_desc_release,
+    update_tma_descriptor,
+)
 from ferrule.language.faces.tiles import make_tiled_tma_atom, prefetch_descriptor, tma_partition
 
 __all__ = [
@@ -16,7 +23,12 @@ __all__ = [
     "CopyBulkTensorTileS2GOp",
     "CopyG2SOp",
     "LoadCacheMode",
+    "copy_tensormap",
+    "cp_fence_tma_desc_release",
+    "fence_tma_desc_acquire",
+    "fence_tma_desc_release",
     "make_tiled_tma_atom",
     "prefetch_descriptor",
     "tma_partition",
+    "update_tma_descriptor",
 ]

@@ -1,4 +1,4 @@
-"""Layouts of numbers that a kernel computes: they give coordinates and indices, not tensors.
+"""Layouts of numbers that a kernel computes: they give coordinates, indices and elements.
 
 Written in the kernel language.  Sizes and strides are not checked: they are known when it runs.
 """
@@ -15,8 +15,8 @@ class NumberLayout:
     """The result of `make_layout` in a kernel, of integers that are known when it runs.
 
     `shape` and `stride` are nested alike.  `layout(coord)` is an index, `get_hier_coord(idx)` and
-    `get_flat_coord(idx)` its inverse, as of a `Layout`.  It has no algebra, and no tensor has it:
-    sizes of tensors come from the host function.
+    `get_flat_coord(idx)` its inverse, as of a `Layout`.  It has no algebra, and of tensors only
+    `make_tensor(pointer, layout)` has it.
     """
 
     shape: Any
@@ -41,6 +41,38 @@ class NumberLayout:
         if isinstance(self.shape, tuple):
             return _numbers(found, self.shape)
         return found
+
+
+@dataclass(frozen=True)
+class NumberTensor:
+    """The elements from a pointer on, with a `NumberLayout`: `make_tensor` in a kernel.
+
+    `t[i, j]` reads and writes an element; nothing is checked.  Copies by tensor maps may have such
+    a tensor, see `nvgpu.cpasync.update_tma_descriptor`.
+    """
+
+    iterator: Any
+    layout: NumberLayout
+
+    @property
+    def shape(self) -> Any:
+        """The sizes, nested as in the layout."""
+        return self.layout.shape
+
+    @property
+    def stride(self) -> Any:
+        """The strides in elements, nested alike."""
+        return self.layout.stride
+
+    @property
+    def element_type(self) -> Any:
+        """The dtype of the elements."""
+        return self.iterator.dtype
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements."""
+        return self.iterator.dtype
 
 
 def of_numbers(shape: Any, *, stride: Any = None) -> NumberLayout:

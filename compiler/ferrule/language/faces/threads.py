@@ -77,7 +77,10 @@ def make_warp_uniform(value: Any) -> Any:
 
 
 def elect_one() -> Any:
-    """Whether this is the first thread of its warp, a Boolean: `if fe.arch.elect_one():`."""
+    """Whether this is the first thread of its warp, a Boolean: `if fe.arch.elect_one():`.
+
+    `with fe.arch.elect_one():` is the same.
+    """
     outside("arch.elect_one")
 
 

@@ -16,12 +16,14 @@ def copy(
     unroll_factor: Any = None,
     tma_bar_ptr: Any = None,
     mcast_mask: Any = None,
+    tma_desc_ptr: Any = None,
 ) -> None:
     """Copies a thread's part of a tile by the instruction of a copy atom or a tiled copy.
 
     By an atom of `make_tiled_tma_atom` a warp copies a whole tile: one lane asks for it.  A load
     arrives at the barrier `tma_bar_ptr`; with a multicast it goes to the blocks of the cluster
-    whose bits are set in `mcast_mask`.
+    whose bits are set in `mcast_mask`.  With `tma_desc_ptr` the tile is one of the tensor that the
+    tensor map in global memory describes, not of the atom's; see `nvgpu.cpasync.copy_tensormap`.
 
     `pred`: a Boolean for each atom: where it is false a copy by `CopyG2SOp` writes zeros, and any
     other one nothing.

@@ -26,6 +26,10 @@ __all__ = [  # names of `ops`
     "CacheMode",
     "Control",
     "ControlKind",
+    "MapCopy",
+    "MapEdit",
+    "MapEditKind",
+    "MapOp",
     "TensorCopy",
     "TensorCopyKind",
     "WITH_AMOUNT",
@@ -49,6 +53,7 @@ ControlKind = Literal[
     "fence_proxy_async_global",
     "fence_proxy_async_shared_cta",
     "fence_proxy_async_shared_cluster",
+    "fence_proxy_tensormap_release",
     "setmaxregister_increase",
     "setmaxregister_decrease",
     "wgmma_fence",
@@ -149,7 +154,7 @@ class Boxes:
 class TensorCopy(
     Operation,
     text="tensor_copy {kind} {tensor}[{coordinates}]{shared:word}{barrier:word}{mask:word}"
-    " {boxes.tiling}",
+    "{descriptor:word} {boxes.tiling}",
     effects=("reads", "writes", "orders"),
     place="kernel",
     since=("cp_async_bulk_tensor", 90),
@@ -161,7 +166,9 @@ class TensorCopy(
     NaN, and the bytes of the whole box arrive at a barrier.  With a `mask`, an Int32, the box and
     the arrival go to the same place in each block of the cluster whose bit is set.  `store`: from
     shared memory; elements outside are skipped.  It ends with the `cp_async_bulk` group of the
-    thread.  `prefetch`: into the L2 cache.  `prefetch_map`: the tensor map.
+    thread.  `prefetch`: into the L2 cache.  `prefetch_map`: the tensor map.  With a
+    `descriptor`, the address of a tensor map in global memory, the tensor is the one that this map
+    describes, of the same dtype, rank and boxes.
     """
 
     kind: TensorCopyKind
@@ -171,6 +178,12 @@ class TensorCopy(
     shared: Value | None = None
     barrier: Value | None = None
     mask: Value | None = None
+    descriptor: Value | None = None
+
+    @property
+    def mapped(self) -> tuple[Value, Boxes] | None:
+        """The tensor and boxes whose map is a parameter of the kernel; None for one in memory."""
+        return None if self.descriptor is not None else (self.tensor, self.boxes)
 
     @property
     def written(self) -> tuple[Value, ...]:
@@ -203,5 +216,59 @@ class BulkStore(
     size: Value
 
 
-Asynchronous = AsyncCopy | Control | TensorCopy | BulkStore
+@dataclass(frozen=True, slots=True, eq=False)
+class MapCopy(
+    Operation,
+    text="map_copy {target}, {tensor} {boxes.tiling}",
+    effects=("reads", "writes", "orders"),
+    writes=("target",),
+    place="kernel",
+    since=("cp_async_bulk_tensor", 90),
+):
+    """Writes the tensor map of a tensor and its boxes to memory, 16 Int64.
+
+    The lanes of a warp write it together, each 4 bytes.  `lane`: an Int32.
+    """
+
+    target: Value
+    tensor: Value
+    boxes: Boxes
+    lane: Value
+
+    @property
+    def mapped(self) -> tuple[Value, Boxes]:
+        """The tensor and boxes whose map is a parameter of the kernel."""
+        return self.tensor, self.boxes
+
+
+MapEditKind = Literal["address", "dim", "stride", "publish", "acquire"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MapEdit(
+    Operation,
+    text="map_{kind} {place}{value:word} {dim}",
+    effects=("reads", "writes", "orders"),
+    writes=("place",),
+    place="kernel",
+    since=("tensormap_replace", 90),
+):
+    """Changes a tensor map in memory, 16 Int64, or makes it visible to copies.
+
+    `address`, `dim`, `stride`: one field, an Int64; sizes are in elements and strides in bytes,
+    both by `dim`, which counts from the innermost one.  The innermost dim has no stride.
+    `publish`: the warp copies it from shared memory, `value`, and makes it visible.  `acquire`: the
+    copies of the thread see what was released before, by `publish` or the fence
+    `fence_proxy_tensormap_release`.
+    """
+
+    kind: MapEditKind
+    place: Value
+    value: Value | None = None
+    dim: int = 0
+
+
+MapOp = MapCopy | MapEdit
+
+Asynchronous = AsyncCopy | Control | TensorCopy | BulkStore | MapOp
 """The ops of this module; they have no result."""

@@ -31,6 +31,8 @@ def unwritten_tensors(program: ops.Program, kernel: ops.Function) -> set[ops.Val
             given = {param: _memory_of(program.host, {value}) for param, value in pairs}
             written = [given[param] for param in stored & params]
             stored |= {p for p in params if any(not given[p].isdisjoint(w) for w in written)}
+    if any(op.result in stored for op in kernel.facts.each(ops.Pointer)) or _stores_by_maps(kernel):
+        return set()  # that may be the memory of any tensor
     reads = {load.tensor for load in kernel.facts.each(ops.Load)}
     found = set()
     for tensor in reads:
@@ -39,6 +41,12 @@ def unwritten_tensors(program: ops.Program, kernel: ops.Function) -> set[ops.Val
         if memory.isdisjoint(stored | made) and not memory.isdisjoint(params):
             found.add(tensor)
     return found
+
+
+def _stores_by_maps(kernel: ops.Function) -> bool:
+    """Whether a kernel writes to what tensor maps in memory describe."""
+    copies = kernel.facts.each(ops.TensorCopy)
+    return any(op.kind == "store" and op.descriptor is not None for op in copies)
 
 
 _MADE = ops.Fragment | ops.Shared | ops.DynamicShared

@@ -140,6 +140,17 @@ class View(Operation, text="view {tensor}{indices:at}", effects=(), uniform=True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Pointer(Operation, text="pointer {address}", effects=(), uniform=True):
+    """The memory at an address, an Int64 such as the result of `Address`: a tensor of one dim.
+
+    It may be the memory of any tensor that is in the same address space.
+    """
+
+    result: Result
+    address: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Fragment(Operation, text="fragment", effects=("makes",)):
     """A new tensor of the running thread only, in registers or on its stack.
 
@@ -317,6 +328,7 @@ SimpleOp = (
     | Arithmetic
     | Load
     | View
+    | Pointer
     | Fragment
     | Table
     | Alloc

@@ -216,6 +216,14 @@ def at_pointer(f: FunctionText, type_: TensorType, pointer: str) -> str:
     return shaped(f, type_, base, kind, t.index(0))
 
 
+def pointed(f: FunctionText, op: ops.Pointer) -> str:
+    """The tensor that begins at an address."""
+    space = f.spaces.of(op.result.tensor)
+    kind = f"!llvm.ptr<{space}>" if space else "!llvm.ptr"
+    place = f.t.op(f"llvm.inttoptr {f.values[op.address]} : i64 to {kind}", kind)
+    return at_pointer(f, op.result.tensor, place)
+
+
 def at_byte(f: FunctionText, type_: TensorType, buffer: str, offset: str) -> str:
     """The tensor that begins `offset` bytes (i64) into a `memref<?xi8>`."""
     t, kind = f.t, f"memref<{element_type(type_.dtype, f.spaces)}>"

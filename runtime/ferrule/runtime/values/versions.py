@@ -84,14 +84,16 @@ def _written(kind: type[Any], param: specs.Param, value: Any) -> Iterator[Any]:
             found = (tensor for each in members for tensor in _written(kind, each, value))
             yield from {id(tensor): tensor for tensor in found}.values()
         case specs.Tuple(items=items):
-            for item, part in zip(items, _parts(value), strict=False):
+            for item, part in zip(items, _parts(value, param), strict=False):
                 yield from _written(kind, item, part)
 
 
-def _parts(value: Any) -> Sequence[Any]:
+def _parts(value: Any, param: specs.Tuple) -> Sequence[Any]:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [getattr(value, each.name) for each in dataclasses.fields(value)]
-    return value if isinstance(value, (tuple, list)) else ()
+    if isinstance(value, (tuple, list)):
+        return value
+    return [getattr(value, item.name, None) for item in param.items] if param.fields else ()
 
 
 @cache

@@ -11,6 +11,7 @@ from llvmlite import binding as llvm
 from llvmlite import ir
 
 from ferrule.compiler.cuda import archs
+from ferrule.language.codegen.cuda import map_ops
 from ferrule.language.codegen.cuda.nvvm import (
     CACHES,
     CONTROLS,
@@ -32,6 +33,7 @@ _WGMMA_ARCH: Final = "sm_90a"
 _HALVES: Final = ir.VectorType(ir.HalfType(), 2)
 _NO_MASK, _NO_HINT, _NO = ir.Constant(I16, 0), ir.Constant(I64, 0), ir.Constant(I1, 0)
 _GLOBAL: Final = ir.PointerType(addrspace=1)
+_GENERIC: Final = ir.PointerType()
 _OF_CLUSTER: Final = ir.PointerType(addrspace=7)
 
 
@@ -48,7 +50,7 @@ def _require(kernel: ops.Function, name: str, least: int, arch: str) -> None:
             f"{kernel.name}: arch.{name} is known to {_WGMMA_ARCH} alone, but the architecture is "
             f"{arch}"
         )
-    if name.startswith("setmaxregister") and arch[-1].isdigit():
+    if name.startswith(("setmaxregister", "tensormap")) and arch[-1].isdigit():
         raise CodegenError(
             f"{kernel.name}: arch.{name} is known to architectures with an a, from sm_90a on, but "
             f"the architecture is {arch}"
@@ -93,6 +95,8 @@ def lower(lowering: FunctionLowering, op: ops.ArchOp | ops.PeerLoad | ops.MBarri
             call(lowering, "cp.async.bulk.shared.cta.to.global", VOID, given)
         case ops.TensorCopy():
             tensor_copy(lowering, op)
+        case ops.MapCopy() | ops.MapEdit():
+            map_ops.lower(lowering, op)
         case ops.StoreMatrix():
             _store_matrix(lowering, op)
         case ops.PeerStore(target, value, peer):
@@ -203,9 +207,16 @@ def _bulk_copy(lowering: FunctionLowering, op: ops.BulkCopy) -> None:
     call(lowering, "cp.async.bulk.global.to.shared.cluster", VOID, given)
 
 
+def _map_of(lowering: FunctionLowering, op: ops.TensorCopy) -> ir.Value:
+    """The map of a copy: a parameter, or in global memory."""
+    if op.descriptor is None:
+        return lowering.tensor_maps[op.tensor, op.boxes]
+    return lowering.b.addrspacecast(lowering.values[op.descriptor], _GENERIC)
+
+
 def tensor_copy(lowering: FunctionLowering, op: ops.TensorCopy) -> None:
     """The map is a parameter of the kernel; the coordinates begin with the innermost one."""
-    values, map_ = lowering.values, lowering.tensor_maps[op.tensor, op.boxes]
+    values, map_ = lowering.values, _map_of(lowering, op)
     if op.kind == "prefetch_map":
         call(lowering, "prefetch.tensormap.p0", VOID, [map_])
         return

@@ -237,6 +237,7 @@ class _Kernel:
             Faults(),
             maths=DeviceMaths(options.libdevice),
             constant_space=_CONSTANT,
+            spaces=(_GLOBAL.addrspace, 3),
             lines=lines,
             output=DeviceOutput(kernel.name, options.paths),
         )
@@ -358,9 +359,9 @@ def _name(parameter: KernelParameter) -> str:
 def ptx(text: str, arch: str, parameter_bytes: int = 0, opt_level: int = 3) -> str:
     """The PTX from LLVM's pipeline and back end for a module, whose kernels have at most this many
     bytes of parameters."""
-    machine = archs.machine(
-        arch, archs.features(arch, parameter_bytes, narrow=used_in(text)), opt_level
-    )
+    maps = archs.changes_maps(text)
+    features = archs.features(arch, parameter_bytes, narrow=used_in(text), maps=maps)
+    machine = archs.machine(arch, features, opt_level)
     context = llvm.create_context()
     with llvm.parse_assembly(text, context) as module:
         module.verify()

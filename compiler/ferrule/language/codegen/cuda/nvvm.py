@@ -24,6 +24,7 @@ CONTROLS: Final[dict[asynchronous.ControlKind, str]] = {
     "fence_proxy_async_global": "fence.proxy.async.global",
     "fence_proxy_async_shared_cta": "fence.proxy.async.shared_cta",
     "fence_proxy_async_shared_cluster": "fence.proxy.async.shared_cluster",
+    "fence_proxy_tensormap_release": "fence.proxy.tensormap_generic.release.gpu",
     "wgmma_fence": "wgmma.fence.sync.aligned",
     "wgmma_commit_group": "wgmma.commit_group.sync.aligned",
     "wgmma_wait_group": "wgmma.wait_group.sync.aligned",

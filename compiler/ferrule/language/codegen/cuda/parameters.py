@@ -141,17 +141,24 @@ def kernel_parameters(kernel: ops.Function) -> tuple[KernelParameter, ...]:
 
 def _maps(kernel: ops.Function) -> tuple[MapParameter, ...]:
     """One for each combination of tensor and boxes, in the order of the text."""
-    copies = kernel.facts.each(ops.TensorCopy)
-    found = dict.fromkeys((op.tensor, op.boxes) for op in copies)
+    copies = [op.mapped for op in kernel.facts.each(ops.TensorCopy)]
+    found = dict.fromkeys(each for each in copies if each is not None)
+    found |= dict.fromkeys(op.mapped for op in kernel.facts.each(ops.MapCopy))
     return tuple(MapParameter(*each) for each in found)
+
+
+def _direct(op: ops.Op) -> tuple[ops.Value, ...]:
+    """The operands of an op but the tensor that it knows by a map."""
+    if isinstance(op, (ops.TensorCopy, ops.MapCopy)):
+        return tuple(each for each in op.operands if each is not op.tensor)
+    return op.operands
 
 
 def _seen(kernel: ops.Function) -> set[ops.Value]:
     """The values that a kernel uses other than through a map."""
     found: set[ops.Value] = set()
     for op in kernel.facts.ops:
-        operands = op.operands
-        found.update(operands[1:] if isinstance(op, ops.TensorCopy) else operands)
+        found.update(_direct(op))
         for region in op.regions:
             found.update(region.yields)
     return found
@@ -200,8 +207,7 @@ def _used(kernel: ops.Function) -> tuple[Sym, ...]:
     for op in kernel.facts.ops:
         if isinstance(op, ops.Size):
             found |= dict.fromkeys(symbols_of(op.dim))
-        operands = op.operands
-        for operand in operands[1:] if isinstance(op, ops.TensorCopy) else operands:
+        for operand in _direct(op):
             if isinstance(operand.type, TensorType):
                 for dim in operand.type.strides:
                     found |= dict.fromkeys(symbols_of(dim))

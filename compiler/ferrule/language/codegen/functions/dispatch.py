@@ -106,6 +106,9 @@ def emit_simple(lowering: FunctionLowering, op: ops.SimpleOp) -> None:
             lowering.values[result] = memory.start(lowering, tensor, indices)
             if op.whole and tensor in lowering.objects:
                 lowering.objects[result] = lowering.objects[tensor]
+        case ops.Pointer(_, address):
+            kind = ir.PointerType(addrspace=lowering.spaces[result.tensor.is_shared])
+            lowering.values[result] = lowering.b.inttoptr(lowering.values[address], kind)
         case _ if isinstance(op, ops.HostOp):
             raise TypeError(f"only a host function has a {type(op).__name__}")
         case ops.Text(_, data):

@@ -179,6 +179,8 @@ class FunctionLowering:
     """Signed integers that are never negative, with a lower bound of each."""
     constant_space: int = 0
     """The address space of constant tables."""
+    spaces: tuple[int, int] = (0, 0)
+    """The address spaces of global and of shared memory."""
     output: Output | None = None
     """Printing and failing in a kernel on a GPU."""
     _sizes: Sizes | None = None

@@ -12,6 +12,7 @@ from typing import Final
 
 from ferrule.compiler.cuda.tilings import Interleave, OobFill, Swizzle, Tiling
 from ferrule.language.codegen.errors import CodegenError
+from ferrule.language.codegen.passes.map_words import Described
 from ferrule.language.ir import ops, tensor_cores
 from ferrule.language.ir.builder import Builder
 from ferrule.specs import Boolean, Float32, Int32, Int64, Uint32
@@ -39,7 +40,8 @@ def copy_box(b: Builder, op: ops.TensorCopy) -> None:
     """A load or a store, element by element."""
     require_known(op.boxes.tiling)
     dims = tuple(reversed(range(op.boxes.tiling.rank)))
-    _nested(b, op, dims, [], b.constant(Int32, 0))
+    known = None if op.descriptor is None else Described(b, op)
+    _nested(b, op, dims, [], b.constant(Int32, 0), known)
 
 
 def _nested(
@@ -48,10 +50,11 @@ def _nested(
     dims: tuple[int, ...],
     places: list[tuple[int, ops.Value]],
     number: ops.Value,
+    known: Described | None,
 ) -> None:
     """Loops over the rest of a box's dims, the outermost first; `number` counts its elements."""
     if not dims:
-        _element(b, op, dict(places), number)
+        _element(b, op, dict(places), number, known)
         return
     tiling, dim = op.boxes.tiling, dims[0]
     step = tiling.steps[dim] if dim else 1
@@ -63,25 +66,33 @@ def _nested(
         far = b.binary("mul", b.cast(Int64, index), b.constant(Int64, step))
         place = (op.boxes.order[dim], b.binary("add", start, far))
         inner = b.binary("add", b.binary("mul", number, stop), index)
-        _nested(b, op, dims[1:], [*places, place], inner)
+        _nested(b, op, dims[1:], [*places, place], inner, known)
     b.append(ops.For((), index, zero, stop, one, (), (), body.freeze()))
 
 
 def _element(
-    b: Builder, op: ops.TensorCopy, places: dict[int, ops.Value], number: ops.Value
+    b: Builder,
+    op: ops.TensorCopy,
+    places: dict[int, ops.Value],
+    number: ops.Value,
+    known: Described | None,
 ) -> None:
     assert op.shared is not None
     at = tuple(places[dim] for dim in range(len(places)))
     inside = b.constant(Boolean, value=True)
-    for place, size in zip(at, op.tensor.tensor.shape, strict=True):
+    for dim, place in enumerate(at):
+        size = b.size(Int64, op.tensor.tensor.shape[dim]) if known is None else known.sizes[dim]
         inside = b.binary("and", inside, b.compare("ge", place, b.constant(Int64, 0)))
-        inside = b.binary("and", inside, b.compare("lt", place, b.size(Int64, size)))
+        inside = b.binary("and", inside, b.compare("lt", place, size))
+    tensor = op.tensor
+    if known is not None:
+        tensor, at = known.memory, (known.offset(b, at),)
     offset = (_swizzled(b, op, number),)
     with b.region() as then:
         if op.kind == "load":
-            b.store(op.shared, offset, b.load(op.tensor, at))
+            b.store(op.shared, offset, b.load(tensor, at))
         else:
-            b.store(op.tensor, at, b.load(op.shared, offset))
+            b.store(tensor, at, b.load(op.shared, offset))
     with b.region() as otherwise:
         if op.kind == "load":
             b.store(op.shared, offset, _outside(b, op))

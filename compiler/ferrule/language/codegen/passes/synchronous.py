@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from ferrule.language.codegen.errors import CodegenError
-from ferrule.language.codegen.passes import boxes
+from ferrule.language.codegen.passes import boxes, map_words
 from ferrule.language.codegen.passes.clusters import without_clusters
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
@@ -36,6 +36,8 @@ _BACKGROUND: Final = (
     ops.BulkCopy,
     ops.BulkStore,
     ops.TensorCopy,
+    ops.MapCopy,
+    ops.MapEdit,
     ops.StoreMatrix,
     ops.BarrierArrive,
     ops.PeerLoad,
@@ -81,6 +83,8 @@ def _rule(b: Builder, op: ops.Op) -> None:
             _copy_bytes(b, target, source, size)
         case ops.TensorCopy():
             _tensor_copy(b, op)
+        case ops.MapCopy() | ops.MapEdit():
+            map_words.lower(b, op)
         case ops.StoreMatrix():
             boxes.store_matrix(b, op)
         case ops.WarpgroupMma():

@@ -53,6 +53,8 @@ def effect(checker: Checker, op: threads.ArchOp) -> None:
             checker.types([value, peer], [target.tensor.dtype, Int32], "a store to a peer")
         case tensor_copies.TensorCopy():
             _tensor_copy(checker, op)
+        case tensor_copies.MapCopy() | tensor_copies.MapEdit():
+            _map(checker, op)
         case tensor_cores.StoreMatrix():
             _store_matrix(checker, op)
         case tensor_cores.WarpgroupMma():
@@ -158,6 +160,34 @@ def _tensor_copy(checker: Checker, op: tensor_copies.TensorCopy) -> None:
     if op.mask is not None:
         checker.require(op.kind == "load", "only a load goes to several blocks")
         checker.types([op.mask], [Int32], "the mask of a TensorCopy")
+
+    if op.descriptor is not None:
+        words(checker, op.descriptor, "the map of a TensorCopy")
+        checker.require(
+            not op.descriptor.tensor.is_shared, "a TensorCopy reads its map in global memory"
+        )
+
+
+def words(checker: Checker, value: Value, what: str) -> None:
+    """A tensor map in memory."""
+    _one_dim(checker, value, what)
+    checker.require(value.tensor.dtype is Int64 and not value.tensor.is_own, f"{what} is 16 int64")
+
+
+def _map(checker: Checker, op: tensor_copies.MapOp) -> None:
+    if isinstance(op, tensor_copies.MapCopy):
+        words(checker, op.target, "the target of a MapCopy")
+        checker.types([op.lane], [Int32], "lanes")
+        return
+    words(checker, op.place, "the place of a MapEdit")
+    if op.kind == "publish":
+        checker.require(
+            op.value is not None and op.value.tensor.is_shared,
+            "a map is published from shared memory",
+        )
+        return
+    given = [] if op.value is None else [op.value]
+    checker.types(given, [Int64] * (op.kind in ("address", "dim", "stride")), "fields of a map")
 
 
 def _copy(checker: Checker, op: asynchronous.AsyncCopy) -> None:

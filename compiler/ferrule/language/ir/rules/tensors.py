@@ -12,7 +12,7 @@ from ferrule.language.ir.scalars import INTEGERS
 from ferrule.language.ir.types import HandleType, TensorType
 from ferrule.specs import Int64, compact_strides
 
-TensorOp = ops.Load | ops.View | ops.Fragment | ops.Table | ops.Alloc | ops.Shrink
+TensorOp = ops.Load | ops.View | ops.Pointer | ops.Fragment | ops.Table | ops.Alloc | ops.Shrink
 
 
 def simple(checker: Checker, op: TensorOp) -> None:
@@ -22,6 +22,10 @@ def simple(checker: Checker, op: TensorOp) -> None:
             element(checker, tensor, indices, result)
         case ops.View():
             _view(checker, op)
+        case ops.Pointer(result, address):
+            checker.types([address], [Int64], "addresses")
+            holds = isinstance(result.type, TensorType) and not result.type.is_own
+            checker.require(holds, "a pointer is to global or shared memory")
         case ops.Fragment(result):
             _fragment(checker, result)
         case ops.Table(result, data):

@@ -80,9 +80,14 @@ class _Attempt:
             carries = self.carried.names
             value_objects.require_carried(low, self.copies, self.begins, carries, self.assumed)
             value_objects.leave(low, self.copies)
+            value_objects.settle(low, self.roots())
         names = {**exits.START, **low.names}
         self.flags = {flag: names[flag] for flag in (exits.BREAK, exits.RETURN, exits.VALUE)}
         return yielded(low, self.carried, self.assumed, self.node)
+
+    def roots(self) -> list[str]:
+        """The names that the loop carries, without those of attributes."""
+        return [name for name in self.carried.names if "." not in name]
 
     def leaving(self) -> list[ops.Value]:
         """The values from which the next test, and the code after the loop, know how the body was
@@ -262,7 +267,9 @@ def _loop(
         with low.builder.region() as region:
             changing = _changing(low, names, assumed)
             carried = carry(low, [*(n for n in names if n in before), *changing], assumed, node)
-            loop = _Attempt(low, node, ways, carried, assumed, dict(low.names))
+            loop = _Attempt(low, node, ways, carried, assumed)
+            _renew(low, loop)
+            loop.begins = dict(low.names)
             kernels = low.state.undone_by(Retry)
             try:
                 with unchanged(low, node, assumed), active(low, assumed, carried.leaves), kernels:
@@ -283,6 +290,7 @@ def _loop(
     fresh = {name: Undefined(reason) for name in names if name not in before}
     clashed = {name: assumed.undefined(name, line) for name in assumed.clashes}
     branches.replace_names(low, {**before, **fresh, **clashed, **loop.after()})
+    _renew(low, loop)
     branches.store(low)
     end_loop(low, node)
 
@@ -294,6 +302,14 @@ def _changing(low: Lowering, names: list[str], assumed: Assumed) -> list[str]:
     from ferrule.language.lowering.control import value_objects
 
     return value_objects.carried(low, names, assumed)
+
+
+def _renew(low: Lowering, loop: _Attempt) -> None:
+    """Names for the attributes of the objects that the loop carries, which it has made anew."""
+    if low.state.has_objects:
+        from ferrule.language.lowering.control import value_objects
+
+        value_objects.renew(low, loop.roots())
 
 
 def _copied(low: Lowering) -> dict[str, tuple[Any, Any]]:

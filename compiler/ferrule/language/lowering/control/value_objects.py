@@ -7,7 +7,7 @@ itself has what these names have then, so that everybody who has the object sees
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from copy import copy
 from typing import Any, TypeAlias
 
@@ -48,6 +48,35 @@ def leave(low: Lowering, copies: Copies) -> None:
             if not is_value_object(value):
                 low.names[f"{path}.{name}"] = value
     _replace(low.names, {id(inside): owner for owner, inside in copies.values()})
+    known = {id(owner) for owner, _ in copies.values()}
+    for path, owner in list(_objects(low.names)):
+        if id(owner) not in known:  # the code has assigned it to the name
+            _name(low, path, owner)
+
+
+def renew(low: Lowering, names: Iterable[str]) -> None:
+    """Makes names of the attributes of the objects that these names were assigned last."""
+    for path, owner in list(_objects({name: low.names[name] for name in names})):
+        _name(low, path, owner)
+
+
+def settle(low: Lowering, names: Iterable[str]) -> None:
+    """Gives the objects of these names, which only this code has, what the names of their
+    attributes have."""
+    for path, owner in list(_objects({name: low.names[name] for name in names})):
+        for name, value in vars(owner).items():
+            new = low.names.get(f"{path}.{name}", value)
+            if not is_value_object(value) and not isinstance(new, Undefined):
+                object.__setattr__(owner, name, new)
+
+
+def _name(low: Lowering, path: str, owner: Any) -> None:
+    """Makes names of the attributes of an object, and of no other one that was at its path."""
+    for name in [each for each in low.names if _is_of(path, each)]:
+        del low.names[name]
+    for name, value in vars(owner).items():
+        if not is_value_object(value):
+            low.names[f"{path}.{name}"] = value
 
 
 def store(low: Lowering) -> None:

@@ -64,12 +64,12 @@ class _Copy:
 
 def _copy(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> None:
     """`fe.copy(atom, src, dst, pred=None)`."""
-    words = "atom src dst pred= unroll_factor= tma_bar_ptr= mcast_mask="
+    words = "atom src dst pred= unroll_factor= tma_bar_ptr= mcast_mask= tma_desc_ptr="
     given, source, target, pred, _, *of_boxes = bound(low, words, args, kwargs, node)
     if isinstance(given, TmaAtom):
         from ferrule.language.lowering.device import tma_atoms
 
-        tma_atoms.copy(low, given, (source, target), (of_boxes[0], of_boxes[1]), node)
+        tma_atoms.copy(low, given, (source, target), of_boxes, node)
         return
     atom = _atom_of(low, given, node)
     one, two = (readable(low, name, t, node) for name, t in (("src", source), ("dst", target)))

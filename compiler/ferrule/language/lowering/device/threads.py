@@ -98,10 +98,14 @@ def _elect_one(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast
     return Number(is_first_lane(low))
 
 
+def lane_of(low: Lowering) -> ops.Value:
+    """The number of the thread in its warp."""
+    return low.builder.binary("and", _linear(low), low.builder.constant(Int32, 31))
+
+
 def is_first_lane(low: Lowering) -> ops.Value:
     """Whether this is the first thread of its warp."""
-    lane = low.builder.binary("and", _linear(low), low.builder.constant(Int32, 31))
-    return low.builder.compare("eq", lane, low.builder.constant(Int32, 0))
+    return low.builder.compare("eq", lane_of(low), low.builder.constant(Int32, 0))
 
 
 def _uniform(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ferrule.compiler.cuda.tilings import Swizzle, Tiling, data_type, innermost_first, named
@@ -23,20 +24,23 @@ from ferrule.language.lowering.device.threads import integer, is_first_lane, req
 from ferrule.language.lowering.numbers import coercion, scalars
 from ferrule.language.lowering.numbers.sizes import as_dims
 from ferrule.language.lowering.numbers.sizes import named as named_dims
-from ferrule.language.lowering.tensors import arranged, coordinate_views
+from ferrule.language.lowering.tensors import arranged, coordinate_views, swizzled
 from ferrule.language.lowering.tensors.coordinates import refusals
 from ferrule.language.values import (
     CoordinateView,
-    Number,
+    PointerView,
     SwizzledView,
     TensorMapView,
     TensorView,
 )
-from ferrule.specs import Int32
+from ferrule.specs import Int32, Int64
 
 _Args = list[Any]
 _Kwargs = dict[str, Any]
 _Shared = TensorView | SwizzledView
+_MAP_WORDS: Final = 16
+_MAP_ALIGN: Final = 64
+"""A tensor map in memory has 16 Int64, and begins at a multiple of so many bytes."""
 _SWIZZLES: Final = {0: "none", 32: "32B", 64: "64B", 128: "128B"}
 
 
@@ -60,7 +64,9 @@ def _make(
     type_ = tensor.type
     dims = tuple(i for i, stride in enumerate(type_.strides) if stride != 0)
     with refusals(low, node):
-        order = innermost_first([type_.strides[i] for i in dims])
+        first = innermost_first([type_.strides[i] for i in dims])[0]
+        # The contiguous mode, then the others as in the tensor: programs may name the coordinates.
+        order = (first, *(i for i in range(len(dims)) if i != first))
         given = tile if isinstance(tile, tuple) else (tile,)
         itemsize = type_.dtype.itemsize
         boxes = bulk.boxes_of(op, layout, given, order[0], itemsize, parts)
@@ -122,12 +128,31 @@ def _require_op(low: Lowering, op: Any, parts: Any, node: ast.AST) -> None:
 # ---- in kernels ----
 
 
-def _atom(low: Lowering, name: str, given: Any, node: ast.AST) -> TmaAtom:
+def atom_of(low: Lowering, name: str, given: Any, node: ast.AST) -> TmaAtom:
+    """An atom of `make_tiled_tma_atom`.  A CompileError for anything else."""
     if isinstance(given, TmaAtom):
         return given
     low.fail(
         node, f"{name} of {describe(given)}", expected="the first result of make_tiled_tma_atom"
     )
+
+
+def words_at(low: Lowering, name: str, pointer: Any, node: ast.AST, space: str = "") -> ops.Value:
+    """The words of a map at a pointer; `space` is "global" or "shared" where only one will do."""
+    fits = isinstance(pointer, PointerView) and not pointer.type.is_own
+    if fits and space:
+        fits = pointer.type.is_shared == (space == "shared")
+    if not fits:
+        where = f"{space} memory" if space else "global or shared memory"
+        low.fail(
+            node,
+            f"{name} of {describe(pointer)}",
+            expected=f"a pointer into {where}, to the 128 bytes of a tensor map",
+            hint="the iterator of 16 int64 of a tensor, with assumed_align=64",
+        )
+    old = pointer.type
+    type_ = TensorType(Int64, (_MAP_WORDS,), (1,), max(_MAP_ALIGN, old.align), old.space)
+    return low.builder.view(pointer.value, type_)
 
 
 def _partition(
@@ -136,7 +161,7 @@ def _partition(
     """`tma_partition(atom, cta_coord, cta_layout, smem_tensor, gmem_tensor)`."""
     words = "atom cta_coord cta_layout smem_tensor gmem_tensor"
     given, place, layout, shared, there = bound(low, words, args, kwargs, node)
-    atom = _atom(low, "tma_partition", given, node)
+    atom = atom_of(low, "tma_partition", given, node)
     require_kernel(low, "tma_partition", node)
     boxes: Boxes = atom.boxes
     _require_sides(low, "tma_partition", shared, there, node)
@@ -170,16 +195,16 @@ def _require_sides(low: Lowering, name: str, shared: Any, there: Any, node: ast.
 
 
 def copy(
-    low: Lowering, atom: TmaAtom, sides: tuple[Any, Any], given: tuple[Any, Any], node: ast.Call
+    low: Lowering, atom: TmaAtom, sides: tuple[Any, Any], given: Sequence[Any], node: ast.Call
 ) -> None:
-    """`fe.copy(atom, src, dst, tma_bar_ptr=None, mcast_mask=None)`: the boxes of one tile, for
-    which one lane of the warp asks."""
+    """`fe.copy(atom, src, dst, tma_bar_ptr=None, mcast_mask=None, tma_desc_ptr=None)`: the boxes
+    of one tile, for which one lane of the warp asks."""
     require_kernel(low, "a copy of boxes", node)
     boxes: Boxes = atom.boxes
     loads = isinstance(boxes.op, LOADS)
     shared, there = (sides[1], sides[0]) if loads else sides
     _require_sides(low, "a copy of boxes", shared, there, node)
-    barrier, mask = given
+    barrier, mask, at = given
     if loads == (barrier is None):
         low.fail(
             node,
@@ -194,10 +219,13 @@ def copy(
         if mask is None:
             low.fail(node, f"a copy by {type(boxes.op).__name__}", expected="mcast_mask=")
         several = integer(low, mask, Int32, "the mcast_mask", node)
+    described = None
+    if at is not None:
+        described = words_at(low, "the tma_desc_ptr of copy", at, node, "global")
     low.state.writes += 1
     with low.builder.region() as asked:
         for box in boxes.places:
-            _box(low, atom, (shared, there), box, (to, several), node)
+            _box(low, atom, (shared, there), box, (to, several, described), node)
     low.builder.if_(is_first_lane(low), asked.freeze(), ops.Region(), ())
 
 
@@ -206,7 +234,7 @@ def _box(
     atom: TmaAtom,
     sides: tuple[Any, Any],
     box: tuple[int, int, int],
-    more: tuple[Any, Any],
+    more: tuple[Any, Any, Any],
     node: ast.AST,
 ) -> None:
     shared, there = sides
@@ -236,18 +264,13 @@ def _place(low: Lowering, shared: _Shared, offset: int) -> ops.Value:
     if isinstance(shared, TensorView):
         start = low.builder.view(shared.value, one)
         return low.builder.view(start, one, (low.builder.constant(Int32, offset),))
-    index = low.builder.constant(Int32, shared.begin.known + offset)
-    number: Number | None = shared.begin.number
-    if number is not None:
-        value = coercion.convert(low, number, Int32).value
-        index = low.builder.binary("add", value, index)
-    return low.builder.view(shared.root, one, (index,))
+    return low.builder.view(shared.root, one, (swizzled.begin_of(low, shared, offset),))
 
 
 def _prefetch(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> None:
     """`prefetch_descriptor(atom)`."""
     (given,) = bound(low, "tma_atom", args, kwargs, node)
-    atom = _atom(low, "prefetch_descriptor", given, node)
+    atom = atom_of(low, "prefetch_descriptor", given, node)
     require_kernel(low, "prefetch_descriptor", node)
     map_: TensorMapView = atom.tensor_map
     low.builder.append(ops.TensorCopy("prefetch_map", map_.value, map_.boxes))

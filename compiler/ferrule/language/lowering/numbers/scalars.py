@@ -81,6 +81,8 @@ def arithmetic(low: Lowering, name: ops.BinaryOp, left: Any, right: Any, node: a
     """One arithmetic operation on two numbers of any types; of complex ones a `ComplexNumber`."""
     if is_complex(left) or is_complex(right):
         return cast("Number", complexes.arithmetic(low, name, left, right, node))
+    if name == "and":
+        left, right = _mask(left, right), _mask(right, left)
     lhs, rhs = common(low, left, right, SIGNS.get(name, name), node)
     if name == "div" and lhs.dtype.kind != "float":
         lhs, rhs = convert(low, lhs, Float32), convert(low, rhs, Float32)
@@ -96,6 +98,16 @@ def arithmetic(low: Lowering, name: ops.BinaryOp, left: Any, right: Any, node: a
         _check_divisor(low, rhs, node)
     result = low.builder.operator(name, lhs.value, rhs.value)
     return Number(result, _size(name, lhs, rhs))
+
+
+def _mask(value: Any, other: Any) -> Any:
+    """An int that is combined by `&` with an unsigned number: of a negative one the bits that this
+    number has, which is the result of Python: `x & ~(1 << 31)`."""
+    if type(value) is int and value < 0 and isinstance(other, (Number, Numeric)):
+        dtype = other.dtype
+        if dtype.is_integer and dtype.range[0] == 0 and dtype is not Boolean:
+            return value & dtype.range[1]
+    return value
 
 
 def _check_divisor(low: Lowering, divisor: Number, node: ast.AST) -> None:

@@ -100,19 +100,20 @@ def _address_type(param: params.WithTraits) -> HandleType:
 
 
 def rebuild(cls: type | None, names: list[str], values: list[Any]) -> Any:
-    """The items of a tuple as its named tuple or dataclass.
+    """The items of a tuple as its named tuple, dataclass or object of values.
 
-    A dataclass is filled without calling its constructor, whose checks could not read run-time
+    An object is filled without calling its constructor, whose checks could not read run-time
     values.
     """
     if cls is None:
         return tuple(values)
-    if not is_dataclass(cls):
+    if issubclass(cls, tuple):
         return tuple.__new__(cls, values)
     instance = object.__new__(cls)
     given = dict(zip(names, values, strict=True))
-    for field in fields(cls):
-        object.__setattr__(instance, field.name, given[field.name])
+    wanted = [field.name for field in fields(cls)] if is_dataclass(cls) else names
+    for name in wanted:
+        object.__setattr__(instance, name, given[name])
     return instance
 
 

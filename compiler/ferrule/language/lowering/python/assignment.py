@@ -10,7 +10,7 @@ from ferrule.language.lowering import structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import mutation
 from ferrule.language.lowering.descriptions import describe, usage_hint
-from ferrule.language.lowering.numbers import coercion
+from ferrule.language.lowering.numbers import coercion, number_tensors
 from ferrule.language.lowering.objects import container_methods, containers, reflection
 from ferrule.language.lowering.python.attributes import get
 from ferrule.language.lowering.tensors import coordinates, elements, fields
@@ -183,6 +183,11 @@ def attribute(low: Lowering, node: ast.Attribute) -> Attribute:
 def place(low: Lowering, node: ast.Subscript) -> Place:
     """The place of a subscript, for an assignment."""
     base = structures.memory_of(low.evaluate(node.value))
+    if number_tensors.is_one(base):
+        pointer, at = number_tensors.element(
+            low, base, coordinates.subscript(low, node.slice), node.slice
+        )
+        return Place(low, node, pointer, (at,))
     if isinstance(base, (TensorView, PointerView, Fielded, SwizzledView, CoordinateView)):
         return Place(low, node, base, coordinates.subscript(low, node.slice))
     if isinstance(base, Handle) and isinstance(base.param, (params.Elements, params.Pairs)):

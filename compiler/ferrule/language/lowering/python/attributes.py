@@ -81,6 +81,7 @@ _POINTER: Final[dict[str, Callable[[Lowering, PointerView], Any]]] = {
     "value_type": lambda low, p: p.type.dtype,
     "alignment": lambda low, p: p.type.align,
     "memspace": lambda low, p: p.type.space,
+    "llvm_ptr": lambda low, p: p,  # of programs for CuTe DSL, which have another pointer there
     "align": lambda low, p: BoundMethod(partial(tensor_methods.align, p), "align"),
     "load": lambda low, p: BoundMethod(partial(elements.load_first, p), "load"),
     "store": lambda low, p: BoundMethod(partial(elements.store_first, p), "store"),

@@ -51,6 +51,7 @@ from ferrule.language.values import (
 )
 from ferrule.runtime import Function
 from ferrule.specs import DType
+from ferrule.specs.dtypes import ALL_DTYPES
 
 _CONTAINERS: Final = (
     *(zip, enumerate, tuple, list, reversed, dict),
@@ -353,7 +354,7 @@ def _ordinary(
         if callee not in _LOOKS:
             require_seen(low, (owner, callee, *args, *kwargs.values()), node)
     try:
-        return coercion.at_compile_time(low, node, lambda: callee(*args, **kwargs))
+        return coercion.at_compile_time(low, node, lambda: _run(callee, args, kwargs))
     except OutsideKernel as error:
         if isinstance(callee, type) and is_value_class(callee):
             return _made(low, callee, args, kwargs, node)
@@ -362,6 +363,21 @@ def _ordinary(
         if isinstance(callee, types.FunctionType):
             return inlining.inline(low, inlining.source_of(low, callee, node), args, kwargs, node)
         low.fail(node, str(error))
+
+
+def _run(callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Runs ordinary Python.
+
+    OutsideKernel where it computes with numbers of dtypes that it made itself, `Int32(n) * 2`:
+    they have operators in compiled code alone.
+    """
+    try:
+        return callee(*args, **kwargs)
+    except TypeError as error:
+        of_numbers = any(f"'{dtype.__name__}'" in str(error) for dtype in ALL_DTYPES)
+        if str(error).startswith("unsupported operand") and of_numbers:
+            raise OutsideKernel(str(error)) from None
+        raise
 
 
 def _only_looks(callee: Any, values: tuple[Any, ...]) -> bool:

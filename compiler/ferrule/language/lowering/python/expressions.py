@@ -15,7 +15,7 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import branches
 from ferrule.language.lowering.control.narrowing import narrow
 from ferrule.language.lowering.descriptions import describe, usage_hint
-from ferrule.language.lowering.numbers import coercion
+from ferrule.language.lowering.numbers import coercion, number_tensors
 from ferrule.language.lowering.objects import containers
 from ferrule.language.lowering.python import (
     calls,
@@ -255,6 +255,11 @@ def _conditional(low: Lowering, node: ast.IfExp) -> Any:
 
 def _subscript(low: Lowering, node: ast.Subscript) -> Any:
     base = structures.memory_of(low.evaluate(node.value))
+    if number_tensors.is_one(base):
+        pointer, at = number_tensors.element(
+            low, base, coordinates.subscript(low, node.slice), node.slice
+        )
+        return elements.read(low, pointer, (at,), node)
     if isinstance(base, (TensorView, PointerView)):
         return elements.read(low, base, coordinates.subscript(low, node.slice), node)
     if isinstance(base, (SwizzledView, CoordinateView)):

@@ -71,6 +71,7 @@ _FACES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "language.faces.printing": ("objects.printing",),
         "language.faces.reductions": ("tensors.reductions",),
         "language.faces.tensor_cores": ("device.tensor_cores", "device.warpgroups"),
+        "language.faces.pipelines.tensor_map_edits": ("device.tensor_map_edits",),
         "language.faces.tensors": ("tensors.layout_functions", "tensors.allocation"),
         "language.faces.threads": ("device.threads", "device.shared_memory", "device.atomics"),
         "language.faces.tuples": ("tensors.tuple_functions", "tensors.layout_functions"),
@@ -79,6 +80,7 @@ _FACES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "language.faces.tiles": ("device.copying", "device.multiplying", "device.tma_atoms"),
         "language.faces.vectors": (*("tensors.vector_functions", "tensors.fragments"),),
         "language.layouts": ("tensors.layout_functions",),
+        "specs.pointers": ("objects.made_pointers",),
         "specs.expr": ("tensors.layout_functions",),
     }
 )

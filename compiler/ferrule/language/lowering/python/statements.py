@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
+from ferrule.language.faces import threads
 from ferrule.language.lowering.closures import close
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import branches, exits, loops, ranges
@@ -199,6 +200,10 @@ def _while(low: Lowering, node: ast.While) -> None:
 
 def _with(low: Lowering, node: ast.With) -> None:
     """Enters the managers, runs the body, and leaves them, also after an error."""
+    if _elects(low, node):
+        only = ast.If(node.items[0].context_expr, node.body, [])
+        low.execute([ast.copy_location(only, node)])
+        return
     with contextlib.ExitStack() as opened:
         for item in node.items:
             manager = _manager(low, item.context_expr)
@@ -208,6 +213,14 @@ def _with(low: Lowering, node: ast.With) -> None:
             if item.optional_vars is not None:
                 assignment.bind(low, item.optional_vars, entered)
         low.execute(node.body)
+
+
+def _elects(low: Lowering, node: ast.With) -> bool:
+    """Whether this is `with fe.arch.elect_one():`, CuTe DSL's form of an `if`."""
+    only = node.items[0].context_expr
+    if len(node.items) > 1 or not isinstance(only, ast.Call):
+        return False
+    return low.evaluate(only.func) is threads.elect_one and node.items[0].optional_vars is None
 
 
 def _manager(low: Lowering, expr: ast.expr) -> Any:

@@ -29,6 +29,7 @@ from ferrule.language.lowering.tensors import arranged, tensor_methods, views
 from ferrule.language.lowering.tensors.arranged import ARRANGED
 from ferrule.language.lowering.tensors.coordinates import Emitted, refusals
 from ferrule.language.values import Begin, Number, PointerView, SwizzledPointer, is_run_time
+from ferrule.specs import Numeric
 from ferrule.specs import ceil_div as ceil_div_of_sizes
 
 
@@ -95,7 +96,8 @@ def _kinds(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(_kinds, value))
     known = coercion.plain(value)
-    whole = known.dtype.is_integer if isinstance(known, Number) else type(known) is int
+    typed = isinstance(known, (Number, Numeric))
+    whole = known.dtype.is_integer if typed else type(known) is int
     return "integer" if whole else object()
 
 

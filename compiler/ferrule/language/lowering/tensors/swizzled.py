@@ -253,10 +253,29 @@ TENSOR: Final[dict[str, Callable[[Lowering, SwizzledView], Any]]] = {
     "store": method(vectors.store_method),
     "fill": method(vectors.fill),
 }
+
+
+def begin_of(low: Lowering, of: SwizzledView | SwizzledPointer, behind: int = 0) -> ops.Value:
+    """The index, before the swizzle, at which this begins, and so many elements behind that."""
+    index = low.builder.constant(Int32, of.begin.known + behind)
+    number = of.begin.number
+    if number is None:
+        return index
+    return low.builder.binary("add", coercion.convert(low, number, Int32).value, index)
+
+
+def _plain(low: Lowering, of: SwizzledPointer) -> PointerView:
+    """`p.llvm_ptr`: the address without the swizzle, of the memory in which it arranges tiles."""
+    start = views.pointer_to(low, of.root, of.type.dtype, of.type.dtype.itemsize, of.name)
+    place = low.builder.view(start.value, start.type, (begin_of(low, of),))
+    return PointerView(place, of.name)
+
+
 POINTER: Final[dict[str, Callable[[Lowering, SwizzledPointer], Any]]] = {
     "dtype": lambda low, p: p.type.dtype,
     "element_type": lambda low, p: p.type.dtype,
     "value_type": lambda low, p: p.type.dtype,
     "alignment": lambda low, p: p.type.align,
     "memspace": lambda low, p: p.type.space,
+    "llvm_ptr": _plain,
 }

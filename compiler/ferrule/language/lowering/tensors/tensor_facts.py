@@ -18,7 +18,7 @@ from ferrule.language.lowering.numbers import coercion, scalars
 from ferrule.language.lowering.numbers.sizes import named, size_number, size_numbers
 from ferrule.language.lowering.tensors import views
 from ferrule.language.values import Number, PointerView, TensorView
-from ferrule.specs import Dim, Int64, Numeric
+from ferrule.specs import Dim, Int32, Int64, Numeric
 from ferrule.specs.params import compact_strides
 
 _Args = list[Any]
@@ -83,16 +83,18 @@ def data_ptr(
 def toint(
     pointer: PointerView, low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call
 ) -> Number:
-    """`p.toint()`: the address, an Int64."""
+    """`p.toint()`: the address, an Int64; of shared memory of a GPU an Int32, as PTX has it."""
     _nothing(low, "toint", args, kwargs, node)
-    if low.elementwise or pointer.type.is_own or pointer.type.is_shared:
+    if low.elementwise or pointer.type.is_own:
         low.fail(
             node,
             f"toint of {describe(pointer)}",
-            expected="a pointer into memory of the caller",
+            expected="a pointer into global or shared memory",
         )
     result = ops.Value(Int64, "address")
     low.builder.append(ops.Address(result, pointer.value))
+    if pointer.type.is_shared and low.state.target != "cpu":
+        return Number(low.builder.cast(Int32, result))
     return Number(result)
 
 

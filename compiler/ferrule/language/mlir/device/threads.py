@@ -12,7 +12,7 @@ from ferrule.language.codegen.values.scalars import dtype_of
 from ferrule.language.ir import ops
 from ferrule.language.mlir import atomics, memory
 from ferrule.language.mlir.device import arch as device_arch
-from ferrule.language.mlir.device import warpgroups
+from ferrule.language.mlir.device import maps, warpgroups
 from ferrule.language.mlir.device.arch import intrinsic
 from ferrule.language.mlir.functions import FunctionText, unknown
 from ferrule.specs import DType, Float16
@@ -60,7 +60,9 @@ def lower(f: FunctionText, where: DeviceKernel, op: ops.Op) -> None:
         case ops.MBarrierTry(result):
             values[result] = device_arch.try_wait(f, op)
         case ops.TensorCopy():
-            device_arch.tensor_copy(f, op, where.maps[op.tensor, op.boxes])
+            device_arch.tensor_copy(f, op, maps.map_of(f, op, where.maps))
+        case ops.MapCopy() | ops.MapEdit():
+            maps.lower(f, op, where.maps)
         case ops.WarpgroupMma():
             warpgroups.product(f, op)
         case ops.Control("wgmma_fence" | "wgmma_wait_group"):
