@@ -38,7 +38,7 @@ def _is_computed(shape: Any) -> bool:
 
 
 def element(
-    low: Lowering, tensor: Any, given: tuple[Any, ...], node: ast.AST
+    low: Lowering, tensor: Any, given: tuple[Any, ...], node: ast.expr
 ) -> tuple[PointerView, Any]:
     """The pointer of a tensor, and the offset of the element at a coordinate."""
     from ferrule.language.faces import number_layouts
