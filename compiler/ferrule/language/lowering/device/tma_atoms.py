@@ -39,8 +39,7 @@ _Args = list[Any]
 _Kwargs = dict[str, Any]
 _Shared = TensorView | SwizzledView
 _MAP_WORDS: Final = 16
-_MAP_ALIGN: Final = 64
-"""A tensor map in memory has 16 Int64, and begins at a multiple of so many bytes."""
+"""A tensor map in memory has 16 Int64."""
 _SWIZZLES: Final = {0: "none", 32: "32B", 64: "64B", 128: "128B"}
 
 
@@ -151,7 +150,7 @@ def words_at(low: Lowering, name: str, pointer: Any, node: ast.AST, space: str =
             hint="the iterator of 16 int64 of a tensor, with assumed_align=64",
         )
     old = pointer.type
-    type_ = TensorType(Int64, (_MAP_WORDS,), (1,), max(_MAP_ALIGN, old.align), old.space)
+    type_ = TensorType(Int64, (_MAP_WORDS,), (1,), old.align, old.space)
     return low.builder.view(pointer.value, type_)
 
 
