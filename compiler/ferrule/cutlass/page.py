@@ -50,15 +50,15 @@ benchmarks/cute_programs/small.txt --edits benchmarks/cute_programs/small.json`.
 | folder | run | |
 |---|---|---|
 | `cute/ampere` | 7 of 7 | sgemm, tensor-core gemm, both attentions, elementwise, autotuning |
-| `cute/hopper` | 6 of 7 | attention; gemms: plain, persistent, fp8; cluster normalisation |
+| `cute/hopper` | 7 of 7 | attention; gemms: plain, persistent, fp8, grouped; cluster normalisation |
 | `cute/tvm_ffi` | 1 of 1 | |
-| `dsl_tutorials` | 21 of 28 | JAX's on the CPU; one tutorial ends in the error that it shows |
+| `dsl_tutorials` | 23 of 28 | JAX's on the CPU; one tutorial ends in the error that it shows |
 | notebooks | 95 of 103 cells | and 19 of 19 of JAX's |
 
 What does not run: Blackwell's `tcgen05`; functions that JAX calls on a GPU, as there is no JAX for
-an emulated one; `TensorMapManager` of the grouped product; the protocol of arguments by
-`__c_pointers__`; host code that fills a tensor of a GPU; and `load_in_python.py`, whose tensor has
-not the divisibility that it is compiled for.
+an emulated one; `jit_argument.py`, whose argument says its type in MLIR; host code that fills a
+tensor of a GPU; and `load_in_python.py`, whose tensor has not the divisibility that it is compiled
+for.
 
 `fe.testing` times functions and chooses between configurations (`benchmark`, `tune`,
 `autotune_jit`), and `cutlass.torch` makes matrices for tests, on the CPU and on GPUs, also on
