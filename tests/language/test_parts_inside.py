@@ -165,6 +165,118 @@ def test_a_part_is_inside_or_refused(function: Any, shape: Any, part: Callable[.
     assert outcomes
 
 
+@fe.jit
+def first_row(c: fe.Tensor):
+    c[0, :] = 1.0
+
+
+@fe.jit
+def first_row_of_modes(c: fe.Tensor):
+    c[0, None][:] = 1.0
+
+
+@fe.jit
+def first_tile(c: fe.Tensor):
+    fe.local_tile(c, (1, 6), (0, 0))[:] = 1.0
+
+
+@fe.jit
+def first_column_of_columns(c: fe.Tensor):
+    c.transpose()[:, 0] = 1.0
+
+
+@fe.jit
+def first_slice(c: fe.Tensor):
+    fe.slice_(c, (0, None))[:] = 1.0
+
+
+FIRST = (first_row, first_row_of_modes, first_tile, first_column_of_columns, first_slice)
+
+
+@pytest.mark.parametrize("function", FIRST)
+def test_the_first_row_of_no_rows_is_refused(function: Any) -> None:
+    compiled = fe.compile(function, fe.row_major((fe.sym_int(), fe.sym_int()), fe.Float32))
+    memory = np.zeros((8, 6), np.float32)
+    with pytest.raises(IndexError, match="index 0 is out of range for dim"):
+        compiled(memory[:0])
+    assert not memory.any()
+    compiled(memory[:2])
+    assert memory.sum() == 6
+
+
+def test_columns_of_no_rows_are_no_elements() -> None:
+    @fe.jit
+    def column(c: fe.Tensor):
+        c[:, 0] = 1.0
+
+    compiled = fe.compile(column, fe.row_major((fe.sym_int(), fe.sym_int()), fe.Float32))
+    compiled(np.zeros((0, 3), np.float32))
+    with pytest.raises(IndexError, match="index 0 is out of range for dim 1 of c, which has 0"):
+        compiled(np.zeros((3, 0), np.float32))
+
+
+def test_a_row_that_is_known_to_be_there_needs_no_check() -> None:
+    sizes = fe.sym_int(min=1), fe.sym_int()
+    compiled = fe.compile(first_row, fe.row_major(sizes, fe.Float32))
+    assert "check" not in compiled.inspect_ir()
+
+
+def test_elements_for_reductions_are_there_or_refused() -> None:
+    @fe.jit
+    def total(a: fe.Tensor, c: fe.Tensor, i: Int32):
+        c[i] = fe.sum(a[:])
+
+    @fe.jit
+    def of_a_tile(a: fe.Tensor, c: fe.Tensor, i: Int32):
+        fe.local_tile(c, (2,), (i // 2,))[i % 2] = fe.sum(a[:])
+
+    examples = [fe.row_major((fe.sym_int(),), fe.Float32) for _ in range(2)]
+    for function, size in itertools.product((total, of_a_tile), (0, 3)):
+        compiled = fe.compile(function, *examples, Int32)
+        for i in (-1, 0, 1, 2, 3, 4, 1 << 30):
+            memory = np.zeros(16, np.float32)
+            if 0 <= i < size:
+                compiled(np.ones(4, np.float32), memory[4 : 4 + size], i)
+                assert memory[4 + i] == memory.sum() == 4
+            else:
+                with pytest.raises(IndexError):
+                    compiled(np.ones(4, np.float32), memory[4 : 4 + size], i)
+                assert not memory.any()
+
+
+@fe.jit
+def filled(a: fe.Tensor, k: Int32):
+    fe.local_tile(a, (4,), (k,)).fill(7.0)
+
+
+@fe.jit
+def stored(a: fe.Tensor, k: Int32):
+    fe.local_tile(a, (4,), (k,)).store(fe.local_tile(a, (4,), (0,)).load() + 7.0)
+
+
+@fe.jit
+def loaded(a: fe.Tensor, k: Int32):
+    fe.local_tile(a, (4,), (0,)).store(fe.local_tile(a, (4,), (k,)).load() + 7.0)
+
+
+@fe.jit
+def copied(a: fe.Tensor, k: Int32):
+    a[0] = 7.0
+    fe.autovec_copy(fe.local_tile(a, (4,), (k,)), fe.local_tile(a, (4,), (0,)))
+
+
+@pytest.mark.parametrize("function", [filled, stored, loaded, copied])
+def test_all_elements_of_a_part_are_inside_for_the_host(function: Any) -> None:
+    compiled = fe.compile(function, fe.row_major((fe.sym_int(),), fe.Float32), Int32)
+    memory = np.zeros(16, np.float32)
+    compiled(memory[4:10], 0)
+    assert memory[4:10].any() and not memory[:4].any() and not memory[10:].any()
+    for k in (-1, 1, 2):
+        with pytest.raises(IndexError, match="out of range|reaches element 7"):
+            compiled(memory[4:10], k)
+        assert not memory[:4].any() and not memory[10:].any()
+
+
 def test_tiles_by_number_are_inside_or_refused() -> None:
     symbols = fe.sym_int(), fe.sym_int()
     compiled = fe.compile(numbered, fe.row_major(symbols, fe.Float32), Int32, Int32)

@@ -232,3 +232,18 @@ def test_the_error_of_no_elements_comes_where_it_is_computed() -> None:
     assert run_all_ways(host, (a, b, 0), plain=False).error is None
     found = run_all_ways(host, (a, b, 1), plain=False).error
     assert found is not None and found[0] == "ValueError"
+
+
+def test_the_largest_of_bools_is_whether_any_is_true() -> None:
+    @fe.jit
+    def ends(a: fe.Tensor, least: fe.Tensor, most: fe.Tensor):
+        least[:] = fe.min(a[:], axis=1)
+        most[:] = fe.max(a[:], axis=1)
+
+    n, m = fe.sym_int(), fe.sym_int()
+    example, of_rows = fe.row_major((n, m), fe.Boolean), fe.row_major((n,), fe.Boolean)
+    a = np.array([[1, 0, 1], [1, 1, 1], [0, 0, 0]], bool)
+    least, most = np.zeros(3, bool), np.zeros(3, bool)
+    fe.compile(ends, example, of_rows, of_rows)(a, least, most)
+    assert least.tolist() == a.all(1).tolist()
+    assert most.tolist() == a.any(1).tolist()

@@ -78,7 +78,8 @@ def users(frame: Frame, node: ast.AST) -> tuple[Frame, ast.AST]:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """How a view was made of a tensor: it begins at the indices `at`, and has the `layout`.
+    """How a view was made of a tensor: it begins at the indices `at`, None for a dim that it keeps,
+    and has the `layout`.
 
     `arrange` makes its layout of that of the tensor, also of one with other strides; None if that
     is not known.  `keeps_shape`: the view begins elsewhere, but has the shape of the tensor.
@@ -88,7 +89,7 @@ class Part:
     of: TensorView
     layout: Layout
     arrange: Callable[[Layout], Layout] | None = None
-    at: tuple[Number | int, ...] = ()
+    at: tuple[Number | int | None, ...] = ()
     keeps_shape: bool = False
     has_no_others: bool = False
 

@@ -56,6 +56,16 @@ class Proof:
             hint=usage_hint(value),
         )
 
+    def _refuse_tensor(self, param: params.Param, value: Any) -> NoReturn:
+        """Raise the error for a tensor of another rank or dtype."""
+        rank, dtype = len(value.type.shape), value.type.dtype
+        self.low.fail(
+            self.node,
+            f"the argument {param.name!r} of {self.signature.name} is {describe(value)} of "
+            f"{rank} {'dim' if rank == 1 else 'dims'} and {dtype.name}",
+            expected=self.signature.describe(param),
+        )
+
     # ---- symbols ----
 
     def bind(self, param: params.Param, value: Any) -> None:
@@ -65,7 +75,7 @@ class Proof:
             case params.Tensor(shape=shape, strides=strides) if _is_tensor(value):
                 type_ = value.type
                 if len(type_.shape) != len(shape) or type_.dtype is not param.dtype:
-                    self.refuse(param, value)
+                    self._refuse_tensor(param, value)
                 for wanted, dim in zip(shape, type_.shape, strict=True):
                     self._bind_dim(wanted, dim, is_signed=False)
                 for wanted, dim in zip(strides, type_.strides, strict=True):

@@ -22,6 +22,7 @@ from ferrule.language.values import Number, TensorView
 from ferrule.specs import Dim, Int64
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import INT64_MAX, make
+from ferrule.specs.intervals import interval
 
 
 def require_inside(low: Lowering, tensor: TensorView, node: ast.AST) -> None:
@@ -31,6 +32,17 @@ def require_inside(low: Lowering, tensor: TensorView, node: ast.AST) -> None:
     IndexError.
     """
     _require_ends(low, tensor, _places(low, tensor, node), node)
+
+
+def require_element(
+    low: Lowering, tensor: TensorView, at: tuple[Number | int, ...], node: ast.AST
+) -> None:
+    """Requires that there is an element at these indices, in the tensor that this one is a part
+    of."""
+    element = Part(tensor, tensor.layout, at=at)
+    places = _moved(low, _places(low, tensor, node), element, node)
+    places.layout = Layout((), ())
+    _require_ends(low, tensor, places, node)
 
 
 @dataclass(slots=True)
@@ -139,7 +151,7 @@ def _moved(low: Lowering, before: _Places, part: Part, node: ast.AST) -> _Places
     begins, ragged = list(before.begins), set(before.ragged)
     axes = zip(part.at, leaves(before.layout.shape), leaves(before.layout.stride), strict=False)
     for axis, (index, size, stride) in enumerate(axes):
-        if isinstance(index, int) and index == 0:
+        if index is None or (part.keeps_shape and isinstance(index, int) and index == 0):
             continue
         step = _index(low, part.of, axis, index, size, node)
         if isinstance(stride, ScaledBasis):
@@ -153,8 +165,8 @@ def _index(
     low: Lowering, of: TensorView, axis: int, index: Number | int, size: Dim, node: ast.AST
 ) -> _Extent:
     """An index, which is required to be in range; a known one is not negative."""
-    if isinstance(index, int) and isinstance(size, int):
-        return _Extent(index)  # it was compared when the part was taken
+    if isinstance(index, int) and index < interval(size)[0]:
+        return _Extent(index)
     build, room = low.builder, low.builder.size(Int64, size)
     if isinstance(index, int):
         value = build.constant(Int64, index)

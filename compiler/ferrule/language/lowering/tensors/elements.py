@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any, Final
 
+from ferrule.language import layouts
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import OpenRegion
 from ferrule.language.ir.facts import all_ops
@@ -22,7 +23,7 @@ from ferrule.language.lowering.tensors import (
     views,
     whole_tensors,
 )
-from ferrule.language.values import PointerView, TensorView, Vector, Whole
+from ferrule.language.values import Number, PointerView, TensorView, Vector, Whole
 from ferrule.specs import Int64
 from ferrule.specs.expr import INT64_MAX
 
@@ -110,7 +111,9 @@ def write(
         part = views.cut(low, tensor, at, node, name=ast.unparse(node))
         _write_whole(low, part, value, node)
     elif isinstance(value, Whole) and not value.shape:
-        _write_single(low, tensor, _indices(low, tensor, at, node), value, node)
+        element = coordinates.indices(low, tensor, at, node)
+        _require_element(low, tensor, element, node)
+        _write_single(low, tensor, coordinates.values(low, element, node), value, node)
     else:
         access.require_reachable(low, tensor, node)
         found = _indices(low, tensor, at, node)
@@ -196,6 +199,16 @@ def _write_single(
     _require_others(low, tensor, region, node)
     low.builder.append(ops.Parallel((), (), region.freeze(), low.location(node)))
     low.state.writes += 1
+
+
+def _require_element(
+    low: Lowering, tensor: TensorView, at: tuple[Number | int, ...], node: ast.AST
+) -> None:
+    known = tensor.value not in low.state.parts and all(isinstance(each, int) for each in at)
+    if low.kind == "host" and not (known and layouts.is_static(tensor.layout.shape)):
+        from ferrule.language.lowering.tensors import bounds
+
+        bounds.require_element(low, tensor, at, node)
 
 
 def _require_others(low: Lowering, tensor: TensorView, region: OpenRegion, node: ast.AST) -> None:

@@ -18,6 +18,7 @@ from ferrule.specs import Boolean
 def readable(low: Lowering, name: str, value: Any, node: ast.AST) -> Readable:
     if isinstance(value, (TensorView, SwizzledView)):
         access.require_reachable(low, value, node)
+        low.require_inside(value, node)
         access.require_element(low, value.type.dtype, node)
         return value
     low.fail(node, f"the {name} of copy is {describe(value)}", expected="a tensor")

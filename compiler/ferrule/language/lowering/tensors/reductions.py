@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial, reduce
+from types import MappingProxyType
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault, literal
@@ -41,6 +42,15 @@ class _Reduction:
         if dtype.kind == "float":
             return dtype if dtype.bits >= 32 else Float32
         return Uint64 if dtype.kind == "uint" else Int64
+
+    def operation(self, dtype: DType) -> ops.BinaryOp:
+        """The operation on numbers of a dtype; the largest of bools is whether any is true."""
+        return _OF_BOOLS.get(self.op, self.op) if dtype is Boolean else self.op
+
+
+_OF_BOOLS: Final[Mapping[ops.BinaryOp, ops.BinaryOp]] = MappingProxyType(
+    {"max": "or", "min": "and"}
+)
 
 
 def _lowest(dtype: DType) -> bool | int | float:
@@ -212,7 +222,7 @@ def _loops(
         if dtype.kind == "complex":
             return scalars.arithmetic(low, reduction.op, so_far, found, ast.Pass())
         converted = coercion.convert(low, found, dtype)
-        return Number(build.binary(reduction.op, so_far.value, converted.value))
+        return Number(build.binary(reduction.operation(dtype), so_far.value, converted.value))
     axis, *rest = axes
     first, step = build.constant(Int64, 0), build.constant(Int64, 1)
     end = build.size(Int64, source.shape[axis])

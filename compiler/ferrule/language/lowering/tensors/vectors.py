@@ -210,6 +210,7 @@ def fill(
 def _reachable(low: Lowering, tensor: Readable, node: ast.AST) -> tuple[Any, ...]:
     """The shape of a tensor whose elements this code can access together."""
     access.require_reachable(low, tensor, node)
+    low.require_inside(tensor, node)
     return vector_shape(low, tensor.layout.shape, tensor.name, node)
 
 

@@ -79,8 +79,18 @@ def cut(
         return TensorView(tensor.value, name, tensor.nested, whole)
     value = _begin(low, tensor, found, _type(tensor.type, kept, 1), node)
     arrange = partial(layouts.slice_, coord=coordinate)
-    low.state.parts[value] = Part(tensor, kept, arrange, found)
+    at = _without_kept(tensor.layout.shape, coordinate, found)
+    low.state.parts[value] = Part(tensor, kept, arrange, at)
     return TensorView(value, name, _nested(kept), whole)
+
+
+def _without_kept(
+    shape: Any, coordinate: tuple[Any, ...], found: tuple[Number | int, ...]
+) -> tuple[Number | int | None, ...]:
+    """The indices of a coordinate, None for the dims that it keeps."""
+    numbers = layouts.unflatten(tuple(range(len(found))), shape)
+    kept = set(layouts.flatten((layouts.slice_(numbers, coordinate),)))
+    return tuple(None if number in kept else index for number, index in enumerate(found))
 
 
 def offset(

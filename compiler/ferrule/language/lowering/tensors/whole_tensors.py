@@ -149,7 +149,8 @@ def check_current(low: Lowering, whole: Whole, node: ast.AST) -> None:
             "a whole-tensor expression is used after a tensor was written to or a loop began",
             expected="its use before that: a name for it, also for a sum, keeps the expression and "
             "no numbers, which are computed when it is stored to a tensor",
-            hint="write the expression here, or store it before: total[0] = fe.sum(a[:])",
+            hint="write the expression here, or store it before: "
+            + ("t = fe.empty_like(a); t[:] = …" if whole.shape else "total[0] = fe.sum(a[:])"),
         )
 
 
@@ -196,7 +197,8 @@ def fitted(low: Lowering, tensor: TensorView, value: Whole, node: ast.AST) -> Wh
     for axis, size in enumerate(value.shape):
         at = axis + missing
         if size != 1 or shape[at] == 1 or value.reduces:
-            names = f"{tensor.name}.shape[{at}]", f"{value.name}.shape[{axis}]"
+            other = value.name if value.name != tensor.name else "the expression"
+            names = f"{tensor.name}.shape[{at}]", f"{other}.shape[{axis}]"
             low.relate(shape[at], size, names, node)
     if value.reduces and not missing:
         return value
