@@ -17,7 +17,7 @@ import tvm_ffi
 import ferrule as fe
 from ferrule.runtime.calls import function as calls
 from ferrule.runtime.calls.function import HEAP, make_function
-from ferrule.runtime.calls.state import origin_of
+from ferrule.runtime.calls.plan import origin_of
 
 pytestmark = pytest.mark.skipif(HEAP is None, reason="this interpreter has no slot for a call")
 

@@ -238,17 +238,21 @@ class _Wordless(Exception):
         raise ValueError("no text")
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("error", [_Wordless(), ValueError("\udcff")])
-def test_an_exception_that_tvm_ffi_cannot_read_is_an_error_too(error: Exception) -> None:
+@pytest.mark.parametrize("error", [_Wordless(), ValueError("\udcff")], ids=["no text", "surrogate"])
+def test_an_exception_that_tvm_ffi_cannot_read_comes_out_too(error: Exception) -> None:
     def raising(*_: Any) -> None:
         raise error
 
     def host(f):
         f()
 
-    with pytest.raises(RuntimeError, match="tvm-ffi could not read its error"):
+    try:
         compiled(host, params.Function("f"))(raising)
+    except Exception as caught:  # no error of pytest shows its text, which cannot be shown
+        is_same = caught is error
+    else:
+        is_same = False
+    assert is_same
 
 
 def test_a_missing_function_is_named_until_it_is_there(register: Register) -> None:

@@ -70,7 +70,7 @@ LOWERING_MAY_IMPORT = {
 # Modules beside the folders that all of them may import, and that import no folder.
 CODEGEN_SHARED = {"errors"}
 LOWERING_SHARED = {
-    *("arguments", "closures", "context", "descriptions", "owners", "packing", "regions"),
+    *("arguments", "closures", "context", "descriptions", "owners", "regions"),
     *("settings", "structures"),
 }
 LAYERS: dict[str, tuple[dict[str, set[str]], set[str]]] = {

@@ -111,7 +111,7 @@ def test_a_lock_of_a_thread_that_is_no_more_is_free_in_the_child(tmp_path: Path)
         tmp_path,
         """
 from ferrule.runtime.calls import function
-from ferrule.runtime.calls.state import origin_of
+from ferrule.runtime.calls.plan import origin_of
 from ferrule.runtime.loading import systemlib
 
 shared, ready, stop = text(5.0), threading.Event(), threading.Event()

@@ -130,7 +130,7 @@ class Compiler:
             first = str(error).splitlines()[0]
             self.done.left_out[first] += 1
             return cpu
-        why = differs(gpu)
+        why = differs(gpu) or ("fast_math contracts on the CPU" if contracts(cpu) else "")
         if why:
             self.done.left_out[why] += 1
             return cpu
@@ -165,7 +165,18 @@ def differs(function: fe.Function) -> str:
         ptx = str(function.inspect_ptx())
     except StageError:
         return "no kernel"
-    return "approximations, which a CPU does not have" if ".approx" in ptx else ""
+    if ".approx" in ptx:
+        return "approximations, which a CPU does not have"
+    return ""
+
+
+def contracts(function: fe.Function) -> bool:
+    """Whether LLVM may make one operation of a product and a sum, as `fast_math` says: what it does
+    is another thing on each target, unlike `--fmad`."""
+    try:
+        return ".contract" in str(function.inspect_ir())
+    except StageError:
+        return False
 
 
 _numbers = itertools.count()

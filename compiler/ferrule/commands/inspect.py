@@ -29,7 +29,7 @@ from ferrule.runtime.binaries.digest import check_digest
 from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.runtime.binaries.images import find_images
 from ferrule.runtime.binaries.metadata import Metadata
-from ferrule.runtime.calls.state import described, origin_of
+from ferrule.runtime.calls.plan import described, origin_of
 from ferrule.runtime.errors import NoKernelsError
 from ferrule.runtime.loading.origin import LoadedOrigin
 from ferrule.specs import Signature

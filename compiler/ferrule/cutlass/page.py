@@ -50,7 +50,7 @@ benchmarks/cute_programs/small.txt --edits benchmarks/cute_programs/small.json`.
 | folder | run | |
 |---|---|---|
 | `cute/ampere` | 7 of 7 | sgemm, tensor-core gemm, both attentions, elementwise, autotuning |
-| `cute/hopper` | 7 of 7 | attention; gemms: plain, persistent, fp8, grouped; cluster normalisation |
+| `cute/hopper` | 7 of 7 | attention; gemms: plain, persistent, fp8, grouped; cluster norms |
 | `cute/tvm_ffi` | 1 of 1 | |
 | `dsl_tutorials` | 23 of 28 | JAX's on the CPU; one tutorial ends in the error that it shows |
 | notebooks | 95 of 103 cells | and 19 of 19 of JAX's |

@@ -19,7 +19,7 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.language.examples import signature_of
 from ferrule.specs import DType, Signature
 from ferrule.specs.deferred import dataclass
-from ferrule.specs.faketensors import FreeFakeTensor
+from ferrule.specs.fakes import FreeFakeTensor
 from ferrule.specs.free_dtypes import DTypeSym
 from ferrule.specs.text import marked
 

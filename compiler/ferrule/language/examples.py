@@ -28,7 +28,6 @@ from ferrule.language.recognised import (
     tensor_spec,
 )
 from ferrule.language.source import is_hashable, outer_names
-from ferrule.language.values import is_value_object
 from ferrule.specs import (
     Boolean,
     DType,
@@ -355,8 +354,11 @@ class _Derivation:
             return self.record(name, example, list(example._fields), path)
         if isinstance(example, (tuple, list)):
             return self.tuple(name, example, annotation, path)
-        if is_value_object(example):
-            return self.value_object(name, example, path)
+        if hasattr(example, "__extract_mlir_values__"):
+            from ferrule.language.values import is_value_object  # few programs have one
+
+            if is_value_object(example):
+                return self.value_object(name, example, path)
         match example:
             case None:
                 return params.NoneValue(name)

@@ -52,7 +52,7 @@ def _key(name: str, origins: Sequence[CompiledOrigin | RestoredOrigin]) -> Key:
 def _origin(position: int, function: Any) -> CompiledOrigin | RestoredOrigin:
     from ferrule.compiler.origin import CompiledOrigin
     from ferrule.runtime import Function
-    from ferrule.runtime.calls.state import origin_of
+    from ferrule.runtime.calls.plan import origin_of
 
     if not isinstance(function, Function):
         raise CompileError(

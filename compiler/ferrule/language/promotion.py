@@ -10,18 +10,26 @@ if that can hold its kind.
 
 from __future__ import annotations
 
+from typing import Final
+
 from ferrule.specs import (
     Boolean,
     Complex64,
     Complex128,
     DType,
+    Float4E2M1FN,
+    Float6E2M3FN,
+    Float6E3M2FN,
     Float32,
     Float64,
+    Int4,
     Int8,
     Int16,
     Int32,
     Int64,
     TFloat32,
+    Uint4,
+    Uint8,
 )
 
 _RANKS = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
@@ -105,3 +113,24 @@ def stores_implicitly(source: DType, target: DType) -> bool:
     from anything to bool.
     """
     return source is target or (target is not Boolean and rank(source) <= rank(target))
+
+
+# ---- elements that share bytes; `tensors/packed` has the code for them ----
+
+PACKED: Final[dict[DType, DType]] = {
+    Int4: Int8,
+    Uint4: Uint8,
+    **dict.fromkeys((Float4E2M1FN, Float6E2M3FN, Float6E3M2FN), Float32),
+}
+"""Elements that share bytes, and the dtype of one that is read."""
+
+
+def in_groups(dtype: DType) -> str:
+    """The hint for elements that share bytes: how they are written together."""
+    count, word = (2, "two") if dtype.bits == 4 else (4, "four")
+    return f"fe.zipped_divide(a, ({count},))[None, i].store(v), with a vector v of {word} numbers"
+
+
+def sharing(dtype: DType) -> str:
+    """How many elements share bytes, in words."""
+    return "two share one" if dtype.bits == 4 else "four share three"

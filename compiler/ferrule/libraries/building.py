@@ -27,7 +27,7 @@ from ferrule.runtime.artefacts import OperatorCode, Origin
 from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.runtime.binaries.metadata import NOTE_OWNER, NOTE_TYPE, Metadata, read_metadata
 from ferrule.runtime.binaries.objectfile import read_object
-from ferrule.runtime.calls.state import described, origin_of
+from ferrule.runtime.calls.plan import described, origin_of
 from ferrule.runtime.exporting.export import operator_objects, write_file, write_library
 from ferrule.runtime.exporting.headers import Described, c_header, cpp_header
 from ferrule.runtime.exporting.stubs import stub

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
         make_ptr,
         nullptr,
     )
-    from ferrule.specs.faketensors import FakeTensor
+    from ferrule.specs.fakes import FakeTensor
 
 __all__ = [
     "AddressSpace",

@@ -7,6 +7,7 @@ test pins both against the installed C headers.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 from ferrule.specs.typeindex import TypeIndex as TypeIndex
 
@@ -16,6 +17,12 @@ SYMBOL_PREFIX = "__tvm_ffi_"
 LIBRARY_CONTEXT = f"{SYMBOL_PREFIX}_library_ctx"
 """A variable of a library, which tvm-ffi sets to the library's module: code looks up imports in it.
 """
+
+LOAD_FROM_BYTES: Final = "ffi.Module.load_from_bytes."
+"""With a kind behind it: the global function that makes a module of bytes."""
+
+PTX: Final = "ferrule.ptx"
+"""The kind of a module of kernels as PTX or as images."""
 
 
 def system_lib_symbol(prefix: str, symbol: str) -> str:

@@ -74,12 +74,12 @@ from ferrule.specs.expr import (
     symbols_of,
 )
 from ferrule.specs.fakes import (
+    FakeTensor,
     SupportsSpec,
     make_fake_compact_tensor,
     make_fake_tensor,
     row_major,
 )
-from ferrule.specs.faketensors import FakeTensor
 from ferrule.specs.free_dtypes import DTypeSym, sym_dtype
 from ferrule.specs.overloads import Overloads
 from ferrule.specs.params import (
@@ -112,7 +112,6 @@ from ferrule.specs.params import (
     Union,
     compact_strides,
 )
-from ferrule.specs.params.conditions import aligned, compare_float, present
 from ferrule.specs.pointers import (
     FakePointer,
     FakeStream,
@@ -121,7 +120,7 @@ from ferrule.specs.pointers import (
     nullptr,
 )
 from ferrule.specs.reading import parse_signature
-from ferrule.specs.requirements import Requirement, require
+from ferrule.specs.requirements import Requirement, aligned, compare_float, present, require
 from ferrule.specs.signature import Signature
 
 __all__ = [

@@ -36,8 +36,7 @@ from ferrule.specs.params import (
     Tuple,
     Union,
 )
-from ferrule.specs.params.conditions import aligned, compare_float
-from ferrule.specs.requirements import Requirement, require
+from ferrule.specs.requirements import Requirement, aligned, compare_float, require
 from ferrule.specs.signature import Signature
 
 _KINDS: Final[dict[str, type[Any]]] = {

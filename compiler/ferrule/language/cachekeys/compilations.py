@@ -25,7 +25,7 @@ from ferrule.runtime.devices import emulated_arch
 from ferrule.runtime.forks import ForkLock
 from ferrule.specs import DType, Sym
 from ferrule.specs.deferred import dataclass
-from ferrule.specs.faketensors import FakeTensor
+from ferrule.specs.fakes import FakeTensor
 
 if TYPE_CHECKING:
     from ferrule.language.compilation import Job

@@ -34,7 +34,7 @@ from ferrule.language.dependencies.witness import Outer, Witness, is_library
 from ferrule.language.marks import JitFunction, KernelFunction
 from ferrule.language.source import display_path
 from ferrule.runtime import Function
-from ferrule.runtime.calls.state import origin_of
+from ferrule.runtime.calls.plan import origin_of
 from ferrule.specs import DType
 from ferrule.specs.deferred import dataclass
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Literal, TypeAlias
 
 from ferrule.language.ir.operation import Operation, Result
 from ferrule.language.ir.scalars import BinaryOp, UnaryOp
@@ -125,3 +126,15 @@ class Select(
 
 
 Arithmetic = Unary | Binary | Fma | Compare | Cast | Bitcast | Select
+
+
+# ---- what a target computes itself, so that the library of functions leaves it alone ----
+
+Keep: TypeAlias = Callable[[Unary | Binary | Cast], bool]
+"""Whether a target has an instruction for this op of the library, or this conversion of a float of
+fewer than 16 bits, with the required result."""
+
+
+def keep_none(_: Unary | Binary | Cast) -> bool:
+    """For a target without such instructions."""
+    return False

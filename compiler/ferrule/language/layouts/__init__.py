@@ -7,7 +7,9 @@ and divisibility, or it raises `LayoutError`.  Pure data: depends only on `ferru
 
 from __future__ import annotations
 
-from ferrule.language.layouts.compose import coalesce, composition, filter, filter_zeros
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
 from ferrule.language.layouts.composed import (
     ComposedLayout,
     Swizzle,
@@ -27,14 +29,6 @@ from ferrule.language.layouts.coordinates import (
 )
 from ferrule.language.layouts.dims import E, ScaledBasis
 from ferrule.language.layouts.errors import LayoutError
-from ferrule.language.layouts.inverse import (
-    complement,
-    left_inverse,
-    max_common_layout,
-    max_common_vector,
-    nullspace,
-    right_inverse,
-)
 from ferrule.language.layouts.layout import (
     Layout,
     cosize,
@@ -56,23 +50,6 @@ from ferrule.language.layouts.modes import (
     select,
     unflatten,
 )
-from ferrule.language.layouts.recast import recast_layout
-from ferrule.language.layouts.tiling import (
-    blocked_product,
-    flat_divide,
-    flat_product,
-    local_partition,
-    local_tile,
-    logical_divide,
-    logical_product,
-    make_layout_tv,
-    raked_product,
-    tile_to_shape,
-    tiled_divide,
-    tiled_product,
-    zipped_divide,
-    zipped_product,
-)
 from ferrule.language.layouts.tuples import (
     IntTuple,
     ceil_div,
@@ -85,6 +62,34 @@ from ferrule.language.layouts.tuples import (
     shape_div,
     tuple_cat,
 )
+
+if TYPE_CHECKING:
+    from ferrule.language.layouts.compose import coalesce, composition, filter, filter_zeros
+    from ferrule.language.layouts.inverse import (
+        complement,
+        left_inverse,
+        max_common_layout,
+        max_common_vector,
+        nullspace,
+        right_inverse,
+    )
+    from ferrule.language.layouts.recast import recast_layout
+    from ferrule.language.layouts.tiling import (
+        blocked_product,
+        flat_divide,
+        flat_product,
+        local_partition,
+        local_tile,
+        logical_divide,
+        logical_product,
+        make_layout_tv,
+        raked_product,
+        tile_to_shape,
+        tiled_divide,
+        tiled_product,
+        zipped_divide,
+        zipped_product,
+    )
 
 __all__ = [
     "SIZES",
@@ -156,3 +161,40 @@ __all__ = [
     "zipped_divide",
     "zipped_product",
 ]
+
+_LATER: Final = {
+    "blocked_product": "tiling",
+    "coalesce": "compose",
+    "complement": "inverse",
+    "composition": "compose",
+    "filter": "compose",
+    "filter_zeros": "compose",
+    "flat_divide": "tiling",
+    "flat_product": "tiling",
+    "left_inverse": "inverse",
+    "local_partition": "tiling",
+    "local_tile": "tiling",
+    "logical_divide": "tiling",
+    "logical_product": "tiling",
+    "make_layout_tv": "tiling",
+    "max_common_layout": "inverse",
+    "max_common_vector": "inverse",
+    "nullspace": "inverse",
+    "raked_product": "tiling",
+    "recast_layout": "recast",
+    "right_inverse": "inverse",
+    "tile_to_shape": "tiling",
+    "tiled_divide": "tiling",
+    "tiled_product": "tiling",
+    "zipped_divide": "tiling",
+    "zipped_product": "tiling",
+}
+"""The functions of tiles, by module: few programs need them, so they are imported when used."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    globals()[name] = value
+    return value

@@ -14,8 +14,8 @@ documents the functions and their measured precision.
 from __future__ import annotations
 
 from ferrule.language.ir import ops, scalars
+from ferrule.language.ir.arithmetic import Keep, keep_none
 from ferrule.language.ir.builder import Builder
-from ferrule.language.mathlib.keep import Keep, keep_none
 from ferrule.specs import DType
 
 __all__ = ["Keep", "expand_maths", "expand_narrow", "expand_op", "keep_none"]

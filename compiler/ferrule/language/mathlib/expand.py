@@ -9,6 +9,7 @@ from typing import Final
 
 from ferrule.language.fastmath import FMAD
 from ferrule.language.ir import ops, scalars
+from ferrule.language.ir.arithmetic import Keep, keep_none
 from ferrule.language.ir.builder import Builder, Formulas
 from ferrule.language.ir.rewrite import rewrite
 from ferrule.language.mathlib import (
@@ -26,7 +27,6 @@ from ferrule.language.mathlib import (
 )
 from ferrule.language.mathlib.forms import FORMS, with_narrow_sign
 from ferrule.language.mathlib.formulas import Num
-from ferrule.language.mathlib.keep import Keep, keep_none
 from ferrule.specs import DType, Float32
 
 

@@ -42,9 +42,17 @@ from ferrule.runtime.calls.callpath import name_hidden, ordered, prepare_call, w
 from ferrule.runtime.calls.dynamo import keep_out
 from ferrule.runtime.calls.heaptype import HeapType, make_heap_type
 from ferrule.runtime.calls.interpreter import Unfit
-from ferrule.runtime.calls.plan import FUNCTIONS, CallPlan, make_plan
+from ferrule.runtime.calls.plan import (
+    FUNCTIONS,
+    STATE,
+    CallPlan,
+    Count,
+    State,
+    described,
+    make_plan,
+    state_of,
+)
 from ferrule.runtime.calls.results import unpack
-from ferrule.runtime.calls.state import STATE, Count, State, described, state_of
 from ferrule.runtime.devicecode import kernel_info_of, ptx_of
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits, entry_key
 from ferrule.runtime.errors import StageError

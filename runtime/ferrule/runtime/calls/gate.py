@@ -55,7 +55,7 @@ from ferrule.runtime.llvm.layouts import (
     Layout,
 )
 from ferrule.runtime.llvm.native import compile_native
-from ferrule.runtime.values.arrayfields import (
+from ferrule.runtime.values.foreign import (
     NUMPY_BYTEORDER_OFFSET,
     NUMPY_DESCR_OFFSET,
     NUMPY_FLAGS_OFFSET,

@@ -15,23 +15,26 @@ from functools import cache
 from importlib import import_module
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import tvm_ffi
 from typing_extensions import assert_never
 
 from ferrule import specs
+from ferrule.runtime.artefacts import Origin
 from ferrule.runtime.calls.results import Form, form_of
 from ferrule.runtime.entry.key import EntryKey
-from ferrule.runtime.values.arrayfields import numpy_fields_found
-from ferrule.runtime.values.foreign import has_big_ints
+from ferrule.runtime.values.foreign import has_big_ints, numpy_fields_found
 from ferrule.runtime.values.lazybits import lazy_bits
 from ferrule.runtime.values.typeinfo import classes_of
 from ferrule.runtime.values.versions import version_words
 from ferrule.runtime.values.views import has_dlpack_dtype
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import WithTraits
+
+if TYPE_CHECKING:
+    from ferrule.runtime.exporting.headers import Described
 
 FUNCTIONS: Final[list[type[Any]]] = []
 """The class of ferrule's functions, which puts itself here: its instances have plans."""
@@ -238,3 +241,53 @@ def _table(entry: Accepted) -> ctypes.Array[ctypes.c_uint64]:
         lazy = [*map(id, (entry.torch * 2)[:2]), bits.impl, bits.keys, bits.mask]
     counted = [0, 0] if version is None else [version.counter, version.number]
     return _words([array, *lazy, *counted, *map(id, entry.types), 0])
+
+
+# ---- what a compiled function knows: in its `__dict__`, for all that look into functions ----
+
+STATE: Final = "_ferrule_state"
+"""The name of the state in a function's `__dict__`."""
+
+
+@dataclass(slots=True, eq=False)
+class Count:
+    """The calls that Python made so far."""
+
+    calls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The signature, origin and plan of a function, and what was given to `build` for it."""
+
+    signature: specs.Signature
+    origin: Origin
+    plan: CallPlan
+    doc: str | None
+    notes: Mapping[str, Any]
+    made: Count
+
+
+def state_of(function: Any) -> State:
+    """The state of a function.  RuntimeError for one that has no code."""
+    try:
+        state: State = function.__dict__[STATE]
+    except KeyError:
+        raise RuntimeError("this function has no code: ferrule.compile makes functions") from None
+    return state
+
+
+def origin_of(function: Any) -> Origin:
+    """The origin of a function, which can emit its code again."""
+    return state_of(function).origin
+
+
+def described(function: Any) -> Described:
+    """The signature and docstring of a function, for headers and stubs."""
+    state = state_of(function)
+    return state.signature, state.doc
+
+
+def is_compiled(value: object) -> bool:
+    """Whether a value is a compiled function of ferrule."""
+    return isinstance(value, tvm_ffi.Function) and STATE in getattr(value, "__dict__", ())

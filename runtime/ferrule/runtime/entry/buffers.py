@@ -17,7 +17,7 @@ from ferrule.runtime.entry.python import python
 from ferrule.runtime.entry.structs import MAX_NDIM, PY_BUFFER, STATE, VIEW, describe_view
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import ANY, I8, I32, I64, PTR, VOID
-from ferrule.runtime.values.arrayfields import NUMPY_WRITEABLE
+from ferrule.runtime.values.foreign import NUMPY_WRITEABLE
 from ferrule.runtime.values.learned import BUFFERS
 from ferrule.specs.dtypes import BY_NAME
 

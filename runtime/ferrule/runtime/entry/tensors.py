@@ -33,7 +33,7 @@ from ferrule.runtime.llvm.layouts import (
     PY_OBJECT,
     Layout,
 )
-from ferrule.runtime.values.arrayfields import NUMPY_WRITEABLE
+from ferrule.runtime.values.foreign import NUMPY_WRITEABLE
 from ferrule.runtime.values.lazybits import LazyBits
 from ferrule.runtime.values.tensorwords import INLINE_DIMS, TensorWords
 from ferrule.specs import Complex64

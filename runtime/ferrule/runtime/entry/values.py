@@ -28,7 +28,7 @@ from ferrule.runtime.entry.surroundings import FUNCTION_TYPES
 from ferrule.runtime.entry.tensors import READ_TENSOR, READ_TENSOR_TYPE
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import ANY, F64, I32, I64, PTR, PY_OBJECT, Layout
-from ferrule.runtime.values.arrayfields import NUMPY_WRITEABLE
+from ferrule.runtime.values.foreign import NUMPY_WRITEABLE
 from ferrule.specs.deferred import dataclass
 
 FFI_ARRAY: Final = "ffi_Array"

@@ -32,7 +32,7 @@ from ferrule.runtime.binaries.digest import sealed_library
 from ferrule.runtime.binaries.importtree import SYMBOL as IMPORT_TREE
 from ferrule.runtime.binaries.metadata import NOTE_OWNER, NOTE_TYPE, read_metadata
 from ferrule.runtime.binaries.objectfile import read_object
-from ferrule.runtime.calls.state import is_compiled, origin_of
+from ferrule.runtime.calls.plan import is_compiled, origin_of
 from ferrule.runtime.cpus import host_architecture
 from ferrule.runtime.errors import StageError
 from ferrule.runtime.exporting.headers import Described, c_header, cpp_header

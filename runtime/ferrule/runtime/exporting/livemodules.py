@@ -19,9 +19,9 @@ from typing import Any, Final
 
 import tvm_ffi
 
+from ferrule.runtime.abi import LOAD_FROM_BYTES
 from ferrule.runtime.binaries.importtree import check_kind
 from ferrule.runtime.errors import LinkError
-from ferrule.runtime.loading.kinds import LOAD_FROM_BYTES
 
 _SOURCE: Final = """\
 #include <tvm/ffi/extra/module.h>

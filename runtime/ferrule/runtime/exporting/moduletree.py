@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.runtime.binaries.importtree import LIBRARY, Node, order, write_import_tree
-from ferrule.runtime.calls.state import is_compiled
+from ferrule.runtime.calls.plan import is_compiled
 from ferrule.runtime.exporting.livemodules import saved
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from functools import cache
 from typing import Any, Final
 
 from ferrule.runtime.forks import ForkLock
+from ferrule.specs.deferred import dataclass
 
 PAGE: Final = mmap.PAGESIZE
 CODE, CONSTANTS, VARIABLES = range(3)
@@ -246,3 +247,26 @@ def _cache_flush() -> Any:
         return ctypes.CDLL("libgcc_s.so.1").__clear_cache
     except (OSError, AttributeError):
         raise NoMemoryError("there is no libgcc, which shows new code to processors") from None
+
+
+# ---- what profilers and debuggers can be told of code, and how a user asks for it ----
+
+VARIABLE: Final = "FERRULE_JIT_INFO"
+"""Asks for information about the code, see `jitinfo`."""
+
+PERF_MAP: Final = "perfmap"
+JIT_DUMP: Final = "jitdump"
+GDB: Final = "gdb"
+"""The conventions that `VARIABLE` names."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeFunction:
+    """A function in memory: `section` and `offset` are its place in the object, `code` its bytes
+    there, before relocation."""
+
+    name: str
+    address: int
+    section: int
+    offset: int
+    code: bytes

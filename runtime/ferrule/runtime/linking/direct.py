@@ -16,10 +16,10 @@ from typing import Any, Final
 from ferrule.runtime.binaries import elf
 from ferrule.runtime.binaries.elf import Machine
 from ferrule.runtime.linking import codememory, unwinding
-from ferrule.runtime.linking.codeinfo import VARIABLE
 from ferrule.runtime.linking.codememory import (
     CODE,
     CONSTANTS,
+    VARIABLE,
     VARIABLES,
     Block,
     NoMemoryError,

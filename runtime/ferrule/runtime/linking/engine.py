@@ -28,7 +28,7 @@ from ferrule.runtime.host import (
     libtvm_ffi,
 )
 from ferrule.runtime.linking import direct
-from ferrule.runtime.linking.codeinfo import GDB, VARIABLE
+from ferrule.runtime.linking.codememory import GDB, VARIABLE
 
 __all__ = [
     "Engine",

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Final
 
 from ferrule.runtime.binaries import elf
-from ferrule.runtime.linking.codeinfo import GDB, JIT_DUMP, PERF_MAP, VARIABLE, CodeFunction
+from ferrule.runtime.linking.codememory import GDB, JIT_DUMP, PERF_MAP, VARIABLE, CodeFunction
 
 _KNOWN: Final = (PERF_MAP, JIT_DUMP, GDB)
 _FUNCTION: Final = 2

@@ -25,7 +25,7 @@ from typing import Any, Final
 from ferrule.runtime.errors import LinkError
 from ferrule.runtime.forks import ForkLock
 from ferrule.runtime.host import host_machine
-from ferrule.runtime.linking.codeinfo import JIT_DUMP, PERF_MAP, CodeFunction
+from ferrule.runtime.linking.codememory import JIT_DUMP, PERF_MAP, CodeFunction
 from ferrule.specs.deferred import dataclass
 
 _FOLDER: Final = Path("/", "tmp")

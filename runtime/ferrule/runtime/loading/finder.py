@@ -6,7 +6,7 @@ from typing import Any
 
 import tvm_ffi
 
-from ferrule.runtime.loading.kinds import LOAD_FROM_BYTES
+from ferrule.runtime.abi import LOAD_FROM_BYTES
 
 
 class Finder:

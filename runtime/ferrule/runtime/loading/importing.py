@@ -10,7 +10,7 @@ from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.runtime.binaries.importtree import Node
 from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.runtime.calls.function import Function, make_function
-from ferrule.runtime.calls.state import described, origin_of
+from ferrule.runtime.calls.plan import described, origin_of
 from ferrule.runtime.entry.key import ANY_FUNCTION
 from ferrule.runtime.errors import StageError
 from ferrule.runtime.linking.engine import host_triple

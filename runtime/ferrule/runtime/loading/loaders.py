@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from ferrule.runtime.loading.kinds import LOAD_FROM_BYTES, PTX
+from ferrule.runtime.abi import LOAD_FROM_BYTES, PTX
 
 SUFFIXES: Final = ("o", "a")
 

@@ -14,14 +14,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from ferrule.runtime.abi import PTX
 from ferrule.runtime.artefacts import Stage
 from ferrule.runtime.binaries.elf import ObjectFileError
 from ferrule.runtime.binaries.importtree import check_kind
 from ferrule.runtime.calls.function import Function
-from ferrule.runtime.calls.state import described, origin_of
+from ferrule.runtime.calls.plan import described, origin_of
 from ferrule.runtime.errors import NoKernelsError, StageError
 from ferrule.runtime.forks import ForkLock
-from ferrule.runtime.loading.kinds import PTX
 from ferrule.runtime.paths import checked_path
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from ferrule.runtime.abi import PTX
 from ferrule.runtime.binaries.elf import ObjectFileError
-from ferrule.runtime.loading.kinds import PTX
 from ferrule.specs import Signature, parse_signature
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import Param, Pointer, Scalar, Tuple

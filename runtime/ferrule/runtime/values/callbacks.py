@@ -9,6 +9,7 @@ Python gets the qualified name of the class as the kind, `builtins.ValueError`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import TracebackType
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -20,6 +21,8 @@ from ferrule.runtime.values.foreign import OTHER
 
 _MOST: Final = 64
 """How many errors a function keeps: of those that nobody asks for the oldest are dropped."""
+_MOST_FRAMES: Final = 100
+"""The frames of a traceback that are kept for each callback on the way out."""
 
 
 class _Raised:
@@ -33,7 +36,7 @@ class _Raised:
     def keep(self, error: BaseException) -> None:
         """Keep an error, without the frame of `keeping`."""
         trace = error.__traceback__
-        error.__traceback__ = None if trace is None else trace.tb_next
+        error.__traceback__ = None if trace is None else _innermost(trace.tb_next)
         kind = f"{type(error).__module__}.{type(error).__qualname__}"
         with _LOCK:
             self.errors = [*self.errors[1 - _MOST :], (kind, _text(error), error)]
@@ -55,6 +58,17 @@ class _Raised:
                 del self.errors[i]
                 return error
         return None
+
+
+def _innermost(trace: TracebackType | None) -> TracebackType | None:
+    """The frames that are nearest to the error: calls and callbacks may be nested deeply."""
+    count, rest = 0, trace
+    while rest is not None:
+        count, rest = count + 1, rest.tb_next
+    for _ in range(count - _MOST_FRAMES):
+        assert trace is not None
+        trace = trace.tb_next
+    return trace
 
 
 def _class(kind: str) -> type[BaseException]:

@@ -24,7 +24,6 @@ from typing_extensions import assert_never
 from ferrule import specs
 from ferrule.runtime.entry.readers import learned_key
 from ferrule.runtime.values import foreign
-from ferrule.runtime.values.callbacks import keeping
 from ferrule.runtime.values.capsules import exported, is_unknown
 from ferrule.runtime.values.dlpack import DLPackTensor
 from ferrule.runtime.values.foreign import OTHER
@@ -195,6 +194,8 @@ def _convert(place: Place, param: specs.Param, value: Any) -> Any:
         case specs.Array() | specs.List() | specs.Map() | specs.Dict():
             return _container(place, param, value)
         case specs.Function():
+            from ferrule.runtime.values.callbacks import keeping  # few functions need it
+
             return keeping(value)
         case specs.AnyValue():
             return _anything(place, param, value)

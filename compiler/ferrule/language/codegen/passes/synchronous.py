@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Final
 
 from ferrule.language.codegen.errors import CodegenError
-from ferrule.language.codegen.passes import boxes, map_words
 from ferrule.language.codegen.passes.clusters import without_clusters
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
@@ -83,14 +82,8 @@ def _rule(b: Builder, op: ops.Op) -> None:
             _copy_bytes(b, target, source, size)
         case ops.TensorCopy():
             _tensor_copy(b, op)
-        case ops.MapCopy() | ops.MapEdit():
-            map_words.lower(b, op)
-        case ops.StoreMatrix():
-            boxes.store_matrix(b, op)
-        case ops.WarpgroupMma():
-            from ferrule.language.codegen.passes import warpgroups  # few kernels need it
-
-            warpgroups.multiply(b, op, boxes.thread(b))
+        case ops.MapCopy() | ops.MapEdit() | ops.StoreMatrix() | ops.WarpgroupMma():
+            _rare(b, op)
         case ops.MBarrierTry(result, barrier, phase, location):
             b.mbarrier_wait(barrier, phase, location)
             b.append(ops.Constant(result, value=True))
@@ -116,6 +109,21 @@ def _rule(b: Builder, op: ops.Op) -> None:
             b.append(op)
 
 
+def _rare(b: Builder, op: ops.MapCopy | ops.MapEdit | ops.StoreMatrix | ops.WarpgroupMma) -> None:
+    """Ops of few kernels, so that others need no module for them."""
+    from ferrule.language.codegen.passes import boxes, map_words
+
+    match op:
+        case ops.MapCopy() | ops.MapEdit():
+            map_words.lower(b, op)
+        case ops.StoreMatrix():
+            boxes.store_matrix(b, op)
+        case ops.WarpgroupMma():
+            from ferrule.language.codegen.passes import warpgroups
+
+            warpgroups.multiply(b, op, boxes.thread(b))
+
+
 def _copy(b: Builder, op: ops.AsyncCopy) -> None:
     """Loads all elements, then stores, so that a target can merge each into one access."""
     places = [(b.constant(Int32, position),) for position in range(op.count)]
@@ -128,6 +136,8 @@ def _tensor_copy(b: Builder, op: ops.TensorCopy) -> None:
     """A prefetch is dropped; for a multicast the cluster is one block, the first bit."""
     if op.kind.startswith("prefetch"):
         return
+    from ferrule.language.codegen.passes import boxes  # few kernels need it
+
     with b.region() as copied:
         boxes.copy_box(b, op)
         if op.barrier is not None:

@@ -16,7 +16,8 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.threads import is_first_lane, lane_of, require_kernel
 from ferrule.language.lowering.device.tma_atoms import atom_of, words_at
-from ferrule.language.lowering.numbers import coercion, number_tensors
+from ferrule.language.lowering.numbers import coercion
+from ferrule.language.lowering.numbers.sizes import is_number_tensor
 from ferrule.language.values import PointerView, TensorView
 from ferrule.specs import Int64
 from ferrule.specs.expr import is_dim
@@ -51,7 +52,7 @@ def _update(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
 def _require_tensor(low: Lowering, atom: TmaAtom, tensor: Any, node: ast.AST) -> None:
     own: TensorType = atom.tensor_map.value.tensor
     modes = max(atom.dims) + 1
-    memory = tensor.iterator if number_tensors.is_one(tensor) else tensor
+    memory = tensor.iterator if is_number_tensor(tensor) else tensor
     fits = isinstance(memory, (TensorView, PointerView))
     fits = fits and not (memory.type.is_own or memory.type.is_shared)
     if not fits or memory.type.dtype is not own.dtype or _rank(tensor) < modes:
@@ -84,7 +85,7 @@ def _sides(tensor: Any) -> tuple[Sequence[Any], Sequence[Any]]:
 def _fields(low: Lowering, atom: TmaAtom, tensor: Any, place: ops.Value, node: ast.AST) -> None:
     """Changes all fields that tensors differ in."""
     b = low.builder
-    memory = tensor.iterator if number_tensors.is_one(tensor) else tensor
+    memory = tensor.iterator if is_number_tensor(tensor) else tensor
     address = ops.Value(Int64, "address")
     b.append(ops.Address(address, memory.value))
     b.append(ops.MapEdit("address", place, address))

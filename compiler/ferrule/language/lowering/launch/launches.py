@@ -7,7 +7,6 @@ import warnings
 from dataclasses import replace
 from typing import Any, Final
 
-from ferrule.compiler.cuda.limits import SMEM_LIMIT
 from ferrule.language.ir import ops, shared
 from ferrule.language.layouts import Layout
 from ferrule.language.lowering import structures
@@ -134,6 +133,8 @@ def _smem(low: Lowering, smem: Any, kernel: ops.Function, node: ast.Call) -> ops
         _say_too_little(low, kernel.name, size.dim, needed, node)
         size = one_size(low, "smem", needed, kernel.name, node)
     _, static = shared.offsets(kernel)
+    from ferrule.compiler.cuda.limits import SMEM_LIMIT  # few launches need it
+
     check_size(low, "smem", size, (needed or 0, SMEM_LIMIT - static), kernel.name, node)
     return None if size.dim == 0 else size.value
 

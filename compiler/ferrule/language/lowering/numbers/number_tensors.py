@@ -7,16 +7,7 @@ from typing import Any
 
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.numbers.sizes import is_number_layout
-from ferrule.language.values import Number, PointerView, is_record
-
-
-def is_one(value: object) -> bool:
-    """Whether this is such a tensor."""
-    if not is_record(value):
-        return False
-    from ferrule.language.faces.number_layouts import NumberTensor
-
-    return isinstance(value, NumberTensor)
+from ferrule.language.values import Number, PointerView
 
 
 def of(low: Lowering, pointer: PointerView, layout: Any, node: ast.Call) -> Any:

@@ -12,7 +12,6 @@ from typing import Any, Literal, cast
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.numbers import complexes
 from ferrule.language.lowering.numbers.coercion import (
     as_number,
     at_compile_time,
@@ -31,6 +30,8 @@ from ferrule.specs.expr import ExprOp, make
 def in_dtype(low: Lowering, number: Any, dtype: DType, node: ast.AST) -> Any:
     """A number in another dtype, of which both may be complex; a complex one only in such."""
     if dtype.kind == "complex":
+        from ferrule.language.lowering.numbers import complexes  # few programs need it
+
         return complexes.as_complex(low, number, dtype, node)
     return convert(low, as_number(low, number, node, dtype), dtype)
 
@@ -80,6 +81,8 @@ def untyped(left: Any, right: Any) -> tuple[Any, Any]:
 def arithmetic(low: Lowering, name: ops.BinaryOp, left: Any, right: Any, node: ast.AST) -> Number:
     """One arithmetic operation on two numbers of any types; of complex ones a `ComplexNumber`."""
     if is_complex(left) or is_complex(right):
+        from ferrule.language.lowering.numbers import complexes  # few programs need it
+
         return cast("Number", complexes.arithmetic(low, name, left, right, node))
     if name == "and":
         left, right = _mask(left, right), _mask(right, left)
@@ -140,6 +143,8 @@ def _constant_size(op: ExprOp, lhs: int, rhs: int, dtype: DType) -> int | None:
 def truth(low: Lowering, value: Any, node: ast.AST) -> Any:
     """The truth of a number: a bool known at compile time, or a run-time Boolean."""
     if isinstance(value, ComplexNumber):
+        from ferrule.language.lowering.numbers import complexes  # few programs need it
+
         return complexes.truth(low, value, node)
     if not isinstance(value, Number):
         return at_compile_time(low, node, lambda: bool(value))

@@ -70,6 +70,15 @@ def as_dims(low: Lowering, value: Any, node: ast.AST) -> Any:
     return value
 
 
+def is_number_tensor(value: object) -> bool:
+    """Whether this is a tensor of such a layout."""
+    if not is_record(value):
+        return False
+    from ferrule.language.faces.number_layouts import NumberTensor
+
+    return isinstance(value, NumberTensor)
+
+
 def is_number_layout(value: object) -> bool:
     """Whether this is a layout of integers that a kernel computes."""
     if not is_record(value):

@@ -24,7 +24,7 @@ from ferrule.language.values import TensorView
 from ferrule.runtime import Function
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.calls.callpath import ways_of
-from ferrule.runtime.calls.state import origin_of
+from ferrule.runtime.calls.plan import origin_of
 from ferrule.runtime.linking.links import Link
 from ferrule.specs import REQUIRED, Dim, Int32, Int64, Signature, Sym, params
 from ferrule.specs.copies import changed, substitute, substituted

@@ -10,7 +10,8 @@ from ferrule.language.lowering import structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import mutation
 from ferrule.language.lowering.descriptions import describe, usage_hint
-from ferrule.language.lowering.numbers import coercion, number_tensors
+from ferrule.language.lowering.numbers import coercion
+from ferrule.language.lowering.numbers.sizes import is_number_tensor
 from ferrule.language.lowering.objects import container_methods, containers, reflection
 from ferrule.language.lowering.python.attributes import get
 from ferrule.language.lowering.tensors import coordinates, elements, fields
@@ -183,7 +184,9 @@ def attribute(low: Lowering, node: ast.Attribute) -> Attribute:
 def place(low: Lowering, node: ast.Subscript) -> Place:
     """The place of a subscript, for an assignment."""
     base = structures.memory_of(low.evaluate(node.value))
-    if number_tensors.is_one(base):
+    if is_number_tensor(base):
+        from ferrule.language.lowering.numbers import number_tensors  # few programs need it
+
         pointer, at = number_tensors.element(
             low, base, coordinates.subscript(low, node.slice), node.slice
         )

@@ -15,7 +15,8 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import branches
 from ferrule.language.lowering.control.narrowing import narrow
 from ferrule.language.lowering.descriptions import describe, usage_hint
-from ferrule.language.lowering.numbers import coercion, number_tensors
+from ferrule.language.lowering.numbers import coercion
+from ferrule.language.lowering.numbers.sizes import is_number_tensor
 from ferrule.language.lowering.objects import containers
 from ferrule.language.lowering.python import (
     calls,
@@ -255,7 +256,9 @@ def _conditional(low: Lowering, node: ast.IfExp) -> Any:
 
 def _subscript(low: Lowering, node: ast.Subscript) -> Any:
     base = structures.memory_of(low.evaluate(node.value))
-    if number_tensors.is_one(base):
+    if is_number_tensor(base):
+        from ferrule.language.lowering.numbers import number_tensors  # few programs need it
+
         pointer, at = number_tensors.element(
             low, base, coordinates.subscript(low, node.slice), node.slice
         )

@@ -15,7 +15,7 @@ from ferrule.language.lowering.numbers.coercion import at_compile_time, convert,
 from ferrule.language.lowering.numbers.scalars import are_typed_numbers, arithmetic, untyped
 from ferrule.language.lowering.numbers.tables import IR_BINARY, PYTHON_BINARY, PYTHON_UNARY
 from ferrule.language.lowering.objects import containers, texts
-from ferrule.language.lowering.tensors import fields, swizzled, views
+from ferrule.language.lowering.tensors import fields, views
 from ferrule.language.lowering.tensors.whole_tensors import lift
 from ferrule.language.values import (
     RUN_TIME,
@@ -43,6 +43,8 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
     if not isinstance(left, RUN_TIME) and not isinstance(right, RUN_TIME):
         return at_compile_time(low, node, lambda: python(*untyped(left, right)))
     if isinstance(left, SwizzledPointer) or isinstance(right, SwizzledPointer):
+        from ferrule.language.lowering.tensors import swizzled  # few programs need it
+
         return swizzled.arithmetic(low, op, left, right, node)
     if isinstance(left, PointerView) or isinstance(right, PointerView):
         return views.arithmetic(low, op, left, right, node)

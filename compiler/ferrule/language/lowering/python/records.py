@@ -23,7 +23,6 @@ from ferrule.language.lowering.python import (
     conversions,
     inlining,
     operators,
-    powers,
 )
 from ferrule.language.values import RUN_TIME, Number, is_of_program, is_record, is_run_time
 from ferrule.specs import DType, Numeric
@@ -188,6 +187,8 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
         or isinstance(right, RUN_TIME)
         or scalars.are_typed_numbers(left, right)
     ):
+        from ferrule.language.lowering.python import powers  # few programs need it
+
         return powers.power(low, left, right, node)
     if isinstance(op, ast.Mult):
         _require_known_length(low, left, right, node)

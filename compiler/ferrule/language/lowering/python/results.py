@@ -22,7 +22,6 @@ from ferrule.language.lowering.objects import foreign_calls
 from ferrule.language.lowering.objects.call_results import UNIONS
 from ferrule.language.lowering.python import return_annotations
 from ferrule.language.lowering.tensors import whole_tensors
-from ferrule.language.lowering.tensors.allocation import require_object
 from ferrule.language.values import (
     Handle,
     Maybe,
@@ -243,6 +242,8 @@ def _of_bytes(low: Lowering, is_text: bool, numbers: Sequence[Number]) -> Parts:
 def _tensor(low: Lowering, tensor: TensorView, node: ast.AST) -> Parts:
     """The object of a tensor that the function made, or got."""
     hint = "the first rows are fe.shrink(a, k); copy another part of it to a new tensor"
+    from ferrule.language.lowering.tensors.allocation import require_object  # few programs need it
+
     require_object(low, tensor, f"{_what(low, node)} returns", hint, node)
     type_ = tensor.type
     spec = params.Tensor(

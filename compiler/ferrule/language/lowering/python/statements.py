@@ -27,7 +27,6 @@ from ferrule.language.lowering.python import (
     assignment,
     conversions,
     inlining,
-    iteration,
     records,
     results,
 )
@@ -185,6 +184,8 @@ def _for(low: Lowering, node: ast.For) -> None:
             return
     value = low.evaluate(call)
     if containers.is_iterable(value):
+        from ferrule.language.lowering.python import iteration  # few programs need it
+
         iteration.loop(low, node, value)
         return
     items = branches.compile_time_items(low, value, call)

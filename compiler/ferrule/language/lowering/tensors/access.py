@@ -12,9 +12,7 @@ from ferrule.language.ir.types import TensorType
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import coercion, scalars
-from ferrule.language.lowering.packing import PACKED, in_groups, sharing
-from ferrule.language.lowering.tensors import packed
-from ferrule.language.promotion import stores_implicitly
+from ferrule.language.promotion import PACKED, in_groups, sharing, stores_implicitly
 from ferrule.language.values import ComplexNumber, Number, SwizzledView, TensorView
 from ferrule.specs import (
     DType,
@@ -29,6 +27,8 @@ def load(low: Lowering, tensor: ops.Value, indices: Sequence[ops.Value]) -> Any:
         return _load_complex(low, tensor, indices)
     if tensor.tensor.dtype not in PACKED:
         return Number(low.builder.load(tensor, tuple(indices)))
+    from ferrule.language.lowering.tensors import packed  # few programs need it
+
     return packed.load(low, tensor, indices)
 
 

@@ -14,15 +14,14 @@ from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts.coordinates import has_free
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.packing import PACKED
 from ferrule.language.lowering.tensors import (
     access,
     coordinates,
-    packed,
     vectors,
     views,
     whole_tensors,
 )
+from ferrule.language.promotion import PACKED
 from ferrule.language.values import Number, PointerView, TensorView, Vector, Whole
 from ferrule.specs import Int64
 from ferrule.specs.expr import INT64_MAX
@@ -146,6 +145,8 @@ def _elements(
 ) -> tuple[tuple[ops.Value, ...], tuple[ops.Value, ...], OpenRegion]:
     """Indices, extents and body of the loop that writes all elements."""
     if tensor.type.dtype in PACKED:
+        from ferrule.language.lowering.tensors import packed  # few programs need it
+
         return packed.whole_tensor(low, tensor, value, node)
     extents = tuple(low.builder.size(Int64, dim) for dim in tensor.type.shape)
     indices = tuple(ops.Value(Int64, f"i{axis}") for axis in range(len(extents)))

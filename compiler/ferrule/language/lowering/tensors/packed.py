@@ -20,8 +20,7 @@ from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts.dims import quotient
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.numbers import coercion
-from ferrule.language.lowering.packing import PACKED, in_groups
-from ferrule.language.promotion import stores_implicitly
+from ferrule.language.promotion import PACKED, in_groups, stores_implicitly
 from ferrule.language.values import Number, TensorView, Whole
 from ferrule.specs import (
     Dim,

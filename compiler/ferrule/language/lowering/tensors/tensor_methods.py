@@ -13,7 +13,7 @@ from ferrule.language.layouts.dims import quotient, same
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering, Part
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.numbers import coercion, number_tensors
+from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.numbers.sizes import as_dims, named
 from ferrule.language.lowering.tensors import views
 from ferrule.language.lowering.tensors.coordinates import refusals
@@ -165,6 +165,8 @@ def make_tensor(low: Lowering, args: Arguments, kwargs: Keywords, node: ast.Call
             expected="a pointer: a parameter whose example is make_ptr(dtype, 0), or a.iterator",
         )
     if low.kind == "kernel" and isinstance(pointer, PointerView):
+        from ferrule.language.lowering.numbers import number_tensors  # few programs need it
+
         of_numbers = number_tensors.of(low, pointer, given["layout"], node)
         if of_numbers is not None:
             return of_numbers

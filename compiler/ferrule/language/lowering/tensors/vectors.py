@@ -18,9 +18,9 @@ from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import coercion
-from ferrule.language.lowering.packing import PACKED
-from ferrule.language.lowering.tensors import access, packed
+from ferrule.language.lowering.tensors import access
 from ferrule.language.lowering.tensors.coordinates import refusals
+from ferrule.language.promotion import PACKED
 from ferrule.language.values import ComplexNumber, Number, SwizzledView, TensorView, Vector
 from ferrule.specs import Boolean, Int32, Numeric
 
@@ -181,6 +181,8 @@ def store(low: Lowering, tensor: Readable, vector: Any, node: ast.AST) -> None:
     low.state.writes += 1
     if dtype in PACKED:
         assert isinstance(tensor, TensorView)
+        from ferrule.language.lowering.tensors import packed  # few programs need it
+
         packed.store(low, tensor, vector.items, node)
         return
     values = [access.fitted(low, dtype, item, name, node) for item in vector.items]
@@ -196,6 +198,8 @@ def fill(
     shape = _reachable(low, tensor, node)
     if tensor.type.dtype in PACKED:
         assert isinstance(tensor, TensorView)
+        from ferrule.language.lowering.tensors import packed  # few programs need it
+
         packed.store(low, tensor, [number] * int(layouts.size(shape)), node)
         low.state.writes += 1
         return

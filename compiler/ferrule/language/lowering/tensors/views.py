@@ -17,7 +17,7 @@ from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts import Layout
 from ferrule.language.lowering.context import Lowering, Part
 from ferrule.language.lowering.numbers.tables import PYTHON_BINARY
-from ferrule.language.lowering.tensors import coordinates, packed
+from ferrule.language.lowering.tensors import coordinates
 from ferrule.language.values import Number, PointerView, TensorView
 from ferrule.specs import AddressSpace, Dim, DType, divisibility_of
 from ferrule.specs.expr import INT64_MAX
@@ -117,6 +117,8 @@ def _begin(
     """A view that begins at these indices, with its known alignment."""
     if type_.dtype.bits < 8:
         indices = coordinates.values(low, found, node)
+        from ferrule.language.lowering.tensors import packed  # few programs need it
+
         return packed.begin(low, tensor, found, indices, type_, node)
     aligned = replace(type_, align=alignment_at(tensor.type, found))
     value = low.builder.view(tensor.value, aligned, coordinates.values(low, found, node))

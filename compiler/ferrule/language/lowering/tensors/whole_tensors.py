@@ -14,8 +14,8 @@ from ferrule.language.lowering import structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers.coercion import is_python_number
-from ferrule.language.lowering.packing import PACKED
 from ferrule.language.lowering.tensors import access, vectors
+from ferrule.language.promotion import PACKED
 from ferrule.language.values import ComplexNumber, Number, TensorView, Vector, Whole
 from ferrule.specs import Dim, DType, Int64
 
