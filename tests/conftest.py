@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import difflib
+import gc
 import importlib
 import importlib.util
 import os
@@ -54,6 +55,15 @@ settings.load_profile("same")
 
 # The property tests at night: about a hundred thousand calls, and as many other cases each.
 settings.register_profile("nightly", max_examples=6_500, deadline=None, derandomize=False)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def only_the_module_s_objects_are_collected() -> Iterator[None]:
+    """What earlier modules left is not looked through again: a collection takes more than a second
+    in a process that has run thousands of tests, and some tests collect often."""
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

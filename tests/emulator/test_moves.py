@@ -208,5 +208,5 @@ def test_names() -> None:
             at = rng.randrange(1, len(words))
             assert not found(".".join([*words[:at], "near", *words[at:]])), name
             assert not found(f"{name}.{words[-1]}"), name
-    for name in ("ld.const.weak.relaxed.u32", "st.const.u32x", "ld.f32.global", "ld.global.v3.f32"):
+    for name in ("ld.const.weak.relaxed.u32", "st.const.u32x", "ld.global.v3.f32"):
         assert not found(name), name

@@ -112,7 +112,6 @@ def test_kernels_find_coordinates_in_layouts_of_their_numbers(n: int, m: int) ->
 
 
 WRONG_LAYOUTS = {
-    "fe.make_tensor(a.iterator, layout)": "is in the algebra of layouts",
     "fe.zipped_divide(layout, (2, 2))": "is in the algebra of layouts",
     "fe.cosize(layout)": "is in the algebra of layouts",
     "fe.crd2idx((1, 1, 1), layout)": "the coordinate does not fit the shape",

@@ -115,8 +115,14 @@ def test_an_annotation_lets_each_way_return_another_kind(tmp_path: Any) -> None:
     def given(a) -> Any:
         return a, 1
 
-    with pytest.raises(fe.CompileError, match="the tensor a, which it has not made"):
-        compiled(given, vector())
+    same, one = compiled(given, vector())(a)
+    assert one == 1 and same.data_ptr() == a.ctypes.data
+
+    def part_of_it(a) -> Any:
+        return fe.local_tile(a, (2,), (0,)), 1
+
+    with pytest.raises(fe.CompileError, match="which has no object of its own"):
+        compiled(part_of_it, vector())
 
 
 def test_what_may_be_absent_or_of_two_kinds_is_returned() -> None:
