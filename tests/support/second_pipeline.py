@@ -170,6 +170,8 @@ class SecondPipeline:
         """As `language.stages._lowered`, through MLIR."""
         from ferrule.language.codegen.errors import CodegenError
 
+        if options.index_bitwidth == 32:  # this pipeline computes in 64 bits, and says so
+            return self.lowered(program, options, origins)
         try:
             body = self.lowered(program, replace(options, pipeline="mlir"), origins)
         except CodegenError as error:
@@ -212,7 +214,7 @@ class Kernels(ptx_collector.Collector):
             self.kernels += text.count("gpu.func @")
             self.tests.setdefault(text, os.environ.get("PYTEST_CURRENT_TEST", "?"))
 
-    def module(self, program: Any, arch: str, names: dict[str, str]) -> str:
+    def module(self, program: Any, arch: str, entries: dict[str, tuple[Any, ...]]) -> str:
         from ferrule.compiler.cuda import archs
         from ferrule.compiler.cuda.options import DeviceOptions
         from ferrule.language.codegen.cuda import approximate
@@ -223,6 +225,7 @@ class Kernels(ptx_collector.Collector):
         program = expand_maths(program, approximate.keeps)
         for kernel in program.kernels:
             require_cooperation(kernel, arch)
+        names = {kernel: each[-1].name for kernel, each in entries.items()}
         return device_text(program, names, archs.capability(arch), DeviceOptions((arch,)))
 
     def unwanted(self, text: str, module: str) -> str:
