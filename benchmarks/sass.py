@@ -105,7 +105,7 @@ def ours(case: Case, arch: str, options: str) -> tuple[Code, KernelInfo]:
 
 
 def chosen(case: Case, kernels: Mapping[str, tuple[Code, KernelInfo]]) -> tuple[Code, KernelInfo]:
-    """The kernel that is meant of those of a program."""
+    """The kernel of a program that the case counts."""
     # A kernel that is launched with other constants is there again: the first one is meant.  Where
     # there are two versions, that for tensors of which `int` reaches every element, as nvcc's.
     found = [name for name in kernels if case.kernel in name]

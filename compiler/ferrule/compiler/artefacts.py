@@ -169,7 +169,7 @@ class Body:
     The function `symbol` has the C type `int32_t (int64_t* values, <parameters>, <symbols>)`:
     the leaves of each parameter of the signature, then the value of each of `symbols`, i32 or i64
     by its width, and for each of `objects` a `ptr`: the Tensor object of an argument, borrowed.
-    `objects` are where they stand: the position of the argument, then those of items of tuples.
+    Each of `objects` is a way to a tensor: the position of an argument, then positions in tuples.
     If the signature has a result, `int64_t* results` follows `values`: the function stores the
     result's leaves there, see `wrapper.results`.  With `device_code`, and if the body
     `takes_device`, an i32 follows at the end: the index of the GPU with the call's tensors, or -1

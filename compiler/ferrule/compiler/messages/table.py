@@ -150,8 +150,8 @@ def _texts(message: Message) -> tuple[tuple[Part, ...], ...]:
     return (Text(message.error),), message.parts, last
 
 
-# Most messages of a wrapper are of a few kinds, and have the same line; those of launches are the
-# same in each of a process.
+# Most messages of a wrapper are of a few kinds and share their lines, and every launch in a process
+# has the same messages.
 @lru_cache(1024)
 def _as_bytes(text: tuple[Part, ...]) -> bytes:
     return _shortened(_encoded(text)) + b"\0"

@@ -34,7 +34,7 @@ class Asked(dict[str, Any]):
     def __contains__(self, name: object) -> bool:
         return name in self._heuristics or super().__contains__(name)
 
-    # Whoever asks for all of them, as `{**meta}` does, gets those of the heuristics, too.
+    # `{**meta}` asks for all of them, and gets the heuristics' values too.
 
     def _computed(self) -> dict[str, Any]:
         for name in (*self._heuristics, *super().keys()):

@@ -30,8 +30,8 @@ class Bound:
     """A recorded launch with its arguments by name, and Triton's options.
 
     `positional` are the constants that have the name of an option and were given by position.
-    `trees` say how numbers were made of sizes, by name, `grid_trees` those of the grid, in
-    `reading`, which is what the host function had read; `seen` of its comparisons were before.
+    `trees` say by name how the host function made numbers of sizes, `grid_trees` how it made the
+    grid.  `reading` is what it had read by then; it had made `seen` of its comparisons.
     """
 
     kernel_object: Any

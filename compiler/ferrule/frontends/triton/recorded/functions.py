@@ -40,8 +40,8 @@ def _has_sizes(value: Any) -> bool:
 
 
 def functions_watched(reading: Reading) -> Any:
-    """A context in which host functions get sizes of tensors that are followed, and in which their
-    reads of tensors are noticed; also those of their backward functions."""
+    """A context in which host functions and their backward functions get sizes that are followed,
+    and in which each of their reads of a tensor is noticed."""
     torch = sys.modules.get("torch")
     if torch is None:
         return contextlib.nullcontext()

@@ -71,7 +71,7 @@ def as_dims(low: Lowering, value: Any, node: ast.AST) -> Any:
 
 
 def is_number_tensor(value: object) -> bool:
-    """Whether this is a tensor of such a layout."""
+    """Whether this is a tensor whose layout has integers that a kernel computes."""
     if not is_record(value):
         return False
     from ferrule.language.faces.number_layouts import NumberTensor

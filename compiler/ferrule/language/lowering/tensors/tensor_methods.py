@@ -101,7 +101,8 @@ def recast_tensor(
     flat = layouts.flatten((layout.shape,)), layouts.flatten((layout.stride,))
     view = low.builder.view(tensor.value, TensorType(dtype, *flat, old.align, old.space))
     value = low.state.with_beginning(view, tensor.value)
-    low.state.parts[value] = Part(tensor, layout, has_no_others=True)
+    if low.kind == "host":
+        low.state.parts[value] = Part(tensor, layout, has_no_others=True)
     return TensorView(value, tensor.name, layout if layouts.depth(layout) > 1 else None)
 
 

@@ -57,7 +57,7 @@ def relaid(
     if type_ == tensor.type:
         return TensorView(tensor.value, tensor.name, _nested(layout))
     value = low.state.with_beginning(low.builder.view(tensor.value, type_), tensor.value)
-    if isinstance(tensor, TensorView):
+    if low.kind == "host" and isinstance(tensor, TensorView):
         low.state.parts[value] = Part(tensor, layout, arrange, has_no_others=has_no_others)
     return TensorView(value, tensor.name, _nested(layout))
 
@@ -78,9 +78,10 @@ def cut(
     if all(isinstance(each, int) and each == 0 for each in found) and kept == tensor.layout:
         return TensorView(tensor.value, name, tensor.nested, whole)
     value = _begin(low, tensor, found, _type(tensor.type, kept, 1), node)
-    arrange = partial(layouts.slice_, coord=coordinate)
-    at = _without_kept(tensor.layout.shape, coordinate, found)
-    low.state.parts[value] = Part(tensor, kept, arrange, at)
+    if low.kind == "host":
+        arrange = partial(layouts.slice_, coord=coordinate)
+        at = _without_kept(tensor.layout.shape, coordinate, found)
+        low.state.parts[value] = Part(tensor, kept, arrange, at)
     return TensorView(value, name, _nested(kept), whole)
 
 
@@ -99,7 +100,8 @@ def offset(
     """The tensor with its layout, with the element at the coordinate as its first."""
     found = coordinates.indices(low, tensor, coordinate, node)
     value = _begin(low, tensor, found, tensor.type, node)
-    low.state.parts[value] = Part(tensor, tensor.layout, _as_it_is, found, keeps_shape=True)
+    if low.kind == "host":
+        low.state.parts[value] = Part(tensor, tensor.layout, _as_it_is, found, keeps_shape=True)
     return TensorView(value, tensor.name, tensor.nested)
 
 
