@@ -28,6 +28,8 @@ from ferrule.language.faces.vectors import ReductionOp, where
 
 _WARPS: Final = 32
 """The largest number of warps in a block."""
+_THREADS: Final = 1024
+"""The largest number of threads in a block."""
 _GROUPS: Final = (1, 2, 4, 8, 16, 32)
 _FUNCTIONS: Final[dict[Any, Any]] = {
     ReductionOp.ADD: operator.add,
@@ -50,6 +52,12 @@ def form_of(val: Any) -> Any:
 def result_like(result: Any, like: Any) -> Any:
     """A result of `op`, which must be of the kind of its arguments."""
     outside("result_like")
+
+
+def for_cpu() -> bool:
+    """Whether the kernel is compiled for the CPU, where lanes exchange values through memory."""
+    outside("for_cpu")
+    return False
 
 
 def initial_like(initial: Any, like: Any) -> Any:
@@ -145,6 +153,31 @@ def block_reduction(val: Any, op: Any) -> Any:
     A block may have any size.  All threads must call it; it has two barriers.
     """
     val = numbers_of(val, "block_reduction")
+    return _through_memory(val, op) if for_cpu() else _through_warps(val, op)
+
+
+def _through_memory(val: Any, op: Any) -> Any:
+    """The same operations as `_through_warps`, for the CPU: one loop for the five steps of a warp
+    is compiled once, and a vector takes a step of its first lanes."""
+    lane, warp = lane_idx(), warp_idx()
+    lanes, thread = _lanes(warp), warp * 32 + lane
+    values = alloc_smem(form_of(val), _THREADS)
+    values[thread] = val
+    sync_threads()
+    for step in range(5):
+        far = 16 >> step
+        # Others than these lanes keep theirs, so that nobody reads what another changes.
+        if lane < far and lane + far < lanes:
+            values[thread] = _combined(op, values[thread], values[thread + far])
+        sync_threads()
+    total = values[0]
+    for other in range(1, (_block_size() + 31) // 32):
+        total = _combined(op, total, values[other * 32])
+    sync_threads()
+    return total
+
+
+def _through_warps(val: Any, op: Any) -> Any:
     parts = alloc_smem(form_of(val), _WARPS)
     lane, warp = lane_idx(), warp_idx()
     own = _first_of_warp(val, op, lane, warp)

@@ -62,10 +62,15 @@ def _initial(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.C
     return forms.fitted(low, value, forms.of_value(like), "initial", node)
 
 
+def _for_cpu(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> bool:
+    return low.state.target == "cpu"
+
+
 TABLE: Final[dict[Any, Intrinsic]] = {
     faces.numbers_of: _numbers,
     faces.form_of: _form,
     faces.result_like: _result,
     faces.initial_like: _initial,
+    faces.for_cpu: _for_cpu,
 }
 """The emitters of these functions."""
