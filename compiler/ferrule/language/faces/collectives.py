@@ -159,19 +159,19 @@ def block_reduction(val: Any, op: Any) -> Any:
 def _through_memory(val: Any, op: Any) -> Any:
     """The same operations as `_through_warps`, for the CPU: one loop for the five steps of a warp
     is compiled once, and a vector takes a step of its first lanes."""
-    lane, warp = lane_idx(), warp_idx()
-    lanes, thread = _lanes(warp), warp * 32 + lane
-    values = alloc_smem(form_of(val), _THREADS)
+    lane, size = lane_idx(), _block_size()
+    thread = warp_idx() * 32 + lane
+    values = alloc_smem(form_of(val), _THREADS + 16)
     values[thread] = val
     sync_threads()
     for step in range(5):
         far = 16 >> step
-        # Others than these lanes keep theirs, so that nobody reads what another changes.
-        if lane < far and lane + far < lanes:
-            values[thread] = _combined(op, values[thread], values[thread + far])
+        own, other = values[thread], values[thread + far]
+        # All others store what they had, so nobody reads what another changes.
+        values[thread] = _combined(op, own, other) if lane < far and thread + far < size else own
         sync_threads()
     total = values[0]
-    for other in range(1, (_block_size() + 31) // 32):
+    for other in range(1, (size + 31) // 32):
         total = _combined(op, total, values[other * 32])
     sync_threads()
     return total
