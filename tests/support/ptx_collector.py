@@ -77,6 +77,9 @@ class Collector:
         if any(getattr(op, "inserted", False) for k in program.kernels for op in all_ops(k.body)):
             self.left_out["it has checks, which are for the CPU"] += 1
             return None
+        if any(map(_has_too_much, program.kernels)):
+            self.left_out["it has memory of the CPU's own, too much for a GPU"] += 1
+            return None
         try:
             return self.module(program, arch, entries)
         except CodegenError as error:
@@ -120,6 +123,14 @@ class Collector:
         found = {match[0] for match in UNWANTED.finditer(module)}
         asked = {word for word in found if word.strip(".") in text or _allowed(word, text)}
         return f"{self.tests[text]}: {', '.join(sorted(found - asked))}" if found > asked else ""
+
+
+def _has_too_much(kernel: Any) -> bool:
+    """Whether shared memory of a CPU's own lets a kernel take more than GPUs allow."""
+    from ferrule.language.ir import ops, shared
+
+    extra = any(op.extra for op in kernel.facts.each(ops.Shared))
+    return extra and shared.places(kernel)[1] > 48 << 10
 
 
 def _everywhere() -> tuple[str, ...]:

@@ -28,8 +28,6 @@ from ferrule.language.faces.vectors import ReductionOp, where
 
 _WARPS: Final = 32
 """The largest number of warps in a block."""
-_THREADS: Final = 1024
-"""The largest number of threads in a block."""
 _GROUPS: Final = (1, 2, 4, 8, 16, 32)
 _FUNCTIONS: Final[dict[Any, Any]] = {
     ReductionOp.ADD: operator.add,
@@ -58,6 +56,11 @@ def for_cpu() -> bool:
     """Whether the kernel is compiled for the CPU, where lanes exchange values through memory."""
     outside("for_cpu")
     return False
+
+
+def places_of_threads(form: Any) -> Any:
+    """Memory with a place for each thread and some more, which does not count as shared memory."""
+    outside("places_of_threads")
 
 
 def initial_like(initial: Any, like: Any) -> Any:
@@ -161,7 +164,7 @@ def _through_memory(val: Any, op: Any) -> Any:
     is compiled once, and a vector takes a step of its first lanes."""
     lane, size = lane_idx(), _block_size()
     thread = warp_idx() * 32 + lane
-    values = alloc_smem(form_of(val), _THREADS + 16)
+    values = places_of_threads(form_of(val))
     values[thread] = val
     sync_threads()
     for step in range(5):

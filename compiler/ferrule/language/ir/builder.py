@@ -276,10 +276,10 @@ class Builder:
 
     # ---- threads ----
 
-    def shared(self, type_: TensorType, hint: str = "smem") -> ir.Value:
+    def shared(self, type_: TensorType, hint: str = "smem", *, extra: bool = False) -> ir.Value:
         """A tensor of this type in the block's static shared memory."""
         result = ir.Value(type_, hint)
-        self.append(ir.Shared(result))
+        self.append(ir.Shared(result, extra=extra))
         return result
 
     def dynamic_shared(self, type_: TensorType, offset: int = 0, hint: str = "dyn") -> ir.Value:

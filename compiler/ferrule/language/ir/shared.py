@@ -23,11 +23,13 @@ def size_of(type_: TensorType) -> int:
 
 
 def offsets(kernel: ops.Function) -> tuple[dict[ops.Value, int], int]:
-    """The offset of each `Shared` of a kernel, in the order of the text, and the end of the last
-    one."""
+    """The offset of each `Shared` of a kernel that is not extra, in the order of the text, and the
+    end of the last one."""
     found: dict[ops.Value, int] = {}
     end = 0
     for shared in kernel.facts.each(ops.Shared):
+        if shared.extra:
+            continue
         type_ = shared.result.tensor
         found[shared.result] = after(end, type_.align)
         end = found[shared.result] + size_of(type_)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import Any, Final
 
-from ferrule.compiler.cuda.limits import SMEM_LIMIT
+from ferrule.compiler.cuda.limits import MAX_THREADS, SMEM_LIMIT
+from ferrule.language.faces import collectives
 from ferrule.language.faces import threads as faces
 from ferrule.language.faces.asynchronous import load_peer, store_peer
 from ferrule.language.ir import ops
@@ -29,6 +31,8 @@ _ALIGN: Final = 16
 _LEAST: Final = 4
 """The smallest alignment in bytes: atomics on 2 bytes change the surrounding word of 4."""
 _SHOWN: Final = 6
+_PLACES: Final = MAX_THREADS + ops.WARP_SIZE
+"""Of threads, and of lanes that the last warp does not have."""
 
 
 def _alloc(
@@ -56,6 +60,21 @@ def _of_dtype(
     low.shared.append((type_, place(low, node).line))
     _require_room(low, node)
     return views.pointer_to(low, access.made(low, type_, low.builder.shared), dtype, align, "smem")
+
+
+def _of_threads(
+    low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> PointerView | Fielded:
+    """`places_of_threads(form)`."""
+    (form,) = bound(low, "form", args, kwargs, node)
+    make = partial(low.builder.shared, extra=True)
+
+    def one(dtype: DType) -> PointerView:
+        align = max(_ALIGN, dtype.itemsize)
+        type_ = TensorType(dtype, (_PLACES,), (1,), align, AddressSpace.smem)
+        return views.pointer_to(low, access.made(low, type_, make), dtype, align, "smem")
+
+    return one(form) if isinstance(form, DType) else fields.allocated(form, "smem", one)
 
 
 def _dynamic(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> PointerView:
@@ -208,6 +227,7 @@ def _store_peer(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: as
 
 TABLE: Final[dict[Any, Intrinsic]] = {
     faces.alloc_smem: _alloc,
+    collectives.places_of_threads: _of_threads,
     faces.get_dyn_smem: _dynamic,
     faces.reserve_dyn_smem: _allocate,
     load_peer: _load_peer,

@@ -62,7 +62,7 @@ _FACES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             *("device.asynchronous", "device.shared_memory", "device.tensor_maps"),
         ),
         "language.faces.base": ("objects.printing", "objects.new_containers"),
-        "language.faces.collectives": ("device.collectives",),
+        "language.faces.collectives": ("device.collectives", "device.shared_memory"),
         "language.faces.containers": ("objects.new_containers",),
         "language.faces.cute": ("objects.value_parts",),
         "language.faces.inline": ("device.inline",),
