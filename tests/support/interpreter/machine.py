@@ -257,7 +257,9 @@ class Machine:
                 return self.fragment(result)
             case ops.Shared(result):
                 if result not in block.static:
-                    block.static[result] = self.fragment(result)
+                    room = self.fragment(result)
+                    # Threads may read what nobody wrote of extra memory, and do not use it.
+                    block.static[result] = Memory(room.bytes) if op.extra else room
                 return block.static[result]
             case ops.DynamicShared(_, offset):
                 return block.dynamic.at(offset)

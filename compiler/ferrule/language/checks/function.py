@@ -95,6 +95,8 @@ class Checked:
         """Begins a kernel: finds the accesses to watch, and makes shadows for them."""
         tensors = (op.result for op in self.function.facts.ops if isinstance(op, ops.SimpleOp))
         shared = [t for t in tensors if isinstance(t.type, TensorType) and t.type.is_shared]
+        extra = {op.result for op in self.function.facts.each(ops.Shared) if op.extra}
+        shared = [each for each in shared if self.memory.origin(each).root not in extra]
         pieces = {tensor: self.piece(tensor) for tensor in shared}
         every = [op for op in self.function.facts.ops if isinstance(op, ops.SimpleOp)]
         forms = Forms({op.result: op for op in every}, self.prover.launched.blocks)

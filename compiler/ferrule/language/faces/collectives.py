@@ -59,7 +59,8 @@ def for_cpu() -> bool:
 
 
 def places_of_threads(form: Any) -> Any:
-    """Memory with a place for each thread and some more, which does not count as shared memory."""
+    """Memory with a place for each thread and 32 more, which does not count as shared memory and
+    which no check watches."""
     outside("places_of_threads")
 
 
@@ -161,7 +162,10 @@ def block_reduction(val: Any, op: Any) -> Any:
 
 def _through_memory(val: Any, op: Any) -> Any:
     """The same operations as `_through_warps`, for the CPU: one loop for the five steps of a warp
-    is compiled once, and a vector takes a step of its first lanes."""
+    is compiled once, and a vector takes a step.
+
+    Reads and writes have no conditions, so CPUs without masks have vectors, too.
+    """
     lane, size = lane_idx(), _block_size()
     thread = warp_idx() * 32 + lane
     values = places_of_threads(form_of(val))
@@ -170,12 +174,12 @@ def _through_memory(val: Any, op: Any) -> Any:
     for step in range(5):
         far = 16 >> step
         own, other = values[thread], values[thread + far]
-        # All others store what they had, so nobody reads what another changes.
+        # Others than these lanes store what they had, so nobody reads what another changes.
         values[thread] = _combined(op, own, other) if lane < far and thread + far < size else own
         sync_threads()
     total = values[0]
-    for other in range(1, (size + 31) // 32):
-        total = _combined(op, total, values[other * 32])
+    for first in range(32, size, 32):
+        total = _combined(op, total, values[first])
     sync_threads()
     return total
 

@@ -87,7 +87,8 @@ class Shared(
     A tensor in `smem` of constant sizes and strides, none negative.  With `kept` (only on the CPU)
     it is all zeros before the first block that a core runs, and keeps its contents for the next
     block, like all other shared memory of the kernel.  What is `extra` (only on the CPU) does not
-    count as shared memory of the kernel: a GPU uses registers instead.
+    count as shared memory of the kernel: a GPU uses registers instead.  No check watches it:
+    threads may read there what nobody has written and not use it, and store what is there already.
     """
 
     result: Result
