@@ -8,6 +8,7 @@ from typing import Final
 from ferrule.language.layouts import Layout, format_tuple
 from ferrule.language.lowering.closures import Closure
 from ferrule.language.values import (
+    BoundMethod,
     ComplexNumber,
     ConstantTable,
     CoordinateView,
@@ -75,6 +76,8 @@ def describe(value: object, *, plain: bool = False) -> str:
         case Fielded():
             kind = "pointer" if isinstance(value.items[0], PointerView) else "tensor"
             return f"the {kind} {value.name} of several numbers"
+        case BoundMethod(name=name):
+            return f"the method {name}"
         case Layout():
             return f"the layout {value}"
         case Whole():
@@ -119,6 +122,8 @@ def usage_hint(value: object) -> str | None:
         return "take an element, v[0], or make one number of it, v.reduce(fe.ReductionOp.ADD, 0, 0)"
     if isinstance(value, (tuple, list)):
         return "take one of its items, such as x[0], or unpack it: x, y, z = ..."
+    if isinstance(value, BoundMethod):
+        return f"call it: .{value.name}()"
     if value is Ellipsis:
         return "write : for a whole tensor, a[:]"
     return None

@@ -29,7 +29,7 @@ from llvmlite import ir
 
 from ferrule.language.codegen.cpu.steady import Knowledge, define, without_effect
 from ferrule.language.codegen.facts import guards
-from ferrule.language.codegen.facts.spine import coefficient
+from ferrule.language.codegen.facts.spine import nearness
 from ferrule.language.codegen.functions import hints, loops
 from ferrule.language.codegen.functions.dispatch import emit_region, emit_simple
 from ferrule.language.codegen.functions.lowering import FunctionLowering
@@ -164,7 +164,7 @@ class Degrees:
                 self.take(inner, loads)
             else:
                 return False
-        return None not in loads and 1 in loads
+        return None not in loads and (1 in loads or not loads)
 
     def alike(self, region: ops.Region) -> Iterator[ops.SimpleOp]:
         """The ops of a region, without nested ones, that are the same for all threads."""
@@ -175,7 +175,7 @@ class Degrees:
     def take(self, op: ops.SimpleOp, loads: list[int | None]) -> None:
         """Records the degree of an op's result; adds the access order of a load to `loads`."""
         operands = [self.of(operand) for operand in op.operands]
-        degree = coefficient(op, self.plan.axis, operands)
+        degree = nearness(op, self.plan.axis, operands)
         match op:
             case ops.Load(_, tensor, indices):
                 loads.append(self.order(tensor, indices))

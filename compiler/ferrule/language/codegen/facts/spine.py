@@ -212,6 +212,13 @@ def _basis(axis: int) -> Coefficients:
     return tuple(int(axis == other) for other in range(AXIS_COUNT))
 
 
+def nearness(op: ops.SimpleOp, axis: int, operands: list[int | None]) -> int | None:
+    """Like `coefficient`, but also 1 for an index that is kept inside of bounds, as those of an
+    image are: those of neighbours are neighbours in nearly all places."""
+    limits = isinstance(op, ops.Binary) and op.op in ("min", "max")
+    return 1 if limits and operands in ([0, 1], [1, 0]) else coefficient(op, axis, operands)
+
+
 def coefficient(op: ops.SimpleOp, axis: int, operands: list[int | None]) -> int | None:
     """The dependence of a result on a coordinate, from that of its operands."""
     match op, operands:

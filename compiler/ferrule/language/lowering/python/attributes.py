@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, Final, TypeAlias
 
 from ferrule.language.dependencies.mutable import ATOMS
+from ferrule.language.faces import maths
 from ferrule.language.layouts import ComposedLayout, Layout
 from ferrule.language.lowering.arguments import method
 from ferrule.language.lowering.context import Lowering
@@ -169,7 +170,9 @@ def _of_object(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
         low.fail(
             node,
             f"{_name(value)} has no attribute {attr!r}",
-            hint=_COORDINATE.get(attr) if isinstance(value, tuple) else _near(attr, dir(value)),
+            hint=_COORDINATE.get(attr)
+            if isinstance(value, tuple)
+            else _near(attr, value, dir(value)),
         )
     found = coercion.at_compile_time(low, node, lambda: getattr(value, attr))
     low.state.witness.add_attribute(value, attr, found)
@@ -322,10 +325,22 @@ _COORDINATE: Final = {axis: f"it is a tuple: x[{i}]" for i, axis in enumerate("x
 
 
 def _name(value: Any) -> str:
-    return f"the module {value.__name__}" if inspect.ismodule(value) else describe(value)
+    if not inspect.ismodule(value):
+        return describe(value)
+    return "fe.math" if value is maths else f"the module {value.__name__}"
 
 
-def _near(attr: str, known: Iterable[str]) -> str | None:
+_OTHERS: dict[str, str] = {
+    f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")
+}
+_OTHERS |= {"rint": "roundeven", "nearbyint": "roundeven", "power": "pow", "arctan2": "atan2"}
+_OTHERS |= {"fmax": "max", "fmin": "min", "maximum": "max", "minimum": "min"}
+"""Names of C and NumPy, and what `fe.math` has for them."""
+
+
+def _near(attr: str, value: Any, known: Iterable[str]) -> str | None:
+    if value is maths and attr in _OTHERS:
+        return f"did you mean .{_OTHERS[attr]}?"
     near = difflib.get_close_matches(attr, known, n=1)
     return f"did you mean .{near[0]}?" if near else None
 
@@ -343,7 +358,7 @@ def _from_table(
         node,
         f"{describe(value)} has no attribute {attr!r}",
         expected=f"one of {', '.join(table)}",
-        hint=_near(attr, table),
+        hint=_near(attr, value, table),
     )
 
 

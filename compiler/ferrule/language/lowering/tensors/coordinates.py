@@ -45,7 +45,12 @@ def _part(low: Lowering, part: ast.expr) -> Any:
     if not isinstance(part, ast.Slice):
         return low.evaluate(part)
     if part.lower is not None or part.upper is not None or part.step is not None:
-        low.fail(part, "slices with bounds are not supported", expected="a[:]")
+        low.fail(
+            part,
+            "slices with bounds are not supported",
+            expected="a[:]",
+            hint="loop over range(start, stop), or take a tile, fe.local_tile(a, (4,), (i,))",
+        )
     return _ALL
 
 

@@ -32,6 +32,10 @@ Readable: TypeAlias = TensorView | SwizzledView
 """A tensor whose elements can be read and written together."""
 
 
+_PART: Final = "take a part of fixed size, such as fe.zipped_divide(a, (4,))[None, i]"
+_WHOLE: Final = f"a[:] is the whole tensor, as in a[:] = 0; or {_PART}"
+
+
 def vector_shape(low: Lowering, shape: Any, what: str, node: ast.AST) -> tuple[Any, ...]:
     """A valid shape of a vector.  A CompileError for any other."""
     if not layouts.is_static(shape):
@@ -39,7 +43,7 @@ def vector_shape(low: Lowering, shape: Any, what: str, node: ast.AST) -> tuple[A
             node,
             f"{what} has the shape {format_tuple(shape)}, which is known only at the call",
             expected="a shape known at compile time: a vector is unrolled",
-            hint="take a part of fixed size, such as fe.zipped_divide(a, (4,))[None, i]",
+            hint=_WHOLE if low.kind == "host" else _PART,
         )
     count = layouts.size(shape)
     assert isinstance(count, int)

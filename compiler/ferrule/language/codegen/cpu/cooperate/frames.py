@@ -15,7 +15,7 @@ from dataclasses import field
 from typing import Final
 
 from ferrule.language.codegen.cpu.cooperate import strided
-from ferrule.language.codegen.facts.spine import coefficient
+from ferrule.language.codegen.facts.spine import nearness
 from ferrule.language.codegen.facts.uniform import Uniform, waits
 from ferrule.language.codegen.functions.hints import SHORT
 from ferrule.language.ir import ops
@@ -76,7 +76,7 @@ class Frames:
         """Records the degrees of the values that an op defines."""
         if isinstance(op, ops.SimpleOp):
             operands = [self.degrees.get(value, 0) for value in op.operands]
-            degree = coefficient(op, 0, operands)
+            degree = nearness(op, 0, operands)
             if degree != 0:
                 self.degrees[op.result] = degree
         elif op.regions:

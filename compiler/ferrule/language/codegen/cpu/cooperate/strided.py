@@ -136,7 +136,7 @@ def _goes_side_by_side(op: ops.For) -> bool:
         match inner:
             case ops.While() if is_maskable(inner):
                 degrees.update(dict.fromkeys((*inner.carried, *inner.results)))
-            case ops.For() | ops.While() | ops.Atomic() | ops.Check() | ops.Print():
+            case ops.For() | ops.While() | ops.Check() | ops.Print():
                 return False
             case ops.Load(_, tensor, indices) | ops.Store(tensor, indices):
                 if tensor in degrees or tensor.tensor.is_own:
