@@ -244,3 +244,56 @@ def test_what_could_wrap_or_is_not_known_has_no_interval() -> None:
     assert interval(far, (1, 2)) == (0, 1 << 30)
     assert interval(far, (1, 3)) is None
     assert interval(block, (1, 2)) is None
+
+
+# ---- atomics in loops that threads share ----
+
+
+@fe.kernel
+def histogram_kernel(x, counts):
+    t, b = arch.thread_idx()[0], arch.block_idx()[0]
+    own = arch.alloc_smem(fe.Int32, 64)
+    own[t] = 0
+    arch.sync_threads()
+    for i in range(b * 64 + t, x.shape[0], 64 * arch.grid_dim()[0]):
+        arch.atomic_add(own + x[i], 1)
+    arch.sync_threads()
+    arch.atomic_add(counts.iterator + t, own[t])
+
+
+@fe.kernel
+def kept_kernel(x, counts):
+    """Each kept number gets a place of its own, in any order."""
+    for i in range(arch.thread_idx()[0], x.shape[0], 64):
+        if x[i] > 20:
+            counts[1 + arch.atomic_add(counts.iterator, 1)] = x[i]
+
+
+@fe.jit
+def histogram(x, counts):
+    histogram_kernel(x, counts).launch(grid=2, block=64)
+
+
+@fe.jit
+def kept(x, counts):
+    kept_kernel(x, counts).launch(grid=1, block=64)
+
+
+def test_threads_go_side_by_side_through_loops_with_atomics() -> None:
+    x = np.random.default_rng(3).integers(0, 64, 1000, np.int32)
+    counts = np.zeros(64, np.int32)
+    run_all_ways(histogram, (x, counts), plain=False)
+    function = fe.compile(histogram, x, counts, options="--target cpu")
+    function(x, counts)
+    np.testing.assert_array_equal(counts, np.bincount(x, minlength=64))
+    (loop,) = (remark for remark in function.remarks if remark.what == "loop")
+    assert "made by all threads of a block together" in loop.text
+
+
+def test_each_thread_has_the_result_of_its_own_atomic() -> None:
+    x = np.random.default_rng(5).integers(0, 64, 1000, np.int32)
+    counts = np.zeros(1001, np.int32)
+    fe.compile(kept, x, counts, options="--target cpu")(x, counts)
+    wanted = np.sort(x[x > 20])
+    assert counts[0] == len(wanted)
+    np.testing.assert_array_equal(np.sort(counts[1 : 1 + len(wanted)]), wanted)

@@ -262,3 +262,62 @@ def test_carried_values_of_other_dtypes(dtype: Any) -> None:
     arguments = (x, x[0].copy())
     run_all_ways(halves, arguments, plain=False)
     assert is_in_strips(halves, *arguments)
+
+
+# ---- loops without reads, and reads inside of bounds ----
+
+
+@fe.kernel
+def device_mixed(y: fe.Tensor, rounds: fe.Constexpr):
+    i = fe.arch.block_idx()[0] * 64 + fe.arch.thread_idx()[0]
+    if i < y.shape[0]:
+        a, b = fe.Uint32(i), fe.Uint32(7)
+        for _ in range(rounds):
+            a, b = (a * 0x9E3779B9) ^ (b >> 3), b + a
+        y[i] = a ^ b
+
+
+@fe.jit
+def mixed(y: fe.Tensor):
+    device_mixed(y, 40).launch(grid=(y.shape[0] + 63) // 64, block=64)
+
+
+@fe.jit
+def mixed_thrice(y: fe.Tensor):
+    device_mixed(y, 3).launch(grid=(y.shape[0] + 63) // 64, block=64)
+
+
+def test_loops_without_reads_unless_they_are_unrolled() -> None:
+    arguments = (np.zeros(100, np.uint32),)
+    assert is_in_strips(mixed, *arguments)
+    assert not is_in_strips(mixed_thrice, *arguments)
+    for function in (mixed, mixed_thrice):
+        run_all_ways(function, arguments, plain=False)
+
+
+@fe.kernel
+def device_blurred(a: fe.Tensor, out: fe.Tensor):
+    x = fe.arch.block_idx()[0] * 32 + fe.arch.thread_idx()[0]
+    y = fe.arch.block_idx()[1] * 2 + fe.arch.thread_idx()[1]
+    height, width = a.shape
+    if x < width and y < height:
+        total, weights, own = 0.0, 0.0, a[y, x]
+        for dy in range(-2, 3):
+            for dx in range(-2, 3):
+                value = a[min(max(y + dy, 0), height - 1), min(max(x + dx, 0), width - 1)]
+                weight = fe.math.exp((value - own) * (own - value) - fe.Float32(dx * dx + dy * dy))
+                total += weight * value
+                weights += weight
+        out[y, x] = total / weights
+
+
+@fe.jit
+def blurred(a: fe.Tensor, out: fe.Tensor):
+    grid = (a.shape[1] + 31) // 32, (a.shape[0] + 1) // 2
+    device_blurred(a, out).launch(grid=grid, block=(32, 2))
+
+
+def test_indices_that_are_kept_inside_of_an_image() -> None:
+    arguments = (floats(7, 45), np.zeros((7, 45), np.float32))
+    assert is_in_strips(blurred, *arguments)
+    run_all_ways(blurred, arguments, plain=False)

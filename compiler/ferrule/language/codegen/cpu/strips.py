@@ -14,7 +14,7 @@ order.
 `find` looks for kernels of this form: after the guards some ops without effect, then one loop
 without effect whose bounds are the same for all threads, then anything.  Reads up to the end of the
 loop must be the same for all threads or side by side: a thread that sums a row of a matrix would
-not become faster.  The ops before the loop are computed again in each part, except those that are
+not become faster.  A loop without reads pays if it is not unrolled anyway.  The ops before the loop are computed again in each part, except those that are
 the same for all threads.
 """
 
@@ -106,7 +106,7 @@ def find(
             case ops.For():
                 degrees, after = Degrees.of_plan(plan), ops.Region(tuple(reversed(rest)))
                 alike_ops = (op for op in alike if not isinstance(op, Guard))
-                if not degrees.fit((*alike_ops, *own), op):
+                if not degrees.fit((*alike_ops, *own), op, kernel):
                     return None
                 each = tuple(degrees.alike(op.body))
                 return Form(tuple(alike), tuple(own), knowledge.truths, op, after, each)
@@ -144,7 +144,7 @@ class Degrees:
         """The degree of a value."""
         return self.known.get(value, 0)
 
-    def fit(self, before: Sequence[ops.SimpleOp], loop: ops.For) -> bool:
+    def fit(self, before: Sequence[ops.SimpleOp], loop: ops.For, kernel: ops.Function) -> bool:
         """Whether the loop can run for many threads at once, and whether that pays off."""
         loads = list[int | None]()
         for op in before:
@@ -164,7 +164,10 @@ class Degrees:
                 self.take(inner, loads)
             else:
                 return False
-        return None not in loads and (1 in loads or not loads)
+        if loads:
+            return None not in loads and 1 in loads
+        makers = {result: op for op in kernel.facts.ops for result in op.defined}
+        return not hints.is_short(loop, makers)
 
     def alike(self, region: ops.Region) -> Iterator[ops.SimpleOp]:
         """The ops of a region, without nested ones, that are the same for all threads."""

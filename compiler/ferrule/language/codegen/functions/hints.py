@@ -10,7 +10,7 @@ run up to twice as fast, and memory-bound ones no slower.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -176,6 +176,15 @@ def possible(
     if simple and (count is not None or wishes.unroll != "full"):
         return given
     return replace(wishes, unroll=None)
+
+
+def is_short(op: ops.For, makers: Mapping[ops.Value, ops.Op]) -> bool:
+    """Whether a loop without hints is unrolled: its iterations are known, and few."""
+    bounds = [makers.get(value) for value in (op.start, op.stop, op.step)]
+    numbers = [each.value for each in bounds if isinstance(each, ops.Constant)]
+    if len(numbers) < 3 or not numbers[2]:
+        return False
+    return len(range(*map(int, numbers))) * len(list(all_ops(op.body))) <= SHORT
 
 
 def _factor(body: ops.Region) -> int:

@@ -17,7 +17,7 @@ from typing import Final
 from ferrule.language.codegen.cpu.cooperate import strided
 from ferrule.language.codegen.facts.spine import nearness
 from ferrule.language.codegen.facts.uniform import Uniform, waits
-from ferrule.language.codegen.functions.hints import SHORT
+from ferrule.language.codegen.functions.hints import is_short
 from ferrule.language.ir import ops
 from ferrule.language.ir.facts import all_ops
 from ferrule.specs.deferred import dataclass
@@ -112,11 +112,7 @@ class Frames:
 
     def is_short(self, op: ops.For) -> bool:
         """Whether a loop is unrolled."""
-        bounds = [self.makers.get(value) for value in (op.start, op.stop, op.step)]
-        numbers = [each.value for each in bounds if isinstance(each, ops.Constant)]
-        if len(numbers) < 3 or not numbers[2]:
-            return False
-        return len(range(*map(int, numbers))) * len(list(all_ops(op.body))) <= SHORT
+        return is_short(op, self.makers)
 
     def is_side_by_side(self, op: ops.Op) -> bool:
         """Whether neighbours read or write neighbouring elements."""
