@@ -331,3 +331,46 @@ def test_a_helper_without_source_is_an_error_where_it_is_called() -> None:
     with pytest.raises(fe.CompileError, match="the source of 'sourceless' cannot") as caught:
         lower(calls_it, vector())
     assert caught.value.diagnostic.span is not None
+
+
+def fills(a):
+    a.fill(0.0)
+
+
+def takes_a_method(a):
+    a[0] = a.size
+
+
+def takes_a_slice(a):
+    a[1:3] = a[0:2]
+
+
+def rounds_as_in_c(a):
+    a[0] = fe.math.rint(a[0])
+
+
+def takes_a_name_of_numpy(a):
+    a[0] = fe.math.arcsin(a[0])
+
+
+def misspells(a):
+    a[0] = fe.math.sqr(a[0])
+
+
+AS_IN_NUMPY = {
+    fills: ("a has the shape (n), which is known only", "a[:] is the whole tensor, as in a[:] = 0"),
+    takes_a_method: ("expected a number, but got the method size", "call it: .size()"),
+    takes_a_slice: ("slices with bounds are not supported", "loop over range(start, stop)"),
+    rounds_as_in_c: ("fe.math has no attribute 'rint'", "did you mean .roundeven?"),
+    takes_a_name_of_numpy: ("fe.math has no attribute 'arcsin'", "did you mean .asin?"),
+    misspells: ("fe.math has no attribute 'sqr'", "did you mean .sqrt?"),
+}
+
+
+@pytest.mark.parametrize("function", AS_IN_NUMPY, ids=lambda function: function.__name__)
+def test_what_is_written_as_in_numpy_or_c(function: Callable[..., Any]) -> None:
+    message, hint = AS_IN_NUMPY[function]
+    with pytest.raises(fe.CompileError) as caught:
+        lower(function, vector())
+    assert caught.value.diagnostic.message.startswith(message)
+    assert (caught.value.diagnostic.hint or "").startswith(hint)

@@ -14,8 +14,8 @@ order.
 `find` looks for kernels of this form: after the guards some ops without effect, then one loop
 without effect whose bounds are the same for all threads, then anything.  Reads up to the end of the
 loop must be the same for all threads or side by side: a thread that sums a row of a matrix would
-not become faster.  A loop without reads pays if it is not unrolled anyway.  The ops before the loop are computed again in each part, except those that are
-the same for all threads.
+not become faster.  A loop without reads pays if it is not unrolled anyway.  The ops before the loop
+are computed again in each part, except those that are the same for all threads.
 """
 
 from __future__ import annotations
