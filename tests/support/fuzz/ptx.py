@@ -28,7 +28,16 @@ UNIT: Final = "programs"
 ARCHS: Final = ("sm_90a", "sm_80", "sm_120", "sm_75", "sm_100a", "sm_50")
 TURN: Final = 100
 """Seeds that have one architecture: another one is another GPU."""
-OPTIONS: Final = ("--target cpu", "--target cpu --index-bitwidth 64", "--target cpu --opt-level 0")
+OPTIONS: Final = tuple(
+    f"--target cpu{more}"
+    for more in (
+        "",
+        *2 * (" --index-bitwidth 32", " --index-bitwidth 64"),
+        " --index-bitwidth 32 --opt-level 0",
+        " --index-bitwidth 64 --opt-level 0",
+    )
+)
+"""Mostly one version of the kernels: two take half as long again."""
 
 
 def run(seed: int) -> Iterator[int | Failure]:

@@ -113,12 +113,9 @@ class Clock:
 
 def _waits_for_some(op: ops.Op) -> bool:
     """Whether a thread waits for an unknown subset of threads."""
-    match op:
-        case ops.Barrier(count=count):
-            return count is not None
-        case ops.MBarrierWait() | ops.Control("cluster_wait"):
-            return True
-    return False
+    if isinstance(op, ops.Synchronising):
+        return op.meets in ("some", "phase")
+    return isinstance(op, ops.Control) and op.kind == "cluster_wait"
 
 
 def _block_stamp(b: Builder) -> ops.Value:

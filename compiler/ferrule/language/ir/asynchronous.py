@@ -30,6 +30,7 @@ __all__ = [  # names of `ops`
     "MapEdit",
     "MapEditKind",
     "MapOp",
+    "MapReader",
     "TensorCopy",
     "TensorCopyKind",
     "WITH_AMOUNT",
@@ -269,6 +270,9 @@ class MapEdit(
 
 
 MapOp = MapCopy | MapEdit
+
+MapReader = TensorCopy | MapCopy
+"""Ops that may read a tensor map that is a parameter of the kernel."""
 
 Asynchronous = AsyncCopy | Control | TensorCopy | BulkStore | MapOp
 """The ops of this module; they have no result."""

@@ -397,6 +397,18 @@ class Builder:
         """Copies elements to shared memory in the background."""
         self.append(ir.AsyncCopy(target, source, count, cache, holds))
 
+    def store_matrix(
+        self,
+        target: ir.Value,
+        source: ir.Value,
+        mask: ir.Value,
+        location: Location | None = None,
+        *,
+        transposed: bool = False,
+    ) -> None:
+        """Stores a warp's matrices to shared memory."""
+        self.append(ir.StoreMatrix(target, source, transposed, mask, location))
+
     def mbarrier(
         self,
         kind: ir.MBarrierKind,

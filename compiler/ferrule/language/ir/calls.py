@@ -9,6 +9,7 @@ from ferrule.compiler.artefacts import Fault, Location, Part
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.language.ir.objects import DTypeText, Keep, Member
 from ferrule.language.ir.operation import Operation, Result
+from ferrule.language.ir.types import object_slots
 from ferrule.language.ir.values import Value
 from ferrule.runtime.entry.key import CallTraits
 from ferrule.runtime.linking.links import Link
@@ -117,6 +118,11 @@ class Call(
     wanted: Literal["nothing", "int", "uint", "bool", "float", "any"]
     location: Location | None = None
 
+    @property
+    def kept(self) -> int:
+        """See `Operation`."""
+        return int(self.wanted == "any")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallBody(
@@ -138,6 +144,21 @@ class CallBody(
     arguments: tuple[Value, ...]
     made: tuple[tuple[Sym, int, int], ...] = ()
     location: Location | None = None
+
+    @property
+    def symbols(self) -> tuple[Sym, ...]:
+        """The sizes of tensors that the body returns."""
+        return tuple(symbol for symbol, _, _ in self.made)
+
+    @property
+    def objects(self) -> int:
+        """The objects among the results."""
+        return len(object_slots(self.callee.result))
+
+    @property
+    def kept(self) -> int:
+        """The values that the results are inside of."""
+        return self.callee.keeps
 
     @property
     def written(self) -> tuple[Value, ...]:
@@ -162,6 +183,11 @@ class Receive(
     shown: str
     made: tuple[tuple[Sym, int], ...] = ()
     location: Location | None = None
+
+    @property
+    def symbols(self) -> tuple[Sym, ...]:
+        """The sizes in the value."""
+        return tuple(symbol for symbol, _ in self.made)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from types import UnionType
 from typing import TYPE_CHECKING, TypeVar
 
-from ferrule.language.ir.operation import Operation
+from ferrule.language.ir.operation import Operation, Synchronising
 from ferrule.language.ir.values import Region
 from ferrule.specs.deferred import dataclass
 
@@ -53,6 +53,6 @@ class Facts:
         """The ops of one class, which no other class is derived from."""
         return self.classes.get(kind, ())  # type: ignore[return-value]
 
-    def has(self, *kinds: type[Operation] | UnionType) -> bool:
+    def has(self, *kinds: type[Operation] | type[Synchronising] | UnionType) -> bool:
         """Whether there is an op of one of these classes, or of a class derived from one."""
         return any(issubclass(found, kinds) for found in self.classes)

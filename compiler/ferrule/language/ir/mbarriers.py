@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ferrule.compiler.artefacts import Location
-from ferrule.language.ir.operation import Operation, Result
+from ferrule.language.ir.operation import Operation, Result, Synchronising
 from ferrule.language.ir.values import Value
 from ferrule.specs.deferred import dataclass
 
@@ -48,6 +48,7 @@ class MBarrier(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MBarrierWait(
+    Synchronising,
     Operation,
     text="mbarrier wait {barrier}, {phase}",
     effects=("reads", "waits", "orders"),
@@ -67,6 +68,11 @@ class MBarrierWait(
     def called(self) -> str:
         """The name in the language."""
         return "mbarrier_wait()"
+
+    @property
+    def meets(self) -> Literal["phase"]:
+        """The threads and copies that the barrier counts."""
+        return "phase"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -99,6 +99,11 @@ class Item(Operation, text="item {container}[{index}]", effects=("reads", "makes
     container: Value
     index: Value
 
+    @property
+    def kept(self) -> int:
+        """See `Operation`."""
+        return 1
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field(
@@ -118,6 +123,11 @@ class Field(
     type_key: str
     name: str
     location: Location | None = None
+
+    @property
+    def kept(self) -> int:
+        """See `Operation`."""
+        return 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

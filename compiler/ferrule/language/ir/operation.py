@@ -22,6 +22,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, get_
 from ferrule.language.ir.values import Region, Value
 from ferrule.specs.deferred import dataclass
 
+if TYPE_CHECKING:
+    from ferrule.compiler.artefacts import Location
+    from ferrule.specs import Sym
+
 Result: TypeAlias = Value
 """A value that an op defines for later ops."""
 Argument: TypeAlias = Value
@@ -149,6 +153,26 @@ class Operation:
         return self.facts.since
 
     @property
+    def symbols(self) -> tuple[Sym, ...]:
+        """The symbols that get their values when the op runs."""
+        return ()
+
+    @property
+    def objects(self) -> int:
+        """The number of tensor objects that the function owns for the op."""
+        return 0
+
+    @property
+    def kept(self) -> int:
+        """The number of values of tvm-ffi that the function owns for the op."""
+        return 0
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether the result is, or is inside of, an object that the function owns."""
+        return self.facts.place == "host" and "makes" in self.facts.effects
+
+    @property
     def is_seen(self) -> bool:
         """Whether running the op is visible other than by its results."""
         return not self.effects <= UNSEEN
@@ -162,6 +186,31 @@ class Operation:
             return self.operands
         values = (getattr(self, name) for name in self.facts.writes)
         return tuple(value for value in values if value is not None)
+
+
+class Synchronising:
+    """What ops that wait for other threads derive from, besides `Operation`.
+
+    They wait for all threads of the `block`, for `lanes` of their warp or warpgroup, for `some`
+    threads of the block, which the op does not name, or for the end of a `phase`.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def called(self) -> str:
+            """The name in the language."""
+
+        @property
+        def location(self) -> Location | None:
+            """The place in the source."""
+
+    @property
+    def meets(self) -> Literal["block", "lanes", "some", "phase"]:
+        """What the op waits for."""
+        return "lanes"
 
 
 _ROLES: Final = {

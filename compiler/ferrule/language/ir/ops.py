@@ -179,6 +179,16 @@ class Alloc(Operation, text="alloc ({sizes})", effects=("makes", "blocks", "asks
     sizes: tuple[Value, ...]
     location: Location | None = None
 
+    @property
+    def symbols(self) -> tuple[Sym, ...]:
+        """The dims that are symbols."""
+        return _symbols_of(self.result)
+
+    @property
+    def objects(self) -> int:
+        """See `Operation`."""
+        return 1
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shrink(
@@ -195,6 +205,20 @@ class Shrink(
     size: Value
     location: Location | None = None
 
+    @property
+    def symbols(self) -> tuple[Sym, ...]:
+        """The dims that are symbols."""
+        return _symbols_of(self.result)
+
+    @property
+    def objects(self) -> int:
+        """See `Operation`."""
+        return 1
+
+
+def _symbols_of(tensor: Value) -> tuple[Sym, ...]:
+    return tuple(dim for dim in tensor.tensor.shape if isinstance(dim, Sym))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Define(
@@ -208,6 +232,11 @@ class Define(
 
     symbol: Sym
     value: Value
+
+    @property
+    def symbols(self) -> tuple[Sym, ...]:
+        """The symbol."""
+        return (self.symbol,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,7 +25,7 @@ from typing import Final
 
 from ferrule.compiler.artefacts import Location
 from ferrule.language.faces.tensor_cores import SharedMatrix
-from ferrule.language.ir.operation import Operation
+from ferrule.language.ir.operation import Operation, Synchronising
 from ferrule.language.ir.values import Value
 from ferrule.specs import (
     BFloat16,
@@ -68,6 +68,7 @@ MATRIX_COUNTS: Final = (1, 2, 4)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mma(
+    Synchronising,
     Operation,
     text="mma {d}, {a}, {b}, {c}{mask:word}",
     effects=("reads", "writes", "waits"),
@@ -97,6 +98,7 @@ class Mma(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadMatrix(
+    Synchronising,
     Operation,
     text="load_matrix{transposed:flag} {target}, {source}{mask:word}",
     effects=("reads", "writes", "waits"),
@@ -131,6 +133,7 @@ class LoadMatrix(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreMatrix(
+    Synchronising,
     Operation,
     text="store_matrix{transposed:flag} {target}, {source}{mask:word}",
     effects=("reads", "writes", "waits"),
@@ -212,6 +215,7 @@ def has_columns(count: int, d: DType) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WarpgroupMma(
+    Synchronising,
     Operation,
     text="warpgroup_mma {d}, {a}{of_a:word}, {b}{of_b:word}{accumulate:word}",
     effects=("reads", "writes", "waits"),

@@ -24,8 +24,8 @@ from typing import Final, Literal
 
 from ferrule.compiler.artefacts import Location
 from ferrule.language.ir.asynchronous import Asynchronous
-from ferrule.language.ir.mbarriers import MBarrierEffect, MBarrierTry, MBarrierWait
-from ferrule.language.ir.operation import Operation, Result
+from ferrule.language.ir.mbarriers import MBarrierEffect, MBarrierTry
+from ferrule.language.ir.operation import Operation, Result, Synchronising
 from ferrule.language.ir.tensor_cores import MatrixOp, TensorCoreOp
 from ferrule.language.ir.values import Value
 from ferrule.specs.deferred import dataclass
@@ -111,7 +111,13 @@ class DynamicShared(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Barrier(Operation, text="barrier{id:word}{count:word}", effects=("waits",), place="kernel"):
+class Barrier(
+    Synchronising,
+    Operation,
+    text="barrier{id:word}{count:word}",
+    effects=("waits",),
+    place="kernel",
+):
     """Waits until `count` threads of the block wait at barrier `id`, both Int32.
 
     The default is barrier 0 and all threads of the block.  An id is from 0 to 15, a count a
@@ -127,9 +133,16 @@ class Barrier(Operation, text="barrier{id:word}{count:word}", effects=("waits",)
         """The name in the language."""
         return "sync_threads()" if self.id is None and self.count is None else "barrier()"
 
+    @property
+    def meets(self) -> Literal["block", "some"]:
+        """All threads, unless the op has a count."""
+        return "block" if self.count is None else "some"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WarpBarrier(Operation, text="warp_barrier{mask:word}", effects=("waits",), place="kernel"):
+class WarpBarrier(
+    Synchronising, Operation, text="warp_barrier{mask:word}", effects=("waits",), place="kernel"
+):
     """Waits for the lanes of the mask, a Uint32 that includes the running lane and is the same in
     all of them."""
 
@@ -152,6 +165,7 @@ class Fence(Operation, text="fence {scope}", effects=("orders",), place="kernel"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shuffle(
+    Synchronising,
     Operation,
     text="shuffle {op} {value}, {lane}{mask:word}{clamp:word}",
     effects=("waits",),
@@ -181,7 +195,13 @@ class Shuffle(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Vote(Operation, text="vote {op} {predicate}{mask:word}", effects=("waits",), place="kernel"):
+class Vote(
+    Synchronising,
+    Operation,
+    text="vote {op} {predicate}{mask:word}",
+    effects=("waits",),
+    place="kernel",
+):
     """Whether a Boolean is true in all or any lanes of the mask, or the same in all (`uni`).
 
     `ballot` is the Uint32 with the bits of the lanes in which it is true.
@@ -200,7 +220,13 @@ class Vote(Operation, text="vote {op} {predicate}{mask:word}", effects=("waits",
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Match(Operation, text="match {op} {value}{mask:word}", effects=("waits",), place="kernel"):
+class Match(
+    Synchronising,
+    Operation,
+    text="match {op} {value}{mask:word}",
+    effects=("waits",),
+    place="kernel",
+):
     """The lanes of the mask with the running lane's value, a Uint32; values are compared bit by
     bit.
 
@@ -298,6 +324,7 @@ class PeerStore(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InlinePtx(
+    Synchronising,
     Operation,
     text="inline_ptx {text!r} {constraints!r}({given})",
     effects=("reads", "writes", "waits", "orders", "shows"),
@@ -339,6 +366,3 @@ CooperationEffect = Barrier | WarpBarrier | Fence | ArchOp
 
 WarpMeeting = WarpBarrier | Exchange | TensorCoreOp | InlinePtx
 """Ops that wait for threads of the same warp or warpgroup alone."""
-
-Synchronising = Barrier | WarpMeeting | MBarrierWait
-"""Ops that wait for other threads; `called` is the name of each in the language."""

@@ -61,3 +61,19 @@ def result_types(result: Param) -> tuple[Type, ...]:
             return tuple(Int32 if leaf == "i32" else Int64 for leaf in traits.leaves)
         case _:
             return (Int64,)
+
+
+def object_slots(result: Param | None, first: int = 0) -> list[int]:
+    """The slots of a result with handles."""
+    match result:
+        case None | params.Scalar() | params.Shape():
+            return []
+        case params.Tuple(items=items):
+            found = []
+            for item in items:
+                found += object_slots(item, first)
+                first += len(result_types(item))
+            return found
+        case params.WithTraits(traits=traits) if traits.payload is not params.Payload.OBJECT:
+            return []
+    return [first]

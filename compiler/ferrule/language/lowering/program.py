@@ -120,13 +120,4 @@ def _facts(signature: Signature) -> tuple[Comparison, ...]:
 def _made(host: ops.Function, signature: Signature) -> Iterator[Sym]:
     """The symbols that get their values from new tensors, numbers, or received values."""
     for op in host.facts.ops:
-        match op:
-            case ops.Alloc(result=result) | ops.Shrink(result=result):
-                dims = result.tensor.shape
-                yield from (d for d in dims if isinstance(d, Sym) and d not in signature.symbols)
-            case ops.Define(symbol=symbol):
-                yield symbol
-            case ops.Receive(made=made):
-                yield from (symbol for symbol, _ in made)
-            case ops.CallBody(made=sizes):
-                yield from (symbol for symbol, _, _ in sizes)
+        yield from (symbol for symbol in op.symbols if symbol not in signature.symbols)

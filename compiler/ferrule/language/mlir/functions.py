@@ -189,8 +189,8 @@ class FunctionText:
                 self.integer(result, self.coordinates[register, axis])
             case ops.View(result) | ops.Load(result) | ops.Fragment(result) | ops.Table(result):
                 self.values[result] = self.of_memory(op)
-            case ops.Pointer(result):
-                self.values[result] = memory.pointed(self, op)
+            case ops.Pointer(result, address):
+                self.values[result] = memory.pointed(self, result.tensor, self.values[address])
             case ops.Text(result, data):
                 self.values[result] = self.bytes_constant(data)
             case ops.Address(result, operand):

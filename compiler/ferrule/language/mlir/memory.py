@@ -216,12 +216,12 @@ def at_pointer(f: FunctionText, type_: TensorType, pointer: str) -> str:
     return shaped(f, type_, base, kind, t.index(0))
 
 
-def pointed(f: FunctionText, op: ops.Pointer) -> str:
-    """The tensor that begins at an address."""
-    space = f.spaces.of(op.result.tensor)
+def pointed(f: FunctionText, type_: TensorType, address: str) -> str:
+    """The tensor that begins at an address, an `i64`."""
+    space = f.spaces.of(type_)
     kind = f"!llvm.ptr<{space}>" if space else "!llvm.ptr"
-    place = f.t.op(f"llvm.inttoptr {f.values[op.address]} : i64 to {kind}", kind)
-    return at_pointer(f, op.result.tensor, place)
+    place = f.t.op(f"llvm.inttoptr {address} : i64 to {kind}", kind)
+    return at_pointer(f, type_, place)
 
 
 def at_byte(f: FunctionText, type_: TensorType, buffer: str, offset: str) -> str:

@@ -30,12 +30,12 @@ _WORDS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 def emit(f: FunctionText, op: ops.Op) -> None:
     """Emits one of these ops, or a `CallDevice`."""
     name = _WORDS.sub("_", type(op).__name__).lower()
-    made = list(_made(op))
-    given = [f.general(value) for value in _operands(op)]
-    assert isinstance(op, ops.Alloc | ops.Outgoing | ops.ObjectOp | ops.CallDevice)
-    types = [f.type_of(op.result), *["i64"] * len(made)]
+    made = () if isinstance(op, ops.Alloc) else op.symbols
+    given = [f.general(value) for value in op.operands]
+    (result,) = op.defined
+    types = [f.type_of(result), *["i64"] * len(made)]
     found = call(f, name, given, types, dict(_said(op)))
-    f.values[op.result] = found[0]
+    f.values[result] = found[0]
     for symbol, value in zip(made, found[1:], strict=True):
         f.symbols.give(symbol, value)  # type: ignore[attr-defined]
     if isinstance(op, ops.Alloc):
@@ -70,27 +70,6 @@ def _declared(t: Text, name: str, kind: str, said: Mapping[str, str]) -> str:
     return t.declared[key].split("@", 1)[1].split("(", 1)[0]
 
 
-def _operands(op: ops.Op) -> tuple[ops.Value, ...]:
-    match op:
-        case ops.Alloc(sizes=sizes):
-            return sizes
-        case ops.Call(callee=callee, arguments=arguments):
-            return (callee, *arguments) if isinstance(callee, ops.Value) else arguments
-        case ops.CallBody(arguments=arguments):
-            return arguments
-        case ops.Receive(value=value):
-            return (value,)
-        case ops.Received(parts=parts):
-            return (parts,)
-        case ops.Item(container=container, index=index):
-            return (container, index)
-        case ops.Field(object=of):
-            return (of,)
-        case ops.Peek(source=source) | ops.IsInstance(source=source):
-            return (source,)
-    return ()
-
-
 def _said(op: ops.Op) -> Iterator[tuple[str, str]]:
     """The attributes of an op, by name."""
     match op:
@@ -123,12 +102,6 @@ def _shown(callee: ops.Callee) -> str:
         case ops.Extern(name=name) | ops.Imported(name=name) | ops.Linked(name=name):
             return name
     return type(callee).__name__
-
-
-def _made(op: ops.Op) -> Iterator[Sym]:
-    """The symbols whose values the result of an op contains."""
-    if isinstance(op, ops.CallBody | ops.Receive):
-        yield from (each[0] for each in op.made)
 
 
 def give_sizes(f: FunctionText, op: ops.Alloc | ops.Shrink) -> None:

@@ -5,13 +5,14 @@ Each has a minimum architecture: LLVM would abort the process if it finds no ins
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from llvmlite import binding as llvm
 from llvmlite import ir
 
 from ferrule.compiler.cuda import archs
-from ferrule.language.codegen.cuda import map_ops
 from ferrule.language.codegen.cuda.nvvm import (
     CACHES,
     CONTROLS,
@@ -20,7 +21,7 @@ from ferrule.language.codegen.cuda.nvvm import (
     mma_types,
 )
 from ferrule.language.codegen.errors import CodegenError
-from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.codegen.functions.lowering import EmitOp, FunctionLowering
 from ferrule.language.codegen.values.scalars import memory_type
 from ferrule.language.ir import ops, tensor_cores
 from ferrule.runtime.llvm.layouts import F32, I1, I8, I16, I32, I64, VOID
@@ -65,51 +66,6 @@ def _require(kernel: ops.Function, name: str, least: int, arch: str) -> None:
             f"{kernel.name}: arch.{name} is known to GPUs from sm_{least} on, but the "
             f"architecture is {arch}"
         )
-
-
-def lower(lowering: FunctionLowering, op: ops.ArchOp | ops.PeerLoad | ops.MBarrierTry) -> None:
-    """Emits an op."""
-    match op:
-        case ops.Mma():
-            _mma(lowering, op)
-        case ops.LoadMatrix():
-            _load_matrix(lowering, op)
-        case ops.AsyncCopy():
-            _copy(lowering, op)
-        case ops.Control(kind, amount):
-            given = [ir.Constant(I32, amount)] if kind in ops.WITH_AMOUNT else []
-            call(lowering, CONTROLS[kind], VOID, given)
-        case ops.MBarrier("arrive", peer=ops.Value()):
-            _arrive_at_peer(lowering, op)
-        case ops.MBarrier(kind, barrier, amount):
-            name, result = MBARRIERS[kind], I64 if kind in GIVE_STATE else VOID
-            given = [lowering.values[v] for v in (barrier, amount) if v is not None]
-            call(lowering, name, result, given)
-        case ops.MBarrierWait():
-            _wait(lowering, op)
-        case ops.BulkCopy():
-            _bulk_copy(lowering, op)
-        case ops.BulkStore(target, source, size):
-            values = lowering.values
-            given = [_global(lowering, target), values[source], values[size], _NO_HINT, _NO]
-            call(lowering, "cp.async.bulk.shared.cta.to.global", VOID, given)
-        case ops.TensorCopy():
-            tensor_copy(lowering, op)
-        case ops.MapCopy() | ops.MapEdit():
-            map_ops.lower(lowering, op)
-        case ops.StoreMatrix():
-            _store_matrix(lowering, op)
-        case ops.PeerStore(target, value, peer):
-            stored, dtype = lowering.values[value], target.tensor.dtype
-            stored = lowering.b.zext(stored, I8) if dtype is Boolean else stored
-            there = _at_peer(lowering, target, peer)
-            lowering.b.store(stored, there, align=dtype.itemsize)
-        case ops.PeerLoad(result):
-            lowering.values[result] = _peer_load(lowering, op)
-        case ops.MBarrierTry(result):
-            lowering.values[result] = _try_wait(lowering, op)
-        case ops.BarrierArrive() | ops.WarpgroupMma():
-            raise TypeError("DeviceThreads emits these, which knows all of the kernel")
 
 
 def call(lowering: FunctionLowering, name: str, result: ir.Type, given: list[ir.Value]) -> ir.Value:
@@ -176,6 +132,12 @@ def _store(
         b.store(word, e.index(lowering.values[fragment], I32, position), align=4)
 
 
+def control(lowering: FunctionLowering, op: ops.Control) -> None:
+    """Emits the start, a group, or a fence of work in the background."""
+    given = [ir.Constant(I32, op.amount)] if op.kind in ops.WITH_AMOUNT else []
+    call(lowering, CONTROLS[op.kind], VOID, given)
+
+
 # ---- copies ----
 
 
@@ -207,6 +169,12 @@ def _bulk_copy(lowering: FunctionLowering, op: ops.BulkCopy) -> None:
     call(lowering, "cp.async.bulk.global.to.shared.cluster", VOID, given)
 
 
+def _bulk_store(lowering: FunctionLowering, op: ops.BulkStore) -> None:
+    values = lowering.values
+    given = [_global(lowering, op.target), values[op.source], values[op.size], _NO_HINT, _NO]
+    call(lowering, "cp.async.bulk.shared.cta.to.global", VOID, given)
+
+
 def _map_of(lowering: FunctionLowering, op: ops.TensorCopy) -> ir.Value:
     """The map of a copy: a parameter, or in global memory."""
     if op.descriptor is None:
@@ -214,7 +182,7 @@ def _map_of(lowering: FunctionLowering, op: ops.TensorCopy) -> ir.Value:
     return lowering.b.addrspacecast(lowering.values[op.descriptor], _GENERIC)
 
 
-def tensor_copy(lowering: FunctionLowering, op: ops.TensorCopy) -> None:
+def _tensor_copy(lowering: FunctionLowering, op: ops.TensorCopy) -> None:
     """The map is a parameter of the kernel; the coordinates begin with the innermost one."""
     values, map_ = lowering.values, _map_of(lowering, op)
     if op.kind == "prefetch_map":
@@ -243,6 +211,21 @@ def tensor_copy(lowering: FunctionLowering, op: ops.TensorCopy) -> None:
 # ---- barriers in shared memory ----
 
 
+def _mbarrier(lowering: FunctionLowering, op: ops.MBarrier) -> None:
+    if op.peer is not None:
+        _arrive_at_peer(lowering, op, op.peer)
+        return
+    given = [lowering.values[v] for v in (op.barrier, op.amount) if v is not None]
+    call(lowering, MBARRIERS[op.kind], I64 if op.kind in GIVE_STATE else VOID, given)
+
+
+def _arrive_at_peer(lowering: FunctionLowering, op: ops.MBarrier, peer: ops.Value) -> None:
+    """The barrier at the same place of another block of the cluster."""
+    there = _at_peer(lowering, op.barrier, peer)
+    name = "mbarrier.arrive.scope.cluster.space.cluster"
+    call(lowering, name, VOID, [there, ir.Constant(I32, 1)])
+
+
 def _wait(lowering: FunctionLowering, op: ops.MBarrierWait) -> None:
     """Polls until the phase has ended; at each try the hardware waits for a while."""
     e = lowering.emitter
@@ -267,15 +250,32 @@ def _peer_load(lowering: FunctionLowering, op: ops.PeerLoad) -> ir.Value:
     return b.icmp_unsigned("!=", loaded, ir.Constant(I8, 0)) if dtype is Boolean else loaded
 
 
+def _peer_store(lowering: FunctionLowering, op: ops.PeerStore) -> None:
+    stored, dtype = lowering.values[op.value], op.target.tensor.dtype
+    stored = lowering.b.zext(stored, I8) if dtype is Boolean else stored
+    there = _at_peer(lowering, op.target, op.peer)
+    lowering.b.store(stored, there, align=dtype.itemsize)
+
+
 def _at_peer(lowering: FunctionLowering, place: ops.Value, peer: ops.Value) -> ir.Value:
     """The same place in the shared memory of another block."""
     given = [lowering.values[place], lowering.values[peer]]
     return call(lowering, "mapa.shared.cluster", _OF_CLUSTER, given)
 
 
-def _arrive_at_peer(lowering: FunctionLowering, op: ops.MBarrier) -> None:
-    """The barrier at the same place of another block of the cluster."""
-    assert op.peer is not None
-    there = _at_peer(lowering, op.barrier, op.peer)
-    name = "mbarrier.arrive.scope.cluster.space.cluster"
-    call(lowering, name, VOID, [there, ir.Constant(I32, 1)])
+EMITTERS: Final[Mapping[type[ops.Op], EmitOp]] = MappingProxyType(
+    {
+        ops.Mma: _mma,
+        ops.LoadMatrix: _load_matrix,
+        ops.StoreMatrix: _store_matrix,
+        ops.AsyncCopy: _copy,
+        ops.BulkCopy: _bulk_copy,
+        ops.BulkStore: _bulk_store,
+        ops.TensorCopy: _tensor_copy,
+        ops.MBarrier: _mbarrier,
+        ops.MBarrierWait: _wait,
+        ops.MBarrierTry: _try_wait,
+        ops.PeerLoad: _peer_load,
+        ops.PeerStore: _peer_store,
+    }
+)

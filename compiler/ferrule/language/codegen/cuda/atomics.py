@@ -9,12 +9,14 @@ around them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from llvmlite import ir
 
 from ferrule.language.codegen.functions import memory
-from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.codegen.functions.lowering import EmitOp, FunctionLowering
 from ferrule.language.codegen.values import arithmetic
 from ferrule.language.codegen.values.scalars import dtype_of
 from ferrule.language.ir import ops
@@ -47,7 +49,7 @@ _BITS: Final = {F32: I32, F64: I64}
 """The integers with the bits of floats; a 2-byte float is an integer already."""
 
 
-def atomic(lowering: FunctionLowering, op: ops.Atomic) -> ir.Value:
+def _atomic(lowering: FunctionLowering, op: ops.Atomic) -> ir.Value:
     """Emits an atomic; returns the old element."""
     target = _SCOPES[op.scope]
     if op.sem in _BEFORE:
@@ -126,3 +128,6 @@ def _swapped(
 def _order(target: str | None) -> str:
     """A relaxed order with its scope, side by side as in LLVM's text."""
     return "monotonic" if target is None else f'syncscope("{target}") monotonic'
+
+
+EMITTERS: Final[Mapping[type[ops.Op], EmitOp]] = MappingProxyType({ops.Atomic: _atomic})

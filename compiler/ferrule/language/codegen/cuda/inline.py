@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from llvmlite import ir
 
-from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.codegen.functions.lowering import EmitOp, FunctionLowering
 from ferrule.language.codegen.values.scalars import dtype_of, value_type
 from ferrule.language.ir import ops
 from ferrule.runtime.llvm.layouts import F32, F64, I1, I16, I32, I64
@@ -15,7 +17,7 @@ REGISTERS: Final = {"h": I16, "r": I32, "l": I64, "f": F32, "d": F64}
 """The type of a register by the letter of its constraint."""
 
 
-def emit(lowering: FunctionLowering, op: ops.InlinePtx) -> ir.Value:
+def _emit(lowering: FunctionLowering, op: ops.InlinePtx) -> ir.Value:
     """The result of a piece of PTX; Booleans are 0 and 1 in registers of 32 bits."""
     b = lowering.b
     first, *others = [each.removeprefix("=") for each in op.constraints.split(",")]
@@ -44,3 +46,6 @@ def _value(b: ir.IRBuilder, value: ir.Value, kind: ir.Type) -> ir.Value:
     if kind == I1:
         return b.icmp_unsigned("!=", value, ir.Constant(value.type, 0))
     return b.trunc(value, kind) if isinstance(kind, ir.IntType) else b.bitcast(value, kind)
+
+
+EMITTERS: Final[Mapping[type[ops.Op], EmitOp]] = MappingProxyType({ops.InlinePtx: _emit})

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from llvmlite import ir
 
-from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.codegen.functions.lowering import EmitOp, FunctionLowering
 from ferrule.language.ir import ops
 from ferrule.runtime.llvm.layouts import I32, I64, VOID
 
@@ -36,11 +38,7 @@ def is_wide(op: ops.MapEdit) -> bool:
     return op.kind in _WIDE
 
 
-def lower(lowering: FunctionLowering, op: ops.MapOp) -> None:
-    """Emits an op."""
-    if isinstance(op, ops.MapCopy):
-        _copy(lowering, op)
-        return
+def _edit(lowering: FunctionLowering, op: ops.MapEdit) -> None:
     b, given = lowering.b, [_address(lowering, op.place)]
     if op.kind == "publish":
         assert op.value is not None
@@ -65,3 +63,8 @@ def _copy(lowering: FunctionLowering, op: ops.MapCopy) -> None:
     source = b.gep(lowering.tensor_maps[op.mapped], [lane], source_etype=I32)
     target = b.gep(lowering.values[op.target], [lane], source_etype=I32)
     b.store(b.load(source, typ=I32, align=4), target, align=4)
+
+
+EMITTERS: Final[Mapping[type[ops.Op], EmitOp]] = MappingProxyType(
+    {ops.MapCopy: _copy, ops.MapEdit: _edit}
+)

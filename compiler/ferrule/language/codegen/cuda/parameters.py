@@ -141,15 +141,14 @@ def kernel_parameters(kernel: ops.Function) -> tuple[KernelParameter, ...]:
 
 def _maps(kernel: ops.Function) -> tuple[MapParameter, ...]:
     """One for each combination of tensor and boxes, in the order of the text."""
-    copies = [op.mapped for op in kernel.facts.each(ops.TensorCopy)]
-    found = dict.fromkeys(each for each in copies if each is not None)
-    found |= dict.fromkeys(op.mapped for op in kernel.facts.each(ops.MapCopy))
-    return tuple(MapParameter(*each) for each in found)
+    readers = (op for op in kernel.facts.ops if isinstance(op, ops.MapReader))
+    found = dict.fromkeys(op.mapped for op in readers)
+    return tuple(MapParameter(*each) for each in found if each is not None)
 
 
 def _direct(op: ops.Op) -> tuple[ops.Value, ...]:
     """The operands of an op but the tensor that it knows by a map."""
-    if isinstance(op, (ops.TensorCopy, ops.MapCopy)):
+    if isinstance(op, ops.MapReader):
         return tuple(each for each in op.operands if each is not op.tensor)
     return op.operands
 

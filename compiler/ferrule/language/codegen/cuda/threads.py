@@ -6,19 +6,19 @@ has many kernels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, get_args
 
 from llvmlite import ir
 
 from ferrule.compiler.cuda import archs
-from ferrule.language.codegen.cuda import arch_ops, atomics, inline, warpgroups
+from ferrule.language.codegen.cuda import arch_ops, atomics, inline, map_ops, warpgroups
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.facts.uniform import Divergent, Uniform
-from ferrule.language.codegen.functions.lowering import FunctionLowering, ThreadOp
+from ferrule.language.codegen.functions.lowering import EmitOp, FunctionLowering, ThreadOp
 from ferrule.language.codegen.passes.unrolled import fragments_of
 from ferrule.language.codegen.values.scalars import dtype_of, memory_type
-from ferrule.language.ir import ops
+from ferrule.language.ir import ops, scalars
 from ferrule.runtime.llvm.layouts import F32, F64, I1, I8, I32, I64, VOID
 from ferrule.specs.deferred import dataclass
 
@@ -78,45 +78,18 @@ class DeviceThreads:
 
     def lower(self, lowering: FunctionLowering, op: ThreadOp) -> None:
         """Emits an op; its result, if it has one, is defined."""
-        values = lowering.values
-        match op:
-            case ops.Shared(result):
-                values[result] = self.shared(lowering, result)
-            case ops.DynamicShared(result, offset):
-                values[result] = self.dynamic_shared(lowering, offset)
-            case ops.Barrier():
-                self.barrier(lowering, op)
-            case ops.WarpBarrier(mask):
-                _call(lowering, "bar.warp.sync", VOID, [values[mask]])
-            case ops.Fence(scope):
-                lowering.b.fence("acq_rel", _SCOPES[scope])
-            case ops.Shuffle(result):
-                values[result] = _shuffle(lowering, op)
-            case ops.Vote(result, name, predicate, mask):
-                kind, given = I32 if name == "ballot" else I1, [values[mask], values[predicate]]
-                values[result] = _call(lowering, f"vote.{name}.sync", kind, given)
-            case ops.Match(result):
-                values[result] = _match(lowering, op)
-            case ops.WarpgroupMma():
-                warpgroups.product(lowering, op)
-            case ops.Control("wgmma_fence" | "wgmma_wait_group"):
-                warpgroups.control(lowering, self.fragments, op)
-            case ops.BarrierArrive():
-                self.arrive(lowering, op)
-            case ops.Atomic(result):
-                values[result] = atomics.atomic(lowering, op)
-            case ops.InlinePtx(result):
-                values[result] = inline.emit(lowering, op)
-            case _:
-                arch_ops.lower(lowering, op)
+        own = _OWN.get(type(op))
+        found = own(self, lowering, op) if own else _OTHERS[type(op)](lowering, op)
+        if found is not None:
+            lowering.values[op.result] = found  # type: ignore[union-attr]
 
-    def shared(self, lowering: FunctionLowering, result: ops.Value) -> ir.Value:
+    def shared(self, lowering: FunctionLowering, op: ops.Shared) -> ir.Value:
         """The static memory of an op.
 
         It has external linkage, although no other module uses it: LLVM assumes that barriers do not
         change internal memory.
         """
-        type_ = result.tensor
+        type_ = op.result.tensor
         count = 1
         for size, stride in zip(type_.shape, type_.strides, strict=True):
             assert isinstance(size, int) and isinstance(stride, int)
@@ -127,13 +100,13 @@ class DeviceThreads:
         self.count += 1
         return memory
 
-    def dynamic_shared(self, lowering: FunctionLowering, offset: int) -> ir.Value:
+    def dynamic_shared(self, lowering: FunctionLowering, op: ops.DynamicShared) -> ir.Value:
         """The dynamic memory from a byte on."""
         if self.dynamic is None:
             kind, name = ir.ArrayType(I8, 0), f"{self.name}_dynamic"
             self.dynamic = self.memory(lowering, kind, name, ops.MAX_SHARED_ALIGN)
             self.dynamic.linkage = "external"
-        return lowering.b.gep(self.dynamic, [ir.Constant(I64, offset)], source_etype=I8)
+        return lowering.b.gep(self.dynamic, [ir.Constant(I64, op.offset)], source_etype=I8)
 
     def memory(
         self, lowering: FunctionLowering, kind: ir.Type, name: str, align: int
@@ -159,6 +132,12 @@ class DeviceThreads:
         numbers = [lowering.values[value] for value in (op.id, op.count)]
         arch_ops.call(lowering, f"{form}.count", VOID, numbers)
 
+    def control(self, lowering: FunctionLowering, op: ops.Control) -> None:
+        if op.kind in warpgroups.HOLDING:
+            warpgroups.control(lowering, self.fragments, op)
+        else:
+            arch_ops.control(lowering, op)
+
 
 def _call(
     lowering: FunctionLowering, name: str, result: ir.Type, given: Sequence[ir.Value]
@@ -166,6 +145,14 @@ def _call(
     e = lowering.emitter
     kind = ir.FunctionType(result, [value.type for value in given])
     return e.call(e.symbol(f"llvm.nvvm.{name}", kind), list(given))
+
+
+def _warp_barrier(lowering: FunctionLowering, op: ops.WarpBarrier) -> None:
+    _call(lowering, "bar.warp.sync", VOID, [lowering.values[op.mask]])
+
+
+def _fence(lowering: FunctionLowering, op: ops.Fence) -> None:
+    lowering.b.fence("acq_rel", _SCOPES[op.scope])
 
 
 def _shuffle(lowering: FunctionLowering, op: ops.Shuffle) -> ir.Value:
@@ -197,6 +184,11 @@ def _of_halves(b: ir.IRBuilder, words: Sequence[ir.Value]) -> ir.Value:
     return b.or_(low, b.shl(high, ir.Constant(I64, 32)))
 
 
+def _vote(lowering: FunctionLowering, op: ops.Vote) -> ir.Value:
+    given = [lowering.values[op.mask], lowering.values[op.predicate]]
+    return _call(lowering, f"vote.{op.op}.sync", I32 if op.op == "ballot" else I1, given)
+
+
 def _match(lowering: FunctionLowering, op: ops.Match) -> ir.Value:
     b, value = lowering.b, lowering.values[op.value]
     bits = 64 if dtype_of(op.value).bits == 64 else 32
@@ -205,3 +197,31 @@ def _match(lowering: FunctionLowering, op: ops.Match) -> ir.Value:
         return _call(lowering, f"match.any.sync.i{bits}", I32, given)
     both = ir.LiteralStructType([I32, I1])
     return b.extract_value(_call(lowering, f"match.all.sync.i{bits}p", both, given), 0)
+
+
+_Own = Callable[[DeviceThreads, FunctionLowering, Any], ir.Value | None]
+_OWN: Final[dict[type[ops.Op], _Own]] = {
+    ops.Shared: DeviceThreads.shared,
+    ops.DynamicShared: DeviceThreads.dynamic_shared,
+    ops.Barrier: DeviceThreads.barrier,
+    ops.BarrierArrive: DeviceThreads.arrive,
+    ops.Control: DeviceThreads.control,
+}
+"""The ops whose code depends on the kernel."""
+_OTHERS: Final[dict[type[ops.Op], EmitOp]] = {
+    ops.WarpBarrier: _warp_barrier,
+    ops.Fence: _fence,
+    ops.Shuffle: _shuffle,
+    ops.Vote: _vote,
+    ops.Match: _match,
+    **arch_ops.EMITTERS,
+    **atomics.EMITTERS,
+    **inline.EMITTERS,
+    **map_ops.EMITTERS,
+    **warpgroups.EMITTERS,
+}
+scalars.require_all(
+    "codegen.cuda.threads",
+    [kind.__name__ for kind in (*_OWN, *_OTHERS)],
+    [kind.__name__ for kind in get_args(ThreadOp)],
+)

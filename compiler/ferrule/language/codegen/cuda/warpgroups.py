@@ -7,13 +7,14 @@ assembly before each fence and behind each wait: LLVM then moves no use of them 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from llvmlite import ir
 
 from ferrule.language.codegen.cuda.nvvm import CONTROLS
-from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.codegen.functions.lowering import EmitOp, FunctionLowering
 from ferrule.language.faces.tensor_cores import SharedMatrix
 from ferrule.language.ir import ops, tensor_cores
 from ferrule.runtime.llvm.layouts import F32, I32, I64, VOID
@@ -38,6 +39,8 @@ _A_WORDS: Final = 4
 ADDRESS_BITS: Final = 0x3FFFF
 _LEADING, _STRIDE, _SWIZZLE = 16, 32, 62
 """The lowest bits of these fields of a descriptor."""
+HOLDING: Final = ("wgmma_fence", "wgmma_wait_group")
+"""The kinds of `Control` that no use of a fragment may be moved across."""
 
 
 def control(lowering: FunctionLowering, fragments: Iterable[ops.Value], op: ops.Control) -> None:
@@ -62,7 +65,7 @@ def _hold(lowering: FunctionLowering, fragments: Iterable[ops.Value]) -> None:
         _store(lowering, places, kind, "", passed(fragment.tensor.dtype, len(values)), values)
 
 
-def product(lowering: FunctionLowering, op: ops.WarpgroupMma) -> None:
+def _product(lowering: FunctionLowering, op: ops.WarpgroupMma) -> None:
     """Emits a product."""
     b, kind = lowering.b, _word(op.d.tensor.dtype)
     places = list(_places(lowering, op.d))
@@ -169,3 +172,6 @@ def _assembly(
     call = lowering.b.call(code, given)
     call.attributes.add("convergent")
     return call
+
+
+EMITTERS: Final[Mapping[type[ops.Op], EmitOp]] = MappingProxyType({ops.WarpgroupMma: _product})

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from llvmlite import ir
 
@@ -119,6 +119,8 @@ class Maths(Protocol):
 ThreadOp = ops.Cooperation | ops.CooperationEffect
 ThreadOps = Callable[["FunctionLowering", ThreadOp], None]
 """Lowers the ops of cooperating threads, and defines their results."""
+EmitOp = Callable[["FunctionLowering", Any], "ir.Value | None"]
+"""Emits an op of one class; returns the value of its result, if it has one."""
 
 
 @dataclass(slots=True)

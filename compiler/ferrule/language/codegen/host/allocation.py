@@ -16,7 +16,7 @@ from ferrule.compiler.host.owned import Frame
 from ferrule.compiler.support.allocation import NO_VIEWS, failures
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.ir import ops
-from ferrule.language.ir.types import HandleType, TensorType, result_types
+from ferrule.language.ir.types import HandleType, TensorType, object_slots
 from ferrule.language.ir.walk import merged_by
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import Emitter
@@ -32,28 +32,12 @@ RESULTS: Final = HandleType("results")
 
 def tensor_count(program: ops.Program) -> int:
     """The number of places for objects that a body of this program needs."""
-    return sum(map(_objects_of, program.host.facts.ops))
-
-
-def _objects_of(op: ops.Op) -> int:
-    match op:
-        case ops.Alloc() | ops.Shrink():
-            return 1
-        case ops.CallBody(callee=callee):
-            return len(object_slots(callee.result))
-    return 0
+    return sum(op.objects for op in program.host.facts.ops)
 
 
 def value_count(program: ops.Program) -> int:
     """The number of places for received tvm-ffi values that a body of this program needs."""
-    found = 0
-    for op in program.host.facts.ops:
-        match op:
-            case ops.Call(wanted="any") | ops.Item() | ops.Field():
-                found += 1
-            case ops.CallBody(callee=callee):
-                found += callee.keeps
-    return found
+    return sum(op.kept for op in program.host.facts.ops)
 
 
 def owned_tensors(program: ops.Program) -> frozenset[ops.Value]:
@@ -96,22 +80,6 @@ def needs_frame(program: ops.Program) -> bool:
     """Whether a body of this program needs `frame` around it."""
     owns = tensor_count(program) + value_count(program)
     return owns > 0 or bool(object_slots(program.result))
-
-
-def object_slots(result: Param | None, first: int = 0) -> list[int]:
-    """The slots of a result with handles."""
-    match result:
-        case None | params.Scalar() | params.Shape():
-            return []
-        case params.Tuple(items=items):
-            found = []
-            for item in items:
-                found += object_slots(item, first)
-                first += len(result_types(item))
-            return found
-        case params.WithTraits(traits=traits) if traits.payload is not params.Payload.OBJECT:
-            return []
-    return [first]
 
 
 def frame(

@@ -11,11 +11,11 @@ from ferrule.compiler.host import tensors
 from ferrule.compiler.host.flow import failed
 from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.language.codegen.functions.lowering import FunctionLowering
-from ferrule.language.codegen.host.allocation import RESULTS, Places, object_slots
+from ferrule.language.codegen.host.allocation import RESULTS, Places
 from ferrule.language.codegen.host.linking import body_part, receive_part
 from ferrule.language.codegen.values.scalars import memory_type
 from ferrule.language.ir import ops
-from ferrule.language.ir.types import HandleType, TensorType, result_types
+from ferrule.language.ir.types import HandleType, TensorType, object_slots, result_types
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import (
     ANY,

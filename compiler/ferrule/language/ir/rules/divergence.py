@@ -6,26 +6,26 @@ Every target that detects this uses these messages, and so does the reference in
 from __future__ import annotations
 
 from ferrule.compiler.artefacts import Fault, Location, literal
-from ferrule.language.ir import mbarriers, threads
+from ferrule.language.ir.operation import Synchronising
 
 KIND = "DivergenceError"
 
 
-def absent(kernel: str, op: threads.Synchronising) -> Fault:
+def absent(kernel: str, op: Synchronising) -> Fault:
     """Threads for which an op waits did not arrive, and cannot arrive any more.
 
     Its values: the number of threads that arrived, and the number it waits for; the block x, y, z;
     the first missing thread, x, y, z, but not for a barrier with a count.  For a barrier in shared
     memory: the number of waiting threads, of threads in the block, and the first missing one.
     """
-    if isinstance(op, mbarriers.MBarrierWait):
+    if op.meets == "phase":
         return Fault(
             KIND,
             f"{_place(kernel, op)} waits for a phase that cannot end any more: {{}} of {{}} threads"
             " of block ({}, {}, {}) wait there, the first is thread ({}, {}, {})",
             op.location,
         )
-    if isinstance(op, threads.Barrier) and op.count is not None:
+    if op.meets == "some":
         # The op does not determine which threads should arrive, only how many.
         return Fault(
             KIND,
@@ -41,7 +41,7 @@ def absent(kernel: str, op: threads.Synchronising) -> Fault:
     )
 
 
-def excluded(kernel: str, op: threads.Synchronising) -> Fault:
+def excluded(kernel: str, op: Synchronising) -> Fault:
     """A thread runs an op whose mask does not include it.
 
     Its values: the mask; the block x, y, z; the thread x, y, z.
@@ -63,7 +63,7 @@ def partial_warps(kernel: str) -> Fault:
     )
 
 
-def _place(kernel: str, op: threads.Synchronising) -> str:
+def _place(kernel: str, op: Synchronising) -> str:
     return literal(f"{kernel}: {op.called}{_at(op.location)}")
 
 

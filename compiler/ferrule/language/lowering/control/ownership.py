@@ -24,7 +24,6 @@ from ferrule.specs import Boolean, Int32, Int64, params
 
 _Values = Sequence[ops.Value]
 
-_OWNERS: Final = (ops.Alloc, ops.Shrink, ops.Call, ops.CallBody, ops.Item, ops.Field)
 _BORROWED: Final = (params.Payload.BITS, params.Payload.ADDRESS)
 
 
@@ -34,7 +33,7 @@ def must_keep(region: ops.Region, values: _Values) -> bool:
 
 
 def _owned(region: ops.Region) -> set[ops.Value]:
-    return {op.result for op in all_ops(region) if isinstance(op, _OWNERS)}
+    return {result for op in all_ops(region) if op.is_owner for result in op.defined}
 
 
 def _origins(region: ops.Region, values: _Values) -> set[ops.Value]:

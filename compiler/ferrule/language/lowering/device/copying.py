@@ -182,8 +182,8 @@ def _store_matrices(task: _Copy, atoms: int, per: tuple[int, int]) -> None:
         rows = _rows(task, task.target, number, per[1])
         source, _ = _fragment(task, task.source, number, per[0], filled=True)
         where = mask_of(task.low, None, task.node), place(task.low, task.node)
-        op = ops.StoreMatrix(rows, source, task.atom.op.transpose, *where)
-        task.low.builder.append(op)
+        transposed = task.atom.op.transpose
+        task.low.builder.store_matrix(rows, source, *where, transposed=transposed)
 
 
 def _rows(task: _Copy, runs: Runs, number: int, count: int) -> ops.Value:

@@ -121,7 +121,7 @@ def _stmatrix(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
     source = filled(low, vector, "matrices")
     mask, where = mask_of(low, None, node), place(low, node)
     low.state.writes += 1
-    low.builder.append(ops.StoreMatrix(pointer.value, source, bool(transposed), mask, where))
+    low.builder.store_matrix(pointer.value, source, mask, where, transposed=bool(transposed))
 
 
 def _require_flag(low: Lowering, transposed: Any, node: ast.AST) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
 
 from ferrule.language.codegen.cuda.nvvm import (
     CACHES,
@@ -20,51 +22,11 @@ from ferrule.specs import Float16, Float32
 _HALVES = "vector<2xf16>"
 _CLUSTER = "!llvm.ptr<7>"
 
-
-def lower(f: FunctionText, op: ops.Op) -> bool:
-    """Emits an op if it is one of these; returns whether it is."""
-    match op:
-        case ops.Mma():
-            _mma(f, op)
-        case ops.LoadMatrix():
-            form = ".trans" if op.transposed else ""
-            name = f"ldmatrix.sync.aligned.m8n8.x{op.count}{form}.b16.p3"
-            _store(f, op.target, "i32", name, [memory.pointer(f, op.source)])
-        case ops.AsyncCopy():
-            _copy(f, op)
-        case ops.Control(kind, amount):
-            given = [f.t.integer(amount, "i32")] if kind in ops.WITH_AMOUNT else []
-            intrinsic(f, CONTROLS[kind], None, given)
-        case ops.StoreMatrix():
-            form = ".trans" if op.transposed else ""
-            name = f"stmatrix.sync.aligned.m8n8.x{op.count}{form}.b16.p3"
-            intrinsic(f, name, None, [memory.pointer(f, op.target), *_loaded(f, op.source, "i32")])
-        case ops.PeerLoad():
-            _peer_load(f, op)
-        case ops.PeerStore():
-            _peer_store(f, op)
-        case ops.MBarrier("arrive", barrier, peer=ops.Value() as peer):
-            there = _at_peer(f, barrier, peer)
-            name = "mbarrier.arrive.scope.cluster.space.cluster"
-            intrinsic(f, name, None, [there, f.t.integer(1, "i32")])
-        case ops.MBarrier(kind, barrier, amount):
-            name, result = MBARRIERS[kind], "i64" if kind in GIVE_STATE else None
-            numbers = [] if amount is None else [f.values[amount]]
-            intrinsic(f, name, result, [memory.pointer(f, barrier), *numbers])
-        case ops.MBarrierWait():
-            _wait(f, op)
-        case ops.BulkCopy():
-            _bulk_copy(f, op)
-        case ops.BulkStore(target, source, size):
-            given = [memory.in_gmem(f, target), memory.pointer(f, source), f.values[size]]
-            given += [f.t.const_i64(0), f.t.const_i1(False)]
-            intrinsic(f, "cp.async.bulk.shared.cta.to.global", None, given)
-        case _:
-            return False
-    return True
+EmitOp = Callable[[FunctionText, Any], "str | None"]
+"""Emits an op of one class; returns the value of its result, if it has one."""
 
 
-def try_wait(f: FunctionText, op: ops.MBarrierWait | ops.MBarrierTry) -> str:
+def _try_wait(f: FunctionText, op: ops.MBarrierWait | ops.MBarrierTry) -> str:
     """Whether the phase has ended; the hardware waits for a limited time before it answers."""
     given = [memory.pointer(f, op.barrier), f.values[op.phase]]
     return intrinsic(f, "mbarrier.try.wait.parity.scope.cta.space.cta", "i1", given)
@@ -81,6 +43,18 @@ def _mma(f: FunctionText, op: ops.Mma) -> None:
     types = mma_types(a, op.b.tensor.dtype, d)
     name = f"mma.m16n8k{tensor_cores.depth(op)}.row.col.{types}"
     _store(f, op.d, sums, name, given)
+
+
+def _load_matrix(f: FunctionText, op: ops.LoadMatrix) -> None:
+    form = ".trans" if op.transposed else ""
+    name = f"ldmatrix.sync.aligned.m8n8.x{op.count}{form}.b16.p3"
+    _store(f, op.target, "i32", name, [memory.pointer(f, op.source)])
+
+
+def _store_matrix(f: FunctionText, op: ops.StoreMatrix) -> None:
+    form = ".trans" if op.transposed else ""
+    name = f"stmatrix.sync.aligned.m8n8.x{op.count}{form}.b16.p3"
+    intrinsic(f, name, None, [memory.pointer(f, op.target), *_loaded(f, op.source, "i32")])
 
 
 def _word(f: FunctionText, start: str, position: int) -> str:
@@ -115,6 +89,23 @@ def _store(
 # ---- copies and barriers in shared memory ----
 
 
+def control(f: FunctionText, op: ops.Control) -> None:
+    """The start, a group, or a fence of work in the background."""
+    given = [f.t.integer(op.amount, "i32")] if op.kind in ops.WITH_AMOUNT else []
+    intrinsic(f, CONTROLS[op.kind], None, given)
+
+
+def _mbarrier(f: FunctionText, op: ops.MBarrier) -> None:
+    if op.peer is not None:
+        there = _at_peer(f, op.barrier, op.peer)
+        name = "mbarrier.arrive.scope.cluster.space.cluster"
+        intrinsic(f, name, None, [there, f.t.integer(1, "i32")])
+        return
+    result = "i64" if op.kind in GIVE_STATE else None
+    numbers = [] if op.amount is None else [f.values[op.amount]]
+    intrinsic(f, MBARRIERS[op.kind], result, [memory.pointer(f, op.barrier), *numbers])
+
+
 def _copy(f: FunctionText, op: ops.AsyncCopy) -> None:
     t, size = f.t, op.count * op.target.tensor.dtype.itemsize
     name = f"cp.async.{CACHES[op.cache]}.shared.global.{size}"
@@ -129,13 +120,19 @@ def _copy(f: FunctionText, op: ops.AsyncCopy) -> None:
 def _bulk_copy(f: FunctionText, op: ops.BulkCopy) -> None:
     """A bulk copy into shared memory of this block, which is addressed as memory of its cluster."""
     t = f.t
-    given = [_in_cluster(f, op.target), memory.pointer(f, op.barrier), memory.in_gmem(f, op.source)]
+    given = [in_cluster(f, op.target), memory.pointer(f, op.barrier), memory.in_gmem(f, op.source)]
     given += [f.values[op.size], t.integer(0, "i16"), t.const_i64(0)]
     given += [t.const_i1(False), t.const_i1(False)]
     intrinsic(f, "cp.async.bulk.global.to.shared.cluster", None, given)
 
 
-def _in_cluster(f: FunctionText, tensor: ops.Value) -> str:
+def _bulk_store(f: FunctionText, op: ops.BulkStore) -> None:
+    given = [memory.in_gmem(f, op.target), memory.pointer(f, op.source), f.values[op.size]]
+    given += [f.t.const_i64(0), f.t.const_i1(False)]
+    intrinsic(f, "cp.async.bulk.shared.cta.to.global", None, given)
+
+
+def in_cluster(f: FunctionText, tensor: ops.Value) -> str:
     """The address of the block's shared memory in the cluster's address space."""
     place = memory.pointer(f, tensor)
     text = f"llvm.addrspacecast {place} : {f.t.types[place]} to {_CLUSTER}"
@@ -148,10 +145,10 @@ def _at_peer(f: FunctionText, place: ops.Value, peer: ops.Value) -> str:
     return intrinsic(f, "mapa.shared.cluster", _CLUSTER, given)
 
 
-def _peer_load(f: FunctionText, op: ops.PeerLoad) -> None:
+def _peer_load(f: FunctionText, op: ops.PeerLoad) -> str:
     kind, there = element_type(op.source.tensor.dtype, f.spaces), _at_peer(f, op.source, op.peer)
     found = f.t.op(f"llvm.load {there} : {_CLUSTER} -> {kind}", kind)
-    f.values[op.result] = memory.loaded(f, op.source, found)
+    return memory.loaded(f, op.source, found)
 
 
 def _peer_store(f: FunctionText, op: ops.PeerStore) -> None:
@@ -159,35 +156,12 @@ def _peer_store(f: FunctionText, op: ops.PeerStore) -> None:
     f.t.line(f"llvm.store {value}, {there} : {f.t.types[value]}, {_CLUSTER}")
 
 
-def tensor_copy(f: FunctionText, op: ops.TensorCopy, map_: str) -> None:
-    """A copy by a tensor map; the coordinates begin with the innermost one."""
-    t, no = f.t, f.t.const_i1(False)
-    if op.kind == "prefetch_map":
-        intrinsic(f, "prefetch.tensormap.p0", None, [map_])
-        return
-    at = [f.values[op.coordinates[dim]] for dim in op.boxes.order]
-    form, hint = f"tile.{len(at)}d", t.const_i64(0)
-    if op.kind == "prefetch":
-        intrinsic(f, f"cp.async.bulk.tensor.prefetch.{form}", None, [map_, *at, hint, no])
-        return
-    assert op.shared is not None
-    if op.kind == "store":
-        given = [memory.pointer(f, op.shared), map_, *at, hint, no]
-        intrinsic(f, f"cp.async.bulk.tensor.s2g.{form}", None, given)
-        return
-    assert op.barrier is not None
-    mask = t.integer(0, "i16") if op.mask is None else t.cast("trunci", f.values[op.mask], "i16")
-    given = [_in_cluster(f, op.shared), memory.pointer(f, op.barrier), map_, *at, mask, hint]
-    given += [t.const_i1(op.mask is not None), no, t.integer(0, "i32")]
-    intrinsic(f, f"cp.async.bulk.tensor.g2s.{form}", None, given)
-
-
 def _wait(f: FunctionText, op: ops.MBarrierWait) -> None:
     """Asks until the phase has ended; each time the hardware waits for a limited time."""
     t = f.t
     t.line("scf.while : () -> () {")
     with t.indented():
-        ended = try_wait(f, op)
+        ended = _try_wait(f, op)
         t.line(f"scf.condition({t.not_(ended)})")
     t.line("} do {")
     t.line("  scf.yield")
@@ -202,3 +176,20 @@ def intrinsic(f: FunctionText, name: str, result: str | None, given: Sequence[st
         f.t.line(f"{text}()")
         return ""
     return f.t.op(f"{text}{result}", result)
+
+
+EMITTERS: Final[Mapping[type[ops.Op], EmitOp]] = MappingProxyType(
+    {
+        ops.Mma: _mma,
+        ops.LoadMatrix: _load_matrix,
+        ops.StoreMatrix: _store_matrix,
+        ops.AsyncCopy: _copy,
+        ops.BulkCopy: _bulk_copy,
+        ops.BulkStore: _bulk_store,
+        ops.MBarrier: _mbarrier,
+        ops.MBarrierWait: _wait,
+        ops.MBarrierTry: _try_wait,
+        ops.PeerLoad: _peer_load,
+        ops.PeerStore: _peer_store,
+    }
+)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from ferrule.language.ir import ops
+from ferrule.language.mlir.device.arch import EmitOp
 from ferrule.language.mlir.functions import FunctionText
 from ferrule.language.mlir.types import element_type
 from ferrule.specs import DType
@@ -12,7 +15,7 @@ from ferrule.specs import DType
 _REGISTERS: Final = {"h": "i16", "r": "i32", "l": "i64", "f": "f32", "d": "f64"}
 
 
-def emit(f: FunctionText, op: ops.InlinePtx) -> str:
+def _emit(f: FunctionText, op: ops.InlinePtx) -> str:
     """The result of a piece of PTX; Booleans are 0 and 1 in registers of 32 bits."""
     first, *others = [each.removeprefix("=") for each in op.constraints.split(",")]
     given = [
@@ -46,3 +49,6 @@ def _converted(f: FunctionText, value: str, kind: str, of_integers: str) -> str:
         return value
     name = of_integers if given.startswith("i") and kind.startswith("i") else "bitcast"
     return f.t.op(f"llvm.{name} {value} : {given} to {kind}", kind)
+
+
+EMITTERS: Final[Mapping[type[ops.Op], EmitOp]] = MappingProxyType({ops.InlinePtx: _emit})

@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
 from ferrule.language.codegen.cuda.atomics import INSTRUCTIONS
+from ferrule.language.codegen.cuda.warpgroups import HOLDING
+from ferrule.language.codegen.functions.lowering import ThreadOp
 from ferrule.language.codegen.values.scalars import dtype_of
-from ferrule.language.ir import ops
+from ferrule.language.ir import ops, scalars
 from ferrule.language.mlir import atomics, memory
-from ferrule.language.mlir.device import arch as device_arch
-from ferrule.language.mlir.device import maps, warpgroups
-from ferrule.language.mlir.device.arch import intrinsic
+from ferrule.language.mlir.device import arch, inline, maps, warpgroups
+from ferrule.language.mlir.device.arch import EmitOp, intrinsic
+from ferrule.language.mlir.device.maps import EmitIn
 from ferrule.language.mlir.functions import FunctionText, unknown
 from ferrule.specs import DType, Float16
 
@@ -34,60 +36,24 @@ _INSTRUCTIONS: Final = atomics.spelled(INSTRUCTIONS)
 
 def lower(f: FunctionText, where: DeviceKernel, op: ops.Op) -> None:
     """Emits an op and sets the value of its result, if it has one."""
-    values = f.values
-    match op:
-        case ops.Shared(result):
-            values[result] = _shared(f, where, result)
-        case ops.DynamicShared(result, offset):
-            values[result] = _dynamic(f, where, result, offset)
-        case ops.Barrier():
-            _barrier(f, where, op)
-        case ops.WarpBarrier(mask):
-            intrinsic(f, "bar.warp.sync", None, [values[mask]])
-        case ops.Fence(scope):
-            f.t.line(f"llvm.fence {_SCOPES[scope]}acq_rel")
-        case ops.Shuffle(result):
-            values[result] = _shuffle(f, op)
-        case ops.Vote(result, name, predicate, mask):
-            kind = "i32" if name == "ballot" else "i1"
-            given = [values[mask], values[predicate]]
-            values[result] = intrinsic(f, f"vote.{name}.sync", kind, given)
-        case ops.Match(result):
-            values[result] = _match(f, op)
-        case ops.BarrierArrive(number, count):
-            form = "barrier.cta.arrive.aligned" if where.aligned else "barrier.cta.arrive"
-            intrinsic(f, f"{form}.count", None, [values[number], values[count]])
-        case ops.MBarrierTry(result):
-            values[result] = device_arch.try_wait(f, op)
-        case ops.TensorCopy():
-            device_arch.tensor_copy(f, op, maps.map_of(f, op, where.maps))
-        case ops.MapCopy() | ops.MapEdit():
-            maps.lower(f, op, where.maps)
-        case ops.WarpgroupMma():
-            warpgroups.product(f, op)
-        case ops.Control("wgmma_fence" | "wgmma_wait_group"):
-            warpgroups.control(f, where.kernel, op)
-        case ops.InlinePtx(result):
-            from ferrule.language.mlir.device import inline  # few kernels have one
-
-            values[result] = inline.emit(f, op)
-        case ops.Atomic(result):
-            values[result] = _atomic(f, op)
-        case _:
-            if not device_arch.lower(f, op):
-                raise unknown(op, "it is not known on a GPU")
+    own, plain = _OWN.get(type(op)), _OTHERS.get(type(op))
+    if own is None and plain is None:
+        raise unknown(op, "it is not known on a GPU")
+    found = own(f, where, op) if own else plain(f, op)  # type: ignore[misc]
+    if found is not None:
+        f.values[op.result] = found  # type: ignore[union-attr]
 
 
 # ---- shared memory ----
 
 
-def _shared(f: FunctionText, where: DeviceKernel, result: ops.Value) -> str:
+def _shared(f: FunctionText, where: DeviceKernel, op: ops.Shared) -> str:
     """The static shared memory of an op.
 
     Its symbol is external, although no other module uses it: LLVM assumes that a barrier cannot
     change memory with an internal symbol.
     """
-    type_, t = result.tensor, f.t
+    type_, t = op.result.tensor, f.t
     buffer = memory.buffer_type(f, type_)
     symbol = f'@"{where.name}_shared_{where.shared}"'
     where.shared += 1
@@ -99,7 +65,7 @@ def _shared(f: FunctionText, where: DeviceKernel, result: ops.Value) -> str:
     return memory.of_buffer(f, type_, place, buffer)
 
 
-def _dynamic(f: FunctionText, where: DeviceKernel, result: ops.Value, offset: int) -> str:
+def _dynamic(f: FunctionText, where: DeviceKernel, op: ops.DynamicShared) -> str:
     """The dynamic shared memory from this byte on."""
     t, symbol, pointer = f.t, f'@"{where.name}_dynamic"', "!llvm.ptr<3>"
     t.declare(
@@ -108,8 +74,8 @@ def _dynamic(f: FunctionText, where: DeviceKernel, result: ops.Value, offset: in
         f"alignment = {ops.MAX_SHARED_ALIGN} : i64}} : !llvm.array<0 x i8>",
     )
     start = t.op(f"llvm.mlir.addressof {symbol} : {pointer}", pointer)
-    text = f"llvm.getelementptr {start}[{offset}] : ({pointer}) -> {pointer}, i8"
-    return memory.at_pointer(f, result.tensor, t.op(text, pointer))
+    text = f"llvm.getelementptr {start}[{op.offset}] : ({pointer}) -> {pointer}, i8"
+    return memory.at_pointer(f, op.result.tensor, t.op(text, pointer))
 
 
 # ---- barriers and warps ----
@@ -125,6 +91,31 @@ def _barrier(f: FunctionText, where: DeviceKernel, op: ops.Barrier) -> None:
         intrinsic(f, f"{form}.all", None, [number])
     else:
         intrinsic(f, f"{form}.count", None, [number, f.values[op.count]])
+
+
+def _arrive(f: FunctionText, where: DeviceKernel, op: ops.BarrierArrive) -> None:
+    form = "barrier.cta.arrive.aligned" if where.aligned else "barrier.cta.arrive"
+    intrinsic(f, f"{form}.count", None, [f.values[op.id], f.values[op.count]])
+
+
+def _control(f: FunctionText, where: DeviceKernel, op: ops.Control) -> None:
+    if op.kind in HOLDING:
+        warpgroups.control(f, where.kernel, op)
+    else:
+        arch.control(f, op)
+
+
+def _warp_barrier(f: FunctionText, op: ops.WarpBarrier) -> None:
+    intrinsic(f, "bar.warp.sync", None, [f.values[op.mask]])
+
+
+def _fence(f: FunctionText, op: ops.Fence) -> None:
+    f.t.line(f"llvm.fence {_SCOPES[op.scope]}acq_rel")
+
+
+def _vote(f: FunctionText, op: ops.Vote) -> str:
+    given = [f.values[op.mask], f.values[op.predicate]]
+    return intrinsic(f, f"vote.{op.op}.sync", "i32" if op.op == "ballot" else "i1", given)
 
 
 def _shuffle(f: FunctionText, op: ops.Shuffle) -> str:
@@ -186,3 +177,31 @@ def _changed(f: FunctionText, op: ops.Atomic, scope: str) -> str:
 def _has_instruction(op: ops.AtomicOp, dtype: DType) -> bool:
     """Whether every GPU has an instruction for this operation and dtype."""
     return dtype.bits > 16 or (op == "add" and dtype is Float16)
+
+
+_OWN: Final[dict[type[ops.Op], EmitIn]] = {
+    ops.Shared: _shared,
+    ops.DynamicShared: _dynamic,
+    ops.Barrier: _barrier,
+    ops.BarrierArrive: _arrive,
+    ops.Control: _control,
+    **maps.OF_MAPS,
+}
+"""The ops whose code depends on the kernel."""
+_OTHERS: Final[dict[type[ops.Op], EmitOp]] = {
+    ops.WarpBarrier: _warp_barrier,
+    ops.Fence: _fence,
+    ops.Shuffle: _shuffle,
+    ops.Vote: _vote,
+    ops.Match: _match,
+    ops.Atomic: _atomic,
+    **arch.EMITTERS,
+    **inline.EMITTERS,
+    **maps.EMITTERS,
+    **warpgroups.EMITTERS,
+}
+scalars.require_all(
+    "mlir.device.threads",
+    [kind.__name__ for kind in (*_OWN, *_OTHERS)],
+    [kind.__name__ for kind in get_args(ThreadOp)],
+)

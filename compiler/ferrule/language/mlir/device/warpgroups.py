@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from ferrule.language.codegen.cuda import warpgroups
 from ferrule.language.codegen.passes.unrolled import fragments_of
 from ferrule.language.faces.tensor_cores import SharedMatrix
 from ferrule.language.ir import ops, tensor_cores
 from ferrule.language.mlir import memory
+from ferrule.language.mlir.device.arch import EmitOp
 from ferrule.language.mlir.functions import FunctionText
 from ferrule.specs import Float32
 
@@ -29,7 +32,7 @@ def _hold(f: FunctionText, fragments: Iterable[ops.Value]) -> None:
         _store(f, places, kind, "", constraints, _loaded(f, places, kind))
 
 
-def product(f: FunctionText, op: ops.WarpgroupMma) -> None:
+def _product(f: FunctionText, op: ops.WarpgroupMma) -> None:
     """A product."""
     t, places, kind = f.t, _places(f, op.d), _kind(op.d)
     given = _loaded(f, places, kind)
@@ -96,3 +99,6 @@ def _assembly(
         f'llvm.inline_asm has_side_effects asm_dialect = att "{text}", "{constraints}" '
         f"{', '.join(given)} : ({types}) -> {result}"
     )
+
+
+EMITTERS: Final[Mapping[type[ops.Op], EmitOp]] = MappingProxyType({ops.WarpgroupMma: _product})

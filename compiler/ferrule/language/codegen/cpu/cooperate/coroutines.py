@@ -268,10 +268,6 @@ class _Thread:
     def op(self, _: FunctionLowering, op: ThreadOp) -> None:
         """Emits an op of cooperating threads."""
         match op:
-            case ops.Atomic():
-                atomics.emit(self.lowering, op)
-            case ops.Fence(scope):
-                atomics.fence(self.lowering, scope)
             case ops.Barrier():
                 self.barrier(op)
             case ops.WarpBarrier(mask):
@@ -285,7 +281,7 @@ class _Thread:
                 number = self.lowering.values[phase]
                 self.wait(op, State.AT_MBARRIER, value=place, id=number)
             case _:
-                raise TypeError("shared memory has its place before a block runs")
+                atomics.alone(self.lowering, op)
 
     def barrier(self, op: ops.Barrier) -> None:
         """Waits at a barrier; no thread ever passes one that does not exist."""

@@ -45,7 +45,7 @@ def given_type(op: ops.MatrixOp) -> TensorType:
     return TensorType(dtype, (MAX_THREADS, count), (count, 1), dtype.itemsize)
 
 
-def room(ops_: Iterable[ops.Op]) -> int:
+def room(ops_: Iterable[ops.Op | ops.Synchronising]) -> int:
     """The bytes that a thread needs for its part in one of these ops at a time."""
     found = (op for op in ops_ if isinstance(op, ops.MatrixOp))
     return max((given_count(op) * given_dtype(op).itemsize for op in found), default=0)
