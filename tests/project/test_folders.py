@@ -12,7 +12,7 @@ from structure import folder_sizes, imports, long_functions, op_consumers, rings
 MOST_FILES: Final = 25
 """More cannot be looked through: then a folder has several jobs."""
 MOST_LINES: Final = 50
-IN_RINGS: Final = 20
+IN_RINGS: Final = 18
 """The modules that reach themselves by imports, also by those inside of functions.  Lower it with
 each that goes: a ring is code that can only be understood as a whole."""
 CONSUMERS: Final = 6

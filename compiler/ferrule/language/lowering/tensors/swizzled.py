@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from ferrule.language.lowering.numbers.sizes import named, size_numbers
 from ferrule.language.lowering.numbers.tables import PYTHON_BINARY
 from ferrule.language.lowering.tensors import access, coordinates, swizzles, vectors, views
 from ferrule.language.lowering.tensors.coordinates import refusals
-from ferrule.language.lowering.tensors.swizzles import Indices
+from ferrule.language.lowering.tensors.swizzles import Indices, constant_index
 from ferrule.language.values import (
     Begin,
     Number,
@@ -196,12 +196,7 @@ def memory(
     single = replace(of, begin=_begin(low, of, at, node))
     indices = Indices(low, single, node)
     view, known = indices.memory(indices.address(0))
-    return view, (_constant(low, known),)
-
-
-def _constant(low: Lowering, known: int) -> ops.Value:
-    wide = not -(1 << 31) <= known < 1 << 31
-    return low.builder.constant(Int64 if wide else Int32, known)
+    return view, (constant_index(low, known),)
 
 
 def read(low: Lowering, of: SwizzledView, at: tuple[Any, ...], node: ast.AST) -> Any:
@@ -224,18 +219,6 @@ def write(low: Lowering, of: SwizzledView, at: tuple[Any, ...], value: Any, node
     stored = access.stored(low, of.type.dtype, value, of.name, node)
     low.builder.store(*memory(low, of, at, node), stored)
     low.state.writes += 1
-
-
-def places(
-    low: Lowering, of: SwizzledView, node: ast.AST
-) -> Iterator[tuple[ops.Value, tuple[ops.Value, ...]]]:
-    """Memory and index of every element, the first mode fastest."""
-    indices, known = Indices(low, of, node), dict[int, ops.Value]()
-    for element in vectors.indices(of.layout):
-        view, at = indices.memory(indices.address(element))
-        if at not in known:
-            known[at] = _constant(low, at)
-        yield view, (known[at],)
 
 
 # ---- attributes ----

@@ -10,11 +10,12 @@ computed addresses plus constants.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import Any
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
-from ferrule.language.layouts import Layout, Swizzle
+from ferrule.language.layouts import Layout, Swizzle, crd2idx, size
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.tensors.coordinates import Emitted
@@ -231,3 +232,21 @@ class Indices:
 
 def _common(align: int, step: int) -> int:
     return min(align, _lowest(step)) if step else align
+
+
+def places(
+    low: Lowering, of: SwizzledView, node: ast.AST
+) -> Iterator[tuple[ops.Value, tuple[ops.Value, ...]]]:
+    """Memory and index of every element of a tensor, the first mode fastest."""
+    indices, known = Indices(low, of, node), dict[int, ops.Value]()
+    for number in range(size(of.layout)):
+        view, at = indices.memory(indices.address(crd2idx(number, of.layout)))
+        if at not in known:
+            known[at] = constant_index(low, at)
+        yield view, (known[at],)
+
+
+def constant_index(low: Lowering, known: int) -> ops.Value:
+    """An index that is known, as a value."""
+    wide = not -(1 << 31) <= known < 1 << 31
+    return low.builder.constant(Int64 if wide else Int32, known)

@@ -227,9 +227,9 @@ def _places(
 ) -> Iterator[tuple[ops.Value, tuple[ops.Value, ...]]]:
     """Memory and index of each element of a tensor, the first mode fastest."""
     if isinstance(tensor, SwizzledView):
-        from ferrule.language.lowering.tensors import swizzled
+        from ferrule.language.lowering.tensors import swizzles
 
-        yield from swizzled.places(low, tensor, node)
+        yield from swizzles.places(low, tensor, node)
         return
     known: dict[int, ops.Value] = {}
     shape = tensor.type.shape
