@@ -37,6 +37,7 @@ __all__ = [  # names of `ops`
     "AtomicOp",
     "Barrier",
     "BarrierArrive",
+    "BlockEffect",
     "Cooperation",
     "CooperationEffect",
     "DynamicShared",
@@ -361,7 +362,10 @@ Cooperation = Shared | DynamicShared | Exchange | Atomic | MBarrierTry | PeerLoa
 ArchOp = TensorCoreOp | Asynchronous | MBarrierEffect | BarrierArrive | PeerStore
 """Ops without a result that are instructions of some GPUs."""
 
-CooperationEffect = Barrier | WarpBarrier | Fence | ArchOp
+BlockEffect = Barrier | WarpBarrier | Fence
+"""Ops without a result that every target has."""
+
+CooperationEffect = BlockEffect | ArchOp
 """Ops without a result."""
 
 WarpMeeting = WarpBarrier | Exchange | TensorCoreOp | InlinePtx

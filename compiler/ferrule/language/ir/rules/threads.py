@@ -37,19 +37,14 @@ ATOMIC: Final[dict[threads.AtomicOp, tuple[DType, ...]]] = {
 """The dtypes of each atomic op."""
 
 
-Effect = threads.Barrier | threads.WarpBarrier | threads.Fence
-
-
-def effect(checker: Checker, op: Effect) -> None:
-    """Checks an op without a result."""
+def effect(checker: Checker, op: threads.BlockEffect) -> None:
+    """Checks an op without a result; a fence has no operands either."""
     match op:
         case threads.Barrier(number, count):
             given = [value for value in (number, count) if value is not None]
             checker.types(given, [Int32] * len(given), "the number and count of a barrier")
         case threads.WarpBarrier(mask):
             checker.types([mask], [Uint32], "masks")
-        case threads.Fence():
-            pass
 
 
 def simple(checker: Checker, op: threads.Cooperation) -> None:

@@ -240,7 +240,7 @@ class _Checker:
                     self.tables.add(op.result)
             elif isinstance(op, effect_rules.Effect):
                 effect_rules.effect(self, op, self.program)
-            elif isinstance(op, thread_rules.Effect):
+            elif isinstance(op, ops.BlockEffect):
                 thread_rules.effect(self, op)
             else:
                 arch_rules.effect(self, op)

@@ -51,7 +51,7 @@ class Draft:
     guards: tuple[Guard, ...]
     body: list[ops.Op]
     copies: list[tuple[ops.Value, ops.Value]]
-    place: ops.Parallel = field(default_factory=lambda: ops.Parallel((), (), ops.Region()))
+    place: ops.Fence = field(default_factory=lambda: ops.Fence("block"))
 
 
 @dataclass(slots=True)
