@@ -275,6 +275,7 @@ CONSTANTS: Final = (
         "QUARTER_PI", "pi / 4; up to 4 times the first is exact", lambda: mp.pi / 4, (21,), (50,)
     ),
     Constant("HALF_PI", "pi / 2", lambda: mp.pi / 2, (24,), (53,)),
+    Constant("HALF_PI_THREE", "pi / 2 in three floats", lambda: mp.pi / 2, (24, 24), (53, 53)),
     Constant(
         "HALF_PI_PARTS",
         "pi / 2 in float64s; times the quadrants of a reduction all but the last are exact",

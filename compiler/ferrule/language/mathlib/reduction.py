@@ -23,7 +23,7 @@ from ferrule.language.mathlib.forms import (
     to_integer,
 )
 from ferrule.language.mathlib.formulas import Num
-from ferrule.language.mathlib.pairs import Pair, pair_of, times, two_sum
+from ferrule.language.mathlib.pairs import Pair, pair_of, times, two_product, two_sum
 from ferrule.specs import DType, Float32, Float64, Int32, Int64, Uint32, Uint64
 from ferrule.specs.deferred import dataclass
 
@@ -72,6 +72,23 @@ def reduced(magnitude: Num) -> Reduced:
     return Reduced(quadrant, Pair(hi, lo))
 
 
+def reduced_by_fma(magnitude: Num) -> Reduced:
+    """The reduction of a float32 angle, in float32s, with fma; the quadrant is an Int32."""
+    near = magnitude < _RANGES[Float32].limit
+    sides = []
+    for method in (_near_by_fma, _far_by_fma):
+        with magnitude.b.region() as region:
+            found = method(magnitude)
+        sides.append(region.freeze(*(n.value for n in (found.quadrant, *_parts(found.rest)))))
+    results = magnitude.b.if_(near.value, sides[0], sides[1], ("quadrant", "rest", "rest_low"))
+    quadrant, hi, lo = (Num(magnitude.b, result) for result in results)
+    return Reduced(quadrant, Pair(hi, lo))
+
+
+def _parts(pair: Pair) -> tuple[Num, Num]:
+    return pair.hi, pair.lo
+
+
 # ---- small angles ----
 
 
@@ -88,7 +105,24 @@ def _near(magnitude: Num) -> Reduced:
     return Reduced(integer_bits(count), two_sum(second.hi, low))
 
 
+def _near_by_fma(magnitude: Num) -> Reduced:
+    """The first difference is exact: both are multiples of 2**-24, and it is less than 1."""
+    magic = FORMS[Float32].magic
+    whole = magnitude.fma(_TWO_OVER_PI, magic)
+    count = whole - magic
+    first, second, third = c.HALF_PI_THREE[Float32]
+    product = two_product(count, magnitude.like(second))
+    rest = two_sum(count.fnma(first, magnitude), -product.hi)
+    return Reduced(bits_of(whole), Pair(rest.hi, count.fnma(third, rest.lo - product.lo)))
+
+
 # ---- large angles ----
+
+
+def _far_by_fma(magnitude: Num) -> Reduced:
+    found = _far(magnitude)
+    hi = found.rest.hi.to(Float32)
+    return Reduced(found.quadrant.to(Int32), Pair(hi, (found.rest.hi - hi.to(Float64)).to(Float32)))
 
 
 def _far(magnitude: Num) -> Reduced:
