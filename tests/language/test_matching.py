@@ -102,12 +102,45 @@ def tagged(out: fe.Tensor, tag: Left | Right):
 
 
 def test_a_tag_is_known_while_compiling() -> None:
-    """A call has no tag: it could not tell one from another."""
+    """A call has one of the same class: it would mean another function otherwise."""
     out = np.zeros(1, np.int32)
-    for tag, wanted in ((Left(), 1), (Right(), 2)):
-        fe.compile(tagged, fe.row_major((1,), fe.Int32), tag, options=CPU)(out)
+    for tag, other, wanted in ((Left(), Right(), 1), (Right(), Left(), 2)):
+        f = fe.compile(tagged, fe.row_major((1,), fe.Int32), tag, options=CPU)
+        f(out, tag)
         assert out[0] == wanted
+        name = type(tag).__qualname__
+        with pytest.raises(ValueError, match=f"argument #1.*expected '{name}', but got"):
+            f(out, other)
+        with pytest.raises(TypeError, match="argument #1.*expected str, but got int"):
+            f(out, 3)
+        out[0] = 0
         tagged(out, tag)
+        assert out[0] == wanted
+
+
+@dataclass
+class Turn:
+    by: fe.Int32
+    to: Left | Right
+
+
+@fe.jit
+def turned(out: fe.Tensor, turn: Turn):
+    if isinstance(turn.to, Left):
+        out[0] = -turn.by
+    else:
+        out[0] = turn.by
+
+
+def test_a_field_can_be_a_tag() -> None:
+    out = np.zeros(1, np.int32)
+    f = fe.compile(turned, fe.row_major((1,), fe.Int32), Turn(1, Left()), options=CPU)
+    f(out, Turn(5, Left()))
+    assert out[0] == -5
+    with pytest.raises(ValueError, match=r"turn\[1\] in argument #1.*expected 'Left'"):
+        f(out, Turn(5, Right()))
+    for to, wanted in ((Left(), -7), (Right(), 7), (Left(), -7)):
+        turned(out, Turn(7, to))
         assert out[0] == wanted
 
 

@@ -163,8 +163,8 @@ def _is_tag(annotation: Any) -> bool:
 
 
 def _chooses_a_tag(annotation: Any, example: Any) -> bool:
-    """Whether the example is one of several tags, which are known while compiling: a call could not
-    tell them apart."""
+    """Whether the example is one of several tags.  Its class is known while compiling, and a call
+    must have one of that class."""
     if typing.get_origin(annotation) not in _UNIONS:
         return False
     return any(_is_tag(each) and type(example) is each for each in get_args(annotation))
@@ -213,8 +213,6 @@ def _derive_parameter(
             raise CompileError(f"{function}: parameters such as **{name} are not supported")
         examples.constants[name] = {}
     elif annotation is faces.Constexpr or typing.get_origin(annotation) is type:
-        examples.constants[name] = example
-    elif _chooses_a_tag(annotation, example):
         examples.constants[name] = example
     elif parameter.kind is parameter.VAR_POSITIONAL:
         names = tuple(f"{name}_{i}" for i in range(len(example)))
@@ -320,6 +318,9 @@ class _Derivation:
             return self.constant(name, example)
         if is_event(example):
             return params.Pointer(name)
+        if _chooses_a_tag(annotation, example):
+            self.classes[path] = type(example)
+            return params.Constant(name, type(example).__qualname__)
         if typing.get_origin(annotation) in _UNIONS:
             return self.union(name, example, get_args(annotation), path)
         if annotation in _SHAPES and isinstance(example, (tuple, list)):

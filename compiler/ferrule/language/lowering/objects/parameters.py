@@ -27,7 +27,8 @@ from ferrule.specs.deferred import dataclass
 class Receiver:
     """Makes the leaves and values of parameters, in order.
 
-    `classes` has the named tuple or dataclass of each tuple, and the dtype of each narrow float.
+    `classes` has the named tuple or dataclass of each tuple, that of each tag, which is a constant,
+    and the dtype of each narrow float.
     """
 
     low: Lowering
@@ -55,7 +56,7 @@ class Receiver:
             case params.NoneValue():
                 return None
             case params.Constant(value=value):
-                return value
+                return self.classes[path]() if path in self.classes else value
             case params.Tuple(items=items):
                 values = [
                     self.receive(item, (*path, i), f"{name}[{i}]") for i, item in enumerate(items)
