@@ -44,6 +44,8 @@ class Options:
     `jit`; for CUDA kernels `fast=True` for all maths functions, and approximate division.  `fmad`:
     whether a product and the sum that reads it are one operation, which rounds once, where a
     function does not say; None: on a GPU, as in CUDA, and not on the CPU.
+    `dynamic_layout`: real tensors as examples stand for tensors of all sizes and strides whose
+    innermost dim is the same one, as with `from_dlpack(tensor).mark_layout_dynamic()`.
     `enable_tvm_ffi` is accepted for compatibility with CuTe, without effect: every function is a
     TVM-FFI function.
 
@@ -80,6 +82,7 @@ class Options:
     cache: bool = True
     fmad: bool | None = None
     index_bitwidth: IndexBitwidth | None = None
+    dynamic_layout: bool = False
 
     def __post_init__(self) -> None:
         if self.target is not None and not _is_one_of(self.target, TARGETS):
@@ -91,7 +94,7 @@ class Options:
                 raise CompileError(f"{name} must be a str, but got {value!r}")
         if not isinstance(self.ptxas_options, str):
             raise CompileError(f"ptxas_options must be a str, but got {self.ptxas_options!r}")
-        for name in ("enable_tvm_ffi", "strip_paths", "cache", *_SWITCHES):
+        for name in ("enable_tvm_ffi", "strip_paths", "cache", "dynamic_layout", *_SWITCHES):
             if not isinstance(getattr(self, name), bool):
                 raise CompileError(f"{name} must be a bool, but got {getattr(self, name)!r}")
         if not _is_one_of(self.release_gil, ("auto",)) and not isinstance(self.release_gil, bool):
@@ -213,6 +216,7 @@ _FLAGS: Final[Mapping[str, Callable[[Options], Options]]] = {
     "--enable-checks": lambda options: replace(options, enable_checks=True),
     "--enable-assertions": lambda options: replace(options, enable_checks=True),
     "--no-cache": lambda options: replace(options, cache=False),
+    "--dynamic-layout": _switch("dynamic_layout"),
     **{"--" + name.replace("_", "-"): _switch(name) for name in _SWITCHES},
 }
 _WITHOUT_VALUE: Final[Mapping[str, str]] = {"--fmad": "true"}

@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Options, for_target, parse_options
-from ferrule.language.dependencies.snapshots import Same, snapshot
 from ferrule.language.dependencies.witness import Witness
 from ferrule.language.dispatch import Choice, FreeExamples, free_examples, shown, told
 from ferrule.language.examples import Examples, bind_examples, check_binds
 from ferrule.language.marks import JitFunction, KernelFunction, check_undecorated
-from ferrule.language.source import is_hashable, place_of, refuse_kinds, too_deep
+from ferrule.language.source import place_of, refuse_kinds, too_deep
 from ferrule.language.stacks import on_enough_stack
 from ferrule.runtime.garbage import with_fewer_collections
 from ferrule.specs import Condition, Requirement, Signature, params
-from ferrule.specs.copies import changed
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.requirements import checked_requirements
 
@@ -118,9 +116,10 @@ def wanted_of(
         return _guarded(
             function, lambda: _wanted_each(function, free, parse_options(options), required)
         )
-    examples = bind_examples(function, tuple(args), dict(kwargs))
+    chosen = parse_options(options)
+    examples = bind_examples(function, tuple(args), dict(kwargs), chosen.dynamic_layout)
     examples.requires += required
-    return _guarded(function, lambda: wanted(_job(function, examples, parse_options(options))))
+    return _guarded(function, lambda: wanted(_job(function, examples, chosen)))
 
 
 def _wanted_each(
@@ -138,7 +137,7 @@ def _wanted_each(
     for choice in choices:
         args, kwargs = free.chosen(choice)
         with _naming(choice):
-            examples = bind_examples(function, args, kwargs)
+            examples = bind_examples(function, args, kwargs, options.dynamic_layout)
             examples.requires += requires
             jobs.append(wanted(_job(function, examples, options)))
     name = function.__name__
@@ -193,6 +192,8 @@ def compile_for_call(
 
     Raises TypeError, as Python does, for arguments that do not fit the parameters.
     """
+    from ferrule.language import callkeys  # what is only compiled needs none
+
     try:
         examples = bind_examples(function, args, kwargs)
     except CompileError:
@@ -203,8 +204,9 @@ def compile_for_call(
     if examples.variadic is not None:
         name, names = examples.variadic
         given.update(zip(names, given.pop(name, ()), strict=True))
-    specs = _params_key(job.signature.params)
-    key = (function, specs, _constants_key(examples.constants), job.options)
+    specs = callkeys.params_key(job.signature.params)
+    constants = callkeys.constants_key(examples.constants)
+    key = (function, specs, constants, job.options)
     unnamed = (param.name for param in job.signature.arguments[: job.signature.unnamed])
     positional = [given.pop(name) for name in unnamed if name in given]
     build = partial(_guarded, function, lambda: _for_call(job))
@@ -219,28 +221,6 @@ def _for_call(job: Job) -> tuple[Function, Witness]:
     from ferrule.language.cachekeys.compilations import watched
 
     return found, watched(job)[1]
-
-
-def _params_key(given: tuple[params.Param, ...]) -> tuple[object, ...]:
-    """The parameters as a key; an unhashable default is replaced like a constant's value."""
-    return tuple(
-        each if is_hashable(each) else (changed(each, default=params.REQUIRED), _told(each.default))
-        for each in given
-    )
-
-
-def _constants_key(constants: dict[str, Any]) -> tuple[object, ...]:
-    """A key for the values of Constexpr parameters.
-
-    An object of a user's class is compared by value if it has a hash, else by identity.
-    """
-    return tuple((name, _told(value)) for name, value in constants.items())
-
-
-def _told(value: Any) -> object:
-    found = snapshot(value)
-    known_by_value = isinstance(found, Same) and is_hashable(value)
-    return (type(value), value) if known_by_value else found
 
 
 def _guarded(function: Callable[..., Any], compute: Callable[[], T]) -> T:

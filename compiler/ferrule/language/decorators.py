@@ -132,11 +132,17 @@ def jit(function: Callable[..., Any]) -> JitFunction: ...
 
 @overload
 def jit(
-    *, fast_math: FastMath = False, fmad: bool | None = None
+    *, fast_math: FastMath = False, fmad: bool | None = None, dynamic_layout: bool = False
 ) -> Callable[[Callable[..., Any]], JitFunction]: ...
 
 
-def jit(function: Any = _LATER, *, fast_math: FastMath = False, fmad: bool | None = None) -> Any:
+def jit(
+    function: Any = _LATER,
+    *,
+    fast_math: FastMath = False,
+    fmad: bool | None = None,
+    dynamic_layout: bool = False,
+) -> Any:
     """Marks a function as a host function: `@ferrule.jit`.
 
     `fast_math`, as in `@ferrule.jit(fast_math={"reassoc", "contract"})`: LLVM's fast-math flags of
@@ -144,37 +150,54 @@ def jit(function: Any = _LATER, *, fast_math: FastMath = False, fmad: bool | Non
     launches; True is all of them except "nnan" and "ninf".  Results then depend on the CPU.
     `fmad`: whether a product and the sum that reads it are one operation, which rounds once, the
     same on all targets; None: as the option `fmad` says.
+    `dynamic_layout`: real tensors as arguments or examples stand for tensors of all sizes and
+    strides, as with the option; direct calls with other sizes then find what is compiled.
     Raises CompileError unless it is a function, for unknown flags, and if the two contradict.
     """
     if function is _LATER:
-        return partial(jit, fast_math=fast_math, fmad=fmad)
-    return JitFunction(_checked(function, "jit", fast_math, fmad))
+        return partial(jit, fast_math=fast_math, fmad=fmad, dynamic_layout=dynamic_layout)
+    return JitFunction(_checked(function, "jit", fast_math, fmad, dynamic_layout))
 
 
 def _checked(
-    function: Callable[..., Any], decorator: str, fast_math: FastMath, fmad: bool | None
+    function: Callable[..., Any],
+    decorator: str,
+    fast_math: FastMath,
+    fmad: bool | None,
+    dynamic_layout: bool = False,
 ) -> Callable[..., Any]:
     if not inspect.isfunction(function):
         raise CompileError(f"@ferrule.{decorator} marks a function, but got {function!r}")
     marks.check_undecorated(function)
+    if not isinstance(dynamic_layout, bool):
+        raise CompileError(
+            f"dynamic_layout of {function.__name__} must be a bool, but got {dynamic_layout!r}"
+        )
     if fast_math is not False or fmad is not None:
         function = _relaxed(function, fast_math, fmad)
+    if dynamic_layout:
+        function = _copied(function, {marks.DYNAMIC_LAYOUT: True})
     remember(function)
     return function
 
 
 def _relaxed(function: types.FunctionType, fast_math: object, fmad: object) -> types.FunctionType:
-    """A copy of a function with these flags: itself may also be compiled without them."""
+    """A copy of a function with these flags."""
     from ferrule.language.fastmath import checked, checked_fmad
 
+    flags = checked(fast_math, f"fast_math of {function.__name__}")
+    said = checked_fmad(fmad, flags, fast_math is not True, function.__name__)
+    found = {marks.FAST_MATH: flags} if flags else {}
+    return _copied(function, found if said is None else {**found, marks.FMAD: said})
+
+
+def _copied(function: types.FunctionType, marked: Mapping[str, object]) -> types.FunctionType:
+    """A copy of a function with these attributes: itself may also be compiled without them."""
     code, names = function.__code__, function.__globals__
     copy = types.FunctionType(
         code, names, function.__name__, function.__defaults__, function.__closure__
     )
     for name in ("__kwdefaults__", "__annotations__", "__doc__", "__module__", "__qualname__"):
         setattr(copy, name, getattr(function, name))
-    flags = checked(fast_math, f"fast_math of {function.__name__}")
-    said = checked_fmad(fmad, flags, fast_math is not True, function.__name__)
-    vars(copy).update(vars(function), **{marks.FAST_MATH: flags} if flags else {})
-    vars(copy).update({} if said is None else {marks.FMAD: said})
+    vars(copy).update(vars(function), **marked)
     return copy

@@ -19,6 +19,7 @@ from typing import Any, Final, get_args
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.language.faces import base as faces
 from ferrule.language.faces.containers import annotated_spec, example_spec
+from ferrule.language.marks import has_dynamic_layout
 from ferrule.language.recognised import (
     hints_of,
     is_event,
@@ -65,7 +66,8 @@ class Examples:
     `given`: the arguments of the call, by name.  `constants`: parameters known at compile time.
     `classes`: the named tuples and dataclasses of tuples, and the dtypes of narrow floats, by path.
     `variadic`: the name of `*args` and the names of the parameters that it became.
-    `positional_only`, `keyword_only` and `requires` as in `Signature`.
+    `positional_only`, `keyword_only` and `requires` as in `Signature`.  `dynamic`: sizes and
+    strides of real tensors may be others in a call.
     """
 
     parameters: tuple[params.Param, ...] = ()
@@ -76,6 +78,7 @@ class Examples:
     positional_only: int = 0
     keyword_only: int = 0
     requires: tuple[Requirement, ...] = ()
+    dynamic: bool = False
 
     def add(self, param: params.Param, parameter: inspect.Parameter) -> None:
         """Adds the next parameter, and how callers pass it."""
@@ -115,9 +118,16 @@ def _evaluated(function: Callable[..., Any], parameter: inspect.Parameter) -> An
 
 
 def bind_examples(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    dynamic: bool = False,
 ) -> Examples:
-    """The specs of a function's parameters.  Raises CompileError for an invalid example."""
+    """The specs of a function's parameters.  Raises CompileError for an invalid example.
+
+    `dynamic`: real tensors stand for tensors of other sizes and strides, too, as they do where the
+    function's decorator says so.
+    """
     name = getattr(function, "__name__", repr(function))
     signature = signature_of(function)
     try:
@@ -131,7 +141,7 @@ def bind_examples(
         ) from None
     given = dict(bound.arguments)
     bound.apply_defaults()
-    examples = Examples(given=given)
+    examples = Examples(given=given, dynamic=dynamic or has_dynamic_layout(function))
     for place, parameter in enumerate(signature.parameters.values()):
         example = bound.arguments[parameter.name]
         if place == 0 and parameter.annotation is _EMPTY and is_object_of(function, example):
@@ -207,7 +217,7 @@ def _derive_parameter(
     `*args`."""
     name = parameter.name
     annotation = parameter.annotation if is_hashable(parameter.annotation) else parameter.empty
-    derivation = _Derivation(function, examples.classes)
+    derivation = _Derivation(function, examples.classes, examples.dynamic)
     if parameter.kind is parameter.VAR_KEYWORD:
         if example:
             raise CompileError(f"{function}: parameters such as **{name} are not supported")
@@ -276,6 +286,7 @@ class _Derivation:
 
     function: str
     classes: dict[Path, type]
+    dynamic: bool = False
 
     def fail(self, name: str, message: str, expected: str | None = None) -> typing.NoReturn:
         raise CompileError(
@@ -375,7 +386,7 @@ class _Derivation:
         if found is not None:
             return found
         if hasattr(type(example), "__dlpack__"):
-            return tensor_spec(name, example)
+            return tensor_spec(name, example, self.dynamic)
         if is_stream(example):
             return params.Stream(name)
         if is_event(example):

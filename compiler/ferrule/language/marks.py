@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 FAST_MATH: Final = "__ferrule_fast_math__"
 FMAD: Final = "__ferrule_fmad__"
-"""The attributes with the flags, and with what is said of fmad: attributes are parts of a
-function's key in the cache."""
+DYNAMIC_LAYOUT: Final = "__ferrule_dynamic_layout__"
+"""The attributes with the flags, with what is said of fmad, and whether layouts of tensors are
+dynamic: attributes are parts of a function's key in the cache."""
 
 
 class Marked:
@@ -99,6 +100,11 @@ def fmad_of(function: types.FunctionType) -> bool | None:
     """What a decorator said of fmad; None if it said nothing."""
     found: bool | None = vars(function).get(FMAD)
     return found
+
+
+def has_dynamic_layout(function: Callable[..., Any]) -> bool:
+    """Whether a decorator said that sizes and strides of real tensors may be others in a call."""
+    return bool(getattr(function, DYNAMIC_LAYOUT, False))
 
 
 def check_undecorated(function: Callable[..., Any]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import typing
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError
@@ -68,14 +69,28 @@ def scalar_dtype(example: Any) -> DType | None:
     return None
 
 
-def tensor_spec(name: str, tensor: Any) -> params.Tensor:
-    """The spec of a real tensor: its exact shape, strides, dtype and device."""
+def tensor_spec(name: str, tensor: Any, dynamic: bool = False) -> params.Tensor:
+    """The spec of a real tensor: its exact shape, strides, dtype and device, or, if it is
+    `dynamic`, that of tensors of other sizes and strides with the same innermost dim."""
     from ferrule import runtime
 
     try:
-        spec: params.Tensor = runtime.tensor_spec(name, tensor)
+        spec: params.Tensor
+        if dynamic:
+            example = runtime.from_dlpack(tensor)
+            example = example.mark_layout_dynamic(_innermost(example.shape, example.stride))
+            spec = example.__ferrule_spec__(name)
+        else:
+            spec = runtime.tensor_spec(name, tensor)
         return spec
     except (TypeError, ValueError, BufferError, RuntimeError) as error:
         raise CompileError(
             f"the tensor for the parameter {name!r} cannot be taken through DLPack: {error}"
         ) from error.__cause__
+
+
+def _innermost(shape: Sequence[object], strides: Sequence[object]) -> int | None:
+    """The dim with stride 1, the last of several: one with more than one element, if there is."""
+    unit = [axis for axis, stride in enumerate(strides) if stride == 1]
+    long = [axis for axis in unit if shape[axis] != 1]
+    return max(long or unit, default=None)

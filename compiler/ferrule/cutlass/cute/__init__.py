@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ferrule.cutlass import names
+from ferrule.language.decorators import jit as _jit
+
+jit = partial(_jit, dynamic_layout=True)
+"""`ferrule.jit`, where tensors that are arguments or examples stand for those of other sizes."""
 
 __getattr__ = names.resolver("cutlass.cute")
 
