@@ -195,6 +195,37 @@ def test_printf_of_layouts_and_tensors(capfd: pytest.CaptureFixture[str]) -> Non
     assert without_addresses(capfd.readouterr().out) == FORMATS
 
 
+@fe.jit
+def prints_coordinates(n: fe.Int32):
+    whole = fe.make_identity_tensor((3, (2, n)))
+    fe.printf("{} and {}", whole, whole.layout)
+    fe.print_tensor(fe.local_tile(fe.make_identity_tensor((8, 8)), (2, 2), (n, 1)))
+    fe.print_tensor(whole[None, 1], verbose=True)
+    fe.print_tensor(fe.make_identity_tensor((1, 2, 2)))
+
+
+COORDINATES = """\
+(0,(0,0)) o (3,(2,2)):(1@0,(1@0@1,1@1@1)) and (3,(2,2)):(1@0,(1@0@1,1@1@1))
+tensor((4,2) o (2,2):(1@0,1@1), data=
+       [[ (4,2),  (4,3), ],
+        [ (5,2),  (5,3), ]])
+tensor((0,(1,0)) o (3):(1@0), data= (
+\t(0)= (0,(1,0))
+\t(1)= (1,(1,0))
+\t(2)= (2,(1,0))
+)
+tensor((0,0,0) o (1,2,2):(1@0,1@1,1@2), data=
+       [[[ (0,0,0),  (0,1,0), ]],
+
+        [[ (0,0,1),  (0,1,1), ]]])
+"""
+
+
+def test_tensors_of_coordinates_are_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    fe.compile(prints_coordinates, fe.Int32, options=CPU)(2)
+    assert capfd.readouterr().out == COORDINATES
+
+
 def test_print_tensor_takes_tensors() -> None:
     @fe.jit
     def wrong(n: fe.Int32):

@@ -18,8 +18,14 @@ def in_memory(tensor: Any) -> Any:
     outside("print_tensor")
 
 
+def has_coordinates(tensor: Any) -> bool:
+    """Whether the elements of a tensor are coordinates, and not in memory."""
+    outside("print_tensor")
+
+
 def print_tensor(tensor: Any, *, verbose: bool = False) -> None:
-    """Prints a tensor or a vector at run time: its address, its type, and its elements.
+    """Prints a tensor or a vector at run time: its address, its type, and its elements, which may
+    be coordinates.
 
     The first mode counts rows, the second one the elements of a row, and those after it count
     matrices.  `verbose`: one line for each element, with its coordinate.  In a kernel each thread
@@ -41,6 +47,30 @@ def _size(tensor: Any, mode: int) -> Any:
     return layouts.size(tensor, mode=[mode])
 
 
+def _element(before: Any, tensor: Any, at: Any, after: Any, end: Any = "") -> None:
+    """Prints an element between texts; numbers for the first text are in front of it."""
+    text, *numbers = before
+    if has_coordinates(tensor):
+        found = tensor[at]
+        space = "" if numbers else " "
+        printf(text + space + _shown(found) + after, *numbers, *_numbers(found), end=end)
+    else:
+        printf(text + _format(tensor) + after, *numbers, tensor[at], end=end)
+
+
+def _shown(coordinate: Any) -> str:
+    """The format of a coordinate."""
+    if isinstance(coordinate, tuple):
+        return "(" + ",".join([_shown(each) for each in coordinate]) + ")"
+    return "%d"
+
+
+def _numbers(coordinate: Any) -> Any:
+    """The numbers of a coordinate."""
+    found = flatten(coordinate)
+    return found if isinstance(found, tuple) else (found,)
+
+
 def _format(tensor: Any) -> str:
     return _FORMATS.get(tensor.element_type.kind, "%d")
 
@@ -49,7 +79,7 @@ def _lines(tensor: Any, at: Any) -> None:
     """The elements at these first coordinates, each in a line."""
     if len(at) == rank(tensor):
         coordinate = ",".join(["%d"] * len(at))
-        printf("\t(" + coordinate + ")= " + _format(tensor), *at, tensor[at])
+        _element(("\t(" + coordinate + ")= ", *at), tensor, at, "", "\n")
     else:
         for i in range_(_size(tensor, len(at))):
             _lines(tensor, (*at, i))
@@ -59,7 +89,7 @@ def _nested(tensor: Any, at: Any, depth: Any) -> None:
     """The elements at these last coordinates, in as many brackets as there are modes left."""
     left = rank(tensor) - len(at)
     if left == 0:
-        printf(_format(tensor), tensor[at], end="")
+        _element(("",), tensor, at, "")
     elif left == 1:
         _column(tensor, at)
     elif left == 2:
@@ -77,8 +107,7 @@ def _column(tensor: Any, at: Any) -> None:
     for i in range_(_size(tensor, 0)):
         if i > 0:
             printf(",\n" + _INDENT, end="")
-        place = (i, *at)
-        printf("[" + _format(tensor) + ", ]", tensor[place], end="")
+        _element(("[",), tensor, (i, *at), ", ]")
 
 
 def _rows(tensor: Any, at: Any, depth: Any) -> None:
@@ -88,7 +117,6 @@ def _rows(tensor: Any, at: Any, depth: Any) -> None:
             printf(",\n" + _INDENT + " " * (depth + 1), end="")
         printf("[", end="")
         for j in range_(_size(tensor, 1)):
-            place = (i, j, *at)
-            printf(_format(tensor) + ", ", tensor[place], end="")
+            _element(("",), tensor, (i, j, *at), ", ")
         printf("]", end="")
     printf("]", end="")

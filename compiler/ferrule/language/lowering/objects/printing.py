@@ -17,6 +17,7 @@ from ferrule.language.faces import base as faces
 from ferrule.language.faces import printing
 from ferrule.language.ir import ops
 from ferrule.language.layouts import Layout
+from ferrule.language.layouts.dims import ScaledBasis
 from ferrule.language.lowering import structures
 from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
@@ -25,7 +26,15 @@ from ferrule.language.lowering.numbers import coercion, scalars
 from ferrule.language.lowering.numbers.sizes import size_number
 from ferrule.language.lowering.objects import any_values, shown, texts
 from ferrule.language.lowering.tensors import devices
-from ferrule.language.values import Handle, Number, PointerView, TensorView, Vector, is_run_time
+from ferrule.language.values import (
+    CoordinateView,
+    Handle,
+    Number,
+    PointerView,
+    TensorView,
+    Vector,
+    is_run_time,
+)
 from ferrule.specs import (
     Boolean,
     DType,
@@ -252,6 +261,10 @@ class _Text:
             self._number(value, spec)
         elif isinstance(value, Layout):
             self._layout(value)
+        elif isinstance(value, CoordinateView):
+            self._sizes(value.origin)
+            self.literal(" o ")
+            self._layout(value.layout)
         elif not is_run_time(value):
             self._known(coercion.plain(value), spec)
         elif isinstance(value, (TensorView, PointerView)):
@@ -297,14 +310,18 @@ class _Text:
         self._sizes(layout.stride)
 
     def _sizes(self, sizes: Any) -> None:
+        """Sizes, strides or coordinates, without spaces."""
         if isinstance(sizes, tuple):
             self.literal("(")
             for position, item in enumerate(sizes):
                 self.literal("," if position else "")
                 self._sizes(item)
             self.literal(")")
+        elif isinstance(sizes, ScaledBasis):
+            self._sizes(sizes.value)
+            self.literal("".join(f"@{mode}" for mode in reversed(sizes.mode)))
         else:
-            self.value(size_number(self.low, sizes), "")
+            self.value(sizes if is_run_time(sizes) else size_number(self.low, sizes), "")
 
     def _memory(self, memory: TensorView | PointerView) -> None:
         """The type of memory, with its address unless it is in registers; a tensor's layout."""
@@ -389,9 +406,18 @@ def _in_memory(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast
         fragment = low.call(make_fragment_like, [value], {}, node)
         vectors.store(low, fragment, value, node)
         return fragment
-    if not isinstance(value, TensorView):
+    if not isinstance(value, (TensorView, CoordinateView)):
         low.fail(node, f"print_tensor takes a tensor, but got {describe(value)}")
     return value
 
 
-TABLE: Final[dict[Any, Intrinsic]] = {faces.printf: printf, printing.in_memory: _in_memory}
+def _has_coordinates(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    (value,) = bound(low, "tensor", args, kwargs, node)
+    return isinstance(value, CoordinateView)
+
+
+TABLE: Final[dict[Any, Intrinsic]] = {
+    faces.printf: printf,
+    printing.in_memory: _in_memory,
+    printing.has_coordinates: _has_coordinates,
+}
