@@ -37,7 +37,7 @@ COUNTED: Final = {
     "cp.async, less": r"LDGSTS\b(?!.*\.128)",
     "TMA": "UTMALDG",
 }
-"""What is counted in the main loop; TMA in the whole kernel, where another warp has its own loop."""
+"""What is counted in the main loop; TMA in the whole kernel: another warp has a loop of its own."""
 LIMIT: Final = 1.10
 
 

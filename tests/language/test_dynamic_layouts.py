@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import ferrule as fe
-import ferrule.as_cutlass  # noqa: F401
 from ferrule.cutlass import cute
 
 CPU = "--target cpu"

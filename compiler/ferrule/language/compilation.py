@@ -20,7 +20,7 @@ from ferrule.language.marks import JitFunction, KernelFunction, check_undecorate
 from ferrule.language.source import place_of, refuse_kinds, too_deep
 from ferrule.language.stacks import on_enough_stack
 from ferrule.runtime.garbage import with_fewer_collections
-from ferrule.specs import Condition, Requirement, Signature, params
+from ferrule.specs import Condition, Requirement, Signature
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.requirements import checked_requirements
 

@@ -74,7 +74,7 @@ _TENSOR: Final[dict[str, Callable[[Lowering, TensorView], Any]]] = {
     "recast": method(tensor_methods.recast_tensor),
     "load": method(vectors.load),
     "store": method(vectors.store_method),
-    "fill": method(vectors.fill),
+    "fill": method(elements.fill),
 }
 _POINTER: Final[dict[str, Callable[[Lowering, PointerView], Any]]] = {
     "dtype": lambda low, p: p.type.dtype,

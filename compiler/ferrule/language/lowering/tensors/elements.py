@@ -121,6 +121,28 @@ def write(
         low.state.writes += 1
 
 
+def fill(
+    low: Lowering, tensor: TensorView, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> None:
+    """`a.fill(x)`: writes one number to every element."""
+    if not _fills_whole(low, tensor):
+        vectors.fill(low, tensor, args, kwargs, node)
+        return
+    (number,) = bound(low, "value", args, kwargs, node)
+    write(low, tensor, (slice(None),), number, node)
+
+
+def _fills_whole(low: Lowering, tensor: TensorView) -> bool:
+    """Whether host code fills this tensor by a loop or a kernel, as `a[:] = x` does: it is on a
+    GPU, or its elements are too many, or known only at the call."""
+    if low.kind != "host" or tensor.type.is_own or not tensor.type.shape:
+        return False
+    if low.state.target != "cpu":
+        return True
+    count = layouts.size(tensor.layout.shape)
+    return not isinstance(count, int) or not 1 <= count <= vectors.MAX_ELEMENTS
+
+
 def _write_whole(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -> None:
     """`c[:] = expression`: one `Parallel` over all coordinates."""
     whole_tensors.require_shared(low, tensor, node)

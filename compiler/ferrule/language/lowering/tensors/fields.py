@@ -16,7 +16,7 @@ from ferrule.language.lowering import structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.numbers import forms
 from ferrule.language.lowering.numbers.sizes import named, size_numbers
-from ferrule.language.lowering.tensors import elements, vectors, views
+from ferrule.language.lowering.tensors import elements, views
 from ferrule.language.values import Fielded, PointerView, TensorView
 from ferrule.specs import DType
 
@@ -60,7 +60,7 @@ def fill(
     value = forms.fitted(low, args[0], memory.form, what, node)
     for item, (_, number) in zip(memory.items, structures.leaves(value), strict=True):
         assert isinstance(item, TensorView)
-        vectors.fill(low, item, [number], {}, node)
+        elements.fill(low, item, [number], {}, node)
 
 
 def each(memory: Fielded, change: Callable[[Any], Any]) -> Fielded:

@@ -199,11 +199,6 @@ def fill(
 ) -> None:
     """`a.fill(x)`: writes one number to every element."""
     (number,) = bound(low, "value", args, kwargs, node)
-    if isinstance(tensor, TensorView) and _is_whole(low, tensor):
-        from ferrule.language.lowering.tensors import elements  # which imports this module
-
-        elements.write(low, tensor, (slice(None),), number, node)
-        return
     shape = _reachable(low, tensor, node)
     if tensor.type.dtype in PACKED:
         assert isinstance(tensor, TensorView)
@@ -218,17 +213,6 @@ def fill(
     for memory, place in _places(low, tensor, node):
         access.store(low, memory, place, value)
     low.state.writes += 1
-
-
-def _is_whole(low: Lowering, tensor: TensorView) -> bool:
-    """Whether host code fills this tensor by a loop or a kernel, as `a[:] = x` does: it is on a
-    GPU, or its elements are too many, or known only at the call."""
-    if low.kind != "host" or tensor.type.is_own or not tensor.type.shape:
-        return False
-    if low.state.target != "cpu":
-        return True
-    shape = tensor.layout.shape
-    return not layouts.is_static(shape) or not 1 <= layouts.size(shape) <= MAX_ELEMENTS
 
 
 def _reachable(low: Lowering, tensor: Readable, node: ast.AST) -> tuple[Any, ...]:
