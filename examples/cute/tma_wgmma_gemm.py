@@ -107,7 +107,7 @@ def consume(c, a, b, stages, scheduler, tiles, k_tiles):
     """Multiplies what has come, one product ahead of the stage that is given back."""
     t = arch.thread_idx()[0]
     mma = tiled_mma(tiles)
-    group = mma.get_slice(t // 128 * 128)
+    group = mma.get_slice(arch.shuffle_sync(t // 128, 0) * 128)
     left = mma.make_fragment_A(group.partition_A(a))
     right = mma.make_fragment_B(group.partition_B(b))
     sums = fe.make_rmem_tensor(mma.partition_shape_C((tiles.m, tiles.n)), fe.Float32)

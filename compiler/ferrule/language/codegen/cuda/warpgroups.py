@@ -37,6 +37,8 @@ _SWIZZLES: Final = {0: 0, 128: 1, 64: 2, 32: 3}
 _A_WORDS: Final = 4
 """The words of A in registers."""
 ADDRESS_BITS: Final = 0x3FFFF
+_UNIT_BITS: Final = 4
+"""Addresses in descriptors are counted in units of 16 bytes."""
 _LEADING, _STRIDE, _SWIZZLE = 16, 32, 62
 """The lowest bits of these fields of a descriptor."""
 HOLDING: Final = ("wgmma_fence", "wgmma_wait_group")
@@ -121,9 +123,57 @@ def _settings(op: ops.WarpgroupMma) -> str:
 
 def _descriptor(lowering: FunctionLowering, pointer: ops.Value, layout: SharedMatrix) -> ir.Value:
     b = lowering.b
+    return b.or_(b.zext(_start(lowering, pointer), I64), ir.Constant(I64, descriptor(layout)))
+
+
+def _start(lowering: FunctionLowering, pointer: ops.Value) -> ir.Value:
+    """The address in units of 16 bytes.
+
+    Where the matrix begins at a place in memory of which that is known, the place is counted in
+    these units, too: products side by side then have descriptors that differ by a constant, and
+    that of the memory is computed once.
+    """
+    tensor, indices = lowering.multiples.begins.get(pointer, (pointer, ()))
+    bits = _UNIT_BITS - (tensor.tensor.dtype.itemsize.bit_length() - 1)
+    if len(indices) == 1 and tensor.tensor.strides == (1,) and _is_whole(lowering, tensor):
+        if lowering.multiples.divides(bits, indices[0]):
+            return _moved(lowering, _units(lowering, tensor), indices[0], bits)
+    return _units(lowering, pointer)
+
+
+def _is_whole(lowering: FunctionLowering, tensor: ops.Value) -> bool:
+    """Whether a tensor begins at a multiple of the unit."""
+    return lowering.multiples.align(tensor) >= 1 << _UNIT_BITS
+
+
+def _units(lowering: FunctionLowering, pointer: ops.Value) -> ir.Value:
+    b = lowering.b
     address = b.ptrtoint(lowering.values[pointer], I32)
-    start = b.lshr(b.and_(address, ir.Constant(I32, ADDRESS_BITS)), ir.Constant(I32, 4))
-    return b.or_(b.zext(start, I64), ir.Constant(I64, descriptor(layout)))
+    return b.lshr(b.and_(address, ir.Constant(I32, ADDRESS_BITS)), ir.Constant(I32, _UNIT_BITS))
+
+
+def _moved(lowering: FunctionLowering, start: ir.Value, index: ops.Value, bits: int) -> ir.Value:
+    """The start moved by an index that 2**bits divides, term by term: what does not change in a
+    loop comes first, as in the sum."""
+    b, known = lowering.b, lowering.multiples
+    if index in known.constants:
+        return b.add(start, ir.Constant(I32, known.constants[index] >> bits))
+    match known.makers.get(index):
+        case ops.Binary(_, "add", lhs, rhs) if known.divides(bits, lhs) and known.divides(
+            bits, rhs
+        ):
+            return _moved(lowering, _moved(lowering, start, lhs, bits), rhs, bits)
+        case ops.Binary(_, "mul", lhs, rhs) if rhs in known.constants and known.divides(bits, rhs):
+            factor = ir.Constant(I32, known.constants[rhs] >> bits)
+            return b.add(start, b.mul(_word_of(lowering, lhs), factor))
+    return b.add(start, b.ashr(_word_of(lowering, index), ir.Constant(I32, bits)))
+
+
+def _word_of(lowering: FunctionLowering, number: ops.Value) -> ir.Value:
+    """An integer's low 32 bits."""
+    value = lowering.values[number]
+    change = lowering.b.trunc if value.type.width > I32.width else lowering.b.sext
+    return value if value.type == I32 else change(value, I32)
 
 
 def descriptor(layout: SharedMatrix) -> int:

@@ -23,11 +23,16 @@ _MOST: Final = 12
 
 @dataclass(slots=True)
 class Multiples:
-    """For integers, the number of low bits that are known to be 0; for views, their alignment."""
+    """For integers, the number of low bits that are known to be 0; for views, their alignment.
+
+    `begins`: the tensor and the indices of each view.  `makers`: the sums and products of integers.
+    """
 
     zeros: dict[ops.Value, int] = field(default_factory=dict)
     constants: dict[ops.Value, int] = field(default_factory=dict)
     aligns: dict[ops.Value, int] = field(default_factory=dict)
+    begins: dict[ops.Value, tuple[ops.Value, tuple[ops.Value, ...]]] = field(default_factory=dict)
+    makers: dict[ops.Value, ops.Binary] = field(default_factory=dict)
 
     def note(self, op: ops.SimpleOp) -> None:
         """Records the facts about the result of an op."""
@@ -36,6 +41,7 @@ class Multiples:
                 known = isinstance(tensor.type, TensorType)
                 start = self.address(tensor, indices) if known else 1
                 self.aligns[result] = max(start, _power(result.tensor.align))
+                self.begins[result] = (tensor, indices)
             case _ if isinstance(op.result.type, DType) and op.result.type.is_integer:
                 found = self._of_result(op)
                 if found:
@@ -51,7 +57,15 @@ class Multiples:
         size, bits = _zeros(type_.dtype.itemsize), _MOST
         for index, stride in zip(indices, type_.strides, strict=False):
             bits = min(bits, self._bits(index) + _zeros(divisibility_of(stride)) + size)
-        return min(self.aligns.get(tensor, _power(type_.align)), 1 << bits)
+        return min(self.align(tensor), 1 << bits)
+
+    def align(self, tensor: ops.Value) -> int:
+        """The largest power of two that is known to divide the address of a tensor."""
+        return self.aligns.get(tensor, _power(tensor.tensor.align))
+
+    def divides(self, bits: int, value: ops.Value) -> bool:
+        """Whether so many low bits of an integer are known to be 0."""
+        return self._bits(value) >= bits
 
     def _bits(self, value: ops.Value) -> int:
         return self.zeros.get(value, 0)
@@ -68,6 +82,8 @@ class Multiples:
             case ops.Select(_, _, one, other):
                 return min(self._bits(one), self._bits(other))
             case ops.Binary():
+                if op.op in ("add", "mul"):
+                    self.makers[op.result] = op
                 return self._of_binary(op)
         return 0
 

@@ -90,7 +90,8 @@ class StaticPersistentTileScheduler:
 
     def get_current_work(self) -> WorkTileInfo:
         """The current tile."""
-        m, n, layers = self.params.clusters
+        # Sizes of tensors can be numbers of 64 bits, whose divisions take a hundred instructions.
+        m, n, layers = [Int32(each) for each in self.params.clusters]
         number = self.numbers[0]
         per_layer = m * n
         inside = number % per_layer
