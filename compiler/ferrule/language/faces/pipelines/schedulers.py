@@ -90,8 +90,7 @@ class StaticPersistentTileScheduler:
 
     def get_current_work(self) -> WorkTileInfo:
         """The current tile."""
-        # Sizes of tensors can be numbers of 64 bits, whose divisions take a hundred instructions.
-        m, n, layers = [Int32(each) for each in self.params.clusters]
+        m, n, layers = self._counts()
         number = self.numbers[0]
         per_layer = m * n
         inside = number % per_layer
@@ -104,6 +103,11 @@ class StaticPersistentTileScheduler:
             number // per_layer,
         )
         return WorkTileInfo(tile, number < per_layer * layers)
+
+    def _counts(self) -> Any:
+        """The clusters along m, n and l.  Sizes of tensors can be numbers of 64 bits, whose
+        divisions take a hundred instructions."""
+        return [Int32(each) for each in self.params.clusters]
 
     def _order(self, number: Any, m: Any, n: Any) -> Any:
         """Of a cluster of a layer, by its number: along the first direction, and across it."""
