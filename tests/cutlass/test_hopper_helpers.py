@@ -6,6 +6,7 @@ import pytest
 
 import ferrule as fe
 from ferrule.cutlass import hopper_helpers as sm90
+from ferrule.cutlass import utils
 from ferrule.cutlass.utils import LayoutEnum
 
 ROWS, COLUMNS = LayoutEnum.ROW_MAJOR, LayoutEnum.COL_MAJOR
@@ -85,3 +86,18 @@ def test_operations_by_dtype() -> None:
         assert type(halves.op).__name__ == "StMatrix8x8x16bOp"
         words = sm90.sm90_get_smem_store_op(order, fe.Float32, fe.Float32)
         assert type(words.op).__name__ == "CopyUniversalOp"
+
+
+def test_utils_has_their_names() -> None:
+    assert utils.sm90 is sm90
+    assert utils.sm90_get_smem_layout_atom is sm90.get_smem_layout_atom
+    assert utils.sm90_make_trivial_tiled_mma is sm90.make_trivial_tiled_mma
+    assert utils.create_cute_tensor_for_fp8.__name__ == "create_cute_tensor_for_fp8"
+    with pytest.raises(AttributeError, match="cutlass.utils.make_smem_layout_a is not in ferrule"):
+        _ = utils.make_smem_layout_a  # Blackwell's, which has other parameters
+
+
+def test_divisibility() -> None:
+    """As CuTe DSL 4.8.1 has it."""
+    printed = {(1, 128): 1, (12, 128): 4, (256, 128): 128, (96, 64): 32, (100, 3): 3, (64, 48): 48}
+    assert {each: utils.get_divisibility(*each) for each in printed} == printed

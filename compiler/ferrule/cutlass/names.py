@@ -38,7 +38,7 @@ SOURCES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "cutlass.cute.nvgpu.warpgroup": ("ferrule.language.atoms.warpgroup",),
         "cutlass.cuda": (),
         "cutlass.torch": (),
-        "cutlass.utils": ("ferrule.language.faces.utils",),
+        "cutlass.utils": ("ferrule.language.faces.utils", "ferrule.cutlass.sm90_names"),
         "cutlass.utils.hopper_helpers": (),
         "cutlass.utils.hardware_info": (),
         "cutlass.utils.tensor_helpers": (),

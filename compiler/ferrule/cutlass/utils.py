@@ -93,4 +93,9 @@ def is_fp8_dtype(dtype: DType) -> bool:
     return dtype.kind == "float" and dtype.bits == 8
 
 
+def get_divisibility(contiguous_dim_size: int, upper_bound: int = 128) -> int:
+    """The largest power of two that divides a size, at most `upper_bound`."""
+    return min(contiguous_dim_size & -contiguous_dim_size, upper_bound)
+
+
 __getattr__ = names.resolver("cutlass.utils")
