@@ -333,8 +333,8 @@ def test_a_helper_without_source_is_an_error_where_it_is_called() -> None:
     assert caught.value.diagnostic.span is not None
 
 
-def fills(a):
-    a.fill(0.0)
+def loads(a):
+    a.store(a.load() * 0.0)
 
 
 def takes_a_method(a):
@@ -358,7 +358,7 @@ def misspells(a):
 
 
 AS_IN_NUMPY = {
-    fills: ("a has the shape (n), which is known only", "a[:] is the whole tensor, as in a[:] = 0"),
+    loads: ("a has the shape (n), which is known only", "a[:] is the whole tensor, as in a[:] = 0"),
     takes_a_method: ("expected a number, but got the method size", "call it: .size()"),
     takes_a_slice: ("slices with bounds are not supported", "loop over range(start, stop)"),
     rounds_as_in_c: ("fe.math has no attribute 'rint'", "did you mean .roundeven?"),
