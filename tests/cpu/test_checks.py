@@ -180,6 +180,17 @@ def test_a_pointer_reaches_only_its_tensor() -> None:
     assert "element 32 is out of range for a, which has 32 elements" in text
 
 
+def test_a_dim_of_a_divided_tensor_is_one_of_the_view() -> None:
+    def host(a: fe.Tensor, i: fe.Int32):
+        fe.zipped_divide(a, (2, 2))[((0, 0), (i, 0))] = 1.0
+
+    compiled = fe.compile(
+        host, np.zeros((3, 4), np.float32), 1, options="--target cpu --enable-checks"
+    )
+    said = message(IndexError, compiled, np.zeros((3, 4), np.float32), 7)
+    assert "index 7 is out of range for dim 2 of a view of a, which has 2" in said
+
+
 def test_host_code_is_checked() -> None:
     @fe.jit
     def host(a: fe.Tensor, i: fe.Int32):

@@ -373,3 +373,18 @@ def test_tensors_that_are_carried_are_released() -> None:
         assert function(np.zeros(1, np.float32), 4, give).same_as(tensors[1])
     gc.collect()
     assert [count(tensor) for tensor in tensors] == before
+
+
+def test_a_tensor_and_a_view_of_it_are_told_by_their_layouts() -> None:
+    def divided(a: fe.Tensor, i: fe.Int32):
+        b = a
+        if i > 0:
+            b = fe.flat_divide(a, (2, 2))
+        b.fill(0.0)
+
+    with pytest.raises(
+        fe.CompileError,
+        match=r"tensor a with the layout \(2,2,2,2\):\(4,1,8,2\) on one way and the tensor a with "
+        r"the layout \(4,4\):\(4,1\) on the other",
+    ):
+        fe.compile(divided, np.zeros((4, 4), np.float32), 1)

@@ -262,13 +262,13 @@ class Checked:
         below = self.prover.is_below(index.value, dim)
         sides = [] if below else [b.compare("lt", at, size)]
         negative = [] if low else [b.compare("ge", at, b.constant(Int64, 0))]
-        fault = faults.out_of_dim(where, index.tensor.hint, index.axis)
+        viewed = self.memory.origin(index.tensor).root is not index.tensor
+        name = f"a view of {index.tensor.hint}" if viewed else index.tensor.hint
+        fault = faults.out_of_dim(where, name, index.axis)
         if negative and self.prover.may_wrap(index.value):
             # A separate check, because its message has a hint that does not apply to too large
             # indices.
-            self.check(
-                negative.pop(), faults.wrapped(where, index.tensor.hint, index.axis), at, size
-            )
+            self.check(negative.pop(), faults.wrapped(where, name, index.axis), at, size)
         if sides or negative:
             each = [*sides, *negative]
             ok = each[0] if len(each) == 1 else b.binary("and", *each)

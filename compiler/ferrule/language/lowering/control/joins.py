@@ -247,11 +247,13 @@ def _common_dtype(low: Lowering, sides: Sides, node: ast.AST) -> DType:
     for value in (left, right):
         if not _is_number(value):
             nowhere = sides.left is NOTHING or sides.right is NOTHING
-            other = "nothing" if nowhere else describe(right)
+            one, other = describe(left), "nothing" if nowhere else describe(right)
+            if one == other:
+                one, other = _with_layout(left), _with_layout(right)
             raise Clash(
                 low.error(
                     node,
-                    f"{sides.label} is {describe(left)} on one way and {other} on the other",
+                    f"{sides.label} is {one} on one way and {other} on the other",
                     expected=f"{choosable(low)}, where a run-time condition decides",
                     hint=_hint(low, sides, left, right),
                 )
@@ -268,6 +270,12 @@ def _common_dtype(low: Lowering, sides: Sides, node: ast.AST) -> DType:
             )
         )
     return lhs
+
+
+def _with_layout(value: Any) -> str:
+    """A value and its layout, such as a tensor and a view of it, whose names are one."""
+    layout = getattr(value, "layout", None)
+    return describe(value) if layout is None else f"{describe(value)} with the layout {layout}"
 
 
 def choosable(low: Lowering) -> str:
