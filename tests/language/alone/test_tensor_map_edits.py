@@ -135,3 +135,34 @@ def test_the_same_on_an_emulated_gpu(mode: Any) -> None:
         maps = fe.cuda.array(np.zeros((2, 16), np.int64))
         function(there[0], fe.cuda.array(table), maps, out)
         np.testing.assert_array_equal(fe.cuda.to_numpy(out), wanted(given))
+
+
+@fe.kernel
+def unwritten_kernel(atom: fe.CopyAtom, coordinates: fe.Tensor, maps: fe.Tensor):
+    storage = utils.SmemAllocator().allocate(Storage)
+    tile = storage.tile.get_tensor(fe.make_layout(TILE, stride=(TILE[1], 1)))
+    there = utils.TensorMapManager(Mode.GMEM, 128).get_tensormap_ptr(maps[0, None].iterator)
+    tiled = fe.local_tile(coordinates, TILE, (None, None))
+    shared, parts = cpasync.tma_partition(
+        atom, 0, fe.make_layout(1), fe.group_modes(tile, 0, 2), fe.group_modes(tiled, 0, 2)
+    )
+    with arch.elect_one():
+        fe.copy(atom, shared, parts[None, 0, 0], tma_desc_ptr=there)
+
+
+@fe.jit
+def unwritten(first: fe.Tensor, maps: fe.Tensor):
+    layout = fe.make_layout(TILE, stride=(TILE[1], 1))
+    atom, coordinates = cpasync.make_tiled_tma_atom(STORES, first, layout, TILE)
+    unwritten_kernel(atom, coordinates, maps).launch(grid=1, block=32)
+
+
+def test_a_map_that_nothing_has_written_is_no_map() -> None:
+    first, maps = np.zeros(TILE, np.float32), aligned(16).reshape(1, 16)
+    pinned = fe.make_fake_compact_tensor(
+        fe.Int64, (fe.sym_int(), 16), stride_order=(1, 0), assumed_align=128
+    )
+    of_first = fe.make_fake_compact_tensor(fe.Float32, TILE, stride_order=(1, 0), assumed_align=16)
+    function = fe.compile(unwritten, of_first, pinned, options="--target cpu")
+    with pytest.raises(RuntimeError, match="nothing has written one there"):
+        function(first, maps)

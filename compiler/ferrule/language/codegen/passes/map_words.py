@@ -1,21 +1,29 @@
 """Tensor maps in memory for targets without them: words of 64 bits with what copies need.
 
 Word 0 is the address of the tensor; words 1 to 5 are its sizes, and words 6 to 10 its strides in
-bytes, both from the innermost dim on.  The boxes are those of the copy.
+bytes, both from the innermost dim on.  Word 11 is a number that memory without a map has not.  The
+boxes are those of the copy.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import TensorType
 from ferrule.specs import Int32, Int64
 
-_ADDRESS, _DIMS, _STRIDES, _WORDS = 0, 1, 6, 16
+_ADDRESS, _DIMS, _STRIDES, _MARK, _WORDS = 0, 1, 6, 11, 16
+_MARKED: Final = int.from_bytes(b"tensormp", "little")
 _FIELDS: Final = {"address": _ADDRESS, "dim": _DIMS, "stride": _STRIDES}
 _UNBOUNDED: Final = (1 << 63) - 1
+_NO_MAP: Final = Fault(
+    "RuntimeError",
+    "a copy uses a tensor map in memory, but nothing has written one there: copy the map of a "
+    "tensor to it first (fe.nvgpu.cpasync.copy_tensormap)",
+)
 
 
 def lower(b: Builder, op: ops.MapOp) -> None:
@@ -40,6 +48,7 @@ def _write(b: Builder, op: ops.MapCopy) -> None:
     address = ops.Value(Int64, "address")
     b.append(ops.Address(address, op.tensor))
     _store(b, op.target, _ADDRESS, address)
+    _store(b, op.target, _MARK, b.constant(Int64, _MARKED))
     size = b.constant(Int64, type_.dtype.itemsize)
     for place, dim in enumerate(op.boxes.order):
         _store(b, op.target, _DIMS + place, b.size(Int64, type_.shape[dim]))
@@ -54,7 +63,8 @@ class Described:
         assert op.descriptor is not None
         self.order = op.boxes.order
         self.dtype = op.tensor.tensor.dtype
-        words = [b.load(op.descriptor, (b.constant(Int32, n),)) for n in range(_STRIDES + 5)]
+        words = [b.load(op.descriptor, (b.constant(Int32, n),)) for n in range(_MARK + 1)]
+        b.check(b.compare("eq", words[_MARK], b.constant(Int64, _MARKED)), _NO_MAP)
         type_ = TensorType(
             self.dtype, (_UNBOUNDED,), (1,), self.dtype.itemsize, op.tensor.tensor.space
         )
