@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+ENDS = {"tvm_ffi/error_reporting.py": "ValueError: Mismatched a.shape[0]"}
+"""Programs that show an error, and how it begins: one that ends in it has passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,16 @@ def _run(path: Path, name: str, arguments: list[str], options: argparse.Namespac
         except subprocess.TimeoutExpired:
             last = {"error": f"took more than {options.timeout} s", "line": None}
         texts = result.read_text().splitlines() if result.exists() else []
-    rows = [json.loads(text) for text in texts]
+    rows = [_as_meant(name, json.loads(text)) for text in texts]
     return Outcome(name, tuple(rows or [last]), time.perf_counter() - begin)
+
+
+def _as_meant(name: str, row: dict[str, Any]) -> dict[str, Any]:
+    """The row of a program, passed if it shows the error that it is there to show."""
+    begins = [text for end, text in ENDS.items() if name.endswith(end)]
+    if begins and str(row.get("error", "")).startswith(begins[0]):
+        return {"cell": row["cell"], "passed": True}
+    return row
 
 
 def _show(outcome: Outcome) -> None:

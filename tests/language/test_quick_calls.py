@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -167,3 +168,54 @@ def test_torch_s_tensors_on_the_cpu_are_quick(whole: list[Any]) -> None:
         scaled(torch._neg_view(x), y, 3.0)
     scaled(np.ones(3, np.float32), y, 3.0)
     assert len(whole) == 3
+
+
+@dataclass
+class Plus:
+    by: fe.Int32
+
+    def of(self, x: Any) -> Any:
+        return x + self.by
+
+
+@dataclass
+class Times:
+    by: fe.Int32
+
+    def of(self, x: Any) -> Any:
+        return x * self.by
+
+
+class Minus(NamedTuple):
+    by: int
+
+    def of(self, x: Any) -> Any:
+        return x - self.by
+
+
+@fe.jit
+def changed_by(a: fe.Tensor, how: Any, more: tuple[Any]):
+    a[0] = more[0].of(how.of(a[0]))
+
+
+def test_records_of_other_classes_are_other_functions() -> None:
+    """Their fields are the same, what their methods do is not."""
+    kinds: list[Any] = [Plus, Times, Minus]
+    for _ in range(2):
+        for first in kinds:
+            for second in kinds:
+                a = np.full(1, 7, np.int32)
+                changed_by(a, first(5), (second(3),))
+                assert a[0] == second(3).of(first(5).of(7)), (first, second)
+
+
+@fe.jit
+def rounded(a: fe.Tensor, x: Any):
+    a[0] = fe.Float32(x)
+
+
+def test_narrow_floats_of_other_formats_are_other_functions() -> None:
+    for dtype, given in ((fe.Float8E4M3FN, 1.375), (fe.Float8E5M2, 1024.0)):
+        a = np.zeros(1, np.float32)
+        rounded(a, dtype(given))
+        assert a[0] == given  # the first format has nothing so large
