@@ -172,8 +172,8 @@ def test_a_grid_that_decides_holds_where_it_decided(gpu: FakeCuda, hosts: Module
 
 
 def test_a_size_whose_number_is_taken_is_a_recorded_one(gpu: FakeCuda, hosts: ModuleType) -> None:
-    """What Python does with `int(n)` or a key of a dict is not seen: in between it is as recorded,
-    and others are for the caller to name."""
+    """What Python does with `int(n)` or a key of a dict is not seen, and others are for the caller
+    to name."""
 
     def host(x: Any, total: Any) -> None:
         n = int(x.shape[1])
@@ -181,9 +181,10 @@ def test_a_size_whose_number_is_taken_is_a_recorded_one(gpu: FakeCuda, hosts: Mo
 
     sizes = (3, 70), (9, 100)
     function = of_sizes(host, *sizes, general=True)
-    assert takes(function, 100, 90)
-    with pytest.raises(ValueError, match=r"takes the number at test_followed.py:\d+: record more"):
-        function(tensor(5, 69)[0], tensor(5)[0])
+    assert takes(function, 100, 70) and takes(function, 4, 100) and not takes(function, 100, 90)
+    same_rows = of_sizes(host, (3, 70), (3, 100))
+    with pytest.raises(ValueError, match="the recordings have no call of this kind"):
+        same_rows(tensor(3, 71)[0], tensor(3)[0])
     named = of_sizes(host, *sizes, general=["n", "x_0"])
     assert takes(named, 100, 90) and takes(named, 100, 69)
 

@@ -237,12 +237,12 @@ def test_numbers_that_differ_are_given_by_callers(gpu: FakeCuda, hosts: ModuleTy
     import torch
 
     def one(rows: int, columns: int, eps: float) -> frontend.Launches:
-        def scaled(x: Any, weight: Any, total: Any) -> Any:
+        def scaled(x: Any, weight: Any, total: Any, eps: float) -> Any:
             out = torch.empty_like(x)
             hosts.scaled[(rows,)](x, total, weight, out, columns, columns, eps, BLOCK=64)
             return out
 
-        return recorded(scaled, zeros(rows, columns), zeros(columns), zeros(rows))
+        return recorded(scaled, zeros(rows, columns), zeros(columns), zeros(rows), eps)
 
     recordings = one(3, 40, 0.5), one(5, 50, 0.25)
     assert '"eps": "fp32"' in recordings[0][0].signature(recordings[1][0])

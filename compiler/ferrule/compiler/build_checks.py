@@ -10,7 +10,7 @@ from ferrule.compiler.conventions.arguments import listed, shown
 from ferrule.compiler.conventions.protocol import CallingConvention, check_convention
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Options
-from ferrule.specs import Signature, Tensor, symbols_of
+from ferrule.specs import NoneValue, Signature, Tensor, symbols_of
 
 _MEANINGFUL: Final = frozenset(
     {
@@ -42,7 +42,7 @@ def check_options(name: str, options: Options, target: str) -> None:
 
 
 def check_request(
-    signature: Signature, convention: CallingConvention, results: Sequence[Tensor]
+    signature: Signature, convention: CallingConvention, results: Sequence[Tensor | NoneValue]
 ) -> None:
     """Raise TypeError or ValueError for arguments that `build` cannot accept, see there."""
     if not isinstance(signature, Signature):
@@ -62,7 +62,7 @@ def check_request(
         )
     taken = {param.name: "a parameter" for param in signature.params}
     for position, tensor in enumerate(results):
-        if not isinstance(tensor, Tensor):
+        if not isinstance(tensor, Tensor | NoneValue):
             raise TypeError(
                 f"{signature.name}: a result is a Tensor, but got {shown(tensor)}: its spec goes "
                 "into results=[…] and out of the signature"
@@ -78,7 +78,8 @@ def check_request(
                 f"is: give it a name of its own"
             )
         taken[tensor.name] = "another result"
-        _check_sizes(signature, tensor)
+        if isinstance(tensor, Tensor):
+            _check_sizes(signature, tensor)
 
 
 def checked_zero(

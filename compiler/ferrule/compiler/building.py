@@ -54,7 +54,17 @@ from ferrule.runtime.binaries.metadata import checked_notes
 from ferrule.runtime.entry.key import CallTraits
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, I64, PTR
-from ferrule.specs import AnyValue, Device, EnvStream, Param, Signature, String, Tensor, Tuple
+from ferrule.specs import (
+    AnyValue,
+    Device,
+    EnvStream,
+    NoneValue,
+    Param,
+    Signature,
+    String,
+    Tensor,
+    Tuple,
+)
 from ferrule.specs import params as kinds
 from ferrule.specs.copies import changed, placed
 from ferrule.specs.deferred import dataclass
@@ -73,7 +83,7 @@ def build(
     signature: Signature,
     convention: CallingConvention,
     *,
-    results: Sequence[Tensor] = (),
+    results: Sequence[Tensor | NoneValue] = (),
     options: str | Options | None = None,
     doc: str | None = None,
     location: Location | None = None,
@@ -85,9 +95,10 @@ def build(
     """A function with this signature, which makes the call that the convention describes.
 
     `results` are tensors that the function allocates with the caller's allocator and returns: one
-    tensor, or a tuple of several.  A convention refers to their address as `.data`, like the
-    address of a parameter.  Their sizes are expressions over the signature's symbols.  Their memory
-    is uninitialised; `zero` names the results to fill with zeros before the call, True means all.
+    tensor, or a tuple of several, in which a `NoneValue` is None.  A convention refers to their
+    address as `.data`, like the address of a parameter.  Their sizes are expressions over the
+    signature's symbols.  Their memory is uninitialised; `zero` names the results to fill with zeros
+    before the call, True means all.
     `options` as for `compile`; an option for the compilation of kernels is a CompileError here.
     Tensors of the signature without a device are on the GPU if the convention launches GPU kernels,
     otherwise on the CPU.  `location` is shown in tracebacks of errors.  `sources` are compiled
@@ -184,7 +195,7 @@ def compiled(
     signature: Signature,
     convention: CallingConvention,
     *,
-    results: Sequence[Tensor] = (),
+    results: Sequence[Tensor | NoneValue] = (),
     options: str | Options | None = None,
     doc: str | None = None,
     location: Location | None = None,
@@ -196,7 +207,10 @@ def compiled(
     """The origin of a function that `build` loads: the modules for its objects and files."""
     chosen = parse_options(options)
     check_request(signature, convention, results)
-    zeroed = checked_zero(signature.name, results, zero)
+    allocated = tuple(each for each in results if isinstance(each, Tensor))
+    if len(results) == 1 and not allocated:  # None alone is what a function without results returns
+        results = ()
+    zeroed = checked_zero(signature.name, allocated, zero)
     for what, value, kind in (("doc", doc, str), ("location", location, Location)):
         if not isinstance(value, (kind, type(None))):
             raise TypeError(f"build: {what} must be a {kind.__name__}, but got {value!r}")
@@ -204,14 +218,15 @@ def compiled(
     check_options(signature.name, chosen, target)
     signature = with_requirements(signature, convention)
     _check_contexts(signature, convention)
-    body, call = _Building(signature, convention, tuple(results), target, zeroed).body()
+    body, call = _Building(signature, convention, allocated, target, zeroed, bool(results)).body()
     said, remarks = assumed(signature, assumes, call.assumed), tuple(call.remarks)
     loud = [text for text, is_loud in call.remarks.items() if is_loud]
     warn(signature.name, loud)
     if body.device_code is not None:
         keep(signature.name, body.device_code, chosen)
     params = held(signature, objects_of(convention)).params
-    returned = [*(_given(each, target) for each in results), *convention.results()]
+    own = (_given(each, target) if isinstance(each, Tensor) else each for each in results)
+    returned = [*own, *convention.results()]
     wrapped = signature.altered(
         params=tuple(placed(param, target) for param in params),
         result=_result([placed(each, target) for each in returned]),
@@ -223,7 +238,7 @@ def compiled(
         partial(call.steps.text, f"body of {signature}"),
         doc=documented(doc, said),
         target=export_target(chosen.host_target, chosen.host_cpu),
-        traits=_traits(signature, convention, results, chosen),
+        traits=_traits(signature, convention, allocated, chosen),
         sources=sources,
         notes=noted(signature.name, checked_notes(notes), said, remarks),
     )
@@ -272,6 +287,8 @@ class _Building:
     results: tuple[Tensor, ...]
     target: str
     zero: tuple[Tensor, ...] = ()
+    returns: bool = False
+    """Whether it returns anything, of itself: one of `results`, or None among them."""
 
     def body(self) -> tuple[Body, Call]:
         """The body, and the `Call` through which the convention generated its code."""
@@ -308,7 +325,7 @@ class _Building:
     def _types(self) -> tuple[list[ir.Type], list[str]]:
         """Types and names of the body's parameters, see `Body`."""
         types, names = [PTR], ["values"]
-        if self.results or self.convention.results():
+        if self.returns or self.convention.results():
             types, names = [PTR, PTR], ["values", "results"]
         if self._keeps():
             types, names = [*types, PTR], [*names, "kept"]
@@ -325,7 +342,7 @@ class _Building:
 
     def _inner(self, emitter: Emitter, inner: ir.Function) -> Call:
         handles, values, *rest = inner.args
-        results = rest.pop(0) if self.results or self.convention.results() else None
+        results = rest.pop(0) if self.returns or self.convention.results() else None
         keeps = rest.pop(0) if self._keeps() else None
         count = sum(len(leaves_of(param)) for param in self.signature.params)
         objects = objects_of(self.convention)

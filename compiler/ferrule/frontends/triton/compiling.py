@@ -25,6 +25,7 @@ from ferrule.frontends.triton.arguments import (
 )
 from ferrule.frontends.triton.autotuned.choosing import Choice
 from ferrule.frontends.triton.autotuned.configs import Version, one_of, versions_of
+from ferrule.frontends.triton.autotuned.rows import row_requirements
 from ferrule.frontends.triton.computed import with_functions
 from ferrule.frontends.triton.counting import Counts, check_counts
 from ferrule.frontends.triton.examples import arguments_of, tied_constants
@@ -186,7 +187,7 @@ class Compilation:
         arguments = self.arguments()
         planned = self._planned(arguments)
         known = {
-            "signature": requiring(arguments.signature, requires),
+            "signature": requiring(arguments.signature, [*requires, *self.rows(arguments)]),
             "results": arguments.results,
             "doc": self._documented(doc),
             "location": location_of(self.kernel.function.fn),
@@ -206,6 +207,10 @@ class Compilation:
             return [self.name, self.archs, known, notes, each, *self._keys(planned)]
 
         return build_later(self.name, told, make, options)
+
+    def rows(self, arguments: Arguments) -> list[Requirement]:
+        """The rows of a call fit the block of its configuration."""
+        return row_requirements(self.kernel, self.versions, arguments)
 
     def step(self, arguments: Arguments) -> CallingConvention:
         """The launches for these arguments, as a step of another function."""

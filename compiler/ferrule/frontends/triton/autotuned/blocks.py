@@ -34,7 +34,7 @@ def check_rows(
     if kernel.pruning.early is not None:
         return
     known = {name for version in versions for name in version.constants} - in_grid
-    rows = [name for name in known if _holds_rows(kernel, name)] if len(kernel.configs) > 1 else []
+    rows = [name for name in known if holds_rows(kernel, name)] if len(kernel.configs) > 1 else []
     for name in rows:
         largest = max((each.kwargs.get(name, 0) for each in kernel.configs), default=0)
         for version, parameter, most in _meetings(kernel, versions, numbers):
@@ -74,7 +74,7 @@ def _meetings(
             yield version, parameter, most
 
 
-def _holds_rows(kernel: Kernel, name: str) -> bool:
+def holds_rows(kernel: Kernel, name: str) -> bool:
     """Whether the kernel uses a constant as the size of blocks alone."""
     tree = kernel.function.parse()
     uses = [each for each in ast.walk(tree) if isinstance(each, ast.Name) and each.id == name]

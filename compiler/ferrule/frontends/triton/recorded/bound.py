@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends.triton.installed import Kernel, kernel_of
 from ferrule.frontends.triton.jobs import by_position, names_of_options
+from ferrule.frontends.triton.recorded.log import Compared
 from ferrule.frontends.triton.recorded.nodes import Tree
 from ferrule.frontends.triton.recorded.reading import Reading
 from ferrule.specs.deferred import dataclass
@@ -26,12 +27,22 @@ class Followed:
 
 
 @dataclass(frozen=True, slots=True)
+class Asking:
+    """What a grid gave: its sizes, how these were made, and the comparisons by the way."""
+
+    grid: tuple[int, ...]
+    trees: Mapping[int, Tree]
+    compared: tuple[Compared, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Bound:
     """A recorded launch with its arguments by name, and Triton's options.
 
     `positional` are the constants that have the name of an option and were given by position.
     `trees` say by name how the host function made numbers of sizes, `grid_trees` how it made the
-    grid.  `reading` is what it had read by then; it had made `seen` of its comparisons.
+    grid.  `reading` is what it had read by then; it had made `seen` of its comparisons.  `early` is
+    what a grid that is a function gave at the launch, by the constants of a configuration.
     """
 
     kernel_object: Any
@@ -44,6 +55,7 @@ class Bound:
     grid_trees: Mapping[int, Tree] = field(default_factory=dict)
     reading: Reading = field(default_factory=Reading)
     seen: int = 0
+    early: Mapping[Hashable, Asking] = field(default_factory=dict)
 
     def constant(self, name: str, value: Any) -> Any:
         """A constant as an example for `compile`."""

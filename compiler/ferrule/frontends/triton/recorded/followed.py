@@ -1,102 +1,142 @@
-"""Integers that host functions get for sizes while they are recorded: each knows how it was made,
+"""Numbers that host functions get for sizes while they are recorded: each knows how it was made,
 and comparisons are remembered, with their outcomes.
 
-What a host function does with the number itself, in C or as a key of a dict, is remembered as far
-as Python tells of it: from there on, nothing is known.
+They say that they are an `int`, and are none: of an int, C code takes the number without a word, as
+for `range(n)` or `blocks[n]`; of anything else it asks for it.  Where the number itself is taken,
+nothing is known of what is done with it.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from collections.abc import Callable, Mapping
 from math import ceil, floor
 from typing import Any, Final
 
-from ferrule.frontends.triton.recorded.nodes import OPERATIONS, Leaf, Tree, leaves_of, made
-from ferrule.specs.deferred import dataclass
-
-_LIBRARIES: Final = ("torch", "ferrule", "contextlib")
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """A comparison in a host function, `left op right`, with its outcome and its place."""
-
-    op: str
-    left: Tree
-    right: Tree
-    outcome: bool
-    where: str
+from ferrule.frontends.triton.recorded.log import Compared, Log, place
+from ferrule.frontends.triton.recorded.nodes import OPERATIONS, Leaf, Tree, made
+from ferrule.frontends.triton.recorded.tensors import Shape
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
-    """What a host function read of a tensor, such as its numbers, and where."""
+class _Number:
+    """What both kinds have: operators are methods of this table, which is filled below."""
 
-    what: str
-    where: str
+    __slots__ = ("log", "number")
+
+    log: Log
+    number: Any
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """By this PyTorch takes it where a tensor may be a number; and what was kept beyond the
+        recording is a number like any other."""
+        return func(*plain(tuple(args)), **plain(dict(kwargs or {})))
+
+    def _escape(self) -> None:
+        raise NotImplementedError
+
+    def _compared(self, op: str, other: Any) -> Any:
+        raise NotImplementedError
+
+    def take(self) -> None:
+        """The number itself is taken."""
+        self._escape()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        self._escape()
+        return sys.modules["numpy"].asarray(self.number, dtype)
+
+    def __bool__(self) -> bool:
+        return bool(self._compared("ne", 0))
+
+    def __int__(self) -> int:
+        self._escape()
+        return int(self.number)
+
+    def __float__(self) -> float:
+        self._escape()
+        return float(self.number)
+
+    def __complex__(self) -> complex:
+        self._escape()
+        return complex(self.number)
+
+    def __hash__(self) -> int:
+        self._escape()
+        return hash(self.number)
+
+    def __repr__(self) -> str:
+        self._escape()
+        return repr(self.number)
+
+    __str__ = __repr__
+
+    def __format__(self, how: str) -> str:
+        self._escape()
+        return format(self.number, how)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return self if self >= 0 else -self  # type: ignore[operator]
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else a number has, of the number itself."""
+        found = getattr(object.__getattribute__(self, "number"), name)
+        if not name.startswith("__"):
+            self._escape()
+        return found
 
 
-@dataclass(slots=True, eq=False)
-class Log:
-    """What a host function did with sizes: their values, comparisons, and sizes whose number was
-    taken, with the place; and its reads of tensors."""
-
-    values: dict[Leaf, int] = field(default_factory=dict)
-    compared: list[Compared] = field(default_factory=list)
-    escaped: dict[Leaf, str] = field(default_factory=dict)
-    reads: list[Read] = field(default_factory=list)
-
-    def size(self, leaf: Leaf, value: int) -> Followed:
-        """A size that the host function reads."""
-        self.values[leaf] = value
-        return follow(value, leaf, self)
-
-    def escape(self, tree: Tree) -> None:
-        """The number itself was taken."""
-        for leaf in leaves_of(tree):
-            self.escaped.setdefault(leaf, place())
-
-    def apart(self) -> Log:
-        """A log of its own for what is done later, with the sizes of this one."""
-        return Log(self.values, [], self.escaped, self.reads)
-
-
-class Followed(int):
+class Followed(_Number):
     """A size in a host function, or a number that was made of sizes."""
 
+    __slots__ = ("tree",)
+
     tree: Tree
-    log: Log
+    number: int
+
+    def __init__(self, number: int, tree: Tree, log: Log) -> None:
+        self.number, self.tree, self.log = number, tree, log
+
+    __class__: Any = property(lambda _: int)
+
+    def _escape(self) -> None:
+        self.log.escape(self.tree)
 
     def _made(self, op: str, left: Any, right: Any) -> Any:
         function = _COMPUTED[op]
         numbers = _plain(left), _plain(right)
-        if not all(isinstance(each, int) for each in numbers):
-            if isinstance(numbers[0], float) or isinstance(numbers[1], float):
-                self.log.escape(self.tree)
-            return function(*numbers) if _are_numbers(*numbers) else NotImplemented
+        if not all(type(each) is int for each in numbers):
+            return _taken(function, left, right) if _are_numbers(*numbers) else NotImplemented
         result = function(*numbers)
         if type(result) is not int:
-            self.log.escape(self.tree)
-            return result
+            return _taken(function, left, right)
         return follow(result, made(op, _tree(left), _tree(right)), self.log)
 
     def _compared(self, op: str, other: Any) -> Any:
         plain = _plain(other)
-        if not _are_numbers(plain):
+        if not _are_numbers(plain) or isinstance(other, Ratio):
             return NotImplemented
-        outcome = bool(getattr(operator, op)(int.__int__(self), plain))
-        if isinstance(other, Ratio):
-            return NotImplemented
+        outcome = bool(getattr(operator, op)(self.number, plain))
         if isinstance(plain, float):
             op, plain = _of_integers(op, plain)
         right = other.tree if isinstance(other, Followed) else plain
         self.log.compared.append(Compared(op, self.tree, right, outcome, place()))
         return outcome
+
+    def __index__(self) -> int:
+        self.log.ask(self.tree, sys._getframe(1))
+        return self.number
 
     def __truediv__(self, other: Any) -> Any:
         return _ratio(self, other, self.log)
@@ -107,85 +147,88 @@ class Followed(int):
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
 
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
     def __neg__(self) -> Any:
         return self._made("mul", self, -1)
 
-    def __pos__(self) -> Any:
-        return self
-
-    def __abs__(self) -> Any:
-        return self if self >= 0 else -self
-
-    def __bool__(self) -> bool:
-        return bool(self._compared("ne", 0))
+    def __invert__(self) -> Any:
+        return -self - 1
 
     def __ceil__(self) -> Any:
         return self
 
-    __floor__ = __trunc__ = __ceil__
+    __floor__ = __trunc__ = conjugate = __ceil__
+
+    def __round__(self, *digits: Any) -> Any:
+        if digits and digits[0] is not None and digits[0] < 0:
+            self._escape()
+            return round(self.number, *digits)
+        return self
 
     def bit_length(self) -> Any:
         """See `int`."""
         return self._made("bit_length", self, 0)
 
-    def __int__(self) -> int:
-        self.log.escape(self.tree)
-        return int.__int__(self)
+    def is_integer(self) -> bool:
+        """See `int`."""
+        return True
 
-    def __float__(self) -> float:
-        self.log.escape(self.tree)
-        return float(int.__int__(self))
-
-    def __hash__(self) -> int:
-        self.log.escape(self.tree)
-        return int.__hash__(self)
-
-    def __round__(self, *digits: Any) -> Any:
+    @property
+    def numerator(self) -> Any:
+        """See `int`."""
         return self
 
-    def __repr__(self) -> str:
-        self.log.escape(self.tree)
-        return int.__repr__(self)
-
-    __str__ = __repr__
-
-    def __format__(self, how: str) -> str:
-        self.log.escape(self.tree)
-        return format(int.__int__(self), how)
-
-    def bit_count(self) -> int:
-        """See `int`."""
-        self.log.escape(self.tree)
-        return int.__int__(self).bit_count()
-
-    def to_bytes(self, *args: Any, **kwargs: Any) -> bytes:
-        """See `int`."""
-        self.log.escape(self.tree)
-        return int.__int__(self).to_bytes(*args, **kwargs)
+    real = numerator
+    denominator = property(lambda _: 1)
+    imag = property(lambda _: 0)
 
     def __reduce__(self) -> Any:
-        return int, (int.__int__(self),)
+        return int, (self.number,)
 
 
-class Ratio(float):
+class Ratio(_Number):
     """A quotient of sizes: its `math.ceil` and `math.floor` are followed, and comparisons with
     numbers."""
 
+    __slots__ = ("bottom", "top")
+
     top: Any
     bottom: Any
-    log: Log
+    number: float
+
+    def __init__(self, number: float, top: Any, bottom: Any, log: Log) -> None:
+        self.number, self.top, self.bottom, self.log = number, top, bottom, log
+
+    __class__: Any = property(lambda _: float)
 
     def __ceil__(self) -> Any:
-        return -(-self.top // self.bottom) if self._is_exact() else ceil(float(self))
+        if not self._is_exact():
+            self._escape()
+            return ceil(self.number)
+        return -(-self.top // self.bottom)
 
     def __floor__(self) -> Any:
-        return self.top // self.bottom if self._is_exact() else floor(float(self))
+        if not self._is_exact():
+            self._escape()
+            return floor(self.number)
+        return self.top // self.bottom
 
-    def __int__(self) -> int:
+    def __neg__(self) -> Any:
         self._escape()
-        return int(float(self))
+        return -self.number
 
-    __trunc__ = __int__
+    def __trunc__(self) -> Any:
+        return self.__floor__() if self >= 0 else self.__ceil__()  # type: ignore[operator]
+
+    def __round__(self, *digits: Any) -> Any:
+        self._escape()
+        return round(self.number, *digits)
+
+    def is_integer(self) -> Any:
+        """See `float`."""
+        return self.top % self.bottom == 0 if self._is_exact() else self.number.is_integer()
 
     def _escape(self) -> None:
         for each in (self.top, self.bottom):
@@ -195,65 +238,87 @@ class Ratio(float):
     def _is_exact(self) -> bool:
         """Whether the rounded quotient rounds as the exact one."""
         top, bottom = _plain(self.top), _plain(self.bottom)
-        exact: bool = bottom > 0 and -(-top // bottom) == ceil(float(self))
-        return bool(exact and top // bottom == floor(float(self)))
+        exact: bool = bottom > 0 and -(-top // bottom) == ceil(self.number)
+        return bool(exact and top // bottom == floor(self.number))
 
     def _compared(self, op: str, other: Any) -> Any:
         plain = _plain(other)
         if not _are_numbers(plain):
             return NotImplemented
-        outcome = bool(getattr(operator, op)(float.__float__(self), plain))
+        outcome = bool(getattr(operator, op)(self.number, plain))
         whole = float(plain).is_integer()
         if isinstance(other, Followed | Ratio) or not whole or _plain(self.bottom) <= 0:
-            self._escape()
-            return outcome
+            return bool(_taken(getattr(operator, op), self, other))
         right = made("mul", _tree(self.bottom), int(plain))
         self.log.compared.append(Compared(op, _tree(self.top), right, outcome, place()))
         return outcome
 
-    def __hash__(self) -> int:
-        self._escape()
-        return float.__hash__(self)
+    def __reduce__(self) -> Any:
+        return float, (self.number,)
 
-    def __bool__(self) -> bool:
-        return bool(self._compared("ne", 0))
 
-    def __repr__(self) -> str:
-        self._escape()
-        return float.__repr__(self)
+class Logarithm(Ratio):
+    """The logarithm of a size to the base 2: as `Ratio`, but for comparisons."""
 
-    __str__ = __repr__
+    __slots__ = ()
 
-    def __format__(self, how: str) -> str:
-        self._escape()
-        return format(float.__float__(self), how)
+    MOST: Final = 1 << 40
+    """Of less, the rounded logarithm is whole where the exact one is."""
+
+    def __init__(self, number: float, of: Followed) -> None:
+        super().__init__(number, of, 1, of.log)
+
+    def __ceil__(self) -> Any:
+        return (self.top - 1).bit_length()
+
+    def __floor__(self) -> Any:
+        return self.top.bit_length() - 1
+
+    def __trunc__(self) -> Any:
+        return self.__floor__()
+
+    def _compared(self, op: str, other: Any) -> Any:
+        return _taken(getattr(operator, op), self, other)
+
+    def is_integer(self) -> bool:
+        """See `float`."""
+        return bool(self.top & (self.top - 1) == 0)
 
 
 def follow(value: int, tree: Tree, log: Log) -> Followed:
     """A number that was made of sizes."""
-    found = Followed(value)
-    found.tree, found.log = tree, log
-    return found
+    return Followed(value, tree, log)
+
+
+def size_of(log: Log, leaf: Leaf, value: int) -> Followed:
+    """A size that a host function reads."""
+    log.values[leaf] = value
+    return Followed(value, leaf, log)
 
 
 def _ratio(top: Any, bottom: Any, log: Log) -> Any:
     plain = _plain(top), _plain(bottom)
     if not _are_numbers(*plain):
         return NotImplemented
-    if not all(isinstance(each, int) for each in plain):
-        log.escape(_tree(top) if isinstance(top, Followed) else _tree(bottom))
-        return plain[0] / plain[1]
-    found = Ratio(plain[0] / plain[1])
-    found.top, found.bottom, found.log = top, bottom, log
-    return found
+    if not all(type(each) is int for each in plain):
+        return _taken(operator.truediv, top, bottom)
+    return Ratio(plain[0] / plain[1], top, bottom, log)
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Followed):
-        return int.__int__(value)
-    if isinstance(value, Ratio):
-        return float.__float__(value)
-    return int(value) if isinstance(value, bool) else value
+    if isinstance(value, _Number):
+        return value.number
+    if isinstance(value, int):
+        return int(value)
+    return float(value) if isinstance(value, float) else value
+
+
+def _taken(function: Callable[..., Any], *numbers: Any) -> Any:
+    """A function of numbers that knows nothing of how they were made."""
+    for each in numbers:
+        if isinstance(each, _Number):
+            each._escape()
+    return function(*map(_plain, numbers))
 
 
 def _tree(value: Any) -> Tree:
@@ -279,10 +344,14 @@ def _of_integers(op: str, number: float) -> tuple[str, int]:
 
 def plain(value: Any) -> Any:
     """A value with ordinary numbers for those that are followed, in tuples, lists and dicts too."""
-    if isinstance(value, Followed | Ratio):
-        return _plain(value)
+    if isinstance(value, _Number):
+        return value.number
     if type(value) in (list, tuple):
         return type(value)(map(plain, value))
+    if type(value) is Shape:
+        return sys.modules["torch"].Size(map(plain, value))
+    if type(value) is slice:
+        return slice(*map(plain, (value.start, value.stop, value.step)))
     if type(value) is dict:
         return {key: plain(each) for key, each in value.items()}
     if type(value).__name__.startswith("TensorDescriptor"):
@@ -296,31 +365,6 @@ def trees_of(values: Mapping[Any, Any]) -> dict[Any, Tree]:
     return {key: each.tree for key, each in values.items() if isinstance(each, Followed)}
 
 
-def place() -> str:
-    """The line of the program that led here: outside of PyTorch, Triton and this package."""
-    return next((at for module, at in _places() if module != "triton"), "?")
-
-
-def is_of_triton() -> bool:
-    """Whether it is Triton's own Python code that led here, and not what called it."""
-    return next((module for module, _ in _places()), "") == "triton"
-
-
-def _places() -> Iterator[tuple[str, str]]:
-    for frame in frames():
-        module = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if module and module not in _LIBRARIES:  # what Triton generates has none
-            yield module, f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
-
-
-def frames() -> Iterator[Any]:
-    """The frames that led here, the innermost first."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back  # type: ignore[assignment]
-
-
 _COMPUTED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     **OPERATIONS,
     "truediv": operator.truediv,
@@ -331,7 +375,7 @@ _COMPUTED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 def _operator(name: str, *, swapped: bool = False) -> Callable[..., Any]:
     def method(self: Followed, other: Any, *modulus: Any) -> Any:
         if modulus:
-            self.log.escape(self.tree)
+            self._escape()
             return pow(_plain(self), _plain(other), *map(_plain, modulus))
         return self._made(name, other, self) if swapped else self._made(name, self, other)
 
@@ -340,9 +384,9 @@ def _operator(name: str, *, swapped: bool = False) -> Callable[..., Any]:
 
 def _number(name: str, *, swapped: bool = False) -> Callable[..., Any]:
     def method(self: Ratio, other: Any) -> Any:
-        self._escape()
-        numbers = (_plain(other), _plain(self)) if swapped else (_plain(self), _plain(other))
-        return _COMPUTED[name](*numbers) if _are_numbers(*numbers) else NotImplemented
+        if not _are_numbers(_plain(other)):
+            return NotImplemented
+        return _taken(_COMPUTED[name], *((other, self) if swapped else (self, other)))
 
     return method
 
@@ -351,12 +395,14 @@ def _comparison(name: str) -> Callable[..., Any]:
     return lambda self, other: self._compared(name, other)
 
 
-for _name in "add sub mul floordiv mod or and xor lshift rshift pow".split():
-    setattr(Followed, f"__{_name}__", _operator(_name))
-    setattr(Followed, f"__r{_name}__", _operator(_name, swapped=True))
-for _name in "add sub mul truediv floordiv mod pow".split():
-    setattr(Ratio, f"__{_name}__", _number(_name))
-    setattr(Ratio, f"__r{_name}__", _number(_name, swapped=True))
+def _fill(kind: type, names: str, method: Callable[..., Any]) -> None:
+    for name in names.split():
+        setattr(kind, f"__{name}__", method(name))
+        setattr(kind, f"__r{name}__", method(name, swapped=True))
+
+
+_fill(Followed, "add sub mul floordiv mod or and xor lshift rshift pow", _operator)
+_fill(Ratio, "add sub mul truediv floordiv mod pow", _number)
 for _name in "lt le gt ge eq ne".split():
     setattr(Followed, f"__{_name}__", _comparison(_name))
     setattr(Ratio, f"__{_name}__", _comparison(_name))

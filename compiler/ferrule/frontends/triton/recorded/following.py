@@ -8,12 +8,12 @@ them.  Where a comparison cannot be written over symbols, the sizes in it are th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from functools import reduce
 from typing import Any, Final
 
-from ferrule.frontends.triton.recorded.followed import Compared, Log
+from ferrule.frontends.triton.recorded.log import Compared, Log
 from ferrule.frontends.triton.recorded.nodes import (
     Leaf,
     Node,
@@ -24,7 +24,7 @@ from ferrule.frontends.triton.recorded.nodes import (
     replaced,
 )
 from ferrule.frontends.triton.recorded.sizes import Sizes
-from ferrule.frontends.triton.traced.knowledge import OPPOSITE, SWAPPED, Knowledge
+from ferrule.frontends.triton.traced.knowledge import OPPOSITE, SWAPPED, Knowledge, needed
 from ferrule.specs import Condition, Dim, Requirement, symbols_of
 from ferrule.specs.conditions import Comparison
 from ferrule.specs.deferred import dataclass
@@ -98,32 +98,26 @@ class Following:
                 sides = replaced(each.left, pinned), replaced(each.right, pinned)
                 each = replace(each, left=sides[0], right=sides[1])
             case |= dict.fromkeys(self._conditions(at, each), said)
-        return case | self._of_numbers_taken()
+        return case | self._of_numbers_taken(at)
 
     def _needed(self, case: Case) -> Case:
-        """The conditions that do not follow from bounds of the symbols."""
-        known = Knowledge((), frozenset(self.sizes.symbols))
-        return {each: said for each, said in case.items() if known.outcome(each) is not True}
+        """The conditions that follow neither from bounds of the symbols nor from others."""
+        symbols = frozenset(self.sizes.symbols)
+        known = Knowledge((), symbols)
+        open_ones = [(each, True) for each in case if known.outcome(each) is not True]
+        return {each: case[each] for each, _ in needed(open_ones, symbols)}
 
-    def _of_numbers_taken(self) -> Case:
-        """Sizes whose number the host function took are between the recorded ones."""
+    def _of_numbers_taken(self, at: int) -> Case:
+        """Sizes whose number the host function took are the recorded ones: it may be a key, or
+        what a list is repeated by."""
         case: Case = {}
-        taken = {leaf: where for log in self.logs for leaf, where in log.escaped.items()}
-        for leaf, where in taken.items():
-            dim, values = self._of_leaf(leaf), self._values(leaf)
-            if isinstance(dim, int) or not values or self._is_general(dim):
+        for leaf, where in self.logs[at].taken().items():
+            dim = self._of_leaf(leaf)
+            if isinstance(dim, int) or self._is_general(dim):
                 continue
-            said = f"the host function takes the number at {where}: record more, or name the size "
-            said += "in general="
-            for each, ends in self._ranges(dim, values):
-                case |= dict.fromkeys((each >= min(ends), each <= max(ends)), said)
+            said = f"the host function takes the number at {where}: record this size, or name it "
+            case |= dict.fromkeys(self._points(at, [leaf]), said + "in general=")
         return case
-
-    def _ranges(self, dim: Dim | None, values: Sequence[int]) -> Iterator[tuple[Any, Any]]:
-        if dim is not None:
-            yield dim, values
-        elif not self.alone:
-            yield from self.sizes.symbols.items()
 
     def _is_general(self, dim: Dim | None) -> bool:
         named = self.sizes.general
@@ -139,7 +133,7 @@ class Following:
         op: Any = each.op if each.outcome else OPPOSITE[each.op]  # type: ignore[index]
         left, right = self._over(each.left), self._over(each.right)
         if left is not None and right is not None:
-            is_told = left is right and op in ("eq", "le", "ge")
+            is_told = left == right and op in ("eq", "le", "ge")
             return [] if is_told else [Comparison(op, left, right)]
         found = self._by_threshold(at, op, each.left, each.right)
         if found is None:
@@ -209,8 +203,8 @@ class Following:
     def _of_leaf(self, leaf: Leaf) -> Dim | None:
         if leaf not in self._dims:
             values = self._values(leaf)
-            whole = len(values) == len(self.logs)
-            self._dims[leaf] = self.sizes.found(values) if whole else None
+            known = len(values) == len(self.logs) and not leaf.unknown
+            self._dims[leaf] = self.sizes.found(values) if known else None
         return self._dims[leaf]
 
     def _over(self, tree: Tree) -> Dim | None:

@@ -9,14 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from ferrule.frontends import packages
-from ferrule.frontends.triton.recorded.followed import (
-    Followed,
-    is_of_triton,
-    plain,
-)
+from ferrule.frontends.triton.recorded.followed import Followed, plain
+from ferrule.frontends.triton.recorded.forms import product
+from ferrule.frontends.triton.recorded.log import is_of_triton
 from ferrule.frontends.triton.recorded.reading import Reading, tensors_in
 from ferrule.frontends.triton.recorded.shaping import is_contiguous, name_of, shaped
-from ferrule.frontends.triton.recorded.tensors import is_torch
+from ferrule.frontends.triton.recorded.tensors import Shape, is_torch
 
 _READS: Final = {
     "tolist": "the numbers",
@@ -51,6 +49,7 @@ def functions_watched(reading: Reading) -> Any:
         def __torch_function__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
+            reading.log.forgive(sys._getframe(1))
             given, named = plain(tuple(args)), plain(dict(kwargs or {}))
             result = func(*given, **named)
             if is_of_triton():  # as of a descriptor, which checks its tensor
@@ -96,14 +95,14 @@ def _noticed(torch: Any, reading: Reading, func: Any, given: Any, result: Any) -
             reading.derive(tensors_in(result))
         return result
     if name == "shape":
-        return torch.Size(reading.sizes(first, "shape", result))
+        return Shape(reading.sizes(first, "shape", result))
     if name in ("size", "stride"):
         return _asked(reading, first, "shape" if name == "size" else name, given, result)
     if name in ("numel", "nelement", "__len__"):
-        axis = reading.sizes(first, "numel" if name != "__len__" else "len", [result])
-        return axis[0]
+        shape = reading.sizes(first, "shape", first.shape)
+        return shape[0] if name == "__len__" else product(shape)
     if name == "nbytes":
-        return reading.sizes(first, "numel", [first.numel()])[0] * first.element_size()
+        return product(reading.sizes(first, "shape", first.shape)) * first.element_size()
     if name == "is_contiguous" and len(args) == 1 and not kwargs:
         return is_contiguous(reading, first)
     if name == "storage_offset" and not reading.is_made(first):
@@ -126,7 +125,7 @@ def _asked(reading: Reading, tensor: Any, kind: str, given: Any, result: Any) ->
     """The result of `size` or `stride`: all of them, or one."""
     args, kwargs = given
     if isinstance(result, tuple):
-        return type(result)(reading.sizes(tensor, kind, result))
+        return (Shape if kind == "shape" else tuple)(reading.sizes(tensor, kind, result))
     axis = args[1] if len(args) > 1 else kwargs.get("dim")
     rank = tensor.dim()
     if not isinstance(axis, int) or isinstance(result, list):

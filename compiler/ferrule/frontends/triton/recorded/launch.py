@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from ferrule.frontends.triton.compiling import compile
 from ferrule.frontends.triton.foreign import own
 from ferrule.frontends.triton.recorded.bound import Followed, bound
 from ferrule.frontends.triton.recorded.checks import General, check_general, check_reads
+from ferrule.frontends.triton.recorded.grids import check_early
 from ferrule.frontends.triton.recorded.several import together
 from ferrule.frontends.triton.recorded.tensors import is_torch, recorded
 from ferrule.frontends.triton.recorded.views import example_of
@@ -20,7 +21,7 @@ from ferrule.frontends.triton.tuples import nest
 from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
-    from ferrule.frontends.triton.recorded.bound import Bound
+    from ferrule.frontends.triton.recorded.bound import Asking, Bound
     from ferrule.frontends.triton.recorded.together import Together
     from ferrule.runtime import Function
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 class RecordedLaunch:
     """A launch, `kernel[grid](*arguments, **keywords)`; some keywords are Triton's options.
 
-    `followed` says how its numbers were made of sizes.
+    `followed` says how its numbers were made of sizes, `early` what its grid gave at the launch.
     """
 
     kernel: Any
@@ -37,6 +38,7 @@ class RecordedLaunch:
     arguments: tuple[Any, ...]
     keywords: Mapping[str, Any]
     followed: Followed = field(default_factory=Followed, repr=False, compare=False)
+    early: Mapping[Hashable, Asking] = field(default_factory=dict, repr=False, compare=False)
 
     def compile(
         self,
@@ -76,6 +78,7 @@ class RecordedLaunch:
                 name: launch.constant(name, value) if name in constexprs else _frozen(name, value)
                 for name, value in launch.given.items()
             }
+            check_early(launch)
             chosen = self.grid if grid is None else grid
         known = {**examples, **(signature or {})}
         found = {**options, **how, "requires": conditions}
@@ -95,7 +98,12 @@ class RecordedLaunch:
 
     def _bound(self) -> Bound:
         check_reads(self.followed.reading)
-        return bound(self.kernel, self.grid, self.arguments, self.keywords, self.followed)
+        return self.bound()
+
+    def bound(self) -> Bound:
+        """The launch with its arguments by name.  CompileError for too many of them."""
+        found = bound(self.kernel, self.grid, self.arguments, self.keywords, self.followed)
+        return replace(found, early=self.early)
 
 
 @dataclass(frozen=True, slots=True)

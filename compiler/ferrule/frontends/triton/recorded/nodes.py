@@ -13,11 +13,15 @@ from ferrule.specs.deferred import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A size that a host function read: `kind` of the tensor, or argument, `of`."""
+    """A size that a host function read: `kind` of the tensor, or argument, `of`.
+
+    `unknown`: it follows from other sizes, nobody knows how.
+    """
 
     of: str
     kind: str
     axis: int = 0
+    unknown: bool = False
 
     def __str__(self) -> str:
         return f"{self.of}.{self.kind}[{self.axis}]" if self.kind else self.of
@@ -74,7 +78,9 @@ def made(op: str, left: Tree, right: Tree) -> Tree:
             return made("add", right, left)
         case "mul", int(), _:
             return made("mul", right, left)
-        case "add", _, 0:
+        case "sub", _, _:
+            return made("add", left, made("mul", right, -1))
+        case ("add", _, 0) | ("mul", _, 1) | ("floordiv", _, 1):
             return left
         case "add", Node("add", inner, int() as first), int():
             return made("add", inner, first + right)

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Any
 
-from ferrule.frontends.triton.recorded.followed import Compared, Followed, Log, Read, place, plain
+from ferrule.frontends.triton.recorded.followed import Followed, plain, size_of
+from ferrule.frontends.triton.recorded.forms import Form, fits
+from ferrule.frontends.triton.recorded.log import Compared, Log, Read, place
 from ferrule.frontends.triton.recorded.nodes import Leaf, Tree
 from ferrule.frontends.triton.recorded.tensors import is_torch
 from ferrule.specs.deferred import dataclass
@@ -22,7 +24,8 @@ class Reading:
 
     `names` are those that it was given, `others` those that it made, in their order, and `derived`
     the memory of those whose numbers follow from something that a caller gives, by its identity;
-    `made` is that which it made, `shapes` how the sizes were made with which it did.
+    `made` is that which it made, `shapes` how the sizes were made with which it did.  `forms` are
+    those of tensors that functions made, None where nothing is known, and `whole` of the memory.
     """
 
     log: Log = field(default_factory=Log)
@@ -32,6 +35,8 @@ class Reading:
     made: set[int] = field(default_factory=set)
     kept: list[Any] = field(default_factory=list)
     shapes: dict[int, Made] = field(default_factory=dict)
+    forms: dict[int, Form | None] = field(default_factory=dict)
+    whole: dict[int, Form] = field(default_factory=dict)
 
     def given(self, name: str, value: Any) -> Any:
         """An argument of the host function as it gets it."""
@@ -39,16 +44,67 @@ class Reading:
             self.names[id(value)] = name
             self.kept.append(value)
         elif type(value) is int:
-            return self.log.size(Leaf(name, ""), value)
+            return size_of(self.log, Leaf(name, ""), value)
         return value
 
-    def sizes(self, tensor: Any, kind: str, values: Sequence[int]) -> list[Followed]:
-        """Sizes or strides of a tensor."""
+    def forget(self) -> None:
+        """What was made until now is the caller's: of its sizes nothing follows from others."""
+        for each in (self.made, self.shapes, self.forms, self.whole):
+            each.clear()
+
+    def sizes(self, tensor: Any, kind: str, values: Sequence[int]) -> list[Any]:
+        """Sizes or strides of a tensor: as they were made, else numbers of their own."""
+        form = self._known(tensor)
+        known = (form.shape if kind == "shape" else form.strides) if form is not None else ()
+        if known and None not in known:
+            if form is not None and kind != "shape":
+                _ = [size == 0 for size in form.shape[1:]]  # of what is empty it is another one
+            return list(known)
         name = self.names.get(id(tensor)) or f"tensor {self._number(tensor)}"
+        of, unknown = f"{name} of {len(values)}", self._is_unknown(tensor)
         return [
-            self.log.size(Leaf(f"{name} of {len(values)}", kind, axis), int(value))
+            size_of(self.log, Leaf(of, kind, axis, unknown), int(value))
             for axis, value in enumerate(values)
         ]
+
+    def form(self, tensor: Any) -> Form:
+        """The sizes and strides of a tensor."""
+        shape, strides = tuple(tensor.shape), tensor.stride()
+        return Form(
+            tuple(self.sizes(tensor, "shape", shape)), tuple(self.sizes(tensor, "stride", strides))
+        )
+
+    def trees(self, tensor: Any) -> list[Tree]:
+        """How the sizes of a tensor were made."""
+        sizes = self.sizes(tensor, "shape", tuple(tensor.shape))
+        return [each.tree if isinstance(each, Followed) else int(each) for each in sizes]
+
+    def make(self, tensor: Any, form: Form | None) -> None:
+        """A function made a tensor, or a part of one; None: of its sizes nothing is known."""
+        self.kept.append(tensor)
+        known = form if form is not None and fits(form, tensor) else None
+        if known is None and (id(tensor) in self.names or id(tensor) in self.forms):
+            return  # a function that gives its tensor back
+        self.forms[id(tensor)] = known
+        if known is not None and _storage(tensor) in self.made:
+            self.whole.setdefault(_storage(tensor), known)
+
+    def _known(self, tensor: Any) -> Form | None:
+        """Another object for the same tensor has its form, too: a backward function gets one."""
+        if id(tensor) in self.names:
+            return None
+        for form in (self.forms.get(id(tensor)), self.whole.get(_storage(tensor))):
+            if form is not None and fits(form, tensor):
+                return form
+        return None
+
+    def _is_unknown(self, tensor: Any) -> bool:
+        """Whether it is neither the caller's, nor made in a way that is known."""
+        return (
+            id(tensor) not in self.names
+            and id(tensor) not in self.forms
+            and _storage(tensor) in self.made
+        )
 
     def _number(self, tensor: Any) -> int:
         if id(tensor) not in self.others:
@@ -63,7 +119,7 @@ class Reading:
 
     def hold(self, number: Followed) -> None:
         """A number that is made of sizes is what it is in the recording."""
-        held = Compared("eq", number.tree, int.__int__(number), True, place())
+        held = Compared("eq", number.tree, number.number, True, place())
         self.log.compared.append(held)
 
     def derive(self, tensors: Iterator[Any]) -> None:

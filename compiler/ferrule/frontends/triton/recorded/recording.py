@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.triton.levels import Specialise
 from ferrule.frontends.triton.offline import architectures
+from ferrule.frontends.triton.recorded.calls import sizes_taken
 from ferrule.frontends.triton.recorded.checks import General, check_general, check_reads
 from ferrule.frontends.triton.recorded.functions import functions_watched
 from ferrule.frontends.triton.recorded.launch import RecordedLaunch
 from ferrule.frontends.triton.recorded.patches import launches_told, operations_told
 from ferrule.frontends.triton.recorded.several import check_order, together
-from ferrule.frontends.triton.recorded.shaping import mathematics_watched
 from ferrule.frontends.triton.recorded.tensors import is_torch, recorded
 from ferrule.frontends.triton.recorded.watching import Watching
 from ferrule.frontends.triton.recorded.whole import Filled, Host, Whole
@@ -45,6 +45,7 @@ class Launches(Watching):
     computed by PyTorch."""
 
     _inputs: dict[str, Recorded] = field(default_factory=dict)
+    _floats: dict[str, float] = field(default_factory=dict)
     _results: list[Any] | None = None
     _name: str = ""
     _fixed_data: bool = False
@@ -74,12 +75,14 @@ class Launches(Watching):
         given = _named(function, args, kwargs)
         named = {name: each for name, each in given.arguments.items() if is_torch(each)}
         self._inputs = {name: recorded(name, each) for name, each in named.items()}
+        self._floats = {k: v for k, v in given.arguments.items() if type(v) is float}
         name = getattr(function, "__name__", "")
         self._name = name if name.isidentifier() else ""
         for name, each in given.arguments.items():
             given.arguments[name] = self._reading.given(name, each)
         result = function(*given.args, **given.kwargs)
-        self._results = list(result) if isinstance(result, tuple | list) else [result]
+        several = result if isinstance(result, tuple | list) else (result,)
+        self._results = [] if result is None else list(several)
         return result
 
     def compile(
@@ -142,15 +145,19 @@ class Launches(Watching):
                     "the recording",
                 )
             )
-        listed = [each for each in results or () if each is not None]
-        for each in listed:
-            if not is_torch(each):
+        for each in results or ():
+            if each is not None and not is_torch(each):
                 raise CompileError(f"a result of the recording is {each!r}, which is no tensor")
-        found = [recorded(f"result {at}", each) for at, each in enumerate(listed)]
-        self._check_foreign(frozenset(each.storage for each in found))
+        found = [
+            None if each is None else recorded(f"result {at}", each)
+            for at, each in enumerate(results or ())
+        ]
+        self._check_foreign(frozenset(each.storage for each in found if each is not None))
         check_reads(self._reading)
         made, shapes = frozenset(self._reading.made), self._reading.shapes
-        return Host(self._inputs, found, made, self._computed, shapes)
+        trees = [() if each is None else self._reading.trees(each) for each in results or ()]
+        called = self._floats, self._called
+        return Host(self._inputs, found, made, self._computed, shapes, trees, *called)
 
     def _same_fills(self, others: Sequence[Launches]) -> list[Filled]:
         """The fills, which all recordings have.  CompileError for one that differs."""
@@ -231,7 +238,7 @@ def _recording(target: str, fixed_data: bool, around: Any) -> Iterator[Launches]
             launches_told(found._launch, arch),
             operations_told(found._operation, found._of_data),
             functions_watched(reading),
-            mathematics_watched(),
+            sizes_taken(),
         ):
             yield found
     finally:

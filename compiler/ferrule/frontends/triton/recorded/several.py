@@ -8,8 +8,8 @@ from typing import Any
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends.triton.autotuned.configs import versions_of
 from ferrule.frontends.triton.recorded.bound import Bound
-from ferrule.frontends.triton.recorded.followed import Log
 from ferrule.frontends.triton.recorded.following import Following
+from ferrule.frontends.triton.recorded.log import Log
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.together import Together
 

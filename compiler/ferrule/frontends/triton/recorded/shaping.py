@@ -2,27 +2,30 @@
 tensor a slice is, whether one is contiguous.  It is compared here, so that calls come out the same.
 
 Of a function of which nothing is known, the sizes of its tensors count as numbers that the host
-function takes: they stay between the recorded ones.
+function takes: they are the recorded ones.
 """
 
 from __future__ import annotations
 
-import contextlib
-import math
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
+from itertools import chain
 from typing import Any, Final
 
 from ferrule.frontends.triton.recorded.followed import Followed, plain
+from ferrule.frontends.triton.recorded.forms import (
+    KNOWN,
+    Form,
+    compact,
+    fits,
+    form_of_made,
+    has_shape,
+    same,
+)
 from ferrule.frontends.triton.recorded.reading import Reading, tensors_in
 from ferrule.frontends.triton.recorded.tensors import is_torch
 
-_SAID: Final = frozenset(
-    "view reshape expand repeat as_strided unflatten flatten ravel unsqueeze empty zeros ones full "
-    "new_empty new_zeros new_ones new_full empty_strided tensor".split()
-)
-"""Functions of whose results the sizes are given, or are products of all sizes."""
 _OF_DTYPE: Final = frozenset(
     "ndim itemsize requires_grad is_leaf dim element_size is_floating_point is_complex is_signed "
     "get_device is_tensor is_cuda is_cpu is_meta is_sparse is_quantized is_nested is_mkldnn "
@@ -30,8 +33,6 @@ _OF_DTYPE: Final = frozenset(
     "__len__ storage_offset data_ptr nbytes is_contiguous".split()
 )
 """Functions that give a number or a bool that follows from no size, or that is followed."""
-_TAKE_INTEGERS: Final = "log log2 log10 isqrt gcd lcm comb perm factorial ldexp".split()
-"""Functions of `math` that take the number itself, and ask no method for it."""
 
 
 def name_of(func: Any) -> str:
@@ -43,27 +44,54 @@ def name_of(func: Any) -> str:
 def shaped(reading: Reading, name: str, args: Sequence[Any], kwargs: Any, result: Any) -> None:
     """Compares what decides the shape of a result, or a bool, for the call to come out the same."""
     given = list(tensors_in([*args, *kwargs.values()]))
-    if not given:
-        return
-    if isinstance(result, bool | int):
-        if name not in _OF_DTYPE:
-            _taken(reading, given)
-        return
     made = list(tensors_in(result))
-    if not made:
-        return
+    if given and isinstance(result, bool | int) and name not in _OF_DTYPE:
+        _taken(reading, given, args, kwargs)
+    if given and made:
+        _compare(reading, name, given[0], args, kwargs)
+    for each in made:
+        form = _form(reading, name, args, kwargs, each, given)
+        if form is None:
+            _taken(reading, given, args, kwargs)
+        reading.make(each, form)
+
+
+def _compare(reading: Reading, name: str, tensor: Any, args: Sequence[Any], kwargs: Any) -> None:
+    """What a view decides by the sizes of its tensor."""
     if name == "__getitem__":
-        _parts(reading, given[0], args[1])
+        _parts(reading, tensor, args[1])
     elif name in ("narrow", "narrow_copy", "select"):
-        # What lies beyond the end is an error of PyTorch, and the length is given.
+        # What lies beyond the end is an error of PyTorch.
         _hold(reading, *args[1:3], *kwargs.values())
     elif name in ("view", "reshape"):
-        _divided(reading, given[0], args[1:] or tuple(kwargs.values()))
+        _divided(reading, tensor, args[1:] or tuple(kwargs.values()))
     elif name == "squeeze":
-        for size in reading.sizes(given[0], "shape", given[0].shape):
+        for size in reading.sizes(tensor, "shape", tensor.shape):
             _ = size == 1
-    elif name not in _SAID and not all(_is_kept(each, given) for each in made):
-        _taken(reading, given)
+
+
+def _form(
+    reading: Reading, name: str, args: Sequence[Any], kwargs: Any, made: Any, given: Sequence[Any]
+) -> Form | None:
+    """The form of what was made; None if it follows from nothing that is known."""
+    found: Form | None
+    try:
+        found = form_of_made(name, reading.form, args, kwargs)
+    except (IndexError, TypeError, ValueError, StopIteration):  # arguments in another form
+        found = None
+    if found is not None and fits(found, made):
+        return found
+    if found is not None and has_shape(found, made):
+        of = reading.form(given[0]).shape if given else ()
+        others = numbers_in([*args, *kwargs.values()])
+        _hold(reading, *(each for each in others if not any(same(each, size) for size in of)))
+        return Form(found.shape, (None,) * len(found.shape))
+    if is_torch(made) and name not in KNOWN:
+        for form in map(reading.form, given):
+            for one in (compact(form.shape), form):
+                if fits(one, made):  # as of functions of each element
+                    return one
+    return None
 
 
 def is_contiguous(reading: Reading, tensor: Any) -> bool:
@@ -81,19 +109,23 @@ def is_contiguous(reading: Reading, tensor: Any) -> bool:
     return True
 
 
-def _is_kept(made: Any, given: Sequence[Any]) -> bool:
-    """Whether a tensor has the sizes of one that the function took, in any order."""
-    return any(_sizes(made) == _sizes(each) for each in given)
+def _taken(reading: Reading, tensors: Sequence[Any], args: Sequence[Any], kwargs: Any) -> None:
+    """Sizes and numbers of which nobody knows what a function made of them."""
+    sizes = (reading.sizes(tensor, "shape", tensor.shape) for tensor in tensors)
+    for each in (*chain(*sizes), *numbers_in([*args, *kwargs.values()])):
+        if isinstance(each, Followed):
+            reading.log.escape(each.tree)
 
 
-def _sizes(tensor: Any) -> list[int]:
-    return sorted(int(each) for each in tensor.shape if each != 1)
-
-
-def _taken(reading: Reading, tensors: Sequence[Any]) -> None:
-    for tensor in tensors:
-        for size in reading.sizes(tensor, "shape", tensor.shape):
-            reading.log.escape(size.tree)
+def numbers_in(value: Any) -> Iterator[Any]:
+    """The numbers in arguments of a function that are followed."""
+    if isinstance(value, Followed):
+        yield value
+    elif isinstance(value, slice):
+        yield from numbers_in([value.start, value.stop, value.step])
+    elif isinstance(value, tuple | list):
+        for each in value:
+            yield from numbers_in(each)
 
 
 def _parts(reading: Reading, tensor: Any, index: Any) -> None:
@@ -106,7 +138,7 @@ def _parts(reading: Reading, tensor: Any, index: Any) -> None:
         if each is Ellipsis:
             axis += skipped
         elif is_torch(each) or isinstance(each, list):
-            _taken(reading, [tensor])
+            _taken(reading, [tensor], [index], {})
             return
         elif _takes_dim(each):
             if isinstance(each, slice):
@@ -119,11 +151,10 @@ def _takes_dim(each: Any) -> bool:
     return each is not None and each is not Ellipsis and not isinstance(each, bool)
 
 
-def _part(reading: Reading, size: Followed, part: slice) -> None:
+def _part(reading: Reading, size: Any, part: slice) -> None:
     ends = [each for each in (part.start, part.stop) if each is not None]
-    if part.step not in (None, 1) or not all(isinstance(each, int) for each in ends):
-        reading.log.escape(size.tree)
-        return
+    if not all(isinstance(each, int) for each in ends):
+        return  # nobody knows its form, and so all sizes are taken
     _hold(reading, part.start)
     for end in ends:
         _ = size >= (end if end >= 0 else -end)
@@ -154,24 +185,3 @@ def _divided(reading: Reading, tensor: Any, shape: Sequence[Any]) -> None:
         else:
             _ = left.pop(same) == number
     _ = by == 1 or reduce(operator.mul, left, 1) % by == 0
-
-
-@contextlib.contextmanager
-def mathematics_watched() -> Iterator[None]:
-    """Inside, functions of `math` that take the number of a size itself are seen."""
-    with contextlib.ExitStack() as undo:
-        for name in _TAKE_INTEGERS:
-            own = getattr(math, name)
-            undo.callback(setattr, math, name, own)
-            setattr(math, name, _seeing(own))
-        yield
-
-
-def _seeing(own: Callable[..., Any]) -> Callable[..., Any]:
-    def function(*args: Any) -> Any:
-        for each in args:
-            if isinstance(each, Followed):
-                each.log.escape(each.tree)
-        return own(*args)
-
-    return function

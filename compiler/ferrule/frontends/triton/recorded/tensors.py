@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from dataclasses import field
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -46,12 +48,47 @@ class Recorded:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is all of its memory, and nothing in it is left out."""
-        return self.offset == 0 and prod(self.shape) * self.dtype.bits // 8 == self.memory
+        """Whether it is all of its memory, and nothing in it is left out, or there twice."""
+        dims = sorted((st, si) for si, st in zip(self.shape, self.strides, strict=True) if si != 1)
+        sizes = [size for _, size in dims]
+        steps = [prod(sizes[:at]) for at in range(len(sizes))]
+        in_order = 0 in self.shape or steps == [step for step, _ in dims]
+        size = prod(self.shape) * self.dtype.bits // 8
+        return self.offset == 0 and in_order and size == self.memory
 
     def seen(self) -> Seen:
         """The same as an example."""
         return Seen(self.shape, self.strides, self.dtype, self.aligned)
+
+
+class Shape(tuple[Any, ...]):
+    """The sizes of a tensor, for a host function a `torch.Size`."""
+
+    __slots__ = ()
+
+    __class__: Any = property(lambda _: sys.modules["torch"].Size)
+
+    def numel(self) -> Any:
+        """The number of elements."""
+        return reduce(operator.mul, self, 1)
+
+    def __getitem__(self, at: Any) -> Any:
+        found = super().__getitem__(at)
+        return Shape(found) if type(found) is tuple else found
+
+    def __add__(self, other: Any) -> Any:
+        return Shape((*self, *other)) if isinstance(other, tuple) else NotImplemented
+
+    def __radd__(self, other: Any) -> Any:
+        return Shape((*other, *self)) if isinstance(other, tuple) else NotImplemented
+
+    def __mul__(self, times: Any) -> Any:
+        return Shape(super().__mul__(times))
+
+    __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        return f"torch.Size({[*self]!r})"
 
 
 def is_torch(value: object) -> bool:

@@ -14,11 +14,9 @@ from ferrule.frontends.triton.autotuned.configs import PLAIN, Version, versions_
 from ferrule.frontends.triton.foreign import own
 from ferrule.frontends.triton.grids import GridOfVersions
 from ferrule.frontends.triton.installed import Kernel
-from ferrule.frontends.triton.recorded.asked import Asked
 from ferrule.frontends.triton.recorded.bound import Bound
-from ferrule.frontends.triton.recorded.followed import follow, plain, trees_of
 from ferrule.frontends.triton.recorded.following import Following
-from ferrule.frontends.triton.recorded.functions import functions_watched
+from ferrule.frontends.triton.recorded.grids import asked, listed, meta_of
 from ferrule.frontends.triton.recorded.nodes import Tree
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.tensors import Recorded, is_torch, recorded
@@ -77,11 +75,11 @@ class Together:
         """The constants that a recorded grid reads."""
         for launch in self.launches:
             if callable(launch.grid):
-                asked, log = self._meta(launch, self._versions()[0]), launch.reading.log
+                meta, log = meta_of(launch, self._versions()[0]), launch.reading.log
                 before = len(log.compared)
-                launch.grid(asked)
+                launch.grid(meta)
                 del log.compared[before:]
-                yield from asked.names
+                yield from meta.names
 
     def constants(self) -> dict[str, Any]:
         """The values that are compiled in."""
@@ -170,21 +168,10 @@ class Together:
         arguments, and the constants of a configuration and of heuristics."""
         launch = self.launches[at]
         if not callable(launch.grid):
-            return _listed(launch.grid), launch.grid_trees
-        log, known = launch.reading.log, self._meta(launch, version)
-        known |= {k: follow(known[k], each, log) for k, each in launch.trees.items() if k in known}
-        before = len(log.compared)
-        with functions_watched(launch.reading):
-            grid = _listed(launch.grid(known))
-        self.following.compared[at] += log.compared[before:]
-        del log.compared[before:]
-        return plain(grid), trees_of(dict(enumerate(grid)))
-
-    def _meta(self, launch: Bound, version: Version) -> Asked:
-        kernel = launch.kernel
-        known = {each.name: each.default for each in kernel.parameters if each.has_default}
-        known |= {**launch.given, **version.constants}
-        return Asked(known, kernel.heuristics)
+            return listed(launch.grid), launch.grid_trees
+        found = asked(launch, version)
+        self.following.compared[at] += found.compared
+        return found.grid, found.trees
 
     def _versions(self) -> Sequence[Version]:
         if self.config is None and not self.kernel.configs:
@@ -256,7 +243,3 @@ class Together:
             return Free(specs.Float32)
         number: float | bool = self._same(name, known)
         return number
-
-
-def _listed(grid: Any) -> Sequence[Any]:
-    return grid if isinstance(grid, tuple | list) else (grid,)

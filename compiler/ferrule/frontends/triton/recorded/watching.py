@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from collections.abc import Hashable, Mapping
+from dataclasses import field, replace
 from typing import Any
 
-from ferrule.frontends.triton.recorded.bound import Followed
-from ferrule.frontends.triton.recorded.followed import frames, plain, trees_of
+from ferrule.compiler.errors import CompileError
+from ferrule.frontends.triton.recorded.bound import Asking, Followed
+from ferrule.frontends.triton.recorded.followed import Ratio, plain, trees_of
+from ferrule.frontends.triton.recorded.grids import asked_early
 from ferrule.frontends.triton.recorded.launch import RecordedLaunch
+from ferrule.frontends.triton.recorded.log import frames
 from ferrule.frontends.triton.recorded.patches import Written
 from ferrule.frontends.triton.recorded.reading import Reading
 from ferrule.frontends.triton.recorded.tensors import Recorded, is_torch, recorded
@@ -35,11 +39,15 @@ class Watching:
     _called: bool = False
 
     def _launch(self, kernel: Any, grid: Any, args: tuple[Any, ...], more: dict[str, Any]) -> None:
+        for each in (*args, *more.values()):
+            if isinstance(each, Ratio):
+                each.take()
         numbers = trees_of({**dict(enumerate(args)), **more})
         of_grid = trees_of(dict(enumerate(grid if isinstance(grid, tuple | list) else (grid,))))
         seen = len(self._reading.log.compared)
         followed = Followed(numbers, of_grid, self._reading, seen)
         made = RecordedLaunch(kernel, plain(grid), plain(args), plain(more), followed)
+        made = replace(made, early=_early(made))
         self._note_makers(made)
         self._reading.derive(each for each in (*args, *more.values()) if is_torch(each))
         self._launches.append(made)
@@ -89,10 +97,19 @@ class Watching:
 
     def _forget(self) -> None:
         """What was made until now is the caller's, not the host function's."""
-        self._reading.made.clear()
+        self._reading.forget()
         self._computed.clear()
         self._fills.clear()
         self._reading.log.reads.clear()
+
+
+def _early(launch: RecordedLaunch) -> Mapping[Hashable, Asking]:
+    if not callable(launch.grid):
+        return {}
+    try:
+        return asked_early(launch.bound())
+    except CompileError:  # of a kernel that cannot be compiled: whoever compiles it is told
+        return {}
 
 
 def _is_ours(frame: Any) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ferrule import specs
@@ -22,12 +23,13 @@ from ferrule.frontends.triton.arguments import (
 from ferrule.frontends.triton.compiling import Compilation, archs_of, prepared
 from ferrule.frontends.triton.fills import Fill, filling
 from ferrule.frontends.triton.levels import Specialise
+from ferrule.frontends.triton.recorded.nodes import Tree
 from ferrule.frontends.triton.recorded.reading import Made
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.tensors import Recorded
 from ferrule.frontends.triton.recorded.together import Together
 from ferrule.frontends.triton.recorded.views import example_of, tensor_over
-from ferrule.specs import Dim, Scalar, Signature, Tensor
+from ferrule.specs import Dim, NoneValue, Scalar, Signature, Tensor
 from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
@@ -41,14 +43,18 @@ class Host:
 
     `inputs` are tensors that callers give, by name, `results` those that it returns.  `made` are
     the storages that it allocated, `computed` those that operations of PyTorch wrote, by the
-    operation, and `shapes` are the sizes with which it made storages.
+    operation, and `shapes` are the sizes with which it made storages.  `trees` say of each result
+    how its sizes were made.  `floats` are numbers that it was given, if it `is_called` by `call`.
     """
 
     inputs: Mapping[str, Recorded]
-    results: Sequence[Recorded]
+    results: Sequence[Recorded | None]
     made: frozenset[int]
     computed: Mapping[int, str]
     shapes: Mapping[int, Made] = field(default_factory=dict)
+    trees: Sequence[Sequence[Tree]] = ()
+    floats: Mapping[str, float] = field(default_factory=dict)
+    is_called: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +118,8 @@ class Whole:
         """Every tensor of a launch, and every result, is an input or is written by launches."""
         for at, host in enumerate(self.hosts):
             used = {v[at].storage: n for one in self.launches for n, v in one.tensors()}
-            used |= {each.storage: f"result {number}" for number, each in enumerate(host.results)}
+            results = ((number, each) for number, each in enumerate(host.results) if each)
+            used |= {each.storage: f"result {number}" for number, each in results}
             for storage, operation in host.computed.items():
                 if storage not in host.made:
                     names = (n for n, each in host.inputs.items() if each.storage == storage)
@@ -132,6 +139,8 @@ class Whole:
     def _read_inputs(self) -> None:
         """The named inputs, then the other tensors that launches take, by their parameter."""
         named = self.hosts[0].inputs
+        for host in self.hosts[1:]:
+            self._check_inputs(set(named) ^ set(host.inputs))
         for name in named:
             self._take(name, [host.inputs[name] for host in self.hosts])
         for launch in self.launches:
@@ -143,45 +152,85 @@ class Whole:
         for launch in self.launches:
             launch.read_tensors()
 
+    def _check_inputs(self, apart: Collection[str]) -> None:
+        for name in sorted(apart):
+            raise CompileError(
+                Diagnostic(
+                    f"{self.name}: {name} is a tensor in one recording, and none in another",
+                    expected="the same tensors in all recordings",
+                    hint="compile recordings of each side, and join them with fe.overload",
+                )
+            )
+
     def _take(self, name: str, each: Sequence[Recorded]) -> None:
         aligned = self.specialize == "check"
         tensor = tensor_over(self._free_name(name), each, self.sizes, aligned=aligned)
         self.given[tensor.name] = tensor
         self._own_memory(tensor, each)
 
-    def _results(self) -> list[Tensor]:
+    def _results(self) -> list[Tensor | NoneValue]:
         """The results, compact and in order; a result that is an input is no result."""
-        found = []
-        for at, first in enumerate(self.hosts[0].results):
-            each = [host.results[at] for host in self.hosts]
-            what = f"{self.name}: result {at}"
-            if first.storage not in self.hosts[0].made:
-                raise CompileError(f"{what} is a tensor that the caller gives: leave it out")
-            if not all(one.is_compact and one.is_whole for one in each):
-                raise CompileError(f"{what} is a part of a tensor: return the whole")
-            if first.storage in self.tensors:
-                raise CompileError(f"{what} is an earlier result again")
-            shape = self._shape(each, what)
-            tensor = Tensor(self._free_name(f"result_{at}"), shape, first.dtype)
-            self._own_memory(tensor, each)
-            found.append(tensor)
-        return found
+        self._check_kinds()
+        return [self._result(at) for at in range(len(self.hosts[0].results))]
+
+    def _check_kinds(self) -> None:
+        """Raises CompileError unless all recordings return the same kinds of results."""
+        kinds = [[_kind(each) for each in host.results] for host in self.hosts]
+        for other in kinds[1:]:
+            if other != kinds[0]:
+                shown = [", ".join(each) or "nothing" for each in (kinds[0], other)]
+                raise CompileError(
+                    Diagnostic(
+                        f"{self.name}: one recording returns {shown[0]}, another {shown[1]}",
+                        expected="results of the same dtypes and ranks",
+                        hint="compile recordings of each side, and join them with fe.overload",
+                    )
+                )
+
+    def _result(self, at: int) -> Tensor | NoneValue:
+        first = self.hosts[0].results[at]
+        if first is None:
+            return NoneValue(self._free_name(f"result_{at}"))
+        each = [one for host in self.hosts if (one := host.results[at]) is not None]
+        what = f"{self.name}: result {at}"
+        if first.storage not in self.hosts[0].made:
+            raise CompileError(f"{what} is a tensor that the caller gives: leave it out")
+        if not all(one.is_compact and one.is_whole for one in each):
+            raise CompileError(f"{what} is a part of a tensor: return the whole")
+        if first.storage in self.tensors:
+            raise CompileError(f"{what} is an earlier result again")
+        shape = self._dims(
+            [host.trees[at] for host in self.hosts], [one.shape for one in each], what
+        )
+        tensor = Tensor(self._free_name(f"result_{at}"), shape, first.dtype)
+        self._own_memory(tensor, each)
+        return tensor
 
     def _shape(self, each: Sequence[Recorded], what: str) -> tuple[Dim, ...]:
         """The sizes of memory that the function allocates: as they were made, else by values."""
-        rank = len(each[0].shape)
+        none: Made = ((), ())
         made = [
-            host.shapes.get(one.storage, ((), ()))
-            for host, one in zip(self.hosts, each, strict=True)
+            host.shapes.get(one.storage, none) for host, one in zip(self.hosts, each, strict=True)
         ]
-        is_view = any(sizes != one.shape for (sizes, _), one in zip(made, each, strict=True))
+        pairs = zip(made, each, strict=True)
+        if all(sizes and prod(sizes) == prod(one.shape) for (sizes, _), one in pairs):
+            ranks = {len(sizes) for sizes, _ in made}
+            if len(ranks) == 1:
+                return self._dims([trees for _, trees in made], [sizes for sizes, _ in made], what)
+        unknown = [[None] * len(one.shape) for one in each]
+        return self._dims(unknown, [one.shape for one in each], what)
+
+    def _dims(
+        self, trees: Sequence[Sequence[Tree | None]], sizes: Sequence[Sequence[int]], what: str
+    ) -> tuple[Dim, ...]:
+        """Sizes by how they were made in each recording."""
         return tuple(
             self.launches[0].followed(
-                [None if is_view else trees[at] for _, trees in made],
-                tuple(one.shape[at] for one in each),
-                f"{what}, dim {at},",
+                [each[axis] for each in trees],
+                tuple(each[axis] for each in sizes),
+                f"{what}, dim {axis},",
             )
-            for at in range(rank)
+            for axis in range(len(sizes[0]))
         )
 
     def _tensor(self, name: str, each: Sequence[Recorded]) -> Tensor:
@@ -247,6 +296,32 @@ class Whole:
             found, number = f"{name}_{number}", number + 1
         return found
 
+    def _number(self, launch: Together, name: str, scalar: Scalar) -> Scalar:
+        """The parameter for a number of a launch; what the host function got once, is one."""
+        given_as = self._given_as(launch, name)
+        known = self.given.get(given_as) if given_as in self.hosts[0].floats else None
+        if isinstance(known, Scalar):
+            return known
+        own = Scalar(self._free_name(given_as), scalar.dtype)
+        self.given[own.name] = own
+        return own
+
+    def _given_as(self, launch: Together, name: str) -> str:
+        """The parameter of the host function that a number of a launch is: it has its values."""
+        if not all(host.is_called for host in self.hosts):
+            return name
+        values = [each.given[name] for each in launch.launches]
+        for given in self.hosts[0].floats:
+            if [host.floats.get(given) for host in self.hosts] == values:
+                return given
+        raise CompileError(
+            Diagnostic(
+                f"{self.name}: {name} of {launch.kernel.name} is {values[0]!r} in one recording "
+                f"and {values[1]!r} in another, which is no argument of the host function",
+                hint="record it with the same number each time, or give the number as an argument",
+            )
+        )
+
     # ---- steps ----
 
     def _fill(self, each: Filled) -> CallingConvention:
@@ -297,10 +372,14 @@ class Whole:
             case IntegerArgument(name=name) if name in over:
                 return IntegerArgument(name, over[name])
             case NumberArgument(name=name, scalar=Scalar() as scalar):
-                own = Scalar(self._free_name(name), scalar.dtype)
-                self.given[own.name] = own
-                return NumberArgument(name, own)
+                return NumberArgument(name, self._number(launch, name, scalar))
         return one
+
+
+def _kind(result: Recorded | None) -> str:
+    if result is None:
+        return "None"
+    return f"a tensor of {result.dtype.name} with {len(result.shape)} dims"
 
 
 def _placeholder(tensor: Tensor) -> Tensor:

@@ -1,0 +1,271 @@
+"""How sizes and strides of the tensors that a host function makes follow from those that it has.
+
+Where a function decides by sizes, it does so here too, by comparisons, which are remembered.
+A function of PyTorch decides them in C.  Here it is written for the functions that host functions
+use around launches: of a view or a new tensor they are expressions over the sizes before.  What is
+not written here has sizes of which nothing is known.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, Final
+
+from ferrule.frontends.triton.recorded.followed import plain
+from ferrule.specs.deferred import dataclass
+
+Sizes = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Sizes and strides of a tensor, as numbers that are followed."""
+
+    shape: Sizes
+    strides: Sizes
+
+
+def form_of_made(name: str, of: Callable[[Any], Form | None], args: Any, named: Any) -> Form | None:
+    """The form of what a function of this name makes; None if it is not written here.
+
+    `of` gives the form of a tensor; the result may be wrong for other arguments than are written
+    here, and is to be compared with the tensor.
+    """
+    if name.endswith("_like"):
+        form = of(args[0])
+        return compact(form.shape) if form is not None and _is_compact(form) else None
+    if name in _FACTORIES:
+        given = args[1:] if name.startswith("new_") else args
+        return compact(listed(given or [named.get("size", ())]))
+    write = _WRITERS.get(name)
+    form = of(args[0]) if write is not None or name in _KEEP else None
+    if form is None or write is None:
+        return form
+    return write(form, [*args[1:], *named.values()])
+
+
+def has_shape(form: Form, tensor: Any) -> bool:
+    """Whether a tensor has these sizes."""
+    return tuple(plain(each) for each in form.shape) == tuple(tensor.shape)
+
+
+def fits(form: Form, tensor: Any) -> bool:
+    """Whether a tensor has these sizes, and these strides where they decide."""
+    steps = zip(tensor.shape, tensor.stride(), form.strides, strict=False)
+    return has_shape(form, tensor) and (
+        0 in tensor.shape
+        or all(size == 1 or known is None or step == plain(known) for size, step, known in steps)
+    )
+
+
+def compact(shape: Sequence[Any]) -> Form:
+    """A tensor whose elements lie one behind the other."""
+    strides: list[Any] = []
+    step: Any = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step = step * size if plain(size) != 0 else step
+    return Form(tuple(shape), tuple(reversed(strides)))
+
+
+def listed(given: Sequence[Any]) -> Sequence[Any]:
+    """Sizes as one argument, or as several."""
+    (first, *_) = given or ((),)
+    return first if isinstance(first, tuple | list) else given
+
+
+def _is_compact(form: Form) -> bool:
+    """Whether a tensor is compact; then calls are compared for it."""
+    wanted = zip(form.shape, form.strides, compact(form.shape).strides, strict=True)
+    return all(plain(size) == 1 or step == known for size, step, known in wanted)
+
+
+def _viewed(form: Form, given: Sequence[Any]) -> Form:
+    """`view`, `reshape`: one size may be left to PyTorch."""
+    shape = list(listed(given))
+    if -1 in map(plain, shape):
+        at = next(at for at, size in enumerate(shape) if plain(size) == -1)
+        shape[at] = _left(list(form.shape), [each for each in shape if plain(each) != -1])
+    return compact(shape)
+
+
+def _left(sizes: list[Any], said: Sequence[Any]) -> Any:
+    """What is left of a product when it is divided by these: equal factors are taken out first."""
+    by: Any = 1
+    for number in said:
+        factor = next((at for at, size in enumerate(sizes) if same(size, number)), None)
+        if factor is None:
+            by = by * number
+        else:
+            sizes.pop(factor)
+    return product(sizes) if plain(by) == 1 else product(sizes) // by
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two numbers are made in the same way."""
+    return bool(getattr(one, "tree", plain(one)) == getattr(other, "tree", plain(other)))
+
+
+def product(sizes: Sequence[Any]) -> Any:
+    """The number of elements."""
+    return reduce(operator.mul, sizes, 1)
+
+
+def _expanded(form: Form, given: Sequence[Any]) -> Form:
+    shape, new = listed(given), len(listed(given)) - len(form.shape)
+    old = [(1, 0)] * new + list(zip(form.shape, form.strides, strict=True))
+    sizes = [was if plain(size) == -1 else size for size, (was, _) in zip(shape, old, strict=True)]
+    pairs = zip(sizes, old, strict=True)
+    steps = [step if same(size, was) or size == was else 0 for size, (was, step) in pairs]
+    return Form(tuple(sizes), tuple(steps))
+
+
+def _permuted(form: Form, given: Sequence[Any]) -> Form:
+    order = [plain(each) for each in listed(given)]
+    return Form(tuple(form.shape[at] for at in order), tuple(form.strides[at] for at in order))
+
+
+def _swapped(form: Form, given: Sequence[Any]) -> Form:
+    order = [*range(len(form.shape))]
+    one, other = (plain(each) for each in given[:2])
+    order[one], order[other] = order[other], order[one]
+    return _permuted(form, order)
+
+
+def _turned(form: Form, _: Sequence[Any]) -> Form:
+    """`t`, `T`, `mT`."""
+    return _swapped(form, (-2, -1)) if len(form.shape) > 1 else form
+
+
+def _widened(form: Form, given: Sequence[Any]) -> Form:
+    """`unsqueeze`."""
+    at = plain(given[0]) % (len(form.shape) + 1)
+    inside = at < len(form.shape)
+    step = form.shape[at] * form.strides[at] if inside else 1
+    return Form(
+        (*form.shape[:at], 1, *form.shape[at:]), (*form.strides[:at], step, *form.strides[at:])
+    )
+
+
+def _squeezed(form: Form, given: Sequence[Any]) -> Form:
+    """Which sizes are 1 is compared by who asks."""
+    rank = len(form.shape)
+    axes = {plain(each) % rank for each in listed(given)} if given else {*range(rank)}
+    left = [at for at in range(rank) if at not in axes or plain(form.shape[at]) != 1]
+    return _permuted(form, left)
+
+
+def _flattened(form: Form, given: Sequence[Any]) -> Form:
+    rank = len(form.shape)
+    first, last = (plain(each) % max(rank, 1) for each in (*given, *(0, -1)[len(given) :]))
+    inner = product(form.shape[first : last + 1])
+    return compact((*form.shape[:first], inner, *form.shape[last + 1 :]))
+
+
+def _unflattened(form: Form, given: Sequence[Any]) -> Form:
+    at, sizes = plain(given[0]) % len(form.shape), [*given[1]]
+    inner = _viewed(Form((form.shape[at],), (1,)), [sizes]).shape
+    return compact((*form.shape[:at], *inner, *form.shape[at + 1 :]))
+
+
+def _narrowed(form: Form, given: Sequence[Any]) -> Form:
+    at = plain(given[0]) % len(form.shape)
+    return Form((*form.shape[:at], given[2], *form.shape[at + 1 :]), form.strides)
+
+
+def _selected(form: Form, given: Sequence[Any]) -> Form:
+    at = plain(given[0]) % len(form.shape)
+    return _permuted(form, [each for each in range(len(form.shape)) if each != at])
+
+
+def _strided(form: Form, given: Sequence[Any]) -> Form:
+    steps = zip(given[0], given[1], strict=True)
+    _ = 1 + sum((size - 1) * step for size, step in steps) <= product(form.shape)
+    return Form(tuple(given[0]), tuple(given[1]))
+
+
+def _indexed(form: Form, given: Sequence[Any]) -> Form | None:
+    """A part of a tensor: numbers, slices, `None` and `...`."""
+    (index,) = given
+    listed_ = index if isinstance(index, tuple) else (index,)
+    if not all(each is None or each is Ellipsis or _is_part(each) for each in listed_):
+        return None
+    left = len(form.shape) - sum(each is not None and each is not Ellipsis for each in listed_)
+    shape: list[Any] = []
+    strides: list[Any] = []
+    at = 0
+    for each in [*listed_, *([] if Ellipsis in listed_ else [Ellipsis])]:
+        if each is None:
+            shape.append(1)
+            strides.append(None)
+        elif each is Ellipsis:
+            shape += form.shape[at : at + left]
+            strides += form.strides[at : at + left]
+            at += left
+        else:
+            if isinstance(each, slice):
+                step = each.step or 1
+                shape.append(-(-_length(form.shape[at], each) // step))
+                strides.append(form.strides[at] * step)
+            at += 1
+    return Form(tuple(shape), tuple(strides)) if None not in strides else None
+
+
+def _is_part(each: Any) -> bool:
+    if isinstance(each, slice):
+        return each.step is None or (type(each.step) is int and each.step > 0)
+    return isinstance(each, int) and not isinstance(each, bool)
+
+
+def _length(size: Any, part: slice) -> Any:
+    """The size of a part; whether the tensor ends before it does, is compared by who asks."""
+    first, last = (_end(size, each) for each in (part.start, part.stop))
+    start = 0 if first is None else first
+    stop = size if last is None or plain(last) > plain(size) else last
+    if plain(start) > plain(size):
+        return 0
+    return stop - start if plain(stop) > plain(start) else 0
+
+
+def _end(size: Any, end: Any) -> Any:
+    if end is None or plain(end) >= 0:
+        return end
+    return size + end if plain(size) + plain(end) >= 0 else 0
+
+
+_FACTORIES: Final = frozenset(
+    "empty empty_like new_empty zeros zeros_like new_zeros ones ones_like new_ones full full_like "
+    "new_full rand randn rand_like randn_like".split()
+)
+"""Functions that make tensors of given sizes."""
+_KEEP: Final = frozenset(
+    "detach alias zero_ fill_ requires_grad_ data contiguous clone to float half bfloat16 double "
+    "copy_ add_ mul_ sub_ div_ view_as cuda cpu".split()
+)
+"""Functions whose result has the sizes of their tensor."""
+_WRITERS: Final[dict[str, Callable[[Form, Sequence[Any]], Form | None]]] = {
+    "view": _viewed,
+    "reshape": _viewed,
+    "expand": _expanded,
+    "permute": _permuted,
+    "transpose": _swapped,
+    "swapaxes": _swapped,
+    "swapdims": _swapped,
+    "t": _turned,
+    "T": _turned,
+    "mT": _turned,
+    "unsqueeze": _widened,
+    "squeeze": _squeezed,
+    "flatten": _flattened,
+    "ravel": _flattened,
+    "unflatten": _unflattened,
+    "narrow": _narrowed,
+    "select": _selected,
+    "as_strided": _strided,
+    "__getitem__": _indexed,
+}
+"""Views, with the form of each."""
+KNOWN: Final = _FACTORIES | {*_WRITERS}
+"""Functions whose results have the sizes that are said, whatever these are."""
