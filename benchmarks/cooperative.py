@@ -13,6 +13,7 @@ import importlib.util
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 # Read when an OpenMP runtime is loaded, and NumPy's BLAS.
@@ -124,8 +125,10 @@ def works(small: bool) -> Iterator[Work]:
     rows, size, length = ((3, 100), 40, 1 << 10) if small else ((4096, 1024), 512, 1 << 22)
     yield matmul(size)
     for make, name in ((kernel_works.softmax, "softmax"), (kernel_works.layer_norm, "layer_norm")):
-        work = make(*rows)
-        yield replace(work, compiled=_example(f"block_{name}").compiled)
+        work, example = make(*rows), _example(f"block_{name}")
+        yield replace(work, compiled=example.compiled)
+        contracted = partial(example.compiled, "--target cpu --fmad")
+        yield replace(work, name=f"{work.name}, --fmad", compiled=contracted)
     yield sum_and_max(length * 4)
     yield transpose(size * 4)
     yield prefix_sum(length)

@@ -94,14 +94,38 @@ def summing(function: Any, ours: Any) -> tuple[Any, Any]:
     return fe.jit(sum_of), numba_sum
 
 
+def chained(function: Any, ours: Any, offset: float) -> tuple[Any, Any]:
+    """The same functions where each call waits for the one before, so that nothing is a vector."""
+    quarter, more = np.float32(0.25), np.float32(offset)
+
+    def chain(a, b, o):
+        x = a[0]
+        for _ in range(b.shape[0]):
+            x = ours(x) * 0.25 + offset
+        o[0] = x
+
+    def numba_chain(a, b, o):
+        x = a[0]
+        for _ in range(b.shape[0]):
+            x = np.float32(function(x)) * quarter + more
+        o[0] = x
+
+    return fe.jit(chain), numba_chain
+
+
 FUNCTIONS: Final = {name: summing(getattr(math, name), getattr(fe.math, name))
                     for name in ("exp", "log", "sin", "tanh")}  # fmt: skip
+OFFSETS: Final = {"exp": 0.0, "log": 2.0, "sin": 1.0, "cos": 1.0, "tanh": 1.0}
+"""With these the numbers stay where the functions have no short cuts."""
+CHAINS: Final = {name: chained(getattr(math, name), getattr(fe.math, name), offset)
+                 for name, offset in OFFSETS.items()}  # fmt: skip
 CASES: Final = (
     ("dot product in order", dot, numba_dot, False),
     ("dot product, reassociate=True", dot_in_any_order, numba_dot, True),
     ("dot product, fast_math=True", dot_fast, numba_dot, True),
     ("sum of rsqrt(x, fast=True), in order", roots, numba_roots, False),
     *((f"sum of {name}, in order", *sides, False) for name, sides in FUNCTIONS.items()),
+    *((f"a chain of {name}", *sides, False) for name, sides in CHAINS.items()),
 )
 
 
