@@ -297,3 +297,69 @@ def test_each_thread_has_the_result_of_its_own_atomic() -> None:
     wanted = np.sort(x[x > 20])
     assert counts[0] == len(wanted)
     np.testing.assert_array_equal(np.sort(counts[1 : 1 + len(wanted)]), wanted)
+
+
+# ---- loops that compute the index of the thread ----
+
+
+@fe.kernel
+def tiles_kernel(x, out):
+    """Each thread keeps what it has where its tile hangs over the end."""
+    t, b = arch.thread_idx()[0], arch.block_idx()[0]
+    total, largest, count = fe.Float32(0), fe.Float32(-9), 0
+    for k in range(16):
+        i = (b * 16 + k) * 64 + t
+        if i < x.shape[0]:
+            total += x[i]
+            largest = max(largest, x[i])
+            count += 1
+    out[b, 0, t], out[b, 1, t], out[b, 2, t] = total, largest, fe.Float32(count)
+
+
+@fe.kernel
+def otherwise_kernel(x, out):
+    """A thread does something else there."""
+    t, b = arch.thread_idx()[0], arch.block_idx()[0]
+    total, last = fe.Float32(0), fe.Float32(0)
+    for k in range(16):
+        i = (b * 16 + k) * 64 + t
+        before = total
+        if i < x.shape[0]:
+            total += x[i]
+            last = before
+        else:
+            total -= 1.0
+    out[b, 0, t], out[b, 1, t], out[b, 2, t] = total, last, 0.0
+
+
+@fe.kernel
+def changed_kernel(x, out):
+    """What a thread carries changes in each iteration, also without the condition."""
+    t, b = arch.thread_idx()[0], arch.block_idx()[0]
+    total, odd = fe.Float32(0), fe.Float32(1)
+    for k in range(16):
+        i = (b * 16 + k) * 64 + t
+        odd = -odd * 0.5
+        if i < x.shape[0]:
+            total += x[i] * odd
+    out[b, 0, t], out[b, 1, t], out[b, 2, t] = total, odd, 0.0
+
+
+@pytest.mark.parametrize("size", [1, 1000, 1024, 2500])
+@pytest.mark.parametrize("kernel", [tiles_kernel, otherwise_kernel, changed_kernel])
+def test_tiles_that_hang_over_the_end(kernel: Any, size: int) -> None:
+    @fe.jit
+    def tiles(x, out):
+        kernel(x, out).launch(grid=out.shape[0], block=64)
+
+    x = np.random.default_rng(size).standard_normal(size, dtype=np.float32)
+    out = np.zeros((3, 3, 64), np.float32)
+    run_all_ways(tiles, (x, out), plain=False)
+
+
+def test_the_index_of_a_tile_is_known_not_to_wrap() -> None:
+    x, out = np.ones(1000, np.float32), np.zeros((2, 3, 64), np.float32)
+    function = compiled(tiles_kernel, x, out, grid=2, block=64)
+    (launch,) = (remark.text for remark in function.remarks if remark.what == "launch")
+    assert "its threads run in 3 phases, cut around its loops" in launch
+    assert "gather" not in function.inspect_asm()

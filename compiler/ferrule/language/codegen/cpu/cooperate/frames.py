@@ -4,9 +4,9 @@ Threads that do not wait for each other have no order, so all of them can make a
 together: an iteration is a phase, in which they are lanes of vectors. That pays
 
 * around a loop of the form of `strided`;
-* for a loop whose threads access memory side by side, and which has writes or other loops in it. A
-  loop without these becomes vectors inside of a phase (`cpu.strips`), and one with few constant
-  iterations is unrolled there.
+* for a loop whose threads access memory side by side, and which has writes or other loops in it, or
+  computes the index of the thread. A loop without these becomes vectors inside of a phase
+  (`cpu.strips`), and one with few constant iterations is unrolled there.
 """
 
 from __future__ import annotations
@@ -103,12 +103,16 @@ class Frames:
         )
 
     def is_nest(self, op: ops.Op) -> bool:
-        """Whether threads access memory side by side in a loop, which has writes or other loops."""
+        """Whether threads access memory side by side in a loop, which has writes or other loops, or
+        computes where: a phase proves that such an index does not wrap."""
         if not isinstance(op, ops.For) or self.is_short(op):
             return False
         inside = list(all_ops(op.body))
         deep = any(isinstance(each, ops.For) and not self.is_short(each) for each in inside)
-        return (deep or any(map(_writes, inside))) and any(map(self.is_side_by_side, inside))
+        beside = [each for each in inside if self.is_side_by_side(each)]
+        made = {result for each in inside for result in each.defined if result in self.degrees}
+        moves = any(not made.isdisjoint(each.operands) for each in beside)
+        return bool(beside) and (deep or moves or any(map(_writes, inside)))
 
     def is_short(self, op: ops.For) -> bool:
         """Whether a loop is unrolled."""

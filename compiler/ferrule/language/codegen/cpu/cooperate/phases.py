@@ -27,12 +27,14 @@ from ferrule.language.codegen.cpu.cooperate.numbering import Numbering
 from ferrule.language.codegen.cpu.cooperate.quotients import Quotients
 from ferrule.language.codegen.facts.uniform import (
     Divergent,
+    Uniform,
     has_effect,
 )
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.facts import all_ops
 from ferrule.language.ir.rewrite import rewrite
+from ferrule.language.ir.walk import is_plain
 from ferrule.specs import Int32
 from ferrule.specs.deferred import dataclass
 
@@ -173,6 +175,11 @@ class _Splitter:
         results, initial, carried = (
             _chosen(values, kept) for values in (op.results, op.initial, op.carried)
         )
+        if isinstance(op, ops.For) and (last := _guarded(op, self.cut.uniform)):
+            into.done.append(
+                replace(op, results=(), initial=(), carried=(), body=self.guarded(op, last, into))
+            )
+            return
         changed = replace(op, results=results, initial=initial, carried=carried)
         if isinstance(changed, ops.While):
             changed = replace(changed, test=self.iteration(changed.test, into, [], [True]))
@@ -182,6 +189,20 @@ class _Splitter:
         if moves:
             own = tuple(value for value in op.carried if value not in self.cut.uniform)
             self.iterations.append((first, len(self.cut.drafts) - 1, own))
+
+    def guarded(self, op: ops.For, last: ops.If, outer: Open) -> ops.Region:
+        """An iteration in which threads do everything behind a condition, or nothing."""
+        uniform = [each for each in op.body.ops[:-1] if each in self.cut.uniform.hoisted]
+        own = [each for each in op.body.ops[:-1] if each not in self.cut.uniform.hoisted]
+        inner = Open((*outer.guards, (last.condition, True)), pending=[*own, *last.then.ops])
+        made = dict(zip(last.results, last.then.yields, strict=True))
+        pairs = [
+            (carried, made[value])
+            for carried, value in zip(op.carried, op.body.yields, strict=True)
+            if value is not carried
+        ]
+        self.cut.flush(inner, [(self.cut.slot(carried), value) for carried, value in pairs])
+        return ops.Region((*uniform, *inner.done))
 
     def strided(self, op: ops.For, form: strided.Strided, into: Open) -> None:
         """A loop in which the threads access memory side by side."""
@@ -218,6 +239,20 @@ class _Splitter:
         self.region(region, inner)
         self.cut.flush(inner, moves)
         return ops.Region(tuple(inner.done), _chosen(region.yields, kept))
+
+
+def _guarded(loop: ops.For, uniform: Uniform) -> ops.If | None:
+    """The condition at the end of an iteration without which a thread keeps all that it carries."""
+    last = loop.body.ops[-1] if loop.body.ops else None
+    if not isinstance(last, ops.If) or uniform.in_frame(last) or last.otherwise.ops:
+        return None
+    kept = dict(zip(last.results, last.otherwise.yields, strict=True))
+    pairs = list(zip(loop.carried, loop.body.yields, strict=True))
+    stays = all(value is carried or kept.get(value) is carried for carried, value in pairs)
+    own = (each for each in loop.body.ops[:-1] if each not in uniform.hoisted)
+    simple = all(map(is_plain, own)) and not any(isinstance(e, ops.Check) for e in loop.body.ops)
+    alike = any(carried in uniform for carried in loop.carried)
+    return last if stays and simple and not alike else None
 
 
 def _chosen(values: Sequence[ops.Value], kept: Sequence[bool]) -> tuple[ops.Value, ...]:
