@@ -189,3 +189,25 @@ def test_a_fill_is_of_all_elements(hosts: ModuleType) -> None:
     launches = recorded(host, zeros(3, 40), zeros(3))
     with pytest.raises(fe.CompileError, match="is computed by torch's fill_"):
         launches.compile(target="sm_90a")
+
+
+def test_memory_that_numpy_has_is_computed(hosts: ModuleType) -> None:
+    """What NumPy writes to it, no function does."""
+    import numpy as np
+    import torch
+
+    gives: dict[str, Any] = {
+        "numpy": lambda t: t.numpy(),
+        "__array__": np.asarray,
+        "__dlpack__": np.from_dlpack,
+    }
+    for name, give in gives.items():
+
+        def host(x: Any, give: Any = give) -> Any:
+            total = torch.zeros(x.shape[0])
+            give(total)[:] = 3
+            return rows(hosts, x, total)
+
+        launches = recorded(host, zeros(3, 40))
+        with pytest.raises(fe.CompileError, match=f"is computed by torch's {name}, which is no"):
+            launches.compile(target="sm_90a")

@@ -109,6 +109,8 @@ def _noticed(torch: Any, reading: Reading, func: Any, given: Any, result: Any) -
         reading.read("the offset", first)
     if name == "data_ptr" or (name in _READS and reading.is_derived(first)):
         reading.read(_READS[name], first)
+    elif name in _READS:  # who has the memory may write to it, and nobody sees that
+        reading.share(first, name)
     return result
 
 

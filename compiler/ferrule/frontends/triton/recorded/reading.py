@@ -24,8 +24,9 @@ class Reading:
 
     `names` are those that it was given, `others` those that it made, in their order, and `derived`
     the memory of those whose numbers follow from something that a caller gives, by its identity;
-    `made` is that which it made, `shapes` how the sizes were made with which it did.  `forms` are
-    those of tensors that functions made, None where nothing is known, and `whole` of the memory.
+    `made` is that which it made, `shapes` how the sizes were made with which it did; `shared` is
+    memory that others than PyTorch may write to, by the function that gave it.  `forms` are those
+    of tensors that functions made, None where nothing is known, and `whole` of the memory.
     """
 
     log: Log = field(default_factory=Log)
@@ -35,6 +36,7 @@ class Reading:
     made: set[int] = field(default_factory=set)
     kept: list[Any] = field(default_factory=list)
     shapes: dict[int, Made] = field(default_factory=dict)
+    shared: dict[int, str] = field(default_factory=dict)
     forms: dict[int, Form | None] = field(default_factory=dict)
     whole: dict[int, Form] = field(default_factory=dict)
 
@@ -49,7 +51,7 @@ class Reading:
 
     def forget(self) -> None:
         """What was made until now is the caller's: of its sizes nothing follows from others."""
-        for each in (self.made, self.shapes, self.forms, self.whole):
+        for each in (self.made, self.shapes, self.shared, self.forms, self.whole):
             each.clear()
 
     def sizes(self, tensor: Any, kind: str, values: Sequence[int]) -> list[Any]:
@@ -116,6 +118,10 @@ class Reading:
         """Something of a tensor was read that sizes do not tell."""
         name = self.names.get(id(tensor), "a tensor")
         self.log.reads.append(Read(f"{what} of {name}", place()))
+
+    def share(self, tensor: Any, function: str) -> None:
+        """A function gave the memory of a tensor to others than PyTorch."""
+        self.shared.setdefault(_storage(tensor), function)
 
     def hold(self, number: Followed) -> None:
         """A number that is made of sizes is what it is in the recording."""

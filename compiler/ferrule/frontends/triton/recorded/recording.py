@@ -157,7 +157,8 @@ class Launches(Watching):
         made, shapes = frozenset(self._reading.made), self._reading.shapes
         trees = [() if each is None else self._reading.trees(each) for each in results or ()]
         called = self._floats, self._called
-        return Host(self._inputs, found, made, self._computed, shapes, trees, *called)
+        computed = {**self._reading.shared, **self._computed}
+        return Host(self._inputs, found, made, computed, shapes, trees, *called)
 
     def _same_fills(self, others: Sequence[Launches]) -> list[Filled]:
         """The fills, which all recordings have.  CompileError for one that differs."""
