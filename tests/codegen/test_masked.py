@@ -143,3 +143,36 @@ def along_rows(x: fe.Tensor, o: fe.Tensor):
 def test_threads_that_go_along_rows_of_their_own_go_alone() -> None:
     x, o = np.ones((5, 9), np.float32), np.ones(5, np.float32)
     assert "masked.head" not in fe.compile(along_rows, x, o, options="--target cpu").inspect_llvm()
+
+
+@fe.kernel
+def skips(out: fe.Tensor):
+    t = fe.arch.thread_idx()[0]
+    x, i = fe.Int32(0), fe.Int32(0)
+    while i < t:
+        if i % 3 == 1:
+            i += 1
+            continue
+        if x > 20:
+            break
+        x += i
+        i += 1
+    out[t] = x
+
+
+def skip_all(out: fe.Tensor):
+    skips(out).launch(grid=1, block=32)
+
+
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_short_loops_in_loops_are_compiled_without_a_word(
+    level: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """LLVM warns on the standard error of a loop that it was told to unroll and could not."""
+    out = np.zeros(32, np.int32)
+    options = f"--target cpu --no-cache --opt-level {level}"
+    fe.compile(skip_all, out, options=options)(out)
+    assert capfd.readouterr().err == ""
+    sums = np.cumsum([0 if i % 3 == 1 else i for i in range(31)])
+    wanted = [0, *(next((s for s in sums[:t] if s > 20), sums[t - 1]) for t in range(1, 32))]
+    np.testing.assert_array_equal(out, wanted)

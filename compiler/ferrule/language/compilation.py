@@ -308,7 +308,7 @@ def wanted(job: Job) -> Wanted:
     return Wanted(
         job.function.__name__,
         lambda: key_of_job(lasting),
-        lambda: _guarded(job.function, lambda: _compiled(lasting)),
+        lambda: _guarded(lasting.function, lambda: _compiled(lasting)),
         job.options.cache,
         watch,
     )

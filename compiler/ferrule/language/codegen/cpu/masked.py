@@ -35,7 +35,7 @@ from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.values.arithmetic import intrinsic
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import drive
-from ferrule.runtime.llvm.layouts import I1, I32, I64
+from ferrule.runtime.llvm.layouts import I1, I32, I64, VOID
 
 GROUP: Final = 32
 """The threads of a group: several vectors, which do not wait for each other's results."""
@@ -119,6 +119,9 @@ class _Group:
         head, end = e.block("masked.head"), e.block("masked.end")
         e.branch(head)
         e.at(head)
+        # LLVM would join an empty block with the loop over the lanes, and could not unroll that any
+        # more; it says so on standard error.
+        e.builder.call(_NOTHING, [])
         e.cond_branch(self.step(stage, own), head, end)
         e.at(end)
         self.copy([(own, self.kept, loop.carried, loop.results)])
@@ -212,6 +215,8 @@ class _Group:
                         target.store(name, lane, source.load(value, lane))
 
 
+_NOTHING: Final = ir.InlineAsm(ir.FunctionType(VOID, []), "", "", side_effect=True)
+"""An instruction that is none."""
 _Way = tuple[ir.Block, tuple[ir.Value, ...]]
 """Where an iteration ends, with the carried values there and whether its body ran."""
 
