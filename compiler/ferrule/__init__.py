@@ -428,9 +428,17 @@ def __getattr__(name: str) -> Any:
         module, attribute = _ATTRIBUTES.get(name) or _ONLY_CUTE[name]
         value = getattr(_imported(module), attribute)
     else:
-        raise AttributeError(f"module 'ferrule' has no attribute {name!r}")
+        raise AttributeError(_missing(name))
     globals()[name] = value
     return value
+
+
+def _missing(name: str) -> str:
+    """The error for a name that ferrule has not; of one of CuTe DSL, what there is instead."""
+    said = None
+    if not name.startswith("_"):
+        said = _imported("ferrule.cutlass.names").said_of_ferrule(name)
+    return said or f"module 'ferrule' has no attribute {name!r}"
 
 
 def _imported(module: str) -> Any:

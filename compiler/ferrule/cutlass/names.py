@@ -140,7 +140,32 @@ def missing(module: str, name: str) -> str:
     instead = OTHERWISE.get(name)
     if instead is not None:
         return f"{module}.{name} is not in ferrule; instead: {instead} ({PAGE})"
-    return f"{module}.{name} is not in ferrule, or not yet ({PAGE} says what is)"
+    return (
+        f"{module}.{name} is not in ferrule, or not yet ({PAGE} says what is){_near(module, name)}"
+    )
+
+
+def said_of_ferrule(name: str) -> str | None:
+    """The text of the error for `fe.name`; None unless CuTe DSL has such a name."""
+    public = next((each for each in ("cutlass.cute", "cutlass") if name in _known(each)), None)
+    return None if public is None else missing(public, name)
+
+
+def _known(module: str) -> list[str]:
+    """The names of a module of CuTe DSL itself."""
+    # Not `from ferrule.cutlass import peer`: that would look for a name `peer` in ferrule first.
+    names: Mapping[str, str] = importlib.import_module("ferrule.cutlass.peer").NAMES
+    return names.get(module, "").split()
+
+
+def _near(module: str, name: str) -> str:
+    """The end of the text for what is no name of CuTe DSL: one that is like it."""
+    if name in _known(module):
+        return ""
+    import difflib
+
+    near = difflib.get_close_matches(name, names_of(module), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def resolver(public: str) -> Callable[[str], Any]:

@@ -1,4 +1,7 @@
-"""The public names of CuTe DSL 4.8.1, by module."""
+"""The public names of CuTe DSL 4.8.1, by module.
+
+They are those of each module's `__all__`, and `fence_view_async_shared`, which programs call too.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,8 @@ NAMES: Final[Mapping[str, str]] = MappingProxyType(
             "cvt_i8_bf16_intrinsic cvt_i8x2_to_bf16x2 cvt_i8x2_to_f32x2 cvt_i8x4_to_bf16x4 "
             "cvt_i8x4_to_f32x4 dealloc_tmem dynamic_smem_size elect_one exp2 exp2_packed_bf16x2 "
             "exp2_packed_f16x2 fence_acq_rel_cluster fence_acq_rel_cta fence_acq_rel_gpu "
-            "fence_acq_rel_sys fence_proxy fence_view_async_tmem_load fence_view_async_tmem_store "
+            "fence_acq_rel_sys fence_proxy fence_view_async_shared fence_view_async_tmem_load "
+            "fence_view_async_tmem_store "
             "fma_bf16 fma_f16 fma_packed_bf16x2 fma_packed_f16x2 fma_packed_f32x2 "
             "fma_packed_f32x2_bf16x2_f32x2_f32x2 fma_packed_f32x2_f16x2_f32x2_f32x2 fmax fmin "
             "get_dyn_smem get_dyn_smem_size get_max_tmem_alloc_cols get_min_tmem_alloc_cols "

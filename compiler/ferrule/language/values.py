@@ -262,10 +262,15 @@ class Vector(_Opaque):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelCall(_Opaque):
-    """`kernel(a, b)` in a host function, before `.launch(...)`."""
+    """`kernel(a, b)` in a host function, before `.launch(...)`.
+
+    `sizes`: the parameters annotated `fe.Shape` or alike.  The kernel knows their sizes by their
+    expressions, as those of tensors, and makes layouts of them.
+    """
 
     kernel: Any
     arguments: dict[str, Any]
+    sizes: frozenset[str] = frozenset()
 
     def __hash__(self) -> int:
         return object.__hash__(self)  # compared by identity, not by contents

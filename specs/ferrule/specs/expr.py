@@ -16,7 +16,7 @@ import keyword
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Final, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, overload
 
 from ferrule.specs.deferred import dataclass
 
@@ -266,9 +266,22 @@ def sym_int64(
     return sym_int(64, divisibility=divisibility, min=min, max=max, symbol=symbol)
 
 
-def ceil_div(lhs: Dim, rhs: Dim) -> Dim:
-    """`lhs / rhs` rounded up, without the overflow that `lhs + rhs - 1` could have."""
-    return make("ceildiv", lhs, rhs)
+@overload
+def ceil_div(lhs: Dim, rhs: Dim) -> Dim: ...
+@overload
+def ceil_div(lhs: tuple[Any, ...], rhs: Any) -> tuple[Any, ...]: ...
+def ceil_div(lhs: Any, rhs: Any) -> Any:
+    """`lhs / rhs` rounded up, without the overflow that `lhs + rhs - 1` could have.
+
+    Of tuples it is mode by mode; modes of `lhs` beyond those of `rhs` are unchanged.  Raises
+    ValueError if `rhs` has more modes.
+    """
+    if not isinstance(lhs, tuple) and not isinstance(rhs, tuple):
+        return make("ceildiv", lhs, rhs)
+    by = rhs if isinstance(rhs, tuple) else (rhs,)
+    if not isinstance(lhs, tuple) or len(by) > len(lhs):
+        raise ValueError(f"ceil_div: {rhs} has more modes than {lhs}")
+    return (*map(ceil_div, lhs, by), *lhs[len(by) :])
 
 
 def minimum(lhs: Dim, rhs: Dim) -> Dim:

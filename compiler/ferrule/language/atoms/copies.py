@@ -18,7 +18,7 @@ from ferrule.language.layouts import (
     size,
     zipped_divide,
 )
-from ferrule.language.layouts.errors import refuse
+from ferrule.language.layouts.errors import LayoutError, refuse
 from ferrule.language.layouts.layout import join, modes_of
 from ferrule.language.layouts.tuples import format_tuple
 from ferrule.specs import DType
@@ -247,6 +247,14 @@ def retiled(tiled: TiledCopy, layout: Layout) -> Layout:
     `layout`: the values of one tile in the first mode, tiles in the others.
     """
     name = "retile"
+    wanted = len(tiled.tiler_mn) + 1
+    if len(layout) < wanted:
+        refuse(
+            name,
+            f"the fragment {layout} has {len(layout)} modes, but the tile of the copy has "
+            f"{wanted - 1}",
+            f"give one of {wanted} modes, (values, tiles of each mode), as partitions have",
+        )
     count = size(layout, [0])
     whole = right_inverse(tiled.layout_tv_tiled)
     shape = make_layout(product_each(tuple(each.shape for each in tiled.tiler_mn)))
@@ -256,9 +264,17 @@ def retiled(tiled: TiledCopy, layout: Layout) -> Layout:
     order = logical_product(Layout(count, 1), right_inverse(fragment))
     values = zipped_divide(order, per_atom)
     tiles = (count, *product_each(fragment.shape))
-    own, rest = modes_of(zipped_divide(layout, tiles))
+    own, rest = modes_of(_divided_for_retile(layout, tiles))
     arranged = composition(own, values, operation=name)
     return join([arranged, *modes_of(rest)[1:]])
+
+
+def _divided_for_retile(layout: Layout, tiles: tuple[Any, ...]) -> Layout:
+    """The fragment in tiles of the copy.  Raises LayoutError, which names `retile`."""
+    try:
+        return zipped_divide(layout, tiles)
+    except LayoutError as error:
+        refuse("retile", f"the fragment {layout} does not divide into tiles of {tiles}: {error}")
 
 
 def _chunked(layout: Layout, group: int) -> Layout:

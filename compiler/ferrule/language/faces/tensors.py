@@ -34,6 +34,14 @@ def domain_offset(coord: Any, tensor: Any) -> Any:
 
 def elem_less(lhs: Any, rhs: Any) -> Any:
     """Whether every number of a coordinate is less than the corresponding one of the other."""
+    nested = isinstance(lhs, (tuple, list)), isinstance(rhs, (tuple, list))
+    if any(nested):
+        if not all(nested) or len(lhs) != len(rhs):
+            raise ValueError(f"elem_less takes two tuples of one profile, but got {lhs} and {rhs}")
+        parts = list(map(elem_less, lhs, rhs))
+        return all(parts)
+    if isinstance(lhs, int) and isinstance(rhs, int):
+        return lhs < rhs
     outside("elem_less")
 
 
@@ -53,7 +61,10 @@ def zeros(shape: Any, dtype: Any, device: Any = None) -> Any:
 
 
 def empty_like(a: Any, dtype: Any = None) -> Any:
-    """A new tensor with the shape of another, and its dtype by default."""
+    """A new tensor with the shape of another, and its dtype by default.
+
+    In a kernel it is a vector, as with `zeros_like`.
+    """
     outside("empty_like")
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ferrule.language.layouts.compose import coalesce, composition, filter
+from ferrule.language.layouts.compose import coalesce, filter
 from ferrule.language.layouts.dims import at_most, ceil_quotient, quotient, same, times
 from ferrule.language.layouts.errors import refuse
 from ferrule.language.layouts.layout import Layout, flat_modes, from_flat, size
-from ferrule.specs import Dim
+from ferrule.specs import Dim, divisibility_of
 
 
 def complement(layout: Layout, cotarget: Any = 1, *, operation: str = "complement") -> Layout:
@@ -168,15 +169,66 @@ def nullspace(layout: Layout) -> Layout:
 
 
 def max_common_layout(a: Layout, b: Layout) -> Layout:
-    """The largest layout v with a(v(i)) == b(v(i)) == i: the elements that a copy of a to b moves
-    together.
+    """The largest layout v known with a(v(i)) == b(v(i)) == i: the elements that a copy of a to b
+    moves together.
 
-    Raises LayoutError if symbolic sizes do not prove how a and b walk.
+    It has no elements beyond those of a and b.  Of sizes that are symbols only what is certain
+    counts: their divisibility, and where sizes of both are proven to be the same or a multiple.
     """
-    inverse = right_inverse(b)
-    common = flat_modes(coalesce(composition(a, inverse, operation="max_common_layout")))
-    extent, stride = common[0] if common else (1, 0)
-    return composition(inverse, Layout(extent, 1)) if stride == 1 else Layout(1, 0)
+    left, right = _placed(a), _placed(b)
+    modes: list[tuple[Dim, Dim]] = []
+    current: Dim = 1
+    while step := _common_step(left, right, current):
+        modes.append(step)
+        current = times(current, step[0])
+    return coalesce(from_flat(modes))
+
+
+_Placed = list[tuple[Dim, Dim, Dim]]
+
+
+def _placed(layout: Layout) -> _Placed:
+    """The modes, each with the number of the coordinate where it has its second element."""
+    placed: _Placed = []
+    first: Dim = 1
+    for extent, stride in flat_modes(coalesce(layout)):
+        placed.append((first, extent, stride))
+        first = times(first, extent)
+    return placed
+
+
+def _common_step(a: _Placed, b: _Placed, current: Dim) -> tuple[Dim, Dim] | None:
+    """How often a step of one coordinate in both layouts adds `current` to the index, and that
+    step; None if there is no such step."""
+    of_b = list(_steps(b, current))
+    for extent, step in _steps(a, current):
+        for other, other_step in of_b:
+            count = _certain(extent, other)
+            if count not in (0, 1) and same(step, other_step):
+                return count, step
+    return None
+
+
+def _steps(placed: _Placed, current: Dim) -> Iterator[tuple[Dim, Dim]]:
+    """The steps of a coordinate that add `current` to the index, and how often each can be done."""
+    for first, extent, stride in placed:
+        skipped = quotient(current, stride)
+        if skipped is None or not at_most(1, skipped):
+            continue
+        count = quotient(extent, skipped)
+        if count is not None:
+            yield count, times(first, skipped)
+
+
+def _certain(extent: Dim, other: Dim) -> Dim:
+    """A number that is at most both: the smaller one if it is known."""
+    if at_most(extent, other):
+        return extent
+    return other if at_most(other, extent) else math.gcd(_divisor(extent), _divisor(other))
+
+
+def _divisor(dim: Dim) -> int:
+    return dim if isinstance(dim, int) else divisibility_of(dim)
 
 
 def max_common_vector(a: Layout, b: Layout) -> Dim:

@@ -169,7 +169,8 @@ def _kernel(
 
     It is lowered again where compile-time objects, which it may read, may have changed since.
     """
-    key = (call.kernel, tuple(_key(value) for value in call.arguments.values()))
+    values = tuple(_key(value, name in call.sizes) for name, value in call.arguments.items())
+    key = (call.kernel, values)
     arguments = tuple(_run_time_values(call.arguments))
     for name, value in call.arguments.items():
         _require_shared(low, name, value, node)
@@ -205,12 +206,12 @@ class _Identity:
         return id(self.value)
 
 
-def _key(value: Any) -> object:
+def _key(value: Any, has_sizes: bool = False) -> object:
     """The key of a kernel's specialisation: the types of run-time values, the values of
-    constants."""
+    constants, and sizes where they are known by their expressions."""
     match value:
         case Number():
-            return value.dtype
+            return (value.dtype, value.dim) if has_sizes else value.dtype
         case TensorView():
             return (value.type, value.nested)
         case PointerView():
@@ -222,7 +223,7 @@ def _key(value: Any) -> object:
         case CoordinateView(layout=layout, origin=origin):
             return (CoordinateView, layout, _key(origin))
         case tuple() | list():
-            return (type(value), tuple(_key(item) for item in value))
+            return (type(value), tuple(_key(item, has_sizes) for item in value))
         case bool() | int() | float() | str() | None | Numeric() | DType():
             return (type(value), repr(value))
         case _ if _has_parts(value):
@@ -294,11 +295,11 @@ def lower_kernel(low: Lowering, call: KernelCall, node: ast.Call) -> ops.Functio
     source = low.state.sources[call.kernel.function]
     params: list[ops.Value] = []
 
-    def parameter(name: str, value: Any) -> Any:
+    def parameter(name: str, value: Any, has_sizes: bool = False) -> Any:
         match value:
             case Number():
                 params.append(ops.Value(value.dtype, name))
-                return Number(params[-1])
+                return Number(params[-1], value.dim if has_sizes else None)
             case TensorView():
                 params.append(ops.Value(value.type, name))
                 return TensorView(params[-1], name, value.nested)
@@ -309,10 +310,10 @@ def lower_kernel(low: Lowering, call: KernelCall, node: ast.Call) -> ops.Functio
                 params.append(ops.Value(value.value.type, name))
                 return TensorMapView(params[-1], value.name, value.boxes)
             case tuple():
-                items = [parameter(f"{name}_{i}", v) for i, v in enumerate(value)]
+                items = [parameter(f"{name}_{i}", v, has_sizes) for i, v in enumerate(value)]
                 return tuple.__new__(type(value), items)
             case list():
-                return [parameter(f"{name}_{i}", v) for i, v in enumerate(value)]
+                return [parameter(f"{name}_{i}", v, has_sizes) for i, v in enumerate(value)]
             case _ if _has_parts(value):
                 low.state.has_objects |= is_value_object(value)
                 parts = structures.parts(value) or []
@@ -323,7 +324,8 @@ def lower_kernel(low: Lowering, call: KernelCall, node: ast.Call) -> ops.Functio
         _require_constant(low, value, node)
         return value
 
-    names = {name: parameter(name, value) for name, value in call.arguments.items()}
+    given = call.arguments.items()
+    names = {name: parameter(name, value, name in call.sizes) for name, value in given}
     inner = low.fork("kernel", Frame(source, names, low.frame, node))
     inner.begin()
     with inner.builder.region() as region:

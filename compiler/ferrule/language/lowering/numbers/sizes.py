@@ -56,7 +56,8 @@ def as_dims(low: Lowering, value: Any, node: ast.AST) -> Any:
                 node,
                 f"a layout is made of {describe(value)}",
                 expected="ints, sizes of tensors, and in a host function any integers",
-                hint="make the layout in the host function, and pass the tensor to the kernel"
+                hint="make the layout in the host function, and pass the tensor to the kernel; of "
+                "sizes, annotate the kernel's parameter, shape: fe.Shape"
                 if low.kind == "kernel"
                 else "convert it, fe.Int32(x)",
             )

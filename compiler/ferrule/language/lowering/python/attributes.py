@@ -167,6 +167,9 @@ _NOT_FOUND: Final = object()
 def _of_object(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
     """An attribute of a compile-time object, as Python has it."""
     if not hasattr(value, attr):
+        said = _said_of_cute(value, attr)
+        if said is not None:
+            low.fail(node, said)
         low.fail(
             node,
             f"{_name(value)} has no attribute {attr!r}",
@@ -181,6 +184,17 @@ def _of_object(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
     if low.state.region is not None and type(found) not in ATOMS:
         low.state.region.member(value, attr, found)
     return found
+
+
+def _said_of_cute(value: Any, attr: str) -> str | None:
+    """What a module of ferrule says of a name of CuTe DSL that it has not, as it does in Python."""
+    if not inspect.ismodule(value) or value.__name__.partition(".")[0] != "ferrule":
+        return None
+    try:
+        getattr(value, attr)
+    except AttributeError as error:
+        return str(error) if " is not in ferrule" in str(error) else None
+    return None
 
 
 def _type_as_text(low: Lowering, value: Any) -> ShownText:

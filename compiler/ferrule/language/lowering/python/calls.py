@@ -13,14 +13,14 @@ from typing import Any, Final
 
 from ferrule.language.dependencies.mutable import ATOMS
 from ferrule.language.faces import maths
-from ferrule.language.faces.base import OutsideKernel, printf
+from ferrule.language.faces.base import IntTuple, OutsideKernel, Shape, Stride, Tile, printf
 from ferrule.language.faces.calls import ExternFunction, ImportedFunction
 from ferrule.language.faces.containers import type_key_of
 from ferrule.language.layouts import ComposedLayout, Layout, Swizzle, is_static
 from ferrule.language.lowering import structures
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.closures import Closure
-from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.context import Frame, Lowering
 from ferrule.language.lowering.control.mutation import require_inside, require_seen
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import coercion, typed_constants
@@ -38,6 +38,7 @@ from ferrule.language.lowering.python import (
 )
 from ferrule.language.lowering.tensors import tensor_facts
 from ferrule.language.marks import JitFunction, KernelFunction
+from ferrule.language.source import Source
 from ferrule.language.values import (
     RUN_TIME,
     BoundMethod,
@@ -495,6 +496,16 @@ def _python_hint(callee: Any) -> str | None:
     return "write a function in Python for it: those are compiled in place"
 
 
+_OF_SIZES: Final = (Shape, Stride, Tile, IntTuple)
+
+
+def _names_of_sizes(low: Lowering, source: Source, node: ast.AST) -> frozenset[str]:
+    """The parameters that are annotated `fe.Shape` or alike."""
+    with low.entered(Frame(source, {}, low.frame, node)):
+        found = inlining.signature_of(low, source).parameters.items()
+    return frozenset(n for n, each in found if any(each.annotation is of for of in _OF_SIZES))
+
+
 def bind_kernel(
     low: Lowering, kernel: KernelFunction, args: list[Any], kwargs: dict[str, Any], node: ast.AST
 ) -> KernelCall:
@@ -503,7 +514,8 @@ def bind_kernel(
         low.fail(node, "a kernel cannot launch a kernel", hint="call a plain helper function")
     low.state.witness.add_attribute(kernel, "function", kernel.function)
     source = inlining.source_of(low, kernel.function, node)
-    call = KernelCall(kernel, inlining.bind(low, source, args, kwargs, node))
+    arguments = inlining.bind(low, source, args, kwargs, node)
+    call = KernelCall(kernel, arguments, _names_of_sizes(low, source, node))
     low.state.unlaunched[call] = low.error(
         node,
         "the kernel is called but never launched",

@@ -39,7 +39,7 @@ def bind(
 ) -> dict[str, Any]:
     """Arguments by parameter name, with defaults; Python's own rules."""
     with low.entered(Frame(source, {}, low.frame, node)):
-        signature = _signature(low, source)
+        signature = signature_of(low, source)
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
@@ -54,7 +54,7 @@ def bind(
     return names
 
 
-def _signature(low: Lowering, source: Source) -> inspect.Signature:
+def signature_of(low: Lowering, source: Source) -> inspect.Signature:
     """A function's signature from its AST; dtype annotations are evaluated."""
     kinds = inspect.Parameter
     arguments = source.node.args

@@ -46,8 +46,12 @@ def zeros(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Tensor
     return _zeroed(low, _made(low, given["shape"], given["dtype"], given["device"], node), node)
 
 
-def empty_like(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> TensorView:
-    """`fe.empty_like(a)`."""
+def empty_like(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Any:
+    """`fe.empty_like(a)`: a tensor; in a kernel a vector, of zeros as each element has a value."""
+    if low.kind == "kernel":
+        from ferrule.language.lowering.tensors import vector_functions
+
+        return vector_functions.zeros_like(low, args, kwargs, node)
     given = _bound(low, faces.empty_like, args, kwargs, node)
     tensor = given["a"]
     if not isinstance(tensor, TensorView):

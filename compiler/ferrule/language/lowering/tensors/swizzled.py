@@ -18,7 +18,14 @@ from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.numbers.sizes import named, size_numbers
 from ferrule.language.lowering.numbers.tables import PYTHON_BINARY
-from ferrule.language.lowering.tensors import access, coordinates, swizzles, vectors, views
+from ferrule.language.lowering.tensors import (
+    access,
+    coordinates,
+    swizzles,
+    tensor_methods,
+    vectors,
+    views,
+)
 from ferrule.language.lowering.tensors.coordinates import refusals
 from ferrule.language.lowering.tensors.swizzles import Indices, constant_index
 from ferrule.language.values import (
@@ -90,6 +97,32 @@ def recast_pointer(
         inner = recast_swizzle(of.inner, dtype.bits, of.type.dtype.bits)
     root = views.pointer_to(low, of.root, dtype, of.type.align, of.name).value
     return SwizzledPointer(root, inner, Begin(begin.known * old // new), of.name)
+
+
+def recast(low: Lowering, of: SwizzledView, dtype: DType, node: ast.AST) -> SwizzledView:
+    """`a.recast(dtype)`: the same bytes, which the swizzle moves as before."""
+    old = of.type.dtype
+    if dtype.bits < 8:
+        low.fail(node, f"a swizzled tensor of {dtype.name}: two elements share a byte")
+    if of.begin.number is not None or of.begin.known * old.itemsize % dtype.itemsize:
+        low.fail(
+            node,
+            f"{describe(of)} is recast to {dtype.name} where it is a part of another tensor",
+            hint="recast the whole tensor, and take the part of that",
+        )
+    if of.type.align % dtype.itemsize:
+        low.fail(
+            node,
+            f"{of.name} is aligned to {of.type.align} bytes, but {dtype.name} needs "
+            f"{dtype.itemsize}",
+            hint=f"fe.arch.alloc_smem(dtype, n, alignment={dtype.itemsize})",
+        )
+    with refusals(low, node):
+        inner = of.inner if of.inner == _NONE else recast_swizzle(of.inner, dtype.bits, old.bits)
+        layout = layouts.recast_layout(dtype.bits, old.bits, named(low, of.layout))
+    root = views.pointer_to(low, of.root, dtype, of.type.align, of.name).value
+    begin = Begin(of.begin.known * old.itemsize // dtype.itemsize)
+    return replace(of, root=root, inner=inner, begin=begin, layout=views.with_rank(layout))
 
 
 def counted(low: Lowering, of: TensorView) -> SwizzledView:
@@ -232,6 +265,7 @@ TENSOR: Final[dict[str, Callable[[Lowering, SwizzledView], Any]]] = {
     "dtype": lambda low, t: t.type.dtype,
     "memspace": lambda low, t: t.type.space,
     "ndim": lambda low, t: len(t.layout),
+    "recast": method(tensor_methods.recast_tensor),
     "load": method(vectors.load),
     "store": method(vectors.store_method),
     "fill": method(vectors.fill),

@@ -17,7 +17,13 @@ from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.numbers.sizes import as_dims, named
 from ferrule.language.lowering.tensors import views
 from ferrule.language.lowering.tensors.coordinates import refusals
-from ferrule.language.values import Fielded, PointerView, SwizzledPointer, TensorView
+from ferrule.language.values import (
+    Fielded,
+    PointerView,
+    SwizzledPointer,
+    SwizzledView,
+    TensorView,
+)
 from ferrule.specs import DType
 from ferrule.specs.dtypes import as_dtype
 from ferrule.specs.expr import is_dim
@@ -83,8 +89,12 @@ def transpose(
 
 def recast_tensor(
     low: Lowering, tensor: Any, args: Arguments, kwargs: Keywords, node: ast.Call
-) -> TensorView:
+) -> TensorView | SwizzledView:
     """`a.recast(dtype)`: the same bytes as elements of another dtype, of any size."""
+    if isinstance(tensor, SwizzledView):
+        from ferrule.language.lowering.tensors import swizzled
+
+        return swizzled.recast(low, tensor, _dtype(low, args, kwargs, node), node)
     if not isinstance(tensor, TensorView):
         low.fail(node, f"recast_tensor takes a tensor, but got {describe(tensor)}")
     dtype = _dtype(low, args, kwargs, node)

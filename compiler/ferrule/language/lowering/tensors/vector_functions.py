@@ -187,6 +187,9 @@ def _like(number: int) -> Intrinsic:
     return emit
 
 
+zeros_like: Final = _like(0)
+
+
 def _filled(low: Lowering, shape: Any, value: Any, dtype: Any, node: ast.Call) -> Any:
     if low.kind == "kernel":
         return _vector(low, shape, value, dtype, node)
@@ -214,7 +217,7 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     faces.autovec_copy: _autovec_copy,
     faces.full: _full,
     faces.full_like: _full_like,
-    faces.zeros_like: _like(0),
+    faces.zeros_like: zeros_like,
     faces.ones_like: _like(1),
 }
 """The emitters of the functions of vectors, and of tensors that are filled."""
