@@ -270,7 +270,7 @@ def sym_int64(
 def ceil_div(lhs: Dim, rhs: Dim) -> Dim: ...
 @overload
 def ceil_div(lhs: tuple[Any, ...], rhs: Any) -> tuple[Any, ...]: ...
-def ceil_div(lhs: Any, rhs: Any) -> Any:
+def ceil_div(lhs: Dim | tuple[Any, ...], rhs: Any) -> Any:
     """`lhs / rhs` rounded up, without the overflow that `lhs + rhs - 1` could have.
 
     Of tuples it is mode by mode; modes of `lhs` beyond those of `rhs` are unchanged.  Raises

@@ -325,7 +325,8 @@ def _of_arranged(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
     low.here = node
     match value:
         case SwizzledView():
-            return _from_table(low, swizzled.TENSOR, value, attr, node)
+            known = {**swizzled.TENSOR, "recast": _TENSOR["recast"]}
+            return _from_table(low, known, value, attr, node)
         case SwizzledPointer():
             return _from_table(low, swizzled.POINTER, value, attr, node)
         case CoordinateView():

@@ -72,7 +72,9 @@ _FACES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "language.faces.reductions": ("tensors.reductions",),
         "language.faces.tensor_cores": ("device.tensor_cores", "device.warpgroups"),
         "language.faces.pipelines.tensor_map_edits": ("device.tensor_map_edits",),
-        "language.faces.tensors": ("tensors.layout_functions", "tensors.allocation"),
+        "language.faces.tensors": (
+            *("tensors.layout_functions", "tensors.allocation", "tensors.vector_functions"),
+        ),
         "language.faces.threads": ("device.threads", "device.shared_memory", "device.atomics"),
         "language.faces.tuples": ("tensors.tuple_functions", "tensors.layout_functions"),
         "language.atoms.copies": ("device.copying",),

@@ -46,12 +46,8 @@ def zeros(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Tensor
     return _zeroed(low, _made(low, given["shape"], given["dtype"], given["device"], node), node)
 
 
-def empty_like(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Any:
-    """`fe.empty_like(a)`: a tensor; in a kernel a vector, of zeros as each element has a value."""
-    if low.kind == "kernel":
-        from ferrule.language.lowering.tensors import vector_functions
-
-        return vector_functions.zeros_like(low, args, kwargs, node)
+def empty_like(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> TensorView:
+    """`fe.empty_like(a)` in a host function."""
     given = _bound(low, faces.empty_like, args, kwargs, node)
     tensor = given["a"]
     if not isinstance(tensor, TensorView):
@@ -137,7 +133,6 @@ def _require_inside(
 TABLE: Final[dict[Any, Callable[[Lowering, _Args, _Kwargs, ast.Call], Any]]] = {
     faces.empty: empty,
     faces.zeros: zeros,
-    faces.empty_like: empty_like,
     faces.shrink: shrink,
 }
 

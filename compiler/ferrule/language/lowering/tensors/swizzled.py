@@ -18,14 +18,7 @@ from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.numbers.sizes import named, size_numbers
 from ferrule.language.lowering.numbers.tables import PYTHON_BINARY
-from ferrule.language.lowering.tensors import (
-    access,
-    coordinates,
-    swizzles,
-    tensor_methods,
-    vectors,
-    views,
-)
+from ferrule.language.lowering.tensors import access, coordinates, swizzles, vectors, views
 from ferrule.language.lowering.tensors.coordinates import refusals
 from ferrule.language.lowering.tensors.swizzles import Indices, constant_index
 from ferrule.language.values import (
@@ -265,7 +258,6 @@ TENSOR: Final[dict[str, Callable[[Lowering, SwizzledView], Any]]] = {
     "dtype": lambda low, t: t.type.dtype,
     "memspace": lambda low, t: t.type.space,
     "ndim": lambda low, t: len(t.layout),
-    "recast": method(tensor_methods.recast_tensor),
     "load": method(vectors.load),
     "store": method(vectors.store_method),
     "fill": method(vectors.fill),

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ferrule.language import layouts
 from ferrule.language.faces import vectors as faces
+from ferrule.language.faces.tensors import empty_like
 from ferrule.language.faces.vectors import ReductionOp
 from ferrule.language.ir import ops
 from ferrule.language.layouts import Layout, flatten
@@ -187,7 +188,11 @@ def _like(number: int) -> Intrinsic:
     return emit
 
 
-zeros_like: Final = _like(0)
+def _empty_like(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """`fe.empty_like(a)`: a tensor; in a kernel a vector, of zeros as each element has a value."""
+    if low.kind == "kernel":
+        return _like(0)(low, args, kwargs, node)
+    return allocation.empty_like(low, args, kwargs, node)
 
 
 def _filled(low: Lowering, shape: Any, value: Any, dtype: Any, node: ast.Call) -> Any:
@@ -217,7 +222,8 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     faces.autovec_copy: _autovec_copy,
     faces.full: _full,
     faces.full_like: _full_like,
-    faces.zeros_like: zeros_like,
+    faces.zeros_like: _like(0),
+    empty_like: _empty_like,
     faces.ones_like: _like(1),
 }
 """The emitters of the functions of vectors, and of tensors that are filled."""
