@@ -325,7 +325,8 @@ def _of_arranged(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
     low.here = node
     match value:
         case SwizzledView():
-            known = {**swizzled.TENSOR, "recast": _TENSOR["recast"]}
+            known: dict[str, Callable[[Lowering, Any], Any]] = dict(swizzled.TENSOR)
+            known["recast"] = _TENSOR["recast"]
             return _from_table(low, known, value, attr, node)
         case SwizzledPointer():
             return _from_table(low, swizzled.POINTER, value, attr, node)
