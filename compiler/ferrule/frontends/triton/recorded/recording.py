@@ -24,6 +24,7 @@ from ferrule.frontends.triton.recorded.calls import sizes_taken
 from ferrule.frontends.triton.recorded.checks import General, check_general, check_reads
 from ferrule.frontends.triton.recorded.functions import functions_watched
 from ferrule.frontends.triton.recorded.launch import RecordedLaunch
+from ferrule.frontends.triton.recorded.parameters import Given, givens
 from ferrule.frontends.triton.recorded.patches import launches_told, operations_told
 from ferrule.frontends.triton.recorded.several import check_order, together
 from ferrule.frontends.triton.recorded.tensors import is_torch, recorded
@@ -45,7 +46,7 @@ class Launches(Watching):
     computed by PyTorch."""
 
     _inputs: dict[str, Recorded] = field(default_factory=dict)
-    _floats: dict[str, float] = field(default_factory=dict)
+    _given: list[Given] = field(default_factory=list)
     _results: list[Any] | None = None
     _name: str = ""
     _fixed_data: bool = False
@@ -73,9 +74,9 @@ class Launches(Watching):
         self._called = True
         self._forget()
         given = _named(function, args, kwargs)
-        named = {name: each for name, each in given.arguments.items() if is_torch(each)}
-        self._inputs = {name: recorded(name, each) for name, each in named.items()}
-        self._floats = {k: v for k, v in given.arguments.items() if type(v) is float}
+        self._given = givens(given)
+        named = [one for one in self._given if is_torch(one.value) and not one.is_rest]
+        self._inputs = {one.name: recorded(one.name, one.value) for one in named}
         name = getattr(function, "__name__", "")
         self._name = name if name.isidentifier() else ""
         for name, each in given.arguments.items():
@@ -96,6 +97,7 @@ class Launches(Watching):
         general: General = False,
         specialize: Specialise = "dispatch",
         prune: bool = True,
+        fixed: Sequence[str] = (),
         options: Any = None,
     ) -> Function:
         """One function of all launches, in their order, with their temporaries and results.
@@ -107,6 +109,10 @@ class Launches(Watching):
         any for which the comparisons of the host function come out as in a recording, or those with
         these names are.  `configs` are the configurations of autotuned kernels by the number of the
         launch, by default 0; `specialize` and `prune` are as for `compile` of a kernel.
+
+        Parameters of the function of `call` keep their places, names and defaults; one that no
+        launch takes has the recorded value in each call.  `fixed` names those that calls do not
+        give, although what was recorded is not their default.
 
         Raises CompileError for a tensor that PyTorch computed, and for numbers and grids that
         follow from no size.
@@ -125,7 +131,7 @@ class Launches(Watching):
         def whole(covered: frozenset[Values] = frozenset()) -> Whole:
             launches = together(several, config_of, sizes, covered, logs=logs)
             named = name or self._name or launches[0].kernel.name
-            return Whole(named, hosts, launches, fills, target, specialize, prune)
+            return Whole(named, hosts, launches, fills, target, specialize, prune, fixed)
 
         def config_of(at: int) -> Any:
             return (configs or {}).get(at, 0 if several[0][at].kernel.configs else None)
@@ -156,7 +162,7 @@ class Launches(Watching):
         check_reads(self._reading)
         made, shapes = frozenset(self._reading.made), self._reading.shapes
         trees = [() if each is None else self._reading.trees(each) for each in results or ()]
-        called = self._floats, self._called
+        called = self._given, self._called
         computed = {**self._reading.shared, **self._computed}
         return Host(self._inputs, found, made, computed, shapes, trees, *called)
 

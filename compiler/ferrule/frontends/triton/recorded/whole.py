@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule import specs
 from ferrule.compiler.building import build
+from ferrule.compiler.conventions import Require
 from ferrule.compiler.conventions import Sequence as Steps
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.given import requiring
@@ -24,6 +25,7 @@ from ferrule.frontends.triton.compiling import Compilation, archs_of, prepared
 from ferrule.frontends.triton.fills import Fill, filling
 from ferrule.frontends.triton.levels import Specialise
 from ferrule.frontends.triton.recorded.nodes import Tree
+from ferrule.frontends.triton.recorded.parameters import Given, Parameters, default_of
 from ferrule.frontends.triton.recorded.reading import Made
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.tensors import Recorded
@@ -44,7 +46,7 @@ class Host:
     `inputs` are tensors that callers give, by name, `results` those that it returns.  `made` are
     the storages that it allocated, `computed` those that operations of PyTorch wrote, by the
     operation, and `shapes` are the sizes with which it made storages.  `trees` say of each result
-    how its sizes were made.  `floats` are numbers that it was given, if it `is_called` by `call`.
+    how its sizes were made.  `given` is what its parameters were, if it `is_called` by `call`.
     """
 
     inputs: Mapping[str, Recorded]
@@ -53,8 +55,18 @@ class Host:
     computed: Mapping[int, str]
     shapes: Mapping[int, Made] = field(default_factory=dict)
     trees: Sequence[Sequence[Tree]] = ()
-    floats: Mapping[str, float] = field(default_factory=dict)
+    given: Sequence[Given] = ()
     is_called: bool = False
+
+    @property
+    def floats(self) -> dict[str, float]:
+        """The numbers that it was given."""
+        return {each.name: each.value for each in self.given if type(each.value) is float}
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of its parameters."""
+        return frozenset(each.name for each in self.given if not each.is_rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +91,7 @@ class Whole:
     target: Any
     specialize: Specialise
     prune: bool = True
+    fixed: Collection[str] = ()
     tensors: dict[int, Tensor] = field(default_factory=dict)
     given: dict[str, Tensor | Scalar] = field(default_factory=dict)
     temporaries: list[Tensor] = field(default_factory=list)
@@ -107,10 +120,18 @@ class Whole:
             steps.append(self._launch(launch))
         late = [each for each in self.fills if each.before >= len(self.launches)]
         steps += [self._fill(each) for each in late]
-        requires = self.launches[0].following.requirements()
-        signature = requiring(Signature(self.name, tuple(self.given.values())), requires)
-        step = Steps(steps, temporaries=self.temporaries)
+        signature, checks = self._signature()
+        step = Steps([*checks, *steps], temporaries=self.temporaries)
         return build(signature, step, results=results, doc=doc, options=options)
+
+    def _signature(self) -> tuple[Signature, list[Require]]:
+        """The signature, and what calls are held to that it does not say."""
+        requires = self.launches[0].following.requirements()
+        if not all(host.is_called for host in self.hosts):
+            return requiring(Signature(self.name, tuple(self.given.values())), requires), []
+        several = [host.given for host in self.hosts]
+        known = Parameters(self.name, several, self.given, self.tensors, self.sizes, self.fixed)
+        return requiring(known.signature(), requires), known.checks
 
     # ---- tensors ----
 
@@ -164,7 +185,9 @@ class Whole:
 
     def _take(self, name: str, each: Sequence[Recorded]) -> None:
         aligned = self.specialize == "check"
-        tensor = tensor_over(self._free_name(name), each, self.sizes, aligned=aligned)
+        is_own = name in self.hosts[0].inputs
+        named = name if is_own and name not in self.given else self._free_name(name)
+        tensor = tensor_over(named, each, self.sizes, aligned=aligned)
         self.given[tensor.name] = tensor
         self._own_memory(tensor, each)
 
@@ -289,7 +312,7 @@ class Whole:
             )
 
     def _free_name(self, name: str) -> str:
-        taken = {*self.given, *(each.name for each in self.tensors.values())}
+        taken = {*self.given, *(each.name for each in self.tensors.values()), *self.hosts[0].names}
         number = 2
         found = name
         while found in taken:
@@ -302,7 +325,11 @@ class Whole:
         known = self.given.get(given_as) if given_as in self.hosts[0].floats else None
         if isinstance(known, Scalar):
             return known
-        own = Scalar(self._free_name(given_as), scalar.dtype)
+        if given_as in self.hosts[0].floats:
+            default = default_of(self.hosts[0].given, given_as)
+            own = Scalar(given_as, scalar.dtype, default)
+        else:
+            own = Scalar(self._free_name(given_as), scalar.dtype)
         self.given[own.name] = own
         return own
 
@@ -311,9 +338,18 @@ class Whole:
         if not all(host.is_called for host in self.hosts):
             return name
         values = [each.given[name] for each in launch.launches]
-        for given in self.hosts[0].floats:
-            if [host.floats.get(given) for host in self.hosts] == values:
-                return given
+        several = [host.floats for host in self.hosts]
+        found = [name for name in several[0] if [each.get(name) for each in several] == values]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise CompileError(
+                Diagnostic(
+                    f"{self.name}: {name} of {launch.kernel.name} was "
+                    f"{', '.join(map(repr, values))}, which is {' and also '.join(found)}",
+                    hint="record one more call, in which these are different numbers",
+                )
+            )
         raise CompileError(
             Diagnostic(
                 f"{self.name}: {name} of {launch.kernel.name} is {values[0]!r} in one recording "
