@@ -23,13 +23,14 @@ from ferrule.frontends.triton.offline import architectures
 from ferrule.frontends.triton.recorded.calls import sizes_taken
 from ferrule.frontends.triton.recorded.checks import General, check_general, check_reads
 from ferrule.frontends.triton.recorded.functions import functions_watched
+from ferrule.frontends.triton.recorded.hosts.host import Filled, Host
+from ferrule.frontends.triton.recorded.hosts.parameters import Given, givens
 from ferrule.frontends.triton.recorded.launch import RecordedLaunch
-from ferrule.frontends.triton.recorded.parameters import Given, givens
 from ferrule.frontends.triton.recorded.patches import launches_told, operations_told
 from ferrule.frontends.triton.recorded.several import check_order, together
 from ferrule.frontends.triton.recorded.tensors import is_torch, recorded
 from ferrule.frontends.triton.recorded.watching import Watching
-from ferrule.frontends.triton.recorded.whole import Filled, Host, Whole
+from ferrule.frontends.triton.recorded.whole import Whole
 from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from ferrule.compiler.errors import CompileError
 from ferrule.frontends.triton.recorded.bound import Asking, Followed
 from ferrule.frontends.triton.recorded.followed import Ratio, plain, trees_of
 from ferrule.frontends.triton.recorded.grids import asked_early
+from ferrule.frontends.triton.recorded.hosts.host import Filled
 from ferrule.frontends.triton.recorded.launch import RecordedLaunch
 from ferrule.frontends.triton.recorded.log import frames
 from ferrule.frontends.triton.recorded.patches import Written
 from ferrule.frontends.triton.recorded.reading import Reading
 from ferrule.frontends.triton.recorded.tensors import Recorded, is_torch, recorded
-from ferrule.frontends.triton.recorded.whole import Filled
 from ferrule.specs.deferred import dataclass
 
 

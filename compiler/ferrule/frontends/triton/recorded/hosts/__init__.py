@@ -1,0 +1,1 @@
+"""Host functions in a recording: what they were given, made and returned."""
