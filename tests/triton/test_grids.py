@@ -210,3 +210,14 @@ def test_too_many_comparisons_are_refused() -> None:
 
     with pytest.raises(CompileError, match="f depends on so many comparisons"):
         list(outcomes(run, "f"))
+
+
+def test_a_loop_over_a_size_without_a_bound_ends() -> None:
+    def run(path: Path) -> int:
+        block = 16
+        while path.decide(Comparison("lt", block, N)):
+            block += 16
+        return block
+
+    with pytest.raises(CompileError, match="f depends on so many comparisons .* 64 outcomes"):
+        list(outcomes(run, "f", frozenset((N,))))

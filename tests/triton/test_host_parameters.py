@@ -193,3 +193,15 @@ def test_two_arguments_with_the_same_values_are_two_explanations(hosts: ModuleTy
 
     with pytest.raises(fe.CompileError, match=r"eps of scaled was 0\.5, 0\.7.* low and also high"):
         two(host, ((0.5, 0.5), {}), ((0.7, 0.7), {}))
+
+
+def test_nan_is_one_number(gpu: FakeCuda, hosts: ModuleType) -> None:
+    """In what is filled and as a number of a kernel."""
+    import torch
+
+    def host(x: Any) -> None:
+        total = torch.full_like(x, float("nan"))
+        rows, columns = x.shape
+        hosts.scaled[(rows,)](x, x, x, total, columns, columns, float("nan"), BLOCK=64)
+
+    assert names(two(host, ((), {}), ((), {}))) == ["x"]

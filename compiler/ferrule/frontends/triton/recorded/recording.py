@@ -174,7 +174,7 @@ class Launches(Watching):
         first = [(each.value, each.before) for each in mine]
         for filled in several[1:]:
             other = [(each.value, each.before) for each in filled]
-            if first != other:
+            if repr(first) != repr(other):  # NaN is NaN
                 raise CompileError(
                     Diagnostic(
                         f"one recording fills tensors with {[each for each, _ in first]}, another "

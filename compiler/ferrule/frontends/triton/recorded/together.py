@@ -17,6 +17,7 @@ from ferrule.frontends.triton.installed import Kernel
 from ferrule.frontends.triton.recorded.bound import Bound
 from ferrule.frontends.triton.recorded.following import Following
 from ferrule.frontends.triton.recorded.grids import asked, listed, meta_of
+from ferrule.frontends.triton.recorded.hosts.parameters import is_same
 from ferrule.frontends.triton.recorded.nodes import Tree
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.tensors import Recorded, is_torch, recorded
@@ -211,7 +212,7 @@ class Together:
     def _same(self, name: str, values: Sequence[Any]) -> Any:
         """A value that every recording has, else a CompileError."""
         for other in values[1:]:
-            if type(other) is not type(values[0]) or other != values[0]:
+            if not is_same(other, values[0]):
                 raise CompileError(
                     Diagnostic(
                         f"{self.kernel.name}: {name} is {values[0]!r} in one recording and "
@@ -239,7 +240,7 @@ class Together:
         if all(type(each) is int for each in known):
             trees = [each.trees.get(name) for each in self.launches]
             return self.followed(trees, tuple(known), what)
-        if all(isinstance(each, float) for each in known) and len(set(known)) > 1:
+        if all(isinstance(each, float) for each in known) and len({*map(repr, known)}) > 1:
             return Free(specs.Float32)
         number: float | bool = self._same(name, known)
         return number

@@ -299,7 +299,11 @@ class Whole:
             return name
         values = [each.given[name] for each in launch.launches]
         several = [host.floats for host in self.hosts]
-        found = [name for name in several[0] if [each.get(name) for each in several] == values]
+        found = [
+            name
+            for name in several[0]
+            if repr([each.get(name) for each in several]) == repr(values)
+        ]
         if len(found) == 1:
             return found[0]
         if found:

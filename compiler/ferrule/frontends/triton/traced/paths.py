@@ -29,16 +29,20 @@ class Path:
 
     `forced` are the outcomes of the first comparisons; the outcome of each later one is true, if it
     does not follow from earlier ones and from bounds.  `asked` counts all comparisons, including
-    repeated ones.  `sizes` are symbols that are sizes of tensors.
+    repeated ones.  `sizes` are symbols that are sizes of tensors.  `what` is traced, for errors.
     """
 
     forced: tuple[bool, ...] = ()
     taken: list[tuple[Condition, bool]] = field(default_factory=list)
     asked: int = 0
     sizes: frozenset[Sym] = frozenset()
+    what: str = "the launch"
 
     def decide(self, condition: Condition) -> bool:
-        """The outcome of a comparison."""
+        """The outcome of a comparison.
+
+        Raises CompileError for one too many: each has another outcome, and a loop may have no end.
+        """
         self.asked += 1
         for known, outcome in self.taken:
             if known == condition:
@@ -47,6 +51,8 @@ class Path:
         if follows is not None:
             return follows
         number = len(self.taken)
+        if number >= MOST:
+            raise _too_many(self.what)
         outcome = self.forced[number] if number < len(self.forced) else True
         self.taken.append((condition, outcome))
         return outcome
@@ -70,7 +76,7 @@ class Path:
 
     def again(self) -> Path:
         """The same path, for a function that is traced once more."""
-        return Path(self.forced, list(self.taken), sizes=self.sizes)
+        return Path(self.forced, list(self.taken), sizes=self.sizes, what=self.what)
 
     @property
     def condition(self) -> Condition | None:
@@ -96,20 +102,24 @@ def outcomes(
     waiting: list[tuple[bool, ...]] = [()]
     made = 0
     while waiting:
-        path = Path(waiting.pop(), sizes=sizes)
+        path = Path(waiting.pop(), sizes=sizes, what=what)
         value = run(path)
         made += 1
         taken = tuple(outcome for _, outcome in path.taken)
         new = range(len(path.forced), len(taken))
         waiting += [(*taken[:number], False) for number in new]
         if made + len(waiting) > MOST:
-            raise CompileError(
-                Diagnostic(
-                    f"{what} depends on so many comparisons of a call's sizes that there are more "
-                    f"than {MOST} outcomes",
-                    hint="write minimum(a, b) for min(a, b) and maximum(a, b) for max(a, b), bound "
-                    'sizes, as in "*bf16[m, n<=4096]", or give values that heuristics compute in '
-                    "`constexprs`",
-                )
-            )
+            raise _too_many(what)
         yield path.condition if waiting else None, value
+
+
+def _too_many(what: str) -> CompileError:
+    return CompileError(
+        Diagnostic(
+            f"{what} depends on so many comparisons of a call's sizes that there are more "
+            f"than {MOST} outcomes",
+            hint="write minimum(a, b) for min(a, b) and maximum(a, b) for max(a, b), bound "
+            'sizes, as in "*bf16[m, n<=4096]", or give values that heuristics compute in '
+            "`constexprs`",
+        )
+    )

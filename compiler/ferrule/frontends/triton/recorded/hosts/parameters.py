@@ -138,7 +138,7 @@ class Parameters:
     def _leave_out(self, each: Sequence[Given]) -> None:
         first = each[0]
         self._has_gap = self._has_gap or not first.by_name
-        is_default = all(_same(one.value, one.default) for one in each)
+        is_default = all(is_same(one.value, one.default) for one in each)
         if is_default or first.default is _NO_DEFAULT or first.name in self.fixed:
             return
         default = "" if first.default is _UNKNOWN else f", and its default is {_of(first.default)}"
@@ -169,9 +169,9 @@ class Parameters:
             return NoneValue(name, None if default is None else REQUIRED)
         if len(kinds) > 1 or not kinds <= {bool, int, float, str}:
             return None
-        if all(_same(value, values[0]) for value in values):
+        if all(is_same(value, values[0]) for value in values):
             is_default = all(
-                _same(value, one.default) for one, value in zip(each, values, strict=True)
+                is_same(value, one.default) for one, value in zip(each, values, strict=True)
             )
             return _constant(name, values[0], values[0] if is_default else REQUIRED)
         return self._number(name, values, default) if kinds != {str} else None
@@ -219,7 +219,7 @@ def _constant(name: str, value: Any, default: Any) -> Param | None:
     return Constant(name, value, default)
 
 
-def _same(value: Any, other: Any) -> bool:
+def is_same(value: Any, other: Any) -> bool:
     """Whether two values are the same one: floats by their text, for NaN and -0.0."""
     if value is other:
         return True
