@@ -35,7 +35,7 @@ The semantics of all targets:
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from ferrule.compiler.artefacts import Fault, Location, Relation
 from ferrule.language.ir.arithmetic import *
@@ -171,18 +171,21 @@ class Table(Operation, text="table {data:bytes}", effects=(), uniform=True, spec
     data: bytes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Alloc(Operation, text="alloc ({sizes})", effects=("makes", "blocks", "asks"), place="host"):
-    """A new tensor (host only).  `sizes` are the values of its dims: Int64, none negative."""
+class _NewTensor:
+    """What ops that make a tensor object derive from, besides `Operation`."""
 
-    result: Result
-    sizes: tuple[Value, ...]
-    location: Location | None = None
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def result(self) -> Value:
+            """The tensor."""
 
     @property
     def symbols(self) -> tuple[Sym, ...]:
         """The dims that are symbols."""
-        return _symbols_of(self.result)
+        return tuple(dim for dim in self.result.tensor.shape if isinstance(dim, Sym))
 
     @property
     def objects(self) -> int:
@@ -191,8 +194,27 @@ class Alloc(Operation, text="alloc ({sizes})", effects=("makes", "blocks", "asks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Alloc(
+    _NewTensor,
+    Operation,
+    text="alloc ({sizes})",
+    effects=("makes", "blocks", "asks"),
+    place="host",
+):
+    """A new tensor (host only).  `sizes` are the values of its dims: Int64, none negative."""
+
+    result: Result
+    sizes: tuple[Value, ...]
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Shrink(
-    Operation, text="shrink {tensor}, {size}", effects=("reads", "makes", "asks"), place="host"
+    _NewTensor,
+    Operation,
+    text="shrink {tensor}, {size}",
+    effects=("reads", "makes", "asks"),
+    place="host",
 ):
     """The first rows of a tensor that this function owns, as one that it owns, too (host only).
 
@@ -204,20 +226,6 @@ class Shrink(
     tensor: Value
     size: Value
     location: Location | None = None
-
-    @property
-    def symbols(self) -> tuple[Sym, ...]:
-        """The dims that are symbols."""
-        return _symbols_of(self.result)
-
-    @property
-    def objects(self) -> int:
-        """See `Operation`."""
-        return 1
-
-
-def _symbols_of(tensor: Value) -> tuple[Sym, ...]:
-    return tuple(dim for dim in tensor.tensor.shape if isinstance(dim, Sym))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
