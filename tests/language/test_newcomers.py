@@ -439,6 +439,11 @@ def raises_an_unknown_error(a, n):
         raise StopIteration
 
 
+@wrong
+def launch_of_no_call(a, n):
+    sets_kernel.launch(a, grid=1, block=32)
+
+
 @pytest.mark.parametrize("function", WRONG, ids=lambda f: f.__name__)
 def test_newcomer(function: Callable[..., Any], golden: Any) -> None:
     with pytest.raises(fe.CompileError) as caught:
@@ -455,6 +460,13 @@ def test_there_are_fifty() -> None:
 def test_a_marked_function_outside_of_a_compiled_one() -> None:
     with pytest.raises(TypeError, match=r"sets_kernel cannot be indexed: .*launch\("):
         sets_kernel[1, 32](np.zeros(1))
+
+
+def test_launch_of_a_kernel_that_is_not_called() -> None:
+    wanted = r"a kernel has no attribute 'launch': write sets_kernel\(\.\.\.\)\.launch\("
+    with pytest.raises(AttributeError, match=wanted):
+        sets_kernel.launch(np.zeros(1), grid=1, block=32)
+    assert not hasattr(sets_kernel, "other")
 
 
 def typed(a: fe.Tensor, n: fe.Int32, s: fe.Constexpr = 3, d: fe.Float32 = 1.0):

@@ -167,6 +167,94 @@ def test_a_pool_of_new_processes_takes_them() -> None:
     assert found.tolist() == run(made(5), np.ones(2, np.float32)).tolist()
 
 
+PARALLEL = """
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+
+
+def on_a_copy(function, a):
+    a = a.copy()
+    function(a)
+    return a
+
+
+def inside(a):
+    return on_a_copy(main, a)
+
+
+def spawned(function, *args):
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *args).result(timeout=120)
+
+
+def of_dask(a):
+    import dask
+    from dask.distributed import Client, LocalCluster
+
+    asked = dict(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None)
+    with LocalCluster(**asked) as cluster, Client(cluster) as client:
+        yield client.submit(on_a_copy, main, a).result()[0]
+        yield client.submit(inside, a).result()[0]
+        yield client.submit(on_a_copy, Layer(8).__call__, a).result()[0]
+        yield dask.delayed(inside)(a).compute(scheduler="processes")[0]
+
+
+if __name__ == "__main__":
+    two = np.full(1, 2, np.float32)
+"""
+
+
+def printed(script: Path, text: str) -> str:
+    """What a script with this text prints, without what others log."""
+    script.write_text(text)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_spawned_processes_of_a_script(tmp_path: Path) -> None:
+    lines = (
+        "print(spawned(on_a_copy, main, two)[0], spawned(inside, two)[0])",
+        "print(spawned(on_a_copy, Layer(8).__call__, two)[0])",
+    )
+    text = PROGRAM + PARALLEL + "".join(f"    {line}\n" for line in lines)
+    assert printed(tmp_path / "script.py", text).split() == ["7.0", "7.0", "16.0"]
+
+
+def test_dask_takes_them_by_themselves_and_inside_of_others(tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    text = f"{PROGRAM}{PARALLEL}    print(*of_dask(two))\n"
+    assert printed(tmp_path / "script.py", text) == "7.0 7.0 16.0 7.0"
+
+
+NOTEBOOK = """
+from IPython.core.interactiveshell import InteractiveShell
+
+CELLS = (
+    "import multiprocessing, numpy as np, ferrule as fe",
+    "FACTOR = 3.0",
+    "@fe.jit\\ndef scaled(a):\\n    return a[0] * FACTOR",
+    "pool = multiprocessing.get_context('spawn').Pool(1)",
+    "print(pool.apply(scaled, (np.full(1, 2, np.float32),)))",
+    "FACTOR = 5.0",
+    "print(pool.apply(scaled, (np.full(1, 2, np.float32),)))",
+    "pool.terminate()",
+)
+
+if __name__ == "__main__":
+    shell = InteractiveShell.instance()
+    for cell in CELLS:
+        shell.run_cell(cell, store_history=True).raise_error()
+"""
+
+
+def test_a_pool_of_a_notebook_gets_the_last_version(tmp_path: Path) -> None:
+    pytest.importorskip("IPython", reason="IPython is not installed")
+    assert printed(tmp_path / "notebook.py", NOTEBOOK).split() == ["6.0", "10.0"]
+
+
 def test_a_function_without_a_text_says_so() -> None:
     names = {"fe": fe, "__name__": "__main__"}
     exec("@fe.jit\ndef f(a):\n    a[0] = 1.0\n", names)

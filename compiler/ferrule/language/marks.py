@@ -75,6 +75,12 @@ class KernelFunction(Marked):
             f"{self.function.__name__}(...).launch(grid=..., block=...)"
         )
 
+    def __getattr__(self, name: str) -> NoReturn:
+        said = f"a kernel has no attribute {name!r}"
+        if name == "launch":
+            said += f": write {self.function.__name__}(...).launch(grid=..., block=...)"
+        raise AttributeError(said, name=name, obj=self)
+
     def __repr__(self) -> str:
         return f"<ferrule kernel {self.function.__qualname__}>"
 

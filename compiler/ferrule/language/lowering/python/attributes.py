@@ -10,6 +10,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final, TypeAlias
 
+from ferrule.language import marks
 from ferrule.language.dependencies.mutable import ATOMS
 from ferrule.language.faces import maths
 from ferrule.language.layouts import ComposedLayout, Layout
@@ -357,6 +358,8 @@ _OTHERS |= {"fmax": "max", "fmin": "min", "maximum": "max", "minimum": "min"}
 def _near(attr: str, value: Any, known: Iterable[str]) -> str | None:
     if value is maths and attr in _OTHERS:
         return f"did you mean .{_OTHERS[attr]}?"
+    if isinstance(value, marks.KernelFunction) and attr == "launch":
+        return "kernel(a, b).launch(grid=..., block=...)"
     near = difflib.get_close_matches(attr, known, n=1)
     return f"did you mean .{near[0]}?" if near else None
 
