@@ -13,7 +13,9 @@ from typing import Any, Final
 from ferrule import specs
 from ferrule.cutlass import names
 from ferrule.language.faces import arch, maths, threads
+from ferrule.language.faces.base import Pointer
 from ferrule.language.faces.inline import inline_ptx
+from ferrule.specs.deferred import dataclass
 
 
 class AsmDialect(enum.Enum):
@@ -64,7 +66,77 @@ T: Final = _Types()
 
 
 class Value:
-    """For annotations: a number of a compiled function is itself."""
+    """A value in an object of a program's class.  A number of a compiled function is itself."""
+
+    def __init__(self, value: Any, **_: Any) -> None:
+        self._value: Any = value._value if isinstance(value, Value) else value
+
+    def __extract_mlir_values__(self) -> list[Any]:
+        return [self._value]
+
+    def __new_from_mlir_values__(self, values: Any) -> Any:
+        return type(self)(values[0])
+
+
+@dataclass(frozen=True, slots=True)
+class PointerType:
+    """An address in memory; `get()` makes it."""
+
+    @staticmethod
+    def get(address_space: int = 0, **_: Any) -> PointerType:
+        """The type of addresses, of memory of any space."""
+        if address_space != 0:
+            raise ValueError(f"PointerType.get: the address space is 0, but got {address_space}")
+        return PointerType()
+
+    def __ferrule_spec__(self, name: str) -> specs.Pointer:
+        return specs.Pointer(name, specs.Uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class StructType:
+    """A struct of C, whose fields have these types; `get_literal([...])` makes it."""
+
+    body: tuple[Any, ...]
+
+    @staticmethod
+    def get_literal(elements: Any, *, packed: bool = False, **_: Any) -> StructType:
+        """A struct without a name; its fields lie as the compiler of C lays them out."""
+        if packed:
+            raise ValueError("StructType.get_literal: a packed struct is not known")
+        return StructType(tuple(elements))
+
+    def __ferrule_spec__(self, name: str) -> specs.Tuple:
+        return specs.Tuple(name, tuple(_spec(each, str(i)) for i, each in enumerate(self.body)))
+
+
+def _spec(of: Any, name: str) -> specs.Param:
+    if isinstance(of, specs.DType):
+        return specs.Scalar(name, of)
+    if isinstance(of, (PointerType, StructType)):
+        return of.__ferrule_spec__(name)
+    raise TypeError(f"StructType.get_literal: {of!r} is no type of a field")
+
+
+def extractvalue(
+    res: Any, container: Any, position: Any, *, loc: Any = None, ip: Any = None
+) -> Any:
+    """The field of a struct at a path of places, such as `[1]`, whose type is `res`."""
+    found = container._value if isinstance(container, Value) else container
+    for place in position:
+        found = found[place]
+    if not _is_of(found, res):
+        raise TypeError(f"extractvalue: the field {list(position)} is not of the type {res}")
+    return found
+
+
+def _is_of(value: Any, wanted: Any) -> bool:
+    """Whether a field of a struct has this type."""
+    if isinstance(wanted, StructType):
+        return isinstance(value, tuple) and len(value) == len(wanted.body)
+    if isinstance(wanted, PointerType):
+        return isinstance(value, Pointer)
+    return isinstance(value, wanted)
 
 
 class IntegerType:

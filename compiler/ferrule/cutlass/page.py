@@ -38,7 +38,8 @@ programs that are right; ferrule checks more, and [says so](errors.md). What is 
 `tcgen05` and for the folder `experimental` is [not part of it](non-goals.md).
 
 `cutlass.jax.cutlass_call` makes operations of JAX, over [`fe.jax_call`](jax.md); `cutlass._mlir`
-has `llvm.inline_asm`, which is `fe.arch.inline_ptx`, and nothing else of MLIR.
+has `llvm.inline_asm`, which is `fe.arch.inline_ptx`, and the types and `extractvalue` with which
+an object [reads its values from memory of C](parameters.md#values-in-memory-of-c).
 
 ## Examples of CUTLASS's repository
 
@@ -52,13 +53,17 @@ benchmarks/cute_programs/small.txt --edits benchmarks/cute_programs/small.json`.
 | `cute/ampere` | 7 of 7 | sgemm, tensor-core gemm, both attentions, elementwise, autotuning |
 | `cute/hopper` | 7 of 7 | attention; gemms: plain, persistent, fp8, grouped; cluster norms |
 | `cute/tvm_ffi` | 1 of 1 | |
-| `dsl_tutorials` | 25 of 29 | JAX's on the CPU, by an edit; one ends in the error that it shows |
+| `dsl_tutorials` | 27 of 29 | JAX's on the CPU, by an edit; one ends in the error that it shows |
 | notebooks | 97 of 103 cells | `tensor.ipynb`, whose tensors are on the CPU, with `--gpu none` |
 
-What does not run: Blackwell's `tcgen05` (six cells, and `fp16_gemm_4_iket.py`);
-`aot_use_in_jax.py`, which gives JAX a library for a GPU, and there is no JAX for an emulated one;
-`jit_argument.py`, whose argument says its type in MLIR; and `load_in_python.py`, whose tensor has
-not the divisibility that it is compiled for: ferrule checks it.
+`aot_use_in_jax.py` runs behind `aot_export.py` in one `--folder-of-runs`, both with `--gpu none
+--edits benchmarks/cute_programs/on_cpu.json`: there is no JAX for an emulated GPU.
+`jit_argument.py`, whose host function reads memory of the CPU, runs with `--gpu none` and needs
+CMake and nanobind in an active environment.
+
+What does not run: Blackwell's `tcgen05` (six cells, and `fp16_gemm_4_iket.py`); and
+`load_in_python.py`, whose tensor has a size of 10 where it was compiled for multiples of 16:
+ferrule checks it, with the message that CuTe DSL has for it with `--enable-tvm-ffi`.
 
 The repository's tests run, too, by `python benchmarks/cute_programs/mapped_tests.py FILE`:
 

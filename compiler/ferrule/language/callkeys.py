@@ -8,6 +8,7 @@ from typing import Any
 from ferrule.language.dependencies.snapshots import Same, snapshot
 from ferrule.language.source import is_hashable
 from ferrule.specs import Sym, params
+from ferrule.specs.binding import Path
 from ferrule.specs.copies import changed, mapped, substituted
 from ferrule.specs.expr import Dim, symbols_of
 
@@ -54,6 +55,13 @@ def constants_key(constants: Mapping[str, Any]) -> tuple[object, ...]:
     An object of a user's class is compared by value if it has a hash, else by identity.
     """
     return tuple((name, _told(value)) for name, value in constants.items())
+
+
+def classes_key(classes: Mapping[Path, Any]) -> tuple[object, ...]:
+    """A key for what tuples become: classes, and objects, which are compared like constants."""
+    return tuple(
+        (path, each if isinstance(each, type) else _told(each)) for path, each in classes.items()
+    )
 
 
 def _told(value: Any) -> object:

@@ -207,7 +207,8 @@ def compile_for_call(
     specs = callkeys.params_key(job.signature.params)
     constants = callkeys.constants_key(examples.constants)
     # Two dataclasses of the same fields have the same specs, and methods of their own.
-    key = (function, specs, tuple(examples.classes.items()), constants, job.options)
+    classes = callkeys.classes_key(examples.classes)
+    key = (function, specs, classes, constants, job.options)
     unnamed = (param.name for param in job.signature.arguments[: job.signature.unnamed])
     positional = [given.pop(name) for name in unnamed if name in given]
     build = partial(_guarded, function, lambda: _for_call(job))

@@ -64,7 +64,8 @@ class Examples:
     """A function's parameters according to its examples.
 
     `given`: the arguments of the call, by name.  `constants`: parameters known at compile time.
-    `classes`: the named tuples and dataclasses of tuples, and the dtypes of narrow floats, by path.
+    `classes`: the named tuples and dataclasses of tuples, the dtypes of narrow floats, and the
+    objects that make others of values in memory of C, by path.
     `variadic`: the name of `*args` and the names of the parameters that it became.
     `positional_only`, `keyword_only` and `requires` as in `Signature`.  `dynamic`: sizes and
     strides of real tensors may be others in a call.
@@ -73,7 +74,7 @@ class Examples:
     parameters: tuple[params.Param, ...] = ()
     given: dict[str, Any] = field(default_factory=dict)
     constants: dict[str, Any] = field(default_factory=dict)
-    classes: dict[Path, type] = field(default_factory=dict)
+    classes: dict[Path, Any] = field(default_factory=dict)
     variadic: tuple[str, tuple[str, ...]] | None = None
     positional_only: int = 0
     keyword_only: int = 0
@@ -285,7 +286,7 @@ class _Derivation:
     """Derives the spec of one example, and records what its values become in `classes`."""
 
     function: str
-    classes: dict[Path, type]
+    classes: dict[Path, Any]
     dynamic: bool = False
 
     def fail(self, name: str, message: str, expected: str | None = None) -> typing.NoReturn:
@@ -371,6 +372,8 @@ class _Derivation:
 
             if is_value_object(example):
                 return self.value_object(name, example, path)
+        if hasattr(example, "__c_pointers__") and hasattr(example, "__new_from_mlir_values__"):
+            return self.c_values(name, example, path)
         match example:
             case None:
                 return params.NoneValue(name)
@@ -464,6 +467,19 @@ class _Derivation:
             for i, (each, value) in enumerate(vars(example).items())
         )
         return params.Tuple(name, items, fields=True)
+
+    def c_values(self, name: str, example: Any, path: Path) -> params.Param:
+        """An object whose values are in memory of C, from which its class makes another object."""
+        from ferrule.runtime.values import cvalues  # few programs have one
+
+        if not cvalues.points_to_values(example):
+            self.fail(name, "it has __c_pointers__ but no __get_mlir_types__")
+        try:
+            items = cvalues.items_of(example)
+        except TypeError as error:
+            self.fail(name, str(error))
+        self.classes[path] = example
+        return params.Tuple(name, items)
 
     def attribute(self, name: str, value: Any, path: Path) -> params.Param:
         """An attribute of such an object: ints and texts, and tuples of them, are constants."""

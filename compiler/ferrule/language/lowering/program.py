@@ -43,7 +43,7 @@ def lower_program(
     function: Callable[..., Any],
     signature: Signature,
     constants: Mapping[str, Any],
-    classes: Mapping[Path, type] | None = None,
+    classes: Mapping[Path, Any] | None = None,
     variadic: tuple[str, tuple[str, ...]] | None = None,
     target: Target = "cpu",
     places: dict[ops.Op, object] | None = None,

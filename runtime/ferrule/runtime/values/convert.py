@@ -358,6 +358,8 @@ def _tuple(place: Place, param: specs.Tuple, value: Any) -> Any:
     if values is None:
         values = _attributes(param, value)
     if values is None:
+        values = _pointed_to(place, param, value)
+    if values is None:
         return OTHER
     if param.fields:
         _check_fields(place, param, value)
@@ -422,6 +424,21 @@ def _attributes(param: specs.Tuple, value: Any) -> Sequence[Any] | None:
         return [getattr(value, item.name) for item in param.items]
     except AttributeError:
         return None
+
+
+def _pointed_to(place: Place, param: specs.Tuple, value: Any) -> Sequence[Any] | None:
+    """The values in memory of C that an object points to, if it says where they are."""
+    if not hasattr(type(value), "__c_pointers__"):
+        return None
+    from ferrule.runtime.values import cvalues  # few programs have such objects
+
+    if not cvalues.points_to_values(value):
+        return None
+
+    def wrong(kind: type[Exception], expected: str, actual: str) -> NoReturn:
+        place.refuse(kind, f"Mismatched {type(value).__name__}", expected, actual)
+
+    return cvalues.values_of(param.items, value, wrong)
 
 
 def _field_names(value: Any) -> tuple[str, ...] | None:

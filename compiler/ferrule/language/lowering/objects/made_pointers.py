@@ -11,6 +11,7 @@ from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import coercion
+from ferrule.language.lowering.tensors import tensor_facts
 from ferrule.language.values import PointerView
 from ferrule.specs import AddressSpace, Int64, Uint64, as_dtype, pointers
 from ferrule.specs.expr import INT64_MAX
@@ -41,13 +42,15 @@ def _make(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
     return PointerView(result, "make_ptr(...)")
 
 
-def _address(low: Lowering, value: Any, node: ast.AST) -> ops.Value:
+def _address(low: Lowering, value: Any, node: ast.Call) -> ops.Value:
+    if isinstance(value, PointerView):
+        value = tensor_facts.toint(value, low, [], {}, node)
     number = coercion.as_number(low, value, node, Int64)
     if not number.dtype.is_integer or number.dtype.bits < 32:
         low.fail(
             node,
             f"the address of make_ptr is {describe(value)}",
-            expected="an integer of 64 bits, or p.toint()",
+            expected="an integer of 64 bits, or a pointer",
         )
     if number.dtype.bits == 32:  # of shared memory, never negative
         return low.builder.cast(Int64, low.builder.cast(Uint64, number.value))

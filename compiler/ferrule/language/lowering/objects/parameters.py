@@ -32,7 +32,7 @@ class Receiver:
     """
 
     low: Lowering
-    classes: Mapping[Path, type]
+    classes: Mapping[Path, Any]
     leaves: list[ops.Value]
 
     def leaf(self, type_: Type, name: str) -> ops.Value:
@@ -61,7 +61,10 @@ class Receiver:
                 values = [
                     self.receive(item, (*path, i), f"{name}[{i}]") for i, item in enumerate(items)
                 ]
-                return rebuild(self.classes.get(path), [item.name for item in items], values)
+                wanted = self.classes.get(path)
+                if wanted is not None and not isinstance(wanted, type):
+                    return self.made_by(wanted, values)
+                return rebuild(wanted, [item.name for item in items], values)
             case params.Optional(item=item):
                 present = Number(self.leaf(Boolean, f"{name}.present"))
                 return Maybe(present, self.receive(item, path, name), name)
@@ -75,6 +78,12 @@ class Receiver:
             case _:
                 leaves = tuple(self.leaf(type_, name) for type_ in _handle_types(param))
                 return Handle(param, leaves, name)
+
+    def made_by(self, example: Any, values: list[Any]) -> Any:
+        """The object that an example makes of its values, which were in memory of C."""
+        node = self.low.frame.source.node
+        make = example.__new_from_mlir_values__
+        return self.low.call(make, [values], {}, node)  # type: ignore[arg-type]
 
 
 def _handle_types(param: params.Param) -> tuple[Type, ...]:
