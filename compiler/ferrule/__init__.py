@@ -418,12 +418,23 @@ _MODULES = {
     "testing": "ferrule.cutlass.testing",
 }
 
+_OF_CUTE = {
+    "arch": "cutlass.cute.arch",
+    "math": "cutlass.cute.math",
+    "nvgpu": "cutlass.cute.nvgpu",
+    "pipeline": "cutlass.pipeline",
+    "utils": "cutlass.utils",
+}
+"""Modules that CuTe DSL has, too, and where it has them."""
+
 __all__ = sorted([*_ATTRIBUTES, *_MODULES])
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         value: Any = _imported(_MODULES[name])
+        if name in _OF_CUTE:
+            _say_what_is_missing(value, _OF_CUTE[name])
     elif name in _ATTRIBUTES or name in _ONLY_CUTE:
         module, attribute = _ATTRIBUTES.get(name) or _ONLY_CUTE[name]
         value = getattr(_imported(module), attribute)
@@ -431,6 +442,23 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(_missing(name))
     globals()[name] = value
     return value
+
+
+def _say_what_is_missing(module: Any, public: str) -> None:
+    """Let a module that CuTe DSL has, too, say what there is instead of a name that it has not."""
+    own = vars(module).get("__getattr__")
+
+    def get(name: str) -> Any:
+        if own is not None:
+            try:
+                return own(name)
+            except AttributeError:
+                pass
+        return _imported("ferrule.cutlass.names").of_module(public, name)
+
+    vars(module)["__getattr__"] = get
+    for child in ("cpasync", "warp", "warpgroup") if public.endswith("nvgpu") else ():
+        _say_what_is_missing(getattr(module, child), f"{public}.{child}")
 
 
 def _missing(name: str) -> str:

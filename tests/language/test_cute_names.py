@@ -338,3 +338,59 @@ def test_facts_of_fake_tensors() -> None:
 
 def test_widths() -> None:
     assert (fe.Float16.width, fe.Int4.width, fe.Float64.bytes, fe.Int4.bytes) == (16, 4, 8, 1)
+
+
+def test_memory_and_alignment_are_known() -> None:
+    @fe.jit
+    def told(a: fe.Tensor, out: fe.Tensor):
+        p = a.iterator
+        out[0] = p.max_alignment
+        out[1] = p.align(4).alignment
+        out[2] = a.memspace == fe.AddressSpace.gmem and p.memspace == a.memspace
+
+    out = np.zeros(3, np.int32)
+    example = fe.make_fake_compact_tensor(fe.Float32, (8,), assumed_align=16)
+    compiled = fe.compile(told, example, out, options=CPU)
+    compiled(_aligned(8), out)
+    assert out.tolist() == [16, 16, 1]
+
+
+def _aligned(count: int) -> Any:
+    memory = np.zeros(count + 4, np.float32)
+    return memory[-memory.ctypes.data % 16 // 4 :][:count]
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "message"),
+    [
+        ("arch", "alloc_tmem", "cutlass.cute.arch.alloc_tmem is not in ferrule, or not yet"),
+        ("arch", "addc", "instead: fe.Uint64 holds the carry"),
+        ("arch", "thread_idxx", "fe.arch has no attribute 'thread_idxx'; did you mean thread_idx"),
+        ("math", "sinn", "fe.math has no attribute 'sinn'; did you mean sin"),
+        ("utils", "TmemAllocator", "cutlass.utils.TmemAllocator is not in ferrule"),
+        ("pipeline", "PipelineTmaUmma", "cutlass.pipeline.PipelineTmaUmma is not in ferrule"),
+        ("nvgpu", "tcgen05", "cutlass.cute.nvgpu.tcgen05 is not in ferrule"),
+        ("nvgpu.warp", "MmaMXF8Op", "cutlass.cute.nvgpu.warp.MmaMXF8Op is not in ferrule"),
+    ],
+)
+def test_a_name_that_is_missing_says_so(module: str, name: str, message: str) -> None:
+    owner: Any = fe
+    for each in module.split("."):
+        owner = getattr(owner, each)
+    with pytest.raises(AttributeError, match=message):
+        getattr(owner, name)
+    if "did you mean" in message:
+        return
+
+    @fe.jit
+    def uses(a: fe.Tensor):
+        getattr(owner, name)(a)
+
+    with pytest.raises(fe.CompileError, match=message):
+        fe.compile(uses, vector(fe.Float32), options=CPU)
+
+
+def test_what_the_module_of_cute_dsl_has_is_there() -> None:
+    import ferrule.cutlass.utils as utils
+
+    assert fe.utils.LayoutEnum is utils.LayoutEnum

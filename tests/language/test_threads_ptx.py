@@ -82,6 +82,13 @@ def test_shuffles_are_of_words() -> None:
     assert instructions(kernel) == [f"shfl.sync.{op}.b32" for op in wanted]
 
 
+def test_what_is_uniform_in_a_warp_is_taken_from_its_first_thread() -> None:
+    def kernel(a, n, h):
+        n[arch.thread_idx()[0]] = arch.make_warp_uniform(arch.warp_idx())
+
+    assert re.search(r"shfl\.sync\.idx\.b32 \t%r\d+, %r\d+, 0, 31, -1;", ptx(kernel))
+
+
 def test_votes_and_matches() -> None:
     def kernel(a, n, h):
         t = arch.thread_idx()[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -369,3 +370,56 @@ def test_fill_and_store_convert_as_a_store_of_an_element_does() -> None:
     a = ramp(4, dtype=np.int32)
     _, c = run(host, a, np.zeros(8, np.float16))
     np.testing.assert_array_equal(c, [7, 7, 7, 7, 1, 2, 3, 4])
+
+
+# ---- names of CuTe DSL ----
+
+
+def test_a_reshaped_vector_has_the_first_mode_fastest() -> None:
+    def host(a, out):
+        v = fe.make_tensor(a.iterator, fe.make_layout((2, 4), stride=(4, 1))).load()
+        fe.make_tensor(out.iterator, fe.make_layout((4, 2), stride=(2, 1))).store(v.reshape((4, 2)))
+        w = v.reshape((2, (2, 2)))
+        out[8] = w[1, (0, 1)]
+        out[9] = v.reshape(8)[5] + v.to_elements()[3] * 100
+
+    a = np.arange(8, dtype=np.float32)
+    *_, out = run(host, a, np.zeros(10, np.float32))
+    in_order = a.reshape(2, 4).reshape(-1, order="F")
+    np.testing.assert_array_equal(out[:8].reshape(4, 2), in_order.reshape(4, 2, order="F"))
+    assert out[8] == in_order.reshape(2, 2, 2, order="F")[1, 0, 1]
+    assert out[9] == in_order[5] + in_order[3] * 100
+
+
+@pytest.mark.parametrize(
+    "name", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "le", "gt", "ge"]
+)
+def test_an_operation_is_a_function_of_python(name: str) -> None:
+    op = getattr(operator, name)
+    a, _, c = computed(lambda x, y: x.apply_op(op, 2.0).to(fe.Float32))
+    np.testing.assert_array_equal(c, op(a, np.float32(2)).astype(np.float32))
+    a, b, c = computed(lambda x, y: x.apply_op(op, y, flip=True).to(fe.Float32))
+    np.testing.assert_allclose(c, op(b, a).astype(np.float32), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["eq", "ne", "and_", "or_", "xor", "lshift", "rshift"])
+def test_an_operation_of_integers_is_a_function_of_python(name: str) -> None:
+    op = getattr(operator, name)
+    a, _, c = computed(lambda x, y: x.apply_op(op, 2).to(fe.Int32), np.int32, np.int32)
+    np.testing.assert_array_equal(c, op(a, 2).astype(np.int32))
+    a, _, c = computed(lambda x, y: operator.neg(operator.invert(x)), np.int32, np.int32)
+    np.testing.assert_array_equal(c, -~a)
+
+
+@pytest.mark.parametrize(
+    ("compute", "message"),
+    [
+        (lambda x, y: x.reshape((3, 2)), r"is reshaped to \(3,2\), which has 6 elements"),
+        (lambda x, y: x.reshape((2, y[0])), "is known only at the call|known at compile time"),
+        (lambda x, y: x.apply_op(3, y), "apply_op got 3"),
+        (lambda x, y: x.apply_op(operator.add, y, flip=2), "apply_op got flip=2"),
+    ],
+)
+def test_what_cannot_be_reshaped_or_applied_is_an_error(compute: Any, message: str) -> None:
+    with pytest.raises(fe.CompileError, match=message):
+        computed(compute)

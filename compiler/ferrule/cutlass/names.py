@@ -151,6 +151,21 @@ def said_of_ferrule(name: str) -> str | None:
     return None if public is None else missing(public, name)
 
 
+def of_module(public: str, name: str) -> Any:
+    """`fe.arch.name` and alike, where the module of ferrule itself lacks the name: what the module
+    that stands for CuTe DSL's `public` has, or the AttributeError."""
+    if name.startswith("__"):
+        raise AttributeError(f"module {public!r} has no attribute {name!r}")
+    if name in _known(public):
+        modules = (MODULES[public], *SOURCES[public])
+        for namespace in (vars(importlib.import_module(each)) for each in modules):
+            if name in namespace:
+                return namespace[name]
+        raise AttributeError(missing(public, name))
+    short = public.removeprefix("cutlass.").removeprefix("cute.")
+    raise AttributeError(f"fe.{short} has no attribute {name!r}{_near(public, name)}")
+
+
 def _known(module: str) -> list[str]:
     """The names of a module of CuTe DSL itself."""
     # Not `from ferrule.cutlass import peer`: that would look for a name `peer` in ferrule first.

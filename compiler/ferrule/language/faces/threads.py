@@ -72,7 +72,10 @@ def warp_idx() -> Any:
 
 
 def make_warp_uniform(value: Any) -> Any:
-    """The value itself; promises that it is uniform in the warp."""
+    """The value, an integer that all threads of the warp have, and all of them call this.
+
+    A GPU takes it from the first thread, so that ptxas knows that it is uniform.
+    """
     outside("arch.make_warp_uniform")
 
 

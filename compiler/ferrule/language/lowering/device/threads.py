@@ -111,7 +111,14 @@ def is_first_lane(low: Lowering) -> ops.Value:
 def _uniform(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     (value,) = bound(low, "value", args, kwargs, node)
     require_kernel(low, "make_warp_uniform", node)
-    return value
+    number = coercion.as_number(low, value, node, Int32)
+    if low.state.target == "cpu":
+        return value
+    # What ptxas cannot see of a thread's own number, it sees of a shuffle: all lanes have it.
+    first = low.builder.constant(Int32, 0)
+    lanes, clamp = mask_of(low, None, node), low.builder.constant(Int32, 31)
+    where = place(low, node)
+    return Number(low.builder.shuffle("idx", number.value, first, lanes, clamp, where))
 
 
 # ---- barriers and fences ----

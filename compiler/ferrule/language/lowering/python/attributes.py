@@ -59,6 +59,7 @@ _TENSOR: Final[dict[str, Callable[[Lowering, TensorView], Any]]] = {
     "stride": lambda low, t: size_numbers(low, t.layout.stride),
     "layout": lambda low, t: named(low, t.layout),
     "iterator": views.iterator,
+    "memspace": lambda low, t: t.type.space,
     "element_type": lambda low, t: t.type.dtype,
     "dtype": lambda low, t: t.type.dtype,
     "ndim": lambda low, t: len(t.layout),
@@ -82,8 +83,11 @@ _POINTER: Final[dict[str, Callable[[Lowering, PointerView], Any]]] = {
     "element_type": lambda low, p: p.type.dtype,
     "value_type": lambda low, p: p.type.dtype,
     "alignment": lambda low, p: p.type.align,
+    "max_alignment": lambda low, p: p.type.align,
     "memspace": lambda low, p: p.type.space,
     "llvm_ptr": lambda low, p: p,  # of programs for CuTe DSL, which have another pointer there
+    "to_llvm_ptr": lambda low, p: BoundMethod(lambda *_: p, "to_llvm_ptr"),
+    "ir_value": lambda low, p: BoundMethod(lambda *_: p, "ir_value"),
     "align": lambda low, p: BoundMethod(partial(tensor_methods.align, p), "align"),
     "load": lambda low, p: BoundMethod(partial(elements.load_first, p), "load"),
     "store": lambda low, p: BoundMethod(partial(elements.store_first, p), "store"),
@@ -106,6 +110,10 @@ _VECTOR: Final[dict[str, Callable[[Lowering, Vector], Any]]] = {
     "reduce": lambda low, v: BoundMethod(partial(_reduce, v), "reduce"),
     "broadcast_to": lambda low, v: BoundMethod(partial(vectors.broadcast_to, v), "broadcast_to"),
     "numel": lambda low, v: BoundMethod(lambda *_: len(v.items), "numel"),
+    "reshape": lambda low, v: BoundMethod(partial(vectors.reshape, v), "reshape"),
+    "apply_op": lambda low, v: BoundMethod(partial(vectors.apply_op, v), "apply_op"),
+    "to_elements": lambda low, v: BoundMethod(lambda *_: v.items, "to_elements"),
+    "ir_value": lambda low, v: BoundMethod(lambda *_: v, "ir_value"),  # as of numbers
 }
 _NUMBER: Final[dict[str, Callable[[Lowering, Number | Numeric], Any]]] = {
     "dtype": lambda low, n: n.dtype if isinstance(n, Number) else type(n),

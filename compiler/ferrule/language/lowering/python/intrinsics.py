@@ -239,11 +239,16 @@ def _constexpr(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast
     return coercion.at_compile_time(low, node, lambda: range_constexpr(*args, **kwargs))
 
 
-def _operator(op: ast.operator) -> Intrinsic:
+def _operator(op: ast.operator | ast.cmpop | ast.unaryop) -> Intrinsic:
     """A function of Python's `operator` module."""
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
-        _require(low, args, kwargs, 2, type(op).__name__.lower(), node)
+        count = 1 if isinstance(op, ast.unaryop) else 2
+        _require(low, args, kwargs, count, type(op).__name__.lower(), node)
+        if isinstance(op, ast.unaryop):
+            return low.unary(op, args[0], node)
+        if isinstance(op, ast.cmpop):
+            return low.compare(op, args[0], args[1], node)
         return low.binary(op, args[0], args[1], node)
 
     return emit
@@ -256,6 +261,20 @@ _PYTHON_OPERATORS: Final[dict[Any, Intrinsic]] = {
     operator.and_: _operator(ast.BitAnd()),
     operator.or_: _operator(ast.BitOr()),
     operator.xor: _operator(ast.BitXor()),
+    operator.truediv: _operator(ast.Div()),
+    operator.floordiv: _operator(ast.FloorDiv()),
+    operator.mod: _operator(ast.Mod()),
+    operator.pow: _operator(ast.Pow()),
+    operator.lshift: _operator(ast.LShift()),
+    operator.rshift: _operator(ast.RShift()),
+    operator.lt: _operator(ast.Lt()),
+    operator.le: _operator(ast.LtE()),
+    operator.gt: _operator(ast.Gt()),
+    operator.ge: _operator(ast.GtE()),
+    operator.eq: _operator(ast.Eq()),
+    operator.ne: _operator(ast.NotEq()),
+    operator.neg: _operator(ast.USub()),
+    operator.invert: _operator(ast.Invert()),
 }
 
 _TABLE: Final[dict[Any, Intrinsic]] = {

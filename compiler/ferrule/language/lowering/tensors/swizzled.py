@@ -285,6 +285,7 @@ POINTER: Final[dict[str, Callable[[Lowering, SwizzledPointer], Any]]] = {
     "element_type": lambda low, p: p.type.dtype,
     "value_type": lambda low, p: p.type.dtype,
     "alignment": lambda low, p: p.type.align,
+    "max_alignment": lambda low, p: p.type.align,
     "memspace": lambda low, p: p.type.space,
     "llvm_ptr": _plain,
 }

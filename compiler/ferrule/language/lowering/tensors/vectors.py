@@ -142,6 +142,37 @@ def broadcast_to(
     return Vector(shape, _repeated(vector, shape))
 
 
+def reshape(
+    vector: Vector, low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Vector:
+    """`v.reshape(shape)`: the same numbers in the same order, the first mode fastest."""
+    (target,) = bound(low, "shape", args, kwargs, node)
+    shape = vector_shape(low, target, "the vector", node)
+    if layouts.size(shape) != len(vector.items):
+        low.fail(
+            node,
+            f"{describe(vector)} is reshaped to {format_tuple(shape)}, which has "
+            f"{layouts.size(shape)} elements",
+            expected=f"a shape with {len(vector.items)} elements",
+        )
+    return Vector(shape, vector.items)
+
+
+def apply_op(
+    vector: Vector, low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Any:
+    """`v.apply_op(op, other, flip=False)`: `op(v, other)`, or `op(other, v)` with `flip`."""
+    op, other, flip = bound(low, "op other flip=", args, kwargs, node)
+    if not callable(op) or flip not in (None, False, True):
+        what = f"flip={describe(flip)}" if callable(op) else describe(op)
+        low.fail(
+            node,
+            f"apply_op got {what}",
+            expected="a function of two vectors, such as operator.sub, and flip=False or True",
+        )
+    return low.call(op, [other, vector] if flip else [vector, other], {}, node)
+
+
 # ---- memory ----
 
 
