@@ -34,7 +34,18 @@ def by_a_kernel(a: fe.Tensor):
     bump_kernel(a).launch(grid=1, block=3)
 
 
-WRITERS = (by_elements, whole, by_a_kernel)
+@fe.kernel
+def address_kernel(a: fe.Tensor):
+    there = fe.make_ptr(fe.Float64, a.iterator.toint())
+    for i in range(3):
+        there[i] = there[i] + 1.0
+
+
+def by_address(a: fe.Tensor):
+    address_kernel(a).launch(grid=1, block=1)
+
+
+WRITERS = (by_elements, whole, by_a_kernel, by_address)
 
 
 @pytest.mark.parametrize("writer", WRITERS, ids=lambda each: each.__name__)

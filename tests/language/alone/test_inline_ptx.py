@@ -72,6 +72,29 @@ def test_pieces_of_ptx() -> None:
     assert "llvm.inline_asm" in compiled.inspect_mlir()
 
 
+@fe.kernel
+def twice_kernel(a: fe.Tensor, out: fe.Tensor):
+    t = arch.thread_idx()[0]
+    before = a[t]
+    arch.inline_ptx(STORE, fe.Int32, (a.iterator + t).toint(), before + 1.0)
+    out[t] = before + a[t]
+
+
+@fe.jit
+def twice(a: fe.Tensor, out: fe.Tensor):
+    twice_kernel(a, out).launch(grid=1, block=32)
+
+
+def test_what_a_piece_writes_is_read_again() -> None:
+    with fe.emulated_gpu("sm_90a"):
+        compiled = fe.compile(twice, FLOATS, FLOATS, options=f"{CUDA} --noalias")
+        a, out = (fe.cuda.zeros((32,), dtype=np.float32) for _ in range(2))
+        compiled(a, out)
+        assert (fe.cuda.to_numpy(out) == 1).all()
+    assert "ld.global.nc" not in compiled.inspect_ptx()
+    assert "read_only" not in compiled.signature.text()
+
+
 def kernel_of(*args: Any, **options: Any) -> Any:
     @fe.kernel
     def kernel(words: fe.Tensor):

@@ -8,7 +8,8 @@ from typing import Any
 
 from ferrule.compiler.cuda.tilings import OobFill, Swizzle
 from ferrule.language.ir import ops
-from interpreter import scalars
+from ferrule.specs import Int32, Int64
+from interpreter import declared, scalars
 from interpreter.mbarriers import Barriers
 from interpreter.memory import Memory
 
@@ -24,6 +25,9 @@ def run(
     barriers: Barriers,
 ) -> None:
     """Copies a box; nothing for what is fetched ahead, or meant for other blocks."""
+    declared.seen("orders")
+    if op.descriptor is not None:
+        declared.seen("reads", memory=values[op.descriptor])
     meant = op.mask is None or values[op.mask] & 1
     if op.shared is None or not meant:
         return
@@ -40,7 +44,30 @@ def run(
         tensor, shared = values[op.tensor], values[op.shared]
         _element(op, tensor, shared, place if inside else None, number * dtype.itemsize)
     if op.barrier is not None:
+        declared.seen("writes", memory=values[op.barrier])
         barriers.at(values[op.barrier]).come(0, tiling.bytes)
+
+
+def run_map(op: ops.MapOp, values: Mapping[ops.Value, Any]) -> None:
+    """Writes or changes a tensor map, 16 Int64: the address, then sizes and strides by dim.
+
+    What a `TensorCopy` moves is known from its own tensor; so what the words are does not matter
+    here, only which are read and written.
+    """
+    if isinstance(op, ops.MapCopy):
+        declared.seen("reads")  # the map is a parameter of the kernel
+        lane = values[op.lane]
+        values[op.target].write(Int32, 4 * lane, lane)
+    elif op.kind in ("publish", "acquire"):
+        source = values[op.place if op.value is None else op.value]
+        words = [source.read(Int64, 8 * at) for at in range(16)]
+        if op.kind == "publish":
+            for at, word in enumerate(words):
+                values[op.place].write(Int64, 8 * at, word)
+    else:
+        assert op.value is not None, "a field has a value"
+        first = {"address": 0, "dim": 1, "stride": 6}[op.kind]
+        values[op.place].write(Int64, 8 * (first + op.dim), values[op.value])
 
 
 def _element(

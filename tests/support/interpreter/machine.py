@@ -18,9 +18,10 @@ import numpy as np
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
 from ferrule.language.ir.facts import all_ops
+from ferrule.language.ir.operation import Effect
 from ferrule.language.ir.rules import divergence
 from ferrule.specs import DEVICE_CODES, Dim, DType, Sym, evaluate, symbols_of
-from interpreter import atomics, boxes, declared, scalars, warpgroups
+from interpreter import atomics, boxes, declared, foreign, scalars, warpgroups
 from interpreter.mbarriers import copy_bytes
 from interpreter.memory import Memory, OutOfBounds
 from interpreter.scalars import Scalar
@@ -90,6 +91,8 @@ class Machine:
     printed: list[str] = field(default_factory=list)
     returned: list[Any] = field(default_factory=list)
     waiting: dict[int, bool] = field(default_factory=dict)
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    """What calls of functions reach, by their names."""
 
     def dim(self, dim: Dim) -> int:
         """The value of a size that must have one."""
@@ -118,14 +121,15 @@ class Machine:
 
     def op(self, op: ops.Op, values: Values, thread: Thread) -> None:
         """Runs one op, which does no more than it declares."""
-        if op.nests or isinstance(op, ops.Launch):
+        if op.nests:
             self.run_op(op, values, thread)
             return
         declared.begins(op)
         try:
             self.run_op(op, values, thread)
         except Stopped:
-            declared.seen("fails")
+            if not isinstance(op, ops.Launch):  # an op of its kernel has said so
+                declared.seen("fails")
             raise
         finally:
             declared.ends()
@@ -145,6 +149,7 @@ class Machine:
                     raise Stopped(fault, [values[value] for value in found])
             case ops.Print(text, found):
                 declared.seen("shows")
+                declared.seen("blocks")
                 self.printed.append(scalars.c_format(text, [values[value] for value in found]))
             case ops.Launch():
                 self.launch(op, values)
@@ -154,11 +159,8 @@ class Machine:
                 self.for_(op, values, thread)
             case ops.While():
                 self.while_(op, values, thread)
-            case ops.Parallel(indices, extents, body):
-                extent = [range(values[value]) for value in extents]
-                for coordinates in self.order(product(*extent)):
-                    values.update(zip(indices, coordinates, strict=True))
-                    self.region(body, values, thread)
+            case ops.Parallel():
+                self.parallel(op, values, thread)
             case ops.View(result, tensor, indices):
                 offset = self.offset(tensor, indices, values) if indices else 0
                 values[result] = values[tensor].at(offset)
@@ -175,20 +177,24 @@ class Machine:
                 | ops.TensorCopy()
                 | ops.PeerLoad()
                 | ops.PeerStore()
+                | ops.BarrierArrive()
+                | ops.MapCopy()
+                | ops.MapEdit()
             ):
                 self.shared(op, values, thread)
             case ops.Fence() | ops.Control():
                 declared.seen("orders")
                 thread.copies.run(op, values)
             case ops.Alloc() | ops.Shrink() | ops.Define():
-                declared.seen("writes" if isinstance(op, ops.Define) else "makes")
                 self.sized(op, values)
             case ops.Item() | ops.Field() | ops.Peek() | ops.IsInstance():
-                raise NotImplementedError("the interpreter has no objects of tvm-ffi")
+                values[op.result] = foreign.looked_up(op, values)
+            case ops.Call() | ops.CallBody() | ops.Receive() | ops.Received():
+                self.outgoing(op, values)
             case ops.Return(found):
                 declared.seen("ends")
                 self.returned = [values[value] for value in found]
-            case ops.Text() | ops.CallDevice() | ops.Address():
+            case ops.Text() | ops.CallDevice() | ops.Address() | ops.Pointer():
                 values[op.result] = self.host_value(op, values)
             case _:
                 raise NotImplementedError(f"the interpreter does not know {type(op).__name__}")
@@ -202,8 +208,10 @@ class Machine:
         else:
             memory.write(dtype, offset, values[op.value])
 
-    def host_value(self, op: ops.Text | ops.CallDevice | ops.Address, values: Values) -> Any:
-        """The result of an op that only host functions have."""
+    def host_value(
+        self, op: ops.Text | ops.CallDevice | ops.Address | ops.Pointer, values: Values
+    ) -> Any:
+        """A text, a device or an address, which is the memory that is there."""
         match op:
             case ops.Text(_, data):
                 return data
@@ -211,6 +219,8 @@ class Machine:
                 return DEVICE_CODES["cpu"]
             case ops.Address(_, operand):
                 return values[operand]
+            case ops.Pointer(_, address):
+                return values[address]
 
     def shared(
         self,
@@ -221,7 +231,10 @@ class Machine:
         | ops.BulkStore
         | ops.TensorCopy
         | ops.PeerLoad
-        | ops.PeerStore,
+        | ops.PeerStore
+        | ops.BarrierArrive
+        | ops.MapCopy
+        | ops.MapEdit,
         values: Values,
         thread: Thread,
     ) -> None:
@@ -239,7 +252,14 @@ class Machine:
                 values[result] = values[source].read(source.tensor.dtype, 0)
             case ops.PeerStore(target, value):
                 values[target].write(target.tensor.dtype, 0, values[value])
+            case ops.BarrierArrive(number, count):
+                declared.seen("orders")
+                thread.block.arrive(values[number], values[count])
+            case ops.MapCopy() | ops.MapEdit():
+                declared.seen("orders")
+                boxes.run_map(op, values)
             case ops.BulkStore(target, source, size):
+                declared.seen("orders")
                 copy_bytes(values[source], values[target], values[size])
             case ops.TensorCopy(tensor=tensor):
                 shape, strides, _ = self.place(tensor)
@@ -319,10 +339,20 @@ class Machine:
     def sized(self, op: ops.Alloc | ops.Shrink | ops.Define, values: Values) -> None:
         """What gives symbols their values."""
         if isinstance(op, ops.Define):
-            self.symbols = {**self.symbols, op.symbol: values[op.value]}
-            self.forget()
-        else:
-            self.make(op, values)
+            declared.seen("writes")
+            self.define(op, {op.symbol: values[op.value]})
+            return
+        for effect in ("makes", "asks"):
+            declared.seen(effect)
+        declared.owned("objects", 1, op)
+        self.make(op, values)
+
+    def define(self, op: ops.Op, found: Mapping[Sym, int]) -> None:
+        """Gives symbols their values."""
+        for symbol in found:
+            declared.defined(symbol, op)
+        self.symbols = {**self.symbols, **found}
+        self.forget()
 
     def make(self, op: ops.Alloc | ops.Shrink, values: Values) -> None:
         """New memory or a part of one's own, and the values of the symbols that are its sizes."""
@@ -330,12 +360,21 @@ class Machine:
         sizes = [values[value] for value in operands]
         named = zip(type_.shape, sizes, strict=False)
         made = {dim: size for dim, size in named if dim in self.program.made}
-        self.symbols = {**self.symbols, **made}
-        self.forget()
+        self.define(op, made)
         if isinstance(op, ops.Shrink):
+            declared.seen("reads")
             values[op.result] = values[op.tensor].at(0)
         else:
+            declared.seen("blocks")
             values[op.result] = Memory.undefined(math.prod(sizes) * type_.dtype.itemsize)
+
+    def outgoing(
+        self, op: ops.Call | ops.CallBody | ops.Receive | ops.Received, values: Values
+    ) -> None:
+        """Calls a function, or reads what one returned."""
+        values[op.result], made = foreign.run(op, values, self.functions)
+        if made:
+            self.define(op, made)
 
     def offset(self, tensor: ops.Value, indices: Sequence[ops.Value], values: Values) -> int:
         """How many bytes an element is from the first."""
@@ -355,6 +394,14 @@ class Machine:
         self.places[tensor] = shape, strides, tensor.tensor.dtype
         return self.places[tensor]
 
+    def parallel(self, op: ops.Parallel, values: Values, thread: Thread) -> None:
+        """A region for all coordinates."""
+        declared.seen("blocks", op)
+        declared.seen("calls", op)
+        for coordinates in self.order(product(*(range(values[each]) for each in op.extents))):
+            values.update(zip(op.indices, coordinates, strict=True))
+            self.region(op.body, values, thread)
+
     def if_(self, op: ops.If, values: Values, thread: Thread) -> None:
         """One of two regions."""
         taken = op.then if values[op.condition] else op.otherwise
@@ -362,6 +409,7 @@ class Machine:
 
     def for_(self, op: ops.For, values: Values, thread: Thread) -> None:
         """A loop over Python's range; a step of 0 has no iterations."""
+        declared.seen("blocks", op)
         start, stop, step = (values[value] for value in (op.start, op.stop, op.step))
         carried = [values[value] for value in op.initial]
         for index in range(start, stop, step) if step else ():
@@ -372,6 +420,7 @@ class Machine:
 
     def while_(self, op: ops.While, values: Values, thread: Thread) -> None:
         """A loop with a test before each iteration."""
+        declared.seen("blocks", op)
         carried = [values[value] for value in op.initial]
         while True:
             values.update(zip(op.carried, carried, strict=True))
@@ -382,6 +431,8 @@ class Machine:
 
     def launch(self, op: ops.Launch, values: Values) -> None:
         """Runs a kernel for each thread of each block, each with values of its own."""
+        declared.seen("blocks")
+        declared.seen("calls")
         kernel = self.program.kernel(op.kernel)
         grid, block = (tuple(values[v] for v in sizes) for sizes in (op.grid, op.block))
         given = dict(zip(kernel.params, (values[value] for value in op.arguments), strict=True))
@@ -405,7 +456,7 @@ class Machine:
                 else:
                     self.region(kernel.body, dict(given), thread)
             if runs:
-                Team(kernel.name, block_idx, block, runs).run(list(runs))
+                Team(kernel.name, block_idx, block, runs, shared.arrived).run(list(runs))
 
     # ---- threads that wait ----
 
@@ -426,13 +477,14 @@ class Machine:
                 self.op(op, values, thread)
                 continue
             if _waits(op):
-                declared.seen("orders" if isinstance(op, ops.MBarrierTry) else "waits", op)
+                for effect in _meeting(op):
+                    declared.seen(effect, op)
             match op:
                 case ops.Barrier() | ops.WarpBarrier():
                     yield waits_for(op, values)
                 case ops.Control("cluster_wait"):
                     yield waits_for(ops.Barrier(), values)
-                case ops.Shuffle() | ops.Vote() | ops.Match():
+                case ops.Shuffle() | ops.Vote() | ops.Match() | ops.InlinePtx():
                     values[op.result] = yield waits_for(op, values)
                 case (
                     ops.Mma(d=target)
@@ -504,6 +556,20 @@ def _waits(op: ops.Op) -> bool:
     """Whether an op waits for other threads; a cluster is one block."""
     in_cluster = isinstance(op, ops.Control) and op.kind == "cluster_wait"
     return in_cluster or isinstance(op, ops.Synchronising | ops.MBarrierTry)
+
+
+def _meeting(op: ops.Op) -> tuple[Effect, ...]:
+    """The effects of a wait itself."""
+    match op:
+        case ops.MBarrierTry():
+            return ("reads", "orders")
+        case ops.MBarrierWait():
+            return ("reads", "waits", "orders")
+        case ops.Control():
+            return ("waits", "orders")
+        case ops.InlinePtx(text=text):
+            return foreign.effects_of(text)
+    return ("waits",)
 
 
 def dtype_of(value: ops.Value) -> DType:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ferrule.language.ir import ops
+from interpreter import declared
 from interpreter.memory import Memory
 
 Values: TypeAlias = Mapping[ops.Value, Any]
@@ -41,6 +42,8 @@ class Barriers:
     def run(self, op: ops.MBarrier | ops.BulkCopy, values: Values) -> None:
         """Changes one, or copies bytes that arrive at it."""
         memory = values[op.barrier]
+        declared.seen("reads", memory=memory)
+        declared.seen("writes", memory=memory)
         match op:
             case ops.MBarrier("init", _, ops.Value() as count):
                 place = (id(memory.bytes), memory.first)
@@ -56,6 +59,8 @@ class Barriers:
 
 def copy_bytes(source: Memory, target: Memory, count: int) -> None:
     """Copies bytes."""
+    declared.seen("reads", memory=source)
+    declared.seen("writes", memory=target)
     of, to = (slice(m.first, m.first + count) for m in (source, target))
     target.bytes[to] = source.bytes[of]
     if target.written is not None:

@@ -63,7 +63,7 @@ class Memory:
 
     def read(self, dtype: DType, offset: int) -> Scalar:
         """The number so many bytes behind the first one.  Raises OutOfBounds, Unwritten."""
-        declared.seen("reads")
+        declared.seen("reads", memory=self)
         cell = self._cell(dtype, offset)
         if self.written is not None and not self.written[cell].all():
             raise Unwritten(f"byte {offset} of a fragment with {len(self.bytes)} bytes")
@@ -71,7 +71,7 @@ class Memory:
 
     def write(self, dtype: DType, offset: int, value: Scalar) -> None:
         """Puts a number there.  Raises OutOfBounds."""
-        declared.seen("writes")
+        declared.seen("writes", memory=self)
         cell = self._cell(dtype, offset)
         self.bytes[cell].view(scalars.memory(dtype))[0] = scalars.to_memory(dtype, value)
         if self.written is not None:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from ferrule.language.ir import ops
 from ferrule.language.ir.rules import divergence
 from ferrule.specs import DType
-from interpreter import declared, matrices, scalars, warpgroups
+from interpreter import declared, foreign, matrices, scalars, warpgroups
 from interpreter.copies import Copies
 from interpreter.mbarriers import Barriers
 from interpreter.memory import Memory
@@ -35,6 +35,12 @@ class Block:
     barriers: Barriers = field(default_factory=Barriers)
     uniform: dict[Any, Any] = field(default_factory=dict)
     """What uniform ops gave, see `declared`."""
+    arrived: dict[int, list[int]] = field(default_factory=dict)
+    """By the number of a barrier: the counts of those that arrived and do not wait."""
+
+    def arrive(self, number: int, count: int) -> None:
+        """A thread comes to a barrier and does not wait."""
+        self.arrived.setdefault(number, []).append(count)
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,7 @@ class Team:
     block: tuple[int, ...]
     shape: tuple[int, ...]
     runs: dict[int, Run]
+    arrived: dict[int, list[int]] = field(default_factory=dict)
     waits: dict[int, Wait] = field(default_factory=dict)
     answers: dict[int, Any] = field(default_factory=dict)
 
@@ -122,10 +129,12 @@ class Team:
         """Lets go those that wait at a barrier, if there are enough, and want the same count."""
         number, count = _barrier(op, operands)
         there = self.at_barrier(number)
-        counts = {self.wanted(_barrier(*self.waits[n])[1]) for n in there}
+        passing = self.arrived.get(number, [])
+        counts = {self.wanted(_barrier(*self.waits[n])[1]) for n in there} | set(passing)
         wanted = self.wanted(count)
-        if counts == {wanted} and len(there) >= wanted > 0:
-            self.answers.update(dict.fromkeys(there[:wanted]))
+        if counts == {wanted} and len(there) + len(passing) >= wanted > 0:
+            self.answers.update(dict.fromkeys(there[: wanted - len(passing)]))
+            passing.clear()
 
     # ---- warps ----
 
@@ -210,6 +219,8 @@ def given(wait: Wait, lane: int, values: Mapping[int, Any]) -> Any:
             return matrices.given(op, lane, values)
         case ops.WarpgroupMma():
             return dict(values)
+        case ops.InlinePtx():
+            return operands[0]
     raise NotImplementedError(type(op).__name__)
 
 
@@ -255,6 +266,9 @@ def waits_for(op: ops.Synchronising, values: Mapping[ops.Value, Any], lane: int 
         case ops.WarpgroupMma():
             with declared.running(op):
                 return op, (warpgroups.brought(op, values), 0xFFFFFFFF)
+        case ops.InlinePtx(given=words):
+            with declared.running(op):
+                return op, (foreign.executed(op, [values[word] for word in words]), 0xFFFFFFFF)
         case ops.Shuffle(_, _, value, by, mask, clamp):
             return op, (values[value], values[by], values[clamp], values[mask])
         case ops.Vote(_, _, value, mask) | ops.Match(_, _, value, mask):

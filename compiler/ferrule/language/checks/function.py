@@ -121,10 +121,10 @@ class Checked:
             known = reach(piece.tensor)
             room = known.behind if known is not None and known.behind else 1
             result = ops.Value(shadow_type(-(-room // self.granule)), "shadow")
-            b.append(ops.Shared(result, kept=True))
+            b.append(ops.Shared(result, lasts=True))
             return result
         assert self.extents.smem is not None, "a kernel with dynamic shared memory is told its size"
-        b.append(ops.Shared(ops.Value(shadow_type(1), "shadow"), kept=True))
+        b.append(ops.Shared(ops.Value(shadow_type(1), "shadow"), lasts=True))
         whole = TensorType(Uint8, (INT64_MAX,), (1,), 16, AddressSpace.smem)
         behind = b.view(b.dynamic_shared(whole), whole, (sizes.shadow_start(b, self.extents.smem),))
         return b.view(behind, shadow_type(None))

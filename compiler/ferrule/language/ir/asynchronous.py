@@ -197,6 +197,11 @@ class TensorCopy(
             case "prefetch" | "prefetch_map":
                 return ()
 
+    @property
+    def writes_elsewhere(self) -> bool:
+        """A store to what a tensor map in memory describes."""
+        return self.kind == "store" and self.descriptor is not None
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BulkStore(

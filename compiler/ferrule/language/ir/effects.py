@@ -10,8 +10,10 @@ from ferrule.language.ir.walk import merged_by
 
 def written_params(program: ops.Program) -> set[ops.Value]:
     """The tensor parameters of the host function that it or its kernels write."""
-    kernels = {kernel.name: _stored(kernel) for kernel in program.kernels}
-    touched = _stores(program.host)
+    anywhere = any(_writes_anywhere(each) for each in (*program.kernels, program.host))
+    touched_by = _reached if anywhere else _stored
+    kernels = {kernel.name: touched_by(kernel) for kernel in program.kernels}
+    touched = touched_by(program.host)
     for launch in program.host.facts.each(ops.Launch):
         params = program.kernel(launch.kernel).params
         pairs = zip(params, launch.arguments, strict=True)
@@ -31,8 +33,8 @@ def unwritten_tensors(program: ops.Program, kernel: ops.Function) -> set[ops.Val
             given = {param: _memory_of(program.host, {value}) for param, value in pairs}
             written = [given[param] for param in stored & params]
             stored |= {p for p in params if any(not given[p].isdisjoint(w) for w in written)}
-    if any(op.result in stored for op in kernel.facts.each(ops.Pointer)) or _stores_by_maps(kernel):
-        return set()  # that may be the memory of any tensor
+    if _writes_anywhere(kernel):
+        return set()
     reads = {load.tensor for load in kernel.facts.each(ops.Load)}
     found = set()
     for tensor in reads:
@@ -43,10 +45,12 @@ def unwritten_tensors(program: ops.Program, kernel: ops.Function) -> set[ops.Val
     return found
 
 
-def _stores_by_maps(kernel: ops.Function) -> bool:
-    """Whether a kernel writes to what tensor maps in memory describe."""
-    copies = kernel.facts.each(ops.TensorCopy)
-    return any(op.kind == "store" and op.descriptor is not None for op in copies)
+def _writes_anywhere(function: ops.Function) -> bool:
+    """Whether a function may write to the memory of any tensor: at an address, which is that of
+    some tensor, also where PTX inside of a kernel does, or a function that is called."""
+    stored, others = _stored(function), _but_launches(function)
+    by_address = any(op.result in stored for op in function.facts.each(ops.Pointer))
+    return by_address or any(op.writes_elsewhere for op in others)
 
 
 _MADE = ops.Fragment | ops.Shared | ops.DynamicShared
@@ -61,8 +65,17 @@ def _stored(function: ops.Function) -> set[ops.Value]:
 def _stores(function: ops.Function) -> set[ops.Value]:
     """The tensors that the ops of a function write; the effects of a launch are those of its
     kernel."""
-    others = (op for op in function.facts.ops if not isinstance(op, ops.Launch))
-    return {tensor for op in others for tensor in op.written}
+    return {tensor for op in _but_launches(function) for tensor in op.written}
+
+
+def _reached(function: ops.Function) -> set[ops.Value]:
+    """The tensors that a function writes if what it does with addresses is not known."""
+    addresses = {op.operand for op in function.facts.each(ops.Address)}
+    return _memory_of(function, _stores(function) | addresses)
+
+
+def _but_launches(function: ops.Function) -> Iterator[ops.Op]:
+    return (op for op in function.facts.ops if not isinstance(op, ops.Launch))
 
 
 def _memory_of(function: ops.Function, tensors: set[ops.Value]) -> set[ops.Value]:

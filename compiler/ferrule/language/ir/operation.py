@@ -184,8 +184,12 @@ class Operation:
             return ()
         if self.facts.writes is None:
             return self.operands
-        values = (getattr(self, name) for name in self.facts.writes)
-        return tuple(value for value in values if value is not None)
+        return _collector(self.facts.writes)(self)
+
+    @property
+    def writes_elsewhere(self) -> bool:
+        """Whether the op can write memory that is not that of an operand, by an address."""
+        return "writes" in self.effects and self.facts.writes is None
 
 
 class Synchronising:

@@ -232,7 +232,7 @@ class Shrink(
 class Define(
     Operation,
     text="define {symbol:dim} = {value}",
-    effects=("reads", "writes"),
+    effects=("writes",),
     writes=(),
     place="host",
 ):
@@ -248,7 +248,7 @@ class Define(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Text(Operation, text="text {data!r}", effects=(), uniform=True, place="host"):
+class Text(Operation, text="text {data!r}", effects=(), place="host"):
     """The address of constant bytes, which live as long as the code: a handle."""
 
     result: Result
@@ -267,7 +267,7 @@ class Address(Operation, text="address {operand}", effects=(), uniform=True):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CallDevice(Operation, text="call_device", effects=(), uniform=True, place="host"):
+class CallDevice(Operation, text="call_device", effects=(), place="host"):
     """The device of the call's tensors as the bits of a DLDevice, Int64: its type, and its index 32
     bits above (host functions only)."""
 

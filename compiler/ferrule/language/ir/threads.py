@@ -81,19 +81,19 @@ MAX_SHARED_ALIGN: Final = 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shared(
-    Operation, text="shared{kept:flag}{extra:flag}", effects=(), uniform=True, place="kernel"
+    Operation, text="shared{lasts:flag=kept}{extra:flag}", effects=(), uniform=True, place="kernel"
 ):
     """Static shared memory of the block: one place for each op in the text, however often it runs.
 
-    A tensor in `smem` of constant sizes and strides, none negative.  With `kept` (only on the CPU)
-    it is all zeros before the first block that a core runs, and keeps its contents for the next
-    block, like all other shared memory of the kernel.  What is `extra` (only on the CPU) does not
-    count as shared memory of the kernel: a GPU uses registers instead.  No check watches it:
+    A tensor in `smem` of constant sizes and strides, none negative.  If it `lasts` (only on the
+    CPU) it is all zeros before the first block that a core runs, and keeps its contents for the
+    next block, like all other shared memory of the kernel.  What is `extra` (only on the CPU) does
+    not count as shared memory of the kernel: a GPU uses registers instead.  No check watches it:
     threads may read there what nobody has written and not use it, and store what is there already.
     """
 
     result: Result
-    kept: bool = False
+    lasts: bool = False
     extra: bool = False
 
 

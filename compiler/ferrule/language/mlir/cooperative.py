@@ -60,7 +60,7 @@ def _run(
     static, start = shared.places(where.kernel)
     slots, size = _slot_places(f, phases, t.binary("add", t.const_i64(start), _rounded(f, dynamic)))
     buffer = _allocated(f, where, size)
-    if any(shared.kept for shared in where.kernel.facts.each(ops.Shared)):
+    if any(shared.lasts for shared in where.kernel.facts.each(ops.Shared)):
         _cleared(f, buffer, size)
     for tensor, offset in static.items():
         f.values[tensor] = memory.at_byte(f, tensor.tensor, buffer, t.const_i64(offset))

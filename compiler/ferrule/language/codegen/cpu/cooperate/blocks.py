@@ -115,7 +115,7 @@ def _memory(lowering: FunctionLowering, kernel: ops.Function, size: ir.Value) ->
     lowering.leave = leave
     aligned = b.and_(b.add(b.ptrtoint(memory, I64), e.const_i64(align - 1)), e.const_i64(-align))
     start = b.inttoptr(aligned, PTR)
-    if any(shared.kept for shared in kernel.facts.each(ops.Shared)):
+    if any(shared.lasts for shared in kernel.facts.each(ops.Shared)):
         e.call("memset", [start, e.const_i32(0), size])
     yield start
     lowering.leave = None
