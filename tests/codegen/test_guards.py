@@ -40,6 +40,10 @@ class Variant:
     negated: bool = False
 
 
+def times(b: Builder, x: ops.Value, factor: int) -> ops.Value:
+    return b.binary("mul", x, b.constant(x.type, factor))
+
+
 VARIANTS = [
     Variant("lt", Int32, lambda b, x, n, k: b.compare("lt", x, n), lambda x, n, k: x < n),
     Variant("le", Int32, lambda b, x, n, k: b.compare("le", x, n), lambda x, n, k: x <= n),
@@ -83,6 +87,49 @@ VARIANTS = [
         Int32,
         lambda b, x, n, k: b.compare("lt", b.cast(Int64, x), b.cast(Int64, n)),
         lambda x, n, k: x < n,
+    ),
+    *(
+        Variant(
+            f"{dtype.__name__.lower()}_times_{factor}",
+            dtype,
+            lambda b, x, n, k, f=factor: b.compare("lt", times(b, x, f), n),
+            lambda x, n, k, f=factor, t=dtype: wrap(x * f, t) < n,
+        )
+        for dtype, factor in ((Int32, 4), (Int64, 4), (Int32, 4096), (Int32, 4097), (Int32, -2))
+    ),
+    Variant(
+        "multiple_from",
+        Int32,
+        lambda b, x, n, k: b.compare("ge", b.binary("add", times(b, x, 3), k), n),
+        lambda x, n, k: wrap(3 * x + k, Int32) >= n,
+    ),
+    Variant(
+        "multiples_between",
+        Int32,
+        lambda b, x, n, k: b.binary(
+            "and", b.compare("le", k, b.binary("add", x, times(b, x, 2))), b.compare("lt", x, n)
+        ),
+        lambda x, n, k: k <= wrap(3 * x, Int32) and x < n,
+    ),
+    Variant(
+        "shifted_less",
+        Int32,
+        lambda b, x, n, k: b.compare(
+            "le", b.binary("sub", b.binary("shl", x, b.constant(Int32, 3)), x), n
+        ),
+        lambda x, n, k: wrap(7 * x, Int32) <= n,
+    ),
+    Variant(
+        "widened_multiple",
+        Int32,
+        lambda b, x, n, k: b.compare("gt", b.cast(Int64, n), b.cast(Int64, times(b, x, 5))),
+        lambda x, n, k: n > wrap(5 * x, Int32),
+    ),
+    Variant(
+        "multiple_of_wide",
+        Int32,
+        lambda b, x, n, k: b.compare("lt", times(b, b.cast(Int64, x), 6), b.cast(Int64, n)),
+        lambda x, n, k: 6 * x < n,
     ),
 ]
 SEEN = TensorType(Uint8, (1 << 14,), (1,), 1)
@@ -186,6 +233,19 @@ def test_plan_of_two_axes() -> None:
     assert [bound.limit.hint for bound in x.bounds] == ["n"]
     assert [bound.limit.hint for bound in y.bounds] == ["m"]
     assert (bool(x.fused), bool(y.fused), z) == (True, True, guards.AxisPlan(2))
+
+
+@pytest.mark.parametrize(("factor", "known"), [(1, 1), (7, 7), (4096, 4096), (4097, 0), (-1, 0)])
+def test_multiples_are_bounds_up_to_a_limit(factor: int, known: int) -> None:
+    variant = Variant(
+        "times",
+        Int32,
+        lambda b, x, n, k: b.compare("lt", times(b, x, factor), n),
+        lambda x, n, k: wrap(x * factor, Int32) < n,
+    )
+    found = guards.plan(kernel(variant, 0), (None, None, None))[0]
+    assert [bound.factor for bound in found.bounds] == ([known] if known else [])
+    assert all(found.points[bound.value] == known for bound in found.bounds)
 
 
 def coordinates_kernel(uses: Callable[[Builder, ops.Value, ops.Value], ops.Value]) -> ops.Function:

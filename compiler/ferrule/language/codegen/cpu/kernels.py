@@ -320,9 +320,11 @@ def _piece_end(
     """The end of a piece: the end of all threads, or before a point wraps."""
     b = lowering.b
     steps = b.sub(b.sub(count, begin), ONE)
-    for point in plan.points:
+    for point, factor in plan.points.items():
         largest = ir.Constant(I64, dtype_of(point).range[1])
         room = b.sub(largest, starts[point])  # as an unsigned number it never overflows
+        if factor != 1:
+            room = b.udiv(room, ir.Constant(I64, factor))
         steps = b.select(b.icmp_unsigned("<", room, steps), room, steps)
     return b.add(b.add(begin, steps), ONE)
 
@@ -339,6 +341,8 @@ def _within_bounds(
     low, high = ZERO, difference(b, end, begin)
     for bound in plan.bounds:
         distance = _distance(b, starts[bound.limit], starts[bound.value], bound.slack)
+        if bound.factor != 1:
+            distance = _quotient(b, distance, bound.factor)
         if bound.side == "below":
             high = intrinsic(b, "llvm.smin", distance, high)
         else:
@@ -359,6 +363,19 @@ def _distance(b: ir.IRBuilder, limit: ir.Value, value: ir.Value, slack: int) -> 
     return distance
 
 
+def _times(b: ir.IRBuilder, number: ir.Value, factor: int) -> ir.Value:
+    """A multiple of a thread's number, which 64 bits have room for."""
+    if factor == 1 or number is ZERO:
+        return number
+    return b.mul(number, ir.Constant(I64, factor), flags=("nsw",))
+
+
+def _quotient(b: ir.IRBuilder, distance: ir.Value, factor: int) -> ir.Value:
+    """How many multiples of the factor, from 0 on, are below a distance; 0 or less for none."""
+    more = intrinsic(b, "llvm.sadd.sat", distance, ir.Constant(I64, factor - 1))
+    return b.sdiv(more, ir.Constant(I64, factor))
+
+
 def _define_points(
     lowering: FunctionLowering,
     plan: guards.AxisPlan,
@@ -366,12 +383,14 @@ def _define_points(
     starts: dict[ops.Value, ir.Value],
     thread: ir.Value,
 ) -> None:
-    """Defines points as the thread's number plus an invariant, and bounds as constants."""
+    """Defines points as the thread's number, or a multiple, plus an invariant, and bounds as
+    constants."""
     b = lowering.b
-    for point in plan.points:
-        offset = difference(b, starts[point], begin)
+    for point, factor in plan.points.items():
+        before, number = (_times(b, value, factor) for value in (begin, thread))
+        offset = difference(b, starts[point], before)
         # With 32 bits the sum cannot overflow 64 bits; an offset of 64 bits may have wrapped.
         flags = ("nsw",) if dtype_of(point).bits == 32 else ()
-        lowering.define_integer(point, total(b, offset, thread, flags))
+        lowering.define_integer(point, total(b, offset, number, flags))
     for bound in plan.bounds:
         lowering.values[bound.result] = ir.Constant(I1, int(bound.holds))

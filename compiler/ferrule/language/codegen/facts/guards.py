@@ -7,8 +7,8 @@ as fast as a plain loop.  So `plan` looks for comparisons that hold exactly for 
 * the *spine* of a kernel is the prefix of its body without effects; if an `if` with one empty side
   follows, the spine continues in the other side.  A thread for which a condition on the spine fails
   has no effect at all;
-* on the spine, a value is *affine* in a coordinate if it is that coordinate plus something that
-  does not depend on it (in wrapping arithmetic);
+* on the spine, a value is *affine* in a coordinate if it is that coordinate, or a positive multiple
+  of it, plus something that does not depend on it (in wrapping arithmetic);
 * a `Bound` is a comparison of a value that is affine in a coordinate with one that does not depend
   on it, which every thread that reaches an effect has passed.  The loop over the coordinate can run
   over only those threads, and the comparison is constant in it;
@@ -24,7 +24,8 @@ bound of y must not depend on the thread's x.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 from typing import TypeAlias
 
 from ferrule.language.codegen.facts.launched import AXIS_COUNT
@@ -42,14 +43,15 @@ class AxisPlan:
 
     `fused` are the values that equal block_idx * block_dim + thread_idx; if there are any, the loop
     runs over that.  `counter` are the values that equal the loop's counter: these or thread_idx.
-    `needed` are the ops that compute `points` and the limits of `bounds`, in order.
+    `points` have what one more thread adds to them.  `needed` are the ops that compute `points` and
+    the limits of `bounds`, in order.
     """
 
     axis: int
     fused: tuple[ops.Value, ...] = ()
     counter: tuple[ops.Value, ...] = ()
     bounds: tuple[Bound, ...] = ()
-    points: tuple[ops.Value, ...] = ()
+    points: Mapping[ops.Value, int] = field(default_factory=dict)
     needed: tuple[ops.SimpleOp, ...] = ()
 
 
@@ -71,15 +73,16 @@ def _plan_axis(
     spine: Spine, kernel: ops.Function, axis: int, fused: tuple[ops.Value, ...]
 ) -> AxisPlan:
     bounds = tuple(b for test, holds in spine.tests for b in spine.bound(test, holds, axis))
-    points = dict.fromkeys((*fused, *(bound.value for bound in bounds)))
+    affine = [*fused, *(bound.value for bound in bounds)]
     if axis == 0:
-        points.update(dict.fromkeys(spine.affine_indices(kernel, axis)))
+        affine += spine.affine_indices(kernel, axis)
+    points = {value: spine.factor(value, axis) for value in affine}
     needed = spine.slice((*points, *(bound.limit for bound in bounds)), fused)
     for op in needed:
-        if isinstance(op, ops.Cast) and spine.coefficients[op.operand][axis] == 1:
-            points[op.operand] = None
+        if isinstance(op, ops.Cast) and (factor := spine.coefficients[op.operand][axis]):
+            points[op.operand] = factor
     counter = fused or tuple(spine.threads(axis))
-    return AxisPlan(axis, fused, counter, bounds, tuple(points), needed)
+    return AxisPlan(axis, fused, counter, bounds, points, needed)
 
 
 # ---- fused blocks ----

@@ -21,7 +21,10 @@ Side = Literal["below", "from"]
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """`value < limit + slack` ("below") or `value >= limit + slack` ("from"), if `holds`."""
+    """`value < limit + slack` ("below") or `value >= limit + slack` ("from"), if `holds`.
+
+    From one thread to the next the value grows by `factor`.
+    """
 
     value: ops.Value
     limit: ops.Value
@@ -29,10 +32,16 @@ class Bound:
     slack: int
     result: ops.Value
     holds: bool
+    factor: int = 1
 
 
 Coefficients = tuple["int | None", ...]
-"""For each axis: 0 if a value does not depend on the coordinate, 1 if it is affine, else None."""
+"""For each axis: 0 if a value does not depend on the coordinate, the factor of the coordinate if it
+is affine, else None."""
+
+_MOST: Final = 1 << 12
+"""The largest factor.  A loop over threads is cut where a multiple of their number wraps: with this
+factor after a million threads."""
 
 _UNIFORM: Final[Coefficients] = (0,) * AXIS_COUNT
 
@@ -46,7 +55,7 @@ class Spine:
     order: list[ops.SimpleOp] = field(default_factory=list)
     tests: list[tuple[ops.Compare, bool]] = field(default_factory=list)
     coefficients: dict[ops.Value, Coefficients] = field(default_factory=dict)
-    ones: set[ops.Value] = field(default_factory=set)
+    constants: dict[ops.Value, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for param in self.kernel.params:
@@ -96,24 +105,36 @@ class Spine:
     def take(self, op: ops.SimpleOp) -> None:
         """Adds an op, and determines the dependence of its result."""
         self.order.append(op)
-        if isinstance(op, ops.Constant) and op.value == 1:
-            self.ones.add(op.result)
+        if isinstance(op, ops.Constant) and isinstance(op.value, int):
+            self.constants[op.result] = op.value
         if op.result in self.coefficients:
             return
-        match op:
-            case ops.Binary(result, "mul", lhs, rhs) if not self.ones.isdisjoint((lhs, rhs)):
-                other = self.coefficients.get(rhs if lhs in self.ones else lhs)
-                if other is not None:
-                    self.coefficients[result] = other
-                return
         operands = [self.coefficients.get(operand) for operand in op.operands]
         if isinstance(op, ops.Load) or None in operands:
             return
         known = [operand for operand in operands if operand is not None]
         self.coefficients[op.result] = tuple(
-            coefficient(op, axis, [operand[axis] for operand in known])
+            self.multiple(op, axis, [operand[axis] for operand in known])
             for axis in range(AXIS_COUNT)
         )
+
+    def multiple(self, op: ops.SimpleOp, axis: int, operands: list[int | None]) -> int | None:
+        """The factor of a coordinate in a result, from those in its operands."""
+        match op, operands:
+            case ops.Binary(_, "mul", lhs, rhs), [x, y]:
+                for factor, other in ((x, rhs), (y, lhs)):
+                    if factor and other in self.constants:
+                        return _factor(factor * self.constants[other])
+            case ops.Binary(_, "shl", lhs, rhs), [int(x), 0] if x and rhs in self.constants:
+                count = self.constants[rhs]
+                return _factor(x << count) if 0 <= count < _MOST.bit_length() else None
+            case ops.Binary(_, "add", _, _), [int(x), int(y)]:
+                return _factor(x + y)
+            case ops.Binary(_, "sub", _, _), [int(x), int(y)]:
+                return _factor(x - y)
+            case ops.Cast(result, operand), [int(x)] if _widens(operand, result):
+                return x
+        return coefficient(op, axis, operands)
 
     def conjuncts(self, condition: ops.Value, *, holds: bool) -> Iterator[tuple[ops.Compare, bool]]:
         """The comparisons, with their required truth, that must all hold for the condition to be
@@ -139,16 +160,20 @@ class Spine:
             sides = _SIDES.get((op, holds))
             if sides and self.affine(value, axis) and self.coefficient(limit, axis) == 0:
                 if self.coefficient(limit, *range(axis)) == 0:
-                    yield Bound(value, limit, *sides, test.result, holds)
+                    factor = self.factor(value, axis)
+                    yield Bound(value, limit, *sides, test.result, holds, factor)
 
     def affine(self, value: ops.Value, axis: int) -> bool:
         """Whether a signed integer is affine in the axis and invariant along the axes inside it."""
         known = value.type is Int32 or value.type is Int64
-        return (
-            known
-            and self.coefficient(value, axis) == 1
-            and self.coefficient(value, *range(axis)) == 0
-        )
+        invariant = self.coefficient(value, *range(axis)) == 0
+        return known and invariant and bool(self.coefficient(value, axis))
+
+    def factor(self, value: ops.Value, axis: int) -> int:
+        """What one more thread of the axis adds to an affine value."""
+        found = self.coefficient(value, axis)
+        assert found, "the value is affine"
+        return found
 
     def coefficient(self, value: ops.Value, *axes: int) -> int | None:
         """The common coefficient of a value for all of these axes (0 for no axis), else None."""
@@ -212,6 +237,14 @@ def _basis(axis: int) -> Coefficients:
     return tuple(int(axis == other) for other in range(AXIS_COUNT))
 
 
+def _factor(found: int) -> int | None:
+    return found if 0 <= found <= _MOST else None
+
+
+def _widens(operand: ops.Value, result: ops.Value) -> bool:
+    return operand.type is Int32 and result.type is Int64
+
+
 def nearness(op: ops.SimpleOp, axis: int, operands: list[int | None]) -> int | None:
     """Like `coefficient`, but also 1 for an index that is kept inside of bounds, as those of an
     image are: those of neighbours are neighbours in nearly all places."""
@@ -228,7 +261,7 @@ def coefficient(op: ops.SimpleOp, axis: int, operands: list[int | None]) -> int 
             return 1
         case ops.Binary(_, "sub", _, _), [1, 0]:
             return 1
-        case ops.Cast(result, operand), [1] if operand.type is Int32 and result.type is Int64:
+        case ops.Cast(result, operand), [1] if _widens(operand, result):
             return 1
         case _:
             return None if any(operand != 0 for operand in operands) else 0
