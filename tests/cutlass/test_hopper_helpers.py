@@ -93,7 +93,7 @@ def test_utils_has_their_names() -> None:
     assert utils.sm90_get_smem_layout_atom is sm90.get_smem_layout_atom
     assert utils.sm90_make_trivial_tiled_mma is sm90.make_trivial_tiled_mma
     assert utils.create_cute_tensor_for_fp8.__name__ == "create_cute_tensor_for_fp8"
-    with pytest.raises(AttributeError, match="cutlass.utils.make_smem_layout_a is not in ferrule"):
+    with pytest.raises(AttributeError, match="cutlass.utils.make_smem_layout_a is for Blackwell"):
         _ = utils.make_smem_layout_a  # Blackwell's, which has other parameters
 
 

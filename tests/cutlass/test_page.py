@@ -25,7 +25,17 @@ def test_most_names_are_there() -> None:
 def test_answers() -> None:
     assert page.answer("cutlass.cute", "make_layout") == "yes"
     assert page.answer("cutlass.cute.arch", "add_cc") == "otherwise"
-    assert page.answer("cutlass.cute.arch", "alloc_tmem") == "no"
+    assert page.answer("cutlass.cute.arch", "alloc_tmem") == "Blackwell"
+    assert page.answer("cutlass.utils", "distributed") == "no"
+
+
+def test_what_is_for_blackwell_is_not_there() -> None:
+    for module, chosen in names.BLACKWELL.items():
+        assert chosen <= set(peer.NAMES[module].split())
+        assert {page.answer(module, name) for name in chosen} == {"Blackwell"}
+    said = names.missing("cutlass.utils", "make_smem_layout_a")
+    assert "for Blackwell" in said and "for sm_90a: cutlass.utils.sm90.make_smem_layout_a" in said
+    assert "sm90" not in names.missing("cutlass.utils", "TmemAllocator")
 
 
 def test_what_is_instead_of_a_name_is_of_names_that_are_not_there() -> None:

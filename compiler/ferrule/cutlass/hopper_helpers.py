@@ -113,4 +113,6 @@ def sm90_get_smem_store_op(layout_d: LayoutEnum, elem_ty_d: DType, elem_ty_acc: 
     return make_copy_atom(CopyUniversalOp(), elem_ty_d)
 
 
+get_smem_store_op = sm90_get_smem_store_op
+
 __getattr__ = names.resolver("cutlass.utils.hopper_helpers")

@@ -113,6 +113,45 @@ OTHERWISE: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """The replacement in ferrule for a name that it lacks, in a few words."""
+BLACKWELL: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        module: frozenset(names.split())
+        for module, names in (
+            (
+                "cutlass.cute.arch",
+                "alloc_tmem clc_response dealloc_tmem fence_view_async_tmem_load "
+                "fence_view_async_tmem_store get_max_tmem_alloc_cols get_min_tmem_alloc_cols "
+                "issue_clc_query relinquish_tmem_alloc_permit retrieve_tmem_ptr",
+            ),
+            ("cutlass.cute.nvgpu", "tcgen05"),
+            (
+                "cutlass.cute.nvgpu.warp",
+                "LdMatrix16x16x8bOp LdMatrix16x8x8bOp MXF8F6F4_SUPPORTED_PAIRS MmaMXF4NVF4Op "
+                "MmaMXF4Op MmaMXF8F6F4Op MmaMXF8Op StMatrix16x8x8bOp",
+            ),
+            (
+                "cutlass.utils",
+                "ClcDynamicPersistentTileScheduler ClcDynamicPersistentTileSchedulerParams "
+                "TmemAllocator TmemBufferPool TransformMode cluster_shape_to_tma_atom_A "
+                "cluster_shape_to_tma_atom_B cluster_shape_to_tma_atom_SFB "
+                "compute_epilogue_tile_shape compute_smem_layout compute_tmem_cols_from_layout "
+                "get_copy_atom_a_transform get_gmem_layout_scale get_num_tmem_alloc_cols "
+                "get_permutation_mnk get_smem_layout_atom_ab get_smem_layout_atom_epi "
+                "get_smem_layout_scale get_smem_store_op get_tma_atom_kind get_tmem_load_op "
+                "get_transform_a_source is_valid_scale_granularity "
+                "make_blockscaled_trivial_tiled_mma make_smem_layout make_smem_layout_a "
+                "make_smem_layout_b make_smem_layout_epi make_trivial_tiled_mma scale_partition "
+                "scale_tma_partition sm100 transform_partition",
+            ),
+            (
+                "cutlass.pipeline",
+                "PipelineAsyncUmma PipelineClcFetchAsync PipelineTmaMultiConsumersAsync "
+                "PipelineTmaUmma PipelineUmmaAsync",
+            ),
+        )
+    }
+)
+"""The names of each module that are for Blackwell, or later, alone."""
 _MLIR: Final = "cutlass._mlir"
 _OF_MLIR: Final = tuple(name for name in SOURCES if name.startswith(_MLIR))
 PAGE: Final = "docs/cute_names.md"
@@ -140,6 +179,8 @@ def missing(module: str, name: str) -> str:
     instead = OTHERWISE.get(name)
     if instead is not None:
         return f"{module}.{name} is not in ferrule; instead: {instead} ({PAGE})"
+    if name in BLACKWELL.get(module, ()):
+        return f"{module}.{name} is for Blackwell, and not in ferrule{_of_hopper(name)} ({PAGE})"
     return (
         f"{module}.{name} is not in ferrule, or not yet ({PAGE} says what is){_near(module, name)}"
     )
@@ -149,6 +190,12 @@ def said_of_ferrule(name: str) -> str | None:
     """The text of the error for `fe.name`; None unless CuTe DSL has such a name."""
     public = next((each for each in ("cutlass.cute", "cutlass") if name in _known(each)), None)
     return None if public is None else missing(public, name)
+
+
+def _of_hopper(name: str) -> str:
+    """What there is for Hopper instead of a helper for Blackwell."""
+    helpers = vars(importlib.import_module(MODULES["cutlass.utils.hopper_helpers"]))
+    return f"; for sm_90a: cutlass.utils.sm90.{name}" if name in helpers else ""
 
 
 def of_module(public: str, name: str) -> Any:

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from ferrule.cutlass import names, peer
 
-Answer = Literal["yes", "otherwise", "no"]
+Answer = Literal["yes", "otherwise", "no", "Blackwell"]
 _HEAD: Final = f"""\
 # What of CuTe DSL is here
 
@@ -83,11 +83,20 @@ header than [ferrule's](export.md).
 """
 
 
+_TITLES: Final = (
+    ("Here", "yes"),
+    ("For Blackwell, and not here", "Blackwell"),
+    ("Not here, or not yet", "no"),
+)
+
+
 def answer(module: str, name: str) -> Answer:
     """Whether a name of CuTe DSL is here."""
     try:
         names.find(module, name)
     except (AttributeError, ImportError):
+        if name in names.BLACKWELL.get(module, ()):
+            return "Blackwell"
         return "otherwise" if name in names.OTHERWISE else "no"
     return "yes"
 
@@ -103,11 +112,13 @@ def page() -> str:
 
 
 def _counts() -> Iterator[str]:
-    yield "| module | names | here | otherwise | not here |"
-    yield "|---|---|---|---|---|"
+    yield "| module | names | here | otherwise | for Blackwell | not here |"
+    yield "|---|---|---|---|---|---|"
     for module in peer.NAMES:
         found = list(answers(module).values())
-        counts = " | ".join(str(found.count(each)) for each in ("yes", "otherwise", "no"))
+        counts = " | ".join(
+            str(found.count(each)) for each in ("yes", "otherwise", "Blackwell", "no")
+        )
         yield f"| `{module}` | {len(found)} | {counts} |"
     yield ""
 
@@ -115,7 +126,7 @@ def _counts() -> Iterator[str]:
 def _section(module: str) -> Iterator[str]:
     found = answers(module)
     yield f"## {module}\n"
-    for title, wanted in (("Here", "yes"), ("Not here, or not yet", "no")):
+    for title, wanted in _TITLES:
         chosen = [f"`{name}`" for name, is_ in found.items() if is_ == wanted]
         if chosen:
             yield textwrap.fill(f"**{title}**: {', '.join(chosen)}.", 118) + "\n"

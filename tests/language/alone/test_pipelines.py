@@ -1,5 +1,6 @@
 """Pipelines, their states, named barriers and schedulers, on the CPU and an emulated GPU."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -269,6 +270,61 @@ def test_warps_take_turns() -> None:
     out = np.zeros((2, 9), np.int32)
     for found in results(turns, (fe.Int32(0), rows(fe.Int32, 9)), 6, out):
         assert found.tolist() == [[0, 1, 2] * 3] * 2
+
+
+@fe.kernel
+def met_kernel(out: fe.Tensor):
+    t = arch.thread_idx()[0]
+    numbers = arch.alloc_smem(fe.Int32, 64)
+    numbers[t] = t * t
+    pipeline.wait_unaligned(1, 64)
+    sums = numbers[63 - t] - numbers[t]
+    pipeline.agent_sync(pipeline.Agent.ThreadBlock)
+    numbers[t] = sums
+    pipeline.agent_sync(pipeline.Agent.ThreadBlockCluster)
+    out[0, t] = numbers[t ^ 1]
+    pipeline.agent_sync(pipeline.Agent.ThreadBlockCluster, is_relaxed=True)
+
+
+@fe.jit
+def met(out: fe.Tensor):
+    met_kernel(out).launch(grid=1, block=64)
+
+
+def test_threads_meet_by_a_number_and_by_what_they_are() -> None:
+    t = np.arange(64) ^ 1
+    for found in results(met, (rows(fe.Int32, 64),), np.zeros((1, 64), np.int32)):
+        assert found[0].tolist() == ((63 - t) ** 2 - t**2).tolist()
+
+
+@fe.kernel
+def arrived_kernel(a: fe.Tensor):
+    if arch.warp_idx() == 0:
+        pipeline.arrive_unaligned(2, 64)
+    else:
+        pipeline.wait_unaligned(2, 64)
+    a[0, arch.thread_idx()[0]] = 1
+
+
+@fe.kernel
+def alone_kernel(a: fe.Tensor):
+    pipeline.agent_sync(pipeline.Agent.Thread)
+
+
+@pytest.mark.parametrize("kernel", [arrived_kernel, alone_kernel])
+def test_arriving_is_for_gpus_and_a_thread_has_nobody_to_wait_for(kernel: Any) -> None:
+    @fe.jit
+    def host(a: fe.Tensor):
+        kernel(a).launch(grid=1, block=64)
+
+    options = "--target cuda --gpu-arch sm_90a"
+    if kernel is alone_kernel:
+        with pytest.raises(fe.CompileError, match="agent_sync waits for Agent.ThreadBlock or"):
+            fe.compile(host, rows(columns=64), options=options)
+        return
+    assert re.search(
+        r"bar\S*\.arrive", fe.compile(host, rows(columns=64), options=options).inspect_ptx()
+    )
 
 
 # ---- schedulers ----

@@ -92,6 +92,15 @@ def test_masks_name_the_blocks_of_a_row_and_of_a_column() -> None:
     blocks = fe.make_layout((2, 4, 1))
     assert int(fe.make_layout_image_mask(blocks, (1, 2, 0), mode=0)) == 0b00110000
     assert int(fe.make_layout_image_mask(blocks, (1, 2, 0), mode=1)) == 0b10101010
+    blocks = fe.make_layout((1, *blocks.shape), stride=(0, *blocks.stride))
+    masks = [cpasync.create_tma_multicast_mask(blocks, (0, 1, 2, 0), mode) for mode in (1, 2)]
+    assert [int(mask) for mask in masks] == [0b00110000, 0b10101010]
+
+
+def test_the_modes_of_a_bulk_copy_are_one() -> None:
+    rows, columns = fe.make_layout((4, 8)), fe.make_layout((4, (2, 4)))
+    found = cpasync.group_bulk_copy_modes(rows, columns)
+    assert [str(each) for each in found] == ["((4,8)):((1,4))", "((4,(2,4))):((1,(4,8)))"]
 
 
 def test_tiles_of_a_tensor_keep_the_coordinates_behind_a_projection() -> None:

@@ -8,6 +8,10 @@ from ferrule.language.atoms.bulk import (
     CopyBulkTensorTileS2GOp,
 )
 from ferrule.language.atoms.ops import CopyG2SOp, LoadCacheMode
+from ferrule.language.faces.pipelines.boxes import (
+    create_tma_multicast_mask,
+    group_bulk_copy_modes,
+)
 from ferrule.language.faces.pipelines.tensor_map_edits import (
     copy_tensormap,
     cp_fence_tma_desc_release,
@@ -25,8 +29,10 @@ __all__ = [
     "LoadCacheMode",
     "copy_tensormap",
     "cp_fence_tma_desc_release",
+    "create_tma_multicast_mask",
     "fence_tma_desc_acquire",
     "fence_tma_desc_release",
+    "group_bulk_copy_modes",
     "make_tiled_tma_atom",
     "prefetch_descriptor",
     "tma_partition",

@@ -18,11 +18,14 @@ from ferrule.language.faces.pipelines.asynchronous import (
 from ferrule.language.faces.pipelines.barriers import (
     NamedBarrier,
     PipelineOrder,
+    agent_sync,
     arrive,
     arrive_and_wait,
+    arrive_unaligned,
     pipeline_init_arrive,
     pipeline_init_wait,
     sync,
+    wait_unaligned,
 )
 from ferrule.language.faces.pipelines.states import (
     Agent,
@@ -45,10 +48,13 @@ __all__ = [
     "PipelineTmaStore",
     "PipelineUserType",
     "StageHandle",
+    "agent_sync",
     "arrive",
     "arrive_and_wait",
+    "arrive_unaligned",
     "make_pipeline_state",
     "pipeline_init_arrive",
     "pipeline_init_wait",
     "sync",
+    "wait_unaligned",
 ]

@@ -16,7 +16,7 @@ from ferrule.language.faces.mbarriers import (
     mbarrier_init_fence,
     mbarrier_wait,
 )
-from ferrule.language.faces.pipelines.states import CooperativeGroup, PipelineState, state_at
+from ferrule.language.faces.pipelines.states import Agent, CooperativeGroup, PipelineState, state_at
 from ferrule.language.faces.threads import barrier, barrier_arrive, sync_threads, thread_idx
 from ferrule.language.layouts import size
 from ferrule.specs.deferred import dataclass
@@ -54,6 +54,30 @@ def arrive(barrier_id: Any, num_threads: Any) -> None:
 def arrive_and_wait(barrier_id: Any, num_threads: Any) -> None:
     """Arrives at a barrier by its number, and waits for the other threads."""
     barrier(barrier_id=barrier_id, number_of_threads=num_threads)
+
+
+def arrive_unaligned(barrier_id: Any, num_threads: Any) -> None:
+    """The same as `arrive`, which threads of a warp may also call at different places."""
+    barrier_arrive(barrier_id, num_threads)
+
+
+def wait_unaligned(barrier_id: Any, num_threads: Any) -> None:
+    """The same as `arrive_and_wait`, which threads of a warp may also call at different places."""
+    barrier(barrier_id=barrier_id, number_of_threads=num_threads)
+
+
+def agent_sync(group: Agent, is_relaxed: bool = False) -> None:
+    """Waits for all threads of a block, or of a cluster; `is_relaxed`: without their writes."""
+    if const_expr(group is Agent.ThreadBlockCluster):
+        if const_expr(is_relaxed):
+            cluster_arrive_relaxed()
+        else:
+            cluster_arrive()
+        cluster_wait()
+    elif const_expr(group is Agent.ThreadBlock):
+        sync_threads()
+    else:
+        raise ValueError("agent_sync waits for Agent.ThreadBlock or Agent.ThreadBlockCluster")
 
 
 def sync(barrier_id: Any = 0) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ferrule.language.layouts import crd2idx, size
+from ferrule.language.layouts import crd2idx, group_modes, rank, size
 from ferrule.specs import Int32
 from ferrule.specs.deferred import dataclass
 
@@ -33,6 +33,17 @@ def make_layout_image_mask(lay: Any, coord: Any, mode: int) -> Any:
         rest.append(0 if number == mode else each)
     first = crd2idx(tuple(rest), lay)
     return Int32(bits << first) if isinstance(first, int) else Int32(bits) << first
+
+
+def create_tma_multicast_mask(cta_layout_vmnk: Any, cta_coord_vmnk: Any, mcast_mode: int) -> Any:
+    """The blocks of a cluster, (v, m, n, k), that get a copy, as bits of an Int32: those with the
+    block's own coordinate in all modes but one, 2 for A and 1 for B."""
+    return make_layout_image_mask(cta_layout_vmnk, cta_coord_vmnk, mcast_mode)
+
+
+def group_bulk_copy_modes(src: Any, dst: Any) -> tuple[Any, Any]:
+    """Two tensors, each with all its modes as one: a bulk copy copies them whole."""
+    return group_modes(src, 0, rank(src)), group_modes(dst, 0, rank(dst))
 
 
 def _bits_of(lay: Any, mode: int) -> int:

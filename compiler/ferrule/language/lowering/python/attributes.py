@@ -202,7 +202,7 @@ def _said_of_cute(value: Any, attr: str) -> str | None:
     try:
         getattr(value, attr)
     except AttributeError as error:
-        return str(error) if " is not in ferrule" in str(error) else None
+        return str(error) if " not in ferrule" in str(error) else None
     return None
 
 
