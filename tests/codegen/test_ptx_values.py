@@ -21,6 +21,7 @@ import ferrule as fe
 from ferrule import specs
 from ferrule.compiler.cuda.selection import with_masked_counts
 from ferrule.language.ir import ops
+from ferrule.language.ir.scalars import BINARY, UNARY
 from ferrule.language.mathlib import expand_maths
 
 ARCHS: Final = ("sm_50", "sm_75", "sm_80", "sm_90a", "sm_100a", "sm_120")
@@ -78,6 +79,11 @@ def once(made: ops.Program) -> list[str]:
     """PTX of a program for every architecture, but none whose kernels are those of another."""
     texts = (text_of(lowered_for(made, arch)) for arch in ARCHS)
     return list({text[text.index("{") :]: text for text in texts}.values())
+
+
+def test_every_operator_of_integers_is_tried() -> None:
+    for tried, rows in ((EXPECTED, BINARY), (COUNTS, UNARY)):
+        assert set(tried) == {name for name, row in rows.items() if "int" in row.kinds}
 
 
 def test_operators_of_integers_are_right_on_their_edges() -> None:

@@ -15,7 +15,7 @@ import cuda_device
 import pytest
 from cuda_device import FakeCuda
 from cuda_device import fake_cuda as fake_cuda
-from each_convention import K, N, X, built
+from each_convention import WITH_OBJECT, K, N, X, built
 from exported import WITHOUT_TORCH
 
 import ferrule as fe
@@ -68,6 +68,8 @@ module.asks(21, a)
 print(a.tolist(), seen, len(module.imports), module.imports[0].kind)
 """
 
+NAMES = (*(make.__name__ for make in WITH_OBJECT), "llvm_ir")
+"""Of the functions of `each_function`."""
 EACH = """
 import sys
 import numpy as np
@@ -76,8 +78,7 @@ def shown(value):
     return np.from_dlpack(value).tolist() if hasattr(value, "shape") else value
 module = tvm_ffi.load_module(sys.argv[1])
 x = np.arange(3, dtype=np.float32)
-for name in ("c_function", "memref", "last", "dltensors", "safe_call", "sequence", "first_of",
-             "sized", "llvm_ir"):
+for name in sys.argv[2:]:
     function = getattr(module, name)
     if name == "sized":  # all of it: for a part, tvm-ffi makes a view, which 0.1.0 has not
         print(name, shown(function(x + 3, 2.0)))
@@ -217,7 +218,7 @@ def test_a_launch_under_another_version(another: Path, fake_cuda: FakeCuda, tmp_
 def check(python: Path, library: Path, importing: Path, of_conventions: Path) -> None:
     assert run(python, library) == SAID
     assert run(python, importing, WITH_IMPORTS) == IMPORTED
-    assert run(python, of_conventions, EACH) == EACH_SAID
+    assert run(python, of_conventions, EACH, *NAMES) == EACH_SAID
 
 
 def run(

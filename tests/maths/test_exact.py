@@ -15,6 +15,7 @@ from maths_reference import run
 
 from ferrule import specs
 from ferrule.language.ir import ops
+from ferrule.language.ir.scalars import UNARY
 from ferrule.specs import DType, Float16, Float32, Float64
 
 CPUS = pytest.mark.parametrize("cpu", [None, BASELINE])
@@ -166,10 +167,12 @@ def test_bits_of_integers(dtype: DType) -> None:
     values = sorted({low, low + 1, -1 if low else 5, 0, 1, 2, 3, high // 2, high - 1, high})
     given = np.array(values, dtype.name)
     words = [value % (1 << dtype.bits) for value in values]
-    for op, wanted in (
-        ("popc", [word.bit_count() for word in words]),
-        ("clz", [dtype.bits - word.bit_length() for word in words]),
-    ):
+    expected: dict[ops.UnaryOp, list[int]] = {
+        "popc": [word.bit_count() for word in words],
+        "clz": [dtype.bits - word.bit_length() for word in words],
+    }
+    assert set(expected) == {name for name, row in UNARY.items() if row.bits}
+    for op, wanted in expected.items():
         out = np.zeros_like(given)
         program = elementwise(lambda b, x, op=op: b.unary(op, x), [dtype], dtype)
         compile_program(program)(given, out, len(given))

@@ -92,6 +92,14 @@ def test_kinds_of_parameters_have_a_place_on_their_page(root: Path) -> None:
     assert not kinds - named(root / "docs/parameters.md")
 
 
+def test_frontends_have_a_place_on_their_pages(root: Path) -> None:
+    names = {*ferrule.frontends.__all__} - {"fixed", "files"}
+    assert "triton" in names
+    reference = runpy.run_path(str(root / "docs/reference.py"))
+    assert not {f"ferrule.frontends.{name}" for name in names} - {*reference["MODULES"]}
+    assert not names - named(root / "docs/frontends.md")
+
+
 NAME = re.compile(r"`fe((?:\.[A-Za-z_]\w*)+)")
 ADDS_NAMES = "extending.md"
 

@@ -1,7 +1,7 @@
 """Calling conventions: how a wrapper passes checked values to the code that it wraps.
 
-A convention is a frozen dataclass with `emit`, which writes a call into the body; adding one
-touches no other file.
+A convention is a frozen dataclass with `emit`, which writes a call into the body.  One that comes
+with ferrule is a file of its own, and its name here.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ferrule.language.ir.scalars import UNARY, UnaryOp
+from ferrule.language.ir.scalars import BINARY, UNARY, UnaryOp, require_all
 from ferrule.specs import DType, Float32
 from ferrule.specs.rounding import bfloat16_bits, float16_bits, nearest, wrapped
 
@@ -113,17 +113,22 @@ def _minimum(x: float, y: float) -> float:
 
 def _integer(op: str, dtype: DType, x: int, y: int) -> int:
     """The result before it wraps."""
-    match op:
-        case "floordiv":
-            return x // y if y else 0
-        case "mod":
-            return x % y if y else 0
-        case "shl" | "shr":
-            count = min(y % (1 << dtype.bits), dtype.bits)
-            return x << count if op == "shl" else x >> count
-    return _BITS[op](x, y)
+    emit = _OF_WIDTH.get(op)
+    return emit(dtype.bits, x, y) if emit else _BITS[op](x, y)
 
 
+def _shifted(shift: Callable[[int, int], int]) -> Callable[[int, int, int], int]:
+    """A shift by a count that is read as unsigned: one of the width or more shifts all bits out."""
+    return lambda width, x, y: shift(x, min(y % (1 << width), width))
+
+
+_OF_WIDTH: Final[Mapping[str, Callable[[int, int, int], int]]] = {
+    "floordiv": lambda _, x, y: x // y if y else 0,
+    "mod": lambda _, x, y: x % y if y else 0,
+    "shl": _shifted(operator.lshift),
+    "shr": _shifted(operator.rshift),
+}
+"""Of the width and two integers."""
 _BITS: Final[Mapping[str, Callable[[Any, Any], int]]] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -150,3 +155,13 @@ _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "gt": operator.gt,
     "ge": operator.ge,
 }
+
+
+def _own(*kinds: str) -> list[str]:
+    """The binary operators of these kinds that are not functions of the library."""
+    return [name for name, row in BINARY.items() if not row.library and set(kinds) & set(row.kinds)]
+
+
+require_all("folding.scalars._BITS", {*_OF_WIDTH, *_BITS}, _own("int", "uint"))
+require_all("folding.scalars._BITS", _BITS, _own("bool"))
+require_all("folding.scalars._FLOAT", _FLOAT, _own("float"))
