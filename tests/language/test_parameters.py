@@ -95,6 +95,69 @@ def test_annotations_decide() -> None:
     assert str(specs.Signature("f", (both,))) == "f(x: Union[Tensor([n], float32), float32, str])"
 
 
+def annotated(annotation: Any) -> Any:
+    """A function whose parameter has this annotation."""
+
+    def takes(x: Any) -> None:
+        pass
+
+    takes.__annotations__["x"] = annotation
+    return takes
+
+
+@pytest.mark.parametrize(
+    ("annotation", "example", "expected"),
+    [
+        (params.Scalar("p", "int8"), 3, params.Scalar("x", "int8")),
+        (params.Scalar("p", "int8"), fe.Int32, params.Scalar("x", "int8")),
+        (params.DataType("p"), "int8", params.DataType("x")),
+        (params.Bytes("p"), b"b", params.Bytes("x")),
+        (params.Optional("p", params.String("p")), None, "Optional[str]"),
+        (params.Scalar("p", "int8"), params.Scalar("q", "int16"), params.Scalar("x", "int16")),
+    ],
+)
+def test_an_annotation_that_is_a_spec_decides(annotation: Any, example: Any, expected: Any) -> None:
+    """But for a spec as example, which is given as it is."""
+    (found,) = derived(annotated(annotation), example)
+    assert found == expected or str(specs.Signature("f", (found,))) == f"f(x: {expected})"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "example"),
+    [
+        (params.Bytes("p"), "text"),
+        (params.Scalar("p", "int8"), 300),
+        (params.Tensor("p", (4,), "float32"), 3),
+    ],
+)
+def test_an_example_is_what_its_annotation_says(annotation: Any, example: Any) -> None:
+    with pytest.raises(fe.CompileError, match="is none of what its annotation says"):
+        derived(annotated(annotation), example)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "example", "expected"),
+    [
+        (fe.Float64 | None, params.Scalar("p", "int8"), "Optional[int8]"),
+        (fe.Float64 | None, params.Optional("p", params.Scalar("p", "int8")), "Optional[int8]"),
+        (fe.Tensor | None, params.Tensor("p", (4,), "int8"), "Optional[Tensor([4], int8)]"),
+        (
+            fe.Int32 | str,
+            params.Union("p", (params.Bytes("p"), params.String("p"))),
+            "Union[bytes, str]",
+        ),
+    ],
+)
+def test_a_spec_is_given_as_it_is(annotation: Any, example: Any, expected: str) -> None:
+    (found,) = derived(annotated(annotation), example)
+    assert str(specs.Signature("f", (found,))) == f"f(x: {expected})"
+
+
+def test_a_spec_for_one_of_several_kinds_is_refused() -> None:
+    with pytest.raises(fe.CompileError, match="is one of several kinds"):
+        derived(annotated(fe.Int32 | str), params.Scalar("p", "int8"))
+
+
 def test_records() -> None:
     def record(p: Pair, c: Config):
         pass

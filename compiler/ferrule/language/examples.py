@@ -340,14 +340,26 @@ class _Derivation:
         found = annotated_spec(annotation, name)
         if found is not None:
             return found
-        if example is None and isinstance(annotation, get_args(params.Param)):
-            named: params.Param = changed(annotation, name=name)
-            return named
+        if isinstance(annotation, get_args(params.Param)):
+            return self.stated(name, example, annotation)
         if example is None and annotation in (str, bytes):
             return self.member(name, None, annotation, path)
         if is_stream_annotation(annotation) and not isinstance(example, SupportsSpec):
             return params.Stream(name)
         return None
+
+    def stated(self, name: str, example: Any, annotation: params.Param) -> params.Param | None:
+        """The spec that an annotation is, for a value; an example that says more is not changed."""
+        if isinstance(example, (SupportsSpec, Sym, *get_args(params.Param))):
+            return None
+        if (
+            example is not None
+            and not isinstance(example, DType)
+            and not _holds(annotation, example)
+        ):
+            self.fail(name, f"{example!r} is none of what its annotation says", repr(annotation))
+        named: params.Param = changed(annotation, name=name)
+        return named
 
     def plain(self, name: str, example: Any, annotation: Any, path: Path) -> params.Param:
         """The spec from the example itself."""
@@ -408,6 +420,8 @@ class _Derivation:
     ) -> params.Param:
         """`Optional[X]`, `Union[X, Y]`, and both."""
         kinds = [each for each in annotations if each is not type(None)]
+        if isinstance(example, get_args(params.Param)):
+            return self.given_union(name, example, kinds, len(kinds) < len(annotations), path)
         members = [self.member(name, example, each, path) for each in kinds]
         known = [member for member in members if member is not None]
         if not known:  # only None is possible: nothing tells the other type
@@ -416,6 +430,17 @@ class _Derivation:
             self.fail(name, f"{example!r} says nothing of the other members of {annotations}")
         inner = known[0] if len(known) == 1 else params.Union(name, tuple(known))
         return params.Optional(name, inner) if len(kinds) < len(annotations) else inner
+
+    def given_union(
+        self, name: str, spec: Any, kinds: list[Any], optional: bool, path: Path
+    ) -> params.Param:
+        """A spec that was given for one: as it is, and optional where only that is missing."""
+        if isinstance(spec, (params.Optional, params.Union)):
+            return self.plain(name, spec, _EMPTY, path)
+        if len(kinds) > 1:
+            self.fail(name, f"{spec!r} is one of several kinds", "a Union, as its annotation is")
+        inner = self.spec(name, spec, kinds[0], path)
+        return params.Optional(name, inner) if optional else inner
 
     def member(self, name: str, example: Any, annotation: Any, path: Path) -> params.Param | None:
         """One member of a union: by its annotation, or by the example if it is of that member."""

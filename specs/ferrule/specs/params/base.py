@@ -66,16 +66,6 @@ class Plain(WithTraits):
         """The names of the fields besides the name and the default."""
         return tuple(each.name for each in fields(cls) if each.name not in ("name", "default"))
 
-    @classmethod
-    def require_no_fields(cls, file: str) -> None:
-        """Raises TypeError for a kind with fields of its own, whose traits do not say which values
-        it takes: without code of its own in this file all values of its types would pass."""
-        if cls.literal_fields():
-            raise TypeError(
-                f"{file} has no case for the kind {cls.__name__}, which checks its fields "
-                f"{', '.join(cls.literal_fields())}"
-            )
-
 
 def check_name(name: str) -> str:
     """A parameter's name: an identifier, or the position of an item.  Raises ValueError."""
