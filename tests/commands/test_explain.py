@@ -12,8 +12,8 @@ import pytest
 
 import ferrule as fe
 from ferrule.commands import main
+from ferrule.commands.explain import entry_of
 from ferrule.compiler.messages.catalogue import CATALOGUE, Entry
-from ferrule.compiler.messages.finding import entry_of
 from ferrule.compiler.messages.page import example
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from ptx_programs import Array, kernel, machine, pointers
 
-from ferrule.emulator.machine import Fault, Machine, running, tiers
-from ferrule.emulator.machine.independent import independent
+from ferrule.emulator.machine import Fault, Machine, running
+from ferrule.emulator.machine.running import independent
 from ferrule.emulator.ptx.parser import parse
 from ferrule.emulator.warps.flow import flow
 
@@ -28,8 +28,8 @@ def three(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FERRULE_NUM_THREADS", "3")
     monkeypatch.setattr(running, "WORTH", 0)
     monkeypatch.setattr(running, "_FIRST_THREADS", 64)
-    monkeypatch.setattr(tiers, "_LEAST", 0)
-    monkeypatch.setattr(tiers, "_SECONDS_AN_INSTRUCTION", 0)
+    monkeypatch.setattr(running, "_LEAST", 0)
+    monkeypatch.setattr(running, "_SECONDS_AN_INSTRUCTION", 0)
 
 
 def run(gpu: Machine, body: str, size: int = 64) -> tuple[Array, int]:

@@ -13,8 +13,7 @@ from typing import Any, cast
 import pytest
 from ptx_programs import kernel, machine, pointers
 
-from ferrule.emulator.driver.library.exports import Export, Needs, callback
-from ferrule.emulator.driver.library.interrupts import defer, restore
+from ferrule.emulator.driver.library.exports import Export, Needs, callback, defer, restore
 
 LOOKS = {
     "plain": "ld.global.u32 %r1, [%rd1];",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ptx_programs import kernel, launch, machine, pointers
 
-from ferrule.emulator.machine import jit, running, tiers
+from ferrule.emulator.machine import jit, running
 
 LOOP = """
 .shared .u32 s[64];
@@ -34,18 +34,18 @@ def run(blocks: int = 40) -> list[int]:
 
 def test_both_codes_do_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the code changes in the middle of a launch."""
-    monkeypatch.setattr(tiers, "_LEAST", 1e9)
-    monkeypatch.setattr(tiers, "_SECONDS_AN_INSTRUCTION", 0)
+    monkeypatch.setattr(running, "_LEAST", 1e9)
+    monkeypatch.setattr(running, "_SECONDS_AN_INSTRUCTION", 0)
     quick = run()
-    monkeypatch.setattr(tiers, "_LEAST", 0)
+    monkeypatch.setattr(running, "_LEAST", 0)
     monkeypatch.setattr(running, "_FIRST_THREADS", 64)
     assert run() == quick
     assert len(set(quick)) > 1000
 
 
 def test_a_kernel_that_takes_long_becomes_fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiers, "_LEAST", 0)
-    monkeypatch.setattr(tiers, "_SECONDS_AN_INSTRUCTION", 0)
+    monkeypatch.setattr(running, "_LEAST", 0)
+    monkeypatch.setattr(running, "_SECONDS_AN_INSTRUCTION", 0)
     gpu = machine()
     found = gpu.load(kernel(LOOP, pointers(1))).kernels["k"]
     assert not found._runner._tiers.fast
@@ -74,16 +74,16 @@ def test_the_time_of_fast_code_grows_with_its_length() -> None:
         found = machine().load(products(count)).kernels["k"]
         symbols = jit.helper_addresses(found._translation.helpers)
         start = process_time()
-        jit.compiled(found._translation.text(tiers.FAST), ("step",), symbols, 1)
+        jit.compiled(found._translation.text(running.FAST), ("step",), symbols, 1)
         seconds.append(process_time() - start)
     assert seconds[1] < 6 * seconds[0], seconds
 
 
 def test_a_text_is_compiled_once() -> None:
     run()
-    before = tiers._code.cache_info().misses
+    before = running._code.cache_info().misses
     run()
-    assert tiers._code.cache_info().misses == before
+    assert running._code.cache_info().misses == before
 
 
 def test_constants_where_registers_stand() -> None:

@@ -97,7 +97,7 @@ class EmulatedGPU:
             parts.profile = None
 
     def __enter__(self) -> EmulatedGPU:
-        from ferrule.emulator.driver.library.interrupts import defer
+        from ferrule.emulator.driver.library.exports import defer
         from ferrule.emulator.driver.library.loaded import library
         from ferrule.emulator.driver.state import Driver
 
@@ -129,7 +129,7 @@ class EmulatedGPU:
 
     def close(self) -> None:
         """Leave it, whatever it still holds: memory is gone, and calls of the driver fail."""
-        from ferrule.emulator.driver.library.interrupts import restore
+        from ferrule.emulator.driver.library.exports import restore
         from ferrule.emulator.driver.library.loaded import library
 
         driver, self._driver = self._driver, None

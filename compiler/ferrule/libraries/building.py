@@ -6,13 +6,15 @@ folder as it was.
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
+from ferrule import specs
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.progress import Tell, progress
 from ferrule.libraries.jobs import Job
@@ -20,7 +22,6 @@ from ferrule.libraries.library import Library, name_of
 from ferrule.libraries.many import CompileAllError, compiled_at_once
 from ferrule.libraries.package import package_text, version_stub
 from ferrule.libraries.recipes import Recipe, made_at_once
-from ferrule.libraries.table import table_text
 from ferrule.libraries.wheel import platform_tag, wheel_bytes, wheel_name
 from ferrule.runtime import Function, LinkError
 from ferrule.runtime.artefacts import OperatorCode, Origin
@@ -31,6 +32,8 @@ from ferrule.runtime.calls.plan import described, origin_of
 from ferrule.runtime.exporting.export import operator_objects, write_file, write_library
 from ferrule.runtime.exporting.headers import Described, c_header, cpp_header
 from ferrule.runtime.exporting.stubs import stub
+from ferrule.specs._version import __version__
+from ferrule.specs.literals import literal_text
 
 Format = Literal["object", "library", "wheel"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
@@ -228,3 +231,42 @@ def _linked(
             # The folder is gone when somebody reads this.
             raise LinkError(str(error).replace(f"{folder}{os.sep}", "")) from None
         return path.read_bytes()
+
+
+# ---- the table of a library's functions, as JSON ----
+
+
+Row = Mapping[str, Any]
+
+
+def table_text(library: str, version: str, functions: Iterable[tuple[Described, Metadata]]) -> str:
+    """The table: the library, and of each function symbol, signature, parameters and target."""
+    rows = [row(described, metadata) for described, metadata in functions]
+    table = {"library": library, "version": version, "ferrule": __version__, "functions": rows}
+    return json.dumps(table, indent=2, ensure_ascii=False) + "\n"
+
+
+def row(described: Described, metadata: Metadata) -> Row:
+    """One function."""
+    signature, doc = described
+    return {
+        "name": signature.name,
+        "symbol": f"__tvm_ffi_{signature.name}",
+        "signature": signature.text(),
+        "doc": doc,
+        "parameters": [_parameter(signature, param) for param in signature.arguments],
+        "result": None if signature.result is None else signature.kind_of_result(full=True),
+        "target": {
+            "triple": metadata.triple,
+            "cpu": metadata.cpu,
+            "features": list(metadata.features),
+            "gpus": [{"arch": image.arch, "kind": image.kind} for image in metadata.images],
+        },
+        "tvm_ffi": ".".join(map(str, metadata.abi)),
+    }
+
+
+def _parameter(signature: specs.Signature, param: specs.Param) -> Row:
+    default = param.default
+    given = {} if default is specs.REQUIRED else {"default": literal_text(default)}
+    return {"name": param.name, "kind": signature.kind(param, full=True), **given}

@@ -27,8 +27,7 @@ from ferrule.compiler.checker.scalars import SCALARS, define_big_float, define_n
 from ferrule.compiler.checker.tensors import TENSORS
 from ferrule.compiler.messages.context import PROGRAM
 from ferrule.compiler.messages.support import CHECK, SAY
-from ferrule.compiler.support.dispatch import define_table, handler_of
-from ferrule.compiler.support.needs import op_symbol
+from ferrule.compiler.support.dispatch import define_table, handler_of, op_symbol
 from ferrule.runtime.llvm.emitter import COLD, Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 

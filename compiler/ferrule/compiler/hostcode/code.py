@@ -26,11 +26,11 @@ from ferrule.compiler.artefacts import Embedded, Foreign, Part
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.hostcode import advice, irtext
 from ferrule.compiler.hostcode.embedding import PREFIX, SYMBOL, embed
-from ferrule.compiler.hostcode.exported import exported_symbols
 from ferrule.compiler.hostcode.objects import Objects, is_archive, joined
 from ferrule.compiler.hostcode.promises import Promised, needed_features, promised
 from ferrule.compiler.hostcode.trial import tried_in_child
 from ferrule.runtime.binaries.elf import ObjectFileError
+from ferrule.runtime.binaries.libraryfile import read_library
 from ferrule.runtime.binaries.objectfile import read_object
 from ferrule.runtime.cfunctions import C_FUNCTIONS
 from ferrule.runtime.linking.links import OF_C, Link
@@ -439,3 +439,33 @@ def _has(library: ctypes.CDLL, symbol: str) -> bool:
         return ctypes.cast(library[symbol], ctypes.c_void_p).value is not None
     except AttributeError:
         return False
+
+
+# ---- the functions of a loaded shared library, for messages ----
+
+
+_LINK_MAP: Final = 2
+
+
+class _LinkMap(ctypes.Structure):
+    """The first fields of glibc's and musl's `struct link_map`."""
+
+    _fields_ = (("address", ctypes.c_void_p), ("name", ctypes.c_char_p))
+
+
+def exported_symbols(path: str) -> list[str]:
+    """The names that a library exports; none if they cannot be found out."""
+    try:
+        return list(read_library(_file(path).read_bytes()).defined)
+    except (OSError, AttributeError, ObjectFileError):
+        return []
+
+
+def _file(path: str) -> Path:
+    """The file of a library that the loader found by a path or name (dlinfo, RTLD_DI_LINKMAP)."""
+    library, found = ctypes.CDLL(path), ctypes.POINTER(_LinkMap)()
+    dlinfo = ctypes.CDLL(None).dlinfo
+    dlinfo.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
+    if dlinfo(library._handle, _LINK_MAP, ctypes.byref(found)) != 0 or not found:
+        raise OSError(f"the loader does not say where {path} is")
+    return Path((found.contents.name or b"").decode())

@@ -17,8 +17,7 @@ from ferrule.compiler.messages.names import define_name
 from ferrule.compiler.messages.reader import PART, SCRATCH, Reader, define_showing
 from ferrule.compiler.messages.table import HANDLED, PARTS, PLAIN, RARE, Op, phrases
 from ferrule.compiler.messages.texts import define_text, text_of
-from ferrule.compiler.support.dispatch import define_table, handler_of
-from ferrule.compiler.support.needs import part_symbol
+from ferrule.compiler.support.dispatch import define_table, handler_of, part_symbol
 from ferrule.runtime.llvm.emitter import COLD, Emitter
 from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, DLTENSOR, I8, I64, PTR
 

@@ -5,10 +5,12 @@ An object contains only the handlers that it needs, see `precompiled`; the offse
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from llvmlite import ir
 
+from ferrule.compiler.checker.format import Op
+from ferrule.compiler.messages import table
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 
@@ -41,3 +43,21 @@ def _offset(handler: str | None, table: str) -> ir.Constant:
         return ir.Constant(I32, 0)
     ends = (f"i64 ptrtoint (ptr @{symbol} to i64)" for symbol in (handler, table))
     return ir.FormattedConstant(I32, f"trunc (i64 sub ({', '.join(ends)}) to i32)")
+
+
+# ---- what a check program and its messages need ----
+
+
+def op_symbol(op: Op) -> str:
+    """The handler of a row."""
+    return f"ferrule_op_{op.name.lower()}"
+
+
+def part_symbol(op: table.Op) -> str:
+    """The handler of an operation in a message."""
+    return f"ferrule_part_{op.name.lower()}"
+
+
+def needed_by(ops: Iterable[Op], shown: Iterable[table.Op]) -> frozenset[str]:
+    """The handlers of these rows, and of these operations in messages."""
+    return frozenset([*map(op_symbol, ops), *map(part_symbol, shown)])

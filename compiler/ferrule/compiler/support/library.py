@@ -29,7 +29,7 @@ from ferrule.compiler.support.allocation import ENTRIES as ALLOCATION_ENTRIES
 from ferrule.compiler.support.allocation import define_allocation
 from ferrule.compiler.support.calling import ENTRIES as CALLING_ENTRIES
 from ferrule.compiler.support.calling import define_calling
-from ferrule.compiler.support.needs import needed_by, part_symbol
+from ferrule.compiler.support.dispatch import needed_by, part_symbol
 from ferrule.compiler.support.objects import ENTRIES as OBJECT_ENTRIES
 from ferrule.compiler.support.objects import define_objects
 from ferrule.compiler.support.placement import Wanted, as_data

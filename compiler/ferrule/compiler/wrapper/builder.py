@@ -21,10 +21,9 @@ from ferrule.compiler.artefacts import FAULT_ROOM, Fault, Location, Relation
 from ferrule.compiler.checker.program import build_program
 from ferrule.compiler.messages import catalogue
 from ferrule.compiler.messages.table import Table
-from ferrule.compiler.support.needs import needed_by
+from ferrule.compiler.support.dispatch import needed_by
 from ferrule.compiler.wrapper.accept import accept_arguments
-from ferrule.compiler.wrapper.callee import Callee
-from ferrule.compiler.wrapper.decoded import DecodedCall
+from ferrule.compiler.wrapper.callee import Callee, DecodedCall
 from ferrule.compiler.wrapper.devices import env_streams
 from ferrule.compiler.wrapper.hot import Hot, Unfit
 from ferrule.compiler.wrapper.leaves import Slots

@@ -1,16 +1,64 @@
-"""The callee of a wrapper: emits the call after the arguments are decoded and checked."""
+"""The callee of a wrapper: emits the call after the arguments are decoded and checked.
+
+`DecodedCall` has the values of the arguments that the wrapper has decoded for the call.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from ferrule.compiler.artefacts import Body, Fault
-from ferrule.compiler.wrapper.decoded import DecodedCall
+from ferrule.compiler.wrapper.devices import device_index, index_or_named
 from ferrule.compiler.wrapper.items import object_at
+from ferrule.compiler.wrapper.leaves import Slots
 from ferrule.runtime.llvm.writer import Value, Writer
-from ferrule.specs import Signature
+from ferrule.specs import (
+    Device,
+    EnvStream,
+    Param,
+    Signature,
+    Sym,
+)
 from ferrule.specs.deferred import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedCall:
+    """An accepted call.
+
+    Leaves and symbols are loaded where the callee requests them, and only requested ones are stored
+    before.  `values` is the buffer for the numbers in the message of a fault, `results` the buffer
+    for the leaves of the result, None for a function without a result; `keep` allocates values that
+    the result may refer to.
+    """
+
+    signature: Signature
+    args: Value
+    values: Value
+    slots: Slots
+    streams: Mapping[str, Value]
+    results: Value | None = None
+    keep: Callable[[int], Value] | None = None
+
+    def leaves(self, param: Param) -> list[Value]:
+        """The leaves of a parameter, with the types that `artefacts.Body` documents."""
+        if isinstance(param, EnvStream):
+            return [self.streams[param.name]]
+        return list(self.slots.load_leaves(param))
+
+    def device_index(self) -> Value:
+        """The index of the GPU with the call's tensors, else of the first device parameter, i32; -1
+        if there is neither."""
+        writer = self.slots.writer
+        index = device_index(writer, self.signature, self.args)
+        named = next((p for p in self.signature.params if isinstance(p, Device)), None)
+        return index if named is None else index_or_named(writer, index, self.leaves(named)[0])
+
+    def symbol(self, symbol: Sym) -> Value:
+        """The value of a symbol, in its own width."""
+        value = self.slots.load_symbol(symbol)
+        return self.slots.writer.cast("trunc", value, f"i{symbol.width}")
 
 
 class Callee(Protocol):

@@ -10,15 +10,16 @@ import struct
 from ctypes import string_at
 from typing import Any, Final
 
-from ferrule.emulator.driver.clusters import (
+from ferrule.emulator.driver.kernels import (
     CLUSTER,
     LARGE_CLUSTERS,
     LARGEST_CLUSTER,
     PORTABLE_CLUSTER,
     attributes_at,
+    blocks_on_processor,
     cluster_of,
+    dynamic_shared,
 )
-from ferrule.emulator.driver.kernels import blocks_on_processor, dynamic_shared
 from ferrule.emulator.driver.libraries import Function, function_of
 from ferrule.emulator.driver.library.exports import Exports, Needs
 from ferrule.emulator.driver.machines import Sizes

@@ -13,8 +13,8 @@ from typing import Final
 from ferrule.emulator.instructions.forms import Named, form, kind
 from ferrule.emulator.instructions.integers import widely
 from ferrule.emulator.ptx.module import Instruction, Register
-from ferrule.emulator.warps.carry import CARRY
 from ferrule.emulator.warps.emitter import Emitter, bits_of, splat, vector
+from ferrule.emulator.warps.liveness import CARRY
 
 _WORD: Final = r"\.(?P<t>[us](32|64))"
 _CC: Final = r"(?P<cc>\.cc)"

@@ -1,10 +1,18 @@
-"""How the blocks of a launch are executed: in slices, on several cores, or side by side."""
+"""How the blocks of a launch are executed: in slices, on several cores, or side by side.
+
+A kernel's code is first what is compiled quickly, and what is fast where much time goes by.  The
+quick code is of loops over single lanes; the fast code has vectors, and takes ten times as long
+to compile. Both have the same frame, so that one can go on where the other stopped. Code is kept by
+its text: the same kernel is compiled once in a process.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, cached_property
+from collections.abc import Set as AbstractSet
+from functools import cache, cached_property, lru_cache
 from itertools import chain, islice
 from threading import Event
 from time import perf_counter
@@ -12,17 +20,63 @@ from typing import TYPE_CHECKING, Final
 
 from ferrule.emulator.machine.cores import WORTH, Pieces, Team, threads
 from ferrule.emulator.machine.faults import Fault, deadlock, thread_fault
-from ferrule.emulator.machine.independent import independent
-from ferrule.emulator.machine.jit import scheduler_code
+from ferrule.emulator.machine.jit import Code, compiled, helper_addresses, scheduler_code
 from ferrule.emulator.machine.scheduler import FAILED, OVER, RESTED, SPINNING
-from ferrule.emulator.machine.tiers import Tiers
 from ferrule.emulator.machine.work import Work
+from ferrule.emulator.ptx.module import Instruction, Register
 from ferrule.emulator.warps.flow import WAITING, Flow
-from ferrule.emulator.warps.translate import Translation
+from ferrule.emulator.warps.liveness import reads_and_writes
+from ferrule.emulator.warps.translate import STEP, Translation
 from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
     from ferrule.emulator.machine.modules import Machine
+
+
+_KEPT: Final = 512
+_SECONDS_AN_INSTRUCTION: Final = 0.002
+"""What compiling the fast code costs, about: so long the quick one may run."""
+_LEAST: Final = 0.02
+
+QUICK, FAST = 1, 8
+"""The lanes that an iteration of a loop does."""
+
+
+class Tiers:
+    """The addresses of a kernel's function, the better the more it was used."""
+
+    def __init__(self, translation: Translation) -> None:
+        self._translation: Final = translation
+        self._limit: Final = max(_LEAST, _SECONDS_AN_INSTRUCTION * len(translation.instructions))
+        self._spent = 0.0
+        self._code: Code | None = None
+        self._before: Code | None = None
+        self.fast = False
+
+    def step(self) -> int:
+        """The function's address."""
+        if self._code is None:
+            self._code = self._compiled(QUICK)
+        return self._code.addresses[STEP]
+
+    def spent(self, seconds: float) -> None:
+        """The kernel has run for so long: after a while it becomes faster."""
+        self._spent += seconds
+        if not self.fast and self._spent > self._limit:
+            self.fast = True
+            # Products under way have addresses in the code that began them.
+            self._before = self._code
+            self._code = self._compiled(FAST)
+
+    def _compiled(self, part: int) -> Code:
+        helpers = tuple(sorted(self._translation.helpers))
+        return _code(self._translation.text(part), helpers, part == FAST)
+
+
+@lru_cache(maxsize=_KEPT)
+def _code(text: str, helpers: tuple[str, ...], fast: bool) -> Code:
+    return compiled(text, (STEP,), helper_addresses(helpers), 1 if fast else 0)
+
 
 Sizes = tuple[int, int, int]
 _RESIDENT: Final = 128
@@ -226,3 +280,49 @@ def _run() -> Callable[[int, int], int]:
         ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p
     )(scheduler_code().addresses["run"])
     return found
+
+
+# ---- whether the blocks of a kernel have nothing to do with each other ----
+
+
+_STRONG: Final = frozenset({"volatile", "mmio", "relaxed", "acquire", "release", "acq_rel"})
+_SHARED: Final = frozenset({"shared", "shared::cta"})
+_WIDE: Final = frozenset({"gl", "gpu", "sys"})
+_ANY_ORDER: Final = frozenset({"add", "and", "or", "xor", "min", "max"})
+"""What gives the same, whichever thread comes first, of integers."""
+
+
+def independent(flow: Flow) -> bool:
+    """Whether blocks may run at the same time, and leave what they leave one after the other.
+
+    False where one could wait for another or see how far it is: strong accesses and fences beyond
+    the block, atomics whose order shows, and text that is printed.
+    """
+    items = [
+        item
+        for block in flow.blocks
+        for item in (*block.instructions, *filter(None, (block.branch,)))
+    ]
+    read = {name for each in items for name in reads_and_writes(each)[0]}
+    return all(_alone(item, read) for item in items)
+
+
+def _alone(item: Instruction, read: AbstractSet[str]) -> bool:
+    words = frozenset(item.modifiers)
+    if item.opcode in ("vprintf", "multimem"):
+        return False
+    if item.opcode in ("membar", "fence"):
+        return not words & _WIDE
+    if item.opcode in ("atom", "red"):
+        return bool(words & _SHARED) or _in_any_order(item, words, read)
+    if item.opcode == "cp":
+        return "reduce" not in words
+    return not words & _STRONG or bool(words & _SHARED) or item.opcode not in ("ld", "st")
+
+
+def _in_any_order(item: Instruction, words: AbstractSet[str], read: AbstractSet[str]) -> bool:
+    """Whether an atomic on global memory has a result that does not depend on the others."""
+    result = item.operands[0]
+    seen = item.opcode == "atom" and not (isinstance(result, Register) and result.name not in read)
+    of_integers = re.fullmatch(r"[bsu]\d+", item.modifiers[-1]) is not None
+    return not seen and bool(words & _ANY_ORDER) and of_integers

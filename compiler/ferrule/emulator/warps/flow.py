@@ -20,8 +20,8 @@ from ferrule.emulator.ptx.module import (
     Variable,
 )
 from ferrule.emulator.warps.calls import EXTERNAL, REDUCED, Inliner, Items, jump_around
-from ferrule.emulator.warps.carry import CARRY
 from ferrule.emulator.warps.fragments import REGISTERS, expanded
+from ferrule.emulator.warps.liveness import CARRY
 from ferrule.specs.deferred import dataclass
 
 WAITING: Final = frozenset(

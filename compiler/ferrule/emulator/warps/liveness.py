@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ferrule.emulator.ptx.module import (
     Address,
@@ -16,10 +16,13 @@ from ferrule.emulator.ptx.module import (
     Register,
     Symbol,
 )
-from ferrule.emulator.warps.carry import CARRY
 
 if TYPE_CHECKING:
     from ferrule.emulator.warps.flow import Block
+
+
+CARRY: Final = "CC.CF"
+
 
 _USES_CARRY = frozenset({"addc", "subc", "madc"})
 

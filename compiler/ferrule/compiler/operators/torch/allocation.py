@@ -14,9 +14,8 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule import specs
-from ferrule.compiler.operators.torch.keys import KEYS
 from ferrule.compiler.operators.torch.plans import Made, Plan, keys_of
-from ferrule.compiler.operators.torch.symbols import DELETE_TENSOR, EMPTY, torch_function
+from ferrule.compiler.operators.torch.symbols import DELETE_TENSOR, EMPTY, KEYS, torch_function
 from ferrule.compiler.operators.torch.unboxing import (
     DESCRIBE,
     DEVICE_TABLE,

@@ -17,10 +17,9 @@ from ferrule.compiler import targets
 from ferrule.compiler.operators.torch import refusing
 from ferrule.compiler.operators.torch.allocation import PROBE, checked
 from ferrule.compiler.operators.torch.boxed import KERNEL, emit_boxed, throw, why_not_boxed
-from ferrule.compiler.operators.torch.keys import KEYS
 from ferrule.compiler.operators.torch.plans import Plan, keys_of, plan_of
 from ferrule.compiler.operators.torch.schema import schema_of
-from ferrule.compiler.operators.torch.symbols import library_paths, load_torch
+from ferrule.compiler.operators.torch.symbols import KEYS, library_paths, load_torch
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.artefacts import OperatorCode
 from ferrule.runtime.linking.linker import find_runtime_libraries

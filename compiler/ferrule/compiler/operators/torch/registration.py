@@ -16,12 +16,11 @@ from typing import Any, Final
 from ferrule.compiler.operators.torch.allocation import PROBE, SET_ALLOCATOR
 from ferrule.compiler.operators.torch.boxed import KERNEL, boxed_module, why_not_boxed
 from ferrule.compiler.operators.torch.fake import traced_writes
-from ferrule.compiler.operators.torch.keys import KEYS
 from ferrule.compiler.operators.torch.plans import Plan, keys_of
 from ferrule.compiler.operators.torch.pythonic import python_kernel
 from ferrule.compiler.operators.torch.refusing import REFUSE, refusing_code
 from ferrule.compiler.operators.torch.schema import schema_of
-from ferrule.compiler.operators.torch.symbols import addresses, libraries
+from ferrule.compiler.operators.torch.symbols import KEYS, addresses, libraries
 from ferrule.runtime import Function
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.linking.engine import Engine, host_triple, libtvm_ffi

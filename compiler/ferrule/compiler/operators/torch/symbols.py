@@ -111,3 +111,15 @@ def load_torch(what: str) -> Any:
             f"pip install 'ferrule[torch]'",
             name="torch",
         ) from error
+
+
+# ---- torch's dispatch keys, by its names of device types ----
+
+
+KEYS: Final = {
+    "cpu": "CPU",
+    "cuda": "CUDA",
+    "xpu": "XPU",
+    "mps": "MPS",
+}
+"""The devices whose tensors an operator takes."""

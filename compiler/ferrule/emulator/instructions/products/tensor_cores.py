@@ -21,9 +21,9 @@ from ferrule.emulator.instructions.forms import Named, form, kind
 from ferrule.emulator.instructions.helpers import helper
 from ferrule.emulator.native.barriers import CONSTANTS
 from ferrule.emulator.native.language import helper_text
-from ferrule.emulator.native.numbers import KINDS, NUMBERS
 from ferrule.emulator.native.places import CONSTANTS as PLACE_CONSTANTS
 from ferrule.emulator.native.places import SOURCE as PLACES
+from ferrule.emulator.native.products import KINDS, NUMBERS
 from ferrule.emulator.ptx.module import Instruction, Operand
 from ferrule.emulator.warps.emitter import Emitter, items_of
 

@@ -14,8 +14,7 @@ from ferrule.emulator.instructions.copies.threads import pending
 from ferrule.emulator.instructions.forms import Named, form, kind
 from ferrule.emulator.instructions.helpers import helper
 from ferrule.emulator.native.language import functions, helper_text
-from ferrule.emulator.native.numbers import KINDS
-from ferrule.emulator.native.products import CONSTANTS, QUEUE, SOURCE
+from ferrule.emulator.native.products import CONSTANTS, KINDS, QUEUE, SOURCE
 from ferrule.emulator.ptx.module import Group, Immediate, Instruction, Operand, Register
 from ferrule.emulator.warps.emitter import Emitter, items_of, splat
 from ferrule.specs.deferred import dataclass

@@ -1,21 +1,31 @@
-"""Ops whose value depends only on their operands."""
+"""Ops whose value depends only on their operands.
+
+`fma` is an instruction on a GPU, and a function of the module on a CPU.  The function is portable
+code, defined at its first use; if the CPU has an instruction, it replaces the calls
+(`ferrule.compiler.assemble`).
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from llvmlite import ir
 
 from ferrule.language.codegen.functions import memory
 from ferrule.language.codegen.functions.lowering import FunctionLowering
-from ferrule.language.codegen.values import arithmetic, casts, fused
+from ferrule.language.codegen.values import arithmetic, casts
+from ferrule.language.codegen.values.arithmetic import intrinsic
 from ferrule.language.codegen.values.scalars import constant, dtype_of
 from ferrule.language.ir import ops
+from ferrule.language.ir.builder import Builder
+from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.specs import DType
 
 
 def computed(
     lowering: FunctionLowering,
     op: ops.Constant | ops.Arithmetic | ops.Load,
-    inlined: fused.Inline,
+    inlined: Inline,
 ) -> ir.Value:
     """The value of an op that depends only on its operands."""
     dtype = dtype_of(op.result)
@@ -37,7 +47,7 @@ def computed(
             return arithmetic.flagged(made, op.flags)
         case ops.Fma(_, x, y, z):
             operands = [values[operand] for operand in (x, y, z)]
-            return fused.fma(e, dtype, operands, inlined)
+            return fma(e, dtype, operands, inlined)
         case ops.Compare(_, name, lhs, rhs):
             return arithmetic.compare(e, name, dtype_of(lhs), values[lhs], values[rhs])
         case ops.Cast():
@@ -67,3 +77,35 @@ def _narrow_cast(lowering: FunctionLowering, op: ops.Cast) -> ir.Value:
     """A conversion of a float of fewer than 16 bits that `mathlib` has left: an instruction."""
     assert lowering.maths is not None and isinstance(op.result.type, DType)
     return lowering.maths.emit(lowering.emitter, op, op.result.type, [lowering.values[op.operand]])
+
+
+# ---- fma ----
+
+
+Inline = Callable[[ops.Region, dict[ops.Value, ir.Value]], ir.Value]
+"""Emits a region's ops at the insertion point, and returns the value that it yields."""
+
+
+def fma(emitter: Emitter, dtype: DType, operands: list[ir.Value], emit: Inline) -> ir.Value:
+    """`x * y + z` of float32s or float64s, rounded once."""
+    if str(emitter.module.triple).startswith("nvptx"):
+        return intrinsic(emitter.builder, "llvm.fma", *operands)
+    kind = operands[0].type
+    name = f"ferrule_fma_{kind.intrinsic_name}"
+    if name not in emitter.module.globals:
+        attributes = ("alwaysinline", "nounwind")
+        with emitter.define(
+            name, kind, [kind] * 3, names="xyz", linkage="internal", attributes=attributes
+        ) as function:
+            emitter.ret(_portable(dtype, function.args, emit))
+    return emitter.call(emitter.module.globals[name], operands)
+
+
+def _portable(dtype: DType, arguments: tuple[ir.Argument, ...], emit: Inline) -> ir.Value:
+    from ferrule.language.mathlib.expand import expand_fma
+
+    parameters = [ops.Value(dtype, name) for name in "xyz"]
+    b = Builder()
+    with b.region() as region:
+        result = expand_fma(b, *parameters)
+    return emit(region.freeze(result), dict(zip(parameters, arguments, strict=True)))

@@ -8,7 +8,7 @@ from functools import partial
 from llvmlite import ir
 
 from ferrule.language.codegen.errors import CodegenError
-from ferrule.language.codegen.functions import control, fragments, memory
+from ferrule.language.codegen.functions import control, memory
 from ferrule.language.codegen.functions.computing import computed
 from ferrule.language.codegen.functions.lowering import FunctionLowering, ThreadOp
 from ferrule.language.ir import ops
@@ -121,7 +121,7 @@ def emit_simple(lowering: FunctionLowering, op: ops.SimpleOp) -> None:
             handle = lowering.objects.get(operand, lowering.values[operand])
             lowering.values[result] = lowering.b.ptrtoint(handle, I64)
         case ops.Fragment():
-            lowering.values[result] = fragments.room(lowering.emitter, result)
+            lowering.values[result] = memory.room(lowering.emitter, result)
         case ops.Constant() if isinstance(result.type, HandleType):
             lowering.values[result] = lowering.emitter.null()
         case _ if isinstance(op, ops.Cooperation):

@@ -1,4 +1,8 @@
-"""Elements of tensors: their addresses, loads and stores."""
+"""Elements of tensors: their addresses, loads and stores.
+
+Tensors of the running thread only are stack memory, which LLVM promotes to registers, unless
+an index is known only at run time.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,8 @@ from ferrule.language.codegen.functions import hints
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.values.scalars import memory_type
 from ferrule.language.ir import ops
-from ferrule.runtime.llvm.layouts import I1, I8, I32, I64
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import I1, I8, I32, I64, PTR, VOID
 from ferrule.specs import Boolean, Dim, TFloat32
 
 
@@ -104,3 +109,25 @@ def _narrow_offset(
 def _scaled(lowering: FunctionLowering, index: ops.Value, stride: Dim) -> ir.Value:
     """An index times the stride of its dim."""
     return lowering.b.mul(lowering.as_i64(index), lowering.dim(stride))
+
+
+# ---- tensors of the running thread ----
+
+
+def room(e: Emitter, tensor: ops.Value) -> ir.Value:
+    """The address of a new tensor.
+
+    It is filled with zeros, although the IR does not require it: LLVM could give uninitialised
+    memory a different value at each read.
+    """
+    type_ = tensor.tensor
+    count = 1
+    for size, stride in zip(type_.shape, type_.strides, strict=True):
+        assert isinstance(size, int) and isinstance(stride, int)
+        count += (size - 1) * stride
+    place = e.alloca(memory_type(type_.dtype), count, name=tensor.hint)
+    place.align = type_.align
+    size_in_bytes = ir.Constant(I64, count * type_.dtype.itemsize)
+    fill = e.symbol("llvm.memset.p0.i64", ir.FunctionType(VOID, [PTR, I8, I64, I1]))
+    e.call(fill, [place, ir.Constant(I8, 0), size_in_bytes, ir.Constant(I1, 0)])
+    return place

@@ -11,7 +11,7 @@ from ferrule.compiler.artefacts import Fault, Part
 from ferrule.compiler.cuda.code import DeviceCode, joined_code
 from ferrule.compiler.options import GilPolicy
 from ferrule.compiler.wrapper.builder import wrapper_parts
-from ferrule.compiler.wrapper.decoded import DecodedCall
+from ferrule.compiler.wrapper.callee import DecodedCall
 from ferrule.compiler.wrapper.hot import Unfit
 from ferrule.compiler.wrapper.leaves import SLOT_BYTES
 from ferrule.language.codegen.errors import CodegenError

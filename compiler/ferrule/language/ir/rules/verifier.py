@@ -110,8 +110,8 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.rules import arch as arch_rules
 from ferrule.language.ir.rules import arithmetic as arithmetic_rules
 from ferrule.language.ir.rules import calls as call_rules
+from ferrule.language.ir.rules import calls as object_rules
 from ferrule.language.ir.rules import effects as effect_rules
-from ferrule.language.ir.rules import objects as object_rules
 from ferrule.language.ir.rules import tensors as tensor_rules
 from ferrule.language.ir.rules import threads as thread_rules
 from ferrule.language.ir.rules.arithmetic import holds

@@ -1,7 +1,10 @@
-"""Comprehensions over compile-time items, with a frame of their own, as in Python.
+"""Comprehensions over compile-time items, with a frame of their own, as in Python; generators.
 
 A list comprehension, or a generator, is evaluated at once, as a list; but the generator of `any(…)`
 and `all(…)` is evaluated only until the result is decided.
+
+The items of a generator function are computed at once, like those of a generator expression.  Their
+number is known at compile time, so a `yield` is not under a run-time condition.
 """
 
 from __future__ import annotations
@@ -14,11 +17,11 @@ from typing import Any
 
 from ferrule.language.lowering.closures import visible_from
 from ferrule.language.lowering.context import MAX_UNROLL, Lowering
-from ferrule.language.lowering.control import branches
+from ferrule.language.lowering.control import branches, exits
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import coercion, typed_constants
 from ferrule.language.lowering.python import assignment, operators
-from ferrule.language.values import Number, is_run_time
+from ferrule.language.values import Generated, Number, is_run_time
 from ferrule.specs import Boolean
 from ferrule.specs.deferred import dataclass
 
@@ -139,3 +142,46 @@ def _is_true(low: Lowering, test: ast.expr) -> bool:
     if isinstance(value, bool):
         return value
     low.fail(test, "the condition of a comprehension must be known at compile time")
+
+
+# ---- generator functions ----
+
+
+def items_of(low: Lowering, node: ast.FunctionDef) -> Generated:
+    """The items of the generator function that the current frame has entered.
+
+    A generator that writes is refused: in Python its writes come between those of its caller.  So
+    is one with a run-time loop, which may write.
+    """
+    items: list[Any] = []
+    low.frame.yielded = items
+    writes = low.state.writes
+    low.execute(node.body)
+    if low.state.writes != writes and items:
+        low.fail(
+            node,
+            f"the generator {node.name} writes or has a run-time loop, but its items are computed "
+            "before the first is used",
+            hint="yield values, and let the caller write them",
+        )
+    exits.result(low, node, node.name)
+    return Generated(items)
+
+
+def give(low: Lowering, node: ast.Yield | ast.YieldFrom) -> None:
+    """`yield x`, `yield from xs`: more items of the generator; the value is None, as of a generator
+    in a loop."""
+    items = low.frame.yielded
+    if items is None:
+        low.fail(node, "yield is not supported in a compiled function")
+    if low.frame.depth_of_regions():
+        low.fail(
+            node,
+            "yield is under a run-time condition or in a run-time loop, so the number of items is "
+            "not known at compile time",
+            hint="yield x if c else y, or loop over fe.range_constexpr",
+        )
+    if isinstance(node, ast.Yield):
+        items.append(None if node.value is None else low.evaluate(node.value))
+    else:
+        items += branches.compile_time_items(low, low.evaluate(node.value), node.value)

@@ -92,9 +92,7 @@ def evaluate(low: Lowering, node: ast.expr) -> Any:
 
             return shown.f_string(low, node)
         case ast.Yield() | ast.YieldFrom():
-            from ferrule.language.lowering.python import generators
-
-            return generators.give(low, node)
+            return comprehensions.give(low, node)
         case ast.Starred() | ast.Await() | ast.NamedExpr():
             low.fail(node, f"{_NAMES[type(node)]} is not supported in a compiled function")
     return _as_python(low, node)

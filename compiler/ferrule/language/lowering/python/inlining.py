@@ -105,8 +105,8 @@ def inline(
         if isinstance(source.node, ast.Lambda):
             return low.evaluate(source.node.body)
         if is_generator(source.node):
-            from ferrule.language.lowering.python import generators
+            from ferrule.language.lowering.python import comprehensions
 
-            return generators.items_of(low, source.node)
+            return comprehensions.items_of(low, source.node)
         low.execute(source.node.body)
         return exits.result(low, source.node, source.name)

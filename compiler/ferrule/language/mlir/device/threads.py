@@ -13,14 +13,55 @@ from ferrule.language.codegen.functions.lowering import ThreadOp
 from ferrule.language.codegen.values.scalars import dtype_of
 from ferrule.language.ir import ops, scalars
 from ferrule.language.mlir import atomics, memory
-from ferrule.language.mlir.device import arch, inline, maps, warpgroups
+from ferrule.language.mlir.device import arch, maps, warpgroups
 from ferrule.language.mlir.device.arch import EmitOp, intrinsic
 from ferrule.language.mlir.device.maps import EmitIn
 from ferrule.language.mlir.functions import FunctionText, unknown
+from ferrule.language.mlir.types import element_type
 from ferrule.specs import DType, Float16
 
 if TYPE_CHECKING:
     from ferrule.language.mlir.device.module import DeviceKernel
+
+
+_REGISTERS: Final = {"h": "i16", "r": "i32", "l": "i64", "f": "f32", "d": "f64"}
+
+
+def _inline_ptx(f: FunctionText, op: ops.InlinePtx) -> str:
+    """The result of a piece of PTX; Booleans are 0 and 1 in registers of 32 bits."""
+    first, *others = [each.removeprefix("=") for each in op.constraints.split(",")]
+    given = [
+        _converted(f, f.values[value], _REGISTERS[letter], "zext")
+        for value, letter in zip(op.given, others, strict=True)
+    ]
+    kind = _REGISTERS[first]
+    types = ", ".join(f.t.types[value] for value in given)
+    text = (
+        op.text.replace("\\", "\\\\")
+        .replace('"', "\\22")
+        .replace("\n", "\\0A")
+        .replace("\t", "\\09")
+    )
+    found = f.t.op(
+        f'llvm.inline_asm has_side_effects asm_dialect = att "{text}", '
+        f'"{op.constraints},~{{memory}}" {", ".join(given)} : ({types}) -> {kind}',
+        kind,
+    )
+    assert isinstance(op.result.type, DType)
+    wanted = element_type(op.result.type, f.spaces)
+    if wanted == "i1":
+        zero = f.t.integer(0, kind)
+        return f.t.op(f'llvm.icmp "ne" {found}, {zero} : {kind}', "i1")
+    return _converted(f, found, wanted, "trunc")
+
+
+def _converted(f: FunctionText, value: str, kind: str, of_integers: str) -> str:
+    given = f.t.types[value]
+    if given == kind:
+        return value
+    name = of_integers if given.startswith("i") and kind.startswith("i") else "bitcast"
+    return f.t.op(f"llvm.{name} {value} : {given} to {kind}", kind)
+
 
 _SCOPES: Final[dict[str, str]] = {
     "block": 'syncscope("block") ',
@@ -196,7 +237,7 @@ _OTHERS: Final[dict[type[ops.Op], EmitOp]] = {
     ops.Match: _match,
     ops.Atomic: _atomic,
     **arch.EMITTERS,
-    **inline.EMITTERS,
+    ops.InlinePtx: _inline_ptx,
     **maps.EMITTERS,
     **warpgroups.EMITTERS,
 }
