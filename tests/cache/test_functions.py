@@ -314,7 +314,7 @@ def test_what_tvm_ffi_knows_is_asked_by_each_compilation(folder: Path, written: 
     with pytest.raises(fe.CompileError):
         fe.compile(module.make, options="--target cpu")
     from ferrule.compiler.cache.keys import noting
-    from ferrule.language.lowering.objects.registered import known_index
+    from ferrule.language.lowering.objects.schemas import known_index
 
     with noting() as noted, noting():
         known_index("ffi.String")

@@ -15,9 +15,8 @@ from lowered import lower
 
 import ferrule as fe
 from ferrule.language.ir import ops
-from ferrule.language.ir.axes import known_sizes
 from ferrule.language.ir.builder import Builder
-from ferrule.language.ir.passes.collapse import collapse
+from ferrule.language.ir.passes.collapse import collapse, known_sizes
 from ferrule.language.ir.rules.verifier import verify
 from ferrule.language.ir.types import TensorType
 from ferrule.specs import Dim, Float32, Int64, Sym, evaluate, sym_int

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
-from ferrule.language.ir.axes import loop_order
 from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.passes.collapse import loop_order
 from ferrule.language.ir.types import TensorType
 from ferrule.specs import (
     Boolean,

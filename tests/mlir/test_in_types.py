@@ -25,8 +25,7 @@ from ferrule.frontends.mlir.expressions import (
 from ferrule.frontends.mlir.kinds import DTYPES, Buffer, FunctionType, Number
 from ferrule.frontends.mlir.launches import Launch, Operand
 from ferrule.frontends.mlir.launching import launching, size
-from ferrule.frontends.mlir.returned import returns
-from ferrule.frontends.mlir.signatures import signature_of
+from ferrule.frontends.mlir.signatures import returns, signature_of
 from ferrule.frontends.mlir.support import with_support
 
 MATRIX = Buffer("memref<?x4xf32>", "f32", (None, 4), None)

@@ -11,6 +11,7 @@ from dataclasses import field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from ferrule.runtime.abi import SYMBOL_PREFIX
+from ferrule.runtime.errors import StageError
 from ferrule.specs.deferred import dataclass
 
 Stage: TypeAlias = Literal["ir", "mlir", "llvm", "asm", "ptx"]
@@ -170,3 +171,22 @@ class DeviceOrigin(Protocol):
     def kernel_info(self) -> Mapping[str, Mapping[str, KernelInfo]]:
         """The resources of each kernel, by architecture and name."""
         ...
+
+
+# ---- what is known of a function's kernels, for one architecture or by architecture ----
+
+
+def ptx_of(origin: Origin) -> str | dict[str, str]:
+    """The PTX of the kernels.  StageError where there are none for a GPU."""
+    if not isinstance(origin, DeviceOrigin):
+        return origin.text("ptx")
+    found = dict(origin.ptx())
+    return found if len(found) > 1 else next(iter(found.values()))
+
+
+def kernel_info_of(origin: Origin) -> dict[str, KernelInfo] | dict[str, dict[str, KernelInfo]]:
+    """The resources of each kernel, by its name.  StageError if the origin does not know them."""
+    if not isinstance(origin, DeviceOrigin):
+        raise StageError("ptx", (), "what it was made from says nothing of its kernels")
+    found = {arch: dict(kernels) for arch, kernels in origin.kernel_info().items()}
+    return found if len(found) > 1 else next(iter(found.values()))

@@ -7,20 +7,26 @@ further check are stored here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from typing_extensions import assert_never
 
 from ferrule.compiler.checker.code import Code, mask_of
 from ferrule.compiler.checker.format import Op
-from ferrule.compiler.checker.loops import over_elements
 from ferrule.compiler.checker.nodes import JUST_NONE, Node, leaf_count
 from ferrule.compiler.messages.names import PACKED_DTYPE
 from ferrule.specs import ALSO_TAKEN, BY_DLPACK, DEVICE_CODES, HOST_DEVICES, Int8, Uint8
 from ferrule.specs.params import (
     PACKED_NAME,
+    AnyValue,
     Constant,
+    Dict,
+    Elements,
     EnvStream,
     Object,
     Optional,
+    Pairs,
     Param,
     Payload,
     Pointer,
@@ -179,3 +185,43 @@ def _check_union(code: Code, node: Node, expected: int) -> None:
         done.append(code.row(Op.JUMP))
         code.here(other)
     code.here(*done)
+
+
+# ---- loops over the elements of a container ----
+
+
+Visit: TypeAlias = "Callable[[Code, Node], None]"
+
+
+def over_elements(code: Code, node: Node, visit: Visit) -> None:
+    """Run the rows that `visit` adds for each element; no loop if it adds none."""
+    children = [child for child in node.children if not isinstance(child.param, AnyValue)]
+    match node.param:
+        case Elements() if children:
+            _over_sequence(code, node, children[0], visit)
+        case Pairs() if children:
+            _over_pairs(code, node, children, visit)
+
+
+def _over_sequence(code: Code, node: Node, child: Node, visit: Visit) -> None:
+    level = node.loops
+    code.row(Op.RESET, kind=level)
+    head = code.head()
+    code.at(node.at)
+    end = code.row(Op.EACH, kind=level)
+    visit(code, child)
+    code.row(Op.NEXT, kind=level, a=head)
+    code.here(end)
+
+
+def _over_pairs(code: Code, node: Node, children: list[Node], visit: Visit) -> None:
+    level = node.loops
+    code.at(node.at)
+    code.row(Op.PAIRS, kind=level, axis=int(isinstance(node.param, Dict)))
+    head = code.head()
+    code.at(node.at)
+    end = code.row(Op.PAIR, kind=level)
+    for child in children:
+        visit(code, child)
+    code.row(Op.NEXT, kind=level, a=head)
+    code.here(end)

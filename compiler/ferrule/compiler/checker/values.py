@@ -12,7 +12,7 @@ from typing_extensions import assert_never
 
 from ferrule.compiler.checker.code import Code
 from ferrule.compiler.checker.format import Float, Op
-from ferrule.compiler.checker.loops import over_elements
+from ferrule.compiler.checker.kinds import over_elements
 from ferrule.compiler.checker.nodes import Node
 from ferrule.compiler.checker.sizes import SizeRows, numbers_of
 from ferrule.compiler.messages.context import Order

@@ -22,13 +22,12 @@ from ferrule.emulator.checks.cells import (
     OF_GPU,
 )
 from ferrule.emulator.checks.clocks import BULK_READS, BULK_WRITES, COPIES, PRODUCTS
-from ferrule.emulator.checks.race_source import CONSTANTS, SOURCE
 from ferrule.emulator.checks.swaps import Swaps
 from ferrule.emulator.checks.watch import call, number
 from ferrule.emulator.instructions.helpers import helper
 from ferrule.emulator.instructions.products.warpgroups import shape_of
 from ferrule.emulator.native.language import functions, helper_text
-from ferrule.emulator.native.shared import SHARED
+from ferrule.emulator.native.shared import CONSTANTS, SHARED, SOURCE
 from ferrule.emulator.ptx.cursor import BYTES
 from ferrule.emulator.ptx.module import Instruction
 

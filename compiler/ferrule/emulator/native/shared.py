@@ -6,11 +6,22 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from ferrule.emulator.checks import race_source
+from ferrule.emulator.checks import cells, gates, orders
 from ferrule.emulator.native import bulk
 from ferrule.emulator.native.language import shared_text
+from ferrule.emulator.native.products import LINES
 from ferrule.emulator.native.values import SHARED_PREFIX
 from ferrule.specs.deferred import dataclass
+
+SOURCE: Final = (
+    cells.SOURCE + cells.ACCESS + orders.STRONG + orders.FENCE + orders.MEET
+    + gates.GATES + LINES + gates.COPIES
+)  # fmt: skip
+CONSTANTS: Final = cells.CONSTANTS | orders.CONSTANTS | gates.CONSTANTS | {"CHECKED": 0}
+TOGETHER: Final = (
+    "entered", "merged", "bring", "fetch", "acquire", "message", "granule", "whole", "synchronise",
+    "gate_of", "pass_gate", "receive", "receive_all", "box", "reads_matrix", "new_era", "some_meet",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +44,7 @@ GROUPS: Final = {
     ),
     "tensors": Group(bulk.SOURCE, ("do_tensor",), bulk.CONSTANTS),
     "checks": Group(bulk.SOURCE, ("check_tensor",), bulk.CONSTANTS | {"CHECKED": 1}),
-    "races": Group(race_source.SOURCE, race_source.TOGETHER, race_source.CONSTANTS),
+    "races": Group(SOURCE, TOGETHER, CONSTANTS),
     "reductions": Group(bulk.SOURCE, ("do_reduction", "reduce"), bulk.CONSTANTS),
 }  # fmt: skip
 

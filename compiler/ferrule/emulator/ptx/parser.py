@@ -10,11 +10,10 @@ from collections.abc import Callable
 from math import prod
 from typing import Final
 
-from ferrule.emulator.ptx.body import Body
+from ferrule.emulator.ptx.body import Body, files
 from ferrule.emulator.ptx.cursor import BYTES, Cursor
 from ferrule.emulator.ptx.initial import Initial, References
 from ferrule.emulator.ptx.module import Function, Module, PtxError, Variable
-from ferrule.emulator.ptx.places import files
 from ferrule.emulator.ptx.tokens import Token
 
 _LARGEST: Final = 1 << 40

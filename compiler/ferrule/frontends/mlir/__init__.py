@@ -128,7 +128,7 @@ def _call(lowered: Lowered, signature: Signature, libraries: Sequence[str]) -> A
     from ferrule.compiler.hostcode import HostCode
     from ferrule.frontends.mlir.bfloat16 import without_bfloat
     from ferrule.frontends.mlir.float16 import with_conversions
-    from ferrule.frontends.mlir.returned import returns
+    from ferrule.frontends.mlir.signatures import returns
     from ferrule.frontends.mlir.support import with_support
     from ferrule.specs import Tensor
 

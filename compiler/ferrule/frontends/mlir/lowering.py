@@ -24,13 +24,12 @@ from ferrule.frontends.mlir.passes.checks import add_checks
 from ferrule.frontends.mlir.passes.complex_numbers import without_complex_numbers
 from ferrule.frontends.mlir.passes.decompose import decompose
 from ferrule.frontends.mlir.passes.errors import raise_asserts
-from ferrule.frontends.mlir.passes.loosen import loosen_results
+from ferrule.frontends.mlir.passes.loosen import align_as_elements, loosen_results
 from ferrule.frontends.mlir.passes.narrow import narrow_once
 from ferrule.frontends.mlir.passes.reach import restrict
 from ferrule.frontends.mlir.passes.signless import without_signs
 from ferrule.frontends.mlir.passes.subgroups import lower_reductions
 from ferrule.frontends.mlir.passes.tm_tensor import know_dialect
-from ferrule.frontends.mlir.passes.vectors import align_as_elements
 from ferrule.frontends.mlir.reading import attribute, described, find_function, reached, walk
 from ferrule.frontends.mlir.tying import asserted_relations, asserted_sizes, tied_sizes
 from ferrule.frontends.mlir.writing import written

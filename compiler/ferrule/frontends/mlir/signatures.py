@@ -316,3 +316,24 @@ def _layout_problems(kind: Buffer, spec: Tensor) -> Iterator[str]:
     for axis, (stride, given) in enumerate(zip(kind.strides, spec.strides, strict=True)):
         if stride is not None and given != stride:
             yield f"expected strides[{axis}] to be {stride}, but got {given}"
+
+
+# ---- the results of a call ----
+
+
+def returns(results: Sequence[Kind]) -> DType | list[DType | Tensor] | None:
+    """The results in the form that `conventions.Memref` takes: nothing, a number, or a list."""
+    if not results:
+        return None
+    if len(results) == 1 and isinstance(results[0], Number):
+        return as_dtype(DTYPES[results[0].kind])
+    return [_result(position, each) for position, each in enumerate(results)]
+
+
+def _result(position: int, kind: Kind) -> DType | Tensor:
+    if isinstance(kind, Number):
+        return as_dtype(DTYPES[kind.kind])
+    assert isinstance(kind, Buffer)
+    found = derived(f"result{position}", Buffer(kind.text, kind.element, kind.shape, None))
+    assert isinstance(found, Tensor)
+    return found

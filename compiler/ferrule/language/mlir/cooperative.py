@@ -7,7 +7,7 @@ cannot be cut into phases: see `coroutines`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ferrule.compiler.artefacts import Fault
@@ -18,11 +18,13 @@ from ferrule.language.codegen.cpu.cooperate.phases import Split, split
 from ferrule.language.ir import ops, shared
 from ferrule.language.ir.rules import divergence
 from ferrule.language.mlir import control, memory
-from ferrule.language.mlir.blocks import locate, threads
 
 if TYPE_CHECKING:
     from ferrule.language.mlir.functions import FunctionText
     from ferrule.language.mlir.kernels import CpuKernel
+
+if TYPE_CHECKING:
+    from ferrule.language.mlir.functions import FunctionText
 
 _BUFFER: Final = "memref<?xi8>"
 _GRAIN: Final = 64
@@ -133,3 +135,39 @@ def _slot_size(f: FunctionText, slot: Slot, places: str) -> str:
     if slot.pitch is not None:
         return f.t.const_i64(-(-slot.size // ALIGN) * ALIGN)
     return f.t.binary("mul", places, f.t.const_i64(slot.size))
+
+
+# ---- blocks of a launch, and threads of a block, as loops ----
+
+
+AXES: Final = range(len(ops.AXES))
+_OUTER_FIRST: Final = (2, 1, 0)
+
+
+def locate(f: FunctionText, number: str) -> None:
+    """Sets the coordinates of a block from its number."""
+    t, width, height = f.t, f.coordinates["grid_dim", 0], f.coordinates["grid_dim", 1]
+    rows = t.arith("divui", number, width)
+    places = (t.arith("remui", number, width), t.arith("remui", rows, height))
+    for axis, place in enumerate((*places, t.arith("divui", rows, height))):
+        f.coordinates["block_idx", axis] = place
+
+
+def threads(f: FunctionText, body: Callable[[], None], *, fails: bool) -> None:
+    """Loops over the threads of a block, x innermost."""
+
+    def along(axes: tuple[int, ...]) -> None:
+        if not axes:
+            body()
+            return
+        axis, *rest = axes
+
+        def each(number: str) -> None:
+            f.coordinates["thread_idx", axis] = number
+            along(tuple(rest))
+
+        first, end = f.t.const_i64(0), f.coordinates["block_dim", axis]
+        hint = f"thread_{ops.AXES[axis]}"
+        control.counted(f, first, end, each, fails=fails, hint=hint)
+
+    along(_OUTER_FIRST)

@@ -11,7 +11,7 @@ from ferrule.compiler.host.owned import SYMBOL
 from ferrule.language.codegen.functions.lowering import Faults
 from ferrule.language.codegen.host.allocation import needs_frame, owned_tensors
 from ferrule.language.ir import ops
-from ferrule.language.ir.axes import loop_order
+from ferrule.language.ir.passes.collapse import loop_order
 from ferrule.language.mlir import control, kernels, memory, output
 from ferrule.language.mlir import requests as outside
 from ferrule.language.mlir.functions import FunctionText, unknown

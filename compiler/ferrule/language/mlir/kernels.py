@@ -19,7 +19,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.shared import cooperates, uses_dynamic
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.mlir import atomics, control, cooperative, output
-from ferrule.language.mlir.blocks import AXES, locate, threads
+from ferrule.language.mlir.cooperative import AXES, locate, threads
 from ferrule.language.mlir.functions import FunctionText, unknown
 from ferrule.language.mlir.halves import INTERNAL
 from ferrule.language.mlir.text import Text

@@ -37,6 +37,8 @@ from ferrule.runtime.artefacts import (
     Page,
     RemarkedOrigin,
     Remarks,
+    kernel_info_of,
+    ptx_of,
 )
 from ferrule.runtime.calls.callpath import name_hidden, ordered, prepare_call, ways_of
 from ferrule.runtime.calls.dynamo import keep_out
@@ -53,7 +55,6 @@ from ferrule.runtime.calls.plan import (
     state_of,
 )
 from ferrule.runtime.calls.results import unpack
-from ferrule.runtime.devicecode import kernel_info_of, ptx_of
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits, entry_key
 from ferrule.runtime.errors import StageError
 from ferrule.runtime.forks import ForkLock

@@ -25,8 +25,8 @@ from ferrule.language.codegen.functions.dispatch import emit_region
 from ferrule.language.codegen.functions.loops import ONE, ZERO, counted
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.ir import ops
-from ferrule.language.ir.axes import loop_order
 from ferrule.language.ir.facts import all_ops
+from ferrule.language.ir.passes.collapse import loop_order
 from ferrule.language.ir.walk import Work
 from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import Sym

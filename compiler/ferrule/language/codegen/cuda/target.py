@@ -40,7 +40,6 @@ from ferrule.language.codegen.cuda.launch_attributes import (
 from ferrule.language.codegen.cuda.maths import DeviceMaths
 from ferrule.language.codegen.cuda.measuring import Measuring
 from ferrule.language.codegen.cuda.narrow import have_instructions
-from ferrule.language.codegen.cuda.ordinals import at_least_0, device_bits
 from ferrule.language.codegen.cuda.parameters import (
     KernelParameter,
     MapParameter,
@@ -375,3 +374,19 @@ class _Module:
         """A size in its type as a parameter."""
         wide, kind = lowering.dim(dim), number_type(dim)
         return wide if kind == I64 else truncate(self.emitter.builder, wide, kind, "size")
+
+
+# ---- the ordinal of a GPU ----
+
+
+def at_least_0(emitter: Emitter, device: ir.Value) -> ir.Value:
+    """The call's device, or the first one if it has none."""
+    zero = emitter.const_i32(0)
+    return emitter.select(emitter.icmp("slt", device, zero), zero, device)
+
+
+def device_bits(emitter: Emitter, index: ir.Value) -> ir.Value:
+    """A GPU as the bits of a DLDevice."""
+    wide = emitter.builder.zext(index, I64)
+    above = emitter.binary("shl", wide, emitter.const_i64(32))
+    return emitter.binary("or", above, emitter.const_i64(DeviceType.CUDA))

@@ -21,10 +21,10 @@ from typing import Final
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
-from ferrule.language.ir.axes import known_sizes, loop_order, product
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.facts import all_ops
 from ferrule.language.ir.passes.cleanup import remove_unused
+from ferrule.language.ir.passes.collapse import known_sizes, loop_order, product
 from ferrule.language.ir.passes.neighbours import Neighbours, neighbours
 from ferrule.language.ir.rewrite import rewrite, substitute
 from ferrule.specs import Compound, Dim, Int32, Int64, Uint32, Uint64, ceil_div

@@ -19,7 +19,7 @@ from ferrule.language.lowering import owners, structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.objects import texts
-from ferrule.language.lowering.objects.registered import known_index
+from ferrule.language.lowering.objects.schemas import known_index
 from ferrule.language.promotion import weak
 from ferrule.language.values import Handle, Maybe, Number, OneOf, TensorView
 from ferrule.runtime.values.typeinfo import type_info

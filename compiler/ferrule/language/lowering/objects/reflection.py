@@ -17,8 +17,7 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.objects import foreign_calls
 from ferrule.language.lowering.objects.any_values import ANY, Shown, typed
-from ferrule.language.lowering.objects.registered import known_index
-from ferrule.language.lowering.objects.schemas import spec_of_schema
+from ferrule.language.lowering.objects.schemas import known_index, spec_of_schema
 from ferrule.language.values import BoundMethod, Handle, Number
 from ferrule.runtime.values.typeinfo import MethodInfo, TypeInfo, type_info
 from ferrule.specs import params

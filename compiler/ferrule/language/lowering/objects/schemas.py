@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ferrule.language.lowering.objects.registered import known_index
+from ferrule.compiler.cache.keys import note_unkept
+from ferrule.runtime.values.typeinfo import registered_index
 from ferrule.specs import Boolean, Float64, Int64, params
 
 _SCALARS: Final = {"int": Int64, "float": Float64, "bool": Boolean}
@@ -63,3 +64,12 @@ def _spec(schema: Mapping[str, Any], name: str) -> params.Param | None:
     if "." in kind and known_index(kind) is not None:
         return params.Object(name, kind)
     return None
+
+
+# ---- registered types, as a compilation asks for them ----
+
+
+def known_index(key: str) -> int | None:
+    """The index of a type, None if there is none.  What is registered is in no key."""
+    note_unkept(f"it reads what tvm-ffi knows of the type {key}")
+    return registered_index(key)
