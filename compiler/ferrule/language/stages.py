@@ -166,6 +166,7 @@ def _for_cpu(program: Program) -> Program:
         from ferrule.language.codegen.passes.recurrences import shortened
 
         program = shortened(program)
+    # `separated` looks for functions of the maths library, and finds none once they are expanded.
     return expand_maths(separated(program))
 
 

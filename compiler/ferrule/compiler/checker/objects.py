@@ -25,6 +25,7 @@ DEVICE: Final = ir.FunctionType(I1, [PTR, I64, PTR])
 
 _ENTRY: Final = Layout("DeviceName", [Field("code", I64), Field("offset", I64), Field("size", I64)])
 _PACKED: Final = struct.Struct("<QQQ")
+# All numbers of nine digits fit into 32 bits.
 _MOST_DIGITS: Final = 9
 
 

@@ -36,6 +36,7 @@ A loaded file is also a runtime if its name begins with one of these up to its d
 dot or a dash.
 """
 
+# Flags of glibc's dlopen: a runtime is only looked for, and not loaded by the search.
 _RTLD_LAZY: Final = 1
 _RTLD_NOLOAD: Final = 4
 _READY: Final = 1

@@ -29,6 +29,7 @@ from ferrule.specs.deferred import dataclass
 
 MAX_INLINE_DEPTH = 50
 MAX_NOTES = 5
+# Each iteration is code of its own: a loop beyond this has meant `range`.
 MAX_UNROLL = 10_000
 MAX_UNROLLED = 100_000
 _LIBRARY: Final = "ferrule.language.faces."

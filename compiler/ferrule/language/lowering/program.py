@@ -92,6 +92,7 @@ def lower_program(
     relations = tuple(state.relations)
     facts = _facts(signature)
     program = ops.Program(signature.name, kernels, host, symbols, relations, result, made, facts)
+    # Before products are contracted: an unused reader of a product would keep it apart.
     program = remove_unused(replace(program, objects=owners.objects(state, lent)))
     if not _is_marked(program):
         return program

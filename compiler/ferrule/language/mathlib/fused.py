@@ -31,6 +31,7 @@ from ferrule.specs import Float64
 _APART = 115.0
 """Beyond this distance of exponents, the smaller operand only decides the direction of the
 rounding."""
+# Dekker's splitting: half of the 53 bits of a float64 go into each part.
 _SPLITTER = 2.0**27 + 1
 
 

@@ -21,6 +21,7 @@ from ferrule.specs import DType, Float32, Float64
 _TAN_EIGHTH: Final = math.tan(math.pi / 8)
 _TINY: Final[dict[DType, float]] = {Float32: 2.0**-75, Float64: 2.0**-900}
 """Below this, errors of products are lost to underflow."""
+# Operands are scaled by a power of two, which rounds nothing, before a product would lose bits.
 _LOW: Final[dict[DType, float]] = {Float32: 2.0**-40, Float64: 2.0**-500}
 _LIFT: Final[dict[DType, float]] = {Float32: 2.0**100, Float64: 2.0**700}
 _HUGE: Final[dict[DType, float]] = {Float32: 2.0**120, Float64: 2.0**1000}

@@ -28,6 +28,7 @@ Emit: TypeAlias = Callable[[Builder, ops.Op], None]
 """Appends an op, expanded if necessary."""
 Keeps: TypeAlias = "Callable[[ops.Cast], bool]"
 
+# Of float32, in which narrow floats are computed.
 _MANTISSA: Final = 23
 _BIAS: Final = 127
 _INFINITY: Final = 0x7F800000

@@ -14,6 +14,7 @@ _SHT_PROGBITS: Final = 1
 _SHF_ALLOC: Final = 2
 _STB_GLOBAL: Final = 1
 _STT_OBJECT: Final = 1
+# Where `e_flags` lies in an ELF64 header: a linker refuses objects whose flags differ.
 _FLAGS_AT: Final = 48
 _ALIGN: Final = 16
 _IDENT: Final = b"\x7fELF\x02\x01\x01" + bytes(9)

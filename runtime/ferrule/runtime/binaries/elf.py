@@ -51,6 +51,7 @@ _NOTE: Final = struct.Struct("<III")
 
 _ELF64_LITTLE: Final = bytes((2, 1, 1))  # class, byte order, version
 
+# Numbers of the System V ABI (gABI, chapters 4 and 5), by the names of its tables.
 SHT_SYMTAB: Final = 2
 SHT_STRTAB: Final = 3
 SHT_RELA: Final = 4

@@ -17,6 +17,7 @@ from ferrule.specs.deferred import dataclass
 __all__ = ["Machine", "ObjectFile", "ObjectFileError", "read_object"]
 
 _MAX_ALIGN: Final = 1 << 16
+# Half of the 2 GB that a relative relocation reaches: a place in a block plus this stays in them.
 _REACH: Final = 1 << 30
 
 _SHORT: Final = {10: "R_X86_64_32", 11: "R_X86_64_32S", 12: "R_X86_64_16", 14: "R_X86_64_8"}

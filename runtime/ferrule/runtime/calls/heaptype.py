@@ -24,10 +24,12 @@ from ferrule.runtime.calls.interpreter import WORD as _WORD
 from ferrule.runtime.calls.interpreter import Unfit
 from ferrule.specs.deferred import dataclass
 
+# Slot numbers of CPython's typeslots.h, which are part of the stable ABI.
 _TP_CALL: Final = 50
 _TP_DOC: Final = 56
 _TP_MEMBERS: Final = 72
 
+# `Py_TPFLAGS_…` of object.h, stable as well.
 _FLAG_BASETYPE: Final = 1 << 10
 _FLAG_HAVE_VECTORCALL: Final = 1 << 11
 _FLAG_HAVE_VERSION_TAG: Final = 1 << 18

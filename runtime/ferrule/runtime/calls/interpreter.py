@@ -16,10 +16,12 @@ from typing import Any, Final
 
 WORD: Final = 8
 
+# Offsets in objects and types of a 64-bit CPython; `unfit` compares them with live objects.
 _COUNT_OFFSET: Final = 0
 _TYPE_OFFSET: Final = 8
 _SIZE_OFFSET: Final = 16
 _VECTORCALL_OFFSET: Final = 56
+# Since Python 3.12 (PEP 683) objects such as None have this count, and it is never changed.
 _IMMORTAL: Final = (1 << 32) - 1
 
 

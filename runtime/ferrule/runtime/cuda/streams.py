@@ -15,6 +15,7 @@ import tvm_ffi
 
 from ferrule.runtime.cuda.driver import Hold, call, library, on_device
 
+# CU_STREAM_NON_BLOCKING, CU_EVENT_DISABLE_TIMING and CUDA_ERROR_NOT_READY of cuda.h.
 _NON_BLOCKING = 1
 _DISABLE_TIMING = 2
 _NOT_READY = 600

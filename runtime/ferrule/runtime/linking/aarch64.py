@@ -14,6 +14,7 @@ SLOTS: Final = frozenset((311, 312, 313))
 STUBS: Final = frozenset((282, 283))
 """Kinds that may jump through a stub."""
 
+# adrp, ldr and br, and a brk, which nothing reaches.
 STUB_SIZE: Final = 16
 
 _PAGE: Final = 12

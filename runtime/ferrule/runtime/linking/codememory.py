@@ -31,6 +31,7 @@ _ARENA: Final = tuple(max(size, PAGE) for size in (1 << 16, 1 << 15, 1 << 13))
 _SMALL: Final = tuple(size // 4 for size in _ARENA)
 """The largest parts of a block that goes into an arena."""
 
+# All parts of a block reach each other by 32 bits, signed, with room to spare.
 _LARGEST: Final = 1 << 30
 _LINE: Final = 64
 """Code begins at a multiple of this: how it lies in cache lines does not depend on its place."""
@@ -38,6 +39,7 @@ _LINE: Final = 64
 _NONE, _READ, _WRITE, _EXECUTE = 0, mmap.PROT_READ, mmap.PROT_WRITE, mmap.PROT_EXEC
 _PROTECTION: Final = (_READ | _EXECUTE, _READ, _READ | _WRITE)
 _PRIVATE: Final = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+# MAP_FIXED of Linux, which the module mmap does not name.
 _FIXED: Final = 0x10
 _FAILED: Final = ctypes.c_size_t(-1).value
 

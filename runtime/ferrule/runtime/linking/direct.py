@@ -42,6 +42,7 @@ _DATA: Final = frozenset((0, 1, 2, 3))
 _TABLE_SYMBOL: Final = "_GLOBAL_OFFSET_TABLE_"
 _FRAMES: Final = b".eh_frame"
 _RELOCATED: Final = b".data.rel.ro"
+# The unwinder walks entries until a length of zero.
 _END: Final = bytes(4)
 _SLOT: Final = 8
 _LARGEST: Final = 1 << 30

@@ -64,6 +64,7 @@ def linking_machine() -> Any:
 _SHORT: Final = 1 << 32
 """Addresses below this limit fit into 32 bits."""
 
+# R_X86_64_GOTPCREL.
 _GOTPCREL: Final = 9
 _RELAXED: Final = (41, 42)
 """R_X86_64_GOTPCRELX and R_X86_64_REX_GOTPCRELX: the same, but a linker may relax the code."""

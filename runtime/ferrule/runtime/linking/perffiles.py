@@ -32,6 +32,7 @@ _FOLDER: Final = Path("/", "tmp")
 """Where perf looks for maps, whatever the folder of temporary files is."""
 
 _HEADER: Final = struct.Struct("<IIIIIIQQ")
+# "JiTD": perf takes the byte order of the file from it.
 _MAGIC: Final = 0x4A695444
 _PREFIX: Final = struct.Struct("<IIQ")
 _LOAD: Final = struct.Struct("<IIQQQQ")

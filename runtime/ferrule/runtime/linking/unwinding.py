@@ -16,6 +16,7 @@ _PARTS: Final = frozenset(b"RPLSB")
 _WIDTHS: Final = {0x00: 8, 0x1B: 4, 0x1C: 8, 0x9B: 4, 0x9C: 8, 0xFF: 0}
 """Encodings of addresses and their bytes: as they are, relative, by way of one, none."""
 
+# DW_EH_PE_pcrel with sdata4 and sdata8.
 _RELATIVE: Final = (0x1B, 0x1C)
 
 

@@ -18,6 +18,7 @@ SLOTS: Final = frozenset((9, 27, 41, 42))
 STUBS: Final = frozenset((4,))
 """Kinds that may jump through a stub."""
 
+# Six bytes of a jump, and ud2, which nothing reaches.
 STUB_SIZE: Final = 8
 
 

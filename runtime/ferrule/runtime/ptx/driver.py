@@ -20,6 +20,7 @@ from ferrule.runtime.forks import ForkLock
 from ferrule.runtime.ptx.arguments import Packed
 
 _LIBRARY: Final = "libcuda.so.1"
+# CUDA_ERROR_INVALID_CONTEXT: this thread has no current context.
 _INVALID_CONTEXT: Final = 201
 
 

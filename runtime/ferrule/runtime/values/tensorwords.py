@@ -29,6 +29,7 @@ INLINE_DIMS: Final = 5
 DTYPES: Final = 64
 """The size of the table of dtypes, which is indexed by torch's numbers."""
 
+# torch publishes no layout, and versions differ: what lies where is found in live tensors.
 _OBJECT: Final = range(16, 64, 8)
 _IMPL: Final = range(8, 192, 8)
 _STORAGE: Final = range(8, 64, 8)

@@ -14,6 +14,7 @@ from typing import Any, Final
 from ferrule.runtime.abi import TypeIndex
 from ferrule.specs.deferred import dataclass
 
+# Flags of TVMFFIFieldInfo, as the C header of tvm-ffi has them.
 _WRITABLE: Final = 1 << 0
 _STATIC: Final = 1 << 2
 _HAS_DEFAULT: Final = 1 << 1

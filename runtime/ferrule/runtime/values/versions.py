@@ -25,6 +25,7 @@ _COUNTER: Final = range(8, 32, 4)
 """Offsets to search: for the pointer to torch's C++ tensor in a Python tensor (`_OBJECT`), for the
 pointer to its counter (`_IMPL`), and for the number in the counter (`_COUNTER`)."""
 
+# A word that has the right number once may do so by chance; it must follow several changes.
 _ROUNDS: Final = 3
 
 

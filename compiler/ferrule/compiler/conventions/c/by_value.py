@@ -27,6 +27,7 @@ from ferrule.runtime.llvm.writer import symbol_name
 from ferrule.specs.deferred import dataclass
 
 _WORD: Final = 8
+# Larger structs are passed in memory, by the ABIs of x86-64 and of AArch64; floats see below.
 _MOST_IN_REGISTERS: Final = 16
 _MOST_IN_FLOATS: Final = 64
 """The largest struct in registers: four floats of 16 bytes on AArch64."""

@@ -63,6 +63,7 @@ _TOKEN, _ALIVE, _WORDS = 6, 7, 8
 it did when the callback was kept, else null."""
 _CLOSED: Final = 1 << 31
 _USES: Final = 1 << 32
+# A token, from the lowest bit on: the place in the table, the use of this place, a tag of both.
 _INDEX_BITS: Final = 10
 _USE_BITS: Final = 32
 _TAG_BITS: Final = 64 - _INDEX_BITS - _USE_BITS

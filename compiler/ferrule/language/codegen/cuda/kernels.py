@@ -59,6 +59,7 @@ from ferrule.specs.deferred import dataclass
 if TYPE_CHECKING:
     from ferrule.specs.implied import Product
 
+# Address spaces of NVPTX in LLVM: global is 1, shared is 3, constant is 4.
 _CONSTANT: Final = 4
 _GLOBAL: Final = ir.PointerType(addrspace=1)
 _REGISTERS: Final[dict[ops.Register, str]] = {

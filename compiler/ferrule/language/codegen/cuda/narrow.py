@@ -20,6 +20,7 @@ from ferrule.runtime.llvm.layouts import F32, I8, I16, I32
 from ferrule.specs import DType, Float8E4M3FN, Float8E5M2, Float16, Float32
 
 _WORDS: Final[dict[DType, str]] = {Float8E4M3FN: "e4m3x2", Float8E5M2: "e5m2x2"}
+# Ada has the first instructions for conversions of floats of 8 bits (PTX ISA, `cvt`).
 _LEAST: Final = 89
 
 

@@ -96,7 +96,9 @@ def lower_cuda(
     With `places` the kernels have source lines.  `kernels` makes the kernels, `lower_device` by
     default.  Raises CodegenError for ops that the target does not support.
     """
+    # Whole-tensor assignments become kernels first, so that the other passes see all kernels.
     program = unrolled(decided(outline(program, wide=kernels is None)))
+    # These two change which functions `expand_maths` leaves to the GPU.
     if options.fast_math:
         program = relaxed(program)
     if options.libdevice:

@@ -36,6 +36,7 @@ _SWIZZLES: Final = {0: 0, 128: 1, 64: 2, 32: 3}
 """The modes in bits 62 and 63 of a descriptor (PTX ISA, "Matrix Descriptor Format")."""
 _A_WORDS: Final = 4
 """The words of A in registers."""
+# A descriptor has 14 bits of an address in units of 16 bytes.
 ADDRESS_BITS: Final = 0x3FFFF
 _UNIT_BITS: Final = 4
 """Addresses in descriptors are counted in units of 16 bytes."""

@@ -32,6 +32,7 @@ from ferrule.specs.deferred import dataclass
 CHUNK: Final = 64
 """Iterations of an inner loop: some vectors of each width, in the first cache."""
 
+# A cache line, and the widest vector of any CPU.
 _ALIGN: Final = 64
 
 _COSTLY: Final = frozenset(

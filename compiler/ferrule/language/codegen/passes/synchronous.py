@@ -22,6 +22,7 @@ from ferrule.language.ir.types import TensorType
 from ferrule.language.mathlib import expand_maths
 from ferrule.specs import Int32, Int64, Uint8
 
+# PTX's largest count of an mbarrier is 2^20 - 1, so three fields fit into its Int64.
 _BITS: Final = 20
 _MISSING: Final = 1 + _BITS
 """The lowest bit of the missing arrivals."""

@@ -30,6 +30,8 @@ from ferrule.specs.deferred import dataclass
 Step = Callable[["Sequence[Step]"], bool]
 """A statement: runs it, given the following ones; returns whether it has run these too."""
 
+# What follows an early exit lies one region deeper.  Beyond this depth each statement tests whether
+# control has left, so that many exits need no deep nesting.
 _MAX_NESTED: Final = 16
 
 

@@ -25,6 +25,8 @@ from ferrule.language.values import Number, Undefined
 from ferrule.specs import Boolean, DType
 from ferrule.specs.deferred import dataclass
 
+# Where the type of a name changes in a loop, the loop is lowered again with the new type; types
+# that never settle end here.
 _MAX_ATTEMPTS: Final = 100
 
 

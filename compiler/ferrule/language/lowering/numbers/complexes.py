@@ -25,6 +25,7 @@ Pair = tuple[ops.Value, ops.Value]
 
 _LARGE: Final = 2.0**500
 """Beyond it, and below its reciprocal, a square of a float64 may overflow or lose bits."""
+# A power of two scales without rounding.
 _SCALE: Final = 2.0**600
 
 

@@ -185,11 +185,7 @@ def place(low: Lowering, node: ast.Subscript) -> Place:
     """The place of a subscript, for an assignment."""
     base = structures.memory_of(low.evaluate(node.value))
     if is_number_tensor(base):
-        from ferrule.language.lowering.numbers import number_tensors  # few programs need it
-
-        pointer, at = number_tensors.element(
-            low, base, coordinates.subscript(low, node.slice), node.slice
-        )
+        pointer, at = coordinates.number_element(low, base, node)
         return Place(low, node, pointer, (at,))
     if isinstance(base, (TensorView, PointerView, Fielded, SwizzledView, CoordinateView)):
         return Place(low, node, base, coordinates.subscript(low, node.slice))

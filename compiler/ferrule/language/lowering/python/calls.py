@@ -20,7 +20,7 @@ from ferrule.language.layouts import ComposedLayout, Layout, Swizzle, is_static
 from ferrule.language.lowering import structures
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.closures import Closure
-from ferrule.language.lowering.context import Frame, Lowering
+from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control.mutation import require_inside, require_seen
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import coercion, typed_constants
@@ -38,7 +38,6 @@ from ferrule.language.lowering.python import (
 )
 from ferrule.language.lowering.tensors import tensor_facts
 from ferrule.language.marks import JitFunction, KernelFunction
-from ferrule.language.source import Source
 from ferrule.language.values import (
     RUN_TIME,
     BoundMethod,
@@ -497,13 +496,7 @@ def _python_hint(callee: Any) -> str | None:
 
 
 _OF_SIZES: Final = (Shape, Stride, Tile, IntTuple)
-
-
-def _names_of_sizes(low: Lowering, source: Source, node: ast.AST) -> frozenset[str]:
-    """The parameters that are annotated `fe.Shape` or alike."""
-    with low.entered(Frame(source, {}, low.frame, node)):
-        found = inlining.signature_of(low, source).parameters.items()
-    return frozenset(n for n, each in found if any(each.annotation is of for of in _OF_SIZES))
+"""The annotations of parameters whose items are sizes."""
 
 
 def bind_kernel(
@@ -514,8 +507,9 @@ def bind_kernel(
         low.fail(node, "a kernel cannot launch a kernel", hint="call a plain helper function")
     low.state.witness.add_attribute(kernel, "function", kernel.function)
     source = inlining.source_of(low, kernel.function, node)
-    arguments = inlining.bind(low, source, args, kwargs, node)
-    call = KernelCall(kernel, arguments, _names_of_sizes(low, source, node))
+    bound = inlining.bind(low, source, args, kwargs, node)
+    of_sizes = (n for n, each in bound.annotations.items() if any(each is of for of in _OF_SIZES))
+    call = KernelCall(kernel, bound.arguments, frozenset(of_sizes))
     low.state.unlaunched[call] = low.error(
         node,
         "the kernel is called but never launched",

@@ -255,11 +255,7 @@ def _conditional(low: Lowering, node: ast.IfExp) -> Any:
 def _subscript(low: Lowering, node: ast.Subscript) -> Any:
     base = structures.memory_of(low.evaluate(node.value))
     if is_number_tensor(base):
-        from ferrule.language.lowering.numbers import number_tensors  # few programs need it
-
-        pointer, at = number_tensors.element(
-            low, base, coordinates.subscript(low, node.slice), node.slice
-        )
+        pointer, at = coordinates.number_element(low, base, node)
         return elements.read(low, pointer, (at,), node)
     if isinstance(base, (TensorView, PointerView)):
         return elements.read(low, base, coordinates.subscript(low, node.slice), node)

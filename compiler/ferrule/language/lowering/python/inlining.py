@@ -13,6 +13,7 @@ from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.python import conversions
 from ferrule.language.source import Source, is_generator, read_source
 from ferrule.language.values import Generated
+from ferrule.specs.deferred import dataclass
 
 
 class Taken(list[Any]):
@@ -34,10 +35,18 @@ def source_of(low: Lowering, function: Any, node: ast.AST) -> Source:
     return sources[function]
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The arguments of a call by parameter name, and the annotation of each parameter."""
+
+    arguments: dict[str, Any]
+    annotations: dict[str, Any]
+
+
 def bind(
     low: Lowering, source: Source, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-) -> dict[str, Any]:
-    """Arguments by parameter name, with defaults; Python's own rules."""
+) -> Bound:
+    """Binds arguments to parameters, with defaults; Python's own rules."""
     with low.entered(Frame(source, {}, low.frame, node)):
         signature = signature_of(low, source)
     try:
@@ -45,13 +54,13 @@ def bind(
     except TypeError as error:
         low.fail(node, f"{source.name}(): {error}")
     bound.apply_defaults()
+    annotations = {name: each.annotation for name, each in signature.parameters.items()}
     names = {}
-    for parameter in signature.parameters.values():
-        value = bound.arguments[parameter.name]
+    for name, annotation in annotations.items():
+        value = bound.arguments[name]
         value = Generated(value) if isinstance(value, Taken) else value
-        annotation = parameter.annotation
-        names[parameter.name] = conversions.annotated(low, value, annotation, node, parameter.name)
-    return names
+        names[name] = conversions.annotated(low, value, annotation, node, name)
+    return Bound(names, annotations)
 
 
 def signature_of(low: Lowering, source: Source) -> inspect.Signature:
@@ -94,8 +103,8 @@ def inline(
     """Inlines a call of a helper, and returns its result."""
     if low.frame.depth() >= MAX_INLINE_DEPTH:
         low.fail(node, f"calls are nested more than {MAX_INLINE_DEPTH} deep: is this a recursion?")
-    names = bind(low, source, args, kwargs, node)
-    frame = Frame(source, names, low.frame, node)
+    bound = bind(low, source, args, kwargs, node)
+    frame = Frame(source, bound.arguments, low.frame, node)
     library = is_library(source)
     with (
         low.entered(frame),

@@ -31,6 +31,13 @@ def subscript(low: Lowering, node: ast.expr) -> tuple[Any, ...]:
     return tuple(each for part in node.elts for each in _parts(low, part))
 
 
+def number_element(low: Lowering, tensor: Any, node: ast.Subscript) -> tuple[Any, Any]:
+    """The pointer of a tensor whose layout has numbers, and the offset of an element of it."""
+    from ferrule.language.lowering.numbers import number_tensors  # few programs need it
+
+    return number_tensors.element(low, tensor, subscript(low, node.slice), node.slice)
+
+
 def _parts(low: Lowering, part: ast.expr) -> tuple[Any, ...]:
     """A part of a coordinate, or the items of a starred one."""
     if not isinstance(part, ast.Starred):

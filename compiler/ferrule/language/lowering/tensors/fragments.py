@@ -24,6 +24,7 @@ from ferrule.specs.dtypes import as_dtype
 MAX_BYTES: Final = 65536
 MAX_BYTES_TOGETHER: Final = 262144
 """The limits of one fragment, and of all of one function: stacks are small on every target."""
+# The widest access of a thread of a GPU.
 _ALIGN: Final = 16
 
 

@@ -52,7 +52,7 @@ def alone(lowering: FunctionLowering, op: ThreadOp) -> None:
         case ops.Fence(scope):
             fence(lowering, scope)
         case _:
-            raise TypeError(f"{type(op).__name__}: the threads of this kernel do not cooperate")
+            raise TypeError(f"{type(op).__name__}: there is no code for it on the CPU here")
 
 
 def emit(lowering: FunctionLowering, op: ops.Atomic) -> None:
