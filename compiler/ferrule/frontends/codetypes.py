@@ -11,7 +11,7 @@ from itertools import zip_longest
 from typing import Final
 
 from ferrule.compiler.conventions.conversions import limits
-from ferrule.compiler.conventions.launches.types import Function
+from ferrule.compiler.conventions.launches.values import Function
 from ferrule.frontends.layouts import Code, Layout, Leaf
 from ferrule.specs import DType
 

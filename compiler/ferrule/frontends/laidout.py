@@ -17,14 +17,8 @@ from ferrule.compiler.conventions.c.by_value import Shape
 from ferrule.compiler.conventions.c.returns import return_type
 from ferrule.compiler.conventions.c.structs import Struct
 from ferrule.compiler.conventions.launches.restrict import Taken, taken_members
-from ferrule.compiler.conventions.launches.types import (
-    Given,
-    given_members,
-    may_be_enum,
-    misfit,
-    refused,
-    too_loose,
-)
+from ferrule.compiler.conventions.launches.types import may_be_enum, misfit, refused, too_loose
+from ferrule.compiler.conventions.launches.values import Given, given_members
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.spelledtypes import Spelled, read_type
 from ferrule.frontends.codetypes import fits_enum, has_values, misfit_of_code

@@ -20,14 +20,8 @@ from ferrule.compiler.conventions.arguments import Cast
 from ferrule.compiler.conventions.c.by_value import Shape
 from ferrule.compiler.conventions.c.returns import Checked, return_type
 from ferrule.compiler.conventions.launches.restrict import Taken, taken_addresses
-from ferrule.compiler.conventions.launches.types import (
-    Given,
-    check_value,
-    given_values,
-    may_be_enum,
-    refused,
-    too_loose,
-)
+from ferrule.compiler.conventions.launches.types import check_value, may_be_enum, refused, too_loose
+from ferrule.compiler.conventions.launches.values import Given, given_values
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.spelledtypes import (
     ARITHMETIC,

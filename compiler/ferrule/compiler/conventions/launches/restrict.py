@@ -14,7 +14,7 @@ from typing import Final
 from ferrule.compiler.conventions.arguments import PointerCast, parameters
 from ferrule.compiler.conventions.c.host_arguments import CArgument, HostArgument
 from ferrule.compiler.conventions.c.structs import Struct
-from ferrule.compiler.conventions.launches.types import given_fields
+from ferrule.compiler.conventions.launches.values import given_fields
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.spelledtypes import Spelled
 from ferrule.specs import Data, Tensor
